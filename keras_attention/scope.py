@@ -1,0 +1,69 @@
+"""Scopes: how code outside a model reaches the attention layers inside it while they run.
+
+A scope is a context manager. Layers ask `current(Kind)` for the innermost active scope of a kind,
+so that any functional model can be looked into, exported or decoded without being rebuilt.
+"""
+
+import threading
+
+_local = threading.local()
+
+MASK_CONSTANT = -1e9
+
+
+class Scope:
+    """A context manager that layers can see while it is active. Subclass it for each purpose."""
+
+    def __enter__(self):
+        _stack().append(self)
+        return self
+
+    def __exit__(self, *exception):
+        _stack().remove(self)
+
+
+class Recording(Scope):
+    """Collects what attention layers looked at: `maps` is {layer path: weights (B, N, T, S)}."""
+
+    def __init__(self, paths=None):
+        self.paths = None if paths is None else frozenset(paths)
+        self.maps = {}
+
+    def record(self, path, weights):
+        """Keeps `weights` under `path`; a layer that runs again is kept as `path:1`, `path:2`, ..."""
+        if self.paths is not None and path not in self.paths:
+            return
+        key, calls = path, 0
+        while key in self.maps:
+            calls += 1
+            key = f"{path}:{calls}"
+        self.maps[key] = weights
+
+
+class Export(Scope):
+    """Tells layers that the graph being traced will be exported.
+
+    Args:
+        mask_constant: float, what is added to the scores of positions that may not be attended to.
+            The scale of an int8 score tensor covers it, so full int8 wants -100 or milder.
+    """
+
+    def __init__(self, mask_constant=MASK_CONSTANT):
+        self.mask_constant = mask_constant
+
+
+def current(kind):
+    """The innermost active scope of class `kind`, or None."""
+    return next((scope for scope in reversed(_stack()) if isinstance(scope, kind)), None)
+
+
+def mask_constant():
+    """The finite number that masks add to scores: the export scope's, or -1e9."""
+    scope = current(Export)
+    return MASK_CONSTANT if scope is None else scope.mask_constant
+
+
+def _stack():
+    if not hasattr(_local, "stack"):
+        _local.stack = []
+    return _local.stack
