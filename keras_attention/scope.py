@@ -23,20 +23,24 @@ class Scope:
 
 
 class Recording(Scope):
-    """Collects what attention layers looked at: `maps` is {layer path: weights (B, N, T, S)}."""
+    """Collects what attention layers looked at: `maps` is {layer path: weights (B, N, T, S)}.
 
-    def __init__(self, paths=None):
-        self.paths = None if paths is None else frozenset(paths)
+    Args:
+        layers: the layers whose weights to keep; None keeps those of every layer that runs.
+    """
+
+    def __init__(self, layers=None):
+        self.layers = None if layers is None else {id(layer): layer for layer in layers}
         self.maps = {}
 
-    def record(self, path, weights):
-        """Keeps `weights` under `path`; a layer that runs again is kept as `path:1`, `path:2`, ..."""
-        if self.paths is not None and path not in self.paths:
+    def record(self, layer, weights):
+        """Keeps `weights` under the layer's path; a layer that runs again adds `path:1`, ..."""
+        if self.layers is not None and id(layer) not in self.layers:
             return
-        key, calls = path, 0
+        key, calls = layer.path, 0
         while key in self.maps:
             calls += 1
-            key = f"{path}:{calls}"
+            key = f"{layer.path}:{calls}"
         self.maps[key] = weights
 
 
