@@ -1,0 +1,57 @@
+"""Matplotlib, asked for only when a picture is drawn, and never through pyplot.
+
+A bare `Figure` draws with Agg whatever backend is configured, so pictures come out the same in a
+notebook, on a server without a display and in threads, and no global state is left behind.
+"""
+
+import pathlib
+
+COLOURS = "viridis"
+
+
+def new_figure(width, height, title=None):
+    """An empty figure of `width` × `height` inches with an Agg canvas."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            "Pictures need matplotlib, which is not installed: pip install 'keras_attention[viz]'."
+        ) from error
+    figure = Figure(figsize=(width, height), dpi=120, layout="constrained")
+    FigureCanvasAgg(figure)
+    if title:
+        figure.suptitle(title, parse_math=False)
+    return figure
+
+
+def save(figure, path):
+    """Writes `figure` to `path` if there is one; the folder is made when it is missing."""
+    if path is not None:
+        path = pathlib.Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path)
+    return figure
+
+
+def small_multiples(figure, count, across):
+    """`count` axes in rows of `across`, as a list in reading order."""
+    rows = -(-count // across)
+    grid = figure.add_gridspec(rows, across)
+    return [figure.add_subplot(grid[k // across, k % across]) for k in range(count)]
+
+
+def columns_for(count, most):
+    """How many of `count` panels stand side by side, at most `most`, so that rows fill evenly."""
+    rows = -(-count // max(most, 1))
+    return -(-count // rows)
+
+
+def colour_bar(figure, image, axes):
+    """One colour bar for all `axes`, at the right."""
+    height = figure.get_size_inches()[1]
+    bar = figure.colorbar(
+        image, ax=axes, fraction=0.04, aspect=20, shrink=min(0.9, 3.5 / height), pad=0.02
+    )
+    bar.set_label("attention weight", fontsize=9)
+    bar.ax.tick_params(labelsize=8)

@@ -1,0 +1,69 @@
+"""`record_attention`: what the attention layers of a model looked at while it ran."""
+
+import contextlib
+
+from keras import ops
+
+from keras_attention import scope
+
+
+class Maps(dict):
+    """{layer path: weights (B, N, T, S)}; a path that is missing says what there is, and why."""
+
+    def __missing__(self, path):
+        raise KeyError(
+            f"No attention was recorded under {path!r}. Recorded: {', '.join(self) or 'nothing'}. "
+            "Weights are recorded while the model itself is called, `model(x)`; `predict`, "
+            "`fit` and functions compiled with tf.function run traced code and record nothing."
+        )
+
+
+@contextlib.contextmanager
+def record_attention(model):
+    """Yields a dict that fills with the attention weights of `model` whenever it is called.
+
+    Works for every functional or sequential model made of this package's attention layers,
+    without rebuilding or changing it. The weights are those of `return_attention_scores=True`:
+    after the normalizer, before dropout, in the layer's compute dtype.
+
+    The model must be called, `model(x)`. `model.predict(x)`, `fit`, `evaluate` and a call inside
+    one `tf.function` run a traced graph, whose tensors have no values to keep: they record nothing.
+
+    Args:
+        model: a built `keras.Model` (or layer). Attention layers outside it are not recorded.
+
+    Yields:
+        dict, {layer path: weights (B, N, T, S)}, in the order in which the layers ran. A layer that
+        runs again (shared in the model, or the model called twice) adds `path:1`, `path:2`, ...
+
+    Masking: positions that may not be attended to have weight 0.
+
+    ```python
+    import keras
+    import keras_attention as ka
+
+    tokens = keras.Input((None, 8))
+    attention = ka.attention.MultiHeadAttention(num_heads=2, key_dim=4, name="look")
+    model = keras.Model(tokens, attention(tokens, tokens))
+
+    with ka.visualization.record_attention(model) as maps:
+        model(keras.random.normal((1, 5, 8)))
+
+    assert list(maps) == ["look"]
+    assert maps["look"].shape == (1, 2, 5, 5)
+    ```
+    """
+    with _Eager(model._flatten_layers()) as recording:
+        recording.maps = Maps()
+        yield recording.maps
+
+
+class _Eager(scope.Recording):
+    """Keeps values only: the tensors of a graph being traced stand for values they do not have."""
+
+    def record(self, layer, weights):
+        try:
+            float(ops.sum(weights))
+        except TypeError:  # what every backend raises for a symbolic tensor
+            return
+        super().record(layer, weights)

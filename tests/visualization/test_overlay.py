@@ -1,0 +1,108 @@
+"""Attention over images: which patch is where, which query looks."""
+
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from keras_attention.visualization.overlay import patch_grid, patch_weights
+from tests.visualization.pixels import colour_at
+
+ORANGE = np.array([1.0, 0.25, 0.0])
+
+
+@pytest.fixture
+def image():
+    """A black picture, 8 rows by 12 columns, white in its top right corner."""
+    image = np.zeros((8, 12, 1), "float32")
+    image[:2, 10:] = 1.0
+    return image
+
+
+def looking_at(row, column, grid=(4, 6), prefix=1):
+    """Weights (1, T, T) whose first token looks at one patch alone; all others at themselves."""
+    weights = np.eye(prefix + grid[0] * grid[1], dtype="float32")
+    weights[0] = 0.0
+    weights[0, prefix + row * grid[1] + column] = 1.0
+    return weights[None]
+
+
+@pytest.mark.parametrize("prefix", [1, 5])
+def test_the_patch_looked_at_is_where_it_is_in_the_image(image, prefix):
+    weights = looking_at(3, 1, prefix=prefix)
+    figure = ka.visualization.attention_map(weights, image=image, grid=(4, 6))
+    picture, head, _ = figure.axes
+    assert (picture.get_title(), head.get_title()) == ("image", "head 0")
+    np.testing.assert_allclose(colour_at(picture, 11, 1), [1, 1, 1], atol=0.02)
+    np.testing.assert_allclose(colour_at(picture, 1, 7), [0, 0, 0], atol=0.02)
+    np.testing.assert_allclose(colour_at(head, 3, 7), 0.9 * ORANGE, atol=0.03)
+    np.testing.assert_allclose(colour_at(head, 3, 1), [0, 0, 0], atol=0.02)
+    np.testing.assert_allclose(colour_at(head, 11, 1), [1, 1, 1], atol=0.02)
+    assert head.get_xlim() == (0, 12) and head.get_ylim() == (8, 0)
+
+
+def test_every_patch_is_in_its_own_place():
+    image = np.zeros((4, 6))
+    for row in range(2):
+        for column in range(3):
+            weights = looking_at(row, column, grid=(2, 3), prefix=1)
+            figure = ka.visualization.attention_map(weights, image=image)
+            heat = figure.axes[1].images[1].get_array()
+            assert np.argwhere(heat > 0).tolist() == [[row, column]]
+
+
+def test_heads_and_their_mean_share_one_scale(image):
+    weights = np.concatenate([looking_at(0, 0), looking_at(2, 5)])
+    figure = ka.visualization.attention_map(weights, image=image)
+    *panels, bar = figure.axes
+    assert [p.get_title() for p in panels] == ["image", "head 0", "head 1", "mean of heads"]
+    mean = panels[-1].images[1]
+    assert mean.get_array()[0, 0] == mean.get_array()[2, 5] == 0.5
+    assert mean.get_clim() == (0, 1)
+    assert bar.get_ylabel() == "attention weight"
+    assert panels[-1].get_xlabel() == "column (pixels)"
+
+
+def test_query_is_the_class_token_the_mean_or_the_one_asked_for():
+    matrix = np.arange(25, dtype="float32").reshape(5, 5)
+    np.testing.assert_array_equal(patch_weights(matrix, (2, 2)), [[1, 2], [3, 4]])
+    np.testing.assert_array_equal(patch_weights(matrix, (2, 2), query=4), [[21, 22], [23, 24]])
+    pooled = matrix[:4, :4]
+    np.testing.assert_array_equal(patch_weights(pooled, (2, 2)), [[7.5, 8.5], [9.5, 10.5]])
+    np.testing.assert_array_equal(patch_weights(pooled[2:3], (2, 2)), [[10, 11], [12, 13]])
+
+
+@pytest.mark.parametrize(
+    ("keys", "size", "grid"),
+    [
+        (16, (8, 8), (4, 4)),
+        (17, (8, 8), (4, 4)),
+        (21, (8, 8), (4, 4)),
+        (197, (224, 224), (14, 14)),
+        (51, (20, 40), (5, 10)),
+    ],
+)
+def test_grid_follows_the_image(keys, size, grid):
+    assert patch_grid(keys, size) == grid
+
+
+def test_pictures_of_every_kind():
+    weights = looking_at(0, 0, grid=(2, 2))
+    for shape in [(4, 4), (4, 4, 1), (4, 4, 3), (4, 4, 4), (1, 4, 4, 3)]:
+        ka.visualization.attention_map(weights, image=np.full(shape, 0.5))
+        ka.visualization.attention_map(weights, image=np.full(shape, 200, "uint8"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"image": np.zeros((8, 12, 2))}, r"image of shape \(8, 12, 2\)"),
+        ({"image": np.full((8, 12), 255.0)}, "values from 255 to 255"),
+        ({"grid": (9, 9)}, "81 patches; there are 25 keys"),
+        ({"query": 25}, "query=25: these weights have queries 0 to 24"),
+        ({"image": np.zeros((31, 37))}, r"grid of patches of an image 31 × 37"),
+        ({"tokens": ["a"]}, "tokens go with text"),
+    ],
+)
+def test_errors(image, change, message):
+    with pytest.raises(ValueError, match=message):
+        ka.visualization.attention_map(**{"weights": looking_at(0, 0), "image": image, **change})

@@ -1,0 +1,116 @@
+"""Token × token maps: what is where, with which words beside it."""
+
+import matplotlib
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from tests.visualization.pixels import colour_at
+
+WORDS = ["The", "old", "man", "sat"]
+
+
+def labels(axis):
+    return [text.get_text() for text in axis.get_ticklabels()]
+
+
+@pytest.fixture
+def weights():
+    """Two heads over four tokens; in head 0 only query 1 looks, at key 3 alone."""
+    weights = np.zeros((2, 4, 4), "float32")
+    weights[0, 1, 3] = 1.0
+    weights[1] = 0.25
+    return weights
+
+
+def test_query_down_key_across_row_0_on_top(weights):
+    figure = ka.visualization.attention_map(weights, WORDS)
+    bright, dark = matplotlib.colormaps["viridis"]([1.0, 0.0])[:, :3]
+    head = figure.axes[0]
+    np.testing.assert_allclose(colour_at(head, 3, 1), bright, atol=0.02)
+    for row in range(4):
+        for column in range(4):
+            if (row, column) != (1, 3):
+                np.testing.assert_allclose(colour_at(head, column, row), dark, atol=0.02)
+    top, bottom = (head.transData.transform((0, row))[1] for row in (0, 3))
+    assert top > bottom
+
+
+def test_panels_titles_labels_and_one_scale(weights):
+    figure = ka.visualization.attention_map(weights, WORDS, title="layer 0")
+    *panels, bar = figure.axes
+    assert [panel.get_title() for panel in panels] == ["head 0", "head 1", "mean of heads"]
+    assert panels[0].get_ylabel() == "query" and panels[0].get_xlabel() == "key"
+    assert labels(panels[0].yaxis) == labels(panels[0].xaxis) == WORDS
+    assert {panel.images[0].get_clim() for panel in panels} == {(0.0, 1.0)}
+    assert bar.get_ylabel() == "attention weight"
+    assert figure.get_suptitle() == "layer 0"
+
+
+def test_lower_rows_keep_their_labels():
+    figure = ka.visualization.attention_map(np.full((5, 3, 3), 1 / 3))
+    *panels, _ = figure.axes
+    assert len(panels) == 6
+    rows = {round(panel.get_position().y0, 2) for panel in panels}
+    assert len(rows) == 2
+    with_keys = [panel.get_title() for panel in panels if panel.get_xlabel()]
+    assert with_keys == ["head 3", "head 4", "mean of heads"]
+    with_queries = [panel.get_title() for panel in panels if panel.get_ylabel()]
+    assert with_queries == ["head 0", "head 3"]
+
+
+def test_cross_attention_and_padding(weights):
+    figure = ka.visualization.attention_map(weights[:, :3], ["a", "b"], WORDS[:3])
+    panel = figure.axes[0]
+    assert panel.images[0].get_array().shape == (2, 3)
+    assert labels(panel.yaxis) == ["a", "b"] and labels(panel.xaxis) == WORDS[:3]
+
+
+def test_odd_tokens_stay_readable(weights):
+    odd = ["$", "a\nb", " ", "internationalization"]
+    figure = ka.visualization.attention_map(weights, odd)
+    figure.canvas.draw()
+    assert labels(figure.axes[0].yaxis) == ["$", "a↵b", "␣", "internationaliz…"]
+    ka.visualization.attention_map(weights, ["$x_$", "$\\frac$", "y", "z"]).canvas.draw()
+
+
+def test_many_tokens_get_as_many_labels_as_fit():
+    figure = ka.visualization.attention_map(np.full((1, 200, 200), 1 / 200))
+    figure.canvas.draw()
+    ticks = figure.axes[0].yaxis.get_ticklabels()
+    boxes = [text.get_window_extent() for text in ticks]
+    assert 10 < len(boxes) < 100
+    assert all(a.y0 >= b.y1 - 1 for a, b in zip(boxes, boxes[1:], strict=False))
+
+
+def test_writes_png_without_a_display(weights, tmp_path):
+    path = tmp_path / "new" / "map.png"
+    ka.visualization.attention_map(weights, WORDS, path=path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_heads(weights):
+    figure = ka.visualization.attention_map(weights, heads="mean")
+    np.testing.assert_allclose(figure.axes[0].images[0].get_array(), weights.mean(axis=0))
+    assert figure.axes[0].get_ylabel() == "query position"
+    figure = ka.visualization.attention_map(weights, heads=[1])
+    assert [axis.get_title() for axis in figure.axes][:-1] == ["head 1"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"heads": [2]}, r"heads=\[2\]: these weights have heads 0 to 1"),
+        ({"heads": "max"}, "heads='max'"),
+        ({"tokens": ["a"] * 5}, "5 tokens for weights over 4 positions"),
+        ({"tokens": "abcd"}, "tokens='abcd' is one string"),
+        ({"tokens": []}, "0 tokens"),
+        ({"key_tokens": ["a"] * 9}, "9 key_tokens"),
+        ({"weights": np.zeros((3, 2, 4, 4))}, r"batch of 3 examples.*weights\[0\]"),
+        ({"weights": np.zeros(4)}, r"shape \(4,\) are no attention weights"),
+        ({"grid": (2, 2)}, "pass image too"),
+    ],
+)
+def test_errors(weights, change, message):
+    with pytest.raises(ValueError, match=message):
+        ka.visualization.attention_map(**{"weights": weights, **change})
