@@ -1,0 +1,31 @@
+"""Models as files that run elsewhere, with proof: SavedModel for servers, LiteRT for phones.
+
+    report = ka.export.to_saved_model(model, "out/saved_model")
+    report = ka.export.to_litert(model, "out/model.tflite", quantization="int8_weights")
+
+Every export is read back by the runtime that will serve it and compared with the model; what
+does not pass raises `ExportError` and leaves nothing behind. TensorFlow and ai_edge_litert are
+imported when a function needs them, not before.
+"""
+
+from keras_attention.export.errors import ExportError
+from keras_attention.export.inspection import Inspection, inspect
+from keras_attention.export.litert import to_litert
+from keras_attention.export.report import ExportReport, Parity, Signature, Tensor
+from keras_attention.export.runner import load
+from keras_attention.export.saved_model import to_saved_model
+from keras_attention.export.verification import verify
+
+__all__ = [
+    "ExportError",
+    "ExportReport",
+    "Inspection",
+    "Parity",
+    "Signature",
+    "Tensor",
+    "inspect",
+    "load",
+    "to_litert",
+    "to_saved_model",
+    "verify",
+]

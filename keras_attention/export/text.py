@@ -1,0 +1,54 @@
+"""Plain-text tables for reports: no colours, no dependencies."""
+
+
+def size(count):
+    """A number of bytes as people read it: `size(1_234_567)` is `"1.2 MB"`."""
+    for unit in ("bytes", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+        count = count / 1000
+    return f"{count:.1f} GB"
+
+
+def shape(axes):
+    """A shape with `?` for axes of any size: `(?, ?, 17)`."""
+    inner = ", ".join("?" if axis is None else str(axis) for axis in axes)
+    return f"({inner},)" if len(axes) == 1 else f"({inner})"
+
+
+def table(title, header, rows):
+    """Left-aligned columns under a title; an empty string when there are no rows."""
+    if not rows:
+        return ""
+    cells = [header, *rows]
+    widths = [max(len(str(row[i])) for row in cells) for i in range(len(header))]
+    lines = [
+        "  " + "  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True))
+        for row in cells
+    ]
+    return "\n".join([title, *(line.rstrip() for line in lines)])
+
+
+def bullets(title, lines):
+    return "\n".join([title, *(f"  - {line}" for line in lines)]) if lines else ""
+
+
+def signatures(entries):
+    """One table per signature: its inputs and outputs with dtypes and shapes."""
+    parts = []
+    for signature in entries:
+        rows = [("input", t.name, t.dtype, shape(t.shape)) for t in signature.inputs]
+        rows += [("output", t.name, t.dtype, shape(t.shape)) for t in signature.outputs]
+        title = f"signature {signature.name}"
+        parts.append(table(title, ("", "name", "dtype", "shape"), rows))
+    return "\n".join(parts)
+
+
+def ops(counts, columns=6):
+    """`ops (92): ADD 14, MUL 14, ...`, most frequent first, wrapped."""
+    if not counts:
+        return ""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    words = [f"{kind} {count}" for kind, count in ordered]
+    lines = [", ".join(words[i : i + columns]) for i in range(0, len(words), columns)]
+    return "\n".join([f"ops ({sum(counts.values())})", *(f"  {line}" for line in lines)])
