@@ -1,0 +1,36 @@
+"""Checks of arguments that several families share."""
+
+import operator
+
+
+def whole_number(owner, name, value, least=1):
+    """`value` as an int of at least `least`; the error says what `owner` was given instead."""
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or number < least:
+        raise ValueError(
+            f"{owner}({name}={value!r}): {name} must be a whole number of at least {least}."
+        )
+    return number
+
+
+def whole(part, *names, least=1):
+    """Makes the attributes `names` of `part` ints of at least `least`, or says what is wrong.
+
+    NumPy integers become ints, so that a config stays plain JSON; works on frozen dataclasses too.
+    """
+    for name in names:
+        number = whole_number(type(part).__name__, name, getattr(part, name), least)
+        object.__setattr__(part, name, number)
+
+
+def one_of(part, name, choices):
+    """Refuses a value of attribute `name` that is not among `choices`, naming them."""
+    value = getattr(part, name)
+    if value not in choices:
+        raise ValueError(
+            f"{type(part).__name__}({name}={value!r}): {name} must be one of "
+            f"{', '.join(map(repr, choices))}."
+        )

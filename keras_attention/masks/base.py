@@ -1,0 +1,92 @@
+"""What every mask is: a rule about two positions."""
+
+
+class Mask:
+    """Says which key positions each query position may attend to.
+
+    A mask is data: it is printed, compared, saved, combined with `&`, `|` and `~`, and drawn, all
+    without a tensor. A new one is a frozen dataclass under `Mask` and `Part` with `allows`.
+
+    Positions are whatever the caller says they are. Where a layer is given none, queries count
+    0..T-1 and keys 0..S-1, as in Keras: with T != S the pattern is aligned at the top left, so
+    `Causal` shows query 0 nothing but key 0. To align at the bottom right (new queries at the end
+    of a longer memory), give query positions that start at S - T.
+
+    Example:
+
+    ```python
+    import dataclasses
+    import keras_attention as ka
+
+
+    @dataclasses.dataclass(frozen=True)
+    class Future(ka.masks.Mask, ka.part.Part):
+        "Key j is visible to query i when j > i."
+
+        def allows(self, i, j):
+            return j > i
+
+
+    assert (~Future()).draw(2) == ka.masks.Causal().draw(2)
+    ```
+    """
+
+    def allows(self, i, j):
+        """Whether query position `i` may attend to key position `j`, elementwise.
+
+        Args:
+            i: int tensor, (T, 1), or (1 or B, 1, T, 1).
+            j: int tensor that broadcasts with it, (1, S), or (1 or B, 1, 1, S).
+
+        Returns:
+            bool tensor, True = may attend, that broadcasts to both.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.allows")
+
+    def draw(self, query_length, key_length=None, path=None):
+        """The mask as a text grid, a row for each query (■ may attend, · may not).
+
+        Args:
+            query_length, key_length: int, T and S; S defaults to T.
+            path: file to write the same grid to as a picture, for which matplotlib is needed.
+
+        Returns:
+            The grid as text.
+
+        Example:
+
+        ```python
+        import keras_attention as ka
+
+        assert ka.masks.Window(2).draw(3, 4).splitlines() == [
+            "  j 0 1 2 3",
+            "i",
+            "0   ■ ■ · ·",
+            "1   ■ ■ ■ ·",
+            "2   · ■ ■ ■",
+        ]
+        ```
+        """
+        from keras_attention.masks import drawing  # drawing needs NumPy and, for files, matplotlib
+
+        cells = drawing.grid(self, query_length, key_length)
+        if path is not None:
+            drawing.write(cells, path, title=str(self))
+        return drawing.text(cells)
+
+    def __and__(self, other):
+        return _combine("Both", self, other)
+
+    def __or__(self, other):
+        return _combine("Either", self, other)
+
+    def __invert__(self):
+        return _combine("Not", self)
+
+
+def _combine(name, *masks):
+    if not all(isinstance(mask, Mask) for mask in masks):
+        return NotImplemented
+    from keras_attention.masks import combine  # which is made of masks itself
+
+    return getattr(combine, name)(*masks)

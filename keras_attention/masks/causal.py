@@ -1,0 +1,29 @@
+"""Nobody sees the future."""
+
+import dataclasses
+
+import keras
+
+from keras_attention.masks.base import Mask
+from keras_attention.part import Part
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class Causal(Mask, Part):
+    """Key j is visible to query i when j <= i (Vaswani et al., 2017, section 3.2.3).
+
+    Positions count from 0 on both sides unless the caller gives others, so with fewer queries than
+    keys the triangle starts at the top left, as in Keras.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    assert ka.masks.Causal().draw(3).splitlines()[2:] == ["0   ■ · ·", "1   ■ ■ ·", "2   ■ ■ ■"]
+    ```
+    """
+
+    def allows(self, i, j):
+        return j <= i

@@ -1,0 +1,58 @@
+"""Masks as text and as pictures."""
+
+import textwrap
+
+import numpy as np
+from keras import ops
+
+from keras_attention.checks import whole_number
+from keras_attention.masks.materialize import column, row
+
+VISIBLE, HIDDEN = "■", "·"
+
+
+def grid(mask, query_length, key_length=None):
+    """What `mask` allows, as a NumPy bool array (T, S)."""
+    key_length = query_length if key_length is None else key_length
+    query_length = whole_number("draw", "query_length", query_length)
+    key_length = whole_number("draw", "key_length", key_length)
+    allowed = mask.allows(column(range(query_length)), row(range(key_length)))
+    cells = np.broadcast_to(ops.convert_to_numpy(allowed), (1, 1, query_length, key_length))
+    return cells[0, 0]
+
+
+def text(cells):
+    """`cells` (T, S) as lines: a header with the keys j, then one line for each query i."""
+    digits = len(str(cells.shape[0] - 1))
+    width = len(str(cells.shape[1] - 1))
+
+    def line(head, entries):
+        return head + "".join(f" {entry:>{width}}" for entry in entries)
+
+    lines = [line(" " * digits + " j", range(cells.shape[1])), "i"]
+    for i, visible in enumerate(cells):
+        lines.append(line(f"{i:<{digits}}  ", (VISIBLE if v else HIDDEN for v in visible)))
+    return "\n".join(lines)
+
+
+def write(cells, path, title):
+    """Writes `cells` (T, S) to `path` as a picture, query 0 at the top."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(
+            'To draw a mask to a file install matplotlib: pip install "keras-attention[viz]". '
+            "Without a path, draw() returns text."
+        ) from error
+    figure = Figure(figsize=(6, 6), layout="constrained")  # no pyplot: nothing global changes
+    axes = figure.add_subplot()
+    axes.imshow(cells, cmap="Blues", vmin=0, vmax=1.4, interpolation="nearest")  # row 0 on top
+    axes.set(xlabel="key j", ylabel="query i", title="\n".join(textwrap.wrap(title, 60)))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.get_major_locator().set_params(integer=True)
+    if max(cells.shape) <= 64:  # beyond that the lines would hide the cells
+        axes.set_xticks(np.arange(cells.shape[1] + 1) - 0.5, minor=True)
+        axes.set_yticks(np.arange(cells.shape[0] + 1) - 0.5, minor=True)
+        axes.grid(which="minor", color="lightgrey", linewidth=0.5)
+        axes.tick_params(which="minor", length=0)
+    figure.savefig(path, dpi=120)

@@ -1,0 +1,61 @@
+"""A few tokens see everybody, and everybody sees them."""
+
+import dataclasses
+import functools
+
+import keras
+from keras import ops
+
+from keras_attention import checks
+from keras_attention.masks.base import Mask
+from keras_attention.part import Part
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class Global(Mask, Part):
+    """Key j is visible to query i when i or j is one of `tokens`.
+
+    Global attention (Beltagy et al., 2020, section 3.1); the Longformer pattern is
+    `Window(size) | Global(tokens)`.
+
+    Args:
+        tokens: int n, at least 1, for the first n positions, or a tuple of positions.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    longformer = ka.masks.Window(1) | ka.masks.Global(1)
+    assert longformer.draw(3).splitlines()[2:] == ["0   ■ ■ ■", "1   ■ ■ ·", "2   ■ · ■"]
+    assert ka.masks.Global((0, 1)).draw(5) == ka.masks.Global(2).draw(5)
+    ```
+    """
+
+    tokens: int | tuple
+
+    def __post_init__(self):
+        if isinstance(self.tokens, list | tuple):
+            object.__setattr__(self, "tokens", _positions(self.tokens))
+        else:
+            checks.whole(self, "tokens")
+
+    def allows(self, i, j):
+        return ops.logical_or(self._includes(i), self._includes(j))
+
+    def _includes(self, position):
+        if isinstance(self.tokens, int):
+            return position < self.tokens
+        equals = [ops.equal(position, token) for token in self.tokens]
+        return functools.reduce(ops.logical_or, equals)
+
+
+def _positions(tokens):
+    positions = tuple(checks.whole_number("Global", "tokens", token, least=0) for token in tokens)
+    if not positions or len(set(positions)) < len(positions):
+        raise ValueError(
+            f"Global(tokens={tokens!r}): give one or more different positions, or a number n for "
+            "the first n."
+        )
+    return positions

@@ -1,0 +1,40 @@
+"""Everybody sees the beginning."""
+
+import dataclasses
+
+import keras
+
+from keras_attention import checks
+from keras_attention.masks.base import Mask
+from keras_attention.part import Part
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class Prefix(Mask, Part):
+    """Key j is visible to every query when j < length.
+
+    The mask of a prefix language model (Raffel et al., 2020, section 3.2.1) is
+    `Causal() | Prefix(length)`: the prompt is read in both directions, what follows from left to
+    right.
+
+    Args:
+        length: int, at least 0.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    mask = ka.masks.Causal() | ka.masks.Prefix(2)
+    assert mask.draw(3).splitlines()[2:] == ["0   ■ ■ ·", "1   ■ ■ ·", "2   ■ ■ ■"]
+    ```
+    """
+
+    length: int
+
+    def __post_init__(self):
+        checks.whole(self, "length", least=0)
+
+    def allows(self, i, j):
+        return j < self.length

@@ -1,0 +1,40 @@
+"""Everybody sees every n-th key, counted from itself."""
+
+import dataclasses
+
+import keras
+from keras import ops
+
+from keras_attention import checks
+from keras_attention.masks.base import Mask
+from keras_attention.part import Part
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class Strided(Mask, Part):
+    """Key j is visible to query i when stride divides i - j (Child et al., 2019, section 4.2).
+
+    This is the second of the paper's two heads, the one that sees the column. The whole sparse
+    Transformer pattern is `Causal() & (Window(stride) | Strided(stride))`.
+
+    Args:
+        stride: int, at least 1.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    mask = ka.masks.Causal() & (ka.masks.Window(2) | ka.masks.Strided(3))
+    assert mask.draw(5).splitlines()[6] == "4   · ■ · ■ ■"
+    ```
+    """
+
+    stride: int
+
+    def __post_init__(self):
+        checks.whole(self, "stride")
+
+    def allows(self, i, j):
+        return ops.equal((i - j) % self.stride, 0)
