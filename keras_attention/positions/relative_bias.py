@@ -1,0 +1,134 @@
+"""A learned number for each distance, distant ones sharing."""
+
+import bisect
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_attention import checks
+from keras_attention.positions.counting import count_both, spread
+from keras_attention.positions.weighted import Weighted
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class RelativeBias(Weighted):
+    """Adds to each head's scores a learned number for the distance (Raffel et al., 2020, T5).
+
+    Distances j - i share buckets: half of a direction's n buckets hold one distance each, 0 to
+    n/2 - 1; the others grow as powers up to `max_distance`, and the last holds all that is
+    further. With `bidirectional` each direction has half of the buckets, the past first; without,
+    all are for the past and every later key counts as distance 0.
+
+    The bucket of every distance is computed exactly (in whole numbers, no logarithm) when the part
+    is made, so all backends and the exported model agree at the edges.
+
+    Args:
+        num_buckets: int, at least 2; with `bidirectional` even and at least 4.
+        max_distance: int, more than the number of distances that have a bucket of their own.
+        bidirectional: bool.
+        initializer: of the weights (num_buckets, N); None is a normal distribution with deviation
+            0.02.
+
+    Call arguments:
+        query: (B, T, N, H). key: (B, S, N, H) or None.
+        query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S).
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    position = ka.positions.RelativeBias()
+    bias = position(np.zeros((1, 5, 2, 8), "float32"))
+    assert bias.shape == (1, 2, 5, 5)
+    assert np.array_equal(bias[0, :, 1, 2], bias[0, :, 3, 4])  # one step ahead, wherever
+    assert list(position.buckets([-1, 0, 1, 2, 999])) == [1, 0, 17, 18, 31]
+    ```
+    """
+
+    roles = frozenset({"bias"})
+
+    def __init__(
+        self, num_buckets=32, max_distance=128, bidirectional=True, initializer=None, **kwargs
+    ):
+        super().__init__(initializer, **kwargs)
+        self.num_buckets, self.max_distance = num_buckets, max_distance
+        self.bidirectional = bidirectional
+        checks.one_of(self, "bidirectional", (True, False))
+        checks.whole(self, "num_buckets", least=4 if bidirectional else 2)
+        checks.whole(self, "max_distance")
+        self._check_buckets()
+        reach = np.arange(-self.max_distance, self.max_distance + 1)
+        self._bucket_of_step = self.buckets(reach).astype("int32")
+
+    def build(self, shape):
+        if len(shape) != 4 or shape[2] is None:
+            raise ValueError(
+                "RelativeBias adds to the scores of queries of shape (batch, length, heads, size), "
+                f"the number of heads known; received {tuple(shape)}."
+            )
+        self.table = self.add_table((self.num_buckets, shape[2]))
+
+    def call(self, query, key=None, query_positions=None, key_positions=None):
+        return self.bias(query_positions, key_positions, query, key)
+
+    def bias(self, query_positions, key_positions, query, key=None):
+        self.check_built()
+        i, j = count_both(query_positions, key_positions, query, key)
+        steps = spread(j, 1) - spread(i, 2)  # (1 or B, T, S)
+        steps = ops.clip(steps, -self.max_distance, self.max_distance) + self.max_distance
+        by_step = ops.take(self.table, self._bucket_of_step, axis=0)  # (2 max_distance + 1, N)
+        return ops.transpose(ops.take(by_step, steps, axis=0), (0, 3, 1, 2))
+
+    def buckets(self, relative):
+        """The bucket of each distance j - i, NumPy ints (T5's `relative_position_bucket`)."""
+        relative = np.asarray(relative)
+        if not self.bidirectional:
+            return self._bucket_of_distance(np.maximum(-relative, 0))
+        ahead = (relative > 0) * (self.num_buckets // 2)
+        return ahead + self._bucket_of_distance(np.abs(relative))
+
+    def _bucket_of_distance(self, distance):
+        shared = self._exact + np.searchsorted(self._edges(), distance, side="right") - 1
+        return np.where(distance < self._exact, distance, shared)
+
+    def _edges(self):
+        """The first distance of each shared bucket.
+
+        Distance d is in shared bucket k of n or a later one when log(d/e) / log(m/e) >= k/n, with e
+        exact distances and m the largest: in whole numbers, when d^n >= m^k e^(n-k).
+        """
+        e, m = self._exact, self.max_distance
+        n = self._per_direction - e
+        bounds = [m**k * e ** (n - k) for k in range(n)]
+        return [bisect.bisect_left(range(m), bound, key=lambda d: d**n) for bound in bounds]
+
+    @property
+    def _per_direction(self):
+        return self.num_buckets // 2 if self.bidirectional else self.num_buckets
+
+    @property
+    def _exact(self):
+        return self._per_direction // 2
+
+    def _check_buckets(self):
+        if self.bidirectional and self.num_buckets % 2:
+            raise ValueError(
+                f"RelativeBias(num_buckets={self.num_buckets}): two directions need an even number "
+                "of buckets. Make it even, or set bidirectional=False."
+            )
+        if self.max_distance <= self._exact:
+            raise ValueError(
+                f"RelativeBias(max_distance={self.max_distance}): {self.num_buckets} buckets "
+                f"already tell {self._exact} distances apart; max_distance must be larger."
+            )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_buckets": self.num_buckets,
+            "max_distance": self.max_distance,
+            "bidirectional": self.bidirectional,
+        }

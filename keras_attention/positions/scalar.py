@@ -1,0 +1,65 @@
+"""The index itself, added to the tokens."""
+
+import dataclasses
+
+import keras
+from keras import ops
+
+from keras_attention import checks
+from keras_attention.part import Part
+from keras_attention.positions.base import Position
+from keras_attention.positions.counting import count, spread
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class Scalar(Position, Part):
+    """Adds the position, one number, to every feature: how not to do it.
+
+    The two ideas that every lecture starts with (for example Kazemnejad, *Transformer
+    Architecture: The Positional Encoding*, 2019), here to be compared with. The raw index p grows
+    until it drowns the token. Scaled to 0..1 over the sequence, p / (T - 1), it stays small, but a
+    step means something else at every length.
+
+    Args:
+        scaled: bool, whether the last position is 1.
+        length: int, the number of positions from 0 to 1, when it is not the T of the tokens at
+            hand: explicit positions (a slice, a cache) do not tell it, so they need it.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    x = np.zeros((1, 3, 1), "float32")
+    assert np.array_equal(ka.positions.Scalar().embed(x)[0, :, 0], [0.0, 0.5, 1.0])
+    assert np.array_equal(ka.positions.Scalar(scaled=False).embed(x)[0, :, 0], [0, 1, 2])
+    ```
+    """
+
+    scaled: bool = True
+    length: int | None = None
+
+    roles = frozenset({"embed"})
+
+    def __post_init__(self):
+        checks.one_of(self, "scaled", (True, False))
+        if self.length is not None:
+            checks.whole(self, "length", least=2)
+
+    def embed(self, x, positions=None):
+        index = ops.cast(spread(count(positions, x), 2), "float32")  # (1 or B, T, 1)
+        if self.scaled:
+            index = index / self._last(x, positions)
+        return ops.cast(ops.cast(x, "float32") + index, x.dtype)
+
+    def _last(self, x, positions):
+        if self.length is not None:
+            return float(self.length - 1)
+        if positions is not None:
+            raise ValueError(
+                "Scalar(scaled=True) divides by the length of the whole sequence, which explicit "
+                "positions do not tell: give it as Scalar(length=...)."
+            )
+        return ops.cast(ops.maximum(ops.shape(x)[1] - 1, 1), "float32")

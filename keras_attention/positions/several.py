@@ -1,0 +1,114 @@
+"""More than one position at once."""
+
+import keras
+from keras import ops
+
+from keras_attention.part import check_keys
+from keras_attention.positions.base import ROLES, Position
+from keras_attention.positions.weighted import OF_ANY_LAYER
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class Several(Position, keras.layers.Layer):
+    """Positions that work together: each embeds and rotates in turn, and their biases are summed.
+
+    `get` makes one of a list, so a list works wherever a position is expected. It is a layer, as
+    some of its parts may be; it plays every role that one of them plays.
+
+    Args:
+        parts: list of positions, at least one.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    both = ka.positions.get(["alibi", ka.positions.Rotary()])
+    query, where = np.ones((1, 3, 2, 4), "float32"), np.arange(3)
+    alibi = ka.positions.ALiBi().bias(where, where, query)
+    assert both.roles == {"bias", "rotate"}
+    assert np.array_equal(both.bias(where, where, query), alibi)
+    ```
+    """
+
+    def __init__(self, parts, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.parts = list(parts)
+        if not self.parts or not all(isinstance(part, Position) for part in self.parts):
+            raise ValueError(f"Several(parts={parts!r}): parts must be a list of positions.")
+
+    @property
+    def roles(self):
+        return frozenset().union(*(part.roles for part in self.parts))
+
+    def build(self, shape):
+        fitting = {"embed"} if len(shape) == 3 else {"rotate", "bias"}
+        if foreign := [part for part in self.parts if not part.roles & fitting]:
+            raise ValueError(
+                f"{foreign[0]!r} does not {' or '.join(sorted(fitting))}, which is all that a "
+                f"position built with shape {tuple(shape)} can do here. Give it to the layer that "
+                "it works in: embed to the embedding, rotate and bias to attention."
+            )
+        for part in self.parts:
+            if isinstance(part, keras.layers.Layer) and not part.built:
+                part.build(shape)
+
+    def embed(self, x, positions=None):
+        total = ops.cast(x, "float32")  # rounded once, not after each part
+        for part in self.parts:
+            total = part.embed(total, positions)
+        return ops.cast(total, x.dtype)
+
+    def rotate(self, x, positions=None):
+        turned = ops.cast(x, "float32")
+        for part in self.parts:
+            turned = part.rotate(turned, positions)
+        return ops.cast(turned, x.dtype)
+
+    def bias(self, query_positions, key_positions, query, key=None):
+        biases = [part.bias(query_positions, key_positions, query, key) for part in self.parts]
+        biases = [bias for bias in biases if bias is not None]
+        return sum(biases[1:], biases[0]) if biases else None
+
+    def get_config(self):
+        parts = [keras.saving.serialize_keras_object(part) for part in self.parts]
+        return {**super().get_config(), "parts": parts}
+
+    @classmethod
+    def from_config(cls, config):
+        check_keys(cls, config, ["parts", *OF_ANY_LAYER])
+        parts = [keras.saving.deserialize_keras_object(part) for part in config.get("parts", [])]
+        return super().from_config({**config, "parts": parts})
+
+
+def for_role(position, *roles):
+    """The part, or parts, of `position` that play one of `roles`; None if there is none.
+
+    A builder takes one `position` argument and hands its parts to the layers that use them.
+
+    Args:
+        position: a position or None.
+        roles: "embed", "rotate", "bias".
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    position = ka.positions.get(["sinusoidal", "alibi"])
+    assert ka.positions.for_role(position, "embed") == ka.positions.Sinusoidal()
+    assert ka.positions.for_role(position, "rotate", "bias") == ka.positions.ALiBi()
+    assert ka.positions.for_role(position, "rotate") is None
+    ```
+    """
+    if unknown := [role for role in roles if role not in ROLES]:
+        raise ValueError(f"Unknown role {unknown[0]!r}. Known: {', '.join(ROLES)}.")
+    if position is None:
+        return None
+    parts = position.parts if isinstance(position, Several) else [position]
+    playing = [part for part in parts if part.roles & set(roles)]
+    if len(playing) > 1 and playing != parts:
+        return Several(playing, dtype=position.dtype_policy)
+    return position if playing == parts else playing[0] if playing else None

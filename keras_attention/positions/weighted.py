@@ -1,0 +1,55 @@
+"""Positions that learn."""
+
+import inspect
+
+import keras
+
+from keras_attention.part import check_keys
+from keras_attention.positions.base import Position
+
+OF_ANY_LAYER = ("name", "trainable", "dtype")
+
+
+class Weighted(Position, keras.layers.Layer):
+    """A position with weights, which stay in float32 under every policy.
+
+    Args:
+        initializer: for the weights; None is the normal distribution with deviation 0.02 of BERT
+            and ViT.
+    """
+
+    def __init__(self, initializer=None, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        if initializer is None:
+            initializer = keras.initializers.RandomNormal(stddev=0.02)
+        self.initializer = keras.initializers.get(initializer)
+        self.table = None
+
+    def add_table(self, shape):
+        """A trainable float32 table that mixed precision leaves alone."""
+        return self.add_weight(
+            name="table",
+            shape=shape,
+            initializer=self.initializer,
+            dtype="float32",
+            autocast=False,
+        )
+
+    def check_built(self):
+        if self.table is None:
+            raise ValueError(
+                f"{type(self).__name__} has no weights yet: the layer that owns it must call its "
+                "build() first."
+            )
+
+    def get_config(self):
+        initializer = keras.initializers.serialize(self.initializer)
+        return {**super().get_config(), "initializer": initializer}
+
+    @classmethod
+    def from_config(cls, config):
+        parameters = inspect.signature(cls.__init__).parameters
+        own = [name for name in parameters if name not in ("self", "kwargs")]
+        check_keys(cls, config, [*own, *OF_ANY_LAYER])
+        return super().from_config(config)
