@@ -1,5 +1,7 @@
 """Checks of arguments that several families share."""
 
+import math
+import numbers
 import operator
 
 
@@ -33,4 +35,15 @@ def one_of(part, name, choices):
         raise ValueError(
             f"{type(part).__name__}({name}={value!r}): {name} must be one of "
             f"{', '.join(map(repr, choices))}."
+        )
+
+
+def number(part, name, above=-math.inf):
+    """Refuses a value of attribute `name` that is no finite number above `above`."""
+    value = getattr(part, name)
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not (real and above < value < math.inf):
+        bound = "" if above == -math.inf else f" above {above}"
+        raise ValueError(
+            f"{type(part).__name__}({name}={value!r}): {name} must be a finite number{bound}."
         )

@@ -1,0 +1,51 @@
+"""Any function of one score."""
+
+import collections.abc
+import dataclasses
+
+import keras
+
+from keras_attention.normalizers.base import Normalizer
+from keras_attention.part import Part
+
+NOT_BY_SCORE = {"get", "serialize", "deserialize", "glu"}  # glu halves what it is given
+KNOWN = sorted(
+    name for name in dir(keras.activations) if not name.startswith("_") and name not in NOT_BY_SCORE
+)
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class Activation(Normalizer, Part):
+    """`weights = fn(s)`, and zero where the mask forbids, whatever `fn` gives there.
+
+    Args:
+        fn: name of a Keras activation, or a function from scores to weights of the same shape,
+            registered with `keras.saving.register_keras_serializable` if it is to be saved. It also
+            sees masked scores, around -1e9, and must be finite there.
+
+    Masking: as in `Normalizer`.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    scores, mask = np.zeros((1, 1, 1, 3), "float32"), np.array([True, True, False])
+    weights = ka.normalizers.Activation("softplus")(scores, mask)
+    assert np.allclose(weights, [np.log(2), np.log(2), 0])
+    ```
+    """
+
+    fn: str | collections.abc.Callable
+
+    def __post_init__(self):
+        if not (self.fn in KNOWN if isinstance(self.fn, str) else callable(self.fn)):
+            raise ValueError(
+                f"Activation(fn={self.fn!r}): fn must be a function or the name of a Keras "
+                f"activation. Known: {', '.join(KNOWN)}."
+            )
+
+    def normalize(self, scores, allowed):
+        return keras.activations.get(self.fn)(scores)

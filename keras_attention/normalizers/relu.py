@@ -1,0 +1,44 @@
+"""The positive part."""
+
+import dataclasses
+
+import keras
+from keras import ops
+
+from keras_attention import checks
+from keras_attention.normalizers.base import Normalizer, count_allowed
+from keras_attention.part import Part
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class ReLU(Normalizer, Part):
+    """`weights = max(0, s) / length` (Wortsman et al., 2023, "Replacing softmax with ReLU").
+
+    Keys do not compete: rows need not sum to 1. The length is the number of keys that the row may
+    attend to, so that padding, and in causal attention tokens still to come, change nothing.
+
+    Args:
+        divide_by_length: bool; False leaves the plain positive part.
+
+    Masking: as in `Normalizer`.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    weights = ka.normalizers.ReLU()(np.array([[8.0, 4.0, -1.0, 0.0]], "float32"))
+    assert np.allclose(weights, [[2, 1, 0, 0]])
+    ```
+    """
+
+    divide_by_length: bool = True
+
+    def __post_init__(self):
+        checks.one_of(self, "divide_by_length", (True, False))
+
+    def normalize(self, scores, allowed):
+        weights = ops.relu(scores)
+        return weights / count_allowed(scores, allowed) if self.divide_by_length else weights

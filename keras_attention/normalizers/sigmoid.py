@@ -1,0 +1,51 @@
+"""Each key on its own."""
+
+import dataclasses
+
+import keras
+from keras import ops
+
+from keras_attention import checks
+from keras_attention.normalizers.base import Normalizer, count_allowed
+from keras_attention.part import Part
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class Sigmoid(Normalizer, Part):
+    """`weights = 1 / (1 + exp(-(s + b)))` (Ramapuram et al., 2024).
+
+    Keys do not compete: rows need not sum to 1. The paper's `b = -log(length)` lets them start near
+    it. Here the length is the number of keys that the row may attend to, so that padding, and in
+    causal attention tokens still to come, change nothing.
+
+    Args:
+        bias: `"-log_length"`, or float, b itself.
+
+    Masking: as in `Normalizer`.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    scores, mask = np.zeros((1, 1, 1, 6), "float32"), np.arange(6) < 4
+    weights = ka.normalizers.Sigmoid()(scores, mask)
+    assert np.allclose(weights, [1 / (1 + 4)] * 4 + [0] * 2)
+    assert np.allclose(ka.normalizers.Sigmoid(bias=0.0)(scores), 0.5)
+    ```
+    """
+
+    bias: float | str = "-log_length"
+
+    def __post_init__(self):
+        if isinstance(self.bias, str):
+            checks.one_of(self, "bias", ("-log_length",))
+        else:
+            checks.number(self, "bias")
+
+    def normalize(self, scores, allowed):
+        if self.bias == "-log_length":
+            return ops.sigmoid(scores - ops.log(count_allowed(scores, allowed)))
+        return ops.sigmoid(scores + self.bias)

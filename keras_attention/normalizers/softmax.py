@@ -1,0 +1,63 @@
+"""Softmax."""
+
+import dataclasses
+
+import keras
+from keras import ops
+
+from keras_attention import checks
+from keras_attention.normalizers.base import Normalizer
+from keras_attention.part import Part
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class Softmax(Normalizer, Part):
+    """`weights = exp(s) / sum exp(s)` (Vaswani et al., 2017, equation 1).
+
+    Args:
+        temperature: float above 0; the scores are divided by it, after `soft_cap`.
+        soft_cap: float above 0, or None. Scores become `soft_cap · tanh(s / soft_cap)`, before the
+            mask (Gemma 2, 2024, section 2).
+        plus_one: bool. `exp(s) / (1 + sum exp(s))`, so that a head may attend to nothing much
+            (Miller, 2023, "Attention is off by one"): rows sum to less than 1.
+
+    Masking: as in `Normalizer`.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    weights = ka.normalizers.Softmax()(np.zeros((1, 1, 1, 4), "float32"))
+    assert np.allclose(weights, 1 / 4)
+    weights = ka.normalizers.Softmax(plus_one=True)(np.zeros((1, 1, 1, 4), "float32"))
+    assert np.allclose(weights, 1 / 5)
+    ```
+    """
+
+    temperature: float = 1.0
+    soft_cap: float | None = None
+    plus_one: bool = False
+
+    def __post_init__(self):
+        checks.number(self, "temperature", above=0)
+        if self.soft_cap is not None:
+            checks.number(self, "soft_cap", above=0)
+        checks.one_of(self, "plus_one", (True, False))
+
+    def prepare(self, scores):
+        if self.soft_cap is not None:
+            scores = self.soft_cap * ops.tanh(scores / self.soft_cap)
+        return scores if self.temperature == 1 else scores / self.temperature
+
+    def normalize(self, scores, allowed):
+        if not self.plus_one:
+            return ops.softmax(scores, axis=-1)
+        # The one is the exponential of a score 0 that belongs to no key.
+        highest = ops.maximum(ops.max(scores, axis=-1, keepdims=True), 0.0)
+        highest = ops.stop_gradient(highest)
+        exponentials = ops.exp(scores - highest)
+        total = ops.sum(exponentials, axis=-1, keepdims=True) + ops.exp(-highest)
+        return exponentials / total

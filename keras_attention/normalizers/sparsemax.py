@@ -1,0 +1,66 @@
+"""Softmax's sparse relative."""
+
+import dataclasses
+
+import keras
+from keras import ops
+
+from keras_attention.normalizers.base import Normalizer
+from keras_attention.part import Part
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class Sparsemax(Normalizer, Part):
+    """The point of the simplex nearest to the scores (Martins & Astudillo, 2016).
+
+    `weights = max(0, s - τ)`, τ such that they sum to 1: low scores get exactly 0. Weights and
+    gradient are exact, by sorting (algorithm 1).
+
+    Masking: as in `Normalizer`.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    weights = ka.normalizers.Sparsemax()(np.array([[1.0, 0.5, -1.0]], "float32"))
+    assert np.allclose(weights, [[0.75, 0.25, 0.0]])
+    ```
+    """
+
+    def normalize(self, scores, allowed):
+        return sparsemax(scores)
+
+
+def sparsemax(scores):
+    """Sparsemax of float32 scores over the last axis."""
+    scores = relative_to_highest(scores)
+    tau = _threshold(ops.stop_gradient(scores))
+    support = ops.cast(scores > tau, "float32")
+    # With the support known τ is linear in the scores: its derivative is the exact gradient.
+    size = ops.sum(support, axis=-1, keepdims=True)
+    tau = (ops.sum(scores * support, axis=-1, keepdims=True) - 1.0) / size
+    return ops.relu(scores - tau)
+
+
+def _threshold(scores):
+    """τ of scores whose highest is 0: the largest of (sum of the k highest - 1) / k."""
+    ordered, ranks = highest_first(scores)
+    return ops.max((ops.cumsum(ordered, axis=-1) - 1.0) / ranks, axis=-1, keepdims=True)
+
+
+def relative_to_highest(scores):
+    """The scores with each row's highest moved to 0."""
+    return scores - ops.stop_gradient(ops.max(scores, axis=-1, keepdims=True))
+
+
+def highest_first(scores):
+    """The scores (highest 0) in descending order, and their ranks 1, 2, ... along the last axis.
+
+    What is 1 or more below the highest gets no weight; held at -1, masked scores of -1e9 cannot
+    drown the sums of the others.
+    """
+    ordered = -ops.sort(-ops.maximum(scores, -1.0), axis=-1)
+    return ordered, ops.arange(1, ops.shape(scores)[-1] + 1, dtype="float32")

@@ -1,0 +1,49 @@
+"""Softmax of the best few."""
+
+import dataclasses
+
+import keras
+from keras import ops
+
+from keras_attention import checks
+from keras_attention.normalizers.base import Normalizer
+from keras_attention.part import Part
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class TopK(Normalizer, Part):
+    """Softmax over the k highest scores of a row, zero elsewhere (Gupta et al., 2021).
+
+    Scores equal to the k-th highest are all kept, so that the order of the keys never matters: with
+    ties, more than k keys get weight. Where a row has fewer than k keys it is softmax.
+
+    Args:
+        k: int, at least 1; may be larger than the number of keys.
+
+    Masking: as in `Normalizer`; masked keys take no place among the k.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    scores = np.array([[3.0, 1.0, 2.0, 3.0]], "float32")
+    assert np.allclose(ka.normalizers.TopK(2)(scores), [[0.5, 0, 0, 0.5]])
+    assert np.allclose(ka.normalizers.TopK(1)(scores), [[0.5, 0, 0, 0.5]])  # a tie
+    ```
+    """
+
+    k: int
+
+    def __post_init__(self):
+        checks.whole(self, "k")
+
+    def normalize(self, scores, allowed):
+        length = ops.shape(scores)[-1]  # an int where it is known, else a tensor
+        k = min(self.k, length) if isinstance(length, int) else ops.minimum(self.k, length)
+        highest, _ = ops.top_k(ops.stop_gradient(scores), k)
+        kept = ops.cast(scores >= ops.min(highest, axis=-1, keepdims=True), "float32")
+        weights = ops.softmax(scores, axis=-1) * kept
+        return weights / ops.sum(weights, axis=-1, keepdims=True)

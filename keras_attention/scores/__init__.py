@@ -1,0 +1,51 @@
+"""Scores: how well each query fits each key. (B, T, N, H), (B, S, N, H) -> (B, N, T, S)."""
+
+from keras_attention import part
+from keras_attention.scores.additive import Additive
+from keras_attention.scores.base import Score
+from keras_attention.scores.bilinear import Bilinear
+from keras_attention.scores.concat import Concat
+from keras_attention.scores.cosine import Cosine
+from keras_attention.scores.dot import Dot
+from keras_attention.scores.scaled_dot import ScaledDot
+from keras_attention.scores.squared_distance import SquaredDistance
+
+NAMES = {
+    "dot": Dot,
+    "scaled_dot": ScaledDot,
+    "cosine": Cosine,
+    "bilinear": Bilinear,
+    "concat": Concat,
+    "additive": Additive,
+    "squared_distance": SquaredDistance,
+}
+
+
+def get(identifier, dtype=None):
+    """The score that `identifier` means: one, its name, its config, or None.
+
+    `dtype` is the policy of a score with weights that is made from its name.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    assert ka.scores.get("scaled_dot") == ka.scores.ScaledDot()
+    ```
+    """
+    return part.get(identifier, names=NAMES, family="score", base=Score, dtype=dtype)
+
+
+__all__ = [
+    "NAMES",
+    "Additive",
+    "Bilinear",
+    "Concat",
+    "Cosine",
+    "Dot",
+    "ScaledDot",
+    "Score",
+    "SquaredDistance",
+    "get",
+]

@@ -1,0 +1,47 @@
+"""A learned matrix between query and key."""
+
+import keras
+from keras import ops
+
+from keras_attention.scores.base import KernelScore, head_shapes, product
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class Bilinear(KernelScore):
+    """`score = qᵀ W k` (Luong et al., 2015, section 3.1, *general*), a W (N, H, H of the key).
+
+    Query and key may have different widths.
+
+    Args:
+        kernel_initializer: for W; None is a normal distribution with variance 1 / (H · H of the
+            key), which gives scores of variance 1 to queries and keys of variance 1.
+
+    Call arguments:
+        query: (B, T, N, H). key: (B, S, N, any width). Returns (B, N, T, S) in the compute dtype.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    query, key = np.random.rand(2, 5, 3, 4), np.random.rand(2, 7, 3, 6)
+    score = ka.scores.Bilinear()
+    assert score(query, key).shape == (2, 3, 5, 7)
+    assert score.kernel.shape == (3, 4, 6)
+    ```
+    """
+
+    def build(self, query_shape, key_shape):
+        heads, width, key_width = head_shapes(self, query_shape, key_shape)
+        self.kernel = self.add_per_head(
+            "kernel", (heads, width, key_width), variance=1 / (width * key_width)
+        )
+
+    def call(self, query, key):
+        return product(self, query, key)
+
+    def fold(self, query, key):
+        self.ensure_built(query, key)
+        kernel = ops.cast(self.kernel, query.dtype)
+        return ops.einsum("btnh,nhj->btnj", query, kernel), key, 1.0

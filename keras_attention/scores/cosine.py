@@ -1,0 +1,105 @@
+"""The cosine of the angle between query and key."""
+
+import math
+
+import keras
+from keras import ops
+
+from keras_attention import checks
+from keras_attention.scores.base import WeightedScore, check_one_width, head_shapes, product
+
+LEAST_SQUARE = 2.0**-24  # the smallest number above zero in float16
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class Cosine(WeightedScore):
+    """`score = scale · cos(q, k)`, the scale learned per head or fixed.
+
+    Scaled cosine attention of Swin Transformer V2 (Liu et al., 2022, section 3.2): the logarithm of
+    the scale (the paper's 1/τ) is the weight, and the scale never exceeds `max_scale`. With
+    `learned=False` there is no weight and `scale` stays what it is.
+
+    Lengths are computed in float32; those below `epsilon` count as `epsilon`. A vector of zeros has
+    score 0 with everything, and a finite gradient. The square of `epsilon` may not vanish in
+    float16, in which delegates of phones compute.
+
+    Args:
+        scale: float above 0, the fixed scale, or where the learned one starts.
+        learned: bool.
+        max_scale: float, the bound of the learned scale.
+        epsilon: float, at least 2^-12.
+
+    Call arguments:
+        query: (B, T, N, H). key: (B, S, N, H). Returns (B, N, T, S) in the compute dtype.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    query, key = np.random.rand(2, 5, 3, 4), np.random.rand(2, 7, 3, 4)
+    score = ka.scores.Cosine(scale=10.0)
+    assert np.allclose(score(query, key), score(100 * query, key), atol=1e-4)
+    assert score.log_scale.shape == (3,)  # one for each head
+    ```
+    """
+
+    def __init__(self, scale=10.0, learned=True, max_scale=100.0, epsilon=1e-3, **kwargs):
+        super().__init__(**kwargs)
+        self.scale, self.learned, self.max_scale = scale, learned, max_scale
+        self.epsilon = epsilon
+        self.log_scale = None
+        checks.one_of(self, "learned", (True, False))
+        checks.number(self, "scale", above=0)
+        checks.number(self, "max_scale", above=0)
+        checks.number(self, "epsilon", above=0)
+        if learned and scale > max_scale:
+            raise ValueError(
+                f"Cosine(scale={scale!r}): the learned scale starts above its bound "
+                f"max_scale={max_scale!r}. Lower scale or raise max_scale."
+            )
+        if epsilon**2 < LEAST_SQUARE:
+            raise ValueError(
+                f"Cosine(epsilon={epsilon!r}): its square is zero in float16, where a vector of "
+                "zeros would give NaN. Use at least 2**-12 (0.00025)."
+            )
+
+    def build(self, query_shape, key_shape):
+        heads, _, _ = head_shapes(self, query_shape, key_shape)
+        if self.learned:
+            self.log_scale = self.add_weight(
+                name="log_scale",
+                shape=(heads,),
+                initializer=keras.initializers.Constant(math.log(self.scale)),
+                autocast=False,
+            )
+
+    def call(self, query, key):
+        return product(self, query, key)
+
+    def fold(self, query, key):
+        self.ensure_built(query, key)
+        check_one_width(self, query, key)
+        if not self.learned:
+            return self._unit(query), self._unit(key), float(self.scale)
+        log_scale = ops.minimum(self.log_scale, math.log(self.max_scale))
+        scale = ops.reshape(ops.exp(log_scale), (1, 1, -1, 1))  # (1, 1, N, 1)
+        return self._unit(query, scale), self._unit(key), 1.0
+
+    def _unit(self, x, scale=1.0):
+        """`x` of length 1, times `scale`."""
+        long = ops.cast(x, "float32")
+        square = ops.sum(ops.square(long), axis=-1, keepdims=True)
+        # The maximum is taken of the square: the gradient of sqrt(0) is infinite.
+        length = ops.rsqrt(ops.maximum(square, self.epsilon**2))
+        return ops.cast(long * (length * scale), x.dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "scale": self.scale,
+            "learned": self.learned,
+            "max_scale": self.max_scale,
+            "epsilon": self.epsilon,
+        }

@@ -1,0 +1,38 @@
+"""Plain dot product."""
+
+import dataclasses
+
+import keras
+
+from keras_attention.part import Part
+from keras_attention.scores.base import Score, check_one_width, product
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class Dot(Score, Part):
+    """`score = q · k` (Luong et al., 2015, section 3.1, *dot*).
+
+    Its variance grows with H; `ScaledDot` keeps it at 1.
+
+    Call arguments:
+        query: (B, T, N, H). key: (B, S, N, H). Returns (B, N, T, S) in their dtype.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    query, key = np.ones((1, 5, 2, 4), "float32"), np.ones((1, 7, 2, 4), "float32")
+    scores = ka.scores.Dot()(query, key)
+    assert scores.shape == (1, 2, 5, 7) and np.all(np.asarray(scores) == 4)
+    ```
+    """
+
+    def __call__(self, query, key):
+        return product(self, query, key)
+
+    def fold(self, query, key):
+        check_one_width(self, query, key)
+        return query, key, 1.0

@@ -1,0 +1,73 @@
+"""What the additive scores share: for all pairs, a sum over units of a nonlinear function."""
+
+import keras
+from keras import ops
+
+from keras_attention import scope
+
+UNITS_AT_ONCE = 8
+
+
+def sum_over_units(query, key, vector, activation):
+    """`sum over u of vector[n, u] · activation(query[b, n, u, t] + key[b, n, u, s])`, in float32.
+
+    The tensor of all pairs and units (B, N, T, S, U) never exists, forward or backward:
+    `UNITS_AT_ONCE` units are added up at a time, and the gradient computes each slice again.
+
+    Args:
+        query: (B, N, U, T). key: (B, N, U, S). vector: (N, U), U known.
+
+    Returns:
+        (B, N, T, S), float32.
+    """
+    query, key, vector = (ops.cast(x, "float32") for x in (query, key, vector))
+    batch, heads, units, queries = ops.shape(query)
+    keys = ops.shape(key)[3]
+    query = ops.reshape(query, (-1, units, queries))
+    key = ops.reshape(key, (-1, units, keys))
+    vector = ops.tile(ops.reshape(vector, (heads, 1, units)), (batch, 1, 1))
+    rows = ops.shape(vector)[0]  # B N
+    of_slice = _of_slice(activation, queries, keys)
+
+    def units_from(start, size):
+        return of_slice(
+            ops.slice(query, (0, start, 0), (rows, size, queries)),
+            ops.slice(key, (0, start, 0), (rows, size, keys)),
+            ops.slice(vector, (0, 0, start), (rows, 1, size)),
+        )
+
+    return ops.reshape(_add_up(units_from, units), (-1, heads, queries, keys))
+
+
+def _of_slice(activation, queries, keys):
+    """The sum for a slice of u units: (B N, u, T), (B N, u, S), (B N, 1, u) -> (B N, 1, T S)."""
+
+    def of_slice(query, key, vector):
+        size = vector.shape[2]
+        query = ops.reshape(query, (-1, size, queries, 1))
+        key = ops.reshape(key, (-1, size, 1, keys))
+        fits = activation(query + key)  # (B N, u, T, S), the largest tensor there is
+        return ops.matmul(vector, ops.reshape(fits, (-1, size, queries * keys)))
+
+    return of_slice if scope.current(scope.Export) else keras.remat(of_slice)
+
+
+def _add_up(units_from, units):
+    """`units_from(start, size)` added up over all units.
+
+    The passes of a loop wait for each other. A graph of independent slices is free to compute them
+    all before it adds the first two, and TensorFlow does. LiteRT computes in order, and delegates
+    take no loops: an exported graph has the slices side by side.
+    """
+    first = units % UNITS_AT_ONCE or UNITS_AT_ONCE
+    total = units_from(0, first)
+    passes = (units - first) // UNITS_AT_ONCE
+
+    def add(i, total):
+        return total + units_from(first + i * UNITS_AT_ONCE, UNITS_AT_ONCE)
+
+    if not scope.current(scope.Export):
+        return ops.fori_loop(0, passes, add, total)
+    for i in range(passes):
+        total = add(i, total)
+    return total

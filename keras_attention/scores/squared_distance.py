@@ -1,0 +1,57 @@
+"""Minus the squared distance."""
+
+import dataclasses
+
+import keras
+from keras import ops
+
+from keras_attention import checks
+from keras_attention.part import Part
+from keras_attention.scores.base import Score, check_one_key_head_each, check_one_width
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class SquaredDistance(Score, Part):
+    """`score = -scale · |q - k|²`: under softmax, the Gaussian kernel (Tsai et al., 2019).
+
+    Computed as `2 q · k - |q|² - |k|²`, which needs no (B, N, T, S, H) tensor, and in float32
+    whatever the dtype: for near neighbours that is a small difference of large numbers. The error
+    is some 1e-7 of |q|² + |k|², so a score that should be 0 can be that far from it on either side.
+
+    Args:
+        scale: float above 0; `1 / (2 σ²)` gives the Gaussian of width σ.
+
+    Call arguments:
+        query: (B, T, N, H). key: (B, S, N, H). Returns (B, N, T, S) in their dtype.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    query, key = np.ones((1, 5, 2, 4), "float32"), np.zeros((1, 7, 2, 4), "float32")
+    assert np.all(np.asarray(ka.scores.SquaredDistance(0.5)(query, key)) == -0.5 * 4)
+    ```
+    """
+
+    scale: float = 1.0
+
+    def __post_init__(self):
+        checks.number(self, "scale", above=0)
+
+    def __call__(self, query, key):
+        check_one_width(self, query, key)
+        check_one_key_head_each(self, query, key)
+        dtype = keras.backend.standardize_dtype(query.dtype)
+        query, key = ops.cast(query, "float32"), ops.cast(key, "float32")
+        cross = ops.einsum("btnh,bsnh->bnts", query * (2 * self.scale), key)
+        of_query = _square_by_head(query) * self.scale  # (B, N, T, 1)
+        of_key = ops.transpose(_square_by_head(key), (0, 1, 3, 2)) * self.scale  # (B, N, 1, S)
+        return ops.cast(cross - of_query - of_key, dtype)
+
+
+def _square_by_head(x):
+    """|x|², (B, L, N, H) -> (B, N, L, 1)."""
+    return ops.transpose(ops.sum(ops.square(x), axis=-1, keepdims=True), (0, 2, 1, 3))
