@@ -1,0 +1,46 @@
+# One command per chore, the same on a laptop and in CI. Each sets up .venv by itself when it has
+# to: a machine with Python 3.11-3.13 and make is enough. uv is used when it is there, pip when not.
+# To choose the interpreter: make PYTHON=python3.12 test
+
+VENV := .venv
+IN_VENV := $(VENV)/bin/python
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-slow check format constraints clean
+
+help: ## list the commands
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
+
+demo: $(READY) ## train, export, verify and picture a small model on handwritten digits
+	$(IN_VENV) -m keras_attention demo
+
+test: $(READY) ## run the fast tests
+	$(IN_VENV) -m pytest
+
+test-slow: $(READY) ## run the tests that take minutes
+	$(IN_VENV) -m pytest -m slow
+
+check: $(READY) ## lint, and see that the code is formatted
+	$(IN_VENV) -m ruff check .
+	$(IN_VENV) -m ruff format --check .
+
+format: $(READY) ## format the code and mend what the linter can
+	$(IN_VENV) -m ruff check --fix .
+	$(IN_VENV) -m ruff format .
+
+# pip takes no backports.strenum newer than 1.2.8 on Python 3.11; uv, which would, must not either.
+constraints: ## resolve constraints.txt again, to the newest versions (needs uv)
+	echo 'backports.strenum<=1.2.8' | uv pip compile setup.cfg --output-file constraints.txt \
+	    --extra test --extra nlp --extra jax --constraint - --universal --python-version 3.11 \
+	    --fork-strategy fewest --upgrade --quiet --no-annotate \
+	    --custom-compile-command 'make constraints'
+
+clean: ## remove .venv and what builds and tests leave behind
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): setup.cfg pyproject.toml constraints.txt
+	@./.ci/set-up $(VENV)
+	@touch $@

@@ -1,0 +1,4 @@
+from keras_attention.cli import main
+
+if __name__ == "__main__":
+    main()
