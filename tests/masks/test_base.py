@@ -1,0 +1,66 @@
+import dataclasses
+import sys
+
+import numpy as np
+import pytest
+
+from keras_attention import masks
+from keras_attention.part import Part
+
+
+def test_a_mask_without_a_rule_says_so():
+    with pytest.raises(NotImplementedError, match="Mask.allows"):
+        masks.Mask().allows(0, 0)
+
+
+def test_text_has_queries_down_and_keys_across():
+    assert masks.Causal().draw(2, 11) == "\n".join(
+        [
+            "  j  0  1  2  3  4  5  6  7  8  9 10",
+            "i",
+            "0    ■  ·  ·  ·  ·  ·  ·  ·  ·  ·  ·",
+            "1    ■  ■  ·  ·  ·  ·  ·  ·  ·  ·  ·",
+        ]
+    )
+    assert len(set(map(len, masks.Causal().draw(11, 2).splitlines()[2:]))) == 1
+
+
+def test_a_rule_about_keys_alone_is_drawn_whole():
+    assert masks.Prefix(1).draw(2).splitlines()[2:] == ["0   ■ ·", "1   ■ ·"]
+
+
+@pytest.mark.parametrize("lengths", [(0,), (3, 0), (2.0,), (None,)])
+def test_lengths_are_checked(lengths):
+    with pytest.raises(ValueError, match=r"draw\((query|key)_length="):
+        masks.Causal().draw(*lengths)
+
+
+def test_the_picture_has_query_zero_on_top(tmp_path):
+    pytest.importorskip("matplotlib")
+    from matplotlib import image
+
+    path = tmp_path / "mask.png"
+    assert masks.Prefix(1).draw(4, path=path) == masks.Prefix(1).draw(4)
+    masks.Causal().draw(4, path=path)
+    red, _, blue, _ = np.moveaxis(image.imread(path), -1, 0)
+    visible = (red < 0.4) & (blue > 0.5)
+    down, across = np.nonzero(visible)
+    rows, columns = (np.linspace(x.min(), x.max(), 9)[1::2].astype(int) for x in (down, across))
+    np.testing.assert_array_equal(visible[np.ix_(rows, columns)], np.tri(4, dtype=bool))
+
+
+def test_a_missing_matplotlib_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ImportError, match=r"pip install .*\[viz\]"):
+        masks.Causal().draw(2, path=tmp_path / "mask.png")
+
+
+def test_a_mask_of_ones_own_joins_in():
+    @dataclasses.dataclass(frozen=True)
+    class Even(masks.Mask, Part):
+        def allows(self, i, j):
+            return j % 2 == 0
+
+    mask = masks.Causal() & Even()
+    assert mask.draw(3).splitlines()[2:] == ["0   ■ · ·", "1   ■ · ·", "2   ■ · ■"]
+    assert masks.get(mask) is mask

@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attention import masks
+
+litert = pytest.importorskip("tests.masks.litert", reason="needs tensorflow and ai-edge-litert")
+
+MASKS = {
+    "causal": masks.Causal(),
+    "window": masks.Window(3),
+    "dilated": masks.Dilated(2, 2),
+    "strided": masks.Strided(3),
+    "prefix": masks.Prefix(2),
+    "first": masks.Global(2),
+    "chosen": masks.Global((1, 4)),
+    "chunked": masks.Chunked(3),
+    "combined": masks.Causal() & (masks.Window(2) | ~masks.Strided(3)),
+}
+
+
+def test_every_mask_has_a_case():
+    assert {type(mask) for mask in MASKS.values()} >= set(masks.NAMES.values()) - {masks.Full}
+
+
+@pytest.mark.parametrize("queries, keys, axes", [((5,), (7,), 1), ((2, 5), (2, 7), 2)])
+def test_masks(queries, keys, axes):
+    random = np.random.default_rng(0)
+    arrays = {
+        "i": random.integers(0, 13, queries).astype("int32"),
+        "j": random.integers(0, 13, keys).astype("int32"),
+    }
+
+    def run(i, j):
+        return {
+            name: ops.cast(masks.materialize(mask, i, j), "float32") for name, mask in MASKS.items()
+        }
+
+    litert.assert_converts(run, arrays, dynamic=axes)
+
+
+def test_masks_that_come_with_the_data():
+    def run(lengths, segments):
+        padding = masks.padding(lengths > 0)
+        together = masks.all_of(padding, None, masks.same_segment(segments))
+        return {"together": ops.cast(together, "float32")}
+
+    segments = np.array([[1, 1, 2, 2, 0], [1, 2, 2, 0, 0]], "int32")
+    arrays = {"lengths": np.array([[1, 1, 1, 1, 0]] * 2, "int32"), "segments": segments}
+    litert.assert_converts(run, arrays, dynamic=2)

@@ -1,0 +1,26 @@
+import pytest
+
+from keras_attention import masks
+from tests.masks.definition import assert_is
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3, 13])
+def test_keys_are_a_stride_apart(stride):
+    assert_is(masks.Strided(stride), lambda i, j: (i - j) % stride == 0)
+
+
+def test_sparse_transformer():
+    """Child et al. (2019), section 4.2: A1 = {t, ..., i} with t = max(0, i - l), A2: (i - j) mod l.
+
+    Their window counts l + 1 keys, the query's own among them; ours of size l + 1 does as well.
+    """
+    length = 4
+    assert_is(
+        masks.Causal() & (masks.Window(length + 1) | masks.Strided(length)),
+        lambda i, j: j <= i and (j >= max(0, i - length) or (i - j) % length == 0),
+    )
+
+
+def test_stride_is_checked():
+    with pytest.raises(ValueError, match=r"Strided\(stride=0\)"):
+        masks.Strided(0)
