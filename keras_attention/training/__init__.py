@@ -1,0 +1,16 @@
+"""What training needs beside Keras's own: losses and metrics with padding, and schedules."""
+
+from keras_attention.training.entity_f1 import EntityF1, EntityPrecision, EntityRecall
+from keras_attention.training.masked_accuracy import MaskedSparseCategoricalAccuracy
+from keras_attention.training.masked_crossentropy import MaskedSparseCategoricalCrossentropy
+from keras_attention.training.schedules import Noam, warmup_cosine
+
+__all__ = [
+    "EntityF1",
+    "EntityPrecision",
+    "EntityRecall",
+    "MaskedSparseCategoricalAccuracy",
+    "MaskedSparseCategoricalCrossentropy",
+    "Noam",
+    "warmup_cosine",
+]

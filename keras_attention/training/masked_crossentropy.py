@@ -1,0 +1,84 @@
+"""Cross-entropy from logits and integer labels, with padding left out and labels smoothed."""
+
+import keras
+from keras import ops
+
+# Keras marks the elements that count in a loss's mean with a mask on the tensor; it has no public
+# name for that yet.
+from keras.src.backend import set_keras_mask
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class MaskedSparseCategoricalCrossentropy(keras.losses.Loss):
+    """Sparse cross-entropy from logits: labels that are `ignore_class` do not count.
+
+    Keras's `SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)`, plus label
+    smoothing (Szegedy et al., 2016, section 7), which Keras has for one-hot labels only: of L
+    classes, the right one is asked for with 1 - label_smoothing + label_smoothing / L and every
+    other one with label_smoothing / L.
+
+    Args:
+        label_smoothing: float, 0 to below 1.
+        ignore_class: int, the label of positions that are left out, such as padding.
+        reduction: as in every Keras loss. The mean is over the positions that count: padding
+            more of it changes nothing. A batch in which nothing counts has loss 0.
+        name: str.
+        dtype: computed in float32 unless said otherwise, also under mixed precision.
+
+    Call arguments:
+        y_true: int labels (B, T), or of any shape.
+        y_pred: logits, the shape of `y_true` and one axis of L classes.
+        sample_weight: broadcast to `y_true`.
+
+    A padding mask that the model left on `y_pred` takes positions out as well.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    loss = ka.training.MaskedSparseCategoricalCrossentropy(label_smoothing=0.1)
+    logits = np.random.default_rng(0).normal(size=(2, 5, 7)).astype("float32")
+    labels = np.array([[3, 1, 4, -1, -1], [1, 5, 2, 6, 5]])
+    padded = np.pad(labels, [(0, 0), (0, 4)], constant_values=-1)
+    more = np.pad(logits, [(0, 0), (0, 4), (0, 0)])
+    assert abs(float(loss(labels, logits)) - float(loss(padded, more))) < 1e-6
+    ```
+    """
+
+    def __init__(
+        self,
+        label_smoothing=0.0,
+        ignore_class=-1,
+        reduction="sum_over_batch_size",
+        name="masked_sparse_categorical_crossentropy",
+        dtype=None,
+    ):
+        if not 0 <= label_smoothing < 1:
+            raise ValueError(
+                f"label_smoothing={label_smoothing}: expected a number from 0 to below 1."
+            )
+        # float32 even where floatx is a half: Keras casts the labels as well, and bfloat16
+        # cannot tell 256 from 257.
+        super().__init__(name=name, reduction=reduction, dtype=dtype or "float32")
+        self.label_smoothing, self.ignore_class = label_smoothing, ignore_class
+
+    def call(self, y_true, y_pred):
+        labels = ops.cast(y_true, "int32")
+        counts = ops.not_equal(labels, self.ignore_class)
+        # Logits of ignored positions are set to 0: if they are not finite, so is their gradient.
+        logits = ops.where(ops.expand_dims(counts, -1), y_pred, 0.0)
+        labels = ops.where(counts, labels, 0)
+        losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+        if self.label_smoothing:
+            # The mean over all classes of -log softmax(z), which is logsumexp(z) - mean(z).
+            uniform = ops.logsumexp(logits, axis=-1) - ops.mean(logits, axis=-1)
+            losses = (1 - self.label_smoothing) * losses + self.label_smoothing * uniform
+        losses = ops.where(counts, losses, 0.0)
+        set_keras_mask(losses, counts)
+        return losses
+
+    def get_config(self):
+        config = {"label_smoothing": self.label_smoothing, "ignore_class": self.ignore_class}
+        return {**super().get_config(), **config, "dtype": self.dtype}

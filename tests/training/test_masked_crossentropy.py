@@ -1,0 +1,152 @@
+"""The loss against the definition, written out in NumPy."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import keras_attention as ka
+
+Loss = ka.training.MaskedSparseCategoricalCrossentropy
+
+
+def by_definition(labels, logits, smoothing=0.0, ignore=-1):
+    """The loss of every position, ignored ones 0, from -sum(target * log(probability))."""
+    losses = np.zeros(labels.shape)
+    classes = logits.shape[-1]
+    for b, t in np.ndindex(labels.shape):
+        if labels[b, t] == ignore:
+            continue
+        exponentials = np.exp(logits[b, t].astype("float64"))
+        for c in range(classes):
+            target = smoothing / classes + (1 - smoothing) * (c == labels[b, t])
+            losses[b, t] -= target * np.log(exponentials[c] / exponentials.sum())
+    return losses
+
+
+@pytest.fixture
+def batch():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 7, size=(3, 5))
+    labels[0, 3:], labels[2, 1:] = -1, -1
+    return labels, rng.normal(size=(3, 5, 7)).astype("float32") * 3
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])
+def test_equals_the_definition(batch, smoothing):
+    labels, logits = batch
+    expected = by_definition(labels, logits, smoothing)
+    each = Loss(smoothing, reduction=None)(labels, logits)
+    np.testing.assert_allclose(each, expected, atol=1e-5)
+    mean = expected.sum() / (labels >= 0).sum()
+    np.testing.assert_allclose(Loss(smoothing)(labels, logits), mean, rtol=1e-5)
+    total = Loss(smoothing, reduction="sum")(labels, logits)
+    np.testing.assert_allclose(total, expected.sum(), rtol=1e-5)
+
+
+def test_equals_keras_where_keras_has_it(batch):
+    labels, logits = batch
+    theirs = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)
+    np.testing.assert_allclose(Loss()(labels, logits), theirs(labels, logits), rtol=1e-6)
+    kept = labels >= 0
+    smoothed = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=0.2)
+    expected = smoothed(np.eye(7)[labels[kept]], logits[kept])
+    np.testing.assert_allclose(Loss(0.2)(labels, logits), expected, rtol=1e-5)
+
+
+def test_weights_and_other_ignored_classes(batch):
+    labels, logits = batch
+    weights = np.array([1.0, 0.5, 2.0])
+    expected = (by_definition(labels, logits) * weights[:, None]).sum() / (labels >= 0).sum()
+    np.testing.assert_allclose(Loss()(labels, logits, weights[:, None]), expected, rtol=1e-5)
+    shifted = np.where(labels < 0, 6, np.minimum(labels, 5))
+    expected = by_definition(shifted, logits, ignore=6).sum() / (shifted != 6).sum()
+    np.testing.assert_allclose(Loss(ignore_class=6)(shifted, logits), expected, rtol=1e-5)
+
+
+def test_images_have_one_label_each():
+    rng = np.random.default_rng(1)
+    labels, logits = rng.integers(0, 5, 11), rng.normal(size=(11, 5))
+    expected = by_definition(labels[:, None], logits[:, None], 0.1).mean()
+    np.testing.assert_allclose(Loss(0.1)(labels, logits), expected, rtol=1e-5)
+
+
+def test_nothing_that_counts_is_zero_not_nan(batch):
+    _, logits = batch
+    assert float(Loss(0.1)(np.full((3, 5), -1), logits)) == 0.0
+
+
+def test_ignored_logits_leave_no_trace(batch):
+    import tensorflow as tf
+
+    labels, logits = batch
+    logits = np.where((labels < 0)[..., None], np.nan, logits)
+    variable = tf.Variable(logits)
+    with tf.GradientTape() as tape:
+        loss = Loss(0.1)(labels, variable)
+    gradient = tape.gradient(loss, variable).numpy()
+    assert np.isfinite(float(loss)) and np.isfinite(gradient).all()
+    assert (gradient[labels < 0] == 0).all() and (gradient[labels >= 0] != 0).any(-1).all()
+
+
+def test_large_logits_stay_finite():
+    logits = np.array([[[1e4, -1e4, 0.0]]], "float32")
+    np.testing.assert_allclose(Loss(0.3)(np.array([[1]]), logits), 0.8 * 2e4 + 0.1 * 1e4, rtol=1e-5)
+
+
+def test_half_precision_is_computed_in_float32(batch):
+    labels, logits = batch
+    half = ops.cast(logits, "float16")
+    expected = Loss(0.1)(labels, np.asarray(half, "float32"))
+    assert keras.backend.standardize_dtype(Loss(0.1)(labels, half).dtype) == "float32"
+    np.testing.assert_allclose(Loss(0.1)(labels, half), expected, rtol=1e-6)
+
+
+def test_labels_survive_a_half_floatx():
+    keras.config.set_floatx("bfloat16")
+    try:
+        loss = Loss()(np.array([257]), np.eye(300, dtype="float32")[[257]] * 1e3)
+    finally:
+        keras.config.set_floatx("float32")
+    assert float(loss) < 1e-3  # 257 as bfloat16 is 256, whose loss is 1000
+
+
+def test_joins_the_mask_that_the_model_leaves():
+    inputs = keras.Input((None,), dtype="int32")
+    x = keras.layers.Embedding(11, 7, mask_zero=True)(inputs)
+    model = keras.Model(inputs, x)
+    ids, labels = np.array([[3, 4, 0], [5, 6, 7]]), np.array([[1, 2, 2], [3, -1, 5]])
+    logits = model(ids)
+    counted = np.array([[True, True, False], [True, False, True]])
+    expected = by_definition(np.where(counted, labels, -1), np.asarray(logits)).sum() / 4
+    np.testing.assert_allclose(Loss()(labels, logits), expected, rtol=1e-5)
+
+
+def test_fits(batch):
+    labels, logits = batch
+    model = keras.Sequential([keras.layers.Dense(7)])
+    model.compile(keras.optimizers.Adam(0.1), Loss(0.05))
+    history = model.fit(logits, labels, epochs=15, verbose=0).history["loss"]
+    assert history[-1] < 0.7 * history[0]
+
+
+def test_runs_compiled(batch):
+    import tensorflow as tf
+
+    labels, logits = map(tf.constant, batch)
+    compiled = tf.function(Loss(0.1).__call__, jit_compile=True)
+    np.testing.assert_allclose(compiled(labels, logits), Loss(0.1)(labels, logits), rtol=1e-5)
+
+
+def test_round_trip():
+    loss = Loss(0.1, ignore_class=-100, reduction="sum", name="crossing", dtype="float64")
+    config = keras.saving.serialize_keras_object(loss)
+    assert config["registered_name"] == "keras_attention>MaskedSparseCategoricalCrossentropy"
+    revived = keras.saving.deserialize_keras_object(config)
+    assert revived.get_config() == loss.get_config() and revived.dtype == "float64"
+
+
+@pytest.mark.parametrize("smoothing", [-0.1, 1.0])
+def test_refuses_a_smoothing_that_is_none(smoothing):
+    with pytest.raises(ValueError, match=f"label_smoothing={smoothing}: .* from 0 to below 1"):
+        Loss(smoothing)
