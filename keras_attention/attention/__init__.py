@@ -1,0 +1,9 @@
+"""The parts put together: `attend`, its kernels, and the layers made of it."""
+
+from keras_attention.attention import kernels
+from keras_attention.attention.attend import attend
+from keras_attention.attention.attention import Attention
+from keras_attention.attention.multi_head import MultiHeadAttention
+from keras_attention.attention.projection import HeadProjection
+
+__all__ = ["Attention", "HeadProjection", "MultiHeadAttention", "attend", "kernels"]

@@ -1,0 +1,77 @@
+"""Attention over some axes of an N-dimensional input, as attention over sequences."""
+
+import math
+
+from keras import ops
+
+
+def resolve(attention_axes, rank):
+    """Sorted positive axes of a rank-`rank` input; None is all but the first and the last."""
+    if attention_axes is None:
+        return tuple(range(1, rank - 1))
+    axes = tuple(sorted(axis if axis >= 0 else rank + axis for axis in attention_axes))
+    if not all(0 < axis < rank - 1 for axis in axes):
+        raise ValueError(
+            f"attention_axes={tuple(attention_axes)} does not fit an input of rank {rank}: "
+            f"the axes are from 1 to {rank - 2}; the first is the batch, the last the features."
+        )
+    return axes
+
+
+def to_sequences(x, axes, features=1):
+    """(B, dims..., features) -> (B·rest, T, features), T the product of the dims in `axes`."""
+    rank = len(x.shape)
+    if rank == 2 + features and axes == (1,):
+        return x
+    rest = [axis for axis in range(1, rank - features) if axis not in axes]
+    x = ops.transpose(x, (0, *rest, *axes, *range(rank - features, rank)))
+    shape = ops.shape(x)
+    kept = shape[rank - features :]
+    return ops.reshape(x, (-1, math.prod(shape[1 + len(rest) : rank - features]), *kept))
+
+
+def from_sequences(x, like, axes):
+    """Undoes `to_sequences`: (B·rest, T, features...) -> `like`'s batch and dims, then features."""
+    rank = len(like.shape)
+    if rank == 3 and axes == (1,):
+        return x
+    shape, features = ops.shape(like), ops.shape(x)[2:]
+    rest = [axis for axis in range(1, rank - 1) if axis not in axes]
+    order = [0, *rest, *axes]
+    x = ops.reshape(x, (*(shape[axis] for axis in order), *features))
+    back = [order.index(axis) for axis in range(rank - 1)]
+    return ops.transpose(x, (*back, *range(rank - 1, len(x.shape))))
+
+
+def mask_to_sequences(mask, query, axes):
+    """A mask (B, [N, or rest...], query dims, key dims) -> (B·rest or 1, N or 1, T, S).
+
+    Missing axes are filled in front of the query dims, as `keras.layers.MultiHeadAttention` does.
+    """
+    attended, rest = 2 * len(axes), len(query.shape) - 2 - len(axes)
+    full = 2 + rest + attended
+    while len(mask.shape) < full:
+        mask = ops.expand_dims(mask, axis=-attended - 1)
+    shape = ops.shape(mask)
+    queries = math.prod(shape[full - attended : full - len(axes)])
+    keys = math.prod(shape[full - len(axes) :])
+    if rest:  # every batch element has `rest` sequences of its own
+        others = [axis for axis in range(1, len(query.shape) - 1) if axis not in axes]
+        target = [ops.shape(query)[axis] for axis in (0, *others)]
+        mask = ops.broadcast_to(mask, (*target, *shape[1 + rest :]))
+    return ops.reshape(mask, (-1, shape[1 + rest], queries, keys))
+
+
+def weights_from_sequences(weights, query, key, axes):
+    """(B·rest, N, T, S) -> (B, rest..., N, query dims, key dims)."""
+    if len(query.shape) == 3:
+        return weights
+    shape = weights_shape(weights.shape[1], ops.shape(query), ops.shape(key), axes)
+    return ops.reshape(weights, shape)
+
+
+def weights_shape(heads, query_shape, key_shape, axes):
+    """The shape of the weights: (B, rest..., N, query dims, key dims); (B, N, T, S) as a rule."""
+    rest = [query_shape[axis] for axis in range(1, len(query_shape) - 1) if axis not in axes]
+    dims = [*(query_shape[axis] for axis in axes), *(key_shape[axis] for axis in axes)]
+    return (query_shape[0], *rest, heads, *dims)

@@ -1,0 +1,395 @@
+"""Multi-head attention: `keras.layers.MultiHeadAttention`, open to any part."""
+
+import keras
+from keras import ops
+
+from keras_attention import masks, normalizers, positions, scores
+from keras_attention.attention import axes, masking, recording
+from keras_attention.attention.attend import attend
+from keras_attention.attention.projection import HeadProjection
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class MultiHeadAttention(keras.layers.Layer):
+    """Multi-head attention (Vaswani et al., 2017, section 3.2.2), grouped or not, with any part.
+
+    A drop-in for `keras.layers.MultiHeadAttention`: the same arguments (but `flash_attention`), the
+    same call, the same weights in the same order, so `ours.set_weights(theirs.get_weights())` gives
+    the same output. Three things differ, on purpose: a query that may attend to nothing gives exact
+    zeros before the output projection; the masks stay on the caller's tensors; and the symbolic
+    scores of cross-attention have their true shape.
+
+    Args:
+        num_heads: int, N.
+        key_dim: int, H, the size of a head of queries and keys.
+        value_dim: int, the size of a head of values; None is `key_dim`.
+        dropout: float, the share of attention weights dropped in training.
+        use_bias: bool, whether the projections have a bias.
+        output_shape: int or tuple, the last axes of the output; None is the query's last axis.
+        attention_axes: int or tuple, the axes attended over; None is all but batch and features.
+        sliding_window: int w, a query sees keys with |i - j| < w; short for `mask=Window(w)`.
+        use_gate: bool, a sigmoid of the query, projected, multiplies the heads' outputs.
+        seed: int, for dropout.
+        num_key_value_heads: int K that divides N (Ainslie et al., 2023): query head h attends with
+            key and value head h // (N / K). None is N; 1 is multi-query attention.
+        score: a part of `keras_attention.scores`, its name or its config.
+        normalizer: a part of `keras_attention.normalizers`, its name or its config.
+        mask: a part of `keras_attention.masks`, its name, its config or None.
+        position: a part of `keras_attention.positions` that rotates queries and keys or biases
+            scores, its name, its config, a list of them, or None.
+        kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer,
+            activity_regularizer, kernel_constraint, bias_constraint: as in Keras.
+
+    Call arguments:
+        query: (B, T, D), or (B, dims..., D) with `attention_axes`.
+        value: (B, S, D). key: (B, S, D), default `value`.
+        query_mask: bool (B, T). value_mask, key_mask: bool (B, S). Filled by Keras from the
+            implicit masks of the tensors; True = a token, False = padding.
+        attention_mask: bool, True = may attend: (B, T, S), or anything that broadcasts to
+            (B, N, T, S) with missing axes in front of T.
+        segment_ids: int (B, T), value_segment_ids: int (B, S), for packed documents: tokens see
+            tokens of their own segment, and segment 0 is padding. The second defaults to the first.
+        query_positions: int (T,) or (B, T), value_positions: int (S,) or (B, S): where the tokens
+            are, for `mask` and `position`. Default: 0, 1, 2, ...
+        return_attention_scores: bool, whether to return the weights (B, N, T, S) too.
+        use_causal_mask: bool, whether key j is hidden from query i when j > i.
+        training: bool, whether dropout is active.
+
+    Masks that are given together must all allow a pair. The output carries the query's mask.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    x = np.random.rand(2, 7, 24).astype("float32")
+    layer = ka.attention.MultiHeadAttention(
+        num_heads=4,
+        key_dim=6,
+        num_key_value_heads=2,
+        score="cosine",
+        mask=ka.masks.Causal() & ka.masks.Window(3),
+        position="rotary",
+    )
+    output, weights = layer(x, x, return_attention_scores=True)
+    assert output.shape == (2, 7, 24) and weights.shape == (2, 4, 7, 7)
+    ```
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        key_dim,
+        value_dim=None,
+        dropout=0.0,
+        use_bias=True,
+        output_shape=None,
+        attention_axes=None,
+        sliding_window=None,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
+        kernel_regularizer=None,
+        bias_regularizer=None,
+        activity_regularizer=None,
+        kernel_constraint=None,
+        bias_constraint=None,
+        use_gate=False,
+        seed=None,
+        *,
+        num_key_value_heads=None,
+        score="scaled_dot",
+        normalizer="softmax",
+        mask=None,
+        position=None,
+        **kwargs,
+    ):
+        for name, size in [("num_heads", num_heads), ("key_dim", key_dim)]:
+            _check_positive(name, size)
+        for name, size in [
+            ("value_dim", value_dim),
+            ("sliding_window", sliding_window),
+            ("num_key_value_heads", num_key_value_heads),
+        ]:
+            if size is not None:
+                _check_positive(name, size)
+        if num_key_value_heads and num_heads % num_key_value_heads:
+            raise ValueError(
+                f"num_key_value_heads={num_key_value_heads} does not divide num_heads={num_heads}. "
+                f"Choose a divisor of {num_heads}."
+            )
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self.supports_masking = True
+        self.num_heads, self.key_dim, self.value_dim = num_heads, key_dim, value_dim or key_dim
+        self.num_key_value_heads = num_key_value_heads or num_heads
+        self.dropout, self.seed = dropout, seed
+        self.use_bias, self.use_gate = use_bias, use_gate
+        self._output_shape = _as_shape(output_shape)
+        if isinstance(attention_axes, int):
+            attention_axes = (attention_axes,)
+        elif attention_axes and not isinstance(attention_axes, (list, tuple)):
+            raise ValueError(
+                "`attention_axes` must be an int, list, or tuple. "
+                f"Received: attention_axes={attention_axes}"
+            )
+        self.attention_axes = attention_axes
+        self._sliding_window = sliding_window
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
+        self.bias_regularizer = keras.regularizers.get(bias_regularizer)
+        self.kernel_constraint = keras.constraints.get(kernel_constraint)
+        self.bias_constraint = keras.constraints.get(bias_constraint)
+        self.score = _required("score", scores.get(score, dtype=self.dtype_policy))
+        self.normalizer = _required(
+            "normalizer", normalizers.get(normalizer, dtype=self.dtype_policy)
+        )
+        self.mask = masks.get(mask)
+        self.position = positions.get(position, dtype=self.dtype_policy)
+        if self.position is not None and not self.position.roles & {"rotate", "bias"}:
+            raise ValueError(
+                f"position={self.position!r} is added to tokens, which attention does not see. Give "
+                "it to the embedding, or use one that rotates or biases: rotary, alibi, ..."
+            )
+
+    def build(self, query_shape, value_shape, key_shape=None):
+        query_shape, value_shape = tuple(query_shape), tuple(value_shape)
+        key_shape = tuple(key_shape or value_shape)
+        _check_same_keys(value_shape, key_shape)
+        self._axes = axes.resolve(self.attention_axes, len(query_shape))
+        query_heads = (self.num_heads, self.key_dim)
+        key_heads = (self.num_key_value_heads, self.key_dim)
+        value_heads = (self.num_key_value_heads, self.value_dim)
+        output_heads = (self.num_heads, self.value_dim)
+        self._query_dense = self._projection(query_heads, query_shape[-1:], "query")
+        self._key_dense = self._projection(key_heads, key_shape[-1:], "key")
+        if self.use_gate:  # between key and value, where Keras's layer has its weights
+            self._gate_dense = self._projection(
+                output_heads, query_shape[-1:], "gate", activation="sigmoid"
+            )
+        self._value_dense = self._projection(value_heads, value_shape[-1:], "value")
+        self._output_dense = self._projection(
+            self._output_shape or query_shape[-1:], output_heads, "attention_output"
+        )
+        self._dropout_layer = None
+        if self.dropout:
+            self._dropout_layer = keras.layers.Dropout(
+                self.dropout, seed=self.seed, dtype=self.dtype_policy
+            )
+        batch = query_shape[0]
+        if isinstance(self.score, keras.layers.Layer) and not self.score.built:
+            heads = ((batch, None, *query_heads), (batch, None, *query_heads))
+            self.score.build(*heads)
+        if isinstance(self.position, keras.layers.Layer) and not self.position.built:
+            self.position.build((batch, None, *query_heads))
+
+    def _projection(self, output_shape, input_shape, name, **kwargs):
+        """Makes and builds a projection from the axes `input_shape` to the axes `output_shape`."""
+        layer = HeadProjection(
+            output_shape,
+            input_axes=len(input_shape),
+            use_bias=self.use_bias,
+            # a copy each: one initializer object draws the same values every time
+            kernel_initializer=_copy(self.kernel_initializer),
+            bias_initializer=_copy(self.bias_initializer),
+            kernel_regularizer=self.kernel_regularizer,
+            bias_regularizer=self.bias_regularizer,
+            activity_regularizer=self.activity_regularizer,
+            kernel_constraint=self.kernel_constraint,
+            bias_constraint=self.bias_constraint,
+            dtype=self.dtype_policy,
+            name=name,
+            **kwargs,
+        )
+        layer.build((None, None, *input_shape))
+        return layer
+
+    def call(
+        self,
+        query,
+        value,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        training=None,
+        use_causal_mask=False,
+        segment_ids=None,
+        value_segment_ids=None,
+        query_positions=None,
+        value_positions=None,
+    ):
+        key = value if key is None else key
+        queries, keys, values = (axes.to_sequences(x, self._axes) for x in (query, key, value))
+        where = {"query_positions": query_positions, "key_positions": value_positions}
+        where = {name: given for name, given in where.items() if given is not None}
+        output, weights = self._compute_attention(
+            self._query_dense(queries),
+            self._key_dense(keys),
+            self._value_dense(values),
+            masks.all_of(
+                self._given_mask(query, attention_mask),
+                self._padding_mask(query_mask, value_mask, key_mask),
+                masking.causal(queries, keys, **where) if use_causal_mask else None,
+                masking.segments(segment_ids, value_segment_ids),
+            ),
+            training,
+            return_attention_scores,
+            **where,
+        )
+        if self.use_gate:
+            output = ops.multiply(output, self._gate_dense(queries))
+        output = axes.from_sequences(self._output_dense(output), query, self._axes)
+        recording.record(self, weights)
+        if return_attention_scores:
+            return output, axes.weights_from_sequences(weights, query, value, self._axes)
+        return output
+
+    def _compute_attention(
+        self,
+        query,
+        key,
+        value,
+        attention_mask=None,
+        training=None,
+        return_attention_scores=False,
+        use_causal_mask=False,
+        **where,
+    ):
+        """The attention between the projections; subclasses override it, as they do Keras's.
+
+        query (B, T, N, H), key (B, S, K, H), value (B, S, K, Hv); `attention_mask` broadcasts to
+        (B, N, T, S), a missing N included. Returns output (B, T, N, Hv) and weights (B, N, T, S).
+        """
+        if attention_mask is not None and len(attention_mask.shape) == 3:
+            attention_mask = ops.expand_dims(attention_mask, axis=1)
+        structure = masking.together(
+            self.mask,
+            masks.Window(self._sliding_window) if self._sliding_window else None,
+            masks.Causal() if use_causal_mask else None,
+        )
+        dropout = self._dropout_layer
+        return attend(
+            query,
+            key,
+            value,
+            score=self.score,
+            normalizer=self.normalizer,
+            mask=structure,
+            position=self.position,
+            attention_mask=attention_mask,
+            dropout=dropout and (lambda weights: dropout(weights, training=training)),
+            **where,
+        )
+
+    def _given_mask(self, query, attention_mask):
+        if attention_mask is None:
+            return None
+        attention_mask = ops.cast(ops.convert_to_tensor(attention_mask), "bool")
+        return axes.mask_to_sequences(attention_mask, query, self._axes)
+
+    def _padding_mask(self, query_mask, value_mask, key_mask):
+        """Padding of queries (B·rest, 1, T, 1) and of keys (B·rest, 1, 1, S), together."""
+        key_mask = None if key_mask is value_mask else key_mask
+        return masking.padding(
+            *(
+                mask if mask is None else axes.to_sequences(mask, self._axes, features=0)
+                for mask in (query_mask, value_mask, key_mask)
+            )
+        )
+
+    def compute_output_shape(self, query_shape, value_shape, key_shape=None):
+        _check_same_keys(tuple(value_shape), tuple(key_shape or value_shape))
+        query_shape = tuple(query_shape)
+        return (*query_shape[:-1], *(self._output_shape or query_shape[-1:]))
+
+    def compute_output_spec(
+        self, query, value, key=None, *args, return_attention_scores=False, **kwargs
+    ):
+        key_shape = None if key is None else key.shape
+        output = keras.KerasTensor(
+            self.compute_output_shape(query.shape, value.shape, key_shape), self.compute_dtype
+        )
+        if not return_attention_scores:
+            return output
+        attended = axes.resolve(self.attention_axes, len(query.shape))
+        shape = axes.weights_shape(self.num_heads, query.shape, value.shape, attended)
+        return output, keras.KerasTensor(shape, self.compute_dtype)
+
+    @property
+    def query_dense(self):
+        return self._query_dense
+
+    @property
+    def key_dense(self):
+        return self._key_dense
+
+    @property
+    def value_dense(self):
+        return self._value_dense
+
+    @property
+    def output_dense(self):
+        return self._output_dense
+
+    def get_config(self):
+        plain = (
+            "num_heads key_dim value_dim dropout use_bias attention_axes use_gate seed "
+            "num_key_value_heads"
+        )
+        objects = (
+            "kernel_initializer bias_initializer kernel_regularizer bias_regularizer "
+            "kernel_constraint bias_constraint score normalizer mask position"
+        )
+        return {
+            **super().get_config(),
+            **{name: getattr(self, name) for name in plain.split()},
+            "output_shape": self._output_shape,
+            "sliding_window": self._sliding_window,
+            **{
+                name: keras.saving.serialize_keras_object(getattr(self, name))
+                for name in objects.split()
+            },
+        }
+
+
+def _check_positive(name, size):
+    if not isinstance(size, int) or size <= 0:
+        raise ValueError(
+            f"Received an invalid value for argument `{name}`, expected a positive integer. "
+            f"Received: {name}={size}"
+        )
+
+
+def _check_same_keys(value_shape, key_shape):
+    if value_shape[1:-1] != key_shape[1:-1]:
+        raise ValueError(
+            "All dimensions of `value` and `key`, except the last one, must be equal. "
+            f"Received: value_shape={value_shape} and key_shape={key_shape}"
+        )
+
+
+def _as_shape(output_shape):
+    if output_shape is None:
+        return None
+    sizes = (output_shape,) if isinstance(output_shape, int) else output_shape
+    if not isinstance(sizes, (list, tuple)) or not all(isinstance(size, int) for size in sizes):
+        raise ValueError(
+            f"Invalid `output_shape`: {output_shape}. When specified, the `output_shape` should be "
+            "of type tuple, list, or int."
+        )
+    return tuple(sizes)
+
+
+def _required(family, part):
+    if part is None:
+        raise ValueError(
+            f"{family}=None: attention needs a {family}. Leave it out for the default."
+        )
+    return part
+
+
+def _copy(initializer):
+    return initializer.__class__.from_config(initializer.get_config())

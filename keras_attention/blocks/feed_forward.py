@@ -1,0 +1,100 @@
+"""The position-wise feed-forward network, plain or gated."""
+
+import keras
+from keras import ops
+
+GATES = {"glu": "sigmoid", "reglu": "relu", "geglu": "gelu", "swiglu": "silu"}
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class FeedForward(keras.layers.Layer):
+    """Two projections with an activation between (Vaswani et al., 2017, section 3.3).
+
+    `output(act(intermediate(x)))`, or gated `output(act(gate(x)) · intermediate(x))` (Shazeer,
+    2020) when `activation` is `"glu"`, `"reglu"`, `"geglu"` or `"swiglu"`.
+
+    Args:
+        intermediate_dim: int, the width between the projections.
+        activation: a Keras activation, its name, or the name of a gate.
+        dropout: float, applied between the projections.
+        use_bias: bool, whether the projections have a bias.
+        kernel_initializer: a Keras initializer.
+
+    Call arguments:
+        inputs: (B, T, D). Returns the same shape; the mask passes through.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    layer = ka.blocks.FeedForward(64, activation="swiglu")
+    assert layer(np.ones((2, 5, 16))).shape == (2, 5, 16)
+    assert len(layer.weights) == 6  # gate, intermediate and output, a kernel and a bias each
+    ```
+    """
+
+    def __init__(
+        self,
+        intermediate_dim,
+        activation="gelu",
+        dropout=0.0,
+        use_bias=True,
+        kernel_initializer="glorot_uniform",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.intermediate_dim, self.dropout, self.use_bias = intermediate_dim, dropout, use_bias
+        self.gate = activation if activation in GATES else None
+        self.activation = keras.activations.get(GATES.get(self.gate, activation))
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self._dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+
+    def build(self, input_shape):
+        inner, outer = self.intermediate_dim, input_shape[-1]
+        self._gate_dense = self._dense(inner, outer, "gate", self.activation) if self.gate else None
+        self._intermediate_dense = self._dense(
+            inner, outer, "intermediate", None if self.gate else self.activation
+        )
+        self._output_dense = self._dense(outer, inner, "output")
+
+    def _dense(self, units, inputs, name, activation=None):
+        initializer = self.kernel_initializer
+        dense = keras.layers.Dense(
+            units,
+            activation=activation,
+            use_bias=self.use_bias,
+            kernel_initializer=initializer.__class__.from_config(initializer.get_config()),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+        dense.build((None, inputs))
+        return dense
+
+    def call(self, inputs, training=None):
+        shape = ops.shape(inputs)
+        # (B·T, D): bias and activation fuse with the product of two matrices, not with three axes
+        x = ops.reshape(inputs, (-1, shape[-1]))
+        inner = self._intermediate_dense(x)
+        if self.gate:
+            inner = ops.multiply(self._gate_dense(x), inner)
+        x = self._output_dense(self._dropout_layer(inner, training=training))
+        return ops.reshape(x, (-1, *shape[1:]))
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def compute_output_spec(self, inputs, training=None):
+        return keras.KerasTensor(inputs.shape, self.compute_dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "intermediate_dim": self.intermediate_dim,
+            "activation": self.gate or keras.activations.serialize(self.activation),
+            "dropout": self.dropout,
+            "use_bias": self.use_bias,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+        }

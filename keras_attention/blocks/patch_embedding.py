@@ -1,0 +1,104 @@
+"""Images as sequences of patches."""
+
+import math
+
+import keras
+from keras import ops
+
+from keras_attention import positions
+from keras_attention.blocks.token_embedding import added
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class PatchEmbedding(keras.layers.Layer):
+    """Cuts an image into patches and projects each (Dosovitskiy et al., 2021, equation 1).
+
+    Args:
+        hidden_dim: int, D.
+        patch_size: int or (height, width) in pixels; it must divide the image's size.
+        num_prefix_tokens: int, learned tokens in front of the patches: 1 is the class token, more
+            are registers (Darcet et al., 2024).
+        position: a part of `keras_attention.positions` that is added to all tokens, prefix
+            included, its name, its config, or None. `"learned"` takes its length from the image.
+        dropout: float, applied to the sum.
+
+    Call arguments:
+        inputs: images (B, height, width, channels), float.
+
+    Returns (B, T, D), T = num_prefix_tokens + height / patch · width / patch, patches row by row.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    embed = ka.blocks.PatchEmbedding(16, patch_size=4, num_prefix_tokens=1, position="learned")
+    assert embed(np.ones((2, 12, 8, 3))).shape == (2, 1 + 3 * 2, 16)
+    ```
+    """
+
+    def __init__(
+        self, hidden_dim, patch_size, num_prefix_tokens=1, position=None, dropout=0.0, **kwargs
+    ):
+        super().__init__(**kwargs)
+        self.hidden_dim = hidden_dim
+        self.patch_size = (patch_size,) * 2 if isinstance(patch_size, int) else tuple(patch_size)
+        self.num_prefix_tokens, self.dropout = num_prefix_tokens, dropout
+        self._learned = position in ("learned", "Learned")
+        self.position = None if self._learned else added(positions.get(position, self.dtype_policy))
+        self._projection = keras.layers.Conv2D(
+            hidden_dim, self.patch_size, strides=self.patch_size, dtype=self.dtype_policy,
+            name="projection",
+        )  # fmt: skip
+        self._dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+
+    def build(self, input_shape):
+        _, *size, _ = input_shape
+        if None in size or any(side % patch for side, patch in zip(size, self.patch_size)):
+            raise ValueError(
+                f"patch_size={self.patch_size} does not divide the image size {tuple(size)}. "
+                "Resize or pad the images, or choose a divisor."
+            )
+        self._projection.build(input_shape)
+        if self.num_prefix_tokens:
+            self.prefix = self.add_weight(
+                shape=(1, self.num_prefix_tokens, self.hidden_dim),
+                initializer=keras.initializers.TruncatedNormal(stddev=0.02),
+                name="prefix",
+            )
+        tokens = self._num_tokens(input_shape)
+        if self._learned:
+            self.position = positions.Learned(tokens, dtype=self.dtype_policy)
+        if isinstance(self.position, keras.layers.Layer) and not self.position.built:
+            self.position.build((None, tokens, self.hidden_dim))
+
+    def _num_tokens(self, input_shape):
+        patches = (side // patch for side, patch in zip(input_shape[1:3], self.patch_size))
+        return self.num_prefix_tokens + math.prod(patches)
+
+    def call(self, inputs, training=None):
+        x = self._projection(inputs)
+        tokens = self._num_tokens(inputs.shape)
+        x = ops.reshape(x, (-1, tokens - self.num_prefix_tokens, self.hidden_dim))
+        if self.num_prefix_tokens:
+            prefix = ops.tile(ops.cast(self.prefix, x.dtype), (ops.shape(x)[0], 1, 1))
+            x = ops.concatenate([prefix, x], axis=1)
+        if self.position is not None:
+            x = self.position.embed(x)
+        return self._dropout_layer(x, training=training)
+
+    def compute_output_shape(self, input_shape):
+        return (input_shape[0], self._num_tokens(input_shape), self.hidden_dim)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "hidden_dim": self.hidden_dim,
+            "patch_size": self.patch_size,
+            "num_prefix_tokens": self.num_prefix_tokens,
+            "position": "learned"
+            if self._learned
+            else keras.saving.serialize_keras_object(self.position),
+            "dropout": self.dropout,
+        }

@@ -1,0 +1,94 @@
+"""From a sequence of vectors to one."""
+
+import keras
+from keras import ops
+
+from keras_attention import scope
+from keras_attention.attention import attend, masking, recording
+
+MODES = ("mean", "max", "cls", "attention")
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class Pooling(keras.layers.Layer):
+    """One vector for a sequence: padding is left out whatever the mode.
+
+    Args:
+        mode: `"mean"` or `"max"` over the tokens; `"cls"`, the first token (Devlin et al., 2019);
+            `"attention"`, the mean weighted by a learned query (Lee et al., 2019, section 3.2, one
+            seed, without projections).
+        num_prefix_tokens: int, tokens in front that `"mean"` and `"max"` leave out (class token and
+            registers of a vision transformer).
+
+    Call arguments:
+        inputs: (B, T, D).
+        mask: bool (B, T), True = a token; filled by Keras from the implicit mask.
+
+    Returns (B, D). A sequence of padding alone gives zeros in all modes but `"cls"`.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    x = np.array([[[1.0], [3.0], [50.0]]])
+    mask = np.array([[True, True, False]])
+    assert np.allclose(ka.blocks.Pooling("mean")(x, mask=mask), [[2.0]])
+    assert np.allclose(ka.blocks.Pooling("max")(x, mask=mask), [[3.0]])
+    ```
+    """
+
+    def __init__(self, mode="mean", num_prefix_tokens=0, **kwargs):
+        if mode not in MODES:
+            raise ValueError(f"mode={mode!r}: expected one of {', '.join(MODES)}.")
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.mode, self.num_prefix_tokens = mode, num_prefix_tokens
+
+    def build(self, input_shape):
+        if self.mode == "attention":
+            self.query = self.add_weight(
+                shape=(1, 1, 1, input_shape[-1]), initializer="glorot_uniform", name="query"
+            )
+
+    def call(self, inputs, mask=None):
+        if self.mode == "cls":
+            return ops.take(inputs, 0, axis=1)
+        if self.mode == "attention":
+            return self._attention(inputs, mask)
+        if self.num_prefix_tokens:
+            inputs = inputs[:, self.num_prefix_tokens :]
+            mask = mask if mask is None else mask[:, self.num_prefix_tokens :]
+        if mask is None:
+            return ops.mean(inputs, axis=1) if self.mode == "mean" else ops.max(inputs, axis=1)
+        visible = ops.expand_dims(ops.cast(mask, "float32"), axis=2)  # (B, T, 1)
+        x = ops.cast(inputs, "float32")
+        if self.mode == "mean":
+            count = ops.maximum(ops.sum(visible, axis=1), 1.0)
+            pooled = ops.divide(ops.sum(ops.multiply(x, visible), axis=1), count)
+        else:
+            hidden = ops.multiply(ops.subtract(1.0, visible), scope.mask_constant())
+            pooled = ops.max(ops.add(ops.multiply(x, visible), hidden), axis=1)
+            pooled = ops.multiply(pooled, ops.max(visible, axis=1))
+        return ops.cast(pooled, inputs.dtype)
+
+    def _attention(self, inputs, mask):
+        x = ops.expand_dims(inputs, axis=2)  # (B, T, 1, D)
+        query = ops.tile(ops.cast(self.query, x.dtype), (ops.shape(x)[0], 1, 1, 1))
+        output, weights = attend(query, x, x, attention_mask=masking.padding(value_mask=mask))
+        recording.record(self, weights)
+        return ops.reshape(output, (-1, inputs.shape[-1]))
+
+    def compute_mask(self, inputs, previous=None):
+        return None
+
+    def compute_output_shape(self, input_shape):
+        return (input_shape[0], input_shape[-1])
+
+    def compute_output_spec(self, inputs, mask=None):
+        return keras.KerasTensor(self.compute_output_shape(inputs.shape), self.compute_dtype)
+
+    def get_config(self):
+        config = {"mode": self.mode, "num_prefix_tokens": self.num_prefix_tokens}
+        return {**super().get_config(), **config}

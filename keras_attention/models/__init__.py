@@ -1,0 +1,28 @@
+"""Builders: functions that return a functional `keras.Model`, and their published sizes."""
+
+from keras_attention.models.sequence_labeler import SIZES as _LABELER_SIZES
+from keras_attention.models.sequence_labeler import sequence_labeler
+from keras_attention.models.vision_transformer import SIZES as _VISION_SIZES
+from keras_attention.models.vision_transformer import vision_transformer
+
+SIZES = {"sequence_labeler": _LABELER_SIZES, "vision_transformer": _VISION_SIZES}
+
+
+def sizes(builder):
+    """The published sizes of `builder`, as {name: keyword arguments}.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    deit = ka.models.sizes("vision_transformer")["DeiT-Ti"]
+    assert deit["hidden_dim"] == 192 and deit["num_heads"] == 3
+    ```
+    """
+    if builder not in SIZES:
+        raise ValueError(f"No sizes for {builder!r}. Known builders: {', '.join(SIZES)}.")
+    return {name: dict(size) for name, size in SIZES[builder].items()}
+
+
+__all__ = ["sequence_labeler", "sizes", "vision_transformer"]

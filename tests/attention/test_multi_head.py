@@ -1,0 +1,316 @@
+"""MultiHeadAttention against Keras's layers, and what it does beyond them."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_attention as ka
+
+B, N, T, S, D, H = 2, 3, 5, 7, 13, 11
+random = np.random.default_rng(0)
+QUERY = random.normal(size=(B, T, D)).astype("float32")
+VALUE = random.normal(size=(B, S, D)).astype("float32")
+LAST_IS_PADDING = np.arange(S) < np.array([[S], [S - 2]])
+
+
+def pair(*inputs, **kwargs):
+    """Keras's layer and ours with the same random weights."""
+    theirs = keras.layers.MultiHeadAttention(**kwargs)
+    ours = ka.attention.MultiHeadAttention(**kwargs)
+    theirs(*inputs), ours(*inputs)
+    weights = [random.normal(size=w.shape, scale=0.5) for w in theirs.get_weights()]
+    theirs.set_weights(weights), ours.set_weights(weights)
+    return theirs, ours
+
+
+def assert_same(theirs, ours, *inputs, **kwargs):
+    expected, expected_weights = theirs(*inputs, return_attention_scores=True, **kwargs)
+    output, weights = ours(*inputs, return_attention_scores=True, **kwargs)
+    np.testing.assert_allclose(output, expected, atol=1e-5, rtol=1e-5)
+    np.testing.assert_allclose(weights, expected_weights, atol=1e-5)
+    np.testing.assert_allclose(ours(*inputs, **kwargs), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"value_dim": 5},
+        {"use_bias": False},
+        {"use_gate": True, "value_dim": 4},
+        {"output_shape": 6},
+        {"output_shape": (2, 3)},
+        {"sliding_window": 3},
+        {"dropout": 0.3},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "call", [{}, {"use_causal_mask": True}, {"attention_mask": "drawn"}], ids=str
+)
+def test_equals_keras(arguments, call):
+    theirs, ours = pair(QUERY, VALUE, num_heads=N, key_dim=H, **arguments)
+    assert [w.shape for w in ours.weights] == [w.shape for w in theirs.weights]
+    assert [w.path.split("/", 1)[1] for w in ours.weights] == [
+        w.path.split("/", 1)[1] for w in theirs.weights
+    ]
+    if call:
+        call = {**call}
+    if "attention_mask" in call:
+        drawn = random.random((B, T, S)) < 0.6
+        drawn[:, np.arange(T), np.arange(T)] = True  # no row is empty, also under a window
+        call = {"attention_mask": drawn}
+    assert_same(theirs, ours, QUERY, VALUE, **call)
+
+
+def test_equals_keras_with_its_own_key_and_padding():
+    key = random.normal(size=(B, S, 4)).astype("float32")
+    theirs, ours = pair(QUERY, VALUE, key, num_heads=N, key_dim=H)
+    assert_same(theirs, ours, QUERY, VALUE, key, value_mask=LAST_IS_PADDING)
+    assert_same(theirs, ours, QUERY, VALUE, key, key_mask=LAST_IS_PADDING)
+
+
+@pytest.mark.parametrize("axes", [1, 2, (1, 2), -2, None])
+def test_equals_keras_over_axes(axes):
+    query = random.normal(size=(B, 3, 5, D)).astype("float32")
+    same = random.normal(size=(B, 3, 5, D)).astype("float32")
+    theirs, ours = pair(query, same, num_heads=N, key_dim=H, attention_axes=axes)
+    assert_same(theirs, ours, query, same)
+    if axes == (1, 2):
+        drawn = random.random((B, 3, 5, 3, 5)) < 0.6
+        drawn[:, :, :, 0, 0] = True
+        assert_same(theirs, ours, query, same, attention_mask=drawn)
+
+
+def test_mask_over_one_of_two_axes():
+    """Each of the sequences along the other axis has its own mask, or all share one."""
+    x = random.normal(size=(B, 3, 5, D)).astype("float32")
+    layer = ka.attention.MultiHeadAttention(N, H, attention_axes=2)
+    own = random.random((B, 3, 5, 5)) < 0.7
+    together = np.asarray(layer(x, x, attention_mask=own[:, :, None]))
+    for i in range(3):
+        alone = ka.attention.MultiHeadAttention(N, H)
+        alone.build((B, 5, D), (B, 5, D))
+        alone.set_weights(layer.get_weights())
+        np.testing.assert_allclose(
+            together[:, i], alone(x[:, i], x[:, i], attention_mask=own[:, i]), atol=1e-5
+        )
+
+
+@pytest.mark.parametrize("groups", [1, 2, 6])
+def test_equals_keras_grouped_queries(groups):
+    theirs = keras.layers.GroupQueryAttention(
+        head_dim=H, num_query_heads=6, num_key_value_heads=groups
+    )
+    ours = ka.attention.MultiHeadAttention(6, H, num_key_value_heads=groups)
+    theirs(QUERY, VALUE), ours(QUERY, VALUE)
+    weights = [random.normal(size=w.shape, scale=0.5) for w in theirs.get_weights()]
+    theirs.set_weights(weights), ours.set_weights(weights)
+    assert_same(theirs, ours, QUERY, VALUE, value_mask=LAST_IS_PADDING)
+
+
+@pytest.mark.parametrize("score", ["additive", "concat", "squared_distance", "bilinear", "cosine"])
+def test_query_head_uses_key_head_of_its_group(score):
+    """Head h attends with key and value head h // group, whatever the score (trap 29)."""
+    grouped = ka.attention.MultiHeadAttention(6, H, num_key_value_heads=2, score=score)
+    whole = ka.attention.MultiHeadAttention(6, H, score=score)
+    grouped(QUERY, VALUE), whole(QUERY, VALUE)
+    for theirs, ours in zip(whole.weights, grouped.weights):
+        value = random.normal(size=ours.shape)
+        ours.assign(value)
+        if ours.shape != theirs.shape:
+            value = np.repeat(value, 3, axis=-2)
+        theirs.assign(value)
+    np.testing.assert_allclose(grouped(QUERY, VALUE), whole(QUERY, VALUE), atol=1e-4, rtol=1e-4)
+
+
+def test_trap_1_nothing_to_see_gives_zeros_whichever_way():
+    layer = ka.attention.MultiHeadAttention(N, H, use_bias=False)
+    nothing = np.zeros((B, T, S), bool)
+    nothing[0, 1:] = True
+    output, weights = layer(QUERY, VALUE, attention_mask=nothing, return_attention_scores=True)
+    assert np.all(np.asarray(weights)[0, :, 0] == 0) and np.all(np.asarray(weights)[1] == 0)
+    assert np.all(np.asarray(output)[0, 0] == 0) and np.all(np.asarray(output)[1] == 0)
+    np.testing.assert_array_equal(layer(QUERY, VALUE, attention_mask=nothing), output)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_float16", "mixed_bfloat16"])
+def test_trap_2_an_empty_row_has_no_gradient(dtype):
+    layer = ka.attention.MultiHeadAttention(N, H, use_bias=False, dtype=dtype)
+    query = tf.Variable(QUERY)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(layer(query, VALUE, attention_mask=np.zeros((B, T, S), bool)))
+    gradients = tape.gradient(loss, [query, *(w.value for w in layer.weights)])
+    assert all(np.all(np.asarray(g) == 0) for g in gradients)
+
+
+def test_trap_3_masks_stay_on_the_callers_tensor():
+    """Two attentions on one masked tensor: in Keras the second attends to padding."""
+    ids = keras.Input((None,), dtype="int32")
+    x = keras.layers.Embedding(20, D, mask_zero=True)(ids)
+    layers = [ka.attention.MultiHeadAttention(N, H) for _ in range(2)]
+    model = keras.Model(ids, [layer(x, x) for layer in layers])
+    tokens = np.array([[3, 4, 5, 0, 0]])
+    for padded, short in zip(model(tokens), model(tokens[:, :3])):
+        np.testing.assert_allclose(padded[:, :3], short, atol=1e-5)
+    eager = keras.layers.Embedding(20, D, mask_zero=True)(tokens)
+    layers[0](eager, eager)
+    assert eager._keras_mask is not None
+
+
+def test_trap_4_symbolic_weights_have_the_shape_of_the_eager_ones():
+    layer = ka.attention.MultiHeadAttention(N, H)
+    query, value = keras.Input((T, D)), keras.Input((S, D))
+    _, weights = layer(query, value, return_attention_scores=True)
+    assert weights.shape == (None, N, T, S)
+    after = keras.layers.Dense(4)(weights)
+    assert keras.Model([query, value], after)([QUERY, VALUE]).shape == (B, N, T, 4)
+
+
+@pytest.mark.parametrize("size", [-3e4, 3e4])
+def test_traps_5_and_6_large_scores_neither_leak_nor_break(size):
+    """Float16 scores near the end of their range: the mask still wins, and rows sum to one."""
+    weights = ka.normalizers.Softmax()(
+        np.full((1, 1, 2, 4), size, "float16"), mask=np.array([True, True, False, False])
+    )
+    np.testing.assert_allclose(weights, [[[[0.5, 0.5, 0, 0]] * 2]], atol=1e-3)
+
+
+def test_trap_8_rows_emptied_by_two_masks_together():
+    """Left padding and a causal mask: neither empties a row alone."""
+    layer = ka.attention.MultiHeadAttention(N, H, mask="causal", use_bias=False)
+    padding = np.array([[False, False, True, True, True]] * B)
+    output, weights = layer(QUERY, QUERY, value_mask=padding, return_attention_scores=True)
+    assert np.all(np.asarray(weights)[:, :, :2] == 0) and np.all(np.asarray(output)[:, :2] == 0)
+    np.testing.assert_allclose(np.asarray(weights)[:, :, 2:].sum(-1), 1, atol=1e-6)
+
+
+def test_trap_9_causal_counts_from_the_first_key_unless_positions_say_otherwise():
+    layer = ka.attention.MultiHeadAttention(N, H, mask="causal")
+    _, weights = layer(QUERY[:, :2], VALUE, return_attention_scores=True)
+    assert np.all((np.asarray(weights) > 0) == np.tri(2, S, dtype=bool))
+    _, weights = layer(
+        QUERY[:, :2], VALUE, query_positions=np.array([S - 2, S - 1]), return_attention_scores=True
+    )
+    assert np.all((np.asarray(weights) > 0) == np.tri(2, S, S - 2, dtype=bool))
+
+
+def test_trap_10_window_of_one_is_the_diagonal():
+    layer = ka.attention.MultiHeadAttention(N, H, mask=ka.masks.Window(1))
+    _, weights = layer(QUERY, QUERY, return_attention_scores=True)
+    np.testing.assert_array_equal(np.asarray(weights)[0, 0], np.eye(T))
+
+
+def test_trap_11_no_argument_is_ignored():
+    """Gate and window reach the output: changing them changes it."""
+    layer = ka.attention.MultiHeadAttention(N, H, use_gate=True, sliding_window=1)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(layer(QUERY, QUERY) ** 2)
+    gate = [w for w in layer.weights if "gate" in w.path]
+    assert len(gate) == 2
+    assert all(np.any(np.asarray(g) != 0) for g in tape.gradient(loss, [w.value for w in gate]))
+
+
+def test_trap_12_explicit_and_implicit_masks_both_count():
+    embedded = keras.layers.Embedding(20, D, mask_zero=True)(np.array([[3, 4, 5, 6, 0]] * B))
+    also = np.array([[[True, False, True, True, True]]] * B)
+    layer = ka.attention.MultiHeadAttention(N, H)
+    _, weights = layer(embedded, embedded, attention_mask=also, return_attention_scores=True)
+    assert np.all((np.asarray(weights)[:, :, :4] > 0) == np.array([True, False, True, True, False]))
+
+
+def test_trap_14_true_means_may_attend_in_every_mask():
+    layer = ka.attention.MultiHeadAttention(N, H)
+    first = np.arange(S) < 1
+    ways = [
+        dict(attention_mask=np.broadcast_to(first, (B, T, S))),
+        dict(value_mask=np.broadcast_to(first, (B, S))),
+        dict(key_mask=np.broadcast_to(first, (B, S))),
+    ]
+    for way in ways:
+        _, weights = layer(QUERY, VALUE, return_attention_scores=True, **way)
+        assert np.all(np.asarray(weights)[..., 0] == 1) and np.all(
+            np.asarray(weights)[..., 1:] == 0
+        )
+    prefix = ka.attention.MultiHeadAttention(N, H, mask=ka.masks.Prefix(1))
+    prefix(QUERY, VALUE)
+    prefix.set_weights(layer.get_weights())
+    np.testing.assert_allclose(prefix(QUERY, VALUE), layer(QUERY, VALUE, **ways[0]), atol=1e-6)
+
+
+@pytest.mark.parametrize("function", [lambda f: f, tf.function], ids=["eager", "tf.function"])
+def test_implicit_masks_count_under_tf_function_and_dropout(function):
+    """Keras issues 17655 and 23038: masks lost in graph code, or on the path with dropout."""
+    table = keras.layers.Embedding(20, D, mask_zero=True)
+    layer = ka.attention.MultiHeadAttention(N, H, dropout=0.5)
+
+    @function
+    def run(tokens):
+        x = table(tokens)
+        return layer(x, x, use_causal_mask=True, return_attention_scores=True)[1]
+
+    weights = np.asarray(run(tf.constant([[3, 4, 0, 5]])))
+    np.testing.assert_array_equal(
+        weights[0, 0] > 0, [[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 0, 1]]
+    )
+
+
+def test_weights_asked_for_are_those_used():
+    """Trap 37: in Keras asking for them changes the path and the numbers."""
+    layer = ka.attention.MultiHeadAttention(N, H)
+    with_weights, _ = layer(QUERY, VALUE, value_mask=LAST_IS_PADDING, return_attention_scores=True)
+    np.testing.assert_array_equal(layer(QUERY, VALUE, value_mask=LAST_IS_PADDING), with_weights)
+
+
+def test_packed_documents_equal_single_ones():
+    layer = ka.attention.MultiHeadAttention(N, 10, mask="causal", position="rotary")
+    x = random.normal(size=(1, 5, D)).astype("float32")
+    packed = layer(
+        x,
+        x,
+        segment_ids=np.array([[1, 1, 1, 2, 2]]),
+        query_positions=np.array([[0, 1, 2, 0, 1]]),
+        value_positions=np.array([[0, 1, 2, 0, 1]]),
+    )
+    np.testing.assert_allclose(packed[:, :3], layer(x[:, :3], x[:, :3]), atol=1e-5)
+    np.testing.assert_allclose(packed[:, 3:], layer(x[:, 3:], x[:, 3:]), atol=1e-5)
+
+
+def test_permuting_keys_with_their_values_changes_nothing():
+    layer = ka.attention.MultiHeadAttention(N, H)
+    order = random.permutation(S)
+    np.testing.assert_allclose(layer(QUERY, VALUE), layer(QUERY, VALUE[:, order]), atol=1e-5)
+
+
+def test_a_later_token_changes_no_earlier_output():
+    layer = ka.attention.MultiHeadAttention(N, 10, mask="causal", position=["rotary", "alibi"])
+    changed = QUERY.copy()
+    changed[:, 3] += 1
+    before, after = np.asarray(layer(QUERY, QUERY)), np.asarray(layer(changed, changed))
+    np.testing.assert_allclose(before[:, :3], after[:, :3], atol=1e-6)
+    assert not np.allclose(before[:, 3:], after[:, 3:], atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (dict(num_heads=6, key_dim=4, num_key_value_heads=4), "num_key_value_heads=4.*num_heads=6"),
+        (dict(num_heads=0, key_dim=4), "num_heads=0"),
+        (dict(num_heads=2, key_dim=4, score="scaled"), "'scaled'.*scaled_dot"),
+        (dict(num_heads=2, key_dim=4, score=None), "score=None"),
+        (dict(num_heads=2, key_dim=4, position="sinusoidal"), "Sinusoidal.*embedding"),
+        (dict(num_heads=2, key_dim=4, attention_axes="x"), "attention_axes=x"),
+        (dict(num_heads=2, key_dim=4, flash_attention=True), "flash_attention"),
+    ],
+    ids=str,
+)
+def test_refuses_at_construction(arguments, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        ka.attention.MultiHeadAttention(**arguments)
+
+
+def test_refuses_axes_that_are_not_there():
+    layer = ka.attention.MultiHeadAttention(2, 4, attention_axes=3)
+    with pytest.raises(ValueError, match=r"attention_axes=\(3,\).*rank 4"):
+        layer(np.ones((2, 3, 4, 5)), np.ones((2, 3, 4, 5)))
