@@ -1,6 +1,6 @@
-"""Every attention, one equation: Keras layers and models that train, explain themselves and export.
+"""Every attention, one equation: Keras layers and models that train, explain and export themselves.
 
-The public names are the folders: `ka.scores.Cosine`, `ka.masks.Window`, `ka.models.sequence_labeler`.
+Public names are the folders': `ka.scores.Cosine`, `ka.masks.Window`, `ka.models.sequence_labeler`.
 """
 
 import importlib

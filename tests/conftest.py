@@ -1,0 +1,35 @@
+"""What every test may use. TensorFlow is told to be quiet before anything imports it."""
+
+import os
+import pathlib
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("MPLBACKEND", "agg")
+
+import hypothesis
+import keras
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# The first example of a TensorFlow function is slow, which says nothing about the others.
+hypothesis.settings.register_profile("keras_attention", deadline=None)
+hypothesis.settings.load_profile("keras_attention")
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    """Every test draws the same numbers, alone or in company."""
+    keras.utils.set_random_seed(0)
+
+
+@pytest.fixture(scope="session")
+def data_root():
+    """The folder of real data: $KERAS_ATTENTION_DATA, or ../shared/data seen from the checkout."""
+    named = os.environ.get("KERAS_ATTENTION_DATA")
+    root = pathlib.Path(named) if named else ROOT.parent / "shared" / "data"
+    if named and not root.is_dir():
+        pytest.fail(f"KERAS_ATTENTION_DATA={named} is no folder.")
+    if not root.is_dir():
+        pytest.skip("no real data: set KERAS_ATTENTION_DATA to a folder that has it")
+    return root
