@@ -13,7 +13,8 @@ class Learned(Weighted):
     """Adds a learned vector for each position (Gehring et al., 2017; BERT and ViT).
 
     There is no vector past `max_length`: a longer input is an error, as early as its length is
-    known, never a wrong answer. `extend` makes the table longer.
+    known (in a graph or a LiteRT file of unknown length, when it runs), never a wrong answer.
+    `extend` makes the table longer.
 
     Args:
         max_length: int, the number of positions.
@@ -61,7 +62,8 @@ class Learned(Weighted):
     def embed(self, x, positions=None):
         self.check_built()
         if positions is None:
-            rows = self._first(x)
+            self._check_length(x)
+            rows = ops.slice(self.table, (0, 0), (ops.shape(x)[1], x.shape[2]))
         else:
             self._check_inside(positions)
             rows = ops.take(self.table, count(positions, x), axis=0)
@@ -92,13 +94,12 @@ class Learned(Weighted):
             longer.table.assign(ops.concatenate([self.table, rows], axis=0))
         return longer
 
-    def _first(self, x):
+    def _check_length(self, x):
         if x.shape[1] is not None and x.shape[1] > self.max_length:
             raise ValueError(
                 f"A sequence of length {x.shape[1]} is longer than Learned(max_length="
                 f"{self.max_length}). Shorten it, or make the table longer with extend()."
             )
-        return ops.slice(self.table, (0, 0), (ops.shape(x)[1], self.table.shape[1]))
 
     def _check_inside(self, positions):
         known = _values(positions)
@@ -111,8 +112,10 @@ class Learned(Weighted):
                 f"has 0 to {self.max_length - 1}. Make the table longer with extend()."
             )
 
-    def compute_output_shape(self, x_shape):
-        return x_shape
+    def compute_output_spec(self, x, positions=None):
+        if positions is None:
+            self._check_length(x)
+        return keras.KerasTensor(x.shape, dtype=x.dtype)
 
     def get_config(self):
         return {**super().get_config(), "max_length": self.max_length}

@@ -13,26 +13,24 @@ def assert_converts(function, arrays, dynamic, variables=(), atol=1e-4):
     """
     expected = function(**{name: tf.constant(array) for name, array in arrays.items()})
     for axes in (0, dynamic):
-        specs = {
-            name: tf.TensorSpec([None] * min(axes, a.ndim) + list(a.shape[axes:]), a.dtype, name)
-            for name, a in arrays.items()
-        }
-        model = _convert(function, specs, variables)
-        for resolver in (OpResolverType.AUTO, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES):
-            interpreter = Interpreter(model_content=model, experimental_op_resolver_type=resolver)
-            outputs = interpreter.get_signature_runner()(**arrays)
+        specs = {name: spec(name, array, axes) for name, array in arrays.items()}
+        for run in runners(convert(function, specs, variables)):
+            outputs = run(**arrays)
             assert outputs.keys() == expected.keys()
             for name, output in outputs.items():
+                message = f"{name}, {axes} axes unknown"
                 np.testing.assert_allclose(
-                    output,
-                    expected[name],
-                    atol=atol,
-                    rtol=0,
-                    err_msg=f"{name}, {axes} axes, {resolver}",
+                    output, expected[name], atol=atol, rtol=0, err_msg=message
                 )
 
 
-def _convert(function, specs, variables):
+def spec(name, array, dynamic=0):
+    unknown = min(dynamic, array.ndim)
+    return tf.TensorSpec([None] * unknown + list(array.shape[unknown:]), array.dtype, name)
+
+
+def convert(function, specs, variables=()):
+    """`function` as a LiteRT file of built-in ops, in memory."""
     module = tf.Module()
     module.kept = list(variables)
     module.run = tf.function(lambda **inputs: function(**inputs), autograph=False)
@@ -40,3 +38,10 @@ def _convert(function, specs, variables):
     converter = tf.lite.TFLiteConverter.from_concrete_functions([signature], module)
     converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
     return converter.convert()
+
+
+def runners(model):
+    """The signature of `model` in the stock runtime, with XNNPACK and without."""
+    for resolver in (OpResolverType.AUTO, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES):
+        interpreter = Interpreter(model_content=model, experimental_op_resolver_type=resolver)
+        yield interpreter.get_signature_runner()

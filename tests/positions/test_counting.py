@@ -1,0 +1,86 @@
+"""Explicit positions: what is computed for a part is that part of what is computed for all."""
+
+import numpy as np
+import pytest
+
+from keras_attention import positions
+from keras_attention.positions.counting import count, count_both, distances
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(2, 13, 6)).astype("float32")
+Q = RANDOM.normal(size=(2, 13, 3, 4)).astype("float32")
+PART = np.arange(5, 9)
+
+
+def built(position, shape):
+    if not getattr(position, "built", True):
+        position.build(shape)
+    return position
+
+
+@pytest.mark.parametrize(
+    "position",
+    [
+        positions.Sinusoidal(),
+        positions.Sinusoidal("concatenated"),
+        positions.Learned(13),
+        positions.Scalar(length=13),
+        positions.Scalar(False),
+        positions.get(["sinusoidal", positions.Learned(13)]),
+    ],
+)
+@pytest.mark.parametrize("rows", [PART, np.stack([PART, PART])])
+def test_embed_of_a_part(position, rows):
+    whole = built(position, X.shape).embed(X)
+    part = position.embed(X[:, 5:9], rows)
+    np.testing.assert_allclose(part, whole[:, 5:9], atol=1e-6)
+
+
+@pytest.mark.parametrize("position", [positions.Rotary(), positions.Rotary("interleaved")])
+@pytest.mark.parametrize("rows", [PART, np.stack([PART, PART])])
+def test_rotate_of_a_part(position, rows):
+    whole = position.rotate(Q)
+    np.testing.assert_allclose(position.rotate(Q[:, 5:9], rows), whole[:, 5:9], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "position",
+    [
+        positions.ALiBi(),
+        positions.ALiBi(True),
+        positions.RelativeBias(8, 20),
+        positions.RelativeBias(8, 20, False),
+        positions.get(["alibi", "relative_bias"]),
+    ],
+)
+@pytest.mark.parametrize("rows", [PART, np.stack([PART, PART])])
+def test_bias_of_a_part(position, rows):
+    """Some new queries see a longer memory of keys, as in decoding with a cache."""
+    whole = built(position, Q.shape).bias(None, None, Q)
+    part = position.bias(rows, np.arange(13), Q[:, 5:9], Q)
+    np.testing.assert_array_equal(part[0], whole[0, :, 5:9])
+    np.testing.assert_array_equal(position.bias(rows, None, Q[:, 5:9], Q), part)
+
+
+def test_packed_documents_start_again():
+    """Two documents in a row of 7, positions 0-3 and 0-2, are each embedded as if alone."""
+    where = [[0, 1, 2, 3, 0, 1, 2]]
+    packed = positions.Sinusoidal().embed(X[:1, :7], where)
+    np.testing.assert_allclose(packed[:, :4], positions.Sinusoidal().embed(X[:1, :4]), atol=1e-6)
+    np.testing.assert_allclose(packed[:, 4:], positions.Sinusoidal().embed(X[:1, 4:7]), atol=1e-6)
+
+
+def test_counting():
+    np.testing.assert_array_equal(count(None, X), np.arange(13))
+    i, j = count_both(None, None, Q)
+    assert i is j
+    i, j = count_both([7], None, Q[:, :1], Q)
+    np.testing.assert_array_equal(i, [7])
+    np.testing.assert_array_equal(j, np.arange(13))
+    np.testing.assert_array_equal(distances([7, 8], [[0, 1, 9]])[0, 0], [[-7, -6, 2], [-8, -7, 1]])
+
+
+def test_positions_of_a_wrong_rank_are_an_error():
+    for where in (3, np.zeros((2, 13, 1), "int32")):
+        with pytest.raises(ValueError, match=r"shape \(length,\) or \(batch, length\); received"):
+            positions.Sinusoidal().embed(X, where)

@@ -1,0 +1,110 @@
+import keras
+import numpy as np
+import pytest
+
+from keras_attention import positions
+from keras_attention.part import Part
+
+EXAMPLES = [
+    positions.Sinusoidal(),
+    positions.Sinusoidal("concatenated", 50.5),
+    positions.Learned(7, "ones", name="where"),
+    positions.Scalar(False),
+    positions.Scalar(length=9),
+    positions.Rotary("interleaved", 500, 4),
+    positions.ALiBi(True),
+    positions.RelativeBias(8, 20, False, "zeros", dtype="mixed_bfloat16"),
+    positions.Several([positions.Rotary(), positions.Learned(3)]),
+]
+ids = [type(position).__name__ for position in EXAMPLES]
+
+
+def test_there_is_an_example_of_every_position():
+    assert {type(p) for p in EXAMPLES} == {*positions.NAMES.values(), positions.Several}
+
+
+@pytest.mark.parametrize("position", EXAMPLES, ids=ids)
+def test_by_itself_and_by_config(position):
+    assert positions.get(position) is position
+    again = positions.get(keras.saving.serialize_keras_object(position))
+    assert type(again) is type(position) and again is not position
+    assert again.get_config() == position.get_config()
+    if isinstance(position, Part):
+        assert again == position and hash(again) == hash(position)
+
+
+@pytest.mark.parametrize("position", EXAMPLES[:-1], ids=ids[:-1])
+def test_by_class_name_and_config(position):
+    config = {"class_name": type(position).__name__, "config": position.get_config()}
+    assert positions.get(config).get_config() == position.get_config()
+
+
+@pytest.mark.parametrize("position", EXAMPLES, ids=ids)
+def test_roles_are_played_and_others_do_nothing(position):
+    x, query = np.ones((2, 3, 4), "float32"), np.ones((2, 3, 5, 4), "float32")
+    if isinstance(position, positions.Several):
+        return
+    if isinstance(position, keras.layers.Layer):
+        position.build(x.shape if "embed" in position.roles else query.shape)
+    assert (position.embed(x) is not x) == ("embed" in position.roles)
+    assert (position.rotate(query, np.arange(3)) is not query) == ("rotate" in position.roles)
+    assert (position.bias(np.arange(3), np.arange(3), query) is not None) == (
+        "bias" in position.roles
+    )
+
+
+@pytest.mark.parametrize("name", sorted(set(positions.NAMES) - {"learned"}))
+def test_by_name(name):
+    assert type(positions.get(name)) is positions.NAMES[name]
+    assert type(positions.get(positions.NAMES[name].__name__)) is positions.NAMES[name]
+
+
+def test_a_name_that_needs_arguments_says_which():
+    with pytest.raises(ValueError, match="Learned needs max_length"):
+        positions.get("learned")
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_a_list_makes_several(kind):
+    rotary = positions.Rotary()
+    several = positions.get(kind([rotary, "relative_bias"]), dtype="mixed_bfloat16")
+    assert isinstance(several, positions.Several)
+    assert several.parts[0] is rotary and type(several.parts[1]) is positions.RelativeBias
+    assert several.dtype_policy.name == several.parts[1].dtype_policy.name == "mixed_bfloat16"
+
+
+def test_none_is_none():
+    assert positions.get(None) is None
+
+
+@pytest.mark.parametrize("bad", ["rotory", {"class_name": "rotory", "config": {}}, ["rotory"]])
+def test_an_unknown_name_lists_the_known(bad):
+    with pytest.raises(ValueError, match=f"'rotory'.*Known: {', '.join(positions.NAMES)}"):
+        positions.get(bad)
+
+
+@pytest.mark.parametrize(
+    "name, takes",
+    [
+        ("Rotary", "layout, max_wavelength, rotary_dim"),
+        ("Learned", "max_length, initializer, name, trainable, dtype"),
+        ("RelativeBias", "num_buckets, max_distance, bidirectional, initializer, name"),
+    ],
+)
+def test_an_unknown_key_lists_the_known(name, takes):
+    with pytest.raises(ValueError, match=f"{name} has no argument size. It takes: {takes}"):
+        positions.get({"class_name": name, "config": {"size": 3}})
+
+
+@pytest.mark.parametrize("bad", [3, True, positions.Rotary, object()])
+def test_anything_else_is_an_error(bad):
+    with pytest.raises(ValueError, match="is no position"):
+        positions.get(bad)
+    with pytest.raises(ValueError, match="is no position|must be a list of positions"):
+        positions.get([bad])
+
+
+@pytest.mark.parametrize("bad", [[], [None]])
+def test_an_empty_list_is_an_error(bad):
+    with pytest.raises(ValueError, match="must be a list of positions"):
+        positions.get(bad)

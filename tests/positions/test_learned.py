@@ -1,0 +1,135 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from keras_attention import positions
+
+X = np.random.default_rng(0).normal(size=(2, 5, 3)).astype("float32")
+
+
+def built(max_length=11, width=3, **kwargs):
+    position = positions.Learned(max_length, **kwargs)
+    position.build((None, None, width))
+    return position
+
+
+def test_by_definition():
+    position = built()
+    (table,) = position.get_weights()
+    result = position.embed(X)
+    where = np.random.default_rng(1).integers(0, 11, (2, 5))
+    chosen = position.embed(X, where)
+    for b in range(2):
+        for p in range(5):
+            for c in range(3):
+                assert float(result[b, p, c]) == pytest.approx(X[b, p, c] + table[p, c])
+                assert float(chosen[b, p, c]) == pytest.approx(X[b, p, c] + table[where[b, p], c])
+
+
+def test_it_starts_small_and_random():
+    (table,) = built(max_length=500, width=64).get_weights()
+    assert table.std() == pytest.approx(0.02, rel=0.05) and abs(table.mean()) < 1e-3
+    assert not np.array_equal(table, built(max_length=500, width=64).get_weights()[0])
+
+
+def test_weights_stay_float32_under_a_mixed_policy():
+    position = built(dtype="mixed_bfloat16")
+    assert position.table.dtype == "float32"
+    x = ops.cast(X, "bfloat16")
+    for result in (position.embed(x), position(x)):
+        assert keras.backend.standardize_dtype(result.dtype) == "bfloat16"
+        with keras.src.backend.AutocastScope("bfloat16"):
+            exact = ops.cast(ops.cast(x, "float32") + position.table.value[:5], "bfloat16")
+        np.testing.assert_array_equal(ops.cast(result, "float32"), ops.cast(exact, "float32"))
+
+
+@pytest.mark.parametrize("call", [lambda p, x: p.embed(x), lambda p, x: p(x)])
+def test_a_static_length_past_the_table_is_an_error(call):
+    position = built(max_length=4)
+    with pytest.raises(ValueError, match=r"length 5 is longer than Learned\(max_length=4\)"):
+        call(position, X)
+    with pytest.raises(ValueError, match=r"length 5 .*max_length=4"):
+        keras.Model(inputs := keras.Input((5, 3)), positions.Learned(4)(inputs))
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        [0, 1, 2, 3, 11],
+        [-1, 0, 1, 2, 3],
+        np.full((2, 5), 11),
+        ops.convert_to_tensor([9, 10, 11, 0, 1]),
+    ],
+)
+def test_positions_past_the_table_are_an_error(where):
+    first, last = np.min(where), np.max(where)
+    with pytest.raises(ValueError, match=rf"{first} to {last} go past Learned\(max_length=11\)"):
+        built().embed(X, where)
+
+
+def test_a_length_known_only_at_run_time_is_checked_by_the_runtime():
+    position = built(max_length=4)
+    run = tf.function(position.embed, input_signature=[tf.TensorSpec((None, None, 3))])
+    np.testing.assert_array_equal(run(X[:, :4]), position.embed(X[:, :4]))
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        run(X)
+
+
+def test_extend_keeps_the_old_rows():
+    position = built(initializer="ones")
+    longer = position.extend(17)
+    assert longer.max_length == 17 and longer is not position and position.max_length == 11
+    (old,), (new,) = position.get_weights(), longer.get_weights()
+    assert new.shape == (17, 3)
+    np.testing.assert_array_equal(new[:11], old)
+    np.testing.assert_array_equal(new[11:], np.ones((6, 3)))
+    np.testing.assert_array_equal(longer.embed(X), position.embed(X))
+    (zeros,) = position.extend(17, initializer="zeros").get_weights()
+    np.testing.assert_array_equal(zeros, np.concatenate([old, np.zeros((6, 3))]))
+
+
+def test_extend_before_building():
+    longer = positions.Learned(11, name="where").extend(17)
+    assert not longer.built and longer.max_length == 17 and longer.name == "where"
+
+
+@pytest.mark.parametrize("length", [10, 0, 12.5])
+def test_extend_does_not_shorten(length):
+    with pytest.raises(ValueError, match=rf"new_length={length}\).* at least 11"):
+        built().extend(length)
+
+
+def test_extend_a_loaded_model(tmp_path):
+    def model(position):
+        tokens = keras.Input((None, 3))
+        return keras.Model(tokens, position(tokens))
+
+    short = model(positions.Learned(5, name="where"))
+    short.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded(X), short(X))
+    long = model(positions.Learned(7, name="where"))
+    long.get_layer("where").set_weights(loaded.get_layer("where").extend(7).get_weights())
+    np.testing.assert_array_equal(long(X), short(X))
+    assert long(np.zeros((1, 7, 3))).shape == (1, 7, 3)
+
+
+def test_without_weights_it_says_so():
+    with pytest.raises(ValueError, match=r"Learned has no weights yet: .*build\(\)"):
+        positions.Learned(11).embed(X)
+
+
+@pytest.mark.parametrize("shape", [(None, None, 2, 3), (None, None, None), (None, 3)])
+def test_a_foreign_shape_is_refused(shape):
+    with pytest.raises(
+        ValueError, match=r"Learned adds to tokens of shape \(batch, length, width\)"
+    ):
+        positions.Learned(11).build(shape)
+
+
+@pytest.mark.parametrize("length", [0, 2.5, None])
+def test_max_length_is_checked(length):
+    with pytest.raises(ValueError, match=rf"Learned\(max_length={length}\)"):
+        positions.Learned(length)

@@ -1,0 +1,85 @@
+import numpy as np
+import pytest
+
+from keras_attention import positions
+
+litert = pytest.importorskip("tests.masks.litert", reason="needs tensorflow and ai-edge-litert")
+
+RANDOM = np.random.default_rng(0)
+ROWS = np.array([[3, 0, 1, 2, 9], [8, 7, 1, 0, 4]], "int32")
+
+
+def weights(parts, shape):
+    layers = [part for part in parts.values() if hasattr(part, "build")]
+    for layer in layers:
+        layer.build(shape)
+    return [weight.value for layer in layers for weight in layer.weights]
+
+
+def test_embed():
+    x = RANDOM.normal(size=(2, 5, 6)).astype("float32")
+    parts = {
+        "sinusoidal": positions.Sinusoidal(),
+        "concatenated": positions.Sinusoidal("concatenated"),
+        "learned": positions.Learned(11),
+        "index": positions.Scalar(False),
+        "fraction": positions.Scalar(length=11),
+    }
+    kept = weights(parts, x.shape)
+
+    def run(x, rows):
+        given = {name: part.embed(x, rows) for name, part in parts.items()}
+        counted = {f"{name}, counted": part.embed(x) for name, part in parts.items()}
+        return {**given, **counted, "scaled": positions.Scalar().embed(x)}
+
+    litert.assert_converts(run, {"x": x, "rows": ROWS}, dynamic=2, variables=kept)
+
+
+def test_rotate():
+    x = RANDOM.normal(size=(2, 5, 3, 8)).astype("float32")
+    parts = {
+        "half": positions.Rotary(),
+        "interleaved": positions.Rotary("interleaved"),
+        "part": positions.Rotary(rotary_dim=4),
+        "interleaved part": positions.Rotary("interleaved", rotary_dim=4),
+    }
+
+    def run(x, rows):
+        given = {name: part.rotate(x, rows) for name, part in parts.items()}
+        return {**given, **{f"{name}, counted": p.rotate(x) for name, p in parts.items()}}
+
+    litert.assert_converts(run, {"x": x, "rows": ROWS}, dynamic=2)
+
+
+def test_bias():
+    query = RANDOM.normal(size=(2, 5, 3, 8)).astype("float32")
+    key = RANDOM.normal(size=(2, 7, 3, 8)).astype("float32")
+    parts = {
+        "alibi": positions.ALiBi(),
+        "causal alibi": positions.ALiBi(True),
+        "relative": positions.RelativeBias(8, 20),
+        "causal relative": positions.RelativeBias(8, 20, False),
+        "several": positions.get(["alibi", "relative_bias"]),
+    }
+    kept = weights(parts, query.shape)
+
+    def run(query, key, rows):
+        given = {name: part.bias(rows, None, query, key) for name, part in parts.items()}
+        counted = {f"{n}, counted": p.bias(None, None, query) for n, p in parts.items()}
+        return {**given, **counted}
+
+    arrays = {"query": query, "key": key, "rows": ROWS}
+    litert.assert_converts(run, arrays, dynamic=2, variables=kept)
+
+
+def test_past_the_learned_table_litert_refuses_too():
+    position = positions.Learned(5)
+    x = np.zeros((1, 4, 3), "float32")
+    kept = weights({"learned": position}, x.shape)
+    model = litert.convert(
+        lambda x: {"y": position.embed(x)}, {"x": litert.spec("x", x, dynamic=2)}, kept
+    )
+    for run in litert.runners(model):
+        np.testing.assert_allclose(run(x=x)["y"], position.embed(x), atol=1e-6)
+        with pytest.raises(RuntimeError, match="Invalid begin and size"):
+            run(x=np.zeros((1, 6, 3), "float32"))

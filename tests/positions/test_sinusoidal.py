@@ -1,0 +1,92 @@
+import math
+
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attention import positions
+
+
+def wave(p, c, width, layout="interleaved", max_wavelength=10000):
+    """The paper's equation for feature c: 2k is the even feature of the pair that c is in."""
+    if layout == "concatenated":
+        sines = math.ceil(width / 2)
+        c = 2 * c if c < sines else 2 * (c - sines) + 1
+    k = c // 2
+    angle = p / max_wavelength ** (2 * k / width)
+    return math.sin(angle) if c % 2 == 0 else math.cos(angle)
+
+
+@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
+@pytest.mark.parametrize("width", [1, 2, 3, 6, 7])
+def test_by_definition(layout, width):
+    x = np.random.default_rng(0).normal(size=(2, 5, width)).astype("float32")
+    position = positions.Sinusoidal(layout, max_wavelength=100)
+    result = position.embed(x)
+    assert result.shape == (2, 5, width)
+    for b in range(2):
+        for p in range(5):
+            for c in range(width):
+                expected = x[b, p, c] + wave(p, c, width, layout, 100)
+                assert float(result[b, p, c]) == pytest.approx(expected, abs=2e-6)
+
+
+def test_golden_numbers():
+    """D = 4: sin p, cos p, sin p/100, cos p/100."""
+    rows = positions.Sinusoidal().waves(ops.arange(3), 4)[0]
+    expected = [
+        [0.0, 1.0, 0.0, 1.0],
+        [0.84147098, 0.54030231, 0.00999983, 0.99995],
+        [0.90929743, -0.41614684, 0.01999867, 0.99980001],
+    ]
+    np.testing.assert_allclose(rows, expected, atol=1e-7)
+    rows = positions.Sinusoidal("concatenated").waves(ops.arange(3), 4)[0]
+    np.testing.assert_allclose(rows, np.array(expected)[:, [0, 2, 1, 3]], atol=1e-7)
+
+
+def test_long_sequences_stay_near_the_definition():
+    rows = np.asarray(positions.Sinusoidal().waves(ops.arange(4096), 12)[0])
+    for p in (1000, 4095):
+        np.testing.assert_allclose(rows[p], [wave(p, c, 12) for c in range(12)], atol=5e-4)
+
+
+@pytest.mark.parametrize("dtype, error", [("bfloat16", 4e-3), ("float16", 3e-4)])
+def test_half_precision_repeats_no_row(dtype, error):
+    """Positions counted in half precision repeat rows and are wrong by more than 1."""
+    exact = np.asarray(positions.Sinusoidal().waves(ops.arange(600), 64)[0])
+    x = ops.zeros((1, 600, 64), dtype)
+    rows = positions.Sinusoidal().embed(x)
+    assert str(rows.dtype).endswith(dtype) or dtype in str(rows.dtype)
+    rows = np.asarray(ops.cast(rows, "float32"))[0]
+    assert len(np.unique(rows, axis=0)) == 600
+    assert np.abs(rows - exact).max() < error
+
+
+def test_layouts_are_a_permutation_of_one_another():
+    for width in (1, 2, 7, 8):
+        order = [*range(0, width, 2), *range(1, width, 2)]
+        interleaved, concatenated = (
+            np.asarray(positions.Sinusoidal(layout).waves(ops.arange(5), width))
+            for layout in ("interleaved", "concatenated")
+        )
+        np.testing.assert_allclose(concatenated, interleaved[:, :, order], atol=1e-6)
+
+
+@pytest.mark.parametrize("width", [5, 8])
+def test_parity_with_keras_hub(width):
+    keras_hub = pytest.importorskip("keras_hub")
+    x = np.zeros((1, 11, width), "float32")
+    theirs = keras_hub.layers.SinePositionEncoding(max_wavelength=50)(x)
+    np.testing.assert_allclose(positions.Sinusoidal(max_wavelength=50).embed(x), theirs, atol=1e-6)
+
+
+@pytest.mark.parametrize("layout", ["half", "", None, ["interleaved"]])
+def test_layout_is_checked(layout):
+    with pytest.raises(ValueError, match="layout must be one of 'interleaved', 'concatenated'"):
+        positions.Sinusoidal(layout)
+
+
+@pytest.mark.parametrize("value", [0, -1, "10000", None, float("inf"), float("nan"), True])
+def test_max_wavelength_is_checked(value):
+    with pytest.raises(ValueError, match=rf"max_wavelength={value!r}"):
+        positions.Sinusoidal(max_wavelength=value)
