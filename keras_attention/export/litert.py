@@ -5,6 +5,7 @@ import tempfile
 
 from keras_attention.export import (
     backend,
+    batches,
     convert,
     files,
     flatbuffer,
@@ -90,6 +91,8 @@ def to_litert(
     work = job.prepare(
         model, batch_size=batch_size, sequence_length=sequence_length, examples=examples
     )
+    if calibration is not None:
+        calibration = batches.read(calibration, work.endpoint, "calibration", most=None)
     memory.check(weights.bytes_of(work.model))
     if mask_constant is None:
         mask_constant = MASK_CONSTANTS[quantization]
@@ -98,7 +101,7 @@ def to_litert(
             trace.save(work.model, [work.endpoint], folder, mask_constant)
             content = convert.convert(
                 folder,
-                work.endpoint,
+                [work.endpoint],
                 work.model,
                 quantization=quantization,
                 calibration=calibration,
@@ -135,7 +138,7 @@ def _check(work, new, path, quantization, mask_constant):
     signatures = work.check_shapes(graph.signatures)
     _check_static(graph, work)
     warnings += weights.check(graph, work.model, quantization)
-    parity = trial.run(new, work, quantization)
+    parity = trial.run(new, work.endpoint, work.cases, quantization)
     warnings += trial.notes(parity, quantization)
     return ExportReport(
         path=str(path),

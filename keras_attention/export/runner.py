@@ -90,7 +90,7 @@ class LiteRT(Runner):
         litert = backend.litert()
         kinds = litert.OpResolverType
         kind = kinds.AUTO if xnnpack else kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-        self.path = path
+        self.path, self.xnnpack = path, xnnpack
         with backend.quiet():
             self.interpreter = litert.Interpreter(
                 model_path=str(path), experimental_op_resolver_type=kind

@@ -7,14 +7,14 @@ from keras_attention.export.errors import ExportError
 _RUNTIMES = {"LiteRT": True, "LiteRT without XNNPACK": False}
 
 
-def run(path, work, quantization):
-    """A list of `Parity` over all cases of the job; what is too far off is an ExportError."""
+def run(path, endpoint, cases, quantization=None):
+    """A list of `Parity` over all cases; what is too far off is an ExportError."""
     parity = []
     for runtime, xnnpack in _RUNTIMES.items():
-        execute = runner.LiteRT(path, xnnpack=xnnpack)
-        for case in work.cases:
+        execute = runner.LiteRT(path, endpoint.name, xnnpack=xnnpack)
+        for case in cases:
             outputs = _outputs(execute, case, runtime)
-            measured = compare.measure(case, outputs, signature=work.endpoint.name, runtime=runtime)
+            measured = compare.measure(case, outputs, signature=endpoint.name, runtime=runtime)
             compare.check(
                 case,
                 measured,

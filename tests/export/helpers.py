@@ -1,0 +1,109 @@
+"""A quick export of anything, for every test that asks whether something exports."""
+
+import dataclasses
+import pathlib
+import tempfile
+
+import keras
+import numpy as np
+
+from keras_attention.export import (
+    cases,
+    compare,
+    convert,
+    endpoint,
+    flatbuffer,
+    inventory,
+    trace,
+    trial,
+)
+
+MASK_CONSTANT = -1e9
+
+
+def assert_exports(target, *, batch_size=1, sequence_length=8, examples=None):
+    """Asserts that `target` exports, with free shapes and with fixed ones, and stays what it is.
+
+    One file with two signatures is made, with built-in ops only and at most four axes. TensorFlow
+    and the stock LiteRT runtime (XNNPACK on and off) run both signatures on several batches: 1e-5
+    and 1e-4 is how far they may be from the model. Weights are drawn anew, so that what starts at
+    zero is seen. What the full export adds is the reload in a process without Keras.
+
+    Args:
+        target: a functional `keras.Model`, or a `Case` of `tests.contract`.
+        batch_size, sequence_length: the fixed shapes of a model; a case knows its own.
+        examples: batches to check a model with, as in `ka.export.to_litert`.
+
+    Returns:
+        `flatbuffer.Flatbuffer`, what is in the LiteRT file.
+    """
+    if isinstance(target, keras.Model):
+        randomize(target)
+        checked = _of_model(target, batch_size, sequence_length, examples)
+        model = target
+    else:
+        model, checked = _of_case(target)
+    with tempfile.TemporaryDirectory() as folder:
+        return _check(model, checked, pathlib.Path(folder))
+
+
+def randomize(model):
+    """Draws all weights anew: zeros and ones would hide what is lost on the way."""
+    random = np.random.default_rng(3)
+    for weight in model.weights:
+        if "float" in weight.dtype and "variance" not in weight.path:
+            weight.assign(random.normal(size=weight.shape, scale=0.5))
+
+
+def _of_model(model, batch_size, sequence_length, examples):
+    """(endpoint, cases) with free and with fixed shapes."""
+    has_length = any(None in tensor.shape[1:] for tensor in model.inputs)
+    fixed = endpoint.of(model, batch_size, sequence_length if has_length else None)
+    points = [endpoint.of(model), dataclasses.replace(fixed, name="fixed")]
+    return [(point, cases.of(model, point, examples)[0]) for point in points]
+
+
+def _of_case(case):
+    """A model that holds the layer, and (endpoint, cases) with free and with fixed shapes."""
+    from tests.contract import OTHER_SIZES, SIZES
+
+    layer = case.make()
+    free, fixed = case.model(layer), case.model(layer, sizes=SIZES)
+    randomize(free)
+    points = endpoint.of(free), dataclasses.replace(endpoint.of(fixed), name="fixed")
+    batches = [case.arrays(sizes) for sizes in ({**SIZES, "B": 1}, SIZES, OTHER_SIZES)]
+    checked = [
+        (points[0], _cases(points[0], batches)),
+        (points[1], _cases(points[1], batches[1:2])),
+    ]
+    return free, checked
+
+
+def _cases(point, batches):
+    named = [dict(zip([t.name for t in point.inputs], arrays, strict=True)) for arrays in batches]
+    return [cases.Case(batch, cases.run(point, batch)) for batch in named]
+
+
+def _check(model, checked, folder):
+    points, path = [point for point, _ in checked], folder / "model.tflite"
+    trace.save(model, points, folder / "saved_model", MASK_CONSTANT)
+    path.write_bytes(convert.convert(folder / "saved_model", points, model))
+    graph = flatbuffer.read(path)
+    assert not inventory.check(graph, model)
+    _check_saved_model(folder / "saved_model", checked)
+    shapes = {signature.name: signature.inputs for signature in graph.signatures}
+    for point, several in checked:
+        assert set(shapes[point.name]) == set(point.inputs)
+        trial.run(path, point, several)
+    return graph
+
+
+def _check_saved_model(folder, checked):
+    import tensorflow as tf
+
+    signatures = tf.saved_model.load(str(folder)).signatures
+    for point, several in checked:
+        for case in several:
+            outputs = signatures[point.name](**{k: tf.constant(v) for k, v in case.inputs.items()})
+            measured = compare.measure(case, outputs, signature=point.name, runtime="TensorFlow")
+            compare.check(case, measured, tolerance=compare.TOLERANCE["saved_model"])

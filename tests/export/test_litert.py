@@ -1,0 +1,173 @@
+import keras
+import numpy as np
+import pytest
+
+import keras_attention.export as export
+from keras_attention import scope
+from keras_attention.export import convert, files, flatbuffer, trace
+
+
+def test_the_report_tells_what_the_file_offers(exported, labeler):
+    folder, _, report = exported
+    (signature,) = report.signatures
+    assert signature.inputs == (export.Tensor("token_ids", (None, None), "int32"),)
+    assert signature.outputs[0].name == "logits" and signature.outputs[0].shape[-1] == 3
+    assert report.max_abs_error <= 1e-4 and report.argmax_agreement == 1.0
+    assert {parity.runtime for parity in report.parity} == {"LiteRT", "LiteRT without XNNPACK"}
+    assert len(report.parity) == 6
+    assert report.size == (folder / "model.tflite").stat().st_size
+    assert report.sha256 == files.sha256(folder / "model.tflite")
+    assert report.ops["SOFTMAX"] == 1 and report.mask_constant == -1e9
+    assert report.gpu == ("dynamic shapes: fix batch_size and sequence_length for a GPU",)
+    assert set(report.versions) >= {"python", "keras", "tensorflow", "ai_edge_litert"}
+
+
+def test_given_sizes_are_fixed_in_every_tensor(labeler, tmp_path):
+    path = tmp_path / "m.tflite"
+    report = export.to_litert(labeler, path, batch_size=1, sequence_length=6)
+    assert report.signatures[0].inputs[0].shape == (1, 6)
+    assert all(None not in tensor.shape for tensor in flatbuffer.read(path).tensors)
+    assert not any("dynamic" in line for line in report.gpu)
+
+
+def test_sizes_can_be_fixed_one_by_one(labeler, tmp_path):
+    report = export.to_litert(labeler, tmp_path / "m.tflite", sequence_length=6)
+    assert report.signatures[0].inputs[0].shape == (None, 6)
+
+
+def test_a_tensor_that_stays_dynamic_is_refused(labeler, tmp_path, monkeypatch):
+    """The converter would have left an axis free although all inputs are fixed."""
+    free = flatbuffer.Operator(
+        "WHERE", False, (), (stored("labeler_1/attention_1/x", (None, 2)),), 0
+    )
+    read = flatbuffer.read
+    monkeypatch.setattr(flatbuffer, "read", lambda path: add_operator(read(path), free))
+    with pytest.raises(export.ExportError, match="the shape of what WHERE in layer 'attention'"):
+        export.to_litert(labeler, tmp_path / "m.tflite", batch_size=1, sequence_length=6)
+    assert not list(tmp_path.iterdir())
+
+
+def stored(name, shape):
+    return flatbuffer.Stored(name, shape, "float32", 0, 0)
+
+
+def add_operator(graph, operator):
+    return flatbuffer.Flatbuffer(graph.signatures, graph.tensors, (*graph.operators, operator))
+
+
+class Constant(keras.layers.Layer):
+    """Adds what masks would add, so that the output shows which number that is."""
+
+    def call(self, x):
+        return 0.0 * x + scope.mask_constant()
+
+
+@pytest.mark.parametrize(
+    "quantization, given, expected",
+    [("float16", None, -1e4), (None, -7.0, -7.0), ("int8", None, -100.0)],
+)
+def test_the_mask_constant_reaches_the_graph(quantization, given, expected, tmp_path, monkeypatch):
+    seen = []
+    save = trace.save
+
+    def spy(model, endpoints, folder, constant):
+        seen.append(constant)
+        return save(model, endpoints, folder, constant)
+
+    monkeypatch.setattr(trace, "save", spy)
+    inputs = keras.Input((2,), name="x")
+    outputs = keras.layers.Dense(2, name="y")(inputs)
+    report = export.to_litert(
+        keras.Model(inputs, outputs),
+        tmp_path / "m.tflite",
+        quantization=quantization,
+        mask_constant=given,
+        calibration=np.ones((3, 2)) if quantization == "int8" else None,
+    )
+    assert seen == [expected] and report.mask_constant == expected
+
+
+def test_layers_see_the_mask_constant_while_they_are_traced(tmp_path):
+    inputs = keras.Input((2,), name="x")
+    model = keras.Model(inputs, Constant()(keras.layers.Dense(2)(inputs)))
+    with pytest.raises(export.ExportError, match="is off by 1.00e"):
+        export.to_litert(model, tmp_path / "m.tflite", mask_constant=-7.0)
+    report = export.to_litert(model, tmp_path / "m.tflite")
+    assert report.max_abs_error == 0
+    assert scope.mask_constant() == -1e9
+
+
+def test_weights_that_the_converter_drops_are_noticed(labeler, tmp_path, monkeypatch):
+    """A module that does not own the raw variables gives a file of read-variable ops, or NaN."""
+    import tensorflow as tf
+
+    def from_functions(folder, endpoints, model, **_):
+        function = trace._trace(endpoints[0])
+        return tf.lite.TFLiteConverter.from_concrete_functions([function], model).convert()
+
+    monkeypatch.setattr(convert, "convert", from_functions)
+    with pytest.raises(export.ExportError, match="weights did not become constants: .*(VAR|READ)_"):
+        export.to_litert(labeler, tmp_path / "m.tflite")
+
+
+def test_a_file_that_another_runtime_computes_differently_is_refused(
+    labeler, exported, tmp_path, monkeypatch
+):
+    """What XNNPACK alone, or the reference kernels alone, get wrong must not pass."""
+    from keras_attention.export import runner
+
+    run = runner.LiteRT.run
+
+    def wrong_without_xnnpack(self, arrays):
+        outputs = run(self, arrays)
+        return outputs if self.xnnpack else {name: v + 1 for name, v in outputs.items()}
+
+    monkeypatch.setattr(runner.LiteRT, "run", wrong_without_xnnpack)
+    with pytest.raises(export.ExportError, match="from LiteRT without XNNPACK .* off by 1.00e"):
+        export.to_litert(labeler, tmp_path / "m.tflite")
+
+
+def test_what_fails_leaves_the_old_file_and_nothing_else(labeler, tmp_path, monkeypatch):
+    path = tmp_path / "m.tflite"
+    path.write_bytes(b"what was there before")
+    monkeypatch.setattr(convert, "convert", lambda *args, **kwargs: b"\0\0\0\0TFL3 broken")
+    with pytest.raises((export.ExportError, ValueError)):
+        export.to_litert(labeler, path)
+    assert path.read_bytes() == b"what was there before"
+    assert [p.name for p in tmp_path.iterdir()] == ["m.tflite"]
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"quantization": "int4"}, "quantization='int4' is unknown. Known: None, 'int8_weights'"),
+        ({"quantization": "int8"}, "pass calibration=, an iterable of batches"),
+        ({"calibration": [1]}, 'calibration= is for quantization="int8"; received None'),
+        ({"metadata": {"files": []}}, 'metadata= has a key "files"'),
+        ({"metadata": {"labels": {1}}}, "metadata= cannot be written as JSON"),
+        ({"quantization": "int8", "calibration": []}, "calibration= holds no batch"),
+    ],
+)
+def test_wrong_arguments_are_refused_early(labeler, tmp_path, arguments, message, monkeypatch):
+    monkeypatch.setattr(trace, "save", None)
+    with pytest.raises(ValueError, match=message):
+        export.to_litert(labeler, tmp_path / "m.tflite", **arguments)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_path_must_be_a_tflite_file(labeler, tmp_path):
+    with pytest.raises(ValueError, match="must name a file that ends in .tflite"):
+        export.to_litert(labeler, tmp_path / "model.bin")
+
+
+def test_too_large_a_model_is_refused_before_the_work(labeler, tmp_path, monkeypatch):
+    from keras_attention.export import memory
+
+    monkeypatch.setattr(memory, "available", lambda: 1000)
+    with pytest.raises(export.ExportError, match="takes about .* of memory, and 1.0 kB are free"):
+        export.to_litert(labeler, tmp_path / "m.tflite")
+
+
+def test_nothing_but_a_functional_model_can_be_exported(tmp_path):
+    with pytest.raises(ValueError, match="expected a functional keras.Model"):
+        export.to_litert(keras.layers.Dense(2), tmp_path / "m.tflite")
