@@ -1,0 +1,25 @@
+"""Every Keras layer of the package in one place: `ka.layers.Rotary` is `ka.positions.Rotary`.
+
+Example:
+
+```python
+import keras_attention as ka
+
+assert ka.layers.MultiHeadAttention is ka.attention.MultiHeadAttention
+```
+"""
+
+import keras
+
+from keras_attention import attention, blocks, masks, normalizers, positions, scores
+
+_FOLDERS = (scores, normalizers, masks, positions, attention, blocks)
+_PUBLIC = {name: getattr(folder, name) for folder in _FOLDERS for name in folder.__all__}
+_LAYERS = {
+    name: value
+    for name, value in _PUBLIC.items()
+    if isinstance(value, type) and issubclass(value, keras.layers.Layer)
+}
+
+globals().update(_LAYERS)
+__all__ = sorted(_LAYERS)
