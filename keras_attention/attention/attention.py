@@ -109,8 +109,11 @@ class Attention(keras.layers.Layer):
             dropout=dropout and (lambda weights: dropout(weights, training=training)),
         )
         recording.record(self, weights)
-        output = ops.squeeze(output, axis=2)
-        return (output, ops.squeeze(weights, axis=1)) if return_attention_scores else output
+        # a reshape, not a squeeze, which LiteRT lacks for shapes that are not known
+        output = ops.reshape(output, (-1, ops.shape(output)[1], value.shape[-1]))
+        if not return_attention_scores:
+            return output
+        return output, ops.reshape(weights, (-1, *ops.shape(weights)[2:]))
 
     def compute_mask(self, inputs, mask=None):
         return None if mask is None else mask[0]

@@ -148,8 +148,8 @@ class MultiHeadAttention(keras.layers.Layer):
         self.position = positions.get(position, dtype=self.dtype_policy)
         if self.position is not None and not self.position.roles & {"rotate", "bias"}:
             raise ValueError(
-                f"position={self.position!r} is added to tokens, which attention does not see. Give "
-                "it to the embedding, or use one that rotates or biases: rotary, alibi, ..."
+                f"position={self.position!r} is added to tokens, which attention does not see. "
+                "Give it to the embedding, or use one that rotates or biases: rotary, alibi, ..."
             )
 
     def build(self, query_shape, value_shape, key_shape=None):
@@ -346,6 +346,7 @@ class MultiHeadAttention(keras.layers.Layer):
         return {
             **super().get_config(),
             **{name: getattr(self, name) for name in plain.split()},
+            "activity_regularizer": keras.regularizers.serialize(self.activity_regularizer),
             "output_shape": self._output_shape,
             "sliding_window": self._sliding_window,
             **{

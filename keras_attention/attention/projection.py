@@ -54,6 +54,9 @@ class HeadProjection(keras.layers.EinsumDense):
             x = self.activation(x)
         return ops.reshape(x, (-1, ops.shape(inputs)[1], *self.head_shape))
 
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[:2], *self.head_shape)
+
     def quantize(self, mode=None, type_check=False, config=None):
         """As `EinsumDense.quantize`, which refuses subclasses unless `type_check` is off."""
         return super().quantize(mode, type_check=type_check, config=config)

@@ -40,7 +40,7 @@ class ConvolutionStem(keras.layers.Layer):
         self.filters, self.strides = tuple(filters), tuple(strides)
         self.activation = keras.activations.get(activation)
         self._steps = []
-        for i, (size, stride) in enumerate(zip(self.filters, self.strides)):
+        for i, (size, stride) in enumerate(zip(self.filters, self.strides, strict=True)):
             self._steps += [
                 keras.layers.Conv2D(
                     size, 3, stride, "same", use_bias=False, dtype=self.dtype_policy,

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attention.blocks.inner import inner_layer
 from keras_attention.blocks.layer_scale import LayerScale
 
 NORMS = ("pre", "post", "sandwich")
@@ -76,8 +77,8 @@ class EncoderBlock(keras.layers.Layer):
             )
         super().__init__(**kwargs)
         self.supports_masking = True
-        self.attention = _revive("attention", attention)
-        self.feed_forward = _revive("feed_forward", feed_forward)
+        self.attention = inner_layer("attention", attention)
+        self.feed_forward = inner_layer("feed_forward", feed_forward)
         self.norm, self.normalization = norm, normalization
         self.dropout, self.stochastic_depth = dropout, stochastic_depth
         self.layer_scale, self.epsilon = layer_scale, epsilon
@@ -164,11 +165,3 @@ class EncoderBlock(keras.layers.Layer):
             "feed_forward": keras.saving.serialize_keras_object(self.feed_forward),
             **{name: getattr(self, name) for name in names},
         }
-
-
-def _revive(name, layer):
-    if isinstance(layer, dict):
-        layer = keras.saving.deserialize_keras_object(layer)
-    if not isinstance(layer, keras.layers.Layer):
-        raise ValueError(f"{name}={layer!r}: expected a layer, such as those of keras_attention.")
-    return layer

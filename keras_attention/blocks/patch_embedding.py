@@ -55,7 +55,9 @@ class PatchEmbedding(keras.layers.Layer):
 
     def build(self, input_shape):
         _, *size, _ = input_shape
-        if None in size or any(side % patch for side, patch in zip(size, self.patch_size)):
+        if None in size or any(
+            side % patch for side, patch in zip(size, self.patch_size, strict=True)
+        ):
             raise ValueError(
                 f"patch_size={self.patch_size} does not divide the image size {tuple(size)}. "
                 "Resize or pad the images, or choose a divisor."
@@ -74,7 +76,9 @@ class PatchEmbedding(keras.layers.Layer):
             self.position.build((None, tokens, self.hidden_dim))
 
     def _num_tokens(self, input_shape):
-        patches = (side // patch for side, patch in zip(input_shape[1:3], self.patch_size))
+        patches = (
+            side // patch for side, patch in zip(input_shape[1:3], self.patch_size, strict=True)
+        )
         return self.num_prefix_tokens + math.prod(patches)
 
     def call(self, inputs, training=None):

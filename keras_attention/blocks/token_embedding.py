@@ -102,8 +102,8 @@ def added(position):
     """`position`, if it is one that is added to tokens or None; an error that says so if not."""
     if position is not None and position.roles != {"embed"}:
         raise ValueError(
-            f"position={position!r} works inside attention ({', '.join(sorted(position.roles))}) and "
-            "cannot be added to tokens. Give it to MultiHeadAttention, or use one that is added: "
-            "sinusoidal, learned, scalar."
+            f"position={position!r} works inside attention ({', '.join(sorted(position.roles))}) "
+            "and cannot be added to tokens. Give it to MultiHeadAttention, or use one that is "
+            "added: sinusoidal, learned, scalar."
         )
     return position

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_attention.blocks.inner import inner_layer
+
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class WordEmbedding(keras.layers.Layer):
@@ -34,8 +36,8 @@ class WordEmbedding(keras.layers.Layer):
     def __init__(self, tokens, characters, hidden_dim, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
-        self.tokens = keras.saving.deserialize_keras_object(tokens)
-        self.characters = keras.saving.deserialize_keras_object(characters)
+        self.tokens = inner_layer("tokens", tokens)
+        self.characters = inner_layer("characters", characters)
         self.hidden_dim = hidden_dim
         self._projection = keras.layers.Dense(
             hidden_dim, dtype=self.dtype_policy, name="projection"
@@ -49,7 +51,9 @@ class WordEmbedding(keras.layers.Layer):
 
     def _width(self, *shapes):
         layers = (self.tokens, self.characters)
-        return sum(layer.compute_output_shape(s)[-1] for layer, s in zip(layers, shapes))
+        return sum(
+            layer.compute_output_shape(s)[-1] for layer, s in zip(layers, shapes, strict=True)
+        )
 
     def call(self, tokens, characters, training=None):
         x = self.tokens(tokens, training=training)

@@ -19,7 +19,7 @@ MASKS = [np.ones((B, T), bool), np.arange(S) < np.array([[S], [S - 2]])]
 def test_equals_keras_attention(inputs, call):
     expected = keras.layers.Attention()(inputs, return_attention_scores=True, **call)
     ours = ka.attention.Attention()(inputs, return_attention_scores=True, **call)
-    for a, b in zip(ours, expected):
+    for a, b in zip(ours, expected, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
 
 
@@ -36,6 +36,7 @@ def test_equals_keras_additive_attention():
     for a, b in zip(
         ours([QUERY, VALUE], return_attention_scores=True),
         theirs([QUERY, VALUE], return_attention_scores=True),
+        strict=True,
     ):
         np.testing.assert_allclose(a, b, atol=1e-5)
 

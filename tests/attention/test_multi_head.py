@@ -116,7 +116,7 @@ def test_query_head_uses_key_head_of_its_group(score):
     grouped = ka.attention.MultiHeadAttention(6, H, num_key_value_heads=2, score=score)
     whole = ka.attention.MultiHeadAttention(6, H, score=score)
     grouped(QUERY, VALUE), whole(QUERY, VALUE)
-    for theirs, ours in zip(whole.weights, grouped.weights):
+    for theirs, ours in zip(whole.weights, grouped.weights, strict=True):
         value = random.normal(size=ours.shape)
         ours.assign(value)
         if ours.shape != theirs.shape:
@@ -152,7 +152,7 @@ def test_trap_3_masks_stay_on_the_callers_tensor():
     layers = [ka.attention.MultiHeadAttention(N, H) for _ in range(2)]
     model = keras.Model(ids, [layer(x, x) for layer in layers])
     tokens = np.array([[3, 4, 5, 0, 0]])
-    for padded, short in zip(model(tokens), model(tokens[:, :3])):
+    for padded, short in zip(model(tokens), model(tokens[:, :3]), strict=True):
         np.testing.assert_allclose(padded[:, :3], short, atol=1e-5)
     eager = keras.layers.Embedding(20, D, mask_zero=True)(tokens)
     layers[0](eager, eager)

@@ -36,7 +36,7 @@ def _scores(score, query, key):
 
 
 def _matmul_by_group(left, right):
-    """(B, N, T, A) @ (B, K, A, C) -> (B, N, T, C), where N / K heads of `left` share one of `right`.
+    """(B, N, T, A) @ (B, K, A, C) -> (B, N, T, C): N / K heads of `left` share one of `right`.
 
     The heads of a group are stacked along T, which is a reshape: nothing is repeated, rank stays 4.
     """

@@ -1,0 +1,12 @@
+"""Layers that other layers hold, given as objects or as configs."""
+
+import keras
+
+
+def inner_layer(name, layer):
+    """`layer`, revived if it is a config; an error that names the argument if it is no layer."""
+    if isinstance(layer, dict):
+        layer = keras.saving.deserialize_keras_object(layer)
+    if not isinstance(layer, keras.layers.Layer):
+        raise ValueError(f"{name}={layer!r}: expected a layer, such as those of keras_attention.")
+    return layer

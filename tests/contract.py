@@ -1,0 +1,186 @@
+"""The contract that every layer keeps, as one function for each clause.
+
+`tests/test_contract.py` holds a case for every registered layer, and fails for one that has none.
+"""
+
+import dataclasses
+import inspect
+
+import keras
+import numpy as np
+
+SIZES = {"B": 2, "T": 5, "S": 7}
+OTHER_SIZES = {"B": 3, "T": 4, "S": 6}
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A layer and what it is called on.
+
+    Args:
+        make: a function without arguments that returns a new layer.
+        inputs: one string for each call argument, such as `"B T 12"`; letters are sizes of their
+            own, unknown to a symbolic call. `"int30 B T"` holds ids from 0 to 29, `"bool B T"`
+            a mask.
+        listed: bool, whether the layer takes the inputs as one list.
+        frozen: names of weights that get no gradient here, and why.
+    """
+
+    make: object
+    inputs: tuple
+    listed: bool = False
+    frozen: dict = dataclasses.field(default_factory=dict)
+
+    def arrays(self, sizes=None, seed=0):
+        random = np.random.default_rng(seed)
+        return [_draw(random, *_parse(spec, sizes or SIZES)) for spec in self.inputs]
+
+    def symbols(self, sizes=None):
+        """Keras inputs; letters are None, or as `sizes` says."""
+        result = []
+        for i, spec in enumerate(self.inputs):
+            dtype, shape = _parse(spec, sizes or dict.fromkeys(SIZES))
+            dtype = "int32" if dtype.startswith("int") else dtype
+            result.append(keras.Input(batch_shape=shape, dtype=dtype, name=f"input_{i}"))
+        return result
+
+    def call(self, layer, inputs, **kwargs):
+        return layer(list(inputs), **kwargs) if self.listed else layer(*inputs, **kwargs)
+
+    def model(self, layer=None, sizes=None):
+        inputs = self.symbols(sizes)
+        return keras.Model(inputs, self.call(layer or self.make(), inputs))
+
+
+def _parse(spec, sizes):
+    words = spec.split()
+    dtype = "float32"
+    if words[0].startswith(("int", "bool")):
+        dtype, *words = words
+    return dtype, tuple(sizes[word] if word in sizes else int(word) for word in words)
+
+
+def _draw(random, dtype, shape):
+    if dtype == "float32":
+        return random.normal(size=shape).astype("float32")
+    if dtype == "bool":
+        drawn = random.random(shape) < 0.7
+        drawn[:, 0] = True
+        return drawn
+    drawn = random.integers(1, int(dtype[3:]), size=shape).astype("int32")
+    drawn[:, -1] = 0  # padding
+    return drawn
+
+
+def check_config(case):
+    """Every constructor argument is in the config, and the config makes an equal layer."""
+    layer = case.make()
+    config = layer.get_config()
+    arguments = {
+        name
+        for cls in type(layer).__mro__[:1]
+        for name, parameter in inspect.signature(cls.__init__).parameters.items()
+        if name != "self" and parameter.kind is not parameter.VAR_KEYWORD
+    }
+    missing = arguments - set(config)
+    assert not missing, f"{type(layer).__name__}.get_config lacks {missing}"
+    again = type(layer).from_config(config)
+    assert again.get_config() == config
+    revived = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(layer))
+    assert type(revived) is type(layer) and revived.get_config() == config
+
+
+def check_shapes(case):
+    """The symbolic shape is the eager one, known or unknown, at two sizes."""
+    layer = case.make()
+    unknown = case.call(layer, case.symbols())
+    for sizes in (SIZES, OTHER_SIZES):
+        known = case.call(case.make(), case.symbols(sizes))
+        eager = case.call(layer, case.arrays(sizes))
+        for symbol, loose, value in zip(*map(_flat, (known, unknown, eager)), strict=True):
+            assert tuple(symbol.shape) == tuple(value.shape)
+            assert symbol.dtype == keras.backend.standardize_dtype(value.dtype)
+            assert all(a in (None, b) for a, b in zip(loose.shape, value.shape, strict=True))
+
+
+def check_saving(case, path):
+    """A saved model gives, loaded, what it gave, and so do its weights in a new layer."""
+    model = case.model()
+    _randomize(model)
+    arrays = case.arrays()
+    expected = _flat(model(arrays))
+    model.save(path / "model.keras")
+    loaded = keras.saving.load_model(path / "model.keras")
+    close(_flat(loaded(arrays)), expected, 1e-6)
+    model.save_weights(path / "model.weights.h5")
+    fresh = case.model()
+    fresh.load_weights(path / "model.weights.h5")
+    close(_flat(fresh(arrays)), expected, 1e-6)
+
+
+def check_mixed_precision(case, dtype):
+    """Under a mixed policy the output has the compute dtype and is near the float32 one."""
+    exact = case.model()
+    _randomize(exact, scale=0.3)
+    arrays = case.arrays()
+    with _policy(f"mixed_{dtype}"):
+        mixed = case.model()
+    mixed.set_weights(exact.get_weights())
+    for ours, theirs in zip(_flat(mixed(arrays)), _flat(exact(arrays)), strict=True):
+        if theirs.dtype == "float32" or "float" in str(theirs.dtype):
+            assert keras.backend.standardize_dtype(ours.dtype) == dtype
+        ours, theirs = (np.asarray(keras.ops.cast(x, "float32")) for x in (ours, theirs))
+        assert np.all(np.isfinite(ours))
+        np.testing.assert_allclose(ours, theirs, atol=0.1, rtol=0.1)
+
+
+def check_gradients(case):
+    """Every trainable weight gets a finite gradient that is not zero."""
+    import tensorflow as tf
+
+    layer = case.make()
+    case.call(layer, case.arrays())
+    _randomize(layer)
+    with tf.GradientTape() as tape:
+        outputs = _flat(case.call(layer, case.arrays()))
+        loss = sum(
+            tf.reduce_sum(tf.cast(x, "float32") * np.random.default_rng(1).normal(size=x.shape))
+            for x in outputs
+        )
+    gradients = tape.gradient(loss, [w.value for w in layer.trainable_weights])
+    for weight, gradient in zip(layer.trainable_weights, gradients, strict=True):
+        if any(name in weight.path for name in case.frozen):
+            continue
+        assert gradient is not None, f"{weight.path} gets no gradient"
+        gradient = np.asarray(tf.convert_to_tensor(gradient))
+        assert np.all(np.isfinite(gradient)), weight.path
+        assert np.any(gradient != 0), f"the gradient of {weight.path} is zero"
+
+
+def close(ours, theirs, atol):
+    for a, b in zip(_flat(ours), _flat(theirs), strict=True):
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), atol=atol, rtol=1e-5)
+
+
+def _flat(x):
+    return keras.tree.flatten(x)
+
+
+def _randomize(layer, scale=0.5):
+    """Draws weights that hide nothing: zeros and ones would."""
+    random = np.random.default_rng(3)
+    for weight in layer.weights:
+        if "float" in weight.dtype and "variance" not in weight.path:
+            weight.assign(random.normal(size=weight.shape, scale=scale))
+
+
+class _policy:
+    def __init__(self, name):
+        self.name = name
+
+    def __enter__(self):
+        self.before = keras.config.dtype_policy()
+        keras.config.set_dtype_policy(self.name)
+
+    def __exit__(self, *exception):
+        keras.config.set_dtype_policy(self.before)
