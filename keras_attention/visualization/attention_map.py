@@ -33,8 +33,9 @@ def attention_map(
         image: (H, W), (H, W, 1), (H, W, 3) or (H, W, 4); floats in 0..1, or uint8.
         grid: (rows, columns) of the image's patches; default the largest grid of the image's
             proportions. Keys before the patches (class token, registers) are not drawn.
-        query: int, whose weights to lay over the image; default the first token (the class token)
-            when there are prefix tokens, else the mean over all queries (mean pooling).
+        query: int, whose weights to lay over the image, or `"mean"` for the mean over the patches
+            (mean pooling); default the first token, the class token, when there are tokens before
+            the patches, else the mean.
         heads: `"all"` (each, and the mean of several), `"mean"`, or a list of head numbers.
         title: str, written over the picture.
         path: where to write the picture; the suffix says the format (`.png`, `.svg`, `.pdf`).
@@ -56,7 +57,9 @@ def attention_map(
     weights = one_example(weights)
     if image is not None:
         if tokens is not None or key_tokens is not None:
-            raise ValueError("tokens go with text, image and grid with pictures: pass one or other.")
+            raise ValueError(
+                "tokens go with text, image and grid with pictures: pass one or other."
+            )
         figure = draw_overlay(head_panels(weights, heads), image, grid, query, title)
         return save(figure, path)
     if grid is not None or query is not None:

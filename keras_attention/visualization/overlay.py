@@ -60,7 +60,7 @@ def draw_heat(axis, image, heat, top):
 
 
 def _see_through():
-    """No weight shows the picture itself, the largest a strong orange: hue says where, grey what."""
+    """Colours from none, which shows the picture, to strong orange: hue says where, grey what."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("looked_at", [(1, 0.6, 0, 0), (1, 0.25, 0, 0.9)])
@@ -109,16 +109,22 @@ def patch_weights(matrix, grid, query=None):
     """The weights (T, S) of one query on the patches, as (rows, columns).
 
     Tokens before the patches (class token, registers) are skipped among the keys. The query is row
-    `query`; by default the class token where there are prefix tokens, or the mean of all queries.
+    `query`, or the mean of the patches' rows (`"mean"`); by default the first token where there are
+    prefix tokens, else the mean.
     """
     rows, columns = grid
     queries, keys = matrix.shape
     prefix = keys - rows * columns
     if rows < 1 or columns < 1 or prefix < 0:
-        raise ValueError(f"grid={rows, columns} has {rows * columns} patches; there are {keys} keys.")
-    if query is not None and not 0 <= query < queries:
-        raise ValueError(f"query={query}: these weights have queries 0 to {queries - 1}.")
-    if query is None and (prefix or queries == 1):
-        query = 0
-    row = matrix.mean(axis=0) if query is None else matrix[query]
+        raise ValueError(
+            f"grid={rows, columns} has {rows * columns} patches; there are {keys} keys."
+        )
+    if query is None:
+        query = 0 if prefix or queries == 1 else "mean"
+    if query == "mean":
+        row = matrix[prefix if queries == keys else 0 :].mean(axis=0)
+    elif isinstance(query, (int, np.integer)) and 0 <= query < queries:
+        row = matrix[query]
+    else:
+        raise ValueError(f"query={query!r}: expected 'mean' or 0 to {queries - 1}.")
     return row[prefix:].reshape(rows, columns)

@@ -66,6 +66,9 @@ def test_query_is_the_class_token_the_mean_or_the_one_asked_for():
     matrix = np.arange(25, dtype="float32").reshape(5, 5)
     np.testing.assert_array_equal(patch_weights(matrix, (2, 2)), [[1, 2], [3, 4]])
     np.testing.assert_array_equal(patch_weights(matrix, (2, 2), query=4), [[21, 22], [23, 24]])
+    np.testing.assert_array_equal(
+        patch_weights(matrix, (2, 2), query="mean"), [[13.5, 14.5], [15.5, 16.5]]
+    )
     pooled = matrix[:4, :4]
     np.testing.assert_array_equal(patch_weights(pooled, (2, 2)), [[7.5, 8.5], [9.5, 10.5]])
     np.testing.assert_array_equal(patch_weights(pooled[2:3], (2, 2)), [[10, 11], [12, 13]])
@@ -98,7 +101,7 @@ def test_pictures_of_every_kind():
         ({"image": np.zeros((8, 12, 2))}, r"image of shape \(8, 12, 2\)"),
         ({"image": np.full((8, 12), 255.0)}, "values from 255 to 255"),
         ({"grid": (9, 9)}, "81 patches; there are 25 keys"),
-        ({"query": 25}, "query=25: these weights have queries 0 to 24"),
+        ({"query": 25}, "query=25: expected 'mean' or 0 to 24"),
         ({"image": np.zeros((31, 37))}, r"grid of patches of an image 31 × 37"),
         ({"tokens": ["a"]}, "tokens go with text"),
     ],

@@ -77,9 +77,10 @@ def test_a_nested_model_is_recorded_alone_or_with_the_outer_one():
     tokens = keras.Input((None, 3))
     outer = keras.Model(tokens, Even(name="outside")(inner(tokens)), name="outer")
     x = np.ones((1, 2, 3), "float32")
-    with ka.visualization.record_attention(outer) as maps, ka.visualization.record_attention(
-        inner
-    ) as inner_maps:
+    with (
+        ka.visualization.record_attention(outer) as maps,
+        ka.visualization.record_attention(inner) as inner_maps,
+    ):
         outer(x)
     assert (len(maps), len(inner_maps)) == (0, 1)  # the innermost block takes it
     with ka.visualization.record_attention(outer) as maps:

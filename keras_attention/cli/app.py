@@ -1,0 +1,185 @@
+"""The commands and their options. What they do is imported when they run."""
+
+import enum
+import pathlib
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="Train, check, use and export attention models.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+class Task(enum.StrEnum):
+    sequence_labeler = "sequence_labeler"
+    vision_transformer = "vision_transformer"
+
+
+class Kind(enum.StrEnum):
+    keras = "keras"
+    saved_model = "saved_model"
+    litert = "litert"
+    litert_int8 = "litert-int8"
+
+
+class Format(enum.StrEnum):
+    saved_model = "saved_model"
+    litert = "litert"
+
+
+class Quantization(enum.StrEnum):
+    float16 = "float16"
+    int8_weights = "int8_weights"
+    int8 = "int8"
+
+
+Model = Annotated[pathlib.Path, typer.Argument(help="Folder of a trained model, or a file in it.")]
+With = Annotated[Kind | None, typer.Option("--with", help="Which file to run; default the first.")]
+DataDir = Annotated[pathlib.Path | None, typer.Option(help="Where TFDS keeps its data sets.")]
+Dataset = Annotated[str | None, typer.Option(help="Name in TFDS, e.g. fashion_mnist.")]
+Column = Annotated[str | None, typer.Option(help="Column of CoNLL files: a name or a number.")]
+
+
+def conll_file(part):
+    return Annotated[pathlib.Path | None, typer.Option(help=f"CoNLL(-U) file to {part}.")]
+
+
+@app.command()
+def demo(
+    output: Annotated[
+        pathlib.Path, typer.Option(help="Folder to fill; an older demo is replaced.")
+    ] = pathlib.Path("saved_models/digits-vit"),
+    epochs: Annotated[int | None, typer.Option(min=1)] = None,
+    seed: Annotated[int | None, typer.Option(min=0)] = None,
+):
+    """Train a small vision transformer on handwritten digits: no network, a few minutes."""
+    from keras_attention.cli import train
+
+    train.demo(output, {"epochs": epochs, "seed": seed})
+
+
+@app.command()
+def train(
+    task: Annotated[Task, typer.Argument(help="What to train.")],
+    output: Annotated[pathlib.Path, typer.Option(help="Folder to fill: new, empty or unfinished.")],
+    dataset: Dataset = None,
+    train: conll_file("train on") = None,
+    dev: conll_file("choose the best epoch on") = None,
+    test: conll_file("test on") = None,
+    label_column: Column = None,
+    data_dir: DataDir = None,
+    epochs: Annotated[int | None, typer.Option(min=1)] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1)] = None,
+    learning_rate: Annotated[float | None, typer.Option(min=0.0, help="The peak.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0)] = None,
+    layers: Annotated[int | None, typer.Option(min=1)] = None,
+    heads: Annotated[int | None, typer.Option(min=1)] = None,
+    width: Annotated[int | None, typer.Option(min=1, help="Of tokens between layers.")] = None,
+    dropout: Annotated[float | None, typer.Option(min=0.0, max=0.9)] = None,
+    maximum_length: Annotated[int | None, typer.Option(min=1, help="Tokens at most.")] = None,
+):
+    """Train a model, test it, export it and write its card. Run again to go on after a stop.
+
+    Numbers that are not given come from keras_attention/cli/recipes.py.
+    """
+    from keras_attention.cli import train as command
+
+    command.train(
+        task.value,
+        output,
+        dataset=dataset,
+        files={"train": train, "dev": dev, "test": test},
+        label_column=label_column,
+        data_dir=data_dir,
+        options={
+            "epochs": epochs,
+            "batch_size": batch_size,
+            "learning_rate": learning_rate,
+            "seed": seed,
+            "layers": layers,
+            "heads": heads,
+            "width": width,
+            "dropout": dropout,
+            "maximum_length": maximum_length,
+        },
+    )
+
+
+@app.command()
+def evaluate(
+    model: Model,
+    dataset: Dataset = None,
+    file: Annotated[pathlib.Path | None, typer.Option(help="CoNLL(-U) file to score.")] = None,
+    split: Annotated[str, typer.Option(help="train, dev or test.")] = "test",
+    label_column: Column = None,
+    data_dir: DataDir = None,
+    kind: With = None,
+):
+    """Score a trained model, by default on the test split of the data it was trained on."""
+    from keras_attention.cli import evaluate as command
+
+    command.evaluate(
+        model,
+        dataset=dataset,
+        file=file,
+        split=split,
+        label_column=label_column,
+        data_dir=data_dir,
+        kind=kind and kind.value,
+    )
+
+
+@app.command()
+def predict(
+    model: Model,
+    inputs: Annotated[list[str], typer.Argument(help="Sentences, or picture files.")],
+    kind: With = None,
+    top: Annotated[int, typer.Option(min=1, help="How many classes to show for a picture.")] = 3,
+    invert: Annotated[bool, typer.Option(help="Swap black and white in pictures.")] = False,
+):
+    """Tag sentences, or name what is in pictures."""
+    from keras_attention.cli import predict as command
+
+    command.predict(model, inputs, kind=kind and kind.value, top=top, invert=invert)
+
+
+@app.command()
+def export(
+    model: Annotated[pathlib.Path, typer.Argument(help="Folder of a trained model, or a .keras.")],
+    output: Annotated[pathlib.Path | None, typer.Option(help="File or folder to write.")] = None,
+    format: Annotated[Format, typer.Option(help="What to write.")] = Format.litert,
+    quantization: Annotated[Quantization | None, typer.Option(help="LiteRT only.")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Fixed; default any.")] = None,
+    sequence_length: Annotated[int | None, typer.Option(min=1, help="Fixed; default any.")] = None,
+    file: Annotated[
+        pathlib.Path | None, typer.Option(help="CoNLL(-U) file to calibrate int8 on.")
+    ] = None,
+    data_dir: DataDir = None,
+):
+    """Export a trained model once more: another format, quantization or fixed shapes."""
+    from keras_attention.cli import export as command
+
+    command.export(
+        model,
+        output,
+        format=format.value,
+        quantization=quantization and quantization.value,
+        batch_size=batch_size,
+        sequence_length=sequence_length,
+        file=file,
+        data_dir=data_dir,
+    )
+
+
+@app.command()
+def inspect(
+    file: Annotated[pathlib.Path, typer.Argument(help="A .keras, a SavedModel or a .tflite.")],
+):
+    """Show what is in a model file: signatures, ops, size."""
+    from keras_attention.cli import inspect as command
+
+    command.inspect(file)

@@ -1,0 +1,100 @@
+"""What happens at the end of an epoch: the best weights are kept, a line is printed and noted."""
+
+import json
+import os
+import sys
+import time
+
+import keras
+
+from keras_attention.cli.console import percent, say
+from keras_attention.cli.folder import write_json
+
+
+class KeepBest(keras.callbacks.Callback):
+    """Keeps the weights of the epoch with the highest `monitor`, across interruptions.
+
+    `keras.callbacks.ModelCheckpoint` forgets its best score when training is resumed, and would
+    replace the best weights by those of the first epoch after the interruption.
+
+    Args:
+        path: pathlib.Path, the weights file; the score lies beside it as JSON.
+        monitor: str, the name of a metric on the development set.
+    """
+
+    def __init__(self, path, monitor):
+        super().__init__()
+        self.path, self.monitor = path, monitor
+        self.note = path.with_name("best.json")
+        known = read_json(self.note, {})
+        self.score, self.epoch = known.get("score", float("-inf")), known.get("epoch")
+
+    def on_epoch_end(self, epoch, logs=None):
+        score = float(logs[self.monitor])
+        if score <= self.score:
+            return
+        self.score, self.epoch = score, epoch + 1
+        unfinished = self.path.with_name("unfinished.weights.h5")
+        self.model.save_weights(unfinished, overwrite=True)
+        os.replace(unfinished, self.path)
+        write_json(self.note, {"score": score, "epoch": self.epoch})
+
+
+class Progress(keras.callbacks.Callback):
+    """One line per epoch, and on a terminal a bar within it; the numbers are noted in a file.
+
+    Args:
+        path: pathlib.Path, the JSON file: a list with a dict for each epoch.
+        epochs: int.
+        best: the `KeepBest` that runs before it.
+        metric: str, its name in the logs.
+    """
+
+    def __init__(self, path, epochs, best, metric):
+        super().__init__()
+        self.path, self.epochs, self.best, self.metric = path, epochs, best, metric
+        self.bar, self.steps = None, None
+        self.history = read_json(path, [])
+
+    def on_epoch_begin(self, epoch, logs=None):
+        del self.history[epoch:]
+        self.started, self.seen = time.perf_counter(), 0
+        if sys.stderr.isatty():
+            self._open_bar(epoch)
+
+    def _open_bar(self, epoch):
+        from rich.console import Console
+        from rich.progress import Progress as Bar
+
+        self.bar = Bar(console=Console(stderr=True), transient=True)
+        self.task = self.bar.add_task(f"epoch {epoch + 1}/{self.epochs}", total=self.steps)
+        self.bar.start()
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.seen = batch + 1
+        if self.bar is not None:
+            self.bar.update(self.task, completed=self.seen)
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.close()
+        self.steps = self.seen
+        seconds = time.perf_counter() - self.started
+        numbers = {name: round(float(value), 6) for name, value in logs.items()}
+        self.history.append({"epoch": epoch + 1, **numbers, "seconds": round(seconds, 2)})
+        write_json(self.path, self.history)
+        mark = "  best so far" if self.best.epoch == epoch + 1 else ""
+        say(
+            f"epoch {epoch + 1:>3}/{self.epochs}  loss {logs['loss']:.4f}  "
+            f"train {percent(logs[self.metric])}  dev {percent(logs['val_' + self.metric])}  "
+            f"{seconds:5.1f} s{mark}"
+        )
+
+    def close(self):
+        """Takes the bar away; also after an interruption."""
+        if self.bar is not None:
+            self.bar.stop()
+            self.bar = None
+
+
+def read_json(path, default):
+    return json.loads(path.read_text("utf-8")) if path.exists() else default

@@ -1,0 +1,112 @@
+"""The model card: what a stranger must know before using the files."""
+
+import pathlib
+import shlex
+import sys
+
+from keras_attention.cli import folder
+from keras_attention.cli.console import percent
+from keras_attention.export import backend
+from keras_attention.export.text import size
+
+PRIVATE = ("--data-dir",)  # options that say where things lie on one machine
+
+
+def write(job, recipe, scores, reports, pictures, parameters):
+    """The card as Markdown text."""
+    name = job.about["name"]
+    best = scores["best_epoch"]
+    parts = [
+        f"# {job.task.replace('_', ' ')} trained on {name}",
+        f"{parameters:,} parameters, made of the layers of keras_attention. Trained from scratch; "
+        f"the weights are those of epoch {best} of {recipe.epochs}, chosen on the development set.",
+        _section("Scores", _scores(scores)),
+        _section("Data", _data(job.about)),
+        _section("Files", _files(reports)),
+        _section("Use", _use(job)),
+        _section("Training", _training(recipe, scores)),
+        _section("What it looks at", "\n\n".join(f"![{p}]({p})" for p in pictures)),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _section(title, body):
+    return f"## {title}\n\n{body}" if body else ""
+
+
+def _scores(scores):
+    rows = [("development", "keras", name, value) for name, value in scores["dev"].items()]
+    for kind, values in scores["test"].items():
+        rows += [("test", kind, name, value) for name, value in values.items()]
+    lines = [f"| {part} | {kind} | {name} | {percent(v)} |" for part, kind, name, v in rows]
+    return "\n".join(["| split | file | score | |", "| --- | --- | --- | ---: |", *lines])
+
+
+def _data(about):
+    counts = ", ".join(f"{count:,} {what}" for what, count in about.get("counts", {}).items())
+    lines = [f"- {about['name']}", f"- {counts}" if counts else ""]
+    lines.append(f"- licence: {about.get('licence') or 'not known to the program; see its source'}")
+    lines += [f"- {note}" for note in about.get("notes", ())]
+    return "\n".join(line for line in lines if line)
+
+
+def _files(reports):
+    lines = [
+        "| file | size | max abs error to the model | same answer as the model |",
+        "| --- | ---: | ---: | ---: |",
+    ]
+    for report in reports:
+        same = report.argmax_agreement
+        lines.append(
+            f"| `{pathlib.Path(report.path).name}` | {size(report.size)} "
+            f"| {report.max_abs_error:.1e} | {'-' if same is None else percent(same)} |"
+        )
+    lines += [
+        "",
+        f"`{folder.MODEL}` is the Keras model. Signatures, ops and checks are in "
+        f"`{folder.MANIFEST}`, every epoch's numbers in `{folder.SCORES}`.",
+    ]
+    return "\n".join(lines)
+
+
+def _use(job):
+    example = '"The cat sat"' if job.task == "sequence_labeler" else "picture.png"
+    return f"```\nkeras-attention predict . {example}\n```"
+
+
+def _training(recipe, scores):
+    versions = backend.versions("tensorflow", "ai_edge_litert", "numpy")
+    numbers = {
+        "command": f"`{command()}`",
+        "seed": recipe.seed,
+        "epochs": recipe.epochs,
+        "batch size": recipe.batch_size,
+        "peak learning rate": f"{recipe.learning_rate:g} (AdamW, warm-up of "
+        f"{percent(recipe.warmup)} of the steps, then a cosine)",
+        "weight decay": recipe.weight_decay,
+        "label smoothing": recipe.label_smoothing,
+        "model": f"`{recipe.model}`",
+        "data": f"`{recipe.data}`",
+        "training time": f"{scores['training_seconds'] / 60:.1f} minutes",
+        "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
+    }
+    rows = [f"| {name} | {value} |" for name, value in numbers.items()]
+    return "\n".join(["| | |", "| --- | --- |", *rows])
+
+
+def command(arguments=None):
+    """The command that is running, without paths that only this machine has."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    kept = []
+    while arguments:
+        word = arguments.pop(0)
+        if word in PRIVATE:
+            arguments = arguments[1:]
+        elif not word.startswith(tuple(f"{option}=" for option in PRIVATE)):
+            kept.append(_portable(word))
+    return shlex.join(["keras-attention", *kept])
+
+
+def _portable(word):
+    """An absolute path as its last part; everything else as it is."""
+    return pathlib.Path(word).name if pathlib.Path(word).is_absolute() else word

@@ -1,0 +1,47 @@
+"""What people see: tables for terminals, aligned plain text for everything else."""
+
+import sys
+
+
+def show_table(header, rows, title=None):
+    """Prints a table: drawn on a terminal, plain columns in a pipe or a file."""
+    rows = [[str(cell) for cell in row] for row in rows]
+    if not sys.stdout.isatty():
+        return _show_plain(header, rows, title)
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title)
+    for name in header:
+        table.add_column(name)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))  # Text: brackets in a token are no markup
+    Console().print(table)
+
+
+def _show_plain(header, rows, title):
+    widths = [max(_width(row[i]) for row in [header, *rows]) for i in range(len(header))]
+    if title:
+        print(title)
+    for row in rows:
+        cells = (
+            cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)
+        )
+        print("  ".join(cells).rstrip())
+
+
+def _width(text):
+    """Columns of a terminal that the text takes: two for most East Asian characters."""
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def say(text):
+    """Prints a line at once, also into a file that somebody is watching."""
+    print(text, flush=True)
+
+
+def percent(share):
+    return f"{100 * share:.2f} %"

@@ -1,0 +1,83 @@
+"""The task `vision_transformer`: pictures and their classes."""
+
+import numpy as np
+
+from keras_attention import data, models, training, visualization
+from keras_attention.cli.job import Job
+
+TASK = "vision_transformer"
+SHOWN = 12  # test pictures in the gallery
+
+
+def job(images, recipe, *, dataset, about):
+    """The job for `images`, a `ka.data.Images`."""
+    height, width, channels = (int(size) for size in images.image_shape)
+    model = models.vision_transformer(
+        (height, width), len(images.labels), num_channels=channels, **recipe.model
+    )
+    metadata = {
+        "task": TASK,
+        "dataset": dataset,
+        "labels": list(images.labels),
+        "image_size": [height, width],
+        "channels": channels,
+        "pixels": "float32 from 0 to 1, row 0 on top",
+    }
+    augment = data.image_augmentation(seed=recipe.seed, **recipe.data) if recipe.data else None
+    return Job(
+        task=TASK,
+        model=model,
+        train=data.image_batches(
+            images.train, recipe.batch_size, shuffle=True, seed=recipe.seed, augment=augment
+        ),
+        dev=batches(images.dev, recipe.batch_size),
+        test=batches(images.test, recipe.batch_size),
+        metrics=[accuracy],
+        metadata=metadata,
+        sidecars=lambda folder: data.Labels(images.labels).save(folder / "labels.txt"),
+        picture=lambda model, folder: picture(model, folder, images, recipe),
+        about=about,
+    )
+
+
+def batches(split, size=128):
+    """Batches for scoring, or None when the split is empty."""
+    return data.image_batches(split, size) if len(split.labels) else None
+
+
+def accuracy():
+    return training.MaskedSparseCategoricalAccuracy(name="accuracy")
+
+
+def picture(model, folder, images, recipe):
+    """Draws what the model looked at: several test pictures, and one of them head by head."""
+    split = images.test if len(images.test.labels) else images.dev
+    chosen = np.random.default_rng(recipe.seed).permutation(len(split.labels))[:SHOWN]
+    pixels, labels = data.ImageSplit(split.pixels[chosen], split.labels[chosen]).arrays()
+    with visualization.record_attention(model) as maps:
+        predicted = np.argmax(model(pixels), axis=-1)
+    path, weights = list(maps.items())[-1]  # the last block, or the pooling: what is read out
+    titles = [_title(images.labels, *pair) for pair in zip(predicted, labels, strict=True)]
+    query = None if recipe.model.get("pooling", "cls") in ("cls", "attention") else "mean"
+    visualization.attention_gallery(
+        pixels,
+        weights,
+        titles,
+        query=query,
+        title=f"Test pictures with predictions, and what {path} looked at",
+        path=folder / "attention.png",
+    )
+    visualization.attention_map(
+        weights[:1],
+        image=pixels[0],
+        query=query,
+        title=f"{titles[0]}: {path}, head by head",
+        path=folder / "attention_heads.png",
+    )
+    return ["attention.png", "attention_heads.png"]
+
+
+def _title(names, predicted, label):
+    if predicted == label:
+        return names[predicted]
+    return f"{names[predicted]} (is {names[label]})"

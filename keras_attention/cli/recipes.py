@@ -1,0 +1,128 @@
+"""Every number that training needs and nobody wants to type: one table, read by all commands.
+
+A task has a recipe, and a data set may have a better one, under `task/data set`. Options of
+`keras-attention train` replace single numbers.
+"""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How to build and train one kind of model.
+
+    Attributes:
+        model: dict, keywords of the builder.
+        epochs, batch_size, learning_rate (the peak), weight_decay, label_smoothing: as in Keras.
+        warmup: float, the share of all steps in which the learning rate grows; a cosine follows.
+        clip_norm: float, the largest norm of the gradient of all weights together.
+        data: dict, of images the keywords of `ka.data.image_augmentation`; of text those of
+            `TaggerPreprocessor.build`, and `maximum_length`, the tokens of a sentence at most.
+        seed: int, of weights, shuffling and dropout.
+    """
+
+    model: dict
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    weight_decay: float = 0.05
+    label_smoothing: float = 0.1
+    warmup: float = 0.1
+    clip_norm: float = 1.0
+    data: dict = dataclasses.field(default_factory=dict)
+    seed: int = 0
+
+
+RECIPES = {
+    "sequence_labeler": Recipe(
+        model=dict(
+            num_layers=3,
+            num_heads=6,
+            hidden_dim=192,
+            intermediate_dim=768,
+            dropout=0.2,
+            token_dropout=0.1,
+            position=["alibi", "relative_bias"],
+        ),
+        epochs=12,
+        batch_size=32,
+        learning_rate=1e-3,
+        data=dict(characters=True, min_count=2, word_length=16, maximum_length=512),
+    ),
+    "vision_transformer": Recipe(
+        model=dict(
+            patch_size=4,
+            num_layers=4,
+            num_heads=4,
+            hidden_dim=96,
+            intermediate_dim=192,
+            dropout=0.1,
+        ),
+        epochs=20,
+        batch_size=128,
+        learning_rate=1e-3,
+        data=dict(shift=0.08, flip=True),
+    ),
+    "vision_transformer/fashion_mnist": Recipe(
+        model=dict(
+            patch_size=1,
+            stem_filters=(32, 64),
+            num_layers=4,
+            num_heads=4,
+            hidden_dim=96,
+            intermediate_dim=192,
+            dropout=0.1,
+        ),
+        epochs=20,
+        batch_size=128,
+        learning_rate=1e-3,
+        data=dict(shift=0.08, flip=True),
+    ),
+    "vision_transformer/digits": Recipe(
+        model=dict(
+            patch_size=2,
+            num_layers=4,
+            num_heads=4,
+            hidden_dim=64,
+            intermediate_dim=128,
+            dropout=0.1,
+        ),
+        epochs=60,
+        batch_size=64,
+        learning_rate=2e-3,
+        data=dict(shift=0.125, flip=False),
+    ),
+}
+
+IN_MODEL = {
+    "layers": "num_layers",
+    "heads": "num_heads",
+    "width": "hidden_dim",
+    "dropout": "dropout",
+}
+
+
+def choose(task, dataset=None, options=None):
+    """The recipe for `task` on `dataset`, with the numbers in `options` in place of its own.
+
+    Args:
+        options: dict, names of fields, or `layers`, `heads`, `width`, `dropout` of the model;
+            those that are None are left as they are. The feed-forward layers grow with the width.
+
+    ```python
+    from keras_attention.cli import recipes
+
+    recipe = recipes.choose("sequence_labeler", options={"epochs": 3, "width": 96, "heads": None})
+    assert recipe.epochs == 3 and recipe.model["hidden_dim"] == 96
+    ```
+    """
+    recipe = RECIPES.get(f"{task}/{dataset}") or RECIPES[task]
+    given = {name: value for name, value in (options or {}).items() if value is not None}
+    model = dict(recipe.model)
+    if "width" in given:
+        model["intermediate_dim"] = (
+            model["intermediate_dim"] * given["width"] // model["hidden_dim"]
+        )
+    model |= {IN_MODEL[name]: given.pop(name) for name in list(given) if name in IN_MODEL}
+    data = recipe.data | {name: given.pop(name) for name in list(given) if name in recipe.data}
+    return dataclasses.replace(recipe, model=model, data=data, **given)
