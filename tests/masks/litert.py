@@ -45,3 +45,10 @@ def runners(model):
     for resolver in (OpResolverType.AUTO, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES):
         interpreter = Interpreter(model_content=model, experimental_op_resolver_type=resolver)
         yield interpreter.get_signature_runner()
+
+
+def operators(model):
+    """The names of the ops of `model`, in order."""
+    resolver = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    interpreter = Interpreter(model_content=model, experimental_op_resolver_type=resolver)
+    return [op["op_name"] for op in interpreter._get_ops_details()]

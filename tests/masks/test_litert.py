@@ -48,3 +48,13 @@ def test_masks_that_come_with_the_data():
     segments = np.array([[1, 1, 2, 2, 0], [1, 2, 2, 0, 0]], "int32")
     arrays = {"lengths": np.array([[1, 1, 1, 1, 0]] * 2, "int32"), "segments": segments}
     litert.assert_converts(run, arrays, dynamic=2)
+
+
+def test_a_mask_of_a_known_length_becomes_a_constant():
+    def run(x):
+        where = ops.arange(ops.shape(x)[1])
+        allowed = masks.materialize(MASKS["combined"], where, where)
+        return {"y": x + ops.cast(allowed, "float32")[0, 0]}
+
+    specs = {"x": litert.spec("x", np.zeros((5, 5), "float32"))}
+    assert litert.operators(litert.convert(run, specs)) == ["ADD"]

@@ -83,3 +83,21 @@ def test_past_the_learned_table_litert_refuses_too():
         np.testing.assert_allclose(run(x=x)["y"], position.embed(x), atol=1e-6)
         with pytest.raises(RuntimeError, match="Invalid begin and size"):
             run(x=np.zeros((1, 6, 3), "float32"))
+
+
+def test_tables_of_a_known_length_become_constants():
+    x = np.zeros((2, 5, 6), "float32")
+    query = np.zeros((2, 5, 3, 8), "float32")
+    added = {"sinusoidal": positions.Sinusoidal(), "learned": positions.Learned(11)}
+    biases = {"alibi": positions.ALiBi(), "relative": positions.RelativeBias()}
+    kept = weights(added, x.shape) + weights(biases, query.shape)
+
+    def run(x, query):
+        rotated = {"rotary": positions.Rotary().rotate(query)}
+        sums = {name: part.bias(None, None, query) + x[0, 0, 0] for name, part in biases.items()}
+        return {**{name: part.embed(x) for name, part in added.items()}, **sums, **rotated}
+
+    specs = {"x": litert.spec("x", x), "query": litert.spec("query", query)}
+    used = litert.operators(litert.convert(run, specs, kept))
+    assert set(used) == {"ADD", "STRIDED_SLICE", "MUL", "SPLIT", "CONCATENATION"}
+    assert used.count("ADD") == 5 and used.count("MUL") == 2
