@@ -1,0 +1,70 @@
+"""Both builders, whole: files that equal the model, at free and at fixed shapes."""
+
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from tests.export.helpers import assert_exports, randomize
+
+
+def labeler(**settings):
+    sizes = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=24)
+    return ka.models.sequence_labeler(50, 5, **sizes, **settings)
+
+
+def free_inputs(graph):
+    """The shapes of the signature with free shapes."""
+    (signature,) = (s for s in graph.signatures if s.name == "serving_default")
+    return {tensor.name: tensor.shape for tensor in signature.inputs}
+
+
+def test_words_and_characters():
+    model = labeler(
+        character_vocabulary_size=30,
+        position=["sinusoidal", "alibi", "relative_bias"],
+        mask=ka.masks.Window(3),
+    )
+    inputs = free_inputs(assert_exports(model))
+    assert inputs == {"token_ids": (None, None), "character_ids": (None, None, 16)}
+
+
+def test_images():
+    model = ka.models.vision_transformer(
+        (8, 12),
+        5,
+        patch_size=4,
+        num_channels=1,
+        num_layers=1,
+        num_heads=2,
+        hidden_dim=16,
+        intermediate_dim=24,
+    )
+    assert free_inputs(assert_exports(model)) == {"images": (None, 8, 12, 1)}
+
+
+def test_a_server_needs_tensorflow_alone(tmp_path):
+    """Layers of this package in the new process that can import neither Keras nor the package."""
+    model = labeler(character_vocabulary_size=30)
+    randomize(model)
+    report = ka.export.to_saved_model(model, tmp_path / "saved_model")
+    assert report.max_abs_error <= 1e-5
+    assert "runs in a new process without Keras, called by name" in report.checks
+
+
+@pytest.fixture(scope="module")
+def padded():
+    x = np.random.default_rng(0).integers(2, 200, (64, 24))
+    return np.where(np.arange(24) < np.arange(64)[:, None] % 20 + 4, x, 0)
+
+
+def test_int8_wants_a_mild_mask_constant(padded, tmp_path):
+    """The constant sets the scale of the int8 scores: -1e9 leaves no levels for the scores."""
+    model = ka.models.sequence_labeler(
+        200, 5, num_layers=2, num_heads=4, hidden_dim=64, intermediate_dim=128
+    )
+    settings = {"quantization": "int8", "calibration": [padded]}
+    mild = ka.export.to_litert(model, tmp_path / "mild.tflite", **settings)
+    harsh = ka.export.to_litert(model, tmp_path / "harsh.tflite", **settings, mask_constant=-1e9)
+    assert mild.mask_constant == -100 and mild.argmax_agreement > 0.85
+    assert harsh.max_abs_error > 2 * mild.max_abs_error
+    assert harsh.argmax_agreement < 0.8 and "pass examples=" in harsh.warnings[0]
