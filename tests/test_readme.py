@@ -1,0 +1,66 @@
+"""What the README says is so: its code runs, its commands and names exist."""
+
+import re
+
+import pytest
+from typer.main import get_command
+
+import keras_attention as ka
+from keras_attention.cli.app import app
+from tests.conftest import ROOT
+
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+TARGETS = sorted(set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE)))
+COMMANDS = re.findall(r"`keras-attention ([^`]*)`", README)
+# All rows say yes: the contract exports every layer and part, and tests/export the builders.
+MECHANISM = re.compile(r"^\| [^|]+ \| `ka\.(\w+)\.(\w+)` \|.*\| yes \|$", re.MULTILINE)
+FAMILIES = (ka.scores, ka.normalizers, ka.masks, ka.positions)
+
+
+@pytest.mark.parametrize("code", BLOCKS)
+def test_code_runs(code, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "README.md", "exec"), {"__name__": "__main__"})
+    assert (tmp_path / "attention.png").stat().st_size > 0
+    assert (tmp_path / "labeler.tflite").stat().st_size > 0
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_make_targets_exist(target):
+    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_exist(command):
+    """Every command, and every option it is shown with."""
+    words = command.split()
+    known = get_command(app).commands
+    if words[0].startswith("-"):
+        assert words == ["--help"]
+        return
+    assert words[0] in known
+    options = {option for parameter in known[words[0]].params for option in parameter.opts}
+    assert {word for word in words if word.startswith("--")} <= options | {"--help"}
+
+
+def test_every_command_is_in_the_readme():
+    named = {command.split()[0] for command in COMMANDS}
+    assert set(get_command(app).commands) <= named
+
+
+def test_every_mechanism_is_in_the_table():
+    listed = MECHANISM.findall(README)
+    expected = {("models", name) for name in ka.models.__all__} - {("models", "sizes")}
+    for family in FAMILIES:
+        folder = family.__name__.rpartition(".")[2]
+        expected |= {(folder, cls.__name__) for cls in family.NAMES.values()}
+    for folder in ("attention", "blocks"):
+        expected |= {(folder, n) for n in getattr(ka, folder).__all__ if hasattr(ka.layers, n)}
+    assert set(listed) == expected - {("attention", "HeadProjection")}
+    assert len(listed) == len(set(listed))
+
+
+def test_links_lead_somewhere():
+    files = [link for link in re.findall(r"\]\(([^)#]+)\)", README) if "://" not in link]
+    assert files and not [link for link in files if not (ROOT / link).exists()]
