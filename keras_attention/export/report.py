@@ -91,6 +91,7 @@ class ExportReport:
         return min(shares, default=None)
 
     def as_dict(self):
+        """The report as plain dicts, tuples, numbers and strings."""
         return dataclasses.asdict(self)
 
     def save(self, path):
@@ -99,6 +100,7 @@ class ExportReport:
 
     @classmethod
     def from_dict(cls, values):
+        """The report that `as_dict` gave, also after a trip through JSON."""
         signatures = (
             Signature(s["name"], _tensors(s["inputs"]), _tensors(s["outputs"]))
             for s in values["signatures"]

@@ -53,7 +53,8 @@ def to_saved_model(
     inputs = keras.Input((4,), name="features")
     model = keras.Model(inputs, keras.layers.Dense(2, name="logits")(inputs))
     with tempfile.TemporaryDirectory() as folder:
-        report = ka.export.to_saved_model(model, f"{folder}/saved_model", metadata={"labels": "ab"})
+        metadata = {"labels": ["cat", "dog"]}
+        report = ka.export.to_saved_model(model, f"{folder}/saved_model", metadata=metadata)
     assert report.signatures[0].inputs[0].name == "features"
     assert report.max_abs_error < 1e-5
     ```
