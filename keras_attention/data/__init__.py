@@ -1,0 +1,32 @@
+"""Data in: tagged sentences and images, from TensorFlow Datasets or from files, to batches."""
+
+from keras_attention.data.augmentation import image_augmentation
+from keras_attention.data.conll import from_conll, read_conll
+from keras_attention.data.conllu import from_conllu, read_conllu
+from keras_attention.data.image_batches import image_batches
+from keras_attention.data.images import Images, ImageSplit
+from keras_attention.data.split_words import split_words
+from keras_attention.data.tagged import Sentence, Tagged
+from keras_attention.data.tagger_preprocessor import TaggerPreprocessor
+from keras_attention.data.tagging_batches import tagging_batches
+from keras_attention.data.tfds import from_tfds
+from keras_attention.data.vocabulary import Labels, Vocabulary
+
+__all__ = [
+    "ImageSplit",
+    "Images",
+    "Labels",
+    "Sentence",
+    "Tagged",
+    "TaggerPreprocessor",
+    "Vocabulary",
+    "from_conll",
+    "from_conllu",
+    "from_tfds",
+    "image_augmentation",
+    "image_batches",
+    "read_conll",
+    "read_conllu",
+    "split_words",
+    "tagging_batches",
+]

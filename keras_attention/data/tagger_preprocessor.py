@@ -1,0 +1,198 @@
+"""Words to what a tagger takes, and what it gives back to tags; saved beside the model."""
+
+import dataclasses
+import json
+import os
+import pathlib
+
+import numpy as np
+
+from keras_attention.checks import whole_number
+from keras_attention.data.vocabulary import Labels, Vocabulary
+
+WORDS, CHARACTERS, LABELS = "words.txt", "characters.txt", "labels.txt"
+MANIFEST, KEY = "manifest.json", "preprocessing"
+
+
+@dataclasses.dataclass(frozen=True)
+class TaggerPreprocessor:
+    """Turns sentences into the inputs of `ka.models.sequence_labeler`, in NumPy alone.
+
+    Args:
+        words: `Vocabulary` of the words.
+        labels: `Labels`, or their names.
+        characters: `Vocabulary` of the characters, or None for a model that sees words only.
+        word_length: int C, the characters of a word that the model sees. Of a longer word these
+            are the first half and the last: case and prefix are at its beginning, inflection is at
+            its end, and what tells words apart least is in the middle.
+
+    Calling it gives what the model takes: `{"token_ids": (B, T), "character_ids": (B, T, C)}`, or
+    without characters just the token ids (B, T); all int32, 0 where there is no word or character.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    sentence = ka.data.Sentence(("Dogs", "bark"), ("NOUN", "VERB"))
+    preprocessor = ka.data.TaggerPreprocessor.build([sentence], word_length=8)
+    inputs = preprocessor([["Dogs", "bark", "loudly"], ["Dogs"]])
+    assert inputs["token_ids"].tolist() == [[2, 3, 1], [2, 0, 0]]
+    assert inputs["character_ids"].shape == (2, 3, 8)
+    ```
+    """
+
+    words: Vocabulary
+    labels: Labels
+    characters: Vocabulary | None = None
+    word_length: int = 16
+
+    def __post_init__(self):
+        if not isinstance(self.labels, Labels):
+            object.__setattr__(self, "labels", Labels(self.labels))
+        whole_number("TaggerPreprocessor", "word_length", self.word_length)
+
+    @classmethod
+    def build(
+        cls,
+        train,
+        labels=None,
+        *,
+        min_count=1,
+        max_size=None,
+        lowercase=False,
+        characters=True,
+        word_length=16,
+    ):
+        """The vocabularies of `train`.
+
+        Args:
+            train: list of `Sentence`: the training part, and nothing of the others.
+            labels: names of the labels, such as `data.labels`; None for the tags in `train`.
+            min_count, max_size, lowercase: of the word vocabulary, as in `Vocabulary.build`.
+                Characters keep their case.
+            characters: bool, whether the model sees the spelling, too.
+            word_length: int.
+        """
+        if labels is None:
+            labels = sorted({tag for sentence in train for tag in sentence.tags})
+        tokens = [token for sentence in train for token in sentence.tokens]
+        words = Vocabulary.build(
+            tokens, min_count=min_count, max_size=max_size, lowercase=lowercase
+        )
+        spelling = Vocabulary.build(c for t in tokens for c in t) if characters else None
+        return cls(words, Labels(labels), spelling, word_length)
+
+    def __call__(self, sentences, sequence_length=None):
+        """The model's inputs for a batch of sentences.
+
+        Args:
+            sentences: list of lists of str, one for each token.
+            sequence_length: int T, pads to that length; None pads to the longest sentence.
+        """
+        sentences = [tuple(self._tokens(sentence)) for sentence in sentences]
+        length = self._length(sentences, sequence_length)
+        token_ids = np.zeros((len(sentences), length), "int32")
+        character_ids = self.characters and np.zeros((*token_ids.shape, self.word_length), "int32")
+        for row, tokens in enumerate(sentences):
+            token_ids[row, : len(tokens)] = self.words.ids(tokens)
+            if self.characters:
+                character_ids[row, : len(tokens)] = self.spell(tokens)
+        if self.characters is None:
+            return token_ids
+        return {"token_ids": token_ids, "character_ids": character_ids}
+
+    def _tokens(self, sentence):
+        if isinstance(sentence, str):
+            raise ValueError(
+                f"{sentence!r} is a text, not a list of tokens. Split it into words first, for "
+                "example with ka.data.split_words(text)."
+            )
+        return sentence
+
+    def _length(self, sentences, sequence_length):
+        longest = max(map(len, sentences), default=0)
+        if sequence_length is None:
+            return longest
+        if longest > sequence_length:
+            raise ValueError(
+                f"A sentence has {longest} tokens, more than sequence_length={sequence_length}. "
+                "Split it, or use a model for longer ones."
+            )
+        return sequence_length
+
+    def spell(self, tokens):
+        """Character ids (T, C) of tokens (T,), 0 after the end of a word."""
+        ids = np.zeros((len(tokens), self.word_length), "int32")
+        for row, token in zip(ids, tokens, strict=True):
+            if len(token) > self.word_length:
+                end = self.word_length // 2
+                token = token[: self.word_length - end] + token[len(token) - end :]
+            row[: len(token)] = self.characters.ids(token)
+        return ids
+
+    def tags(self, logits, sentences):
+        """The tags that logits (B, T, num_labels) give to sentences: a list of str for each."""
+        best = np.argmax(np.asarray(logits), axis=-1)
+        return [
+            [self.labels.names[i] for i in row[: len(tokens)]]
+            for row, tokens in zip(best, sentences, strict=True)
+        ]
+
+    def config(self):
+        """What the manifest says about the preprocessing: all that an app needs to repeat it."""
+        return {
+            "kind": "tagger",
+            "words": WORDS,
+            "characters": CHARACTERS if self.characters else None,
+            "labels": LABELS,
+            "lowercase": self.words.lowercase,
+            "word_length": self.word_length,
+            "padding_id": 0,
+            "unknown_id": 1,
+        }
+
+    def save(self, folder):
+        """Writes the vocabularies into `folder`, and its config into `manifest.json` there.
+
+        What else the manifest says stays as it is.
+        """
+        folder = pathlib.Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.words.save(folder / WORDS)
+        self.labels.save(folder / LABELS)
+        if self.characters:
+            self.characters.save(folder / CHARACTERS)
+        path = folder / MANIFEST
+        manifest = _read_manifest(path) if path.exists() else {}
+        unfinished = folder / f".{MANIFEST}.unfinished"
+        content = json.dumps({**manifest, KEY: self.config()}, indent=2, ensure_ascii=False)
+        unfinished.write_text(content + "\n", "utf-8")
+        os.replace(unfinished, path)
+
+    @classmethod
+    def load(cls, folder):
+        """Reads what `save` wrote."""
+        folder = pathlib.Path(folder)
+        config = _read_manifest(folder / MANIFEST).get(KEY)
+        if not isinstance(config, dict) or config.get("kind") != "tagger":
+            raise ValueError(
+                f"{folder / MANIFEST} says nothing about a tagger's preprocessing: {folder} holds "
+                "no trained tagger."
+            )
+        characters = config["characters"]
+        return cls(
+            Vocabulary.load(folder / config["words"], config["lowercase"]),
+            Labels.load(folder / config["labels"]),
+            Vocabulary.load(folder / characters) if characters else None,
+            config["word_length"],
+        )
+
+
+def _read_manifest(path):
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"There is no file {path}.") from error
+    except ValueError as error:
+        raise ValueError(f"{path} is not valid JSON: {error}. Mend or remove it.") from error

@@ -1,0 +1,83 @@
+"""Finding a data set in TensorFlow Datasets, preparing it, and naming its splits."""
+
+import difflib
+
+OFFICIAL = {"train": ("train",), "dev": ("validation", "dev", "val", "valid"), "test": ("test",)}
+
+
+def find_builder(tfds, name, data_dir):
+    """The TFDS builder of `name`, or a ValueError that says which names there are."""
+    base, _, config = name.partition("/")
+    base = base.partition(":")[0]
+    try:
+        configs = [c.name for c in tfds.builder_cls(base).BUILDER_CONFIGS]
+    except ValueError as error:  # also TFDS's DatasetNotFoundError
+        raise ValueError(f"There is no data set {name!r} in TFDS.{_near(tfds, base)}") from error
+    if len(configs) > 1 and not config:
+        # TFDS would take the first: Afrikaans, of all Universal Dependencies.
+        raise ValueError(
+            f"{name} is several data sets; choose one, such as {name}/{configs[0]}. "
+            f"There are: {_few(configs)}."
+        )
+    try:
+        return tfds.builder(name, data_dir=data_dir)
+    except ValueError as error:
+        close = difflib.get_close_matches(config.partition(":")[0], configs, n=5) or configs
+        raise ValueError(
+            f"TFDS cannot make {name!r}. Of {base} there are: {_few(close)}."
+        ) from error
+
+
+def _near(tfds, base):
+    names = tfds.list_builders(with_community_datasets=False)
+    close = difflib.get_close_matches(base, names, n=3)
+    return f" Near it: {', '.join(close)}." if close else " See its catalogue for the names."
+
+
+def _few(names, most=10):
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + rest
+
+
+def prepared(tfds, builder, name):
+    """`builder` after its data has been fetched and prepared, unless it has been before."""
+    try:
+        builder.download_and_prepare()
+    except (OSError, tfds.download.DownloadError) as error:
+        raise ConnectionError(
+            f"The data of {name} is not in {builder.data_dir} and could not be fetched: "
+            f"{type(error).__name__}, {_first_line(error)}"
+        ) from error
+    except AssertionError as error:  # TFDS asks for files that only a person may fetch
+        raise ValueError(f"TFDS cannot prepare {name}: {_first_line(error)}") from error
+    return builder
+
+
+def _first_line(error):
+    return str(error).strip().split("\n")[0][:300]
+
+
+def find_splits(builder, name, splits):
+    """{"train": ..., "dev": ..., "test": ...}, as TFDS spells them; None where there is none."""
+    known = builder.info.splits
+    if splits is None:
+        found = {
+            part: next((n for n in names if n in known), None) for part, names in OFFICIAL.items()
+        }
+        if missing := [part for part in ("train", "test") if found[part] is None]:
+            raise ValueError(
+                f"{name} has no {' and no '.join(missing)} split; it has: {', '.join(known)}. "
+                'Say what is what, for example splits={"train": "'
+                f'{next(iter(known))}[:80%]", "test": "{next(iter(known))}[80%:]"}}.'
+            )
+        return found
+    if unknown := sorted(set(splits) - set(OFFICIAL)):
+        raise ValueError(f"splits has {', '.join(unknown)}: expected train, dev or test.")
+    for part, words in splits.items():
+        try:
+            known[words]
+        except (KeyError, ValueError) as error:
+            raise ValueError(
+                f"splits[{part!r}]={words!r} is no split of {name}; it has: {', '.join(known)}."
+            ) from error
+    return {part: splits.get(part) for part in OFFICIAL}

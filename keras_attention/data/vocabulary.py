@@ -1,0 +1,169 @@
+"""Vocabularies: words or characters to ids and back, and labels, as plain text files."""
+
+import collections
+import dataclasses
+import functools
+import os
+import pathlib
+
+import numpy as np
+
+from keras_attention.checks import whole_number
+
+PADDING, UNKNOWN = "<pad>", "<unk>"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Vocabulary:
+    """Words, or characters, and their ids: 0 is padding, 1 is everything unknown.
+
+    Args:
+        entries: tuple of str, the entry of every id, `<pad>` and `<unk>` first.
+        lowercase: bool, whether words are lower-cased before they are looked up.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    words = ka.data.Vocabulary.build("the cat and the Dog".split(), lowercase=True)
+    assert words.entries == ("<pad>", "<unk>", "the", "and", "cat", "dog")
+    assert words.ids(["The", "cow"]).tolist() == [2, 1]
+    ```
+    """
+
+    entries: tuple
+    lowercase: bool = False
+
+    def __post_init__(self):
+        object.__setattr__(self, "entries", tuple(self.entries))
+        if self.entries[:2] != (PADDING, UNKNOWN):
+            raise ValueError(
+                f"A vocabulary begins with {PADDING} and {UNKNOWN}, ids 0 and 1; "
+                f"this one begins with {', '.join(map(repr, self.entries[:2]))}."
+            )
+        check_entries(self.entries)
+
+    @classmethod
+    def build(cls, tokens, *, min_count=1, max_size=None, lowercase=False):
+        """The vocabulary of `tokens`, an iterable of str: take them from the training part only.
+
+        Args:
+            tokens: iterable of str; the characters of a str are such an iterable too.
+            min_count: int, rarer ones are unknown.
+            max_size: int, the most ids, padding and unknown included; the most frequent stay.
+            lowercase: bool, whether case is ignored.
+        """
+        if max_size is not None:
+            whole_number("Vocabulary.build", "max_size", max_size, least=2)
+        counts = collections.Counter((t.lower() for t in tokens) if lowercase else tokens)
+        known = [t for t, count in counts.items() if count >= min_count and _is_entry(t)]
+        known.sort(key=lambda t: (-counts[t], t))
+        return cls((PADDING, UNKNOWN, *known)[:max_size], lowercase)
+
+    def __len__(self):
+        return len(self.entries)
+
+    def ids(self, tokens):
+        """int32 ids of a sequence of str, (T,)."""
+        tokens = [t.lower() for t in tokens] if self.lowercase else tokens
+        return np.fromiter((self._ids.get(t, 1) for t in tokens), "int32", len(tokens))
+
+    @functools.cached_property
+    def _ids(self):
+        # A token that reads like the padding is a token, and must not be masked.
+        return {entry: i for i, entry in enumerate(self.entries) if i != 0}
+
+    def save(self, path):
+        """Writes one entry a line, in the order of the ids."""
+        write_entries(path, self.entries)
+
+    @classmethod
+    def load(cls, path, lowercase=False):
+        """Reads what `save` wrote; `lowercase` is not in the file."""
+        return cls(read_entries(path), lowercase)
+
+    def __repr__(self):
+        return f"Vocabulary({len(self)} entries, lowercase={self.lowercase})"
+
+
+@dataclasses.dataclass(frozen=True)
+class Labels:
+    """The names of a model's outputs. Positions to leave out have the id -1, which has no name.
+
+    Args:
+        names: tuple of str, the label of every id.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    labels = ka.data.Labels(["O", "B-PER"])
+    assert labels.ids(["B-PER", "O"]).tolist() == [1, 0] and labels.names[1] == "B-PER"
+    ```
+    """
+
+    names: tuple
+
+    def __post_init__(self):
+        object.__setattr__(self, "names", tuple(self.names))
+        check_entries(self.names)
+
+    def __len__(self):
+        return len(self.names)
+
+    def ids(self, tags):
+        """int32 ids of a sequence of str, (T,). An unknown tag is a ValueError."""
+        try:
+            return np.fromiter((self._ids[tag] for tag in tags), "int32", len(tags))
+        except KeyError as error:
+            raise ValueError(
+                f"The tag {error.args[0]!r} is not among the labels: {', '.join(self.names)}."
+            ) from error
+
+    @functools.cached_property
+    def _ids(self):
+        return {name: i for i, name in enumerate(self.names)}
+
+    def save(self, path):
+        """Writes one label a line, in the order of the ids."""
+        write_entries(path, self.names)
+
+    @classmethod
+    def load(cls, path):
+        """Reads what `save` wrote."""
+        return cls(read_entries(path))
+
+
+def _is_entry(token):
+    """Whether a token can have an id of its own, on a line of its own."""
+    return token not in ("", PADDING, UNKNOWN) and "\n" not in token
+
+
+def check_entries(entries):
+    """Refuses what could not be read back from one line each, or not be told apart."""
+    if twice := [entry for entry, n in collections.Counter(entries).items() if n > 1]:
+        raise ValueError(
+            f"Entries must differ; {', '.join(map(repr, twice[:5]))} is there more than once."
+        )
+    if wrong := [entry for entry in entries if not entry or "\n" in entry]:
+        raise ValueError(f"The entry {wrong[0]!r} cannot be a line of a text file.")
+
+
+def write_entries(path, entries):
+    """Writes a line for each entry; the file is complete or not there."""
+    path = pathlib.Path(path)
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished.write_bytes("".join(f"{entry}\n" for entry in entries).encode("utf-8"))
+    os.replace(unfinished, path)
+
+
+def read_entries(path):
+    try:
+        lines = pathlib.Path(path).read_bytes().decode("utf-8").split("\n")
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"There is no file {path}.") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text.") from error
+    return tuple(lines[:-1] if lines[-1] == "" else lines)

@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from keras_attention.data import Images, ImageSplit, image_batches
+
+
+@pytest.fixture
+def pixels():
+    """Image i is all of value i."""
+    return np.broadcast_to(np.arange(23, dtype="uint8")[:, None, None, None], (23, 5, 7, 3)).copy()
+
+
+def test_dev_is_held_out_of_train_by_seed(pixels):
+    numbers = np.arange(23)
+    data = Images.from_arrays((pixels, numbers), test=(pixels[:3], numbers[:3]), labels="abc")
+    assert len(data.dev.labels) == 2 and len(data.train.labels) == 21
+    assert sorted([*data.dev.labels, *data.train.labels]) == list(numbers)
+    for split in (data.train, data.dev, data.test):
+        np.testing.assert_array_equal(split.pixels[:, 0, 0, 0], split.labels)
+    assert data.labels == ("a", "b", "c") and data.image_shape == (5, 7, 3)
+    assert repr(data) == "Images(train=21, dev=2, test=3 images of 5x7x3, 3 labels)"
+
+
+def test_arrays_are_floats_from_0_to_1(pixels):
+    images, labels = ImageSplit(pixels * 11, np.arange(23)).arrays(2, 5)
+    assert images.dtype == np.float32 and labels.tolist() == [2, 3, 4]
+    np.testing.assert_allclose(images[:, 1, 1, 1], np.array([22, 33, 44]) / 255, rtol=1e-6)
+    floats = np.linspace(0, 1, 8 * 6).reshape(2, 4, 6, 1)
+    images, _ = Images.from_arrays((floats, [0, 1]), labels="ab", dev_fraction=0.5).dev.arrays()
+    assert images.dtype == np.float32 and images.shape == (1, 4, 6, 1)
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_batches(pixels, shuffle):
+    batches = image_batches((pixels, np.arange(23)), 5, shuffle=shuffle, seed=1)
+    assert len(batches) == len(list(batches)) == 5
+    seen = []
+    for images, labels in batches:
+        assert images.dtype == "float32" and labels.dtype == "int32"
+        np.testing.assert_allclose(images[:, 2, 3, 1], np.asarray(labels) / 255, rtol=1e-6)
+        seen.extend(np.asarray(labels))
+    assert sorted(seen) == list(range(23)) and (seen == list(range(23))) == (not shuffle)
+
+
+def test_shuffling_changes_by_epoch_and_repeats_by_seed(pixels):
+    def epochs(seed):
+        batches = image_batches((pixels, np.arange(23)), 23, shuffle=True, seed=seed)
+        return [np.asarray(labels).tolist() for _ in range(2) for _, labels in batches]
+
+    first, second = epochs(1)
+    assert first != second and [first, second] == epochs(1) and first != epochs(2)[0]
+
+
+def test_augmentation_moves_and_mirrors():
+    picture = np.zeros((64, 6, 6, 1), "uint8")
+    picture[:, 2:4, 1] = 255
+    split = (picture, np.zeros(64))
+
+    def epochs(flip):
+        augment = ka.data.image_augmentation(shift=0.2, flip=flip, seed=3)
+        batches = image_batches(split, 64, augment=augment)
+        return [np.asarray(images) for _ in range(2) for images, _ in batches]
+
+    first, second = epochs(flip=True)
+    assert (first != second).any() and set(np.unique(first)) == {0.0, 1.0}
+    np.testing.assert_array_equal(first, epochs(flip=True)[0])
+    columns = {int(image.any((0, 2)).argmax()) for image in first if image.any()}
+    assert columns == {0, 1, 2, 3, 4, 5}  # moved by up to one of six, then mirrored or not
+    columns = {int(image.any((0, 2)).argmax()) for image in epochs(flip=False)[0] if image.any()}
+    assert columns == {0, 1, 2}
+
+
+def test_errors(pixels):
+    with pytest.raises(ValueError, match=r"shape \(23, 5, 7\) and labels of shape \(23,\)"):
+        image_batches((pixels[..., 0], np.arange(23)))
+    with pytest.raises(ValueError, match=r"labels of shape \(22,\)"):
+        image_batches((pixels, np.arange(22)))
+    with pytest.raises(ValueError, match="float64 from 0.0 to 22.0: expected uint8, or floats"):
+        Images.from_arrays((pixels.astype(float), np.arange(23)), labels="abc")
+    with pytest.raises(ValueError, match="A label is -1"):
+        image_batches((pixels, np.arange(23) - 1))
+    with pytest.raises(ValueError, match="The split is empty"):
+        image_batches((pixels[:0], []))

@@ -1,0 +1,277 @@
+"""Data sets of TFDS by their features: small ones made here, the columns of known ones and, slow,
+two real ones prepared from their original files."""
+
+import gzip
+import hashlib
+import json
+import sys
+
+import numpy as np
+import pytest
+import requests
+
+import keras_attention as ka
+from keras_attention.data.tfds_features import find_columns
+
+tfds = pytest.importorskip("tensorflow_datasets")
+Text, Sequence, ClassLabel = tfds.features.Text, tfds.features.Sequence, tfds.features.ClassLabel
+
+
+class Made(tfds.core.GeneratorBasedBuilder, skip_registration=True):
+    """A builder whose features and examples are written down in the class."""
+
+    VERSION = tfds.core.Version("1.0.0")
+    FEATURES, SPLITS, SUPERVISED = {}, {}, None
+
+    def _info(self):
+        return self.dataset_info_from_configs(
+            features=tfds.features.FeaturesDict(self.FEATURES), supervised_keys=self.SUPERVISED
+        )
+
+    def _split_generators(self, dl_manager):
+        return {name: enumerate(examples) for name, examples in self.SPLITS.items()}
+
+    def _generate_examples(self):
+        raise NotImplementedError
+
+
+def entities(*tags):
+    return {"tokens": [f"w{i}" for i in range(len(tags))], "ner": tags, "pos": ["N"] * len(tags)}
+
+
+class MadeEntities(Made):
+    """As CoNLL-2003: several labels for the same tokens."""
+
+    FEATURES = {
+        "tokens": Sequence(Text()),
+        "pos": Sequence(ClassLabel(names=["N", "V"])),
+        "ner": Sequence(ClassLabel(names=["O", "B-PER", "I-PER", "B-LOC"])),
+    }
+    SPLITS = {
+        "train": [entities("B-PER", "I-PER"), entities("O")],
+        "dev": [entities("B-LOC", "O")],
+        "test": [entities("I-PER")],
+    }
+
+
+class MadeTreebank(Made):
+    """As Universal Dependencies: every line of the file is a token; there is no dev split."""
+
+    FEATURES = {
+        "idx": Text(),
+        "tokens": Sequence(Text()),
+        "upos": Sequence(ClassLabel(names=["_", "AUX", "PART", "VERB"])),
+        "xpos": Sequence(Text()),
+        "head": Sequence(Text()),
+    }
+    SENTENCE = {
+        "idx": "1",
+        "tokens": ["didn't", "did", "n't", "gehört", "go"],
+        "upos": ["_", "AUX", "PART", "VERB", "VERB"],
+        "xpos": ["_", "VBD", "RB", "VB", "VB"],
+        "head": ["None", "4", "4", "0", "None"],  # a multiword token first, an empty node last
+    }
+    SPLITS = {"train": [SENTENCE] * 10, "test": [SENTENCE] * 3}
+
+
+class MadePictures(Made):
+    """Images of several sizes, with masks beside them, and validation under that name."""
+
+    FEATURES = {
+        "segmentation_mask": tfds.features.Image(shape=(None, None, 1)),
+        "image": tfds.features.Image(shape=(None, None, 3)),
+        "label": ClassLabel(names=["dark", "light"]),
+    }
+    SUPERVISED = ("image", "label")
+    SPLITS = {
+        split: [
+            {
+                "segmentation_mask": np.zeros((h, h, 1), "uint8"),
+                "image": np.full((h, 4, 3), 250 * light, "uint8"),
+                "label": light,
+            }
+            for h, light in [(4, 0), (8, 1)]
+        ]
+        for split in ("train", "validation", "test")
+    }
+
+
+class MadeDigits(Made):
+    """As MNIST; only one split."""
+
+    FEATURES = {
+        "id": Text(),
+        "image": tfds.features.Image(shape=(4, 4, 1)),
+        "label": ClassLabel(num_classes=10),
+    }
+    SPLITS = {
+        "train": [
+            {"id": str(i), "image": np.full((4, 4, 1), 25 * i, "uint8"), "label": i}
+            for i in range(10)
+        ]
+    }
+
+
+class MadeUnreachable(MadeEntities):
+    def _split_generators(self, dl_manager):
+        raise requests.exceptions.ConnectionError("no route to host\nand much more")
+
+
+class MadeByHand(MadeEntities):
+    def _split_generators(self, dl_manager):
+        raise AssertionError("Manual files missing: put sheet.zip into manual/\nsee there")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("tfds")
+
+
+def test_entities(folder):
+    data = ka.data.from_tfds("made_entities", label_column="ner", data_dir=folder)
+    assert sorted(data.train) == [(("w0",), ("O",)), (("w0", "w1"), ("B-PER", "I-PER"))]
+    assert data.dev == [(("w0", "w1"), ("B-LOC", "O"))] and data.test == [(("w0",), ("I-PER",))]
+    assert data.labels == ("O", "B-LOC", "B-PER", "I-PER")
+
+
+def test_treebank(folder):
+    words = ka.data.Sentence(("did", "n't", "gehört"), ("AUX", "PART", "VERB"))
+    data = ka.data.from_tfds("made_treebank", data_dir=folder, dev_fraction=0.3)
+    assert data.train == [words] * 7 and data.dev == data.test == [words] * 3
+    assert data.labels == ("AUX", "PART", "VERB")
+    data = ka.data.from_tfds(
+        "made_treebank", label_column="xpos", data_dir=folder, splits={"test": "train[:2]"}
+    )
+    assert [s.tags for s in data.test] == [("VBD", "RB", "VB")] * 2 and data.train == data.dev == []
+
+
+def test_pictures(folder):
+    data = ka.data.from_tfds("made_pictures", data_dir=folder, image_size=(6, 2))
+    assert data.labels == ("dark", "light") and data.image_shape == (6, 2, 3)
+    for split in (data.train, data.dev, data.test):
+        images, labels = split.arrays()
+        assert split.pixels.dtype == np.uint8 and sorted(labels) == [0, 1]
+        light = np.broadcast_to(labels[:, None, None, None], images.shape)
+        np.testing.assert_allclose(images, light * np.float32(250 / 255))
+    with pytest.raises(ValueError, match=r"made_pictures differ in size \(shape \(None, None, 3\)"):
+        ka.data.from_tfds("made_pictures", data_dir=folder)
+
+
+def test_splits(folder):
+    with pytest.raises(ValueError, match=r"made_digits has no test split; it has: train\. Say"):
+        ka.data.from_tfds("made_digits", data_dir=folder)
+    splits = {"train": "train[:6]", "test": "train[6:]"}
+    data = ka.data.from_tfds("made_digits", data_dir=folder, splits=splits, dev_fraction=0.5)
+    assert [len(s.labels) for s in (data.train, data.dev, data.test)] == [3, 3, 4]
+    for split in (data.train, data.dev, data.test):
+        np.testing.assert_array_equal(split.pixels[:, 0, 0, 0], 25 * split.labels)
+    data = ka.data.from_tfds("made_digits", data_dir=folder, splits={"test": "train"})
+    assert [len(s.labels) for s in (data.train, data.dev, data.test)] == [0, 0, 10]
+    with pytest.raises(ValueError, match=r"splits\['dev'\]='valid' is no split of made_digits"):
+        ka.data.from_tfds("made_digits", data_dir=folder, splits={"dev": "valid"})
+    with pytest.raises(ValueError, match="splits has validation: expected train, dev or test"):
+        ka.data.from_tfds("made_digits", data_dir=folder, splits={"validation": "train"})
+
+
+@pytest.mark.parametrize(
+    "name, label_column, message",
+    [
+        ("fashion_mnits", None, "no data set 'fashion_mnits' in TFDS. Near it: fashion_mnist"),
+        ("zzzzzz", None, "no data set 'zzzzzz' in TFDS. See its catalogue"),
+        ("huggingface:x", None, "no data set 'huggingface:x'"),
+        ("", None, "no data set ''"),
+        ("universal_dependencies", None, r"is several data sets; choose one, .* and \d+ more"),
+        ("universal_dependencies/en_ewtt", None, r"cannot make '.*/en_ewtt'.* are: en_ewt, "),
+        ("imdb_reviews", None, "imdb_reviews has no tokens with tags .* features are: .*text"),
+        ("conll2003", None, r"conll2003 has pos, chunks, ner. Choose with label_column='pos'"),
+        ("conll2003", "upos", "conll2003 has no label column 'upos', but pos, chunks, ner"),
+        ("mnist", "labels", "mnist has no label column 'labels', but label"),
+        ("universal_dependencies/en_ewt", "tokens", "no label column 'tokens', but upos, .*xpos"),
+    ],
+)
+def test_names_and_columns_that_are_not_there(folder, name, label_column, message):
+    with pytest.raises(ValueError, match=message):
+        ka.data.from_tfds(name, label_column=label_column, data_dir=folder)
+
+
+@pytest.mark.parametrize(
+    "name, label_column, expected",
+    [
+        ("universal_dependencies/en_ewt", None, ("tagging", "tokens", "upos")),
+        ("universal_dependencies/en_ewt", "xpos", ("tagging", "tokens", "xpos")),
+        ("conll2003", "chunks", ("tagging", "tokens", "chunks")),
+        ("fashion_mnist", None, ("image", "image", "label")),
+        ("mnist", None, ("image", "image", "label")),
+        ("cifar10", None, ("image", "image", "label")),
+        ("cifar100", None, ("image", "image", "label")),
+        ("cifar100", "coarse_label", ("image", "image", "coarse_label")),
+        ("oxford_iiit_pet", None, ("image", "image", "label")),
+    ],
+)
+def test_columns_of_known_data_sets(folder, name, label_column, expected):
+    builder = tfds.builder(name, data_dir=folder)
+    assert find_columns(tfds, builder, name, label_column) == expected
+
+
+def test_data_that_cannot_be_had(folder):
+    with pytest.raises(ConnectionError, match="made_unreachable is not in .*no route to host$"):
+        ka.data.from_tfds("made_unreachable", label_column="ner", data_dir=folder)
+    with pytest.raises(ValueError, match="cannot prepare made_by_hand: .* sheet.zip into manual/$"):
+        ka.data.from_tfds("made_by_hand", label_column="ner", data_dir=folder)
+
+
+def test_without_tfds(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
+    with pytest.raises(
+        ImportError, match=r"from_tfds needs TensorFlow Datasets .*install .*\[data\]"
+    ):
+        ka.data.from_tfds("mnist")
+
+
+def put_in_cache(folder, urls, files):
+    """Lays files where TFDS keeps what it has downloaded, so that it finds them there."""
+    downloads = folder / "downloads"
+    downloads.mkdir(exist_ok=True)
+    for url, content in zip(urls, files, strict=True):
+        checksum = hashlib.sha256(content).hexdigest()
+        target = downloads / tfds.core.download.resource.get_dl_fname(url, checksum)
+        target.write_bytes(content)
+        info = {"dataset_names": ["x"], "original_fname": url.rsplit("/", 1)[-1], "urls": [url]}
+        info["url_info"] = {"checksum": checksum, "size": len(content)}
+        target.with_name(target.name + ".INFO").write_text(json.dumps(info))
+
+
+@pytest.mark.slow
+def test_english_web_treebank(folder, data_root):
+    """Prepared by the official builder; the same sentences as in the files themselves."""
+    here = data_root / "tfds-universal-dependencies"
+    names = [f"en_ewt-ud-{split}.conllu" for split in ("train", "dev", "test")]
+    paths = [here / f"{name}.gz" for name in names]
+    address = "https://raw.githubusercontent.com/UniversalDependencies/UD_English-EWT/r2.10/"
+    files = [gzip.decompress(path.read_bytes()) for path in paths]
+    put_in_cache(folder, [address + name for name in names], files)
+    data = ka.data.from_tfds("universal_dependencies/en_ewt", data_dir=folder)
+    expected = ka.data.from_conllu(*paths)
+    assert data.labels == expected.labels and len(data.labels) == 17
+    for split in ("train", "dev", "test"):
+        assert sorted(getattr(data, split)) == sorted(getattr(expected, split))
+
+
+@pytest.mark.slow
+def test_fashion_mnist(folder, data_root):
+    here = data_root / "images-fashion-mnist"
+    names = [f"{a}-{b}-ubyte.gz" for a in ("train", "t10k") for b in ("images-idx3", "labels-idx1")]
+    address = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
+    files = [(here / name).read_bytes() for name in names]
+    put_in_cache(folder, [address + name for name in names], files)
+    data = ka.data.from_tfds("fashion_mnist", data_dir=folder)
+    assert [len(s.labels) for s in (data.train, data.dev, data.test)] == [54000, 6000, 10000]
+    assert data.image_shape == (28, 28, 1) and data.labels[9] == "Ankle boot"
+    # TFDS shuffles; every image must come with its own label, and none be lost
+    given = np.frombuffer(gzip.decompress(files[2])[16:], "uint8").reshape(-1, 784)
+    labels = np.frombuffer(gzip.decompress(files[3])[8:], "uint8")
+    expected = sorted((image.tobytes(), label) for image, label in zip(given, labels, strict=True))
+    found = sorted(
+        (i.tobytes(), n) for i, n in zip(data.test.pixels, data.test.labels, strict=True)
+    )
+    assert found == expected
