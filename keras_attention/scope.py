@@ -37,11 +37,16 @@ class Recording(Scope):
         """Keeps `weights` under the layer's path; a layer that runs again adds `path:1`, ..."""
         if self.layers is not None and id(layer) not in self.layers:
             return
-        key, calls = layer.path, 0
+        path = key = self.path_of(layer)
+        calls = 0
         while key in self.maps:
             calls += 1
-            key = f"{layer.path}:{calls}"
+            key = f"{path}:{calls}"
         self.maps[key] = weights
+
+    def path_of(self, layer):
+        """The name under which a layer's weights are kept."""
+        return layer.path
 
 
 class Export(Scope):

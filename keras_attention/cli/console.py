@@ -24,6 +24,7 @@ def _show_plain(header, rows, title):
     widths = [max(_width(row[i]) for row in [header, *rows]) for i in range(len(header))]
     if title:
         print(title)
+        rows = [header, *rows]
     for row in rows:
         cells = (
             cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)

@@ -1,7 +1,9 @@
 """`record_attention`: what the attention layers of a model looked at while it ran."""
 
+import collections
 import contextlib
 
+import keras
 from keras import ops
 
 from keras_attention import scope
@@ -53,17 +55,55 @@ def record_attention(model):
     assert maps["look"].shape == (1, 2, 5, 5)
     ```
     """
-    with _Eager(model._flatten_layers()) as recording:
+    with _Values(model) as recording:
         recording.maps = Maps()
         yield recording.maps
 
 
-class _Eager(scope.Recording):
-    """Keeps values only: the tensors of a graph being traced stand for values they do not have."""
+class _Values(scope.Recording):
+    """Records the layers of one model, under paths that are the same before and after saving."""
+
+    def __init__(self, model):
+        super().__init__(model._flatten_layers())
+        self.paths = paths_in(model)
 
     def record(self, layer, weights):
-        try:
-            float(ops.sum(weights))
-        except TypeError:  # what every backend raises for a symbolic tensor
-            return
-        super().record(layer, weights)
+        if id(layer) in self.layers and _has_values(weights):
+            super().record(layer, weights)
+
+    def path_of(self, layer):
+        return self.paths[id(layer)]
+
+
+def _has_values(weights):
+    """False for the tensors of a graph being traced, which stand for values they do not have."""
+    try:
+        float(ops.sum(weights))
+    except TypeError:  # what every backend raises for a symbolic tensor
+        return False
+    return True
+
+
+def paths_in(model):
+    """{id of layer: path} for every layer in `model`.
+
+    A path is what `layer.path` is in a model that was just built: the names of the layers around
+    it, up to the model. `layer.path` itself forgets them when a model is loaded or cloned, so that
+    all blocks then have an `attention`. Layers of nested models whose paths would be equal get
+    the names of those models in front.
+    """
+    short, full = {}, {}
+
+    def walk(layer, inner, outer):
+        for child in layer._flatten_layers(include_self=False, recursive=False):
+            if id(child) in short:
+                continue
+            inside = [child.name] if isinstance(layer, keras.Model) else [*inner, child.name]
+            short[id(child)], full[id(child)] = "/".join(inside), "/".join([*outer, child.name])
+            walk(child, inside, [*outer, child.name])
+
+    if not isinstance(model, keras.Model):
+        short[id(model)] = full[id(model)] = model.name
+    walk(model, [model.name], [])
+    counts = collections.Counter(short.values())
+    return {key: path if counts[path] == 1 else full[key] for key, path in short.items()}

@@ -3,10 +3,13 @@
 import numpy as np
 
 
-def colour_at(axis, x, y):
-    """RGB in 0..1 of the drawn figure at the data point (x, y) of `axis`."""
-    figure = axis.figure
-    figure.canvas.draw()
-    pixels = np.asarray(figure.canvas.buffer_rgba())
-    column, row = axis.transData.transform((x, y))
-    return pixels[pixels.shape[0] - 1 - int(row), int(column), :3] / 255.0
+class Pixels:
+    """A drawn figure; calling it gives the RGB in 0..1 at the data point (x, y) of a panel."""
+
+    def __init__(self, figure):
+        figure.canvas.draw()
+        self.values = np.asarray(figure.canvas.buffer_rgba())
+
+    def __call__(self, axis, x, y):
+        column, row = axis.transData.transform((x, y))
+        return self.values[len(self.values) - 1 - int(row), int(column), :3] / 255.0

@@ -5,7 +5,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.visualization.overlay import patch_grid, patch_weights
-from tests.visualization.pixels import colour_at
+from tests.visualization.pixels import Pixels
 
 ORANGE = np.array([1.0, 0.25, 0.0])
 
@@ -31,6 +31,7 @@ def test_the_patch_looked_at_is_where_it_is_in_the_image(image, prefix):
     weights = looking_at(3, 1, prefix=prefix)
     figure = ka.visualization.attention_map(weights, image=image, grid=(4, 6))
     picture, head, _ = figure.axes
+    colour_at = Pixels(figure)
     assert (picture.get_title(), head.get_title()) == ("image", "head 0")
     np.testing.assert_allclose(colour_at(picture, 11, 1), [1, 1, 1], atol=0.02)
     np.testing.assert_allclose(colour_at(picture, 1, 7), [0, 0, 0], atol=0.02)

@@ -85,7 +85,7 @@ def test_a_nested_model_is_recorded_alone_or_with_the_outer_one():
     assert (len(maps), len(inner_maps)) == (0, 1)  # the innermost block takes it
     with ka.visualization.record_attention(outer) as maps:
         outer(x)
-    assert len(maps) == 2
+    assert list(maps) == ["inside", "outside"]
 
 
 def test_traced_code_leaves_no_symbolic_tensors():
@@ -115,3 +115,33 @@ def test_weights_equal_the_returned_scores():
     (weights,) = maps.values()
     np.testing.assert_array_equal(weights, expected)
     assert np.triu(weights[0, 0], 1).max() == 0 and weights.shape == (3, 2, 7, 7)
+
+
+def test_paths_are_the_same_before_and_after_saving(tmp_path):
+    ids = dict(num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=8)
+    model = ka.models.sequence_labeler(9, 3, **ids)
+    model.save(tmp_path / "model.keras")
+    x = np.ones((1, 5), "int32")
+    for each in (model, keras.saving.load_model(tmp_path / "model.keras")):
+        with ka.visualization.record_attention(each) as maps:
+            each(x)
+        assert list(maps) == ["block_0/attention", "block_1/attention"]
+    built = [layer.path for layer in model._flatten_layers() if layer.name == "attention"]
+    assert built == list(maps)
+
+
+def test_nested_models_with_equal_names_are_told_apart():
+    tokens = keras.Input((None, 3))
+    left, right = model_of("look", name="left"), model_of("look", name="right")
+    model = keras.Model(tokens, right(left(tokens)))
+    with ka.visualization.record_attention(model) as maps:
+        model(np.ones((1, 2, 3), "float32"))
+    assert list(maps) == ["left/look", "right/look"]
+
+
+def test_a_layer_alone_is_recorded_under_its_name():
+    layer = ka.attention.MultiHeadAttention(1, 2, name="alone")
+    x = np.ones((1, 2, 3), "float32")
+    with ka.visualization.record_attention(layer) as maps:
+        layer(x, x)
+    assert list(maps) == ["alone"]

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from tests.visualization.pixels import colour_at
+from tests.visualization.pixels import Pixels
 
 WORDS = ["The", "old", "man", "sat"]
 
@@ -26,7 +26,7 @@ def weights():
 def test_query_down_key_across_row_0_on_top(weights):
     figure = ka.visualization.attention_map(weights, WORDS)
     bright, dark = matplotlib.colormaps["viridis"]([1.0, 0.0])[:, :3]
-    head = figure.axes[0]
+    head, colour_at = figure.axes[0], Pixels(figure)
     np.testing.assert_allclose(colour_at(head, 3, 1), bright, atol=0.02)
     for row in range(4):
         for column in range(4):
