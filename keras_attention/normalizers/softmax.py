@@ -54,6 +54,8 @@ class Softmax(Normalizer, Part):
 
     def normalize(self, scores, allowed):
         if not self.plus_one:
+            if scores.shape[-1] == 1:  # one key has all the weight; Keras's softmax would warn
+                return ops.ones_like(scores)
             return ops.softmax(scores, axis=-1)
         # The one is the exponential of a score 0 that belongs to no key.
         highest = ops.maximum(ops.max(scores, axis=-1, keepdims=True), 0.0)

@@ -1,0 +1,242 @@
+"""The blocks by their definitions; `tests/test_contract.py` holds what all layers share."""
+
+import keras
+import numpy as np
+import pytest
+
+import keras_attention as ka
+
+random = np.random.default_rng(0)
+B, T, D = 2, 5, 7
+X = random.normal(size=(B, T, D)).astype("float32")
+PADDING = np.arange(T) < np.array([[3], [5]])
+
+
+class Plus(keras.layers.Layer):
+    """Stands in for attention or feed-forward: adds a constant, and nothing hides."""
+
+    def __init__(self, amount, **kwargs):
+        super().__init__(**kwargs)
+        self.amount = amount
+
+    def build(self, *shapes):
+        pass
+
+    def call(self, x, *args, **kwargs):
+        return x + self.amount
+
+
+def layer_norm(x):
+    centred = x - x.mean(-1, keepdims=True)
+    return centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-6)
+
+
+def rms_norm(x):
+    return x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6)
+
+
+AMOUNTS = np.linspace(-1, 2, D, dtype="float32"), np.linspace(3, -2, D, dtype="float32") ** 2
+
+
+@pytest.mark.parametrize(
+    "normalization, n", [("layer_norm", layer_norm), ("rms_norm", rms_norm)], ids=["layer", "rms"]
+)
+@pytest.mark.parametrize(
+    "norm, step",
+    [
+        ("pre", lambda x, f, n: x + f(n(x))),
+        ("post", lambda x, f, n: n(x + f(x))),
+        ("sandwich", lambda x, f, n: x + n(f(n(x)))),
+    ],
+    ids=["pre", "post", "sandwich"],
+)
+def test_encoder_block_by_definition(norm, step, normalization, n):
+    first, second = AMOUNTS
+    block = ka.blocks.EncoderBlock(Plus(first), Plus(second), norm, normalization)
+    expected = step(step(X, lambda x: x + first, n), lambda x: x + second, n)
+    np.testing.assert_allclose(block(X), expected, atol=1e-5)
+
+
+def test_layer_scale_multiplies_what_a_branch_adds():
+    first, second = AMOUNTS
+    block = ka.blocks.EncoderBlock(Plus(first), Plus(second), layer_scale=0.1)
+    middle = X + 0.1 * (layer_norm(X) + first)
+    np.testing.assert_allclose(block(X), middle + 0.1 * (layer_norm(middle) + second), atol=1e-5)
+
+
+def test_stochastic_depth_skips_whole_examples():
+    """Each example gets both branches, one or none, and what is kept is scaled up."""
+    block = ka.blocks.EncoderBlock(Plus(1.0), Plus(1.0), stochastic_depth=0.5, norm="post")
+    block.build((None, T, D))
+    for name in ("_attention_branch", "_feed_forward_branch"):
+        getattr(block, name)["norm"].call = lambda x: x  # what is left is x + f(x)
+    x = np.ones((400, T, D), "float32")
+    y = np.asarray(block(x, training=True))
+    assert np.all(y == y[:, :1, :1])
+    values, counts = np.unique(y[:, 0, 0], return_counts=True)
+    # x + 2(x + 1) once or twice: 1, 1 + 4 = 5, 5 + 12 = 17
+    np.testing.assert_array_equal(values, [1, 5, 17])
+    np.testing.assert_allclose(counts / 400, [0.25, 0.5, 0.25], atol=0.1)
+    assert block(x)[0, 0, 0] == 7  # nothing is skipped or scaled at inference: 1 + 2 = 3, 3 + 4 = 7
+
+
+def test_padding_changes_nothing_in_a_block():
+    block = ka.blocks.EncoderBlock(ka.attention.MultiHeadAttention(2, 4), ka.blocks.FeedForward(9))
+    padded = np.asarray(block(X, mask=PADDING))
+    np.testing.assert_allclose(padded[:1, :3], block(X[:1, :3]), atol=1e-5)
+    np.testing.assert_allclose(padded[1:], block(X[1:]), atol=1e-5)
+
+
+def test_a_block_takes_masks_segments_and_positions():
+    block = ka.blocks.EncoderBlock(
+        ka.attention.MultiHeadAttention(2, 4, mask="causal", position="rotary"),
+        ka.blocks.FeedForward(9),
+    )
+    packed = block(
+        X, segment_ids=np.array([[1, 1, 2, 2, 2]] * B), positions=np.array([[0, 1, 0, 1, 2]] * B)
+    )
+    np.testing.assert_allclose(packed[:, :2], block(X[:, :2]), atol=1e-5)
+    np.testing.assert_allclose(packed[:, 2:], block(X[:, 2:]), atol=1e-5)
+    diagonal = np.eye(T, dtype=bool)[None]
+    alone = np.stack([np.asarray(block(X[:, i : i + 1]))[:, 0] for i in range(T)], 1)
+    where = np.zeros((B, T), "int32")
+    np.testing.assert_allclose(block(X, attention_mask=diagonal, positions=where), alone, atol=1e-5)
+
+
+ACTIVATIONS = {
+    "relu": lambda x: np.maximum(x, 0),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+}
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_feed_forward_by_definition(name):
+    layer = ka.blocks.FeedForward(9, activation=name)
+    layer.build(X.shape)
+    inner, inner_bias, outer, outer_bias = weights = [
+        random.normal(size=w.shape) for w in layer.weights
+    ]
+    layer.set_weights(weights)
+    expected = ACTIVATIONS[name](X @ inner + inner_bias) @ outer + outer_bias
+    np.testing.assert_allclose(layer(X), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("name, act", [("reglu", "relu"), ("swiglu", "silu"), ("glu", "sigmoid")])
+def test_gated_feed_forward_by_definition(name, act):
+    layer = ka.blocks.FeedForward(9, activation=name, use_bias=False)
+    layer.build(X.shape)
+    gate, inner, outer = weights = [random.normal(size=w.shape) for w in layer.weights]
+    layer.set_weights(weights)
+    expected = (ACTIVATIONS[act](X @ gate) * (X @ inner)) @ outer
+    np.testing.assert_allclose(layer(X), expected, atol=1e-4, rtol=1e-4)
+
+
+def test_geglu_is_gelu_times_the_other():
+    layer = ka.blocks.FeedForward(9, activation="geglu")
+    assert (
+        layer.activation is keras.activations.gelu and layer.get_config()["activation"] == "geglu"
+    )
+
+
+@pytest.mark.parametrize("mode", ["mean", "max"])
+def test_pooling_by_definition(mode):
+    pooled = ka.blocks.Pooling(mode)(X, mask=PADDING)
+    expected = [getattr(np, mode)(X[b][PADDING[b]], axis=0) for b in range(B)]
+    np.testing.assert_allclose(pooled, expected, atol=1e-6)
+
+
+def test_attention_pooling_by_definition():
+    layer = ka.blocks.Pooling("attention")
+    pooled = layer(X, mask=PADDING)
+    query = np.asarray(layer.query)[0, 0, 0]
+    for b in range(B):
+        scores = X[b][PADDING[b]] @ query / np.sqrt(D)
+        weights = np.exp(scores) / np.exp(scores).sum()
+        np.testing.assert_allclose(pooled[b], weights @ X[b][PADDING[b]], atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["mean", "max", "attention"])
+def test_pooling_of_padding_alone_is_zero(mode):
+    assert np.all(np.asarray(ka.blocks.Pooling(mode)(X, mask=np.zeros((B, T), bool))) == 0)
+
+
+def test_pooling_leaves_out_prefix_tokens():
+    np.testing.assert_allclose(
+        ka.blocks.Pooling("mean", num_prefix_tokens=2)(X), X[:, 2:].mean(1), atol=1e-6
+    )
+    np.testing.assert_array_equal(ka.blocks.Pooling("cls")(X), X[:, 0])
+
+
+def test_characters_beyond_a_word_say_nothing():
+    layer = ka.blocks.CharacterEmbedding(30, 5, filters=4)
+    word = random.integers(1, 30, size=(1, 1, 6))
+    layer.build(word.shape)
+    for weight in layer.weights:
+        weight.assign(random.normal(size=weight.shape))  # biases and the row of padding included
+    longer = np.concatenate([word, np.zeros((1, 1, 4), "int64")], axis=2)
+    np.testing.assert_allclose(layer(word), layer(longer), atol=1e-5)
+
+
+def test_character_embedding_by_definition():
+    """Each filter's largest response to any place of the word, seen through a window."""
+    layer = ka.blocks.CharacterEmbedding(30, 5, filters=2, widths=(3,))
+    word = random.integers(1, 30, size=(1, 1, 4))
+    layer.build(word.shape)
+    table, kernel, bias = weights = [random.normal(size=w.shape) for w in layer.weights]
+    layer.set_weights(weights)
+    seen = np.pad(table[word[0, 0]], ((1, 1), (0, 0)))
+    responses = [np.einsum("we,wef->f", seen[i : i + 3], kernel) + bias for i in range(4)]
+    np.testing.assert_allclose(layer(word)[0, 0], np.maximum(np.max(responses, 0), 0), atol=1e-5)
+
+
+def test_token_embedding_scales_before_it_adds_positions():
+    layer = ka.blocks.TokenEmbedding(9, 16, position="sinusoidal", scale=True)
+    ids = np.array([[3, 4, 0]])
+    table = np.asarray(layer(ids) * 0) + np.asarray(layer.weights[0])[ids]
+    expected = ka.positions.Sinusoidal().embed(4.0 * table)
+    np.testing.assert_allclose(layer(ids), expected, atol=1e-5)
+
+
+def test_token_dropout_drops_its_share_and_no_padding():
+    ids = np.where(random.random((100, 100)) < 0.1, 0, 7)
+    dropped = np.asarray(ka.blocks.TokenDropout(0.3, unknown_id=2, seed=1)(ids, training=True))
+    assert np.array_equal(dropped == 0, ids == 0) and set(np.unique(dropped)) == {0, 2, 7}
+    np.testing.assert_allclose((dropped == 2)[ids > 0].mean(), 0.3, atol=0.02)
+
+
+def test_patches_are_cut_row_by_row():
+    """Trap 26 too: the position table covers the prefix and then the patches."""
+    layer = ka.blocks.PatchEmbedding(1, (2, 3), num_prefix_tokens=2, position="learned")
+    image = np.arange(4 * 6, dtype="float32").reshape(1, 4, 6, 1)
+    layer.build(image.shape)
+    table = np.arange(6, dtype="float32")[:, None] * 1000
+    for weight in layer.weights:
+        if "prefix" in weight.path:
+            weight.assign([[[0.25], [0.5]]])
+        elif weight.shape == (6, 1):
+            weight.assign(table)
+        else:
+            weight.assign(np.full(weight.shape, 0.0 if "bias" in weight.path else 1 / 6))
+    patches = [image[0, r : r + 2, c : c + 3].mean() for r in (0, 2) for c in (0, 3)]
+    expected = np.array([0.25, 0.5, *patches])[:, None] + table
+    np.testing.assert_allclose(layer(image)[0], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: ka.blocks.EncoderBlock(Plus(1), Plus(1), norm="before"), "'before'.*pre, post"),
+        (lambda: ka.blocks.EncoderBlock(Plus(1), Plus(1), normalization="batch"), "'batch'"),
+        (lambda: ka.blocks.EncoderBlock("mha", Plus(1)), "attention='mha'"),
+        (lambda: ka.blocks.Pooling("sum"), "'sum'.*mean, max"),
+        (lambda: ka.blocks.TokenDropout(1.5), "rate=1.5"),
+        (lambda: ka.blocks.TokenEmbedding(9, 8, position="rotary"), "Rotary.*rotate"),
+        (lambda: ka.blocks.PatchEmbedding(8, 4)(np.ones((1, 6, 8, 1))), r"\(4, 4\).*\(6, 8\)"),
+        (lambda: ka.blocks.ConvolutionStem((8, 8), (2,)), r"\(8, 8\).*\(2,\)"),
+    ],
+    ids=["norm", "normalization", "layer", "pooling", "rate", "position", "patch", "stem"],
+)
+def test_refuses(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
