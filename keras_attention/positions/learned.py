@@ -23,7 +23,9 @@ class Learned(Weighted):
 
     Call arguments:
         x: (B, T, D), T at most max_length.
-        positions: int (T,) or (B, T), each from 0 to max_length - 1. Default: 0, 1, 2, ...
+        positions: int (T,) or (B, T), each from 0 to max_length - 1. Default: 0, 1, 2, ... Others
+            are an error; where they are known only at run time, TensorFlow's CPU and LiteRT raise
+            it, while a GPU and JAX do not check.
 
     Example:
 
@@ -63,7 +65,8 @@ class Learned(Weighted):
         self.check_built()
         if positions is None:
             self._check_length(x)
-            rows = ops.slice(self.table, (0, 0), (ops.shape(x)[1], x.shape[2]))
+            table = ops.convert_to_tensor(self.table)
+            rows = ops.slice(table, (0, 0), (ops.shape(x)[1], x.shape[2]))
         else:
             self._check_inside(positions)
             rows = ops.take(self.table, count(positions, x), axis=0)
@@ -90,8 +93,8 @@ class Learned(Weighted):
         longer = self.from_config(config)
         if self.built:
             longer.build((None, None, self.table.shape[1]))
-            rows = ops.convert_to_tensor(longer.table)[self.max_length :]
-            longer.table.assign(ops.concatenate([self.table, rows], axis=0))
+            old, new = ops.convert_to_tensor(self.table), ops.convert_to_tensor(longer.table)
+            longer.table.assign(ops.concatenate([old, new[self.max_length :]], axis=0))
         return longer
 
     def _check_length(self, x):

@@ -13,9 +13,37 @@ OF_ANY_LAYER = ("name", "trainable", "dtype")
 class Weighted(Position, keras.layers.Layer):
     """A position with weights, which stay in float32 under every policy.
 
+    A new one is registered, makes its table in `build` and names its constructor's arguments in
+    `get_config`; unknown keys of a config are then an error by themselves.
+
     Args:
         initializer: for the weights; None is the normal distribution with deviation 0.02 of BERT
             and ViT.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+
+    class Everywhere(ka.positions.Weighted):
+        "Adds one learned vector, the same at every position."
+
+        roles = frozenset({"embed"})
+
+        def build(self, shape):
+            self.table = self.add_table((shape[2],))
+
+        def embed(self, x, positions=None):
+            self.check_built()
+            return x + self.table
+
+
+    everywhere = Everywhere("ones")
+    everywhere.build((None, None, 3))
+    assert np.array_equal(everywhere.embed(np.zeros((1, 2, 3), "float32")), np.ones((1, 2, 3)))
+    ```
     """
 
     def __init__(self, initializer=None, **kwargs):
@@ -37,6 +65,7 @@ class Weighted(Position, keras.layers.Layer):
         )
 
     def check_built(self):
+        """Says so when `build` has not been called."""
         if self.table is None:
             raise ValueError(
                 f"{type(self).__name__} has no weights yet: the layer that owns it must call its "
