@@ -31,6 +31,13 @@ def test_arrays_are_floats_from_0_to_1(pixels):
     assert images.dtype == np.float32 and images.shape == (1, 4, 6, 1)
 
 
+def test_batches_of_floats_keep_their_values():
+    floats = np.linspace(0, 1, 2 * 4 * 6).reshape(2, 4, 6, 1)
+    images, labels = next(iter(image_batches((floats, [1, 0]), 2)))
+    assert images.dtype == "float32" and np.asarray(labels).tolist() == [1, 0]
+    np.testing.assert_allclose(images, floats, rtol=1e-6)
+
+
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_batches(pixels, shuffle):
     batches = image_batches((pixels, np.arange(23)), 5, shuffle=shuffle, seed=1)
