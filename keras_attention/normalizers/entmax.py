@@ -56,21 +56,26 @@ def _entmax(scores, alpha):
 
     @ops.custom_gradient
     def entmax(scores):
-        scores = relative_to_highest(scores * (alpha - 1.0))
+        scores = relative_to_highest(scores) * (alpha - 1.0)
         find = _threshold_of_one_and_a_half if alpha == 1.5 else _threshold
         above = ops.relu(scores - find(scores, power))
         weights = _power(above, power)
-        weights = weights / ops.sum(weights, axis=-1, keepdims=True)
+        weights = weights / _total(weights)
         slope = ops.sign(above) * _power(ops.maximum(above, TINY), power - 1.0)
 
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
-            mean = ops.sum(slope * upstream, -1, keepdims=True) / ops.sum(slope, -1, keepdims=True)
+            mean = ops.sum(slope * upstream, axis=-1, keepdims=True) / _total(slope)
             return slope * (upstream - mean)
 
         return weights, gradient
 
     return entmax(scores)
+
+
+def _total(x):
+    """The sum of numbers none of which is negative, kept above 0 for rows without support."""
+    return ops.maximum(ops.sum(x, axis=-1, keepdims=True), TINY)
 
 
 def _power(x, exponent):
@@ -89,10 +94,11 @@ def _threshold_of_one_and_a_half(scores, power):
     tau = mean - ops.sqrt(ops.relu(1.0 / ranks - spread))
     tau = tau - 2.0 * ops.cast(tau > ordered, "float32")  # out of the race: τ is above -1
     tau = ops.max(tau, axis=-1, keepdims=True)
-    # One step of Newton's mends the rounding of `spread`, a difference of near numbers.
+    # One step of Newton's mends the rounding of `spread`, a difference of near numbers. The sum of
+    # `above` is 1 or more because the sum of its squares is 1.
     above = ops.relu(scores - tau)
     excess = ops.sum(ops.square(above), axis=-1, keepdims=True) - 1.0
-    return tau + 0.5 * excess / ops.sum(above, axis=-1, keepdims=True)
+    return tau + 0.5 * excess / ops.maximum(ops.sum(above, axis=-1, keepdims=True), 1.0)
 
 
 def _threshold(scores, power):

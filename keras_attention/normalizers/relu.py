@@ -13,13 +13,14 @@ from keras_attention.part import Part
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class ReLU(Normalizer, Part):
-    """`weights = max(0, s) / length` (Wortsman et al., 2023, "Replacing softmax with ReLU").
+    """`weights = max(0, s)`, or that over the length (Wortsman et al., 2023, section 3).
 
-    Keys do not compete: rows need not sum to 1. The length is the number of keys that the row may
-    attend to, so that padding, and in causal attention tokens still to come, change nothing.
+    Keys do not compete: rows need not sum to 1. With `divide_by_length`, the paper's form,
+    weights shrink as there are more keys: the length is the number of those that the row may attend
+    to, so that padding, and in causal attention tokens still to come, change nothing.
 
     Args:
-        divide_by_length: bool; False leaves the plain positive part.
+        divide_by_length: bool; False is the plain positive part.
 
     Masking: as in `Normalizer`.
 
@@ -29,12 +30,14 @@ class ReLU(Normalizer, Part):
     import numpy as np
     import keras_attention as ka
 
-    weights = ka.normalizers.ReLU()(np.array([[8.0, 4.0, -1.0, 0.0]], "float32"))
+    weights = ka.normalizers.ReLU(divide_by_length=True)(
+        np.array([[8.0, 4.0, -1.0, 0.0]], "float32")
+    )
     assert np.allclose(weights, [[2, 1, 0, 0]])
     ```
     """
 
-    divide_by_length: bool = True
+    divide_by_length: bool = False
 
     def __post_init__(self):
         checks.one_of(self, "divide_by_length", (True, False))

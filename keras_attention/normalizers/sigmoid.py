@@ -15,12 +15,12 @@ from keras_attention.part import Part
 class Sigmoid(Normalizer, Part):
     """`weights = 1 / (1 + exp(-(s + b)))` (Ramapuram et al., 2024).
 
-    Keys do not compete: rows need not sum to 1. The paper's `b = -log(length)` lets them start near
-    it. Here the length is the number of keys that the row may attend to, so that padding, and in
-    causal attention tokens still to come, change nothing.
+    Keys do not compete: rows need not sum to 1. With `bias="-log_length"`, the paper's advice, they
+    start near it. The length is the number of keys that the row may attend to, so that padding, and
+    in causal attention tokens still to come, change nothing.
 
     Args:
-        bias: `"-log_length"`, or float, b itself.
+        bias: float, b itself, or `"-log_length"`.
 
     Masking: as in `Normalizer`.
 
@@ -31,13 +31,13 @@ class Sigmoid(Normalizer, Part):
     import keras_attention as ka
 
     scores, mask = np.zeros((1, 1, 1, 6), "float32"), np.arange(6) < 4
-    weights = ka.normalizers.Sigmoid()(scores, mask)
+    weights = ka.normalizers.Sigmoid(bias="-log_length")(scores, mask)
     assert np.allclose(weights, [1 / (1 + 4)] * 4 + [0] * 2)
-    assert np.allclose(ka.normalizers.Sigmoid(bias=0.0)(scores), 0.5)
+    assert np.allclose(ka.normalizers.Sigmoid()(scores), 0.5)
     ```
     """
 
-    bias: float | str = "-log_length"
+    bias: float | str = 0.0
 
     def __post_init__(self):
         if isinstance(self.bias, str):

@@ -40,7 +40,7 @@ def sparsemax(scores):
     tau = _threshold(ops.stop_gradient(scores))
     support = ops.cast(scores > tau, "float32")
     # With the support known τ is linear in the scores: its derivative is the exact gradient.
-    size = ops.sum(support, axis=-1, keepdims=True)
+    size = ops.maximum(ops.sum(support, axis=-1, keepdims=True), 1.0)  # see relative_to_highest
     tau = (ops.sum(scores * support, axis=-1, keepdims=True) - 1.0) / size
     return ops.relu(scores - tau)
 
@@ -52,7 +52,11 @@ def _threshold(scores):
 
 
 def relative_to_highest(scores):
-    """The scores with each row's highest moved to 0."""
+    """The scores with each row's highest moved to 0.
+
+    It can miss 0 by the resolution of float32, which is 64 in rows where all is masked: a compiler
+    may round differently where it computes the maximum. Such rows then have no support.
+    """
     return scores - ops.stop_gradient(ops.max(scores, axis=-1, keepdims=True))
 
 

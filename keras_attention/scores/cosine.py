@@ -19,9 +19,9 @@ class Cosine(WeightedScore):
     the scale (the paper's 1/τ) is the weight, and the scale never exceeds `max_scale`. With
     `learned=False` there is no weight and `scale` stays what it is.
 
-    Lengths are computed in float32; those below `epsilon` count as `epsilon`. A vector of zeros has
-    score 0 with everything, and a finite gradient. The square of `epsilon` may not vanish in
-    float16, in which delegates of phones compute.
+    Lengths are computed in float32, as root mean squares; one below `epsilon` counts as `epsilon`.
+    A vector of zeros has score 0 with everything, and a finite gradient. The square of `epsilon`
+    may not vanish in float16, in which delegates of phones compute.
 
     Args:
         scale: float above 0, the fixed scale, or where the learned one starts.
@@ -81,19 +81,24 @@ class Cosine(WeightedScore):
     def fold(self, query, key):
         self.ensure_built(query, key)
         check_one_width(self, query, key)
+        by_width = (
+            1 / query.shape[-1]
+        )  # the cosine is the mean of products of what has mean square 1
         if not self.learned:
-            return self._unit(query), self._unit(key), float(self.scale)
+            return self._level(query), self._level(key), self.scale * by_width
         log_scale = ops.minimum(self.log_scale, math.log(self.max_scale))
-        scale = ops.reshape(ops.exp(log_scale), (1, 1, -1, 1))  # (1, 1, N, 1)
-        return self._unit(query, scale), self._unit(key), 1.0
+        scale = ops.reshape(ops.exp(log_scale) * by_width, (1, 1, -1, 1))  # (1, 1, N, 1)
+        return self._level(query, scale), self._level(key), 1.0
 
-    def _unit(self, x, scale=1.0):
-        """`x` of length 1, times `scale`."""
-        long = ops.cast(x, "float32")
-        square = ops.sum(ops.square(long), axis=-1, keepdims=True)
-        # The maximum is taken of the square: the gradient of sqrt(0) is infinite.
-        length = ops.rsqrt(ops.maximum(square, self.epsilon**2))
-        return ops.cast(long * (length * scale), x.dtype)
+    def _level(self, x, scale=1.0):
+        """`x` with mean square 1 over its coordinates, times `scale`.
+
+        Mean square, not length: LiteRT's converter makes of a division by the length an operation
+        with its own epsilon. The maximum comes before the root: the gradient of √0 is infinite.
+        """
+        dtype, x = keras.backend.standardize_dtype(x.dtype), ops.cast(x, "float32")
+        square = ops.mean(ops.square(x), axis=-1, keepdims=True)
+        return ops.cast(x * (ops.rsqrt(ops.maximum(square, self.epsilon**2)) * scale), dtype)
 
     def get_config(self):
         return {

@@ -60,14 +60,25 @@ def _add_up(units_from, units):
     take no loops: an exported graph has the slices side by side.
     """
     first = units % UNITS_AT_ONCE or UNITS_AT_ONCE
-    total = units_from(0, first)
     passes = (units - first) // UNITS_AT_ONCE
 
     def add(i, total):
         return total + units_from(first + i * UNITS_AT_ONCE, UNITS_AT_ONCE)
 
+    total = units_from(0, first)
     if not scope.current(scope.Export):
-        return ops.fori_loop(0, passes, add, total)
+        return _loop(passes, add, total)
     for i in range(passes):
         total = add(i, total)
     return total
+
+
+def _loop(passes, add, total):
+    """`ops.fori_loop(0, passes, add, total)`, with the bound that XLA needs for its gradient."""
+    if keras.backend.backend() != "tensorflow":
+        return ops.fori_loop(0, passes, add, total)  # JAX differentiates this, and no while_loop
+
+    def step(i, total):
+        return i + 1, add(i, total)
+
+    return ops.while_loop(lambda i, _: i < passes, step, (0, total), maximum_iterations=passes)[1]
