@@ -3,6 +3,7 @@
 import keras
 
 from keras_attention import training
+from keras_attention.cli.backup import Backup
 from keras_attention.cli.callbacks import KeepBest, Progress
 from keras_attention.cli.errors import Interrupted
 
@@ -10,9 +11,8 @@ from keras_attention.cli.errors import Interrupted
 def fit(job, recipe, folder):
     """Trains `job.model` by `recipe`, or goes on where an earlier run in `folder` stopped.
 
-    The state is kept after each epoch (`keras.callbacks.BackupAndRestore`), so an interruption
-    costs one epoch at most. At the end the model has the weights of the best epoch on the
-    development set.
+    The state is kept after each epoch (`Backup`), so an interruption costs one epoch at most. At
+    the end the model has the weights of the best epoch on the development set.
 
     Returns:
         (the best score, the epoch it was reached in), and the list of all epochs' numbers.
@@ -20,15 +20,12 @@ def fit(job, recipe, folder):
     compile_model(job, recipe)
     best = KeepBest(folder.best, f"val_{job.monitor}")
     progress = Progress(folder.history, recipe.epochs, best, job.monitor)
-    backup = keras.callbacks.BackupAndRestore(
-        folder.backup, double_checkpoint=True, delete_checkpoint=False
-    )
     try:
         job.model.fit(
             job.train,
             validation_data=job.dev,
             epochs=recipe.epochs,
-            callbacks=[best, progress, backup],
+            callbacks=[best, Backup(folder.backup), progress],
             shuffle=False,  # the data does that itself
             verbose=0,
         )

@@ -6,6 +6,8 @@ import os
 import pathlib
 import shutil
 
+from keras_attention.export import files
+
 MODEL, SAVED_MODEL, LITERT, LITERT_INT8 = (
     "model.keras",
     "saved_model",
@@ -50,13 +52,14 @@ class Folder:
             self._check_content(replace)
 
     def _check_settings(self):
-        started = json.loads((self.state / "settings.json").read_text("utf-8"))
-        for key in sorted(set(started) | set(self.settings)):
-            if started.get(key) != self.settings.get(key):
+        started = flat(json.loads((self.state / "settings.json").read_text("utf-8")))
+        given = flat(self.settings)
+        for key in sorted(set(started) | set(given)):
+            if started.get(key) != given.get(key):
                 raise ValueError(
                     f"{self.path} holds an unfinished run with other settings ({key}: "
-                    f"{started.get(key)} there, {self.settings.get(key)} here). Run that command "
-                    "again, name another --output, or delete the folder."
+                    f"{started.get(key)} there, {given.get(key)} here). Run that command again, "
+                    "name another --output, or delete the folder."
                 )
 
     def _check_content(self, replace):
@@ -120,14 +123,26 @@ def locate(path, kind=None):
     folder = path.parent if inside else path
     if kind is not None:
         if not (folder / FORMATS[kind]).exists():
-            raise ValueError(f"{folder} holds no {FORMATS[kind]}, which --with {kind} would run.")
+            raise ValueError(f"{folder} holds no {FORMATS[kind]}.")
         return folder, folder / FORMATS[kind]
     if inside:
+        files.kind(path)  # a ValueError if it is no model
         return folder, path
     for name in FORMATS.values():
         if (folder / name).exists():
             return folder, folder / name
     raise ValueError(f"{folder} holds no model: none of {', '.join(FORMATS.values())} is there.")
+
+
+def flat(settings, prefix=""):
+    """Nested dicts as one: `{"recipe": {"seed": 0}}` is `{"recipe.seed": 0}`."""
+    found = {}
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            found |= flat(value, f"{prefix}{key}.")
+        else:
+            found[prefix + key] = value
+    return found
 
 
 def write_json(path, values):

@@ -1,0 +1,81 @@
+"""Small real runs of the commands, made once and looked at by many tests."""
+
+import random
+
+import pytest
+
+from keras_attention.cli import main
+
+WORDS = {
+    "DET": ["the", "a"],
+    "ADJ": ["big", "red"],
+    "NOUN": ["cat", "dog", "house", "tree"],
+    "VERB": ["sat", "ran", "saw"],
+    "PUNCT": ["."],
+}
+SMALL = ["--layers", "1", "--heads", "2", "--width", "16", "--dropout", "0"]
+
+
+def write_conllu(path, sentences, seed):
+    """A CoNLL-U file of sentences such as `the big cat saw a tree .`"""
+    generator = random.Random(seed)
+    with open(path, "w", encoding="utf-8") as file:
+        for _ in range(sentences):
+            tags = ["DET", *["ADJ"] * generator.randrange(2), "NOUN", "VERB"]
+            tags += [*["DET", "NOUN"] * generator.randrange(2), "PUNCT"]
+            for number, tag in enumerate(tags, 1):
+                word = generator.choice(WORDS[tag])
+                print(number, word, "_", tag, *["_"] * 6, sep="\t", file=file)
+            print(file=file)
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory):
+    """A folder with train.conllu, dev.conllu and test.conllu."""
+    folder = tmp_path_factory.mktemp("corpus")
+    for seed, (part, sentences) in enumerate([("train", 96), ("dev", 20), ("test", 20)]):
+        write_conllu(folder / f"{part}.conllu", sentences, seed)
+    return folder
+
+
+def files(corpus):
+    """The options that name the corpus."""
+    return [word for part in ("train", "dev", "test") for word in option(corpus, part)]
+
+
+def option(corpus, part):
+    return [f"--{part}", str(corpus / f"{part}.conllu")]
+
+
+@pytest.fixture
+def run(capsys):
+    """Runs a command in this process; gives exit code, standard output and standard error."""
+
+    def run(*words):
+        with pytest.raises(SystemExit) as stop:
+            main([str(word) for word in words])
+        return stop.value.code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def tagger(corpus, tmp_path_factory):
+    """The folder of a small tagger, trained and exported by `train`."""
+    folder = tmp_path_factory.mktemp("models") / "tagger"
+    options = ["--epochs", "8", "--learning-rate", "0.02", "--batch-size", "8", *SMALL]
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "sequence_labeler", *files(corpus), "--output", str(folder), *options])
+    assert stop.value.code == 0
+    return folder
+
+
+@pytest.fixture(scope="session")
+def classifier(tmp_path_factory):
+    """The folder of a small vision transformer, trained and exported by `train`."""
+    folder = tmp_path_factory.mktemp("models") / "classifier"
+    words = ["train", "vision_transformer", "--dataset", "digits", "--output", str(folder)]
+    with pytest.raises(SystemExit) as stop:
+        main([*words, "--epochs", "2", "--batch-size", "64", *SMALL])
+    assert stop.value.code == 0
+    return folder

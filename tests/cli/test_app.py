@@ -1,0 +1,77 @@
+"""The commands as they are typed."""
+
+import subprocess
+import sys
+
+import pytest
+
+from keras_attention.cli import card, console
+
+COMMANDS = ["demo", "train", "evaluate", "predict", "export", "inspect"]
+
+
+def test_help_is_quick_and_lists_the_commands():
+    code = (
+        "import sys; sys.argv = ['keras-attention', '--help']\n"
+        "from keras_attention.cli import main\n"
+        "try: main()\n"
+        "finally: assert not {'keras', 'tensorflow', 'matplotlib'} & set(sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stderr == ""
+    assert all(command in done.stdout for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(run, command):
+    code, out, _ = run(command, "--help")
+    assert code == 0 and command in out
+
+
+def test_python_m_reports_on_the_real_stderr():
+    done = subprocess.run(
+        [sys.executable, "-m", "keras_attention", "inspect", "absent.tflite"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr == "keras-attention: There is no file or folder absent.tflite.\n"
+
+
+def test_wrong_words(run):
+    for words, message in [
+        (["nonsense"], "No such command 'nonsense'"),
+        (["train"], "Missing"),
+        (["train", "poetry", "--output", "x"], "'poetry' is not one of"),
+        (["train", "sequence_labeler", "--output", "x", "--colour", "red"], "No such option"),
+    ]:
+        code, _, err = run(*words)
+        assert code == 2 and message in err and err.count("\n") == 1
+
+
+def test_plain_tables_are_aligned_by_the_width_of_characters(capsys):
+    console.show_table(("token", "tag"), [("中文", "NOUN"), ("[b]", "X"), ("a", "DET")])
+    assert capsys.readouterr().out == "中文   NOUN\n[b]    X\na      DET\n"
+    console.show_table(("file", "size"), [("a", "1")], title="What was made")
+    assert capsys.readouterr().out == "What was made\nfile  size\na     1\n"
+
+
+def test_tables_on_a_terminal_keep_brackets(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    console.show_table(("token", "tag"), [("[red]", "X")])
+    assert "[red]" in capsys.readouterr().out
+
+
+def test_the_recorded_command_holds_no_path_of_this_machine():
+    words = [
+        "train",
+        "x",
+        "--output",
+        "/home/me/models/mine",
+        "--data-dir",
+        "/data",
+        "--epochs",
+        "3",
+    ]
+    assert card.command(words) == "keras-attention train x --output mine --epochs 3"
+    assert card.command(["a", "--data-dir=/data", "b c"]) == "keras-attention a 'b c'"

@@ -1,0 +1,177 @@
+"""Training that is interrupted ends where one without interruption does."""
+
+import h5py
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_attention import training
+from keras_attention.cli import fit as fit_module
+from keras_attention.cli.backup import Backup
+from keras_attention.cli.callbacks import KeepBest, Progress
+from keras_attention.cli.errors import Interrupted
+from keras_attention.cli.fit import fit
+from keras_attention.cli.folder import Folder
+from keras_attention.cli.job import Job
+from keras_attention.cli.recipes import Recipe
+
+RECIPE = Recipe(model={}, epochs=4, batch_size=8, learning_rate=0.05)
+
+
+def make_job():
+    """A linear classifier of fixed data, without any randomness left."""
+    keras.utils.set_random_seed(1)
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(48, 5)).astype("float32")
+    y = np.argmax(x[:, :3] + generator.normal(size=(48, 3)), axis=-1).astype("int32")
+    inputs = keras.Input((5,), name="features")
+    model = keras.Model(inputs, keras.layers.Dense(3, name="logits")(inputs))
+    data = tf.data.Dataset.from_tensor_slices((x, y)).batch(8)
+    accuracy = training.MaskedSparseCategoricalAccuracy
+    return Job(
+        task="test",
+        model=model,
+        train=data,
+        dev=data,
+        test=None,
+        metrics=[lambda: accuracy(name="accuracy")],
+        metadata={},
+        sidecars=None,
+        picture=None,
+        about={},
+    )
+
+
+def start(path):
+    folder = Folder(path, {"epochs": 4})
+    folder.start()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Weights, best epoch and history of a run without interruption."""
+    job = make_job()
+    best, history = fit(job, RECIPE, start(tmp_path_factory.mktemp("whole")))
+    return job.model.get_weights(), best, history
+
+
+def numbers(history):
+    return [{k: v for k, v in epoch.items() if k != "seconds"} for epoch in history]
+
+
+def interrupt_at(monkeypatch, cls, method, call):
+    """Ctrl-C at the beginning of the `call`-th call of a method."""
+    original, calls = getattr(cls, method), []
+
+    def interrupted(self, *arguments, **keywords):
+        calls.append(arguments)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return original(self, *arguments, **keywords)
+
+    monkeypatch.setattr(cls, method, interrupted)
+
+
+def test_going_on_gives_the_same_as_not_stopping(finished, tmp_path, monkeypatch, capsys):
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, Progress, "on_epoch_begin", 3)
+        with pytest.raises(Interrupted, match="after 2 of 4 epochs.*run the same command again"):
+            fit(make_job(), RECIPE, start(tmp_path / "broken"))
+    first = capsys.readouterr().out
+    assert "epoch   2/4" in first and "epoch   3/4" not in first
+
+    folder = start(tmp_path / "broken")
+    assert folder.resumed
+    job = make_job()
+    best, history = fit(job, RECIPE, folder)
+    second = capsys.readouterr().out
+    assert "epoch   3/4" in second and "epoch   2/4" not in second
+    weights, finished_best, finished_history = finished
+    assert best == finished_best and numbers(history) == numbers(finished_history)
+    for ours, theirs in zip(job.model.get_weights(), weights, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_ctrl_c_while_the_state_is_written_loses_that_epoch_only(
+    finished, tmp_path, monkeypatch, capsys
+):
+    whole = keras.Model.save_weights
+
+    def half(model, filepath, **keywords):
+        """The second state is a file that opens but lacks weights, as HDF5 leaves it."""
+        if "latest" not in str(filepath) or not list((tmp_path / "broken").rglob("epoch-*")):
+            return whole(model, filepath, **keywords)
+        h5py.File(filepath, "w").close()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(keras.Model, "save_weights", half)
+        with pytest.raises(Interrupted):
+            fit(make_job(), RECIPE, start(tmp_path / "broken"))
+    assert capsys.readouterr().out.count("epoch ") == 1
+    job = make_job()
+    fit(job, RECIPE, start(tmp_path / "broken"))
+    for ours, theirs in zip(job.model.get_weights(), finished[0], strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_finished_training_is_not_repeated(tmp_path, capsys):
+    best, history = fit(make_job(), RECIPE, start(tmp_path / "run"))
+    capsys.readouterr()
+    job = make_job()
+    assert fit(job, RECIPE, start(tmp_path / "run")) == (best, history)
+    assert capsys.readouterr().out == ""
+
+
+def test_only_the_newest_state_is_kept(tmp_path):
+    folder = start(tmp_path / "run")
+    fit(make_job(), RECIPE, folder)
+    assert [path.name for path in folder.backup.glob("epoch-*")] == ["epoch-00004"]
+
+
+def test_the_best_weights_survive_a_later_worse_epoch_and_a_restart(tmp_path):
+    model = make_job().model
+    path = tmp_path / "best.weights.h5"
+
+    def end(epoch, score, value):
+        keep = KeepBest(path, "val_accuracy")  # as after a restart
+        keep.set_model(model)
+        model.set_weights([np.full_like(w, value) for w in model.get_weights()])
+        keep.on_epoch_end(epoch, {"val_accuracy": score})
+        return keep
+
+    end(0, 0.5, 1.0)
+    end(1, 0.7, 2.0)
+    keep = end(2, 0.6, 3.0)
+    assert (keep.score, keep.epoch) == (0.7, 2)
+    model.load_weights(path)
+    assert all((w == 2.0).all() for w in model.get_weights())
+
+
+def test_the_first_of_equal_scores_is_kept(tmp_path):
+    keep = KeepBest(tmp_path / "best.weights.h5", "val_accuracy")
+    keep.set_model(make_job().model)
+    keep.on_epoch_end(0, {"val_accuracy": 0.7})
+    keep.on_epoch_end(1, {"val_accuracy": 0.7})
+    assert keep.epoch == 1
+
+
+def test_biases_and_norms_do_not_decay():
+    job = make_job()
+    fit_module.compile_model(job, RECIPE)
+    kernel, bias = job.model.trainable_variables
+    job.model.optimizer.build([kernel, bias])
+    assert job.model.optimizer._use_weight_decay(kernel)
+    assert not job.model.optimizer._use_weight_decay(bias)
+
+
+def test_backup_ignores_a_state_that_was_not_finished(tmp_path):
+    (tmp_path / "unfinished").mkdir(parents=True)
+    (tmp_path / "unfinished" / "latest.weights.h5").write_bytes(b"half")
+    backup = Backup(tmp_path)
+    job = make_job()
+    backup.set_model(job.model)
+    backup.on_train_begin()
+    assert not job.model._initial_epoch

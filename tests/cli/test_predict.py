@@ -1,0 +1,72 @@
+"""`predict`: the same answer from every format."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_attention.cli import digits
+
+KINDS = ["keras", "saved_model", "litert", "litert-int8"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tokens_with_tags_from_every_format(run, tagger, kind):
+    code, out, err = run("predict", tagger, "The cat sat.", "a big dog", "--with", kind)
+    assert (code, err) == (0, "")
+    lines = [line.split() for line in out.splitlines()]
+    words, tags = zip(*(line[:2] for line in lines if line), strict=True)
+    assert words == ("The", "cat", "sat", ".", "a", "big", "dog")
+    assert tags[1:] == ("NOUN", "VERB", "PUNCT", "DET", "ADJ", "NOUN")
+    assert [] in lines  # an empty line between two sentences
+    assert out.splitlines()[1].startswith("cat  NOUN   ")  # aligned
+
+
+@pytest.mark.parametrize("name", ["model.keras", "saved_model", "model.int8.tflite"])
+def test_a_file_in_the_folder_will_do(run, tagger, name):
+    code, out, _ = run("predict", tagger / name, "the dog")
+    assert code == 0 and [line.split()[1] for line in out.splitlines()] == ["DET", "NOUN"]
+
+
+@pytest.mark.parametrize("kind", [None, "litert-int8"])
+def test_pictures_from_files(run, classifier, tmp_path, kind):
+    images = digits.load().train.pixels[:2]
+    paths = []
+    for k, image in enumerate(images):
+        large = tf.image.resize(image * 255.0, (32, 32), method="nearest")
+        paths.append(tmp_path / f"{k}.png")
+        paths[-1].write_bytes(tf.io.encode_png(tf.cast(large, "uint8")).numpy())
+    words = ["--with", kind] if kind else []
+    code, out, _ = run("predict", classifier, *paths, "--top", 10, *words)
+    assert code == 0 and out.count("class") == 2 and str(paths[0]) in out
+    block = out.split("\n\n")[0].splitlines()[2:]
+    shares = [float(line.split()[1]) for line in block]
+    assert len(block) == 10 and shares == sorted(shares, reverse=True)
+    assert sum(shares) == pytest.approx(100, abs=0.1)
+
+
+def test_pictures_are_read_as_the_model_saw_them(classifier, tmp_path):
+    from keras_attention.cli.predict import read_manifest, read_picture
+
+    image = digits.load().train.pixels[0]
+    path = tmp_path / "digit.png"
+    path.write_bytes(tf.io.encode_png(tf.cast(tf.round(image * 255), "uint8")).numpy())
+    manifest = read_manifest(classifier)
+    np.testing.assert_allclose(read_picture(path, manifest, False), image, atol=1 / 255)
+    np.testing.assert_allclose(read_picture(path, manifest, True), 1 - image, atol=1 / 255)
+
+
+def test_bad_input(run, tagger, classifier, tmp_path):
+    (tmp_path / "text.png").write_text("no picture")
+    (tmp_path / "no.tflite").write_text("no model")
+    cases = [
+        ((tagger, "word " * 600), "600 tokens, over this model's limit of 512"),
+        ((tagger, "   "), "holds no word"),
+        ((tmp_path / "absent", "x"), "There is no file or folder"),
+        ((tmp_path / "no.tflite", "x"), "no.tflite is no model"),
+        ((tmp_path, "x"), "holds no model: none of"),
+        ((classifier, tmp_path / "text.png"), "text.png is no picture"),
+        ((classifier, tmp_path / "absent.png"), "absent.png: No such file"),
+    ]
+    for words, message in cases:
+        code, out, err = run("predict", *words)
+        assert (code, out) == (2, "") and message in err and err.count("\n") == 1, message

@@ -1,0 +1,38 @@
+"""The table of recipes."""
+
+import pytest
+
+import keras_attention as ka
+from keras_attention.cli import recipes
+
+
+def test_a_data_set_may_have_its_own():
+    general = recipes.choose("vision_transformer", "cifar10")
+    assert general == recipes.RECIPES["vision_transformer"]
+    assert recipes.choose("vision_transformer", "digits") != general
+
+
+def test_options_replace_single_numbers():
+    options = {"epochs": 2, "layers": 1, "heads": 3, "dropout": 0.5, "seed": None}
+    plain = recipes.choose("sequence_labeler")
+    recipe = recipes.choose("sequence_labeler", None, options | {"maximum_length": 9})
+    assert recipe.epochs == 2 and recipe.seed == plain.seed
+    assert recipe.model == plain.model | {"num_layers": 1, "num_heads": 3, "dropout": 0.5}
+    assert recipe.data == plain.data | {"maximum_length": 9}
+    assert recipes.RECIPES["sequence_labeler"] == plain  # the table itself is as it was
+
+
+def test_the_feed_forward_layers_grow_with_the_width():
+    plain = recipes.choose("sequence_labeler").model
+    half = recipes.choose("sequence_labeler", None, {"width": plain["hidden_dim"] // 2}).model
+    assert half["intermediate_dim"] * 2 == plain["intermediate_dim"]
+
+
+@pytest.mark.parametrize("name", recipes.RECIPES)
+def test_every_recipe_fits_its_builder(name):
+    recipe = recipes.RECIPES[name]
+    if name.startswith("sequence_labeler"):
+        model = ka.models.sequence_labeler(50, 5, **recipe.model)
+    else:
+        model = ka.models.vision_transformer(28 if "digits" not in name else 8, 10, **recipe.model)
+    assert model.count_params() > 0

@@ -1,0 +1,135 @@
+"""`train`: what lies in the folder at the end, and what it says."""
+
+import json
+
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from tests.cli.conftest import SMALL, files, option
+
+FILES = {
+    "README.md",
+    "attention.png",
+    "labels.txt",
+    "manifest.json",
+    "model.int8.tflite",
+    "model.keras",
+    "model.tflite",
+    "saved_model",
+    "scores.json",
+}
+
+
+def names(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+def read(folder, name):
+    return json.loads((folder / name).read_text("utf-8"))
+
+
+def test_a_tagger_learns_and_its_folder_is_whole(tagger):
+    assert names(tagger) == FILES | {"words.txt", "characters.txt"}
+    scores = read(tagger, "scores.json")
+    assert scores["test"]["keras"]["accuracy"] > 0.9
+    assert scores["test"]["litert"] == scores["test"]["keras"]
+    assert scores["test"]["litert-int8"]["accuracy"] > 0.9
+    assert [epoch["epoch"] for epoch in scores["history"]] == list(range(1, 9))
+    best = max(scores["history"], key=lambda epoch: epoch["val_accuracy"])
+    assert scores["best_epoch"] == best["epoch"]
+    assert scores["dev"]["accuracy"] == pytest.approx(best["val_accuracy"], abs=1e-6)
+
+
+def test_an_image_classifier_too(classifier):
+    assert names(classifier) == FILES | {"attention_heads.png"}
+    scores = read(classifier, "scores.json")
+    assert scores["test"]["litert"] == scores["test"]["keras"]
+    assert scores["test"]["keras"]["accuracy"] > 0.3
+
+
+def test_the_manifest_says_what_an_app_needs(tagger, classifier):
+    manifest = read(tagger, "manifest.json")
+    assert manifest["task"] == "sequence_labeler" and manifest["maximum_length"] == 512
+    assert manifest["labels"] == ["ADJ", "DET", "NOUN", "PUNCT", "VERB"]
+    assert manifest["preprocessing"]["unknown_id"] == 1
+    assert set(manifest["files"]) == {"saved_model", "model.tflite", "model.int8.tflite"}
+    assert str(tagger.parent) not in json.dumps(manifest)
+    manifest = read(classifier, "manifest.json")
+    assert manifest["image_size"] == [8, 8] and manifest["labels"] == list("0123456789")
+    assert manifest["dataset"] == "digits"
+
+
+def test_the_card_names_data_command_seed_and_scores(tagger, classifier):
+    card = (tagger / "README.md").read_text("utf-8")
+    scores = read(tagger, "scores.json")
+    for wanted in [
+        "96 train sentences",
+        "| seed | 0 |",
+        f"{100 * scores['test']['litert-int8']['accuracy']:.2f} %",
+        "![attention.png](attention.png)",
+        "licence: not known",
+        "tensorflow",
+    ]:
+        assert wanted in card
+    assert str(tagger.parent) not in card
+    assert "CC BY 4.0" in (classifier / "README.md").read_text("utf-8")
+
+
+def test_the_saved_model_has_no_optimizer(tagger):
+    import keras
+
+    model = keras.saving.load_model(tagger / "model.keras")
+    assert getattr(model, "optimizer", None) is None
+    assert np.isfinite(model(ka.data.TaggerPreprocessor.load(tagger)([["the", "cat"]]))).all()
+
+
+def test_pictures_are_pictures(tagger, classifier):
+    for path in [*tagger.glob("*.png"), *classifier.glob("*.png")]:
+        assert path.read_bytes().startswith(b"\x89PNG")
+
+
+BAD = [
+    (["--dataset", "no_such_data"], "There is no data set 'no_such_data' in TFDS"),
+    ([], "Name a data set with --dataset"),
+    (["--train", "absent.conllu"], "There is no file absent.conllu."),
+    (["--train", "{broken}"], "broken.conllu:2: expected 10 columns"),
+    (["--train", "{train}", "--label-column", "nope"], "column='nope': expected one of lemma"),
+    (["--train", "{train}", "--dataset", "digits"], "both were given"),
+    (["--train", "{train}", "--heads", "5"], "num_heads=5 does not divide hidden_dim=192"),
+    (["--train", "{train}", "--maximum-length", "3"], "sentence of 7 tokens, over the limit of 3"),
+    (["--dev", "{train}"], "nothing to train on"),
+    (["--train", "{train}", "--epochs", "0"], "Invalid value for '--epochs'"),
+    (["--dataset", "digits"], "images, which sequence_labeler does not take"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), BAD)
+def test_bad_input_is_one_sentence_and_leaves_nothing(run, corpus, tmp_path, words, message):
+    broken = tmp_path / "broken.conllu"
+    broken.write_text("1\tDogs\tdog\tNOUN\t_\t_\t_\t_\t_\t_\n2\tbark\n")
+    output = tmp_path / "output"
+    words = [w.format(train=corpus / "train.conllu", broken=broken) for w in words]
+    code, out, err = run("train", "sequence_labeler", "--output", output, *words)
+    assert code == 2 and message in err
+    assert err.count("\n") == 1 and err.startswith("keras-attention: ") and "Traceback" not in err
+    assert not output.exists()
+
+
+def test_other_content_of_the_output_folder_is_left_alone(run, corpus, tagger, tmp_path):
+    (tmp_path / "precious.txt").write_text("keep")
+    words = ["train", "sequence_labeler", *files(corpus), *SMALL, "--output"]
+    assert run(*words, tmp_path)[::2] == (
+        2,
+        f"keras-attention: --output {tmp_path} already holds other files: name another folder, or "
+        "empty this one.\n",
+    )
+    assert names(tmp_path) == {"precious.txt"}
+    code, _, err = run(*words, tagger)
+    assert code == 2 and "already holds a finished model" in err
+
+
+def test_images_are_refused_as_files_of_text(run, corpus, tmp_path):
+    words = ["train", "vision_transformer", *option(corpus, "train"), "--output", tmp_path / "new"]
+    code, _, err = run(*words)
+    assert code == 2 and "tagged sentences, which vision_transformer does not take" in err
