@@ -47,7 +47,9 @@ RECIPES = {
         epochs=12,
         batch_size=32,
         learning_rate=1e-3,
-        data=dict(characters=True, min_count=2, word_length=16, maximum_length=512),
+        data=dict(
+            characters=True, min_count=2, lowercase=True, word_length=16, maximum_length=512
+        ),
     ),
     "vision_transformer": Recipe(
         model=dict(
