@@ -1,0 +1,79 @@
+"""The equation in NumPy, from the papers: loops over b, n, t and s, one number at a time."""
+
+import numpy as np
+from scipy import optimize
+
+
+def attention(query, key, value, score, normalize, allows):
+    """Output (B, T, N, H) and weights (B, N, T, S).
+
+    `score(q, k, n)` is a number for one query, key and head; `normalize(scores)` takes the scores
+    of the keys that `allows(i, j)`, which may not be empty, to their weights.
+    """
+    (B, T, N, _), S = query.shape, key.shape[1]
+    output, weights = np.zeros((B, T, N, value.shape[-1])), np.zeros((B, N, T, S))
+    for b in range(B):
+        for n in range(N):
+            for i in range(T):
+                seen = [j for j in range(S) if allows(b, i, j)]
+                if not seen:
+                    continue  # nothing to see: zeros
+                scores = [score(query[b, i, n], key[b, j, n], n) for j in seen]
+                for j, weight in zip(seen, normalize(np.array(scores)), strict=True):
+                    weights[b, n, i, j] = weight
+                    output[b, i, n] += weight * value[b, j, n]
+    return output, weights
+
+
+def scores(layer):
+    """`score(q, k, n)` of each kind; those with weights read them from `layer`."""
+    weights = [np.asarray(w, "float64") for w in getattr(layer, "weights", [])]
+
+    def cosine(q, k, n):
+        scale = np.exp(min(weights[0][n], np.log(100))) if weights else layer.scale
+        return scale * q @ k / np.linalg.norm(q) / np.linalg.norm(k)
+
+    return {
+        "dot": lambda q, k, n: q @ k,
+        "scaled_dot": lambda q, k, n: q @ k / np.sqrt(len(q)),
+        "cosine": cosine,
+        "bilinear": lambda q, k, n: q @ weights[0][n] @ k,
+        "concat": lambda q, k, n: np.tanh(np.concatenate([q, k]) @ weights[0][n]) @ weights[1][n],
+        "additive": lambda q, k, n: np.tanh(q @ weights[0][n] + k @ weights[1][n]) @ weights[2][n],
+        "squared_distance": lambda q, k, n: -np.sum((q - k) ** 2) * layer.scale,
+    }
+
+
+def softmax(z):
+    e = np.exp(z - z.max())
+    return e / e.sum()
+
+
+def entmax(alpha):
+    """p = [(alpha - 1) z - tau]+ ^ (1 / (alpha - 1)), tau such that p sums to one."""
+
+    def normalize(z):
+        z = (alpha - 1) * z.astype("float64")
+
+        def weights(tau):
+            return np.maximum(z - tau, 0) ** (1 / (alpha - 1))
+
+        tau = optimize.brentq(
+            lambda t: weights(t).sum() - 1, z.max() - 1 - 1e-9, z.max(), xtol=1e-15
+        )
+        return weights(tau)
+
+    return normalize
+
+
+def top(k):
+    def normalize(z):
+        kept = z >= np.sort(z)[-min(k, len(z))]
+        return np.where(kept, np.exp(z - z.max()), 0) / np.exp(z - z.max())[kept].sum()
+
+    return normalize
+
+
+def soft_capped_plus_one(z, temperature=2.0, cap=3.0):
+    z = cap * np.tanh(z / cap) / temperature
+    return np.exp(z) / (1 + np.exp(z).sum())
