@@ -4,20 +4,31 @@ Public names are the folders': `ka.scores.Cosine`, `ka.masks.Window`, `ka.models
 To import the package registers its layers, so that `keras.models.load_model` knows them.
 """
 
-from keras_attention import (
-    attention,
-    blocks,
-    data,
-    export,
-    layers,
-    masks,
-    models,
-    normalizers,
-    positions,
-    scores,
-    training,
-    visualization,
-)
+import pathlib
+import sys
+
+
+def _is_command():
+    """Whether this process is the command line, whose commands import what they need."""
+    program = pathlib.Path(sys.argv[0]).stem if sys.argv else ""
+    return program == "keras-attention" or (program == "-m" and __name__ in sys.orig_argv)
+
+
+if not _is_command():
+    from keras_attention import (
+        attention,
+        blocks,
+        data,
+        export,
+        layers,
+        masks,
+        models,
+        normalizers,
+        positions,
+        scores,
+        training,
+        visualization,
+    )
 
 __version__ = "0.1.0"
 

@@ -14,6 +14,9 @@ from keras_attention.cli.folder import write_json
 class KeepBest(keras.callbacks.Callback):
     """Keeps the weights of the epoch with the highest `monitor`, across interruptions.
 
+    Of epochs with the same score, the one with the lowest loss is the best: on a small development
+    set scores are coarse, and the first to reach one is seldom the best to generalise.
+
     `keras.callbacks.ModelCheckpoint` forgets its best score when training is resumed, and would
     replace the best weights by those of the first epoch after the interruption.
 
@@ -27,17 +30,18 @@ class KeepBest(keras.callbacks.Callback):
         self.path, self.monitor = path, monitor
         self.note = path.with_name("best.json")
         known = read_json(self.note, {})
-        self.score, self.epoch = known.get("score", float("-inf")), known.get("epoch")
+        self.score, self.loss = known.get("score", float("-inf")), known.get("loss", float("inf"))
+        self.epoch = known.get("epoch")
 
     def on_epoch_end(self, epoch, logs=None):
-        score = float(logs[self.monitor])
-        if score <= self.score:
+        score, loss = float(logs[self.monitor]), float(logs["val_loss"])
+        if (score, -loss) <= (self.score, -self.loss):
             return
-        self.score, self.epoch = score, epoch + 1
+        self.score, self.loss, self.epoch = score, loss, epoch + 1
         unfinished = self.path.with_name("unfinished.weights.h5")
         self.model.save_weights(unfinished, overwrite=True)
         os.replace(unfinished, self.path)
-        write_json(self.note, {"score": score, "epoch": self.epoch})
+        write_json(self.note, {"score": score, "loss": loss, "epoch": self.epoch})
 
 
 class Progress(keras.callbacks.Callback):

@@ -33,7 +33,7 @@ def guarded(command):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except TyperException as error:
-        return _say(error.format_message(), BAD_INPUT)
+        return _say(" ".join(error.format_message().split()), BAD_INPUT)
     except Exception as error:
         if not _about_input(error):
             raise

@@ -1,5 +1,6 @@
 """The commands as they are typed."""
 
+import os
 import subprocess
 import sys
 
@@ -10,16 +11,21 @@ from keras_attention.cli import card, console
 COMMANDS = ["demo", "train", "evaluate", "predict", "export", "inspect"]
 
 
-def test_help_is_quick_and_lists_the_commands():
-    code = (
-        "import sys; sys.argv = ['keras-attention', '--help']\n"
-        "from keras_attention.cli import main\n"
-        "try: main()\n"
-        "finally: assert not {'keras', 'tensorflow', 'matplotlib'} & set(sys.modules)\n"
+@pytest.mark.parametrize("program", [["-m", "keras_attention"], ["{script}"]])
+def test_help_is_quick_and_lists_the_commands(program, tmp_path):
+    script = tmp_path / "keras-attention"
+    script.write_text("from keras_attention.cli import main\nmain()\n")
+    words = [word.format(script=script) for word in program]
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", *words, "--help"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"KERAS_ATTENTION_DEBUG": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0 and done.stderr == ""
+    assert done.returncode == 0
     assert all(command in done.stdout for command in COMMANDS)
+    imported = {line.split("|")[-1].strip() for line in done.stderr.splitlines()}
+    assert "typer" in imported and not {"keras", "tensorflow", "matplotlib"} & imported
 
 
 @pytest.mark.parametrize("command", COMMANDS)

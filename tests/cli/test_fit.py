@@ -139,7 +139,7 @@ def test_the_best_weights_survive_a_later_worse_epoch_and_a_restart(tmp_path):
         keep = KeepBest(path, "val_accuracy")  # as after a restart
         keep.set_model(model)
         model.set_weights([np.full_like(w, value) for w in model.get_weights()])
-        keep.on_epoch_end(epoch, {"val_accuracy": score})
+        keep.on_epoch_end(epoch, {"val_accuracy": score, "val_loss": 1.0})
         return keep
 
     end(0, 0.5, 1.0)
@@ -150,12 +150,12 @@ def test_the_best_weights_survive_a_later_worse_epoch_and_a_restart(tmp_path):
     assert all((w == 2.0).all() for w in model.get_weights())
 
 
-def test_the_first_of_equal_scores_is_kept(tmp_path):
+def test_of_equal_scores_the_lowest_loss_is_kept(tmp_path):
     keep = KeepBest(tmp_path / "best.weights.h5", "val_accuracy")
     keep.set_model(make_job().model)
-    keep.on_epoch_end(0, {"val_accuracy": 0.7})
-    keep.on_epoch_end(1, {"val_accuracy": 0.7})
-    assert keep.epoch == 1
+    for epoch, loss in enumerate([0.9, 0.7, 0.8]):
+        keep.on_epoch_end(epoch, {"val_accuracy": 0.5, "val_loss": loss})
+    assert keep.epoch == 2
 
 
 def test_biases_and_norms_do_not_decay():
