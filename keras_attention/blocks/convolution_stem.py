@@ -46,7 +46,8 @@ class ConvolutionStem(keras.layers.Layer):
                     size, 3, stride, "same", use_bias=False, dtype=self.dtype_policy,
                     name=f"convolution_{i}",
                 ),
-                keras.layers.BatchNormalization(dtype=self.dtype_policy, name=f"norm_{i}"),
+                keras.layers.BatchNormalization(
+                    momentum=0.9, dtype=self.dtype_policy, name=f"norm_{i}"),
                 keras.layers.Activation(self.activation, dtype=self.dtype_policy),
             ]  # fmt: skip
 

@@ -71,9 +71,7 @@ class PatchEmbedding(keras.layers.Layer):
             )
         tokens = self._num_tokens(input_shape)
         if self._learned:
-            self.position = positions.Learned(
-                tokens, dtype=self.dtype_policy, name="positions"
-            )
+            self.position = positions.Learned(tokens, dtype=self.dtype_policy, name="positions")
         if isinstance(self.position, keras.layers.Layer) and not self.position.built:
             self.position.build((None, tokens, self.hidden_dim))
 

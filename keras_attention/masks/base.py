@@ -43,7 +43,7 @@ class Mask:
         """
         raise NotImplementedError(f"{type(self).__name__}.allows")
 
-    def draw(self, query_length, key_length=None, path=None):
+    def draw(self, query_length=8, key_length=None, path=None):
         """The mask as a text grid, a row for each query (■ may attend, · may not).
 
         Args:

@@ -1,0 +1,66 @@
+"""Part-of-speech tags with the builder, from CoNLL-U files to a tagged sentence.
+
+    python examples/part_of_speech.py [--train T.conllu --dev D.conllu] [--epochs 3]
+
+Without files it reads English EWT below the folder that KERAS_ATTENTION_DATA names, or, if there is
+none, a handful of sentences beside the tests, which are too few to learn from. The long way with
+all of EWT, exports and scores is `keras-attention train sequence_labeler`.
+"""
+
+import argparse
+import os
+import pathlib
+
+import keras
+
+import keras_attention as ka
+
+TINY = pathlib.Path(__file__).parent.parent / "tests" / "data" / "tiny.conllu"
+EWT = "tfds-universal-dependencies/en_ewt-ud-{}.conllu.gz"
+
+
+def files():
+    folder = os.environ.get("KERAS_ATTENTION_DATA")
+    if folder and (pathlib.Path(folder) / EWT.format("train")).exists():
+        return tuple(pathlib.Path(folder) / EWT.format(part) for part in ("train", "dev"))
+    return TINY, TINY
+
+
+def main(train, dev, epochs):
+    tagged = ka.data.from_conllu(train, dev)
+    words = ka.data.TaggerPreprocessor.build(tagged.train, tagged.labels)
+    model = ka.models.sequence_labeler(
+        len(words.words),
+        len(words.labels),
+        num_layers=2,
+        num_heads=4,
+        hidden_dim=96,
+        intermediate_dim=192,
+        token_dropout=0.1,
+        position=["alibi", "relative_bias"],
+        character_vocabulary_size=len(words.characters),
+    )
+    model.compile(
+        keras.optimizers.AdamW(2e-3),
+        ka.training.MaskedSparseCategoricalCrossentropy(label_smoothing=0.1),
+        metrics=[ka.training.MaskedSparseCategoricalAccuracy(name="accuracy")],
+    )
+    model.fit(
+        ka.data.tagging_batches(tagged.train, words, shuffle=True),
+        validation_data=ka.data.tagging_batches(tagged.dev, words),
+        epochs=epochs,
+        shuffle=False,
+        verbose=2,
+    )
+    sentence = ka.data.split_words("The cat sat on the mat.")
+    tags = words.tags(model(words([sentence])), [sentence])[0]
+    print(*(f"{token}/{tag}" for token, tag in zip(sentence, tags, strict=True)))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--train", type=pathlib.Path, default=files()[0])
+    parser.add_argument("--dev", type=pathlib.Path, default=files()[1])
+    parser.add_argument("--epochs", type=int, default=3)
+    arguments = parser.parse_args()
+    main(arguments.train, arguments.dev, arguments.epochs)
