@@ -66,7 +66,7 @@ def _add_up(units_from, units):
         return total + units_from(first + i * UNITS_AT_ONCE, UNITS_AT_ONCE)
 
     total = units_from(0, first)
-    if not scope.current(scope.Export):
+    if passes and not scope.current(scope.Export):
         return _loop(passes, add, total)
     for i in range(passes):
         total = add(i, total)

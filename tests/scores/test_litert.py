@@ -1,0 +1,24 @@
+import pytest
+
+from keras_attention import scope, scores
+from tests.scores import definition
+
+litert = pytest.importorskip("tests.masks.litert", reason="needs tensorflow and ai-edge-litert")
+
+
+def test_every_score():
+    """All in one file: converting takes about as long for one as for all."""
+    query, key = (x.numpy() for x in definition.tensors())
+    parts = {name: scores.get(name) for name in scores.NAMES}
+    parts["additive in slices"] = scores.Additive(units=19)
+    parts["concat in slices"] = scores.Concat(units=19, activation="gelu")
+    variables = []
+    for score in parts.values():
+        definition.with_weights(score, query, key)
+        variables += [w.value for w in getattr(score, "weights", [])]
+
+    def run(query, key):
+        return {name: score(query, key) for name, score in parts.items()}
+
+    with scope.Export():
+        litert.assert_converts(run, {"query": query, "key": key}, 2, variables)

@@ -1,0 +1,111 @@
+"""The sum over units: equal to the whole tensor, without ever holding it."""
+
+import math
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from keras_attention import scope
+from keras_attention.scores.pairs import UNITS_AT_ONCE, sum_over_units
+from tests.scores.definition import B, N, S, T
+
+UNITS = 4 * UNITS_AT_ONCE
+
+
+def operands(units=UNITS):
+    random = np.random.default_rng(0)
+    shapes = (B, N, units, T), (B, N, units, S), (N, units)
+    return [tf.constant(random.normal(size=shape), "float32") for shape in shapes]
+
+
+def plain(query, key, vector, activation):
+    """All pairs and units at once."""
+    together = activation(ops.expand_dims(query, 4) + ops.expand_dims(key, 3))
+    return ops.einsum("nu,bnuts->bnts", vector, together)
+
+
+def with_gradients(function, activation, arrays):
+    with tf.GradientTape() as tape:
+        tape.watch(arrays)
+        scores = function(*arrays, activation)
+        loss = tf.reduce_sum(scores * tf.cos(tf.range(float(S))))
+    return [scores, *tape.gradient(loss, arrays)]
+
+
+@pytest.mark.parametrize("compiled", ["eager", "graph", "xla"])
+@pytest.mark.parametrize("units", [1, UNITS_AT_ONCE, UNITS_AT_ONCE + 3, UNITS])
+def test_values_and_gradients(units, compiled):
+    activation, arrays = keras.activations.tanh, operands(units)
+
+    def run(*arrays):
+        return with_gradients(sum_over_units, activation, list(arrays))
+
+    if compiled != "eager":
+        run = tf.function(run, jit_compile=compiled == "xla", autograph=False)
+    expected = with_gradients(plain, activation, arrays)
+    for ours, theirs in zip(run(*arrays), expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=2e-5)
+
+
+def test_any_activation_has_its_gradient():
+    expected = with_gradients(plain, keras.activations.softplus, operands())
+    found = with_gradients(sum_over_units, keras.activations.softplus, operands())
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=2e-5)
+
+
+def graphs(function, arrays):
+    """The graph of `function` and of every loop and function in it."""
+    found, waiting = [], [tf.function(function, autograph=False).get_concrete_function(*arrays)]
+    while waiting:
+        graph = waiting.pop().graph
+        found.append(graph)
+        waiting += [f for f in graph._functions.values() if hasattr(f, "graph")]
+    return found
+
+
+def sizes(graph):
+    return [
+        math.prod(tensor.shape)
+        for operation in graph.get_operations()
+        for tensor in operation.outputs
+        if tensor.shape.is_fully_defined()
+    ]
+
+
+def test_no_tensor_holds_more_than_a_few_units():
+    """Forward or backward; and what the forward loop keeps for the other has no pairs at all."""
+
+    def run(*arrays):
+        return with_gradients(sum_over_units, keras.activations.tanh, list(arrays))
+
+    found = graphs(run, operands())
+    loops = [g for g in found if "while" in g.name and "body" in g.name]
+    assert len(loops) >= 2  # one forward, one backward
+    assert max(size for g in found for size in sizes(g)) <= B * N * T * S * UNITS_AT_ONCE
+    kept = [
+        math.prod(op.inputs[1].shape)
+        for g in loops
+        for op in g.get_operations()
+        if op.type == "TensorListPushBack"
+    ]
+    assert kept and max(kept) <= B * N * UNITS_AT_ONCE * max(T, S)
+
+
+def test_an_exported_graph_has_no_loop():
+    def run(*arrays):
+        return sum_over_units(*arrays, keras.activations.tanh)
+
+    def types(graph):
+        return {operation.type for operation in graph.get_operations()}
+
+    arrays = operands()
+    with scope.Export():
+        (exported,) = graphs(run, arrays)
+        values = run(*arrays)
+    assert not types(exported) & {"While", "StatelessWhile", "IdentityN"}
+    assert any("While" in kind for graph in graphs(run, arrays) for kind in types(graph))
+    np.testing.assert_allclose(values, run(*arrays), atol=1e-5)
