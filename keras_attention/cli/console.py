@@ -21,13 +21,14 @@ def show_table(header, rows, title=None):
 
 
 def _show_plain(header, rows, title):
-    widths = [max(_width(row[i]) for row in [header, *rows]) for i in range(len(header))]
+    """Aligned columns; the header only under a title, so that a program can read the rest."""
+    lines = [header, *rows] if title else rows
+    widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
     if title:
         print(title)
-        rows = [header, *rows]
-    for row in rows:
+    for line in lines:
         cells = (
-            cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)
+            cell + " " * (width - _width(cell)) for cell, width in zip(line, widths, strict=True)
         )
         print("  ".join(cells).rstrip())
 

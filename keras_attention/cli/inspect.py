@@ -9,4 +9,7 @@ def inspect(path):
     """Prints signatures, ops and size of a model file, or of each in a trained folder."""
     found = [path / name for name in folders.FORMATS.values() if (path / name).exists()]
     for k, file in enumerate(found or [path]):
-        say(("\n" if k else "") + str(export.inspect(file)))
+        content = export.inspect(file)
+        if not content.signatures:
+            raise ValueError(f"{file} is damaged: it holds no signature.")
+        say(("\n" if k else "") + str(content))

@@ -8,6 +8,17 @@ import pathlib
 
 COLOURS = "viridis"
 
+# Matplotlib's own font has no Chinese, Japanese or Korean; these do, where they are installed.
+WIDE_FONTS = (
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "WenQuanYi Micro Hei",
+    "WenQuanYi Zen Hei",
+    "Microsoft YaHei",
+    "PingFang SC",
+    "Arial Unicode MS",
+)
+
 
 def new_figure(width, height, title=None):
     """An empty figure of `width` × `height` inches with an Agg canvas."""
@@ -23,6 +34,14 @@ def new_figure(width, height, title=None):
     if title:
         figure.suptitle(title, parse_math=False)
     return figure
+
+
+def fonts():
+    """Families to write tokens in: the usual one first, then what has the letters it lacks."""
+    from matplotlib import font_manager
+
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    return ["DejaVu Sans", *(name for name in WIDE_FONTS if name in installed)]
 
 
 def save(figure, path):

@@ -42,8 +42,10 @@ def _label(axis, tokens, count, name, inches, *, shown, rotation=0):
     ticks = np.arange(0, count, step)
     texts = ticks if tokens is None else [_short(tokens[k]) for k in ticks]
     axis.set_ticks(ticks, labels=texts if shown else [], fontsize=8, rotation=rotation)
+    families = figures.fonts()
     for text in axis.get_ticklabels():
         text.set_parse_math(False)  # "$" is a token like any other
+        text.set_fontfamily(families)
     if shown:
         axis.set_label_text(name if tokens is not None else f"{name} position", fontsize=9)
 

@@ -63,7 +63,7 @@ def run(capsys):
 def tagger(corpus, tmp_path_factory):
     """The folder of a small tagger, trained and exported by `train`."""
     folder = tmp_path_factory.mktemp("models") / "tagger"
-    options = ["--epochs", "8", "--learning-rate", "0.02", "--batch-size", "8", *SMALL]
+    options = ["--epochs", "4", "--learning-rate", "0.02", "--batch-size", "8", *SMALL]
     with pytest.raises(SystemExit) as stop:
         main(["train", "sequence_labeler", *files(corpus), "--output", str(folder), *options])
     assert stop.value.code == 0

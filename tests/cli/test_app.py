@@ -57,7 +57,7 @@ def test_wrong_words(run):
 
 def test_plain_tables_are_aligned_by_the_width_of_characters(capsys):
     console.show_table(("token", "tag"), [("中文", "NOUN"), ("[b]", "X"), ("a", "DET")])
-    assert capsys.readouterr().out == "中文   NOUN\n[b]    X\na      DET\n"
+    assert capsys.readouterr().out == "中文  NOUN\n[b]   X\na     DET\n"
     console.show_table(("file", "size"), [("a", "1")], title="What was made")
     assert capsys.readouterr().out == "What was made\nfile  size\na     1\n"
 

@@ -26,8 +26,9 @@ def test_a_file_of_fixed_shape_is_made_and_used(run, folder):
         and "model.tflite" in manifest["files"]
         and path.name in manifest["files"]
     )
-    code, out, _ = run("predict", path, "the cat sat")
-    assert code == 0 and [line.split()[1] for line in out.splitlines()] == ["DET", "NOUN", "VERB"]
+    code, out, _ = run("predict", path, "the cat sat.")
+    tags = [line.split()[1] for line in out.splitlines()]
+    assert code == 0 and tags == ["DET", "NOUN", "VERB", "PUNCT"]
     code, _, err = run("predict", path, "the cat sat on a big red tree")
     assert code == 2 and "at most 6" in err
 

@@ -35,7 +35,7 @@ def test_a_tagger_learns_and_its_folder_is_whole(tagger):
     assert scores["test"]["keras"]["accuracy"] > 0.9
     assert scores["test"]["litert"] == scores["test"]["keras"]
     assert scores["test"]["litert-int8"]["accuracy"] > 0.9
-    assert [epoch["epoch"] for epoch in scores["history"]] == list(range(1, 9))
+    assert [epoch["epoch"] for epoch in scores["history"]] == [1, 2, 3, 4]
     best = max(scores["history"], key=lambda epoch: (epoch["val_accuracy"], -epoch["val_loss"]))
     assert scores["best_epoch"] == best["epoch"]
     assert scores["dev"]["accuracy"] == pytest.approx(best["val_accuracy"], abs=1e-6)

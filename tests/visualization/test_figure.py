@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from keras_attention.visualization import figure as figures
 
 
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
@@ -21,3 +22,12 @@ def test_drawing_needs_neither_pyplot_nor_a_display(monkeypatch):
     figure = ka.visualization.attention_map(np.eye(3))
     assert type(figure.canvas).__name__ == "FigureCanvasAgg"
     figure.canvas.draw()
+
+
+def test_tokens_are_written_in_fonts_that_are_there(monkeypatch):
+    from matplotlib import font_manager
+
+    assert figures.fonts()[0] == "DejaVu Sans"
+    wide = font_manager.FontEntry(name="PingFang SC")
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", [wide])
+    assert figures.fonts() == ["DejaVu Sans", "PingFang SC"]
