@@ -8,9 +8,15 @@ import keras
 from keras_attention.normalizers.base import Normalizer
 from keras_attention.part import Part
 
-NOT_BY_SCORE = {"get", "serialize", "deserialize", "glu"}  # glu halves what it is given
+REFUSED = {
+    "glu": "halves the row",
+    "threshold": "needs arguments",
+    "sparsemax": "is NaN where all is masked; normalizers.Sparsemax is not",
+}
 KNOWN = sorted(
-    name for name in dir(keras.activations) if not name.startswith("_") and name not in NOT_BY_SCORE
+    name
+    for name in dir(keras.activations)
+    if not name.startswith("_") and name not in {"get", "serialize", "deserialize", *REFUSED}
 )
 
 
@@ -42,9 +48,10 @@ class Activation(Normalizer, Part):
 
     def __post_init__(self):
         if not (self.fn in KNOWN if isinstance(self.fn, str) else callable(self.fn)):
+            why = f" Keras's {self.fn} {REFUSED[self.fn]}." if self.fn in REFUSED else ""
             raise ValueError(
                 f"Activation(fn={self.fn!r}): fn must be a function or the name of a Keras "
-                f"activation. Known: {', '.join(KNOWN)}."
+                f"activation.{why} Known: {', '.join(KNOWN)}."
             )
 
     def normalize(self, scores, allowed):

@@ -54,12 +54,17 @@ class Softmax(Normalizer, Part):
 
     def normalize(self, scores, allowed):
         if not self.plus_one:
-            if scores.shape[-1] == 1:  # one key has all the weight; Keras's softmax would warn
-                return ops.ones_like(scores)
-            return ops.softmax(scores, axis=-1)
+            return softmax(scores)
         # The one is the exponential of a score 0 that belongs to no key.
         highest = ops.maximum(ops.max(scores, axis=-1, keepdims=True), 0.0)
         highest = ops.stop_gradient(highest)
         exponentials = ops.exp(scores - highest)
         total = ops.sum(exponentials, axis=-1, keepdims=True) + ops.exp(-highest)
         return exponentials / total
+
+
+def softmax(scores):
+    """Softmax over the last axis. A single key has all the weight, of which Keras's own warns."""
+    if scores.shape[-1] == 1:
+        return 1.0 + 0.0 * scores  # with a gradient, of zero
+    return ops.softmax(scores, axis=-1)

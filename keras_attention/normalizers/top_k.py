@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attention import checks
 from keras_attention.normalizers.base import Normalizer
+from keras_attention.normalizers.softmax import softmax
 from keras_attention.part import Part
 
 
@@ -45,5 +46,5 @@ class TopK(Normalizer, Part):
         k = min(self.k, length) if isinstance(length, int) else ops.minimum(self.k, length)
         highest, _ = ops.top_k(ops.stop_gradient(scores), k)
         kept = ops.cast(scores >= ops.min(highest, axis=-1, keepdims=True), "float32")
-        weights = ops.softmax(scores, axis=-1) * kept
+        weights = softmax(scores) * kept
         return weights / ops.sum(weights, axis=-1, keepdims=True)

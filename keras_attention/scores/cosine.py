@@ -81,9 +81,8 @@ class Cosine(WeightedScore):
     def fold(self, query, key):
         self.ensure_built(query, key)
         check_one_width(self, query, key)
-        by_width = (
-            1 / query.shape[-1]
-        )  # the cosine is the mean of products of what has mean square 1
+        # The cosine is the mean of the products of coordinates that have mean square 1.
+        by_width = 1 / query.shape[-1]
         if not self.learned:
             return self._level(query), self._level(key), self.scale * by_width
         log_scale = ops.minimum(self.log_scale, math.log(self.max_scale))
