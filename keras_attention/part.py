@@ -9,9 +9,9 @@ import keras
 class Part:
     """A part without weights: a frozen dataclass whose fields are its config.
 
-    Subclasses are decorated with `keras.saving.register_keras_serializable(package="keras_attention")`
-    and `dataclasses.dataclass(frozen=True)`; they are then printed, compared, hashed, saved and
-    revived by their fields alone. A part with weights is a `keras.layers.Layer` instead.
+    Subclasses are decorated with `dataclasses.dataclass(frozen=True)` and
+    `keras.saving.register_keras_serializable(package="keras_attention")`; they are then printed,
+    compared, hashed, saved and revived by their fields alone. A part with weights is a `keras.layers.Layer` instead.
     """
 
     def get_config(self):
@@ -107,5 +107,7 @@ def _from_config(config, *, names, family, base):
             raise ValueError(f"Config of the {family} {name}: {error}") from error
     part = keras.saving.deserialize_keras_object(config)
     if not isinstance(part, base):
-        raise ValueError(f"The config {config!r} describes no {family} but a {type(part).__name__}.")
+        raise ValueError(
+            f"The config {config!r} describes no {family} but a {type(part).__name__}."
+        )
     return part
