@@ -11,7 +11,8 @@ class Part:
 
     Subclasses are decorated with `dataclasses.dataclass(frozen=True)` and
     `keras.saving.register_keras_serializable(package="keras_attention")`; they are then printed,
-    compared, hashed, saved and revived by their fields alone. A part with weights is a `keras.layers.Layer` instead.
+    compared, hashed, saved and revived by their fields alone. A part with weights is a
+    `keras.layers.Layer` instead.
     """
 
     def get_config(self):

@@ -1,5 +1,6 @@
 """What the README says is so: its code runs, its commands and names exist."""
 
+import json
 import re
 
 import pytest
@@ -15,6 +16,7 @@ TARGETS = sorted(set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE))
 COMMANDS = re.findall(r"`keras-attention ([^`]*)`", README)
 # All rows say yes: the contract exports every layer and part, and tests/export the builders.
 MECHANISM = re.compile(r"^\| [^|]+ \| `ka\.(\w+)\.(\w+)` \|.*\| yes \|$", re.MULTILINE)
+TRAINED = re.findall(r"\]\((saved_models/[^/]+)/.*\| (\w+) ([\d.]+) % \|", README)
 FAMILIES = (ka.scores, ka.normalizers, ka.masks, ka.positions)
 
 
@@ -59,6 +61,13 @@ def test_every_mechanism_is_in_the_table():
         expected |= {(folder, n) for n in getattr(ka, folder).__all__ if hasattr(ka.layers, n)}
     assert set(listed) == expected - {("attention", "HeadProjection")}
     assert len(listed) == len(set(listed))
+
+
+@pytest.mark.parametrize(("folder", "measure", "percent"), TRAINED)
+def test_trained_models_score_what_is_said(folder, measure, percent):
+    """To a point: `make demo` trains one of them anew, and machines differ in the last bits."""
+    scores = json.loads((ROOT / folder / "scores.json").read_text())["test"]["keras"]
+    assert abs(100 * scores[measure] - float(percent)) < 1.0
 
 
 def test_links_lead_somewhere():
