@@ -78,13 +78,17 @@ RECIPES = {
         learning_rate=1.5e-3,
         data=dict(shift=0.08, flip=True),
     ),
+    # Chosen by cross-validation on the training part alone.
     "vision_transformer/digits": Recipe(
         model=dict(
-            patch_size=2,
+            patch_size=1,
+            stem_filters=(32, 64),
+            stem_strides=(1, 2),
             num_layers=2,
             num_heads=4,
             hidden_dim=64,
             intermediate_dim=128,
+            pooling="mean",
         ),
         epochs=40,
         batch_size=32,
