@@ -10,6 +10,7 @@ from keras_attention.normalizers.base import Normalizer
 from keras_attention.normalizers.sparsemax import highest_first, relative_to_highest, sparsemax
 from keras_attention.part import Part
 
+CORRECTIONS = 3
 HALVINGS = 30, 22
 TINY = 1e-30
 
@@ -94,17 +95,28 @@ def _above_by_sorting(scores):
     the k-th is above that τ, and τ grows up to there.
     """
     ordered, ranks = highest_first(scores)
-    mean = ops.cumsum(ordered, axis=-1) / ranks
-    spread = ops.cumsum(ops.square(ordered), axis=-1) / ranks - ops.square(mean)
-    tau = mean - ops.sqrt(ops.relu(1.0 / ranks - spread))
+    height = ordered + 1.0  # where many keys share the weight, they and τ are near -1
+    mean = ops.cumsum(height, axis=-1) / ranks
+    spread = ops.cumsum(ops.square(height), axis=-1) / ranks - ops.square(mean)
+    tau = mean - ops.sqrt(ops.relu(1.0 / ranks - spread)) - 1.0
     tau = tau - 2.0 * ops.cast(tau > ordered, "float32")  # out of the race: τ is above -1
     tau = ops.max(tau, axis=-1, keepdims=True)
-    # One step of Newton's mends the rounding of `spread`, a difference of near numbers. The sum of
-    # `above` is 1 or more because the sum of its squares is 1.
-    above = ops.relu(scores - tau)
-    excess = ops.sum(ops.square(above), axis=-1, keepdims=True) - 1.0
-    tau = tau + 0.5 * excess / ops.maximum(ops.sum(above, axis=-1, keepdims=True), 1.0)
+    for _ in range(CORRECTIONS):
+        tau = tau + _correction(ops.relu(scores - tau))
     return ops.relu(scores - tau)
+
+
+def _correction(above):
+    """What to add to τ for the squares of these to sum to 1: the lower root of a parabola.
+
+    A running sum over thousands of keys, and the difference of two, are off by more than their
+    weights; this is a sum of small numbers. It can be off only in who is above τ.
+    """
+    size = ops.sum(ops.sign(above), axis=-1, keepdims=True)
+    total = ops.sum(above, axis=-1, keepdims=True)
+    excess = ops.sum(ops.square(above), axis=-1, keepdims=True) - 1.0
+    root = ops.sqrt(ops.relu(ops.square(total) - size * excess))
+    return excess / ops.maximum(total + root, 1.0)  # at the solution the total is 1 or more
 
 
 def _above_by_halving(scores, power):

@@ -37,18 +37,26 @@ class Sparsemax(Normalizer, Part):
 def sparsemax(scores):
     """Sparsemax of float32 scores over the last axis."""
     scores = relative_to_highest(scores)
-    tau = _threshold(ops.stop_gradient(scores))
-    support = ops.cast(scores > tau, "float32")
+    fixed = ops.stop_gradient(scores)
+    tau = _corrected(fixed, _threshold(fixed))
     # With the support known τ is linear in the scores: its derivative is the exact gradient.
-    size = ops.maximum(ops.sum(support, axis=-1, keepdims=True), 1.0)  # see relative_to_highest
-    tau = (ops.sum(scores * support, axis=-1, keepdims=True) - 1.0) / size
-    return ops.relu(scores - tau)
+    return ops.relu(scores - _corrected(scores, tau))
 
 
 def _threshold(scores):
     """τ of scores whose highest is 0: the largest of (sum of the k highest - 1) / k."""
     ordered, ranks = highest_first(scores)
     return ops.max((ops.cumsum(ordered, axis=-1) - 1.0) / ranks, axis=-1, keepdims=True)
+
+
+def _corrected(scores, tau):
+    """The τ that makes the weights of the scores above `tau` sum to 1.
+
+    A running sum over thousands of keys is off by more than their weights.
+    """
+    size = ops.sum(ops.cast(scores > tau, "float32"), axis=-1, keepdims=True)
+    excess = ops.sum(ops.relu(scores - tau), axis=-1, keepdims=True) - 1.0
+    return tau + excess / ops.maximum(size, 1.0)  # no support: see relative_to_highest
 
 
 def relative_to_highest(scores):

@@ -117,17 +117,13 @@ def table(normalize, scores, allowed=True):
 
 
 def gradient(function, x):
-    """Of the scalar `function(x)`, traced."""
+    """Of the scalar `function(x)`."""
     import tensorflow as tf
 
-    @tf.function(autograph=False)
-    def run(x):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            value = function(x)
-        return tape.gradient(value, x)
-
-    return array(run(x))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        value = function(x)
+    return array(tape.gradient(value, x))
 
 
 def slope(function, x, step=1e-6):
