@@ -22,7 +22,7 @@ def build():
     x = ka.blocks.PatchEmbedding(48, patch_size=2, num_prefix_tokens=1, position="learned")(images)
     for i in range(3):
         x = ka.blocks.EncoderBlock(
-            attention=ka.attention.MultiHeadAttention(4, 12, score="cosine"),
+            attention=ka.attention.MultiHeadAttention(4, 12, score="cosine", name="attention"),
             feed_forward=ka.blocks.FeedForward(96, activation="swiglu", dropout=0.1),
             dropout=0.1,
             name=f"block_{i}",
