@@ -61,15 +61,6 @@ def kernel(name, dense_only):
     return "dense"
 
 
-def check_position(position):
-    """Refuses a position that only embeds."""
-    if position is not None and not position.roles & {"rotate", "bias"}:
-        raise ValueError(
-            f"position={position!r} is added to tokens, which attention does not see. "
-            "Give it to the embedding, or use one that rotates or biases: rotary, alibi, ..."
-        )
-
-
 def as_axes(attention_axes):
     if isinstance(attention_axes, int):
         return (attention_axes,)
@@ -91,11 +82,3 @@ def as_shape(output_shape):
             "of type tuple, list, or int."
         )
     return tuple(sizes)
-
-
-def required(family, part):
-    if part is None:
-        raise ValueError(
-            f"{family}=None: attention needs a {family}. Leave it out for the default."
-        )
-    return part

@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from keras_attention import masks, normalizers, positions, scores
-from keras_attention.attention import masking, recording
+from keras_attention import masks
+from keras_attention.attention import masking, parts, recording
 from keras_attention.attention.attend import attend
 
 
@@ -60,10 +60,10 @@ class Attention(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         self.supports_masking = True
-        self.score = scores.get(score, dtype=self.dtype_policy)
-        self.normalizer = normalizers.get(normalizer, dtype=self.dtype_policy)
+        self.score = parts.score(score, self.dtype_policy)
+        self.normalizer = parts.normalizer(normalizer, self.dtype_policy)
         self.mask = masks.get(mask)
-        self.position = positions.get(position, dtype=self.dtype_policy)
+        self.position = parts.position(position, self.dtype_policy)
         self.dropout, self.seed = dropout, seed
         self._dropout_layer = None
         if dropout:
@@ -103,7 +103,7 @@ class Attention(keras.layers.Layer):
             *(ops.expand_dims(x, axis=2) for x in (query, key, value)),
             score=self.score,
             normalizer=self.normalizer,
-            mask=masking.together(self.mask, masks.Causal() if use_causal_mask else None),
+            mask=masking.structure(self, use_causal_mask),
             position=self.position,
             attention_mask=padding,
             dropout=dropout and (lambda weights: dropout(weights, training=True)),

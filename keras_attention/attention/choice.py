@@ -4,7 +4,7 @@ import dataclasses
 
 import keras
 
-from keras_attention import masks, normalizers, scope
+from keras_attention import normalizers, scope
 from keras_attention.attention import kernels, masking
 
 LONG = 1024  # keys from which slices are faster than the square: measured on a CPU
@@ -98,21 +98,15 @@ def explain(
     print(ka.attention.explain(layer, 100))  # dense: 100 queries and 100 keys are few
     ```
     """
-    window = getattr(layer, "_sliding_window", None)
     normalizer = layer.normalizer
     if getattr(layer, "sink", False) or getattr(layer, "talking_heads", False):
         normalizer = normalizers.Normalizer()  # what is around it makes it one of its own
-    structure = masking.together(
-        layer.mask,
-        masks.Window(window) if window else None,
-        masks.Causal() if use_causal_mask else None,
-    )
     case = Case(
         query_length,
         query_length if key_length is None else key_length,
         layer.score,
         normalizer,
-        structure,
+        masking.structure(layer, use_causal_mask),
         positions=positions,
         biased=layer.position is not None and "bias" in layer.position.roles,
         weights=return_attention_scores,

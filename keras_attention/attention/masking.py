@@ -14,6 +14,16 @@ def together(*parts):
     return functools.reduce(operator.and_, parts) if parts else None
 
 
+def structure(layer, use_causal_mask=False):
+    """The mask part that a call of an attention layer attends with, or None."""
+    window = getattr(layer, "_sliding_window", None)  # where Keras's layer keeps it
+    return together(
+        layer.mask,
+        masks.Window(window) if window else None,
+        masks.Causal() if use_causal_mask else None,
+    )
+
+
 def positions_of(x, given=None):
     """`given`, or 0, 1, 2, ... along the second axis of `x`."""
     return ops.arange(ops.shape(x)[1], dtype="int32") if given is None else given

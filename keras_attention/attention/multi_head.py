@@ -3,12 +3,13 @@
 import keras
 from keras import ops
 
-from keras_attention import checks, masks, normalizers, positions, scores
-from keras_attention.attention import arguments, axes, masking, memory, recording
+from keras_attention import checks, masks
+from keras_attention.attention import arguments, axes, masking, memory, parts, recording
 from keras_attention.attention.attend import attend
+from keras_attention.attention.call_mask import call_mask
 from keras_attention.attention.head_norm import QK_NORMS
 from keras_attention.attention.head_structures import HeadStructures
-from keras_attention.attention.projection import HeadProjection
+from keras_attention.attention.project import copy_of, project
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -155,13 +156,10 @@ class MultiHeadAttention(keras.layers.Layer):
         self.bias_regularizer = keras.regularizers.get(bias_regularizer)
         self.kernel_constraint = keras.constraints.get(kernel_constraint)
         self.bias_constraint = keras.constraints.get(bias_constraint)
-        self.score = arguments.required("score", scores.get(score, dtype=self.dtype_policy))
-        self.normalizer = arguments.required(
-            "normalizer", normalizers.get(normalizer, dtype=self.dtype_policy)
-        )
+        self.score = parts.score(score, self.dtype_policy)
+        self.normalizer = parts.normalizer(normalizer, self.dtype_policy)
         self.mask = masks.get(mask)
-        self.position = positions.get(position, dtype=self.dtype_policy)
-        arguments.check_position(self.position)
+        self.position = parts.position(position, self.dtype_policy)
         self.qk_norm, self.sink = qk_norm, sink
         self.num_memory_slots, self.talking_heads = num_memory_slots, talking_heads
         checks.one_of(self, "qk_norm", QK_NORMS)
@@ -218,24 +216,20 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def _projection(self, output_shape, input_shape, name, **kwargs):
         """Makes and builds a projection from the axes `input_shape` to the axes `output_shape`."""
-        layer = HeadProjection(
+        return project(
+            self,
+            name,
+            input_shape,
             output_shape,
-            input_axes=len(input_shape),
-            use_bias=self.use_bias,
-            # a copy each: one initializer object draws the same values every time
-            kernel_initializer=_copy(self.kernel_initializer),
-            bias_initializer=_copy(self.bias_initializer),
+            self.use_bias,
+            bias_initializer=copy_of(self.bias_initializer),
             kernel_regularizer=self.kernel_regularizer,
             bias_regularizer=self.bias_regularizer,
             activity_regularizer=self.activity_regularizer,
             kernel_constraint=self.kernel_constraint,
             bias_constraint=self.bias_constraint,
-            dtype=self.dtype_policy,
-            name=name,
             **kwargs,
         )
-        layer.build((None, None, *input_shape))
-        return layer
 
     def call(
         self,
@@ -272,23 +266,28 @@ class MultiHeadAttention(keras.layers.Layer):
             query_heads, key_heads = self._structures.normalize(query_heads, key_heads)
         # A part tells a kernel more than a tensor; overrides as Keras's own expect the tensor.
         overridden = type(self)._compute_attention is not MultiHeadAttention._compute_attention
-        ours = {"use_causal_mask": True} if use_causal_mask and not overridden else None
+        ours = {"use_causal_mask": True} if use_causal_mask and not overridden else {}
         output, weights = self._compute_attention(
             query_heads,
             key_heads,
             self._value_dense(values),
             masks.all_of(
-                self._given_mask(query, attention_mask),
-                self._padding_mask(query_mask, value_mask, key_mask),
-                masking.causal(queries, keys, **where)
-                if use_causal_mask and ours is None
-                else None,
-                masking.segments(segment_ids, value_segment_ids),
+                call_mask(
+                    query,
+                    self._axes,
+                    query_mask=query_mask,
+                    value_mask=value_mask,
+                    key_mask=key_mask,
+                    attention_mask=attention_mask,
+                    segment_ids=segment_ids,
+                    value_segment_ids=value_segment_ids,
+                ),
+                masking.causal(queries, keys, **where) if use_causal_mask and not ours else None,
             ),
             training,
             return_attention_scores,
             **(where if score is None else {**where, "score": score}),
-            **(ours or {}),
+            **ours,
         )
         if self.use_gate:
             output = ops.multiply(output, self._gate_dense(queries))
@@ -321,11 +320,6 @@ class MultiHeadAttention(keras.layers.Layer):
         """
         if attention_mask is not None and len(attention_mask.shape) == 3:
             attention_mask = ops.expand_dims(attention_mask, axis=1)
-        structure = masking.together(
-            self.mask,
-            masks.Window(self._sliding_window) if self._sliding_window else None,
-            masks.Causal() if use_causal_mask else None,
-        )
         normalizer, position = self.normalizer, self.position
         if self._structures:
             normalizer, value = self._structures.around(normalizer, self.score, query, value)
@@ -338,7 +332,7 @@ class MultiHeadAttention(keras.layers.Layer):
             value,
             score=self.score if score is None else score,
             normalizer=normalizer,
-            mask=structure,
+            mask=masking.structure(self, use_causal_mask),
             position=position,
             attention_mask=attention_mask,
             dropout=dropout and (lambda weights: dropout(weights, training=True)),
@@ -347,22 +341,6 @@ class MultiHeadAttention(keras.layers.Layer):
             **where,
         )
         return found if wanted else (found, None)
-
-    def _given_mask(self, query, attention_mask):
-        if attention_mask is None:
-            return None
-        attention_mask = ops.cast(ops.convert_to_tensor(attention_mask), "bool")
-        return axes.mask_to_sequences(attention_mask, query, self._axes)
-
-    def _padding_mask(self, query_mask, value_mask, key_mask):
-        """Padding of queries (B·rest, 1, T, 1) and of keys (B·rest, 1, 1, S), together."""
-        key_mask = None if key_mask is value_mask else key_mask
-        return masking.padding(
-            *(
-                mask if mask is None else axes.to_sequences(mask, self._axes, features=0)
-                for mask in (query_mask, value_mask, key_mask)
-            )
-        )
 
     def compute_output_shape(self, query_shape, value_shape, key_shape=None):
         arguments.check_same_keys(tuple(value_shape), tuple(key_shape or value_shape))
@@ -420,7 +398,3 @@ class MultiHeadAttention(keras.layers.Layer):
                 for name in objects.split()
             },
         }
-
-
-def _copy(initializer):
-    return initializer.__class__.from_config(initializer.get_config())

@@ -52,3 +52,17 @@ def test_query_padding_gives_zeros_and_travels_on():
 def test_refuses_a_single_tensor():
     with pytest.raises(ValueError, match=r"\[query, value\]"):
         ka.attention.Attention()(QUERY)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"score": None}, "attention needs a score"),
+        ({"normalizer": None}, "attention needs a normalizer"),
+        ({"position": "sinusoidal"}, "is added to tokens, which attention does not see"),
+    ],
+    ids=str,
+)
+def test_refuses_what_it_could_not_do(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        ka.attention.Attention(**arguments)
