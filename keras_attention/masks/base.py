@@ -37,6 +37,12 @@ class Mask:
     ```
     """
 
+    relative = False
+    """Whether `allows` asks about i - j alone, as `Causal` does: kernels then need one small table.
+
+    Set it to True in a mask of your own where that holds.
+    """
+
     def allows(self, i, j):
         """Whether query position `i` may attend to key position `j`, elementwise.
 

@@ -26,6 +26,8 @@ class Causal(Mask, Part):
     ```
     """
 
+    relative = True
+
     def allows(self, i, j):
         return j <= i
 

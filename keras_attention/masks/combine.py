@@ -21,6 +21,10 @@ class Combination(Mask, Part):
                     "such as Causal()."
                 )
 
+    @property
+    def relative(self):
+        return all(getattr(self, field.name).relative for field in dataclasses.fields(self))
+
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)

@@ -34,6 +34,8 @@ class Dilated(Mask, Part):
     ```
     """
 
+    relative = True
+
     size: int
     dilation: int
 

@@ -24,6 +24,8 @@ class Full(Mask, Part):
     ```
     """
 
+    relative = True
+
     def allows(self, i, j):
         return ops.equal(i - j, i - j)
 

@@ -31,6 +31,8 @@ class Strided(Mask, Part):
     ```
     """
 
+    relative = True
+
     stride: int
 
     def __post_init__(self):

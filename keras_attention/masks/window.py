@@ -33,6 +33,8 @@ class Window(Mask, Part):
     ```
     """
 
+    relative = True
+
     size: int
 
     def __post_init__(self):

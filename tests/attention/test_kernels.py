@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import keras_attention as ka
+from keras_attention.attention.kernels import softmax_tensorflow
 
 # A slice of the banded kernel is 64 queries or more and one of the chunked 128: lengths that fill
 # some, none, and parts of one.
@@ -48,7 +49,7 @@ CASES = {
     "score": st.sampled_from(SCORES),
     "normalizer": st.sampled_from(NORMALIZERS),
     "position": st.sampled_from(POSITIONS),
-    "padded": st.booleans(),
+    "padded": st.sampled_from([None, "keys", "pairs"]),
     "biased": st.sampled_from([None, (0, 1, 1, 1), (1, 1, 0, 1), (1, 1, 1, 1)]),
     "seed": st.integers(0, 99),
 }
@@ -82,7 +83,10 @@ def attention(kernel, dtype, mask, heads, batch, queries, keys, **case):
     allowed = None
     if case["padded"]:  # some queries see nothing at all
         allowed = random.random((batch, 1, 1, keys)) < 0.5
-        allowed = tf.constant(allowed & (random.random((1, 1, queries, 1)) < 0.9))
+        allowed[0, ..., : keys // 2] = False
+        if case["padded"] == "pairs":
+            allowed = allowed & (random.random((1, 1, queries, 1)) < 0.9)
+        allowed = tf.constant(allowed)
     upstream = tf.constant(random.normal(size=(batch, queries, N, H)), dtype)
     with tf.GradientTape() as tape:
         tape.watch([*inputs, *variables])
@@ -133,8 +137,9 @@ def test_in_bfloat16(kernel, mask, case):
         assert_equal(kernel, "bfloat16", 6e-2, mask, case)
 
 
+@pytest.mark.parametrize("normalizer", ["softmax", "sigmoid"])
 @pytest.mark.parametrize("kernel", ["banded", "chunked"])
-def test_no_square_is_held_in_either_pass(kernel):
+def test_no_square_is_held_in_either_pass(kernel, normalizer):
     """The largest tensor of the graph, gradient and all, is a slice of the (T, S) square."""
     length, mask = 1024, ka.masks.Causal() & ka.masks.Window(100)
 
@@ -142,7 +147,9 @@ def test_no_square_is_held_in_either_pass(kernel):
     def step(x):
         with tf.GradientTape() as tape:
             tape.watch(x)
-            output = ka.attention.attend(x, x, x, mask=mask, return_weights=False, kernel=kernel)
+            output = ka.attention.attend(
+                x, x, x, normalizer=normalizer, mask=mask, return_weights=False, kernel=kernel
+            )
         return tape.gradient(output, x)
 
     graph = step.get_concrete_function(tf.TensorSpec((1, length, 2, 8))).graph
@@ -155,7 +162,74 @@ def test_no_square_is_held_in_either_pass(kernel):
         for operation in function.get_operations()
         for tensor in operation.outputs
     ]
-    assert max(sizes) <= length * 128 * 2 and max(sizes) >= length * 2 * 8
+    assert length * 2 * 8 <= max(sizes) <= length * 256 * 2
+
+
+USUAL = dict(score="scaled_dot", normalizer="softmax", position=None, biased=None)
+
+
+@QUICK
+@given(
+    mask=st.one_of(BANDS, OTHERS).filter(lambda mask: mask is None or mask.relative),
+    case=st.fixed_dictionaries(
+        CASES
+        | {name: st.just(value) for name, value in USUAL.items()}
+        | {"padded": st.sampled_from([None, "keys"])}
+    ),
+    normalizer=st.sampled_from(["softmax", ka.normalizers.Softmax(temperature=2.0)]),
+    score=st.sampled_from(["dot", "scaled_dot", "bilinear"]),
+    dtype=st.sampled_from(["float32", "bfloat16"]),
+)
+def test_the_form_for_the_usual_softmax_equals_dense(mask, case, normalizer, score, dtype):
+    """The form that TensorFlow has by hand is the one that computes, and computes the same."""
+    taken = []
+    run = softmax_tensorflow.run
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            softmax_tensorflow, "run", lambda *a, **k: taken.append(run(*a, **k)) or taken[-1]
+        )
+        case = case | {"normalizer": normalizer, "score": score}
+        assert_equal("chunked", dtype, 6e-2 if dtype == "bfloat16" else 2e-5, mask, case)
+    assert len(taken) == 1 and taken[0] is not None
+
+
+def test_gradients_have_gradients():
+    random = np.random.default_rng(0)
+    q, k, v = (tf.constant(random.normal(size=(1, 300, 2, 4)), "float32") for _ in range(3))
+
+    def second(kernel):
+        with tf.GradientTape() as outer:
+            outer.watch([q, k, v])
+            with tf.GradientTape() as inner:
+                inner.watch(q)
+                loss = tf.reduce_sum(
+                    ka.attention.attend(q, k, v, mask="causal", return_weights=False, kernel=kernel)
+                    ** 2
+                )
+            gradient = inner.gradient(loss, q)
+        return outer.gradient(gradient, [q, k, v])
+
+    for ours, theirs in zip(second("chunked"), second("dense"), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-4)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_in_graphs_of_any_batch(jit_compile):
+    random = np.random.default_rng(0)
+    x = random.normal(size=(3, 300, 4, 4)).astype("float32")
+
+    @tf.function(
+        autograph=False,
+        jit_compile=jit_compile,
+        input_signature=[tf.TensorSpec((None, 300, 4, 4))],
+    )
+    def attend(x):
+        return ka.attention.attend(
+            x, x[:, :, :2], x[:, :, :2], mask="causal", return_weights=False, kernel="chunked"
+        )
+
+    expected, _ = ka.attention.attend(x, x[:, :, :2], x[:, :, :2], mask="causal")
+    np.testing.assert_allclose(attend(x), expected, atol=1e-5)
 
 
 def test_masked_values_may_be_anything():
@@ -176,6 +250,9 @@ def test_masked_values_may_be_anything():
     [
         ({}, (100,), "dense", "few"),
         ({}, (4096,), "chunked", "4096 keys"),
+        ({}, (1024,), "dense", "few"),
+        ({"mask": "causal"}, (256,), "chunked", "256 keys"),
+        ({"mask": "causal"}, (255,), "dense", "few"),
         ({"mask": ka.masks.Window(64)}, (4096,), "banded", "of 4096 keys"),
         ({"mask": ka.masks.Window(64)}, (100,), "dense", "few"),
         ({"mask": ka.masks.Window(64) | ka.masks.Global(2)}, (4096,), "banded", "of 4096"),

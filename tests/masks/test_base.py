@@ -3,9 +3,12 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from keras_attention import masks
 from keras_attention.part import Part
+from tests.masks.drawn import ANY
 
 
 def test_a_mask_without_a_rule_says_so():
@@ -72,3 +75,16 @@ def test_a_mask_of_ones_own_joins_in():
     mask = masks.Causal() & Even()
     assert mask.draw(3).splitlines()[2:] == ["0   ■ · ·", "1   ■ · ·", "2   ■ · ■"]
     assert masks.get(mask) is mask
+
+
+@settings(deadline=None)
+@given(ANY.filter(lambda mask: mask.relative), st.integers(0, 20))
+def test_relative_masks_ask_about_the_distance_alone(mask, shift):
+    i, j = np.arange(12)[:, None], np.arange(15)[None]
+    np.testing.assert_array_equal(mask.allows(i, j), mask.allows(i + shift, j + shift))
+
+
+def test_what_is_relative():
+    both = masks.Causal() & (masks.Window(2) | ~masks.Strided(3))
+    assert both.relative and masks.Dilated(2, 2).relative and masks.Full().relative
+    assert not (both | masks.Prefix(2)).relative and not masks.Mask.relative

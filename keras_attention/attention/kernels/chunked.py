@@ -1,10 +1,12 @@
 """Exact attention for long inputs: queries in slices, each over all the keys that it may see."""
 
+import math
+
 from keras_attention.attention.kernels import slicing
 from keras_attention.attention.kernels.sliced import sliced
 from keras_attention.attention.span import Span
 
-LEAST_ROWS, MOST_ROWS = 64, 256
+LEAST_ROWS, MOST_ROWS = 128, 256
 
 
 def refuses(case):
@@ -16,7 +18,8 @@ def chunked(query, key, value, *, score, normalizer, square, dropout=None):
     """As `dense`, in memory O(T) forward and backward (Rabe and Staats, 2021).
 
     Keys are not sliced: a row of weights is normalized at once, by any normalizer. Where the mask
-    lets nobody look ahead, a slice stops at its last query.
+    lets nobody look ahead, a slice stops where its last query does, or soon after: slices that
+    stop at the same key share what is cut for them.
     """
     length, keys = query.shape[1], key.shape[1]
     ahead = None
@@ -25,9 +28,11 @@ def chunked(query, key, value, *, score, normalizer, square, dropout=None):
         ahead = None if reach.tokens else reach.right
     slices = []
     size = rows_at_once(keys)
+    step = max(size, keys // 16)
     for start in range(0, length, size):
         rows = Span(start, min(size, length - start))
-        end = keys if ahead is None else min(keys, max(1, rows.end + ahead))
+        end = keys if ahead is None else max(1, rows.end + ahead)
+        end = min(keys, math.ceil(end / step) * step)
         slices.append((rows, Span(0, end)))
     output = sliced(
         query, key, value, score=score, normalizer=normalizer, square=square, slices=slices
@@ -37,6 +42,4 @@ def chunked(query, key, value, *, score, normalizer, square, dropout=None):
 
 def rows_at_once(keys):
     """Queries in a slice: few where scores then stay in cache, or where more would not fit."""
-    if keys <= 1024:
-        return LEAST_ROWS
-    return min(max(2**20 // keys, LEAST_ROWS), MOST_ROWS)
+    return LEAST_ROWS if keys < 1024 else min(max(2**20 // keys, LEAST_ROWS), MOST_ROWS)

@@ -9,22 +9,8 @@ from keras import ops
 
 from keras_attention import masks
 from keras_attention.attention.kernels import dense
+from keras_attention.attention.kernels.operand import Operand
 from keras_attention.attention.span import Joined
-
-
-@dataclasses.dataclass(frozen=True)
-class Operand:
-    """A tensor that blocks are cut from: its axis of queries and its axis of keys, or None."""
-
-    tensor: object
-    row_axis: int | None = None
-    column_axis: int | None = None
-
-    def cut(self, rows, columns, tensor=None):
-        """The cut for a block, from `tensor` in place of its own where one is given."""
-        x = self.tensor if tensor is None else tensor
-        x = x if self.row_axis is None else rows.take(x, self.row_axis)
-        return x if self.column_axis is None else columns.take(x, self.column_axis)
 
 
 def sliced(query, key, value, *, score, normalizer, square, slices, places=None):
@@ -43,7 +29,14 @@ def sliced(query, key, value, *, score, normalizer, square, slices, places=None)
     Returns:
         (B, T, N, Hv).
     """
-    block = Block(score, normalizer, square, places)
+    terms = dict(score=score, normalizer=normalizer, square=square)
+    if keras.backend.backend() == "tensorflow":
+        from keras_attention.attention.kernels import softmax_tensorflow
+
+        by_hand = dict(terms, slices=slices, places=places)
+        if (output := softmax_tensorflow.run(query, key, value, **by_hand)) is not None:
+            return ops.transpose(output, (0, 2, 1, 3))
+    block = Block(**terms, places=places)
     operands = block.operands(query, key, value)
     if keras.backend.backend() == "tensorflow":
         from keras_attention.attention.kernels import sliced_tensorflow

@@ -8,6 +8,7 @@ many slices see are added up as they come, instead of each being padded to full 
 import tensorflow as tf
 
 from keras_attention import scope
+from keras_attention.attention.kernels import gradient_sums
 
 MOST_CONSTANT = 2**22  # pairs whose masks TensorFlow may keep as constants: 16 MB in float32
 
@@ -15,8 +16,8 @@ MOST_CONSTANT = 2**22  # pairs whose masks TensorFlow may keep as constants: 16 
 def run(block, operands, slices):
     """The outputs of all slices, (B, N, T, Hv), with a gradient that computes each block again."""
     exporting = scope.current(scope.Export)
-    if not exporting and sum(r.size * c.size for r, c in slices) > MOST_CONSTANT:
-        block = block.with_zero(_zero(operands[0].tensor))
+    zero = None if exporting else zero_for(operands[0].tensor, slices)
+    block = block if zero is None else block.with_zero(zero)
 
     def forward(*tensors):
         outputs = []
@@ -36,8 +37,13 @@ def run(block, operands, slices):
     return forward(*tensors) if exporting else with_gradient(*tensors)
 
 
-def _zero(x):
-    """0, as a tensor that depends on `x` for all that TensorFlow's optimizer knows."""
+def zero_for(x, slices):
+    """0, as a tensor that depends on `x` for all that TensorFlow's optimizer knows.
+
+    None where the masks of all slices, which it keeps from being constants, may be.
+    """
+    if sum(rows.size * columns.size for rows, columns in slices) <= MOST_CONSTANT:
+        return None
     corner = x[:1, :1, :1, :1]
     return tf.minimum(tf.cast(tf.reduce_any(tf.math.is_nan(corner)), "int32"), 0)
 
@@ -54,7 +60,7 @@ def _cuts(block, operands, tensors, rows, columns, after):
 
 
 def _gradient(block, operands, slices, tensors, upstream, variables):
-    sums = [_sum_for(operand) for operand in operands]
+    sums = [gradient_sums.sum_for(operand) for operand in operands]
     of_variables = [None] * len(variables)
     done = []
     for rows, columns in slices:
@@ -78,91 +84,3 @@ def _gradient(block, operands, slices, tensors, upstream, variables):
         done = found
     gradients = [total.result() for total in sums]
     return (gradients, of_variables) if variables else gradients
-
-
-class _Rows:
-    """Gradients for tensors of queries: side by side."""
-
-    def __init__(self, operand):
-        self.axis, self.pieces = operand.row_axis, []
-
-    def add(self, gradient, columns):
-        self.pieces.append(gradient)
-
-    def result(self):
-        return tf.concat(self.pieces, axis=self.axis)
-
-
-class _Columns:
-    """Gradients for tensors of keys: columns overlap, and what no later slice sees is finished."""
-
-    def __init__(self, operand):
-        self.axis, self.length = operand.column_axis, operand.tensor.shape[operand.column_axis]
-        self.finished, self.start, self.end, self.open = [], 0, 0, None
-
-    def add(self, gradient, columns):
-        if self.open is None:
-            self._skip(gradient, columns.start)
-            self.open = gradient
-        elif columns.start >= self.end:  # what lies between is seen by nobody
-            self.finished.append(self.open)
-            self._skip(gradient, columns.start - self.end)
-            self.open = gradient
-        else:
-            done = columns.start - self.start
-            shared = self.end - columns.start
-            if done:
-                self.finished.append(self._part(self.open, 0, done))
-                self.open = self._part(self.open, done, done + shared)
-            added = self.open + self._part(gradient, 0, shared)
-            rest = self._part(gradient, shared, columns.size)
-            self.open = added if shared == columns.size else tf.concat([added, rest], self.axis)
-        self.start, self.end = columns.start, columns.end
-
-    def result(self):
-        self.finished.append(self.open)
-        self._skip(self.open, self.length - self.end)
-        return tf.concat(self.finished, axis=self.axis)
-
-    def _skip(self, like, size):
-        if size:
-            shape = tf.tensor_scatter_nd_update(tf.shape(like), [[self.axis]], [size])
-            self.finished.append(tf.zeros(shape, like.dtype))
-
-    def _part(self, x, start, end):
-        return x[(slice(None),) * self.axis + (slice(start, end),)]
-
-
-class _Both:
-    """Gradients for tensors with an axis of queries and one of keys: padded and side by side."""
-
-    def __init__(self, operand):
-        self.axis, self.row_axis = operand.column_axis, operand.row_axis
-        self.length, self.pieces = operand.tensor.shape[self.axis], []
-
-    def add(self, gradient, columns):
-        margins = [[0, 0]] * len(gradient.shape)
-        margins[self.axis] = [columns.start, self.length - columns.end]
-        self.pieces.append(tf.pad(gradient, margins))
-
-    def result(self):
-        return tf.concat(self.pieces, axis=self.row_axis)
-
-
-class _Shared:
-    """Gradients for tensors that every slice sees whole: a sum."""
-
-    def __init__(self, operand):
-        self.total = 0
-
-    def add(self, gradient, columns):
-        self.total = self.total + gradient
-
-    def result(self):
-        return self.total
-
-
-def _sum_for(operand):
-    if operand.row_axis is None:
-        return (_Shared if operand.column_axis is None else _Columns)(operand)
-    return (_Rows if operand.column_axis is None else _Both)(operand)

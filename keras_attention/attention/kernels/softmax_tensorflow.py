@@ -1,0 +1,239 @@
+"""Softmax of dot products a slice of queries at a time, both passes by hand: TensorFlow's form.
+
+What `sliced` does for every part by differentiating each block again, this does for the most usual
+ones with fewer passes over the weights:
+
+- A mask that asks about distances alone is one small table for all slices and heads, and is added
+  within the matrix product: oneDNN fuses product, scale and addend where the product is of shape
+  (heads, 1, rows, keys) and the addend of shape (1, 1, rows, keys). (With the heads in the second
+  axis, in bfloat16 without AMX, or on processors without AVX2 it is 50 times slower than none.)
+- Padding of keys is a feature more: 1 in every query, the mask's constant in hidden keys.
+- What the gradient of a softmax subtracts, `sum_j w_ij dw_ij`, is `do_i · o_i` (Dao et al., 2022,
+  appendix B.2), and a feature more as well: 1 in every value, minus that in the gradient.
+"""
+
+import numpy as np
+import tensorflow as tf
+
+from keras_attention import scope
+from keras_attention.attention.kernels import gradient_sums, slicing
+from keras_attention.attention.kernels.operand import Operand
+from keras_attention.attention.kernels.sliced_tensorflow import zero_for
+from keras_attention.masks.materialize import column, row
+from keras_attention.normalizers.softmax import LEAST_OF_EXP, Softmax
+
+MOST_BESIDE = 2**17  # pairs of a slice beside which the next one may begin
+
+
+def run(query, key, value, *, score, normalizer, square, slices, places):
+    """(B, N, T, Hv), or None for what only the general form computes. Arguments as `sliced`."""
+    if not _takes(query, score, normalizer, square, places):
+        return None
+    query, key, scale = score.fold(query, key)
+    if not isinstance(scale, (int, float)):
+        return None
+    query = tf.transpose(query, (0, 2, 1, 3))
+    key, value = (tf.transpose(x, (0, 2, 1, 3)) for x in (key, value))
+    table, padding = _Table(square.mask, slices, query, key), square.attention_mask
+    scale = scale / normalizer.temperature
+    if table.is_empty or query.dtype != tf.float32:  # nothing to fuse with, or not fast
+        query, scale = query * scale, 1.0
+    if padding is not None:
+        hidden = (1.0 - tf.cast(padding, "float32")) * (scope.mask_constant() / scale)
+        hidden = tf.transpose(hidden, (0, 1, 3, 2)) + tf.zeros_like(key[..., :1], "float32")
+        query = tf.concat([query, tf.ones_like(query[..., :1])], axis=3)
+        key = tf.concat([key, tf.cast(hidden, key.dtype)], axis=3)
+    output = _Core(scale, table, slices)(query, key, value)
+    seen = table.seen(padding)
+    return output if seen is None else output * tf.cast(seen, output.dtype)
+
+
+def _takes(query, score, normalizer, square, places):
+    """Whether all but the score's fold, which is yet to be had, is as this form needs it."""
+    if scope.current(scope.Export) or scope.mask_constant() > LEAST_OF_EXP:
+        return False
+    given = square.attention_mask
+    return (
+        score.fold is not None
+        and normalizer == Softmax(temperature=getattr(normalizer, "temperature", 1.0))
+        and (square.mask is None or square.mask.relative)
+        and (given is None or tuple(given.shape[1:3]) == (1, 1))
+        and square.position is None
+        and square.bias is None
+        and places is None
+        and slicing.counted(square)
+        and query.dtype in (tf.float32, tf.bfloat16)
+    )
+
+
+class _Core:
+    """Query (B, N, T, H), key (B, K, S, H) and value (B, K, S, Hv) to output (B, N, T, Hv)."""
+
+    def __init__(self, scale, table, slices):
+        self.scale, self.table, self.slices = scale, table, slices
+
+    def __call__(self, query, key, value):
+        @tf.custom_gradient
+        def attention(query, key, value):
+            output = self._forward(query, key, value)
+            return output, lambda upstream: self._backward(query, key, value, output, upstream)
+
+        return attention(query, key, value)
+
+    def _forward(self, query, key, value):
+        outputs, before = [], None
+        for rows, columns in self.slices:
+            small = rows.size * columns.size <= MOST_BESIDE
+            with tf.control_dependencies(outputs[-2:-1] if small else outputs[-1:]):
+                [left] = _rows(rows, [query], key)
+                if columns != before:
+                    right, values = _columns(columns, [key, value])
+                bias = self.table.bias(rows, columns, left)
+            before = columns
+            output = tf.matmul(self._weights(left, right, bias), values)
+            outputs.append(tf.reshape(output, (-1, query.shape[1], rows.size, value.shape[3])))
+        return tf.concat(outputs, axis=2)
+
+    def _backward(self, query, key, value, output, upstream):
+        minus = _minus_inner(upstream, output)
+        upstream = tf.concat([upstream, *minus], axis=3)
+        value = tf.concat([value, *(tf.ones_like(value[..., :1]) for _ in minus)], axis=3)
+        of_query = gradient_sums.Rows(Operand(query, row_axis=2))
+        of_key, of_value = (gradient_sums.Columns(Operand(x, column_axis=2)) for x in (key, value))
+        done, before = [], None
+        for rows, columns in self.slices:
+            with tf.control_dependencies(done):
+                left, above = _rows(rows, [query, upstream], key)
+                if columns != before:
+                    right, values = _columns(columns, [key, value])
+                bias = self.table.bias(rows, columns, left)
+            before = columns
+            weights = self._weights(left, right, bias)
+            of_scores = weights * tf.matmul(above, values, transpose_b=True)
+            done = [
+                _apart(tf.matmul(of_scores, right), query, rows.size),
+                _apart(tf.matmul(of_scores, left, transpose_a=True), key, columns.size),
+                _apart(tf.matmul(weights, above, transpose_a=True), value, columns.size),
+            ]
+            for total, gradient in zip((of_query, of_key, of_value), done, strict=True):
+                total.add(gradient, columns)
+        of_query, of_key, of_value = (x.result() for x in (of_query, of_key, of_value))
+        return of_query * self.scale, of_key * self.scale, of_value[..., : -len(minus)]
+
+    def _weights(self, left, right, bias):
+        scores = tf.matmul(left, right, transpose_b=True)
+        scores = scores if self.scale == 1 else scores * self.scale
+        return tf.nn.softmax(scores if bias is None else scores + bias)
+
+
+def _minus_inner(upstream, output):
+    """Tensors (B, N, T, 1) whose sum is `-upstream · output`, more exact than their dtype is."""
+    inner = -tf.cast(upstream, "float32") * tf.cast(output, "float32")
+    inner = tf.reduce_sum(inner, axis=3, keepdims=True)
+    high = tf.cast(inner, upstream.dtype)
+    if high.dtype == tf.float32:
+        return [high]
+    return [high, tf.cast(inner - tf.cast(high, "float32"), high.dtype)]
+
+
+def _rows(rows, tensors, key):
+    """The cuts of tensors of queries: (B · K, 1, the rows of each head of a group, ...)."""
+    heads = tensors[0].shape[1] // key.shape[1]
+    return _cut(rows, tensors, heads)
+
+
+def _columns(columns, tensors):
+    """The cuts of tensors of keys: (B · K, 1, columns, ...)."""
+    return _cut(columns, tensors, 1)
+
+
+def _cut(span, tensors, heads):
+    shape = (-1, 1, heads * span.size)
+    cuts = [tf.reshape(span.take(x, 2), (*shape, x.shape[3])) for x in tensors]
+    return [tf.identity(cut) for cut in cuts]  # of a whole tensor as well, not before it is due
+
+
+def _apart(x, like, size):
+    """The heads of `x`, as those of `like`, in an axis of their own."""
+    return tf.reshape(x, (-1, like.shape[1], size, like.shape[3]))
+
+
+class _Table:
+    """The masks of all slices, as cuts of one: all that they ask about is a distance.
+
+    Args:
+        mask: a relative mask, or None. slices: list of (rows, columns).
+        query, key: (B, N, T, H) and (B, K, S, H).
+    """
+
+    def __init__(self, mask, slices, query, key):
+        self.slices, self.dtype = slices, query.dtype
+        self.length, self.keys = query.shape[2], key.shape[2]
+        self.by_distance = _by_distance(mask, self.length, self.keys)
+        self.is_empty, self.cut = self.by_distance is None, None
+        if self.is_empty:
+            return
+        self.start = max(rows.start - columns.start for rows, columns in slices)
+        width = max(self._first(*one) + one[1].size for one in slices)
+        rows = max(rows.size for rows, _ in slices)
+        zero = zero_for(query, slices)
+        row = tf.range(self.start, self.start + rows) + (0 if zero is None else zero)
+        distance = row[:, None] - tf.range(width)[None] + (self.keys - 1)
+        self.distance = tf.clip_by_value(distance, 0, len(self.by_distance) - 1)
+        self.biases = self._table(np.where(self.by_distance, 0.0, scope.mask_constant()))
+
+    def _table(self, values):
+        return tf.gather(tf.constant(values, self.dtype), self.distance)
+
+    def _first(self, rows, columns):
+        """The column of the table that is the first of a slice."""
+        return self.start - (rows.start - columns.start)
+
+    def _cut(self, table, rows, columns):
+        first = self._first(rows, columns)
+        return table[: rows.size, first : first + columns.size]
+
+    def bias(self, rows, columns, queries):
+        """What is added to the scores of `queries`: (1, 1, rows of all of a group, columns)."""
+        if self.is_empty:
+            return None
+        place = rows.size, self._first(rows, columns), columns.size
+        if self.cut is None or self.cut[0] != place:
+            bias = self._cut(self.biases, rows, columns)
+            bias = tf.tile(bias, (queries.shape[2] // rows.size, 1))
+            self.cut = place, tf.reshape(bias, (1, 1, *bias.shape))
+        return self.cut[1]
+
+    def seen(self, padding):
+        """Which queries see a key at all, (B or 1, 1, T, 1), 0.0 or 1.0; None means all."""
+        if padding is None:
+            return self._seen_unpadded()
+        padding = tf.cast(padding[:, 0, 0], "float32")  # (B or 1, S)
+        if self.is_empty:
+            return tf.reduce_max(padding, axis=1)[:, None, None, None]
+        allowed = tf.gather(tf.constant(self.by_distance, "float32"), self.distance)
+        found = []
+        for rows, columns in self.slices:
+            with tf.control_dependencies(found[-1:]):
+                cut = tf.identity(self._cut(allowed, rows, columns))
+            keys = columns.take(padding, 1) if padding.shape[1] != 1 else padding
+            found.append(tf.matmul(keys, cut, transpose_b=True))  # how many
+        return tf.cast(tf.concat(found, axis=1) > 0.5, "float32")[:, None, :, None]
+
+    def _seen_unpadded(self):
+        if self.is_empty:
+            return None
+        allowed = np.concatenate([[0], np.cumsum(self.by_distance)])
+        last = np.arange(self.length) + self.keys  # of the distances that a query has
+        seen = allowed[last] > allowed[last - self.keys]
+        return None if seen.all() else tf.constant(seen[None, None, :, None], "float32")
+
+
+def _by_distance(mask, length, keys):
+    """Whether query i sees key j, by i - j + keys - 1: a NumPy array, or None if all are seen."""
+    if mask is None:
+        return None
+    with tf.init_scope():  # what a graph is made from must be known while it is made
+        i, j = column(np.arange(length + keys - 1)), row([keys - 1])
+        allowed = np.asarray(mask.allows(i, j)).reshape(-1)
+    return None if allowed.all() else allowed
