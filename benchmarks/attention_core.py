@@ -163,6 +163,22 @@ MEMORY = {
 }
 
 
+def weights():
+    layer = ka.attention.MultiHeadAttention(8, 32)
+    x = tf.constant(np.random.default_rng(0).normal(size=(8, 512, 256)), "float32")
+    layer(x, x, use_causal_mask=True)
+
+    def asked(x):
+        return layer(x, x, use_causal_mask=True, return_attention_scores=True)
+
+    plain = forward(lambda x: layer(x, x, use_causal_mask=True), [x])
+    check({"not asked for": plain, "asked for": lambda: forward(asked, [x])()[0]}, 1e-6)
+    compare(
+        "the weights of a layer, causal, B8 T512 d256 N8",
+        {"not asked for": plain, "asked for": forward(asked, [x])},
+    )
+
+
 def memory():
     print("\npeak memory above the start, B1 N8 H64, forward")
     for name in MEMORY:
@@ -180,7 +196,7 @@ def main(arguments):
         forward(attend, inputs(1, 64, 8, 64))()
         report_memory(forward(attend, arrays))
         return
-    sections = {f.__name__: f for f in (causal, window, growth, additive, memory)}
+    sections = {f.__name__: f for f in (causal, window, growth, additive, weights, memory)}
     for name in arguments or sections:
         sections[name]()
 

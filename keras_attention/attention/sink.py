@@ -38,9 +38,11 @@ class Sink(keras.layers.Layer):
 class _SoftmaxWithSink(Normalizer):
     def __init__(self, softmax, logits):
         self.softmax, self.logits = softmax, logits
+        self.temperature = softmax.temperature
 
     def prepare(self, scores):
         return self.softmax.prepare(scores)
 
     def normalize(self, scores, allowed):
+        scores = scores / self.temperature
         return softmax_with_sink(scores, ops.reshape(self.logits, (1, -1, 1, 1)))

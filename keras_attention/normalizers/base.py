@@ -25,13 +25,16 @@ class Normalizer:
         The weights, in the scores' shape and dtype; computed in float32 whatever that is.
     """
 
+    temperature = 1.0
+    """What `normalize` divides the scores by, with the mask in them already."""
+
     def __call__(self, scores, mask=None):
         dtype = keras.backend.standardize_dtype(scores.dtype)
         scores = self.prepare(ops.cast(scores, "float32"))
         if mask is None:
             return ops.cast(self.normalize(scores, None), dtype)
         allowed = ops.cast(mask, "float32")
-        scores = scores + (1.0 - allowed) * scope.mask_constant()
+        scores = scores + (1.0 - allowed) * self.mask_constant()
         return ops.cast(self.normalize(scores, allowed) * allowed, dtype)
 
     def loose(self, scores, mask):
@@ -39,6 +42,10 @@ class Normalizer:
         the output of such rows needs no pass over the weights for them.
         """
         return self(scores, mask)
+
+    def mask_constant(self):
+        """What is added to the scores of masked keys."""
+        return scope.mask_constant() * self.temperature
 
     def prepare(self, scores):
         """What happens to the scores before the mask."""

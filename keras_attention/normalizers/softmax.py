@@ -54,15 +54,17 @@ class Softmax(Normalizer, Part):
             return self(scores, mask)
         dtype = keras.backend.standardize_dtype(scores.dtype)
         scores = self.prepare(ops.cast(scores, "float32"))
-        scores = scores + (1.0 - ops.cast(mask, "float32")) * scope.mask_constant()
+        scores = scores + (1.0 - ops.cast(mask, "float32")) * self.mask_constant()
         return ops.cast(self.normalize(scores, None), dtype)  # exp makes exact zeros of masked ones
 
     def prepare(self, scores):
-        if self.soft_cap is not None:
-            scores = self.soft_cap * ops.tanh(scores / self.soft_cap)
-        return scores if self.temperature == 1 else scores / self.temperature
+        if self.soft_cap is None:
+            return scores
+        return self.soft_cap * ops.tanh(scores / self.soft_cap)
 
     def normalize(self, scores, allowed):
+        # Not in `prepare`: product · scale + mask in this order is a slow fusion of TensorFlow's.
+        scores = scores if self.temperature == 1 else scores / self.temperature
         return softmax_with_sink(scores, 0.0) if self.plus_one else softmax(scores)
 
 

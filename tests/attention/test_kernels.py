@@ -193,6 +193,31 @@ def test_the_form_for_the_usual_softmax_equals_dense(mask, case, normalizer, sco
     assert len(taken) == 1 and taken[0] is not None
 
 
+@pytest.mark.parametrize("normalizer", ["softmax", ka.normalizers.Softmax(temperature=2.0)])
+@pytest.mark.parametrize("score", ["dot", "scaled_dot", "bilinear"])
+def test_no_graph_asks_for_the_slow_fusion(score, normalizer):
+    """TensorFlow makes one operation of product · scale + mask, a hundred times slower than three
+    where the mask is broadcast along heads in the second axis.
+    """
+    score = ka.scores.get(score)
+    if isinstance(score, keras.layers.Layer):
+        score.build((None, None, 3, 4), (None, None, 3, 4))
+
+    @tf.function(autograph=False)
+    def attend(x):
+        return ka.attention.attend(
+            *(x, x, x), score=score, normalizer=normalizer, mask="causal", kernel="dense"
+        )[0]
+
+    graph = attend.get_concrete_function(tf.TensorSpec((2, 9, 3, 4))).graph
+    products = [x for x in graph.get_operations() if x.type == "BatchMatMulV2"]
+    assert products
+    for product in products:
+        for scale in product.outputs[0].consumers():
+            if scale.type in ("Mul", "RealDiv"):
+                assert not {op.type for op in scale.outputs[0].consumers()} & {"AddV2", "Sub"}
+
+
 def test_gradients_have_gradients():
     random = np.random.default_rng(0)
     q, k, v = (tf.constant(random.normal(size=(1, 300, 2, 4)), "float32") for _ in range(3))
