@@ -35,9 +35,10 @@ format: $(READY) ## format the code and mend what the linter can
 	$(IN_VENV) -m ruff format .
 
 # pip takes no backports.strenum newer than 1.2.8 on Python 3.11; uv, which would, must not either.
+# PyTorch stays at the version whose build without CUDA the tests have run with.
 constraints: ## resolve constraints.txt again, to the newest versions (needs uv)
-	echo 'backports.strenum<=1.2.8' | uv pip compile setup.cfg --output-file constraints.txt \
-	    --extra test --extra nlp --extra jax --constraint - --universal --python-version 3.11 \
+	printf '%s\n' 'backports.strenum<=1.2.8' 'torch==2.13.0' | uv pip compile setup.cfg --output-file constraints.txt \
+	    --extra backends --constraint - --universal --python-version 3.11 \
 	    --fork-strategy fewest --upgrade --quiet --no-annotate \
 	    --custom-compile-command 'make constraints'
 
