@@ -147,7 +147,8 @@ def check_gradients(case):
     def loss():
         outputs = _flat(case.call(layer, case.arrays()))
         return sum(
-            keras.ops.sum(keras.ops.cast(x, "float32") * _upstream(tuple(x.shape))) for x in outputs
+            keras.ops.sum(keras.ops.multiply(keras.ops.cast(x, "float32"), _upstream(x.shape)))
+            for x in outputs
         )
 
     weights = layer.trainable_weights

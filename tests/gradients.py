@@ -42,7 +42,8 @@ def _torch(compute, tensors, variables):
     with torch.enable_grad():
         value = compute(*tensors)
     sources = [*tensors, *(variable.value for variable in variables)]
-    return value.detach(), torch.autograd.grad(value, sources, allow_unused=True)
+    found = torch.autograd.grad(value, sources, allow_unused=True) if sources else []
+    return value.detach(), found
 
 
 _BY_BACKEND = {"tensorflow": _tensorflow, "jax": _jax, "torch": _torch}
