@@ -52,6 +52,6 @@ def fused(query, key, value, *, score, normalizer, square, dropout=None):
 
 
 def _widen(x, size):
-    """Zeros behind each head, up to `size`: JAX takes heads of one size, and zeros score nothing."""
+    """Zeros behind each head up to `size`, which score nothing: JAX takes heads of one size."""
     more = size - x.shape[3]
     return ops.pad(x, [(0, 0), (0, 0), (0, 0), (0, more)]) if more else x
