@@ -5,10 +5,11 @@
 VENV := .venv
 IN_VENV := $(VENV)/bin/python
 READY := $(VENV)/.ready
+BACKENDS := .venv-backends
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow benchmark check format constraints clean
+.PHONY: help demo test test-slow test-backends benchmark check format constraints clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -21,6 +22,19 @@ test: $(READY) ## run the fast tests
 
 test-slow: $(READY) ## run the tests that take minutes
 	$(IN_VENV) -m pytest -m slow
+
+# What must hold on every backend. JAX compiles each operation of a test: faster when not optimized.
+ON_EVERY_BACKEND := tests/backends tests/test_contract.py tests/attention/test_definition.py \
+    tests/positions/test_hugging_face.py
+BACKENDS_PYTEST := $(BACKENDS)/bin/python -m pytest -m 'not slow and not tensorflow' \
+    --numprocesses=logical --maxprocesses=4 --dist=worksteal
+UNOPTIMIZED := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true
+
+test-backends: $(BACKENDS)/.ready ## run the layers' tests on JAX and PyTorch, and beside Hugging Face
+	KERAS_BACKEND=torch $(BACKENDS_PYTEST) $(ON_EVERY_BACKEND)
+	KERAS_BACKEND=jax XLA_FLAGS='$(UNOPTIMIZED)' $(BACKENDS_PYTEST) $(ON_EVERY_BACKEND)
+	KERAS_BACKEND=tensorflow XLA_FLAGS='$(UNOPTIMIZED)' $(BACKENDS_PYTEST) tests/backends \
+	    tests/positions/test_hugging_face.py
 
 benchmark: $(READY) ## measure speed and memory against Keras (10 minutes)
 	TF_CPP_MIN_LOG_LEVEL=3 $(IN_VENV) benchmarks/encoder.py
@@ -35,16 +49,23 @@ format: $(READY) ## format the code and mend what the linter can
 	$(IN_VENV) -m ruff format .
 
 # pip takes no backports.strenum newer than 1.2.8 on Python 3.11; uv, which would, must not either.
+# PyTorch stays at the version whose build without CUDA the tests have run with.
 constraints: ## resolve constraints.txt again, to the newest versions (needs uv)
-	echo 'backports.strenum<=1.2.8' | uv pip compile setup.cfg --output-file constraints.txt \
-	    --extra test --extra nlp --extra jax --constraint - --universal --python-version 3.11 \
+	printf '%s\n' 'backports.strenum<=1.2.8' 'torch==2.13.0' | uv pip compile setup.cfg --output-file constraints.txt \
+	    --extra backends --constraint - --universal --python-version 3.11 \
 	    --fork-strategy fewest --upgrade --quiet --no-annotate \
 	    --custom-compile-command 'make constraints'
 
-clean: ## remove .venv and what builds and tests leave behind
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+clean: ## remove the environments and what builds and tests leave behind
+	rm -rf $(VENV) $(BACKENDS) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
+# On Linux, PyTorch comes with CUDA unless a wheel without it is at hand (PIP_FIND_LINKS), or, with
+# uv, UV_TORCH_BACKEND=cpu asks for one.
+$(BACKENDS)/.ready: setup.cfg pyproject.toml constraints.txt
+	@./.ci/set-up $(BACKENDS) backends
+	@touch $@
+
 $(READY): setup.cfg pyproject.toml constraints.txt
-	@./.ci/set-up $(VENV)
+	@./.ci/set-up $(VENV) test
 	@touch $@

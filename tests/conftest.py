@@ -23,6 +23,18 @@ def seed():
     keras.utils.set_random_seed(0)
 
 
+@pytest.fixture(autouse=True)
+def outputs_that_become_arrays():
+    """PyTorch makes no array of what has a gradient: only `tests/gradients.py` asks for one."""
+    if keras.backend.backend() != "torch":
+        yield
+        return
+    import torch
+
+    with torch.no_grad():
+        yield
+
+
 @pytest.fixture(scope="session")
 def data_root():
     """The folder of real data: $KERAS_ATTENTION_DATA, or ../shared/data seen from the checkout."""

@@ -467,10 +467,12 @@ def test_gradients(case):
     contract.check_gradients(case)
 
 
+@pytest.mark.tensorflow
 def test_export(case):
     assert_exports(case)
 
 
+@pytest.mark.tensorflow
 @pytest.mark.parametrize("family, part", WITH_PARTS, ids=str)
 def test_parts_export(family, part):
     assert_exports(case_with(family, part))

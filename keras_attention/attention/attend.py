@@ -72,8 +72,8 @@ def attend(
         key = position.rotate_key(key, key_positions)
         position = position if "bias" in position.roles else None
     case = Case(
-        query.shape[1],
-        key.shape[1],
+        _known(query.shape[1]),
+        _known(key.shape[1]),
         score,
         normalizer,
         mask,
@@ -100,6 +100,11 @@ def attend(
         dropout=dropout,
     )
     return (output, weights) if return_weights else output
+
+
+def _known(size):
+    """`size`, or None while it is a letter: JAX has those where others have None."""
+    return size if isinstance(size, int) else None
 
 
 def _of_rank_four(x):

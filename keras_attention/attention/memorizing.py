@@ -150,7 +150,7 @@ class MemorizingAttention(MultiHeadAttention):
         carried = scope.current(scope.Memory)
         if carried is None:
             return None
-        dtype = keras.backend.standardize_dtype(key.dtype)
+        dtype = self.compute_dtype  # key.dtype, but on PyTorch a survey sees another there
         kept = carried.open(
             self,
             keys=((self.memory_length, *key.shape[2:]), dtype),

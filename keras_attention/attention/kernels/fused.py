@@ -37,14 +37,21 @@ def fused(query, key, value, *, score, normalizer, square, dropout=None):
         mask = ops.logical_or(mask, ops.logical_not(seen))  # no row is empty, which gives NaN
         shape = (ops.shape(query)[0], query.shape[2], rows.size, columns.size)
         mask = ops.broadcast_to(mask, shape)
-    heads = query.shape[2]
+    heads, size = query.shape[2], max(query.shape[3], value.shape[3])
     output = ops.dot_product_attention(
-        query,
-        dense.repeat_heads(key, heads),
-        dense.repeat_heads(value, heads),
+        _widen(query, size),
+        _widen(dense.repeat_heads(key, heads), size),
+        _widen(dense.repeat_heads(value, heads), size),
         mask=mask,
         scale=1.0,
     )
+    output = output[..., : value.shape[3]]
     if seen is not None:
         output = ops.multiply(output, ops.cast(ops.transpose(seen, (0, 2, 1, 3)), output.dtype))
     return output, None
+
+
+def _widen(x, size):
+    """Zeros behind each head up to `size`, which score nothing: JAX takes heads of one size."""
+    more = size - x.shape[3]
+    return ops.pad(x, [(0, 0), (0, 0), (0, 0), (0, more)]) if more else x

@@ -1,0 +1,36 @@
+"""What another backend has saved gives here what it gave there."""
+
+import os
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+from tests.backends import models
+from tests.conftest import ROOT
+
+OTHERS = sorted({"jax", "tensorflow", "torch"} - {keras.backend.backend()})
+
+
+@pytest.mark.parametrize("backend", OTHERS)
+def test_loads(backend, tmp_path):
+    pytest.importorskip(backend)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.backends.models", str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "KERAS_BACKEND": backend},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    for name, make in models.MODELS.items():
+        expected = np.load(tmp_path / f"{name}.npy")
+        assert np.std(expected) > 1e-2
+        loaded = keras.saving.load_model(tmp_path / f"{name}.keras")
+        fresh = make()
+        fresh.load_weights(tmp_path / f"{name}.weights.h5")
+        for model in (loaded, fresh):
+            found = keras.ops.convert_to_numpy(model(models.inputs(name)))
+            np.testing.assert_allclose(found, expected, atol=1e-5, err_msg=f"{name}, {backend}")

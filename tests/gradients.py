@@ -1,0 +1,60 @@
+"""Gradients by whichever backend Keras runs on, so that one test holds for all of them."""
+
+import contextlib
+
+import keras
+
+
+def enabled():
+    """A context in which `fit` works: `conftest` turns PyTorch's gradients off."""
+    if keras.backend.backend() != "torch":
+        return contextlib.nullcontext()
+    import torch
+
+    return torch.enable_grad()
+
+
+def value_and_gradients(compute, tensors=(), variables=()):
+    """What `compute(*tensors)` gives, a scalar, and its gradients to `tensors` and `variables`.
+
+    A gradient is zero or None where nothing depends.
+    """
+    tensors = [keras.ops.convert_to_tensor(x) for x in tensors]
+    return _BY_BACKEND[keras.backend.backend()](compute, tensors, list(variables))
+
+
+def _tensorflow(compute, tensors, variables):
+    import tensorflow as tf
+
+    sources = [*tensors, *(variable.value for variable in variables)]
+    with tf.GradientTape() as tape:
+        tape.watch(tensors)
+        value = compute(*tensors)
+    found = tape.gradient(value, sources)
+    return value, [None if x is None else tf.convert_to_tensor(x) for x in found]
+
+
+def _jax(compute, tensors, variables):
+    import jax
+
+    def stateless(tensors, values):
+        with keras.StatelessScope(zip(variables, values, strict=True)):
+            return compute(*tensors)
+
+    values = [variable.value for variable in variables]
+    value, gradients = jax.value_and_grad(stateless, argnums=(0, 1))(tensors, values)
+    return value, [*gradients[0], *gradients[1]]
+
+
+def _torch(compute, tensors, variables):
+    import torch
+
+    tensors = [x.detach().requires_grad_() for x in tensors]
+    with enabled():
+        value = compute(*tensors)
+    sources = [*tensors, *(variable.value for variable in variables)]
+    found = torch.autograd.grad(value, sources, allow_unused=True) if sources else []
+    return value.detach(), found
+
+
+_BY_BACKEND = {"tensorflow": _tensorflow, "jax": _jax, "torch": _torch}
