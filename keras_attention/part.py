@@ -81,7 +81,7 @@ def _make(cls, family, dtype):
         and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
     ]
     if needed:
-        public = f"ka.{cls.__module__.split('.')[1]}.{cls.__name__}"
+        public = ".".join(["ka", *cls.__module__.split(".")[1:-1], cls.__name__])
         raise ValueError(
             f"The {family} {cls.__name__} needs {', '.join(needed)}, which a name cannot carry: "
             f"pass {public}({', '.join(f'{name}=...' for name in needed)})."

@@ -160,6 +160,7 @@ CASES = {
     "ConvolutionStem": Case(lambda: ka.blocks.ConvolutionStem((4, 5)), ("B 8 6 2",)),
     "FeedForward": Case(lambda: ka.blocks.FeedForward(10), (f"B T {D}",)),
     "FeedForward gated": Case(lambda: ka.blocks.FeedForward(10, "swiglu"), (f"B T {D}",)),
+    "RMSNormalization": Case(lambda: ka.blocks.RMSNormalization(), (f"B T {D}",)),
     "LayerScale": Case(lambda: ka.blocks.LayerScale(0.3), (f"B T {D}",)),
     "EncoderBlock": Case(block(), (f"B T {D}",), frozen=SOFTMAX),
     "EncoderBlock post, rms": Case(

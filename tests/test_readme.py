@@ -16,7 +16,9 @@ BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 TARGETS = sorted(set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE)))
 COMMANDS = re.findall(r"`keras-attention ([^`]*)`", README)
 # All rows say yes: the contract exports every layer and part, and tests/export the builders.
-MECHANISM = re.compile(r"^\| [^|]+ \| `ka\.(\w+)\.(\w+)` \|.*\| yes \|$", re.MULTILINE)
+MECHANISM = re.compile(
+    r"^\| [^|]+ \| `ka\.(\w+)\.(\w+)` \|.*\| yes \| \[\w+\]\(tests/[\w/]+\.py\) \|$", re.MULTILINE
+)
 TRAINED = re.findall(r"\]\((saved_models/[^/]+)/.*\| (\w+) ([\d.]+) % \|", README)
 FAMILIES = (ka.scores, ka.normalizers, ka.masks, ka.positions)
 

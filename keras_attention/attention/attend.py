@@ -18,6 +18,7 @@ def attend(
     mask=None,
     position=None,
     attention_mask=None,
+    query_mask=None,
     bias=None,
     query_positions=None,
     key_positions=None,
@@ -37,6 +38,8 @@ def attend(
         mask: a part of `keras_attention.masks`, its name, its config or None.
         position: a part of `keras_attention.positions` that rotates or biases, or None.
         attention_mask: bool, True = may attend, broadcastable to (B, N, T, S).
+        query_mask: bool (B, T), False = padding: those queries get weights and output of zero. Said
+            here, and not in `attention_mask`, it costs no (T, S) square.
         bias: float, added to the scores, broadcastable to (B, N, T, S).
         query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S): where the tokens
             are, for `mask` and `position`. Default: 0, 1, 2, ...
@@ -82,6 +85,11 @@ def attend(
         weights=return_weights,
         dropout=dropout is not None,
     )
+    attention_mask = _of_rank_four(attention_mask, "bool")
+    if query_mask is not None:
+        rows = ops.cast(ops.expand_dims(ops.expand_dims(query_mask, axis=2), axis=3), "bool")
+        if return_weights:
+            attention_mask = masks.all_of(attention_mask, ops.transpose(rows, (0, 2, 1, 3)))
     output, weights = kernels.run(
         choose(case, kernel).kernel,
         query,
@@ -92,14 +100,16 @@ def attend(
         square=Square(
             mask,
             position,
-            _of_rank_four(attention_mask),
+            attention_mask,
             _of_rank_four(bias),
             query_positions,
             key_positions,
         ),
         dropout=dropout,
     )
-    return (output, weights) if return_weights else output
+    if return_weights:
+        return output, weights
+    return output if query_mask is None else output * ops.cast(rows, output.dtype)
 
 
 def _known(size):
@@ -107,11 +117,12 @@ def _known(size):
     return size if isinstance(size, int) else None
 
 
-def _of_rank_four(x):
+def _of_rank_four(x, dtype=None):
     """`x`, which broadcasts to (B, N, T, S), with all four axes."""
     if x is None:
         return None
     x = ops.convert_to_tensor(x)
+    x = x if dtype is None else ops.cast(x, dtype)
     while len(x.shape) < 4:
         x = ops.expand_dims(x, axis=0)
     return x

@@ -96,7 +96,7 @@ class Attention(keras.layers.Layer):
         use_causal_mask=False,
     ):
         query, value, key = inputs[0], inputs[1], inputs[-1]
-        padding = masking.padding(*mask[:2]) if mask is not None else None
+        query_mask, value_mask = mask[:2] if mask is not None else (None, None)
         dropout = self._dropout_layer if training else None
         wanted = return_attention_scores or recording.wanted(self)
         found = attend(
@@ -105,7 +105,8 @@ class Attention(keras.layers.Layer):
             normalizer=self.normalizer,
             mask=masking.structure(self, use_causal_mask),
             position=self.position,
-            attention_mask=padding,
+            attention_mask=masking.padding(value_mask=value_mask),
+            query_mask=query_mask,
             dropout=dropout and (lambda weights: dropout(weights, training=True)),
             return_weights=wanted,
         )

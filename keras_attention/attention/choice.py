@@ -59,9 +59,10 @@ def choose(case, kernel=None):
         reason = kernels.module(kernel).refuses(case)
         if reason is not None:
             raise ValueError(f"kernel={kernel!r} cannot compute this attention: {reason}.")
-        return Choice(kernel, "it is named")
+        return Choice(kernel, "it is named, or the layer computes with no other")
     for name, pays in _PAYS.items():
-        if kernels.module(name).refuses(case) is None and (reason := pays(case)):
+        reason = None if kernels.module(name).refuses(case) else pays(case)
+        if reason:
             return Choice(name, reason)
     return Choice("dense", _why_dense(case))
 
@@ -79,7 +80,7 @@ def explain(
     """Which kernel an attention layer computes with, and why.
 
     Args:
-        layer: `MultiHeadAttention` or `Attention`.
+        layer: `Attention`, `MultiHeadAttention` or a layer made of it; of a block, its `attention`.
         query_length, key_length: int, T and S; None means that it is not known when traced. S
             defaults to T.
         training, use_causal_mask, return_attention_scores: as in a call of the layer.
@@ -98,6 +99,11 @@ def explain(
     print(ka.attention.explain(layer, 100))  # dense: 100 queries and 100 keys are few
     ```
     """
+    if lacking := [name for name in ("score", "normalizer", "mask") if not hasattr(layer, name)]:
+        raise ValueError(
+            f"{layer!r} has no {lacking[0]}, of which the choice of a kernel depends: expected an "
+            "attention layer such as MultiHeadAttention; of a block, its `attention`."
+        )
     normalizer = layer.normalizer
     if getattr(layer, "sink", False) or getattr(layer, "talking_heads", False):
         normalizer = normalizers.Normalizer()  # what is around it makes it one of its own
@@ -108,7 +114,7 @@ def explain(
         normalizer,
         masking.structure(layer, use_causal_mask),
         positions=positions,
-        biased=layer.position is not None and "bias" in layer.position.roles,
+        biased="bias" in getattr(getattr(layer, "position", None), "roles", ()),
         weights=return_attention_scores,
         dropout=bool(training and layer.dropout),
     )
@@ -129,13 +135,21 @@ def _fused_pays(case):
 
 
 def _chunked_pays(case):
-    bounded = case.mask is not None and not case.positions and case.mask.band()[1] is not None
-    if scope.current(scope.Export) or case.key_length < (LONG_AHEAD if bounded else LONG):
+    least = LONG_AHEAD if _looks_back(case) else LONG
+    if scope.current(scope.Export) or case.key_length < least:
         return None
     rows = kernels.chunked.rows_at_once(case.key_length)
     if case.query_length <= rows:
         return None
     return f"{case.key_length} keys are many; memory stays that of {rows} queries"
+
+
+def _looks_back(case):
+    """Whether about half of the square, or more, is left out by who looks ahead how far."""
+    if case.mask is None or case.positions or case.mask.global_tokens():
+        return False
+    ahead = case.mask.band()[1]
+    return ahead is not None and ahead <= case.key_length / 8
 
 
 _PAYS = {"banded": _banded_pays, "fused": _fused_pays, "chunked": _chunked_pays}

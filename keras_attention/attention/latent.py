@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention import checks, masks
+from keras_attention import checks, masks, scores
 from keras_attention.attention import kernels, masking, parts, recording
 from keras_attention.attention.attend import attend
 from keras_attention.attention.call_mask import call_mask
@@ -63,6 +63,8 @@ class LatentAttention(keras.layers.Layer):
     assert np.allclose(last, whole[:, 6:], atol=1e-5)
     ```
     """
+
+    score = scores.Dot()  # the queries are scaled
 
     def __init__(
         self,
@@ -223,7 +225,7 @@ class LatentAttention(keras.layers.Layer):
             ops.concatenate([queries, rotated_queries], axis=3),
             keys,
             values,
-            score="dot",  # the queries are scaled
+            score=self.score,
             normalizer=self.normalizer,
             mask=masking.together(self.mask, masks.Causal() if use_causal_mask else None),
             attention_mask=call_mask(query, **given),

@@ -98,6 +98,11 @@ class SegmentRecurrence(keras.layers.Layer):
             autocast=False,
         )
 
+    @property
+    def metrics(self):
+        """Those of the layers. What the model itself measured when it was fitted is not of ours."""
+        return [metric for layer in self.model.layers for metric in layer.metrics]
+
     def call(self, inputs, memory=None, training=None):
         if self.batch_size is not None:
             return self._call_and_keep(inputs, memory, training)
@@ -175,8 +180,9 @@ def with_memory(model, memory_length, batch_size=None):
     Without `batch_size` the memory is explicit: the model returned takes it with its inputs and
     gives it back with its outputs, under the same names. It holds no state, and can be exported.
     With `batch_size` it has the inputs and outputs of `model`, and keeps the memory of that many
-    streams itself: `fit` it on segments in order (`keras_attention.data.contiguous_segments`),
-    with `keras_attention.training.ResetMemory()` among the callbacks. Both share `model`'s weights.
+    streams itself: `fit` it on segments in order (`keras_attention.data.contiguous_segments`, and
+    `shuffle=False` for arrays), with `keras_attention.training.ResetMemory()` among the callbacks.
+    Both share `model`'s weights.
 
     Args:
         model, memory_length, batch_size: as in `SegmentRecurrence`.

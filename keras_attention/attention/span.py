@@ -25,6 +25,9 @@ class Span:
     def take(self, x, axis):
         if x is None or x.shape[axis] in (1, self.size):
             return x
+        if x.shape[axis] is None:  # it may yet turn out to be 1
+            places = ops.minimum(ops.arange(self.start, self.end), ops.shape(x)[axis] - 1)
+            return ops.take(x, places, axis=axis)
         return x[(slice(None),) * axis + (slice(self.start, self.end),)]
 
     def positions(self, given=None):

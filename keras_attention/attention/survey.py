@@ -51,9 +51,8 @@ def survey(model, length):
     _Trace(model, asked)(keras.tree.map_structure(input_like, model.input))
     if not asked.places:
         raise ValueError(
-            f"Nothing in {model.name} remembers: it has neither self-attention of "
-            "keras_attention.attention (one tensor as query and value; memory_length="
-            f"{length}) nor MemorizingAttention."
+            f"Nothing in {model.name} remembers with memory_length={length}: what does is "
+            "MultiHeadAttention over one tensor, as query and value, and MemorizingAttention."
         )
     paths = paths_in(model)
     places = [(id(layer), name, run) for layer, name, run in asked.places]

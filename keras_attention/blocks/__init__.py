@@ -23,6 +23,7 @@ from keras_attention.blocks.residuals import (
     ReZero,
     SandwichNorm,
 )
+from keras_attention.blocks.rms_normalization import RMSNormalization
 from keras_attention.blocks.token_dropout import TokenDropout
 from keras_attention.blocks.token_embedding import TokenEmbedding
 from keras_attention.blocks.word_embedding import WordEmbedding
@@ -44,6 +45,7 @@ __all__ = [
     "PostNorm",
     "PreNorm",
     "ReZero",
+    "RMSNormalization",
     "Repeat",
     "ResiDual",
     "Residual",

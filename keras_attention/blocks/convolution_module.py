@@ -4,11 +4,12 @@ import keras
 from keras import ops
 
 from keras_attention import checks
+from keras_attention.blocks.rms_normalization import RMSNormalization
 
 NORMALIZATIONS = {
     "batch_norm": keras.layers.BatchNormalization,
     "layer_norm": keras.layers.LayerNormalization,
-    "rms_norm": keras.layers.RMSNormalization,
+    "rms_norm": RMSNormalization,
 }
 
 

@@ -8,10 +8,11 @@ from keras import ops
 from keras_attention.blocks import calling, residuals
 from keras_attention.blocks.inner import config_of, inner_layer
 from keras_attention.blocks.layer_scale import LayerScale
+from keras_attention.blocks.rms_normalization import RMSNormalization
 
 NORMALIZATIONS = {
     "layer_norm": keras.layers.LayerNormalization,
-    "rms_norm": keras.layers.RMSNormalization,
+    "rms_norm": RMSNormalization,
 }
 
 

@@ -37,6 +37,14 @@ class Mask:
     ```
     """
 
+    def __init_subclass__(cls, **kwargs):
+        """A mask that redefines `allows` inherits nothing of what was said of the old one."""
+        super().__init_subclass__(**kwargs)
+        parents = cls.__mro__[1 : cls.__mro__.index(Mask)]
+        if "allows" in vars(cls) and any("allows" in vars(parent) for parent in parents):
+            for name in {"relative", "reach", "outside"} - set(vars(cls)):
+                setattr(cls, name, getattr(Mask, name))
+
     relative = False
     """Whether `allows` asks about i - j alone, as `Causal` does: kernels then need one small table.
 
@@ -153,6 +161,12 @@ class Mask:
         if path is not None:
             drawing.write(cells, path, title=str(self))
         return drawing.text(cells)
+
+    def __bool__(self):
+        raise TypeError(
+            f"{self} is neither true nor false. Combine masks with &, | and ~; "
+            "`and`, `or` and `not` would leave one of them out."
+        )
 
     def __and__(self, other):
         return _combine("Both", self, other)

@@ -1,11 +1,14 @@
 """All kernels equal `dense`, in outputs and gradients, over drawn configurations."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from keras import ops
 
 import keras_attention as ka
 from keras_attention.attention.kernels import softmax_tensorflow
@@ -368,3 +371,91 @@ def test_weights_can_be_seen_whatever_the_kernel():
     assert weights.shape == (1, 2, 70, 70)
     assert ka.attention.explain(layer, 70).kernel == "banded"
     assert ka.attention.explain(layer, 70, return_attention_scores=True).kernel == "dense"
+
+
+def test_explain_says_what_it_explains():
+    latent = ka.attention.LatentAttention(2, 4, 8, 4, mask="causal")
+    assert ka.attention.explain(latent, 400).kernel == "chunked"
+    with pytest.raises(ValueError, match="expected an attention layer such as MultiHeadAttention"):
+        ka.attention.explain(keras.layers.Dense(3), 100)
+
+
+@dataclasses.dataclass(frozen=True)
+class EvenCausal(ka.masks.Causal):
+    """What it inherits said of another rule."""
+
+    def allows(self, i, j):
+        return ops.logical_or(ops.logical_and(super().allows(i, j), j % 2 == 0), j == 299)
+
+
+def test_a_mask_that_redefines_the_rule_of_its_parent_is_asked_everywhere():
+    case = dict.fromkeys(CASES) | USUAL | {"heads": (1, 1), "batch": 1, "queries": 300}
+    case |= {"keys": 300, "seed": 0}
+    assert not EvenCausal().relative and EvenCausal().band() == (None, None)
+    assert_equal("chunked", "float32", 2e-5, EvenCausal(), case)
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 1, 1), (1, 1, 1, 1), (1, 1, 1, 300), (2, 1, 300, 1)])
+@pytest.mark.parametrize("mask", [None, ka.masks.Causal(), ka.masks.Window(20)], ids=str)
+@pytest.mark.parametrize("known", [True, False])
+def test_masks_of_every_shape(shape, mask, known):
+    """`known` says whether the graph knows the shape."""
+    random = np.random.default_rng(0)
+    q, k, v = (tf.constant(random.normal(size=(2, 300, 2, 4)), "float32") for _ in range(3))
+    given = random.random(shape) < 0.5
+
+    def attend(given, kernel):
+        how = {"mask": mask, "return_weights": False, "kernel": kernel}
+        return ka.attention.attend(q, k, v, attention_mask=given, **how)
+
+    signature = [tf.TensorSpec(shape if known else [None] * 4, "bool")]
+    for kernel in ("chunked", "banded") if isinstance(mask, ka.masks.Window) else ("chunked",):
+        function = tf.function(lambda x, kernel=kernel: attend(x, kernel), signature)
+        np.testing.assert_allclose(function(given), attend(given, "dense"), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "shapes, dtypes",
+    [
+        ([(1, 300, 2, 4), (3, 300, 1, 4), (3, 300, 1, 4)], ["float32"] * 3),
+        ([(3, 300, 2, 4), (1, 300, 2, 4), (1, 300, 2, 4)], ["float32"] * 3),
+        ([(2, 300, 2, 4)] * 3, ["float32", "float32", "bfloat16"]),
+    ],
+)
+def test_what_dense_broadcasts_chunked_does(shapes, dtypes):
+    random = np.random.default_rng(0)
+    tensors = [
+        tf.cast(tf.constant(random.normal(size=shape), "float32"), dtype)
+        for shape, dtype in zip(shapes, dtypes, strict=True)
+    ]
+
+    def compute(kernel):
+        with tf.GradientTape() as tape:
+            tape.watch(tensors)
+            output = ka.attention.attend(
+                *tensors, mask="causal", return_weights=False, kernel=kernel
+            )
+            loss = tf.reduce_sum(tf.cast(output, "float32") ** 2)
+        return [output, *tape.gradient(loss, tensors)]
+
+    for ours, theirs in zip(compute("chunked"), compute("dense"), strict=True):
+        assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
+        scale = max(1.0, float(tf.reduce_max(tf.abs(theirs))))
+        near = {"atol": (2e-2 if "bfloat16" in dtypes else 2e-5) * scale}
+        np.testing.assert_allclose(*(tf.cast(x, "float32") for x in (ours, theirs)), **near)
+
+
+def test_padded_queries_need_no_square_and_get_zeros():
+    random = np.random.default_rng(0)
+    layer = ka.attention.MultiHeadAttention(2, 4, mask="causal")
+    x = tf.constant(random.normal(size=(2, 1024, 8)), "float32")
+    padding = tf.sequence_mask([1000, 700], 1024)
+    plain = layer(x, x, query_mask=padding, value_mask=padding)
+    expected, _ = layer(x, x, query_mask=padding, value_mask=padding, return_attention_scores=True)
+    np.testing.assert_allclose(plain, expected, atol=1e-5)
+    bias = layer._output_dense(tf.zeros((1, 1, 2, 4)))[0, 0]
+    np.testing.assert_array_equal(plain[1, 700:], np.tile(bias, (324, 1)))
+    graph = tf.function(lambda x: layer(x, x, query_mask=padding, value_mask=padding))
+    operations = graph.get_concrete_function(x).graph.get_operations()
+    sizes = [tensor.shape.num_elements() or 0 for op in operations for tensor in op.outputs]
+    assert max(sizes) < 2 * 1024 * 1024

@@ -447,3 +447,19 @@ def test_memory_helps():
     """What was shown two segments ago is learned with a memory that reaches there, else not."""
     assert learn(memory_length=12) > 0.95
     assert learn(memory_length=2) < 0.35  # chance is 1 in 7
+
+
+def test_what_the_model_measured_before_is_not_the_loss_of_its_segments():
+    labeler = ka.models.sequence_labeler(
+        *(20, 4), num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8, mask="causal"
+    )
+    tokens = np.random.default_rng(0).integers(1, 20, size=(2, 5))
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    labeler.compile("sgd", loss)
+    labeler.fit(tokens, tokens % 4, verbose=0)
+    segmented = ka.attention.with_memory(labeler, 3, batch_size=2)
+    segmented.compile(keras.optimizers.SGD(0.0), loss)
+    measured = segmented.evaluate(tokens, tokens % 4, batch_size=2, verbose=0)
+    segmented.get_layer("recurrence").reset_state()
+    expected = loss(tokens % 4, segmented(tokens.astype("int32")))
+    np.testing.assert_allclose(measured, float(expected), rtol=1e-5)

@@ -226,3 +226,22 @@ def test_patches_are_cut_row_by_row():
 def test_refuses(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_a_stack_of_rms_norms_keeps_the_mask_of_its_tokens():
+    model = ka.models.sequence_labeler(
+        *(20, 4),
+        num_layers=1,
+        num_heads=2,
+        hidden_dim=8,
+        intermediate_dim=8,
+        normalization="rms_norm",
+    )
+    mask = model(np.array([[3, 4, 0]], "int32"))._keras_mask
+    np.testing.assert_array_equal(mask, [[True, True, False]])
+
+
+def test_rms_normalization_by_definition():
+    x = np.random.default_rng(0).normal(size=(2, 3, 5)).astype("float32")
+    expected = x / np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + 1e-6)
+    np.testing.assert_allclose(ka.blocks.RMSNormalization()(x), expected, atol=1e-6)

@@ -88,3 +88,8 @@ def test_what_is_relative():
     both = masks.Causal() & (masks.Window(2) | ~masks.Strided(3))
     assert both.relative and masks.Dilated(2, 2).relative and masks.Full().relative
     assert not (both | masks.Prefix(2)).relative and not masks.Mask.relative
+
+
+def test_words_do_not_combine_masks():
+    with pytest.raises(TypeError, match="Combine masks with &"):
+        masks.Causal() and masks.Window(3)

@@ -34,7 +34,8 @@ def sliced(query, key, value, *, score, normalizer, square, slices, places=None)
         from keras_attention.attention.kernels import softmax_tensorflow
 
         by_hand = dict(terms, slices=slices, places=places)
-        if (output := softmax_tensorflow.run(query, key, value, **by_hand)) is not None:
+        output = softmax_tensorflow.run(query, key, value, **by_hand)
+        if output is not None:
             return ops.transpose(output, (0, 2, 1, 3))
     block = Block(**terms, places=places)
     operands = block.operands(query, key, value)

@@ -27,7 +27,7 @@ MOST_BESIDE = 2**17  # pairs of a slice beside which the next one may begin
 
 def run(query, key, value, *, score, normalizer, square, slices, places):
     """(B, N, T, Hv), or None for what only the general form computes. Arguments as `sliced`."""
-    if not _takes(query, score, normalizer, square, places):
+    if not _takes(query, key, value, score, normalizer, square, places):
         return None
     query, key, scale = score.fold(query, key)
     if not isinstance(scale, (int, float)):
@@ -48,16 +48,21 @@ def run(query, key, value, *, score, normalizer, square, slices, places):
     return output if seen is None else output * tf.cast(seen, output.dtype)
 
 
-def _takes(query, score, normalizer, square, places):
+def _takes(query, key, value, score, normalizer, square, places):
     """Whether all but the score's fold, which is yet to be had, is as this form needs it."""
     if scope.current(scope.Export) or scope.mask_constant() > LEAST_OF_EXP:
         return False
     given = square.attention_mask
+    if given is not None and (
+        tuple(given.shape[1:]) != (1, 1, key.shape[1]) or given.shape[0] not in (1, key.shape[0])
+    ):
+        return False
     return (
         score.fold is not None
+        and query.shape[0] == key.shape[0] == value.shape[0]
+        and query.dtype == key.dtype == value.dtype
         and normalizer == Softmax(temperature=getattr(normalizer, "temperature", 1.0))
         and (square.mask is None or square.mask.relative)
-        and (given is None or tuple(given.shape[1:3]) == (1, 1))
         and square.position is None
         and square.bias is None
         and places is None
@@ -216,8 +221,7 @@ class _Table:
         for rows, columns in self.slices:
             with tf.control_dependencies(found[-1:]):
                 cut = tf.identity(self._cut(allowed, rows, columns))
-            keys = columns.take(padding, 1) if padding.shape[1] != 1 else padding
-            found.append(tf.matmul(keys, cut, transpose_b=True))  # how many
+            found.append(tf.matmul(columns.take(padding, 1), cut, transpose_b=True))  # how many
         return tf.cast(tf.concat(found, axis=1) > 0.5, "float32")[:, None, :, None]
 
     def _seen_unpadded(self):
@@ -235,5 +239,6 @@ def _by_distance(mask, length, keys):
         return None
     with tf.init_scope():  # what a graph is made from must be known while it is made
         i, j = column(np.arange(length + keys - 1)), row([keys - 1])
-        allowed = np.asarray(mask.allows(i, j)).reshape(-1)
+        allowed = np.asarray(mask.allows(i, j))
+    allowed = np.broadcast_to(allowed, (1, 1, length + keys - 1, 1)).reshape(-1)
     return None if allowed.all() else allowed
