@@ -9,7 +9,7 @@ BACKENDS := .venv-backends
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow test-backends benchmark check format constraints clean
+.PHONY: help demo test test-slow test-backends test-torch test-jax benchmark check format constraints clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -30,8 +30,12 @@ BACKENDS_PYTEST := $(BACKENDS)/bin/python -m pytest -m 'not slow and not tensorf
     --numprocesses=logical --maxprocesses=4 --dist=worksteal
 UNOPTIMIZED := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true
 
-test-backends: $(BACKENDS)/.ready ## run the layers' tests on JAX and PyTorch, and beside Hugging Face
+test-backends: test-torch test-jax ## run the layers' tests on PyTorch, on JAX and beside Hugging Face
+
+test-torch: $(BACKENDS)/.ready
 	KERAS_BACKEND=torch $(BACKENDS_PYTEST) $(ON_EVERY_BACKEND)
+
+test-jax: $(BACKENDS)/.ready
 	KERAS_BACKEND=jax XLA_FLAGS='$(UNOPTIMIZED)' $(BACKENDS_PYTEST) $(ON_EVERY_BACKEND)
 	KERAS_BACKEND=tensorflow XLA_FLAGS='$(UNOPTIMIZED)' $(BACKENDS_PYTEST) tests/backends \
 	    tests/positions/test_hugging_face.py

@@ -266,26 +266,17 @@ class MultiHeadAttention(keras.layers.Layer):
             query_heads, key_heads = self._structures.normalize(query_heads, key_heads)
         # A part tells a kernel more than a tensor; overrides as Keras's own expect the tensor.
         overridden = type(self)._compute_attention is not MultiHeadAttention._compute_attention
-        ours = {}
-        if not overridden:
-            ours = {"use_causal_mask": True} if use_causal_mask else {}
-            if query_mask is not None and not self.num_memory_slots:
-                ours["query_mask"] = axes.to_sequences(query_mask, self._axes, features=0)
+        ours = {} if overridden else {"use_causal_mask": use_causal_mask}
+        if ours and query_mask is not None and not self.num_memory_slots:
+            ours["query_mask"] = axes.to_sequences(query_mask, self._axes, features=0)
+            query_mask = None
+        padding = {"query_mask": query_mask, "value_mask": value_mask, "key_mask": key_mask}
         output, weights = self._compute_attention(
             query_heads,
             key_heads,
             self._value_dense(values),
             masks.all_of(
-                call_mask(
-                    query,
-                    self._axes,
-                    query_mask=None if "query_mask" in ours else query_mask,
-                    value_mask=value_mask,
-                    key_mask=key_mask,
-                    attention_mask=attention_mask,
-                    segment_ids=segment_ids,
-                    value_segment_ids=value_segment_ids,
-                ),
+                call_mask(query, self._axes, attention_mask=attention_mask, **padding, **packed),
                 masking.causal(queries, keys, **where) if use_causal_mask and overridden else None,
             ),
             training,
