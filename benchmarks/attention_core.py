@@ -66,6 +66,10 @@ def check(functions, tolerance=2e-4):
             np.testing.assert_allclose(a, b, atol=tolerance * scale)
 
 
+def to_float32(tensors):
+    return [tf.cast(x, "float32") for x in tensors]
+
+
 def timed(title, functions):
     check(functions)
     return compare(title, functions)
@@ -82,6 +86,15 @@ def causal():
                 "chunked": way(ours("causal", "chunked"), arrays),
             },
         )
+    halves = [tf.cast(x, "bfloat16") for x in arrays]
+    functions = {
+        "keras.ops.dot_product_attention, float32": both_passes(keras_causal, arrays),
+        "the same, bfloat16": both_passes(keras_causal, halves),
+        "chunked, bfloat16": both_passes(ours("causal", "chunked"), halves),
+    }
+    exact = {name: lambda run=run: to_float32(run()) for name, run in functions.items()}
+    check(exact, tolerance=4e-2)
+    compare("causal, B8 T512 N8 H32, forward and backward, bfloat16", functions)
     arrays = inputs(1, 4096, 8, 64)
     timed(
         "causal, B1 T4096 N8 H64, forward",

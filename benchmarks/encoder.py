@@ -55,7 +55,34 @@ def training_step(model, x):
     return lambda: step(x)
 
 
+def policies():
+    """The policy that `fastest_dtype_policy` names here, against Keras's."""
+    policy = ka.training.fastest_dtype_policy()
+    for length in (128, 512):
+        x = tf.constant(np.random.default_rng(0).normal(size=(8, length, WIDTH)), "float32")
+        base = theirs(length)
+        keras.config.set_dtype_policy("mixed_bfloat16")
+        mixed = theirs(length)
+        keras.config.set_dtype_policy(policy)
+        fast = ours(length)
+        keras.config.set_dtype_policy("float32")
+        mixed.set_weights(base.get_weights())
+        copy_weights(base, fast)
+        models = {
+            "keras.layers.MultiHeadAttention, float32": base,
+            "the same, mixed_bfloat16": mixed,
+            f"keras_attention, {policy}": fast,
+        }
+        for model in models.values():
+            np.testing.assert_allclose(base(x), tf.cast(model(x), "float32"), atol=6e-2)
+        compare(
+            f"encoder, B8 T{length}, forward, by dtype policy",
+            {name: forward(model, x) for name, model in models.items()},
+        )
+
+
 def main():
+    policies()
     for length in (128, 512):
         x = tf.constant(np.random.default_rng(0).normal(size=(8, length, WIDTH)), "float32")
         models = theirs(length), ours(length)
