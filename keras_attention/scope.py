@@ -6,6 +6,7 @@ so that any functional model can be looked into, exported or decoded without bei
 
 import collections
 import dataclasses
+import re
 import threading
 
 _local = threading.local()
@@ -112,6 +113,123 @@ class Kept:
     def keep(self, **tensors):
         """Leaves `tensors` for the next call, in place of those found."""
         self.scope.after.update({self.keys[name]: tensors[name] for name in self.keys})
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """What a layer keeps while a model decodes: a tensor for each row of the batch.
+
+    Args:
+        shape: ints, without the batch and what the kind says of the length.
+        dtype: str.
+    """
+
+    shape: tuple
+    dtype: str
+
+
+class State(Entry):
+    """(B, *shape), replaced by every call: what a recurrent layer carries on."""
+
+
+class Source(Entry):
+    """(B, S, *shape), made once from a source of S places: the keys of cross-attention."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Sequence(Entry):
+    """(B, length, *shape), one place for each token.
+
+    Args:
+        window: int, how many of the newest tokens are ever looked at, or None for all.
+    """
+
+    window: int | None = None
+
+
+class Decoding(Scope):
+    """Lets a model made for whole sequences take them piece by piece.
+
+    While it is active a call of the model is on new tokens alone. Layers find in the cache what
+    they kept of those before, and leave there what the next call needs. A layer asks for its
+    `place`, once in each call.
+
+    Args:
+        cache: dict of tensors by name, from a plan or from the call before.
+        index: int or int32 scalar, how many places of each row were filled by calls before.
+        encoding: bool, whether the call is made for what is `Source` or `State` at its start, and
+            is thrown away: layers then `keep` these, computed from their inputs.
+
+    Attributes:
+        cache: dict, what was kept so far, after the layers that ran; the same names.
+        planning: False.
+    """
+
+    planning = False
+
+    def __init__(self, cache, index=0, *, encoding=False):
+        self.before, self.cache = dict(cache), dict(cache)
+        self.index, self.encoding = index, encoding
+        self._runs = collections.Counter()
+
+    def place(self, layer):
+        """The `Place` of this run of `layer`: runs of one path are numbered in order."""
+        path = re.sub(r"\W", "_", layer.path)
+        run = self._runs[path]
+        self._runs[path] += 1
+        return Place(self, f"{path}_{run}" if run else path, layer)
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """What one run of a layer finds in a `Decoding` scope, and leaves there, by its own names."""
+
+    scope: Decoding
+    prefix: str
+    layer: object
+
+    def __contains__(self, name):
+        return f"{self.prefix}_{name}" in self.scope.before
+
+    def __getitem__(self, name):
+        if name not in self:
+            raise RuntimeError(
+                f"The cache has no {self.prefix}_{name}, which {self.layer.name} needs. It is of "
+                "another model, or of another order of layers: begin with "
+                "ka.generation.initial_cache(model, ...)."
+            )
+        return self.scope.before[f"{self.prefix}_{name}"]
+
+    def keep(self, **tensors):
+        """Leaves `tensors` for the next call, in place of those found."""
+        self.scope.cache.update({f"{self.prefix}_{k}": v for k, v in tensors.items()})
+
+
+class Planning(Decoding):
+    """Asks the layers that run what they would keep, on a call with tokens of a known length.
+
+    Args:
+        length: int, how many tokens the call is on.
+
+    Attributes:
+        entries: dict, name in the cache -> `Entry`.
+        least: dict, name of layer -> int, how many tokens the first call must have at least.
+    """
+
+    planning = True
+
+    def __init__(self, length):
+        super().__init__({})
+        self.length = length
+        self.entries, self.least = {}, {}
+
+    def __enter__(self):  # some backends trace twice
+        self._runs.clear(), self.entries.clear(), self.least.clear()
+        return super().__enter__()
+
+    def declare(self, place, **entries):
+        """Says that a layer keeps `entries`, each an `Entry`, under the names of its `place`."""
+        self.entries.update({f"{place.prefix}_{name}": entry for name, entry in entries.items()})
 
 
 def current(kind):
