@@ -92,16 +92,16 @@ def to_litert(
         model, batch_size=batch_size, sequence_length=sequence_length, examples=examples
     )
     if calibration is not None:
-        calibration = batches.read(calibration, work.endpoint, "calibration", most=None)
+        calibration = batches.read(calibration, work.endpoints[0], "calibration", most=None)
     memory.check(weights.bytes_of(work.model))
     if mask_constant is None:
         mask_constant = MASK_CONSTANTS[quantization]
     with files.replacing(path) as new:
         with tempfile.TemporaryDirectory() as folder:
-            trace.save(work.model, [work.endpoint], folder, mask_constant)
+            trace.save(work.model, work.endpoints, folder, mask_constant)
             content = convert.convert(
                 folder,
-                [work.endpoint],
+                work.endpoints,
                 work.model,
                 quantization=quantization,
                 calibration=calibration,
@@ -138,7 +138,9 @@ def _check(work, new, path, quantization, mask_constant):
     signatures = work.check_shapes(graph.signatures)
     _check_static(graph, work)
     warnings += weights.check(graph, work.model, quantization)
-    parity = trial.run(new, work.endpoint, work.cases, quantization)
+    parity = []
+    for point in work.points:
+        parity += trial.run(new, point.endpoint, point.cases, quantization)
     warnings += trial.notes(parity, quantization)
     return ExportReport(
         path=str(path),
@@ -154,7 +156,7 @@ def _check(work, new, path, quantization, mask_constant):
             "the shapes are those asked for",
             "every weight is stored once",
             "runs in the stock runtime with and without XNNPACK, called by name",
-            f"compared with the model in {len(work.cases)} batches",
+            f"compared with the model in {work.batches} batches",
         ),
         quantization=quantization,
         mask_constant=mask_constant,
@@ -167,7 +169,7 @@ def _check(work, new, path, quantization, mask_constant):
 
 def _check_static(graph, work):
     """With all inputs fixed, every tensor must be: delegates refuse the file otherwise."""
-    if any(None in tensor.shape for tensor in work.endpoint.inputs):
+    if any(None in tensor.shape for e in work.endpoints for tensor in e.inputs):
         return
     for op in graph.operators:
         if any(None in tensor.shape for tensor in op.outputs):

@@ -66,7 +66,7 @@ def to_saved_model(
         model, batch_size=batch_size, sequence_length=sequence_length, examples=examples
     )
     with files.replacing(path) as new:
-        owned = trace.save(work.model, [work.endpoint], new, MASK_CONSTANT)
+        owned = trace.save(work.model, work.endpoints, new, MASK_CONSTANT)
         report = _check(work, new, path, owned)
     manifest.write(report, metadata)
     return report
@@ -102,7 +102,7 @@ def _check(work, new, path, owned):
             "the shapes are those asked for",
             "every variable is stored once",
             "runs in a new process without Keras, called by name",
-            f"equals the model in {len(work.cases)} batches",
+            f"equals the model in {work.batches} batches",
         ),
         quantization=None,
         mask_constant=MASK_CONSTANT,
@@ -114,8 +114,10 @@ def _check(work, new, path, owned):
 
 
 def _parity(work, folder):
-    name, parity = work.endpoint.name, []
-    for case, outputs in zip(work.cases, reload.run(folder, name, work.cases), strict=True):
+    checked = [(point.endpoint.name, case) for point in work.points for case in point.cases]
+    results = reload.run(folder, [(name, case.inputs) for name, case in checked])
+    parity = []
+    for (name, case), outputs in zip(checked, results, strict=True):
         measured = compare.measure(case, outputs, signature=name, runtime="TensorFlow")
         compare.check(case, measured, tolerance=compare.TOLERANCE["saved_model"])
         parity += measured
