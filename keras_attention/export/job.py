@@ -21,11 +21,19 @@ class Point:
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A model ready to be exported; `model` computes in float32."""
+    """A model ready to be exported.
+
+    Attributes:
+        model: computes in float32.
+        points: what becomes of it.
+        warnings: things to know.
+        generation: `generative.Generation` of one that generates, or None.
+    """
 
     model: object
     points: tuple[Point, ...]
     warnings: list
+    generation: object = None
 
     @property
     def endpoints(self):

@@ -6,7 +6,7 @@ from keras_attention.export import (
     backend,
     compare,
     files,
-    job,
+    generative,
     manifest,
     reload,
     saved_model_file,
@@ -19,7 +19,18 @@ from keras_attention.scope import MASK_CONSTANT
 
 
 def to_saved_model(
-    model, path, *, batch_size=None, sequence_length=None, examples=None, metadata=None
+    model,
+    path,
+    *,
+    batch_size=None,
+    sequence_length=None,
+    examples=None,
+    metadata=None,
+    generate=None,
+    max_length=None,
+    max_new_tokens=None,
+    begin_id=None,
+    end_id=None,
 ):
     """Writes `model` as a SavedModel that runs with TensorFlow alone, and proves that it does.
 
@@ -62,8 +73,16 @@ def to_saved_model(
     backend.tensorflow()
     path = _target(path)
     manifest.check(path.parent, metadata)
-    work = job.prepare(
-        model, batch_size=batch_size, sequence_length=sequence_length, examples=examples
+    work = generative.job(
+        model,
+        generate,
+        batch_size=batch_size,
+        sequence_length=sequence_length,
+        examples=examples,
+        max_length=max_length,
+        max_new_tokens=max_new_tokens,
+        begin_id=begin_id,
+        end_id=end_id,
     )
     with files.replacing(path) as new:
         owned = trace.save(work.model, work.endpoints, new, MASK_CONSTANT)
@@ -110,6 +129,7 @@ def _check(work, new, path, owned):
         warnings=tuple(work.warnings),
         versions=backend.versions("tensorflow"),
         sha256=files.sha256(new),
+        generation=generative.sidecar(work),
     )
 
 

@@ -12,7 +12,7 @@ from keras_attention.export import backend
 from keras_attention.export import endpoint as endpoints
 from keras_attention.export.endpoint import Endpoint
 from keras_attention.export.report import Tensor
-from keras_attention.generation import beam_search, loop
+from keras_attention.generation import beam_search, cache, loop
 from keras_attention.generation.samplers import Beam, Greedy
 
 TOKENS, INDEX, START, UNIFORM = "token_ids", "index", "start", "uniform"
@@ -104,15 +104,16 @@ def _loop(decoder, settings, name, encode, batch_size, sequence_length):
     def call(tensors):
         given = _prompt(decoder, settings, tensors)
         rows = ops.shape(given["prompt"])[0]
+        given["cache"] = cache.make(decoder.plan, rows, settings.max_length)
+        given["number"] = limit
+        given["uniform"] = ops.zeros((limit, rows), dtype="float32")
         if UNIFORM in tensors:
             given["uniform"] = ops.transpose(tensors[UNIFORM])
-        else:
-            given["uniform"] = ops.zeros((limit, rows), dtype="float32")
-        given["number"] = limit
         if name == "beam":
             found = beam_search.search(decoder, rules, given)
-            return {"generated_ids": found["ids"], "scores": found["totals"]}
-        return {"generated_ids": loop.write(decoder, rules, given)["ids"]}
+            shape = (-1, rules.sampler.num_return_sequences, limit)
+            return {"generated_ids": ops.reshape(found["ids"], shape), "scores": found["totals"]}
+        return {"generated_ids": ops.reshape(loop.write(decoder, rules, given)["ids"], (-1, limit))}
 
     outputs = ("generated_ids", "scores") if name == "beam" else ("generated_ids",)
     return Endpoint(name, inputs, lengths, outputs, call)

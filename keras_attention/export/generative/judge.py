@@ -33,7 +33,8 @@ class Judge:
 
         The error of a greedy token is how far its logit is below the best one, in units of the
         largest logit (at least 1); of one that was drawn, how far chance is from its share of the
-        probabilities; of a sequence of a beam, how far its total is from the model's.
+        probabilities; of a sequence of a beam, how far its total is from the model's, in units of
+        that (at least 1).
         """
         ids = self._checked(np.asarray(outputs["generated_ids"]))
         if self.name == "beam":
@@ -107,7 +108,8 @@ class Judge:
             total = np.where(np.arange(chosen.shape[1]) < length[:, None], each, 0.0).sum(axis=1)
             own = total / np.asarray(self.rules.sampler.divisor(length.astype("float32")))
             found = np.isfinite(scores[:, k])  # fewer sequences may exist than were asked for
-            error = max(error, float(np.abs(own - scores[:, k])[found].max(initial=0.0)))
+            apart = np.abs(own - scores[:, k]) / np.maximum(1.0, np.abs(own))
+            error = max(error, float(apart[found].max(initial=0.0)))
         if (np.diff(scores, axis=1) > 0).any():
             raise ExportError(f"beam gives sequences that are not the best first: {scores}.")
         return error

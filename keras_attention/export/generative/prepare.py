@@ -2,7 +2,9 @@
 
 import dataclasses
 
+import keras
 import numpy as np
+from keras import ops
 
 from keras_attention.export import batches, precision
 from keras_attention.export import endpoint as plain
@@ -99,11 +101,13 @@ def check_cache(decoder, chosen, encoded=None):
     )
     expected = whole.logits(decoder, tokens, source)
     packed = plain.pack(decoder.encoder, source) if source else None
-    cache, found, index = decoder.start(rows, chosen.max_length, packed), [], 0
-    for piece in filter(np.size, np.split(tokens, [length // 2, length // 2 + 1], axis=1)):
-        logits, cache = decoder.step(piece, cache, np.int32(index))
-        found.append(np.asarray(logits))
-        index += piece.shape[1]
+    with keras.device("cpu:0"):
+        cache, found, index = decoder.start(rows, chosen.max_length, packed), [], 0
+        for piece in filter(np.size, np.split(tokens, [length // 2, length // 2 + 1], axis=1)):
+            now = ops.convert_to_tensor(index, dtype="int32")
+            logits, cache = decoder.step(ops.convert_to_tensor(piece), cache, now)
+            found.append(np.asarray(logits))
+            index += piece.shape[1]
     error = float(np.abs(np.concatenate(found, axis=1) - expected).max())
     scale = max(1.0, float(np.abs(expected).max()))
     if not error <= TOLERANCE * scale:
