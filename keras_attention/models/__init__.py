@@ -1,11 +1,17 @@
 """Builders: functions that return a functional `keras.Model`, and their published sizes."""
 
+from keras_attention.models.seq2seq_recurrent import SIZES as _RECURRENT_SIZES
+from keras_attention.models.seq2seq_recurrent import seq2seq_recurrent
 from keras_attention.models.sequence_labeler import SIZES as _LABELER_SIZES
 from keras_attention.models.sequence_labeler import sequence_labeler
 from keras_attention.models.vision_transformer import SIZES as _VISION_SIZES
 from keras_attention.models.vision_transformer import vision_transformer
 
-SIZES = {"sequence_labeler": _LABELER_SIZES, "vision_transformer": _VISION_SIZES}
+SIZES = {
+    "seq2seq_recurrent": _RECURRENT_SIZES,
+    "sequence_labeler": _LABELER_SIZES,
+    "vision_transformer": _VISION_SIZES,
+}
 
 
 def sizes(builder):
@@ -25,4 +31,4 @@ def sizes(builder):
     return {name: dict(size) for name, size in SIZES[builder].items()}
 
 
-__all__ = ["sequence_labeler", "sizes", "vision_transformer"]
+__all__ = ["seq2seq_recurrent", "sequence_labeler", "sizes", "vision_transformer"]
