@@ -40,6 +40,8 @@ class Judge:
         if self.name == "beam":
             return {"scores": (self._beam_error(ids, np.asarray(outputs["scores"])), None)}
         logits = self._logits(ids)
+        if 0 not in self.settings.end_ids:
+            logits[:, :, 0] = -np.inf  # padding is never chosen
         counted = np.arange(ids.shape[1]) < _lengths(ids)[:, None]
         if endpoints.draws(self.rules):
             errors, same = self._drawn(ids, logits)
@@ -66,16 +68,12 @@ class Judge:
         return ids
 
     def _logits(self, ids):
-        """The model's logits for ids (B, N), padding forbidden: (B, N, V)."""
-        if self.decoder.has_source:
-            begin = np.full((len(ids), 1), self.settings.begin_id)
-            tokens = np.concatenate([begin, ids[:, :-1]], axis=1)
-            logits = whole.logits(self.decoder, tokens.astype("int32"), self.inputs)
-        else:
-            logits = self._continued(ids)
-        if 0 not in self.settings.end_ids:
-            logits[:, :, 0] = -np.inf
-        return logits
+        """The model's logits for ids (B, N): (B, N, V)."""
+        if not self.decoder.has_source:
+            return self._continued(ids)
+        begin = np.full((len(ids), 1), self.settings.begin_id)
+        tokens = np.concatenate([begin, ids[:, :-1]], axis=1)
+        return whole.logits(self.decoder, tokens.astype("int32"), self.inputs)
 
     def _continued(self, ids):
         """As `_logits`, after prompts, which are moved to where whole sequences begin."""
