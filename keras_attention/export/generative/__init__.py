@@ -1,4 +1,4 @@
-"""Models that generate, as files: `encode`, `step`, `generate` and `beam` over one set of weights."""
+"""Models that generate, as files: `encode`, `step`, `generate`, `beam` over one copy of weights."""
 
 from keras_attention.export import job as plain
 from keras_attention.export.generative import drift as drifts

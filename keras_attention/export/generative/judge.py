@@ -63,7 +63,11 @@ class Judge:
         for row in ids.reshape(-1, ids.shape[-1]):
             length = _lengths(row)
             ended = np.isin(row[:length], self.settings.end_ids)
-            if row[length:].any() or ended[:-1].any() or not (length == len(row) or ended[-1:].any()):
+            if (
+                row[length:].any()
+                or ended[:-1].any()
+                or not (length == len(row) or ended[-1:].any())
+            ):
                 raise ExportError(f"{self.name} gives a row that neither ends nor is full: {row}.")
         return ids
 
