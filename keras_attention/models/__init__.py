@@ -2,10 +2,10 @@
 
 from keras_attention.models.causal_language_model import SIZES as _LANGUAGE_SIZES
 from keras_attention.models.causal_language_model import causal_language_model
-from keras_attention.models.seq2seq_transformer import SIZES as _TRANSFORMER_SIZES
-from keras_attention.models.seq2seq_transformer import seq2seq_transformer
 from keras_attention.models.seq2seq_recurrent import SIZES as _RECURRENT_SIZES
 from keras_attention.models.seq2seq_recurrent import seq2seq_recurrent
+from keras_attention.models.seq2seq_transformer import SIZES as _TRANSFORMER_SIZES
+from keras_attention.models.seq2seq_transformer import seq2seq_transformer
 from keras_attention.models.sequence_labeler import SIZES as _LABELER_SIZES
 from keras_attention.models.sequence_labeler import sequence_labeler
 from keras_attention.models.vision_transformer import SIZES as _VISION_SIZES
