@@ -1,9 +1,10 @@
-"""Data in: tagged sentences and images, from TensorFlow Datasets or from files, to batches."""
+"""Data in: sentences, pairs, texts and images, from TensorFlow Datasets or files, to batches."""
 
 from keras_attention.data.augmentation import image_augmentation
 from keras_attention.data.conll import from_conll, read_conll
 from keras_attention.data.conllu import from_conllu, read_conllu
 from keras_attention.data.contiguous_segments import contiguous_segments
+from keras_attention.data.dates import WrittenDate, dates
 from keras_attention.data.image_batches import image_batches
 from keras_attention.data.images import Images, ImageSplit
 from keras_attention.data.split_words import split_words
@@ -21,7 +22,9 @@ __all__ = [
     "Tagged",
     "TaggerPreprocessor",
     "Vocabulary",
+    "WrittenDate",
     "contiguous_segments",
+    "dates",
     "from_conll",
     "from_conllu",
     "from_tfds",
