@@ -1,6 +1,7 @@
 """Data in: sentences, pairs, texts and images, from TensorFlow Datasets or files, to batches."""
 
 from keras_attention.data.augmentation import image_augmentation
+from keras_attention.data.characters import Characters
 from keras_attention.data.conll import from_conll, read_conll
 from keras_attention.data.conllu import from_conllu, read_conllu
 from keras_attention.data.contiguous_segments import contiguous_segments
@@ -8,6 +9,7 @@ from keras_attention.data.dates import WrittenDate, dates
 from keras_attention.data.image_batches import image_batches
 from keras_attention.data.images import Images, ImageSplit
 from keras_attention.data.split_words import split_words
+from keras_attention.data.subwords import Subwords
 from keras_attention.data.tagged import Sentence, Tagged
 from keras_attention.data.tagger_preprocessor import TaggerPreprocessor
 from keras_attention.data.tagging_batches import tagging_batches
@@ -15,10 +17,12 @@ from keras_attention.data.tfds import from_tfds
 from keras_attention.data.vocabulary import Labels, Vocabulary
 
 __all__ = [
+    "Characters",
     "ImageSplit",
     "Images",
     "Labels",
     "Sentence",
+    "Subwords",
     "Tagged",
     "TaggerPreprocessor",
     "Vocabulary",

@@ -51,7 +51,7 @@ def test_without_the_rule_much_means_two_dates():
     found = with_two_meanings(forms, EASILY_MISTAKEN)
     # 3/4/05 in es and el is the third of April, in en the fourth of March.
     assert {datetime.date(2005, 3, 4), datetime.date(2005, 4, 3)} <= found["3/4/05"]
-    assert len(found) > 1000
+    assert len(found) > 250
 
 
 @pytest.mark.slow
