@@ -5,9 +5,15 @@ from keras_attention.data.characters import Characters
 from keras_attention.data.conll import from_conll, read_conll
 from keras_attention.data.conllu import from_conllu, read_conllu
 from keras_attention.data.contiguous_segments import contiguous_segments
+from keras_attention.data.corpus import Corpus, from_plain_text
 from keras_attention.data.dates import WrittenDate, dates
 from keras_attention.data.image_batches import image_batches
 from keras_attention.data.images import Images, ImageSplit
+from keras_attention.data.language_model_batches import language_model_batches
+from keras_attention.data.pair_files import from_pair_files, read_pairs
+from keras_attention.data.pairs import Pair, Pairs
+from keras_attention.data.seq2seq_batches import seq2seq_batches
+from keras_attention.data.sequence_preprocessor import SequencePreprocessor
 from keras_attention.data.split_words import split_words
 from keras_attention.data.subwords import Subwords
 from keras_attention.data.tagged import Sentence, Tagged
@@ -18,10 +24,14 @@ from keras_attention.data.vocabulary import Labels, Vocabulary
 
 __all__ = [
     "Characters",
+    "Corpus",
     "ImageSplit",
     "Images",
     "Labels",
+    "Pair",
+    "Pairs",
     "Sentence",
+    "SequencePreprocessor",
     "Subwords",
     "Tagged",
     "TaggerPreprocessor",
@@ -31,11 +41,16 @@ __all__ = [
     "dates",
     "from_conll",
     "from_conllu",
+    "from_pair_files",
+    "from_plain_text",
     "from_tfds",
     "image_augmentation",
     "image_batches",
+    "language_model_batches",
     "read_conll",
     "read_conllu",
+    "read_pairs",
+    "seq2seq_batches",
     "split_words",
     "tagging_batches",
 ]

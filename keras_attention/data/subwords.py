@@ -40,9 +40,9 @@ class Subwords:
     import keras_attention as ka
 
     lines = ["the cat sat", "the cats sit", "a cat, the mat"] * 3
-    subwords = ka.data.Subwords.build(lines, vocabulary_size=24)
+    subwords = ka.data.Subwords.build(lines, vocabulary_size=18)
     ids = subwords.encode(["the mat", "cats"])
-    assert subwords.decode(ids) == ["the mat", "cats"] and len(subwords) == 24
+    assert subwords.decode(ids) == ["the mat", "cats"] and len(subwords) == 18
     ```
     """
 

@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 
 from keras_attention.checks import whole_number
-from keras_attention.data.files import read_preprocessing, write_preprocessing
+from keras_attention.data import sidecar
 from keras_attention.data.vocabulary import Labels, Vocabulary
 
 WORDS, CHARACTERS, LABELS = "words.txt", "characters.txt", "labels.txt"
@@ -164,13 +164,13 @@ class TaggerPreprocessor:
         self.labels.save(folder / LABELS)
         if self.characters:
             self.characters.save(folder / CHARACTERS)
-        write_preprocessing(folder, self.config())
+        sidecar.write(folder, self.config())
 
     @classmethod
     def load(cls, folder):
         """Reads what `save` wrote."""
         folder = pathlib.Path(folder)
-        config = read_preprocessing(folder, "tagger", "tagger")
+        config = sidecar.read(folder, "tagger")
         characters = config["characters"]
         return cls(
             Vocabulary.load(folder / config["words"], config["lowercase"]),
