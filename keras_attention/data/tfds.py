@@ -4,6 +4,7 @@ from keras_attention.data.extras import import_tfds
 from keras_attention.data.tfds_builder import find_builder, find_splits, prepared
 from keras_attention.data.tfds_features import find_columns
 from keras_attention.data.tfds_images import check_image_size, read_images
+from keras_attention.data.tfds_pairs import read_pairs, read_running_text
 from keras_attention.data.tfds_tagged import read_tagged
 
 
@@ -60,4 +61,8 @@ def from_tfds(
     options = dict(dev_fraction=dev_fraction, seed=seed)
     if columns.kind == "image":
         return read_images(builder, columns, splits, image_size=image_size, **options)
+    if columns.kind == "pair":
+        return read_pairs(builder, columns, splits, **options)
+    if columns.kind == "running_text":
+        return read_running_text(builder, columns, splits, dev_fraction=dev_fraction)
     return read_tagged(builder, columns, splits, **options)

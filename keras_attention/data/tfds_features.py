@@ -1,6 +1,8 @@
-"""What a TFDS data set is, from its features: tagged sentences or labelled images."""
+"""What a TFDS data set is, from its features: tagged sentences, labelled images, texts."""
 
 import typing
+
+from keras_attention.data.tfds_pairs import find_pair, find_running_text
 
 
 class Columns(typing.NamedTuple):
@@ -24,14 +26,27 @@ def find_columns(tfds, builder, name, label_column):
         return Columns("image", inputs, label)
     inputs = "tokens" if "tokens" in sequences else None if len(sequences) != 1 else sequences[0]
     if inputs is None:
-        raise ValueError(
-            f"{name} has no tokens with tags and no images with a label. "
-            f"Its features are: {', '.join(features)}."
-        )
+        return _texts(tfds, builder, name, label_column)
     classes = [n for n, f in features.items() if _is_sequence(tfds, f, _is_class)]
     others = [n for n in sequences if n != inputs]
     label = _choose(name, classes + others, classes, label_column)
     return Columns("tagging", inputs, label)
+
+
+def _texts(tfds, builder, name, label_column):
+    """The `Columns` of a data set whose inputs are texts."""
+    features = builder.info.features
+    classes = [n for n, f in features.items() if _is_class(tfds, f)]
+    if pair := find_pair(tfds, builder):
+        target = _choose(name, pair, pair[1:], label_column)
+        return Columns("pair", pair[pair[0] == target], target)
+    if not classes and (text := find_running_text(tfds, builder)):
+        label = None if label_column is None else _choose(name, [], [], label_column)
+        return Columns("running_text", text, label)
+    raise ValueError(
+        f"{name} has no tokens with tags and no images with a label, no pairs of texts and no "
+        f"running text. Its features are: {', '.join(features)}."
+    )
 
 
 def _choose(name, allowed, preferred, label_column):
