@@ -1,4 +1,4 @@
-"""Data in: tagged sentences and images, from TensorFlow Datasets or from files, to batches."""
+"""Data in: tagged sentences, labelled texts and images, from TFDS or from files, to batches."""
 
 from keras_attention.data.augmentation import image_augmentation
 from keras_attention.data.conll import from_conll, read_conll
@@ -6,10 +6,15 @@ from keras_attention.data.conllu import from_conllu, read_conllu
 from keras_attention.data.contiguous_segments import contiguous_segments
 from keras_attention.data.image_batches import image_batches
 from keras_attention.data.images import Images, ImageSplit
+from keras_attention.data.sentence_polarity import sentence_polarity
 from keras_attention.data.split_words import split_words
 from keras_attention.data.tagged import Sentence, Tagged
 from keras_attention.data.tagger_preprocessor import TaggerPreprocessor
 from keras_attention.data.tagging_batches import tagging_batches
+from keras_attention.data.text_batches import text_batches
+from keras_attention.data.text_files import from_text_files, read_texts
+from keras_attention.data.text_preprocessor import TextPreprocessor
+from keras_attention.data.texts import Text, Texts
 from keras_attention.data.tfds import from_tfds
 from keras_attention.data.vocabulary import Labels, Vocabulary
 
@@ -20,15 +25,22 @@ __all__ = [
     "Sentence",
     "Tagged",
     "TaggerPreprocessor",
+    "Text",
+    "TextPreprocessor",
+    "Texts",
     "Vocabulary",
     "contiguous_segments",
     "from_conll",
     "from_conllu",
+    "from_text_files",
     "from_tfds",
     "image_augmentation",
     "image_batches",
     "read_conll",
     "read_conllu",
+    "read_texts",
+    "sentence_polarity",
     "split_words",
     "tagging_batches",
+    "text_batches",
 ]

@@ -112,6 +112,17 @@ class MadeDigits(Made):
     }
 
 
+class MadeReviews(Made):
+    """As GLUE: nobody is told the labels of the test part, which are -1."""
+
+    FEATURES = {"sentence": Text(), "label": ClassLabel(names=["bad", "good"]), "idx": np.int32}
+    SPLITS = {
+        "train": [{"sentence": f"ü{i}", "label": i % 2, "idx": i} for i in range(10)],
+        "validation": [{"sentence": f"v{i}", "label": 1, "idx": i} for i in range(3)],
+        "test": [{"sentence": f"t{i}", "label": -1, "idx": i} for i in range(4)],
+    }
+
+
 class MadeUnreachable(MadeEntities):
     def _split_generators(self, dl_manager):
         raise requests.exceptions.ConnectionError("no route to host\nand much more")
@@ -157,6 +168,20 @@ def test_pictures(folder):
         ka.data.from_tfds("made_pictures", data_dir=folder)
 
 
+def test_reviews(folder):
+    data = ka.data.from_tfds("made_reviews", data_dir=folder, dev_fraction=0.2)
+    assert data.labels == ("bad", "good")
+    assert sorted(data.test) == [(f"v{i}", "good") for i in range(3)]
+    assert len(data.train) == 8 and len(data.dev) == 2
+    expected = [(f"ü{i}", ("bad", "good")[i % 2]) for i in range(10)]
+    assert sorted(data.train + data.dev) == expected
+    splits = {"train": "train", "dev": "validation"}
+    data = ka.data.from_tfds("made_reviews", data_dir=folder, splits=splits)
+    assert [len(part) for part in (data.train, data.dev, data.test)] == [10, 3, 0]
+    with pytest.raises(ValueError, match="no text column 'idx', but sentence"):
+        ka.data.from_tfds("made_reviews", data_dir=folder, text_column="idx")
+
+
 def test_splits(folder):
     with pytest.raises(ValueError, match=r"made_digits has no test split; it has: train\. Say"):
         ka.data.from_tfds("made_digits", data_dir=folder)
@@ -182,7 +207,8 @@ def test_splits(folder):
         ("", None, "no data set ''"),
         ("universal_dependencies", None, r"is several data sets; choose one, .* and \d+ more"),
         ("universal_dependencies/en_ewtt", None, r"cannot make '.*/en_ewtt'.* are: en_ewt, "),
-        ("imdb_reviews", None, "imdb_reviews has no tokens with tags .* features are: .*text"),
+        ("multi_news", None, "multi_news has no tokens with tags, .* are: document, summary"),
+        ("glue/mnli", None, "has premise, hypothesis. Choose with text_column='premise'"),
         ("conll2003", None, r"conll2003 has pos, chunks, ner. Choose with label_column='pos'"),
         ("conll2003", "upos", "conll2003 has no label column 'upos', but pos, chunks, ner"),
         ("mnist", "labels", "mnist has no label column 'labels', but label"),
@@ -206,6 +232,9 @@ def test_names_and_columns_that_are_not_there(folder, name, label_column, messag
         ("cifar100", None, ("image", "image", "label")),
         ("cifar100", "coarse_label", ("image", "image", "coarse_label")),
         ("oxford_iiit_pet", None, ("image", "image", "label")),
+        ("imdb_reviews", None, ("text", "text", "label")),
+        ("glue/sst2", None, ("text", "sentence", "label")),
+        ("ag_news_subset", None, ("text", "description", "label")),
     ],
 )
 def test_columns_of_known_data_sets(folder, name, label_column, expected):
