@@ -12,6 +12,7 @@ from keras_attention.data.images import Images, ImageSplit
 from keras_attention.data.language_model_batches import language_model_batches
 from keras_attention.data.pair_files import from_pair_files, read_pairs
 from keras_attention.data.pairs import Pair, Pairs
+from keras_attention.data.sentence_polarity import sentence_polarity
 from keras_attention.data.seq2seq_batches import seq2seq_batches
 from keras_attention.data.sequence_preprocessor import SequencePreprocessor
 from keras_attention.data.split_words import split_words
@@ -19,6 +20,10 @@ from keras_attention.data.subwords import Subwords
 from keras_attention.data.tagged import Sentence, Tagged
 from keras_attention.data.tagger_preprocessor import TaggerPreprocessor
 from keras_attention.data.tagging_batches import tagging_batches
+from keras_attention.data.text_batches import text_batches
+from keras_attention.data.text_files import from_text_files, read_texts
+from keras_attention.data.text_preprocessor import TextPreprocessor
+from keras_attention.data.texts import Text, Texts
 from keras_attention.data.tfds import from_tfds
 from keras_attention.data.vocabulary import Labels, Vocabulary
 
@@ -35,6 +40,9 @@ __all__ = [
     "Subwords",
     "Tagged",
     "TaggerPreprocessor",
+    "Text",
+    "TextPreprocessor",
+    "Texts",
     "Vocabulary",
     "WrittenDate",
     "contiguous_segments",
@@ -43,6 +51,7 @@ __all__ = [
     "from_conllu",
     "from_pair_files",
     "from_plain_text",
+    "from_text_files",
     "from_tfds",
     "image_augmentation",
     "image_batches",
@@ -51,6 +60,9 @@ __all__ = [
     "read_conllu",
     "read_pairs",
     "seq2seq_batches",
+    "read_texts",
+    "sentence_polarity",
     "split_words",
     "tagging_batches",
+    "text_batches",
 ]

@@ -10,24 +10,14 @@ def find_pair(tfds, builder):
     They are TFDS's own inputs and outputs if both are texts, as in all translation sets. Where it
     names none, they are called source and target, as in Tatoeba.
     """
-    texts = _texts(tfds, builder)
+    features = builder.info.features
+    texts = [name for name, f in features.items() if isinstance(f, tfds.features.Text)]
     pair = builder.info.supervised_keys or ()
     if len(pair) == 2 and pair[0] != pair[1] and set(pair) <= set(texts):
         return pair
     partners = [(n, n.replace("source", "target", 1)) for n in texts if n.startswith("source")]
     pairs = [p for p in partners if p[1] in texts and not p[0].endswith("language")]
     return pairs[0] if len(pairs) == 1 else None
-
-
-def find_running_text(tfds, builder):
-    """The feature that holds running text, or None: the one text there is, or `text`."""
-    texts = _texts(tfds, builder)
-    return "text" if "text" in texts else texts[0] if len(texts) == 1 else None
-
-
-def _texts(tfds, builder):
-    features = builder.info.features
-    return [name for name, f in features.items() if isinstance(f, tfds.features.Text)]
 
 
 def read_pairs(builder, columns, splits, *, dev_fraction, seed):

@@ -2,10 +2,16 @@
 
 from keras_attention.models.sequence_labeler import SIZES as _LABELER_SIZES
 from keras_attention.models.sequence_labeler import sequence_labeler
+from keras_attention.models.text_classifier import SIZES as _CLASSIFIER_SIZES
+from keras_attention.models.text_classifier import text_classifier
 from keras_attention.models.vision_transformer import SIZES as _VISION_SIZES
 from keras_attention.models.vision_transformer import vision_transformer
 
-SIZES = {"sequence_labeler": _LABELER_SIZES, "vision_transformer": _VISION_SIZES}
+SIZES = {
+    "sequence_labeler": _LABELER_SIZES,
+    "text_classifier": _CLASSIFIER_SIZES,
+    "vision_transformer": _VISION_SIZES,
+}
 
 
 def sizes(builder):
@@ -25,4 +31,4 @@ def sizes(builder):
     return {name: dict(size) for name, size in SIZES[builder].items()}
 
 
-__all__ = ["sequence_labeler", "sizes", "vision_transformer"]
+__all__ = ["sequence_labeler", "sizes", "text_classifier", "vision_transformer"]

@@ -156,6 +156,17 @@ class MadePlay(Made):
     }
 
 
+class MadeReviews(Made):
+    """As GLUE: nobody is told the labels of the test part, which are -1."""
+
+    FEATURES = {"sentence": Text(), "label": ClassLabel(names=["bad", "good"]), "idx": np.int32}
+    SPLITS = {
+        "train": [{"sentence": f"ü{i}", "label": i % 2, "idx": i} for i in range(10)],
+        "validation": [{"sentence": f"v{i}", "label": 1, "idx": i} for i in range(3)],
+        "test": [{"sentence": f"t{i}", "label": -1, "idx": i} for i in range(4)],
+    }
+
+
 class MadeUnreachable(MadeEntities):
     def _split_generators(self, dl_manager):
         raise requests.exceptions.ConnectionError("no route to host\nand much more")
@@ -222,8 +233,22 @@ def test_running_text(folder):
     assert data.dev.split("\n\n", 1)[0] in ("All:", "Speak.") and len(data.dev) == 14
     data = ka.data.from_tfds("made_play", data_dir=folder, splits={"train": "train"})
     assert data.train + data.dev == "First Citizen:\nBefore we proceed\n" and len(data.dev) == 4
-    with pytest.raises(ValueError, match="made_play has no label column"):
+    with pytest.raises(ValueError, match="made_play has no tokens .*texts with a label"):
         ka.data.from_tfds("made_play", data_dir=folder, label_column="speaker")
+
+
+def test_reviews(folder):
+    data = ka.data.from_tfds("made_reviews", data_dir=folder, dev_fraction=0.2)
+    assert data.labels == ("bad", "good")
+    assert sorted(data.test) == [(f"v{i}", "good") for i in range(3)]
+    assert len(data.train) == 8 and len(data.dev) == 2
+    expected = [(f"ü{i}", ("bad", "good")[i % 2]) for i in range(10)]
+    assert sorted(data.train + data.dev) == expected
+    splits = {"train": "train", "dev": "validation"}
+    data = ka.data.from_tfds("made_reviews", data_dir=folder, splits=splits)
+    assert [len(part) for part in (data.train, data.dev, data.test)] == [10, 3, 0]
+    with pytest.raises(ValueError, match="no text column 'idx', but sentence"):
+        ka.data.from_tfds("made_reviews", data_dir=folder, text_column="idx")
 
 
 def test_splits(folder):
@@ -251,7 +276,8 @@ def test_splits(folder):
         ("", None, "no data set ''"),
         ("universal_dependencies", None, r"is several data sets; choose one, .* and \d+ more"),
         ("universal_dependencies/en_ewtt", None, r"cannot make '.*/en_ewtt'.* are: en_ewt, "),
-        ("imdb_reviews", None, "imdb_reviews has no tokens with tags .* features are: .*text"),
+        ("iris", None, "iris has no tokens with tags, .* features are: features, label"),
+        ("glue/mnli", None, "has premise, hypothesis. Choose with text_column='premise'"),
         ("conll2003", None, r"conll2003 has pos, chunks, ner. Choose with label_column='pos'"),
         ("conll2003", "upos", "conll2003 has no label column 'upos', but pos, chunks, ner"),
         ("mnist", "labels", "mnist has no label column 'labels', but label"),
@@ -282,6 +308,9 @@ def test_names_and_columns_that_are_not_there(folder, name, label_column, messag
         ("tiny_shakespeare", None, ("running_text", "text", None)),
         ("lm1b", None, ("running_text", "text", None)),
         ("wiki40b/en", None, ("running_text", "text", None)),
+        ("imdb_reviews", None, ("text", "text", "label")),
+        ("glue/sst2", None, ("text", "sentence", "label")),
+        ("ag_news_subset", None, ("text", "description", "label")),
     ],
 )
 def test_columns_of_known_data_sets(folder, name, label_column, expected):
