@@ -158,6 +158,7 @@ CASES = {
         ("B 4 6 2",),
     ),
     "ConvolutionStem": Case(lambda: ka.blocks.ConvolutionStem((4, 5)), ("B 8 6 2",)),
+    "PrefixTokens": Case(lambda: ka.blocks.PrefixTokens(2), (f"B T {D}",)),
     "FeedForward": Case(lambda: ka.blocks.FeedForward(10), (f"B T {D}",)),
     "FeedForward gated": Case(lambda: ka.blocks.FeedForward(10, "swiglu"), (f"B T {D}",)),
     "RMSNormalization": Case(lambda: ka.blocks.RMSNormalization(), (f"B T {D}",)),

@@ -2,12 +2,14 @@
 
 from keras_attention.models.causal_language_model import SIZES as _LANGUAGE_SIZES
 from keras_attention.models.causal_language_model import causal_language_model
-from keras_attention.models.seq2seq_transformer import SIZES as _TRANSFORMER_SIZES
-from keras_attention.models.seq2seq_transformer import seq2seq_transformer
 from keras_attention.models.seq2seq_recurrent import SIZES as _RECURRENT_SIZES
 from keras_attention.models.seq2seq_recurrent import seq2seq_recurrent
+from keras_attention.models.seq2seq_transformer import SIZES as _TRANSFORMER_SIZES
+from keras_attention.models.seq2seq_transformer import seq2seq_transformer
 from keras_attention.models.sequence_labeler import SIZES as _LABELER_SIZES
 from keras_attention.models.sequence_labeler import sequence_labeler
+from keras_attention.models.text_classifier import SIZES as _CLASSIFIER_SIZES
+from keras_attention.models.text_classifier import text_classifier
 from keras_attention.models.vision_transformer import SIZES as _VISION_SIZES
 from keras_attention.models.vision_transformer import vision_transformer
 
@@ -16,6 +18,7 @@ SIZES = {
     "seq2seq_transformer": _TRANSFORMER_SIZES,
     "seq2seq_recurrent": _RECURRENT_SIZES,
     "sequence_labeler": _LABELER_SIZES,
+    "text_classifier": _CLASSIFIER_SIZES,
     "vision_transformer": _VISION_SIZES,
 }
 
@@ -43,5 +46,6 @@ __all__ = [
     "seq2seq_transformer",
     "sequence_labeler",
     "sizes",
+    "text_classifier",
     "vision_transformer",
 ]
