@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_attention.generation.loop import column, pick, put, with_places
+from keras_attention.generation.loop import column, first_cache, pick, put, with_places
 from keras_attention.generation.rules import stuck
 from keras_attention.generation.samplers.base import IMPOSSIBLE
 from keras_attention.generation.written import Written
@@ -34,8 +34,7 @@ def begin(decoder, rules, inputs):
     batch, width = ops.shape(prompt)
     limit = ops.shape(inputs["uniform"])[0]
     start = inputs.get("start")
-    cache = decoder.start(batch, width + limit, inputs.get("source"), start)
-    logits, cache = decoder.step(prompt, cache, 0)
+    logits, cache = decoder.step(prompt, first_cache(decoder, inputs), 0)
     rows = ops.repeat(ops.arange(batch, dtype="int32"), wide)
     tokens = ops.take(with_places(prompt, start, limit), rows, axis=0)
     count = ops.convert_to_tensor(width, dtype="int32")
@@ -102,7 +101,7 @@ def extend(decoder, rules, state, logits, cache):
     state = dict(state, count=count + 1)
     state = _keep_ended(rules, state, best)
     parents = _continue(state, best)
-    return dict(state, cache=decoder.reorder(cache, parents))
+    return dict(state, cache=decoder.reorder(cache, parents, source=False))
 
 
 def _candidates(rules, totals, log_p):

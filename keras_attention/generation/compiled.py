@@ -1,39 +1,52 @@
-"""Functions of tensors, compiled once for all lengths: `compiled(owner, key, function)`."""
+"""Functions of tensors, compiled once for all lengths: `compiled(owners, key, function, specs)`."""
 
 import collections
+import dataclasses
 
 import keras
 
 KEPT = 16  # compiled functions of one model; the one that was not used for longest goes first
 
 
-def compiled(owner, key, function, tensors, specs=None):
-    """`function`, of nested dicts of tensors, compiled where the backend can.
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """What stays of a tensor from call to call: its shape, None where sizes differ, and dtype."""
 
-    It is kept with `owner`, so that it is traced once for the same key, and goes when `owner` goes.
-    On TensorFlow one graph serves every size of an axis; on JAX each has its own; PyTorch runs as
-    it is.
+    shape: tuple
+    dtype: str
+
+
+def compiled(owners, key, function, specs):
+    """`function`, of a nested dict of tensors, compiled where the backend can.
+
+    It is kept with the first owner: traced once for the same key, and gone when that is gone. On
+    TensorFlow one graph serves every size of an axis; on JAX each has its own; PyTorch runs as it
+    is.
 
     Args:
-        owner: what `function` computes with: a decoder, whose `variables` may change.
+        owners: the decoders that `function` computes with; the weights of their models may change.
         key: hashable, what `function` depends on beside its tensors.
         function: (tensors) -> nested dict of tensors.
-        tensors: nested dict of tensors as those of later calls, in all but sizes.
-        specs: the like with `TensorSpec`s on TensorFlow; those of `tensors` by default.
+        specs: nested dict of `Spec`.
 
     Returns:
         `Compiled`.
     """
-    kept = vars(owner).setdefault("_compiled", collections.OrderedDict())
-    specs = _specs(tensors) if specs is None else specs
-    leaves = [(path, str(spec)) for path, spec in keras.tree.flatten_with_path(specs)]
-    key = (key, tuple(leaves))
+    kept = vars(owners[0]).setdefault("_compiled", collections.OrderedDict())
+    key = (key, *owners[1:], tuple(_leaves(specs)))
     if key not in kept:
-        kept[key] = Compiled(owner, function, specs)
+        kept[key] = Compiled(owners, function, specs)
     kept.move_to_end(key)
     while len(kept) > KEPT:
         kept.popitem(last=False)
     return kept[key]
+
+
+def _leaves(specs, path=()):
+    """(path, `Spec`) of each in a nested dict."""
+    if isinstance(specs, Spec):
+        return [(path, specs)]
+    return [leaf for name in sorted(specs) for leaf in _leaves(specs[name], (*path, name))]
 
 
 class Compiled:
@@ -43,12 +56,18 @@ class Compiled:
         traces: int, how often it was traced; on PyTorch, called.
     """
 
-    def __init__(self, owner, function, specs):
-        self.owner, self.function, self.traces = owner, function, 0
-        self.run = getattr(self, f"_{keras.backend.backend()}", self._trace)(specs)
+    def __init__(self, owners, function, specs):
+        self.owners, self.function, self.traces = owners, function, 0
+        self._run = getattr(self, f"_{keras.backend.backend()}")(specs)
 
     def __call__(self, tensors):
-        return self.run(tensors)
+        return self._run(tensors)
+
+    def output_specs(self, tensors):
+        """`Spec`s of what the function returns for `tensors`; sizes that may differ are None."""
+        if keras.backend.backend() == "tensorflow":
+            tensors = self._run.get_concrete_function().structured_outputs
+        return map_leaves(lambda x: Spec(tuple(x.shape), dtype_of(x)), tensors)
 
     def _trace(self, tensors):
         self.traces += 1
@@ -57,13 +76,35 @@ class Compiled:
     def _tensorflow(self, specs):
         import tensorflow as tf
 
-        return tf.function(self._trace, input_signature=[specs], autograph=False)
+        signature = map_leaves(lambda spec: tf.TensorSpec(spec.shape, spec.dtype), specs)
+        return tf.function(self._trace, input_signature=[signature], autograph=False)
 
-    def output_specs(self):
-        """On TensorFlow the `TensorSpec`s of what the function returns; None elsewhere."""
-        if keras.backend.backend() != "tensorflow":
-            return None
-        import tensorflow as tf
+    def _jax(self, specs):
+        import jax
 
-        outputs = self.run.get_concrete_function().structured_outputs
-        return keras.tree.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), outputs)
+        variables = [v for owner in self.owners for v in getattr(owner, "variables", ())]
+
+        @jax.jit
+        def run(values, tensors):  # weights as arguments: as constants they would be copied
+            pairs = list(zip(variables, values, strict=True))
+            with keras.StatelessScope(state_mapping=pairs):
+                return self._trace(tensors)
+
+        return lambda tensors: run([v.value for v in variables], tensors)
+
+    def _torch(self, specs):
+        import torch
+
+        return torch.no_grad()(self._trace)
+
+
+def map_leaves(function, tensors):
+    """`function` of each leaf of a nested dict."""
+    if not isinstance(tensors, dict):
+        return function(tensors)
+    return {name: map_leaves(function, x) for name, x in tensors.items()}
+
+
+def dtype_of(tensor):
+    """The dtype of a tensor or array of any backend, as Keras calls it."""
+    return keras.backend.standardize_dtype(tensor.dtype)

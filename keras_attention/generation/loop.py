@@ -22,6 +22,8 @@ def write(decoder, rules, inputs):
             source: what an encoder-decoder reads; may be left out.
             uniform: float32 (limit, B) in [0, 1), chance, a row for each new token.
             number: int32 scalar, how many new tokens are wanted, at most `limit`.
+            cache: dict, what the decoder keeps of tokens, empty, T + limit places; may be left out
+                where sizes are known: it is then made here.
 
     Returns:
         dict: `ids` int32 (B, limit), and with `rules.with_scores` `scores` float32 (B, limit).
@@ -37,8 +39,7 @@ def begin(decoder, rules, inputs):
     batch, width = ops.shape(prompt)
     limit = ops.shape(uniform)[0]
     start = inputs.get("start")
-    cache = decoder.start(batch, width + limit, inputs.get("source"), start)
-    logits, cache = decoder.step(prompt, cache, 0)
+    logits, cache = decoder.step(prompt, first_cache(decoder, inputs), 0)
     count = ops.convert_to_tensor(width, dtype="int32")
     state = {
         "tokens": with_places(prompt, start, limit),
@@ -53,6 +54,19 @@ def begin(decoder, rules, inputs):
     return choose(decoder, rules, state, logits[:, -1], cache)
 
 
+def first_cache(decoder, inputs):
+    """The cache before the first token."""
+    source, start = inputs.get("source"), inputs.get("start")
+    if "cache" not in inputs:
+        batch, width = ops.shape(inputs["prompt"])
+        length = width + ops.shape(inputs["uniform"])[0]
+        return decoder.start(batch, length, source, start)
+    cache = dict(inputs["cache"])
+    if decoder.has_source:
+        cache |= decoder.encode(source, cache)
+    return cache if start is None else cache | {"start": start}
+
+
 def running(state):
     """Whether there is a row that has not ended, and a place for its next token."""
     return ops.logical_and(state["count"] < state["end"], ops.any(ops.logical_not(state["done"])))
@@ -60,9 +74,8 @@ def running(state):
 
 def advance(decoder, rules, state):
     """The state after one more token."""
-    at = state["count"] - 1
-    last = rules.shown(column(state["tokens"], at))
-    logits, cache = decoder.step(last, state["cache"], at)
+    last = ops.expand_dims(state["last"], axis=1)
+    logits, cache = decoder.step(last, state["cache"], state["count"] - 1)
     return choose(decoder, rules, state, logits[:, 0], cache)
 
 
@@ -76,6 +89,7 @@ def choose(decoder, rules, state, logits, cache):
     over = ops.logical_or(state["done"], stuck(allowed))
     state = dict(state, cache=cache, count=count + 1)
     state["tokens"] = put(state["tokens"], count, ops.where(over, -1, token))
+    state["last"] = ops.where(over, rules.blank, token)
     state["done"] = ops.logical_or(over, rules.is_end(token))
     if rules.with_scores:
         score = ops.where(over, 0.0, log_probability(logits, token))

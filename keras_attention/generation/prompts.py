@@ -66,6 +66,13 @@ def pad_right(rows, width, padding):
     return padded
 
 
+def bucket(length):
+    """A length that serves this one: itself; on JAX a power of two, to compile less often."""
+    if keras.backend.backend() != "jax":
+        return length
+    return max(8, 1 << (length - 1).bit_length())
+
+
 def is_ids(source):
     """Whether a source is token ids, and not an image, a spectrogram or several inputs."""
     if hasattr(source, "dtype"):

@@ -4,8 +4,10 @@ import dataclasses
 
 from keras import ops
 
-from keras_attention.generation.constraints import Forbidden
-from keras_attention.generation.samplers import Sampler
+from keras_attention import checks
+from keras_attention.generation import constraints as constraint_parts
+from keras_attention.generation import penalties as penalty_parts
+from keras_attention.generation import samplers
 from keras_attention.generation.samplers.base import IMPOSSIBLE
 
 
@@ -23,12 +25,27 @@ class Rules:
         with_scores: bool, whether the log-probabilities of the tokens are kept.
     """
 
-    sampler: Sampler
+    sampler: samplers.Sampler
     penalties: tuple = ()
     constraints: tuple = ()
     end_ids: tuple = ()
     padding_id: int | None = 0
     with_scores: bool = False
+
+    def check_ids(self, vocabulary_size):
+        """Refuses END and padding ids that a model does not have."""
+        for name, ids in {"end_id": self.end_ids, "padding_id": (self.blank,)}.items():
+            if outside := [i for i in ids if i >= vocabulary_size]:
+                raise ValueError(
+                    f"{name}={outside[0]} is outside the model's vocabulary of {vocabulary_size} "
+                    f"ids, 0 to {vocabulary_size - 1}."
+                )
+
+    def unseeded(self):
+        """These rules without a seed, which makes no other code."""
+        if self.sampler.seed is None:
+            return self
+        return dataclasses.replace(self, sampler=dataclasses.replace(self.sampler, seed=None))
 
     def penalize(self, logits, written):
         """The logits (B, V), in float32, as the penalties leave them."""
@@ -41,7 +58,7 @@ class Rules:
         """Which tokens may come next, bool (B or 1, V); None where all may."""
         constraints = self.constraints
         if self.padding_id is not None and self.padding_id not in self.end_ids:
-            constraints = (Forbidden((self.padding_id,)), *constraints)
+            constraints = (constraint_parts.Forbidden((self.padding_id,)), *constraints)
         allowed = None
         for constraint in constraints:
             allows = constraint.allows(written)
@@ -63,6 +80,37 @@ class Rules:
     def shown(self, tokens):
         """Tokens as the model and the user see them: `blank` for -1."""
         return ops.where(tokens < 0, self.blank, tokens)
+
+
+def rules_of(
+    sampler,
+    *,
+    end_id=None,
+    padding_id=0,
+    min_new_tokens=0,
+    repetition_penalty=None,
+    no_repeat_ngram_size=None,
+    allowed_ids=None,
+    penalties=(),
+    constraints=(),
+    with_scores=False,
+):
+    """The `Rules` that these arguments of `generate` say."""
+    penalties = [penalty_parts.get(penalty) for penalty in penalties]
+    constraints = [constraint_parts.get(constraint) for constraint in constraints]
+    ends = () if end_id is None else constraint_parts.whole_ids("end_id", end_id)
+    if repetition_penalty is not None:
+        penalties.insert(0, penalty_parts.Repetition(repetition_penalty))
+    if min_new_tokens:
+        constraints.append(constraint_parts.MinimumLength(min_new_tokens, ends))
+    if no_repeat_ngram_size is not None:
+        constraints.append(constraint_parts.NoRepeatNGrams(no_repeat_ngram_size))
+    if allowed_ids is not None:
+        constraints.append(constraint_parts.Allowed(allowed_ids))
+    if padding_id is not None:
+        padding_id = checks.whole_number("generate", "padding_id", padding_id, least=0)
+    sampler = samplers.get(sampler)
+    return Rules(sampler, tuple(penalties), tuple(constraints), ends, padding_id, with_scores)
 
 
 def forbid(logits, allowed):

@@ -1,6 +1,6 @@
 """Constraints: which tokens may come next. `allows(written) -> bool (B, V)`, True = may come."""
 
-from keras_attention.generation.constraints.allowed import Allowed, Forbidden
+from keras_attention.generation.constraints.allowed import Allowed, Forbidden, whole_ids
 from keras_attention.generation.constraints.base import Constraint, Rule, get
 from keras_attention.generation.constraints.minimum_length import MinimumLength
 from keras_attention.generation.constraints.no_repeat_n_grams import NoRepeatNGrams
@@ -15,4 +15,5 @@ __all__ = [
     "OneOf",
     "Rule",
     "get",
+    "whole_ids",
 ]

@@ -67,8 +67,8 @@ class Forbidden(Constraint):
 
 
 def whole_ids(part, ids):
-    """`ids` as a tuple of ints; the error names the part that was given something else."""
-    name = type(part).__name__
+    """`ids` as a tuple of ints; the error names the part, or argument, that has others."""
+    name = part if isinstance(part, str) else type(part).__name__
     return tuple(checks.whole_number(name, "id", i, least=0) for i in np.ravel(ids).tolist())
 
 

@@ -16,7 +16,7 @@ class Constraint(Part):
     """
 
     def allows(self, written):
-        """`Written` -> bool (B, V), or (1, V) where it is the same for all rows; True = may come."""
+        """`Written` -> bool (B, V), True = may come; (1, V) where all rows have the same."""
         raise NotImplementedError(f"{type(self).__name__}.allows")
 
 

@@ -1,5 +1,6 @@
 """What every penalty is."""
 
+from keras_attention import part
 from keras_attention.part import Part
 
 
@@ -17,3 +18,10 @@ class Penalty(Part):
 
     def __call__(self, logits, written):
         raise NotImplementedError(f"{type(self).__name__}.__call__")
+
+
+def get(identifier):
+    """The penalty that `identifier` means: one, or its config."""
+    if not isinstance(identifier, Penalty | dict):
+        raise ValueError(f"penalties={identifier!r}: expected a Penalty, or its config.")
+    return part.get(identifier, names={}, family="penalty", base=Penalty)

@@ -1,4 +1,4 @@
-"""Sampling: by temperature, from the k best, from the best that hold p, from those near the best."""
+"""Sampling: by temperature, from the best k, from the nucleus, from those near the best."""
 
 import dataclasses
 
