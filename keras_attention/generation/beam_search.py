@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_attention.generation.loop import column, first_cache, pick, put, with_places
+from keras_attention.generation.loop import column, first_cache, pick, put, step, with_places
 from keras_attention.generation.rules import stuck
 from keras_attention.generation.samplers.base import IMPOSSIBLE
 from keras_attention.generation.written import Written
@@ -34,7 +34,7 @@ def begin(decoder, rules, inputs):
     batch, width = ops.shape(prompt)
     limit = ops.shape(inputs["uniform"])[0]
     start = inputs.get("start")
-    logits, cache = decoder.step(prompt, first_cache(decoder, inputs), 0)
+    logits, cache = step(decoder, prompt, first_cache(decoder, inputs), 0)
     rows = ops.repeat(ops.arange(batch, dtype="int32"), wide)
     tokens = ops.take(with_places(prompt, start, limit), rows, axis=0)
     count = ops.convert_to_tensor(width, dtype="int32")
@@ -83,7 +83,7 @@ def advance(decoder, rules, state):
     """The state after one more token of every beam."""
     at = state["count"] - 1
     last = rules.shown(column(state["tokens"], at))
-    logits, cache = decoder.step(last, state["cache"], at)
+    logits, cache = step(decoder, last, state["cache"], at)
     return extend(decoder, rules, state, logits[:, 0], cache)
 
 

@@ -39,7 +39,7 @@ def begin(decoder, rules, inputs):
     batch, width = ops.shape(prompt)
     limit = ops.shape(uniform)[0]
     start = inputs.get("start")
-    logits, cache = decoder.step(prompt, first_cache(decoder, inputs), 0)
+    logits, cache = step(decoder, prompt, first_cache(decoder, inputs), 0)
     count = ops.convert_to_tensor(width, dtype="int32")
     state = {
         "tokens": with_places(prompt, start, limit),
@@ -67,6 +67,19 @@ def first_cache(decoder, inputs):
     return cache if start is None else cache | {"start": start}
 
 
+def step(decoder, tokens, cache, index):
+    """`decoder.step`, whose cache has the shapes that the one before has, as loops ask for."""
+    logits, after = decoder.step(tokens, cache, index)
+    return logits, {name: _shaped_like(cache[name], x) for name, x in after.items()}
+
+
+def _shaped_like(before, after):
+    """`after`, known to have the shape of `before`: a slice may forget its length."""
+    if tuple(after.shape) == tuple(before.shape):
+        return after
+    return ops.reshape(after, ops.shape(before))
+
+
 def running(state):
     """Whether there is a row that has not ended, and a place for its next token."""
     return ops.logical_and(state["count"] < state["end"], ops.any(ops.logical_not(state["done"])))
@@ -75,7 +88,7 @@ def running(state):
 def advance(decoder, rules, state):
     """The state after one more token."""
     last = ops.expand_dims(state["last"], axis=1)
-    logits, cache = decoder.step(last, state["cache"], state["count"] - 1)
+    logits, cache = step(decoder, last, state["cache"], state["count"] - 1)
     return choose(decoder, rules, state, logits[:, 0], cache)
 
 

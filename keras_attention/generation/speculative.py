@@ -88,7 +88,7 @@ def begin(decoder, draft, rules, inputs):
     state = loop.begin(decoder, rules, first)
     own = {name: x for name, x in inputs.items() if name != "cache"}
     cache = loop.first_cache(draft, own | {"cache": inputs["draft_cache"]})
-    _, cache = draft.step(inputs["prompt"], cache, 0)
+    _, cache = loop.step(draft, inputs["prompt"], cache, 0)
     state = dict(state, uniform=inputs["uniform"], draft_cache=cache)
     return dict(state, rounds=ops.zeros((), dtype="int32"))
 
@@ -99,7 +99,7 @@ def advance(decoder, draft, rules, ahead, state):
     tokens, shares, draft_cache = _propose(draft, rules, ahead, state)
     places = ops.arange(ahead + 1, dtype="int32") + (count - 1)
     checked = rules.shown(ops.take(tokens, places, axis=1))
-    logits, cache = decoder.step(checked, state["cache"], count - 1)
+    logits, cache = loop.step(decoder, checked, state["cache"], count - 1)
     state = dict(state, cache=cache, draft_cache=draft_cache, rounds=state["rounds"] + 1)
     going = ops.ones((), dtype="bool")
     for k in range(ahead):
@@ -115,7 +115,7 @@ def _propose(draft, rules, ahead, state):
     places = ops.arange(2, dtype="int32") + (count - 2)
     new, index, shares = rules.shown(ops.take(tokens, places, axis=1)), count - 2, []
     for k in range(ahead):
-        logits, cache = draft.step(new, cache, index)
+        logits, cache = loop.step(draft, new, cache, index)
         written = _written(state, tokens, count + k, logits)
         share, _, _ = _distribution(rules, logits[:, -1], written)
         token = draw(share, _uniform(state, count + k)[DRAFT])
