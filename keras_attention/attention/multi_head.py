@@ -18,6 +18,7 @@ from keras_attention.attention.call_mask import call_mask
 from keras_attention.attention.head_norm import QK_NORMS
 from keras_attention.attention.head_structures import HeadStructures
 from keras_attention.attention.project import copy_of, project
+from keras_attention.sharing import config_of_shared
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -441,7 +442,7 @@ class MultiHeadAttention(keras.layers.Layer):
         )
         objects = (
             "kernel_initializer bias_initializer kernel_regularizer bias_regularizer "
-            "kernel_constraint bias_constraint score normalizer mask position"
+            "kernel_constraint bias_constraint score normalizer mask"
         )
         return {
             **super().get_config(),
@@ -453,4 +454,5 @@ class MultiHeadAttention(keras.layers.Layer):
                 name: keras.saving.serialize_keras_object(getattr(self, name))
                 for name in objects.split()
             },
+            "position": config_of_shared(self.position),
         }

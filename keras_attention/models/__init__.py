@@ -1,11 +1,23 @@
 """Builders: functions that return a functional `keras.Model`, and their published sizes."""
 
+from keras_attention.models.causal_language_model import SIZES as _LANGUAGE_SIZES
+from keras_attention.models.causal_language_model import causal_language_model
+from keras_attention.models.seq2seq_recurrent import SIZES as _RECURRENT_SIZES
+from keras_attention.models.seq2seq_recurrent import seq2seq_recurrent
+from keras_attention.models.seq2seq_transformer import SIZES as _TRANSFORMER_SIZES
+from keras_attention.models.seq2seq_transformer import seq2seq_transformer
 from keras_attention.models.sequence_labeler import SIZES as _LABELER_SIZES
 from keras_attention.models.sequence_labeler import sequence_labeler
 from keras_attention.models.vision_transformer import SIZES as _VISION_SIZES
 from keras_attention.models.vision_transformer import vision_transformer
 
-SIZES = {"sequence_labeler": _LABELER_SIZES, "vision_transformer": _VISION_SIZES}
+SIZES = {
+    "causal_language_model": _LANGUAGE_SIZES,
+    "seq2seq_transformer": _TRANSFORMER_SIZES,
+    "seq2seq_recurrent": _RECURRENT_SIZES,
+    "sequence_labeler": _LABELER_SIZES,
+    "vision_transformer": _VISION_SIZES,
+}
 
 
 def sizes(builder):
@@ -25,4 +37,11 @@ def sizes(builder):
     return {name: dict(size) for name, size in SIZES[builder].items()}
 
 
-__all__ = ["sequence_labeler", "sizes", "vision_transformer"]
+__all__ = [
+    "causal_language_model",
+    "seq2seq_recurrent",
+    "seq2seq_transformer",
+    "sequence_labeler",
+    "sizes",
+    "vision_transformer",
+]
