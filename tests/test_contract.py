@@ -405,7 +405,7 @@ def registered():
     return {
         name.removeprefix(prefix): cls
         for name, cls in keras.saving.get_custom_objects().items()
-        if name.startswith(prefix)
+        if name.startswith(prefix) and isinstance(cls, type)
     }
 
 
