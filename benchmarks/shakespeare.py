@@ -53,7 +53,9 @@ def batches(ids, seed=1):
 def in_order(ids):
     """All windows of the validation text."""
     count = (len(ids) - 1) // CONTEXT
-    return ids[: count * CONTEXT].reshape(count, -1), ids[1 : count * CONTEXT + 1].reshape(count, -1)
+    return ids[: count * CONTEXT].reshape(count, -1), ids[1 : count * CONTEXT + 1].reshape(
+        count, -1
+    )
 
 
 def learning_rate(step, total):
@@ -212,7 +214,8 @@ def main(total):
         for name, worker in workers.items():
             turns[name].append(ask(worker, TURN))
     print(f"{total} iterations of {BATCH} x {CONTEXT} characters, in turns of {TURN}")
-    print(f"  {'':16} {'parameters':>10} {'loss':>7} {'seconds':>8} {'CPU s':>7} {'ratio':>6}  spread")
+    columns = f"{'parameters':>10} {'loss':>7} {'seconds':>8} {'CPU s':>7} {'ratio':>6}  spread"
+    print(f"  {'':16} {columns}")
     for name, worker in workers.items():
         scored = ask(worker, "score")
         walls = [turn["wall"] for turn in turns[name]]
