@@ -1,23 +1,20 @@
 """Characters of Shakespeare: our language model beside nanoGPT's recipe in PyTorch, in turns.
 
-The recipe is nanoGPT's for a CPU (its README, "I only have a macbook"): 4 layers, 4 heads, 128 wide,
-context 64, batches of 12, 2,000 iterations, no dropout; it reports a validation loss of 1.88. Both
-stacks train in turns of 100 iterations, each in a process of its own; then each computes the loss
-of the whole validation text, the last tenth. Needs the extras data and torch.
+The recipe is nanoGPT's for a CPU (its README, "I only have a macbook"): 4 layers, 4 heads, 128
+wide, context 64, batches of 12, 2,000 iterations, no dropout; it reports a validation loss of 1.88.
+Both stacks train in turns of 100 iterations, each in a process of its own; then each computes the
+loss of the whole validation text, the last tenth. Needs the extras data and torch.
 
     python benchmarks/shakespeare.py [--iterations 2000]
 """
 
 import argparse
-import json
 import math
 import os
 import pathlib
-import subprocess
-import sys
-import time
 
 import numpy as np
+import workers
 
 CONTEXT, BATCH, WIDTH, LAYERS, HEADS = 64, 12, 128, 4, 4
 PEAK, LOWEST, WARMUP = 1e-3, 1e-4, 100
@@ -183,51 +180,37 @@ STACKS = {"keras_attention": with_keras, "PyTorch": with_torch}
 
 
 def work(stack, total):
-    """A worker: a turn for each line it reads, and the validation loss at the end."""
+    """Trains in turns, and scores when asked to."""
     ids, size = text()
     train, validation = ids[: int(0.9 * len(ids))], ids[int(0.9 * len(ids)) :]
     run, score, parameters = STACKS[stack](train, size, total)
-    for line in sys.stdin:
-        cpu, wall = time.process_time(), time.perf_counter()
-        if line.strip() == "score":
-            found = {"loss": score(*in_order(validation)), "parameters": parameters}
-        else:
-            run(int(line))
-            found = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
-        print("@" + json.dumps(found), flush=True)
 
+    def answer(line):
+        if line == "score":
+            return {"loss": score(*in_order(validation)), "parameters": parameters}
+        run(int(line))
 
-def ask(worker, line):
-    print(line, file=worker.stdin, flush=True)
-    for answer in worker.stdout:
-        if answer.startswith("@"):
-            return json.loads(answer[1:])
-    raise RuntimeError("a worker stopped: run it by itself to see why")
+    workers.serve(answer)
 
 
 def main(total):
-    command = [sys.executable, __file__, "--iterations", str(total), "--stack"]
-    pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    workers = {name: subprocess.Popen([*command, name], **pipes) for name in STACKS}
-    turns = {name: [] for name in STACKS}
-    for _ in range(total // TURN):
-        for name, worker in workers.items():
-            turns[name].append(ask(worker, TURN))
+    stacks = {
+        name: workers.Worker(__file__, "--iterations", total, "--stack", name) for name in STACKS
+    }
+    turns = workers.in_turn(stacks, TURN, total // TURN)
+    ratios = workers.ratios(turns, "PyTorch")
     print(f"{total} iterations of {BATCH} x {CONTEXT} characters, in turns of {TURN}")
     columns = f"{'parameters':>10} {'loss':>7} {'seconds':>8} {'CPU s':>7} {'ratio':>6}  spread"
     print(f"  {'':16} {columns}")
-    for name, worker in workers.items():
-        scored = ask(worker, "score")
-        walls = [turn["wall"] for turn in turns[name]]
-        pairs = sorted(a / b["wall"] for a, b in zip(walls, turns["PyTorch"], strict=True))
-        low, high = pairs[len(pairs) // 4], pairs[-1 - len(pairs) // 4]
-        base = sum(turn["wall"] for turn in turns["PyTorch"])
+    for name, stack in stacks.items():
+        scored = stack.ask("score")
+        wall, cpu = (sum(turn[field] for turn in turns[name]) for field in ("wall", "cpu"))
+        ratio, low, high = ratios[name]
         print(
-            f"  {name:16} {scored['parameters']:10,} {scored['loss']:7.3f} {sum(walls):8.1f} "
-            f"{sum(turn['cpu'] for turn in turns[name]):7.1f} {sum(walls) / base:6.2f}"
-            f"  {low:.2f} to {high:.2f}"
+            f"  {name:16} {scored['parameters']:10,} {scored['loss']:7.3f} {wall:8.1f} {cpu:7.1f} "
+            f"{ratio:6.2f}  {low:.2f} to {high:.2f}"
         )
-        worker.stdin.close()
+        stack.close()
 
 
 if __name__ == "__main__":
