@@ -51,18 +51,17 @@ def seq2seq_batches(
     tf = import_tensorflow("seq2seq_batches")
     sources = preprocessor.source_ids([pair[0] for pair in pairs])
     targets = preprocessor.target_ids([pair[1] for pair in pairs])
-    source_lengths = np.array([len(row) for row in sources])
-    target_lengths = np.array([len(row) - 1 for row in targets])  # without BEGIN, or without END
-    indices, steps, _ = bucketed(
-        tf,
-        np.maximum(source_lengths, target_lengths),
-        _sizes(batch_size, max_tokens),
-        shuffle=shuffle,
-        seed=seed,
-        edges=edges,
-    )
-    source_places = places_of(tf, source_lengths, edges)
-    target_places = places_of(tf, target_lengths, edges)
+    lengths = [max(len(s), len(t) - 1) for s, t in zip(sources, targets, strict=True)]
+    sizes = _sizes(batch_size, max_tokens)
+    indices, steps, _ = bucketed(tf, lengths, sizes, shuffle=shuffle, seed=seed, edges=edges)
+    batches = indices.map(_gather(tf, sources, targets, edges))
+    return batches.apply(tf.data.experimental.assert_cardinality(steps)).prefetch(2)
+
+
+def _gather(tf, sources, targets, edges):
+    """A function from indices (B,) of pairs to their (inputs, labels)."""
+    source_places = places_of(tf, [len(row) for row in sources], edges)
+    target_places = places_of(tf, [len(row) - 1 for row in targets], edges)
     source_ids = tf.constant(np.concatenate(sources))
     target_ids = tf.constant(np.concatenate([row[:-1] for row in targets]))
     following = tf.constant(np.concatenate([row[1:] for row in targets]))
@@ -74,8 +73,7 @@ def seq2seq_batches(
         inputs["target_ids"] = tf.where(inside, tf.gather(target_ids, where), 0)
         return inputs, tf.where(inside, tf.gather(following, where), -1)
 
-    batches = indices.map(gather)
-    return batches.apply(tf.data.experimental.assert_cardinality(steps)).prefetch(2)
+    return gather
 
 
 def _sizes(batch_size, max_tokens):

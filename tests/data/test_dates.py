@@ -23,12 +23,14 @@ def written(locales):
 
 
 def with_two_meanings(forms, days):
-    """What is written for two different days, with one of the other days."""
-    meanings = {}
+    """{what is written for different days: those days}."""
+    first, found = {}, {}
     for form in forms:
         for day in days:
-            meanings.setdefault(form.write(day), set()).add(day)
-    return {text: found for text, found in meanings.items() if len(found) > 1}
+            text = form.write(day)
+            if first.setdefault(text, day) != day:
+                found.setdefault(text, {first[text]}).add(day)
+    return found
 
 
 # Days on which day, month and two-digit year can all be taken for one another.
