@@ -74,3 +74,26 @@ def test_too_little_agreement_is_refused():
     case, parity = measure(-LOGITS)
     with pytest.raises(ExportError, match="agrees in 0.000 of the positions; 0.8 is the least"):
         compare.check(case, [parity], agreement=0.8)
+
+
+def test_what_a_decoder_keeps_is_one_entry():
+    """With its largest error, on the scale of its largest number; agreement says nothing of it."""
+    kept = {"a_key": np.full((1, 3, 2), 200.0), "b_key": np.zeros((1, 3, 2))}
+    case = Case({"ids": IDS, **kept}, {"logits": LOGITS, **kept}, cache=("a_key", "b_key"))
+    given = {"logits": LOGITS, "a_key": kept["a_key"] + 0.01, "b_key": kept["b_key"]}
+    logits, cache = compare.measure(case, given, signature="step", runtime="R")
+    assert (cache.output, cache.argmax_agreement) == ("cache", None)
+    assert cache.max_abs_error == pytest.approx(0.01) and cache.batch == "ids (1, 3)"
+    compare.check(case, [logits, cache], tolerance=1e-4)
+    with pytest.raises(ExportError, match="'cache' from R at ids .* is off by 1.00e-02"):
+        compare.check(case, [cache], tolerance=1e-5)
+    with pytest.raises(ExportError, match="No output 'b_key' from R"):
+        compare.measure(case, {"logits": LOGITS, "a_key": 0}, signature="step", runtime="R")
+
+
+def test_a_judge_speaks_for_outputs_that_may_differ():
+    case = Case({"ids": IDS}, {}, judge=lambda outputs: {"ids": (0.5, outputs["ids"].mean())})
+    (parity,) = compare.measure(case, {"ids": np.ones(3)}, signature="generate", runtime="R")
+    assert (parity.max_abs_error, parity.argmax_agreement) == (0.5, 1.0)
+    with pytest.raises(ExportError, match="is off by 5.00e-01; 1e-04 is allowed"):
+        compare.check(case, [parity], tolerance=1e-4)

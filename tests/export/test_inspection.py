@@ -33,3 +33,11 @@ def test_damaged_models_are_told_so(exported, tmp_path):
         archive.writestr("config.json", "{}")
     with pytest.raises(ValueError, match="m.keras could not be loaded as a Keras model: "):
         export.inspect(path)
+
+
+def test_files_that_generate_show_all_they_offer(translated):
+    found = export.inspect(translated[0])
+    assert [signature.name for signature in found.signatures] == ["encode", "generate", "step"]
+    lines = str(found).splitlines()
+    assert "signature step" in lines and "  input   source_ids     int32  (2, 6)" in lines
+    assert sum("decoder_block_0_cross_attention_source_key" in line for line in lines) == 2

@@ -146,6 +146,9 @@ def test_what_fails_leaves_the_old_file_and_nothing_else(labeler, tmp_path, monk
         ({"metadata": {"files": []}}, 'metadata= has a key "files"'),
         ({"metadata": {"labels": {1}}}, "metadata= cannot be written as JSON"),
         ({"quantization": "int8", "calibration": []}, "calibration= holds no batch"),
+        ({"quantization": "int8", "generate": "greedy"}, 'use "int8_weights" for models that gen'),
+        ({"max_length": 9, "end_id": 0}, "max_length, end_id is for files that generate: pass"),
+        ({"generate": "greedy"}, "labeler cannot generate|attention is Keras's MultiHeadAttention"),
     ],
 )
 def test_wrong_arguments_are_refused_early(labeler, tmp_path, arguments, message, monkeypatch):

@@ -1,7 +1,7 @@
 import dataclasses
 
 from keras_attention.export import text
-from keras_attention.export.report import ExportReport
+from keras_attention.export.report import ExportReport, Signature, Tensor
 
 
 def test_a_report_survives_being_saved(exported, tmp_path):
@@ -37,3 +37,25 @@ def test_sizes_are_written_as_people_read_them():
         "999 bytes", "1.2 kB", "5.6 MB", "4.4 GB"
     ]  # fmt: skip
     assert [text.shape(axes) for axes in ((), (None,), (1, None))] == ["()", "(?,)", "(1, ?)"]
+
+
+def test_tensors_of_like_layers_are_one_line():
+    cache = [Tensor(f"block_{k}_key", (None, 2), "float32") for k in range(12)]
+    several = [Tensor("ids", (1,), "int32"), *cache, Tensor("b_1", (), "bool"), Tensor("b_2", (), "bool")]
+    lines = text.signatures([Signature("step", tuple(several), ())]).splitlines()
+    assert lines[2:] == [
+        "  input  ids               int32    (1,)",
+        "  input  block_*_key (12)  float32  (?, 2)",
+        "  input  b_1               bool     ()",
+        "  input  b_2               bool     ()",
+    ]
+
+
+def test_reports_of_files_that_generate(written, tmp_path):
+    _, report = written
+    report.save(tmp_path / "report.json")
+    assert ExportReport.load(tmp_path / "report.json") == report
+    lines = str(report).splitlines()
+    assert any(line.split()[:4] == ["step:", "cache", "LiteRT", "6"] for line in lines)
+    assert any(line.startswith("drift on 10 tokens of the examples") for line in lines)
+    assert report.generation["max_new_tokens"] == 5

@@ -34,3 +34,12 @@ def test_outputs_stay_what_they_were_when_the_function_runs_again(exported):
     kept = first.copy()
     run({"token_ids": [[7, 8]]})
     np.testing.assert_array_equal(first, kept)
+
+
+def test_signatures_of_files_that_generate(written):
+    path, _ = written
+    run = export.load(path, "generate")
+    assert run({"token_ids": [[5, 7, 11]]})["generated_ids"].shape == (1, 5)
+    assert {"token_ids", "index", "start"} < set(export.load(path, "step").inputs)
+    with pytest.raises(ValueError, match="no signature 'serving_default'. It has: generate, step"):
+        export.load(path)
