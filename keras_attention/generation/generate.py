@@ -2,6 +2,7 @@
 
 from keras import ops
 
+from keras_attention import checks
 from keras_attention.generation import alignments, beam_search, loop, speculative, streaming
 from keras_attention.generation.compiled import compiled, map_leaves
 from keras_attention.generation.request import prepare
@@ -112,6 +113,8 @@ def generate(
         constraints=constraints,
         with_scores=return_scores,
     )
+    if draft_model is not None:
+        checks.whole_number("generate", "num_draft_tokens", num_draft_tokens)
     request = prepare(
         model,
         prompt,
