@@ -6,10 +6,10 @@ from keras_attention.models.encoder_decoder import SIZES as _ENCODER_DECODER_SIZ
 from keras_attention.models.encoder_decoder import encoder_decoder
 from keras_attention.models.masked_language_model import SIZES as _MASKED_SIZES
 from keras_attention.models.masked_language_model import masked_language_model
-from keras_attention.models.seq2seq_transformer import SIZES as _TRANSFORMER_SIZES
-from keras_attention.models.seq2seq_transformer import seq2seq_transformer
 from keras_attention.models.seq2seq_recurrent import SIZES as _RECURRENT_SIZES
 from keras_attention.models.seq2seq_recurrent import seq2seq_recurrent
+from keras_attention.models.seq2seq_transformer import SIZES as _TRANSFORMER_SIZES
+from keras_attention.models.seq2seq_transformer import seq2seq_transformer
 from keras_attention.models.sequence_labeler import SIZES as _LABELER_SIZES
 from keras_attention.models.sequence_labeler import sequence_labeler
 from keras_attention.models.vision_transformer import SIZES as _VISION_SIZES
