@@ -138,6 +138,10 @@ class Source(Entry):
     """Made once of a source of S places: (B, *shape[:-1], S, shape[-1]), or (B, S) for shape ()."""
 
 
+class SourceState(Source):
+    """As long as a source, and replaced by every call: what was seen of it so far."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Sequence(Entry):
     """One place for each token: (B, *shape[:-1], length, shape[-1]), or (B, length) for shape ().

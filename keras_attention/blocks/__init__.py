@@ -14,6 +14,7 @@ from keras_attention.blocks.mixture_of_experts import MixtureOfExperts
 from keras_attention.blocks.parallel import ParallelBlock
 from keras_attention.blocks.patch_embedding import PatchEmbedding
 from keras_attention.blocks.pooling import Pooling
+from keras_attention.blocks.prefix_tokens import PrefixTokens
 from keras_attention.blocks.repeat import Repeat
 from keras_attention.blocks.residuals import (
     DeepNorm,
@@ -48,6 +49,7 @@ __all__ = [
     "Pooling",
     "PostNorm",
     "PreNorm",
+    "PrefixTokens",
     "ReZero",
     "RMSNormalization",
     "Repeat",

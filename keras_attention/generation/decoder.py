@@ -39,7 +39,7 @@ class Decoder:
                 "says what they are for new tokens. Generate with a model of token ids alone, or "
                 "with one that holds an 'encoder' and a 'decoder'."
             )
-        self.plan = plans.of(self.decoder, self.tokens)
+        self.plan = plans.of(self.decoder, self.tokens, self.encoder, self._join)
         self.vocabulary_size = self.decoder.outputs[0].shape[-1]
 
     @property
@@ -50,8 +50,7 @@ class Decoder:
     @property
     def source_names(self):
         """Names in the cache of what is made of the source once and never changes."""
-        entries = self.plan.entries.items()
-        return {f"{p}_{name}" for (p, name), entry in entries if isinstance(entry, scope.Source)}
+        return self._names(scope.Source) - self._names(scope.SourceState)
 
     def layout(self, max_length, memory_length=None, dtype=None):
         """{name: (shape without the batch, dtype)} of the cache; None is the source's length."""
@@ -102,12 +101,12 @@ class Decoder:
             source: as for `start`.
             cache: dict of tensors, an empty one; it is not changed.
         """
-        encoded = self._by_name(self.encoder(source, training=False))
+        encoded = self.encoder(source, training=False)
         first = keras.tree.flatten(encoded)[0]
         tokens = ops.ones((ops.shape(first)[0], 1), dtype="int32")
-        with scope.Decoding(cache, 0, encoding=True) as encoding:
-            self.decoder(self._inputs(tokens, encoded), training=False)
-        kept = self.source_names | self._states()
+        with scope.Decoding(cache, 0, encoding=True) as encoding, plans.quiet():
+            self.decoder(self._join(encoded, tokens), training=False)
+        kept = self._names(scope.Source) | self._names(scope.State)
         return {name: x for name, x in encoding.cache.items() if name in kept}
 
     def step(self, tokens, cache, index):
@@ -120,6 +119,7 @@ class Decoder:
         Returns:
             Logits (B, T, V), float32, and the new cache.
         """
+        tokens = ops.cast(ops.convert_to_tensor(tokens), "int32")
         batch = ops.shape(tokens)[0]
         dummies = {name: _nothing(x, batch) for name, x in self._others.items()}
         with scope.Decoding(cache, index) as decoding:
@@ -146,9 +146,9 @@ class Decoder:
             name: x if name in still else ops.take(x, rows, axis=0) for name, x in cache.items()
         }
 
-    def _states(self):
+    def _names(self, kind):
         entries = self.plan.entries.items()
-        return {f"{p}_{name}" for (p, name), entry in entries if isinstance(entry, scope.State)}
+        return {f"{p}_{name}" for (p, name), entry in entries if isinstance(entry, kind)}
 
     def _by_name(self, encoded):
         """The encoder's outputs by the names of the decoder's inputs."""
@@ -167,6 +167,9 @@ class Decoder:
                 "these names."
             )
         return dict(zip(self._others, flat, strict=True))
+
+    def _join(self, encoded, tokens):
+        return self._inputs(tokens, self._by_name(encoded))
 
     def _inputs(self, tokens, others):
         """What the decoder is called on, in the structure that it was built with."""

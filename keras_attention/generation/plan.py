@@ -1,6 +1,8 @@
 """What a model keeps while it decodes, asked of its layers without running them on values."""
 
+import contextlib
 import dataclasses
+import warnings
 
 import keras
 
@@ -41,16 +43,23 @@ class Plan:
                 )
 
 
-def of(model, tokens):
+def of(model, tokens, encoder=None, join=None):
     """The `Plan` of a functional model.
 
     Args:
         tokens: str, the name of the input that holds token ids.
+        encoder: a functional model that makes the other inputs of a source, or None.
+        join: function of what the encoder returns and of the tokens, to the inputs of `model`.
     """
     _refuse_foreign(model)
     asked = scope.Planning(LENGTH)
-    inputs = keras.tree.map_structure(lambda x: _symbol(x, x.name == tokens), model.input)
-    _Trace(model, asked)(inputs)
+    if encoder is None:
+        inputs = keras.tree.map_structure(lambda x: _symbol(x, x.name == tokens), model.input)
+        _Trace(model, asked)(inputs)
+    else:
+        source = keras.tree.map_structure(lambda x: _symbol(x, False), encoder.input)
+        token_ids = next(x for x in model.inputs if x.name == tokens)
+        _Trace(model, asked, encoder, join)(source, _symbol(token_ids, True))
     if asked.refused:
         raise ValueError(f"{model.name} cannot decode token by token: {asked.refused[0]}")
     if not asked.entries:
@@ -72,13 +81,24 @@ def _symbol(tensor, is_tokens):
 class _Trace(keras.layers.Layer):
     """Runs a model under a plan, without values."""
 
-    def __init__(self, model, asked):
+    def __init__(self, model, asked, encoder=None, join=None):
         super().__init__(autocast=False)
         self.model, self.asked = model, asked
+        self.encoder, self.join = encoder, join
 
-    def call(self, inputs):
-        with self.asked:
+    def call(self, inputs, tokens=None):
+        if self.encoder is not None:  # whose masks come with what it returns
+            inputs = self.join(self.encoder(inputs), tokens)
+        with self.asked, quiet():
             return self.model(inputs)
+
+
+@contextlib.contextmanager
+def quiet():
+    """Keras warns that a functional model ends masks, which its layers have seen by then."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="(?s).*does not support masking")
+        yield
 
 
 def _refuse_foreign(model):

@@ -12,6 +12,8 @@ from keras_attention.models.seq2seq_transformer import SIZES as _TRANSFORMER_SIZ
 from keras_attention.models.seq2seq_transformer import seq2seq_transformer
 from keras_attention.models.sequence_labeler import SIZES as _LABELER_SIZES
 from keras_attention.models.sequence_labeler import sequence_labeler
+from keras_attention.models.text_classifier import SIZES as _CLASSIFIER_SIZES
+from keras_attention.models.text_classifier import text_classifier
 from keras_attention.models.vision_transformer import SIZES as _VISION_SIZES
 from keras_attention.models.vision_transformer import vision_transformer
 
@@ -19,9 +21,10 @@ SIZES = {
     "causal_language_model": _LANGUAGE_SIZES,
     "encoder_decoder": _ENCODER_DECODER_SIZES,
     "masked_language_model": _MASKED_SIZES,
-    "seq2seq_transformer": _TRANSFORMER_SIZES,
     "seq2seq_recurrent": _RECURRENT_SIZES,
+    "seq2seq_transformer": _TRANSFORMER_SIZES,
     "sequence_labeler": _LABELER_SIZES,
+    "text_classifier": _CLASSIFIER_SIZES,
     "vision_transformer": _VISION_SIZES,
 }
 
@@ -51,5 +54,6 @@ __all__ = [
     "seq2seq_transformer",
     "sequence_labeler",
     "sizes",
+    "text_classifier",
     "vision_transformer",
 ]

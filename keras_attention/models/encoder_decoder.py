@@ -31,7 +31,7 @@ def _t5_1_1():
 
 
 def _bart():
-    """Lewis et al. (2020), section 2.1: learned positions, norms after sums and embeddings."""
+    """Lewis et al. (2020), section 2.1: learned positions, norms after sums and on the input."""
     return dict(
         norm="post",
         activation="gelu",
@@ -105,6 +105,5 @@ def encoder_decoder(vocabulary_size, *, structure="t5", name="encoder_decoder", 
     """
     if structure not in STRUCTURES:
         raise ValueError(f"structure={structure!r}: expected one of {', '.join(STRUCTURES)}.")
-    return seq2seq_transformer(
-        vocabulary_size, name=name, **{**STRUCTURES[structure](), **settings}
-    )
+    settings = {**STRUCTURES[structure](), **settings}
+    return seq2seq_transformer(vocabulary_size, name=name, **settings)

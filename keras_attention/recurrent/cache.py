@@ -18,7 +18,7 @@ def plan_or_fill(place, cell, source, states):
 
 def read(place, cell):
     """The `Source` and the states that were kept."""
-    keys = place["keys"] if "keys" in place else None
+    keys = ops.expand_dims(place["keys"], axis=2) if "keys" in place else None
     values = place["values"]
     states = [
         ops.cast(place[name], cell.compute_dtype) for name in _of_states(cell, cell.own_state_sizes)
@@ -45,7 +45,10 @@ def with_start(inputs, mask):
 
 def _of_source(source):
     named = {"values": source.values, "mask": source.mask}
-    return named if source.keys is None else {**named, "keys": source.keys}
+    if source.keys is None:
+        return named
+    width = source.keys.shape[3]
+    return {**named, "keys": ops.reshape(source.keys, (-1, ops.shape(source.keys)[1], width))}
 
 
 def _of_states(cell, states):
@@ -58,7 +61,9 @@ def _of_states(cell, states):
 
 def _entry(name, x):
     """Whatever has an axis as long as the source is an entry of the source's."""
-    if name in ("values", "mask", "keys", "coverage"):
+    if name == "coverage":
+        return scope.SourceState(tuple(x.shape[2:]), _dtype(x))
+    if name in ("values", "mask", "keys"):
         return scope.Source(tuple(x.shape[2:]), _dtype(x))
     return scope.State(tuple(x.shape[1:]), _dtype(x))
 
