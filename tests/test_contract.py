@@ -30,6 +30,15 @@ def block(**kwargs):
     )
 
 
+def decoder_block(**kwargs):
+    return lambda: ka.blocks.DecoderBlock(
+        ka.attention.MultiHeadAttention(N, H, mask="causal"),
+        ka.attention.MultiHeadAttention(N, H),
+        ka.blocks.FeedForward(10),
+        **kwargs,
+    )
+
+
 def remembering(memorizing=False):
     """A block that remembers; the memory before is empty, the one after is an output."""
     tokens = keras.Input((None,), dtype="int32")
@@ -164,6 +173,11 @@ CASES = {
         lambda: ka.blocks.TokenEmbedding(30, D, position=ka.positions.Learned(9), scale=True),
         ("int30 B T",),
     ),
+    "TokenEmbedding and back": Case(
+        lambda: ThereAndBack(ka.blocks.TokenEmbedding(30, D, logit_bias=True, logit_scale=0.3)),
+        ("int30 B T",),
+    ),
+    "SegmentEmbedding": Case(lambda: ka.blocks.SegmentEmbedding(2), (f"B T {D}", "int2 B T")),
     "TokenDropout": Case(lambda: ka.blocks.TokenDropout(0.5), ("int30 B T",)),
     "CharacterEmbedding": Case(
         lambda: ka.blocks.CharacterEmbedding(30, 5, filters=4), ("int30 B T 6",)
@@ -181,7 +195,7 @@ CASES = {
     "ConvolutionStem": Case(lambda: ka.blocks.ConvolutionStem((4, 5)), ("B 8 6 2",)),
     "PrefixTokens": Case(lambda: ka.blocks.PrefixTokens(2), (f"B T {D}",)),
     "FeedForward": Case(lambda: ka.blocks.FeedForward(10), (f"B T {D}",)),
-    "FeedForward gated": Case(lambda: ka.blocks.FeedForward(10, "swiglu"), (f"B T {D}",)),
+    "FeedForward gated": Case(lambda: ka.blocks.FeedForward(10, "geglu_tanh"), (f"B T {D}",)),
     "RMSNormalization": Case(lambda: ka.blocks.RMSNormalization(), (f"B T {D}",)),
     "LayerScale": Case(lambda: ka.blocks.LayerScale(0.3), (f"B T {D}",)),
     "EncoderBlock": Case(block(), (f"B T {D}",), frozen=SOFTMAX),
@@ -195,6 +209,12 @@ CASES = {
     ),
     "EncoderBlock resi_dual": Case(
         block(norm="resi_dual"), (f"B T {D}", f"B T {D}"), listed=True, frozen=SOFTMAX
+    ),
+    "DecoderBlock": Case(decoder_block(), (f"B T {D}", "B S 7"), frozen=SOFTMAX),
+    "DecoderBlock sandwich, rms": Case(
+        decoder_block(norm="sandwich", normalization="rms_norm", layer_scale=0.1, dropout=0.1),
+        (f"B T {D}", "B S 7"),
+        frozen=SOFTMAX,
     ),
     "ParallelBlock": Case(
         lambda: ka.blocks.ParallelBlock(attention()(), feed_forward()),
@@ -433,6 +453,28 @@ class WithMask(keras.layers.Layer):
 
     def compute_output_spec(self, x, padding, training=None):
         return self.layer.compute_output_spec(x)
+
+    def get_config(self):
+        return {**super().get_config(), "layer": keras.saving.serialize_keras_object(self.layer)}
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class ThereAndBack(keras.layers.Layer):
+    """From tokens to vectors and on to logits; what has no policy of its own gets this one's."""
+
+    def __init__(self, layer, **kwargs):
+        super().__init__(**kwargs)
+        self.layer = inner_layer("layer", layer)
+
+    def build(self, shape):
+        if not self.layer.built:
+            self.layer.build(shape)
+
+    def call(self, ids):
+        return keras.ops.cast(self.layer(self.layer(ids), reverse=True), self.compute_dtype)
+
+    def compute_output_shape(self, shape):
+        return (*shape, self.layer.vocabulary_size)
 
     def get_config(self):
         return {**super().get_config(), "layer": keras.saving.serialize_keras_object(self.layer)}
