@@ -10,8 +10,13 @@ EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
 ARGUMENTS = {
     "digits.py": ["--epochs", "1", "--output", "digits"],
     "part_of_speech.py": ["--epochs", "1"],
+    "sentence_polarity.py": ["--epochs", "1", "--made-up", "--models", "Transformer", "CNN"],
 }
-PRINTED = {"digits.py": "test accuracy", "part_of_speech.py": "mat/"}
+PRINTED = {
+    "digits.py": "test accuracy",
+    "part_of_speech.py": "mat/",
+    "sentence_polarity.py": "test accuracy",
+}
 
 
 @pytest.mark.parametrize("file", sorted(path.name for path in EXAMPLES.glob("*.py")))
