@@ -38,12 +38,14 @@ def one_of(part, name, choices):
         )
 
 
-def number(part, name, above=-math.inf):
-    """Refuses a value of attribute `name` that is no finite number above `above`."""
+def number(part, name, above=-math.inf, least=-math.inf, most=math.inf):
+    """Refuses a value of attribute `name` that is no finite number within these bounds."""
     value = getattr(part, name)
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not (real and above < value < math.inf):
-        bound = "" if above == -math.inf else f" above {above}"
+    if not (real and above < value < math.inf and least <= value <= most):
+        bounds = {"above": above, "of at least": least, "of at most": most}
+        words = [f"{word} {bound}" for word, bound in bounds.items() if abs(bound) != math.inf]
         raise ValueError(
-            f"{type(part).__name__}({name}={value!r}): {name} must be a finite number{bound}."
+            f"{type(part).__name__}({name}={value!r}): {name} must be "
+            f"{' '.join(['a finite number', ' and '.join(words)]).strip()}."
         )

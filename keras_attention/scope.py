@@ -9,6 +9,8 @@ import dataclasses
 import re
 import threading
 
+from keras import ops
+
 _local = threading.local()
 
 MASK_CONSTANT = -1e9
@@ -120,7 +122,7 @@ class Entry:
     """What a layer keeps while a model decodes: a tensor for each row of the batch.
 
     Args:
-        shape: ints, without the batch and what the kind says of the length.
+        shape: ints, without the batch and the length that the kind adds.
         dtype: str.
     """
 
@@ -133,15 +135,22 @@ class State(Entry):
 
 
 class Source(Entry):
-    """(B, S, *shape), made once from a source of S places: the keys of cross-attention."""
+    """Made once of a source of S places: (B, *shape[:-1], S, shape[-1]), or (B, S) for shape ()."""
+
+
+class SourceState(Source):
+    """As long as a source, and replaced by every call: what was seen of it so far."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Sequence(Entry):
-    """(B, length, *shape), one place for each token.
+    """One place for each token: (B, *shape[:-1], length, shape[-1]), or (B, length) for shape ().
+
+    Heads (K, H) are kept as (B, K, length, H): the products of attention want them so, and to turn
+    a cache for every token costs more than to attend to it.
 
     Args:
-        window: int, how many of the newest tokens are ever looked at, or None for all.
+        window: int, how many tokens before a new one it ever looks at, or None for all.
     """
 
     window: int | None = None
@@ -170,39 +179,62 @@ class Decoding(Scope):
     def __init__(self, cache, index=0, *, encoding=False):
         self.before, self.cache = dict(cache), dict(cache)
         self.index, self.encoding = index, encoding
+        self.shared = {}  # what layers of one call may make once for all of them
         self._runs = collections.Counter()
 
-    def place(self, layer):
+    def positions(self, length):
+        """Where `length` new tokens are: int32 (T,), or (B, T) where rows begin with padding."""
+        places = ops.arange(length, dtype="int32") + self.index
+        start = self.before.get("start")
+        if start is None:
+            return places
+        since = ops.expand_dims(places, axis=0) - ops.expand_dims(start, axis=1)
+        return ops.maximum(since, 0)
+
+    def place(self, layer, names=()):
         """The `Place` of this run of `layer`: runs of one path are numbered in order."""
         path = re.sub(r"\W", "_", layer.path)
         run = self._runs[path]
         self._runs[path] += 1
-        return Place(self, f"{path}_{run}" if run else path, layer)
+        return Place(self, f"{path}_{run}" if run else path, layer, names)
 
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """What one run of a layer finds in a `Decoding` scope, and leaves there, by its own names."""
+    """What one run of a layer finds in a `Decoding` scope, and leaves there, by its own names.
+
+    Args:
+        prefix: str, what the names begin with in the cache.
+        names: what the layer keeps of each token.
+    """
 
     scope: Decoding
     prefix: str
     layer: object
+    names: tuple = ()
+
+    def key(self, name):
+        """What the cache calls it."""
+        return f"{self.prefix}_{name}"
 
     def __contains__(self, name):
-        return f"{self.prefix}_{name}" in self.scope.before
+        return self.key(name) in self.scope.before
 
     def __getitem__(self, name):
         if name not in self:
             raise RuntimeError(
-                f"The cache has no {self.prefix}_{name}, which {self.layer.name} needs. It is of "
-                "another model, or of another order of layers: begin with "
-                "ka.generation.initial_cache(model, ...)."
+                f"The cache has no {self.key(name)}, which {self.layer.name} needs: it is of "
+                "another model. Begin with ka.generation.initial_cache(model, ...)."
             )
-        return self.scope.before[f"{self.prefix}_{name}"]
+        return self.scope.before[self.key(name)]
+
+    def get(self, name):
+        """What this call has kept under `name` so far, or else found there; None for nothing."""
+        return self.scope.cache.get(self.key(name))
 
     def keep(self, **tensors):
         """Leaves `tensors` for the next call, in place of those found."""
-        self.scope.cache.update({f"{self.prefix}_{k}": v for k, v in tensors.items()})
+        self.scope.cache.update({self.key(name): x for name, x in tensors.items()})
 
 
 class Planning(Decoding):
@@ -212,8 +244,10 @@ class Planning(Decoding):
         length: int, how many tokens the call is on.
 
     Attributes:
-        entries: dict, name in the cache -> `Entry`.
-        least: dict, name of layer -> int, how many tokens the first call must have at least.
+        entries: dict, (prefix of a place, name there) -> `Entry`.
+        masks: dict, layer name -> the mask with which it attends to the tokens themselves.
+        longest: dict, what has room for so many tokens only -> int.
+        refused: list of sentences, what in the model cannot take a text piece by piece.
     """
 
     planning = True
@@ -221,20 +255,50 @@ class Planning(Decoding):
     def __init__(self, length):
         super().__init__({})
         self.length = length
-        self.entries, self.least = {}, {}
+        self.entries, self.masks, self.longest, self.refused = {}, {}, {}, []
 
     def __enter__(self):  # some backends trace twice
-        self._runs.clear(), self.entries.clear(), self.least.clear()
+        for found in (self._runs, self.shared, self.entries, self.masks, self.longest):
+            found.clear()
+        self.refused.clear()
         return super().__enter__()
 
     def declare(self, place, **entries):
         """Says that a layer keeps `entries`, each an `Entry`, under the names of its `place`."""
-        self.entries.update({f"{place.prefix}_{name}": entry for name, entry in entries.items()})
+        self.entries.update({(place.prefix, name): entry for name, entry in entries.items()})
+
+    def attends(self, place, mask):
+        """Says with which mask part the layer of `place` attends to earlier tokens."""
+        self.masks[place.layer.name] = mask
 
 
 def current(kind):
     """The innermost active scope of class `kind`, or None."""
     return next((scope for scope in reversed(_stack()) if isinstance(scope, kind)), None)
+
+
+def at_most(length, what):
+    """Tells a plan, if one is being made, that `what` has room for `length` tokens only."""
+    planning = current(Planning)
+    if planning is not None:
+        planning.longest[what] = length
+
+
+def is_token(length):
+    """Which of `length` new tokens are not in front of a row's start, bool (B, T); None for all."""
+    decoding = current(Decoding)
+    start = None if decoding is None else decoding.before.get("start")
+    if start is None:
+        return None
+    places = ops.arange(length, dtype="int32") + decoding.index
+    return ops.expand_dims(places, axis=0) >= ops.expand_dims(start, axis=1)
+
+
+def refuse_decoding(reason):
+    """Tells a plan, if one is being made, what cannot take a text piece by piece, and why."""
+    planning = current(Planning)
+    if planning is not None:
+        planning.refused.append(reason)
 
 
 def mask_constant():

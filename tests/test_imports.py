@@ -16,7 +16,7 @@ PACKAGE = pathlib.Path(ka.__file__).parent
 
 # A folder (or module) imports from those above it only, and those on one line not from each other.
 ORDER = [
-    {"part", "scope", "checks", "paths", "__version__"},
+    {"part", "scope", "checks", "paths", "sharing", "__version__"},
     {"scores", "normalizers", "masks", "positions"},
     {"attention"},
     {"blocks"},
@@ -37,6 +37,7 @@ RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
 
 HEAVY = (
     "ai_edge_litert",
+    "babel",
     "conllu",
     "faiss",
     "jax",
@@ -44,6 +45,7 @@ HEAVY = (
     "keras_nlp",
     "matplotlib",
     "pydub",
+    "sentencepiece",
     "sklearn",
     "tensorflow",
     "tensorflow_datasets",

@@ -25,6 +25,7 @@ def attend(
     dropout=None,
     return_weights=True,
     kernel=None,
+    cached=False,
 ):
     """Averages `value` with the weights that score, normalizer, mask and position give.
 
@@ -47,6 +48,8 @@ def attend(
         return_weights: bool. Only the dense kernel holds the weights; others need less time and
             memory when they are not asked for.
         kernel: name of a kernel, or None for the rule of `choice.choose`.
+        cached: bool, whether keys and values come as a cache keeps them: heads first, (B, K, S, H)
+            and (B, K, S, Hv), and the keys rotated. They are then attended to where they are.
 
     Returns:
         The output (B, T, N, Hv), and with `return_weights` the weights (B, N, T, S), both in the
@@ -72,18 +75,22 @@ def attend(
     mask, position = masks.get(mask), positions.get(position)
     if position is not None:
         query = position.rotate(query, query_positions)
-        key = position.rotate_key(key, key_positions)
+        key = key if cached else position.rotate_key(key, key_positions)
         position = position if "bias" in position.roles else None
-    case = Case(
-        _known(query.shape[1]),
-        _known(key.shape[1]),
-        score,
-        normalizer,
-        mask,
-        positions=query_positions is not None or key_positions is not None,
-        biased=bias is not None or position is not None,
-        weights=return_weights,
-        dropout=dropout is not None,
+    case = (
+        None
+        if cached
+        else Case(
+            _known(query.shape[1]),
+            _known(key.shape[1]),
+            score,
+            normalizer,
+            mask,
+            positions=query_positions is not None or key_positions is not None,
+            biased=bias is not None or position is not None,
+            weights=return_weights,
+            dropout=dropout is not None,
+        )
     )
     attention_mask = _of_rank_four(attention_mask, "bool")
     if query_mask is not None:
@@ -91,7 +98,7 @@ def attend(
         if return_weights:
             attention_mask = masks.all_of(attention_mask, ops.transpose(rows, (0, 2, 1, 3)))
     output, weights = kernels.run(
-        choose(case, kernel).kernel,
+        "stored" if cached else choose(case, kernel).kernel,
         query,
         key,
         value,

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention import masks
-from keras_attention.attention import masking, parts, recording
+from keras_attention.attention import incremental, masking, parts, recording
 from keras_attention.attention.attend import attend
 
 
@@ -95,28 +95,51 @@ class Attention(keras.layers.Layer):
         return_attention_scores=False,
         use_causal_mask=False,
     ):
-        query, value, key = inputs[0], inputs[1], inputs[-1]
+        query, value, key = (ops.expand_dims(x, axis=2) for x in (inputs[0], inputs[1], inputs[-1]))
         query_mask, value_mask = mask[:2] if mask is not None else (None, None)
+        structure = masking.structure(self, use_causal_mask)
+        kept = {"key": (1, inputs[-1].shape[-1]), "value": (1, inputs[1].shape[-1])}
+        place = incremental.open_place(self, inputs[0], inputs[1], structure, kept, value_mask)
+        where = {}
+        if place is not None:
+            found, i, j, value_mask = incremental.recall(
+                place,
+                lambda positions: self._to_keep(key, value, positions),
+                inputs[0],
+                inputs[1],
+                structure,
+                value_mask,
+            )
+            key, value = found["key"], found["value"]
+            where = {"query_positions": i, "key_positions": j, "cached": True}
         dropout = self._dropout_layer if training else None
         wanted = return_attention_scores or recording.wanted(self)
         found = attend(
-            *(ops.expand_dims(x, axis=2) for x in (query, key, value)),
+            query,
+            key,
+            value,
             score=self.score,
             normalizer=self.normalizer,
-            mask=masking.structure(self, use_causal_mask),
+            mask=structure,
             position=self.position,
             attention_mask=masking.padding(value_mask=value_mask),
             query_mask=query_mask,
             dropout=dropout and (lambda weights: dropout(weights, training=True)),
             return_weights=wanted,
+            **where,
         )
         output, weights = found if wanted else (found, None)
         recording.record(self, weights)
         # a reshape, not a squeeze, which LiteRT lacks for shapes that are not known
-        output = ops.reshape(output, (-1, ops.shape(output)[1], value.shape[-1]))
+        output = ops.reshape(output, (-1, ops.shape(output)[1], inputs[1].shape[-1]))
         if not return_attention_scores:
             return output
         return output, ops.reshape(weights, (-1, *ops.shape(weights)[2:]))
+
+    def _to_keep(self, key, value, positions):
+        if self.position is not None:
+            key = self.position.rotate_key(key, positions)
+        return {"key": incremental.heads_first(key), "value": incremental.heads_first(value)}
 
     def compute_mask(self, inputs, mask=None):
         return None if mask is None else mask[0]

@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from keras_attention import checks, masks
-from keras_attention.attention import kernels, masking, parts, recording
+from keras_attention.attention import incremental, kernels, masking, parts, recording
 from keras_attention.attention.attend import attend
 from keras_attention.attention.call_mask import call_mask
 from keras_attention.attention.project import project
@@ -159,19 +159,39 @@ class DifferentialAttention(keras.layers.Layer):
         query_positions=None,
         value_positions=None,
     ):
-        allowed = call_mask(
-            query,
-            query_mask=query_mask,
-            value_mask=value_mask,
-            key_mask=key_mask,
-            attention_mask=attention_mask,
-            segment_ids=segment_ids,
-            value_segment_ids=value_segment_ids,
-        )
         structure = masking.together(self.mask, masks.Causal() if use_causal_mask else None)
+        given = {
+            "attention_mask": attention_mask,
+            "segment_ids": segment_ids,
+            "value_segment_ids": value_segment_ids,
+        }
+        tokens = masking.both(value_mask, key_mask)
+        place = incremental.open_place(
+            self,
+            query,
+            value,
+            structure,
+            self._kept,
+            tokens,
+            **given,
+            value_positions=value_positions,
+        )
+        if place is None:
+            keys, values = self._key_dense(value if key is None else key), self._value_dense(value)
+        else:
+            found, query_positions, value_positions, tokens = incremental.recall(
+                place,
+                lambda positions: self._to_keep(value, key, positions),
+                query,
+                value,
+                structure,
+                tokens,
+                query_positions,
+            )
+            keys, values = found["key"], found["value"]
+        allowed = call_mask(query, query_mask=query_mask, value_mask=tokens, **given)
         dropout = self._dropout_layer if training else None
         wanted = recording.wanted(self)
-        values = self._value_dense(value)
 
         def one_map(queries, keys):
             found = attend(
@@ -188,17 +208,33 @@ class DifferentialAttention(keras.layers.Layer):
                 dropout=dropout and (lambda weights: dropout(weights, training=True)),
                 return_weights=wanted,
                 kernel=self.kernel,
+                cached=place is not None,
             )
             return found if wanted else (found, None)
 
         queries = ops.split(self._query_dense(query), 2, axis=3)  # two of (B, T, N, H)
-        keys = ops.split(self._key_dense(value if key is None else key), 2, axis=3)
+        keys = ops.split(keys, 2, axis=3)
         (first, weights), (second, other) = map(one_map, queries, keys)
         factor = ops.cast(self._lambda(), first.dtype)
         if wanted:
             recording.record(self, ops.subtract(weights, ops.multiply(factor, other)))
         output = self._head_norm(ops.subtract(first, ops.multiply(factor, second)))
         return self._output_dense(ops.multiply(output, 1 - self.lambda_init))
+
+    @property
+    def _kept(self):
+        """What a cache keeps of a token."""
+        heads = self.num_key_value_heads
+        return {"key": (heads, 2 * self.key_dim), "value": (heads, self.value_dim)}
+
+    def _to_keep(self, value, key, positions):
+        """The keys of both maps, rotated, and the values, heads first."""
+        keys, values = self._key_dense(value if key is None else key), self._value_dense(value)
+        if self.position is not None:
+            turned = [self.position.rotate_key(x, positions) for x in ops.split(keys, 2, axis=3)]
+            keys = ops.concatenate(turned, axis=3)
+        new = {"key": keys, "value": values}
+        return {name: incremental.heads_first(x) for name, x in new.items()}
 
     def _lambda(self):
         """Equation 2, in float32."""

@@ -43,16 +43,19 @@ class HeadStructures(keras.layers.Layer):
             if part is not None:
                 part.build(heads)
 
-    def normalize(self, query, key):
-        """Queries (B, T, N, H) and keys (B, S, K, H) as positions and scores get them."""
-        if self.query_norm is None:
-            return query, key
-        return self.query_norm(query), self.key_norm(key)
+    def normalize_query(self, query):
+        """Queries (B, T, N, H) as positions and scores get them."""
+        return query if self.query_norm is None else self.query_norm(query)
 
-    def around(self, normalizer, score, query, value):
-        """What to attend with in the place of `normalizer` and `value` (B, S, K, Hv).
+    def normalize_key(self, key):
+        """Keys (B, S, K, H) as positions and scores get them."""
+        return key if self.key_norm is None else self.key_norm(key)
 
-        `query` (B, T, N, H) has not been rotated.
+    def around(self, normalizer, score, query, value, cached=False):
+        """What to attend with in the place of `normalizer` and `value`.
+
+        `query` (B, T, N, H) has not been rotated; `value` is (B, S, K, Hv), or (B, K, S, Hv) if it
+        is `cached`.
         """
         if self.sink is not None:
             normalizer = self.sink.around(normalizer)
@@ -60,7 +63,7 @@ class HeadStructures(keras.layers.Layer):
             normalizer = self.talking_heads.around(normalizer)
         if self.slots is not None:
             normalizer = self.slots.around(normalizer, score, query)
-            value = self.slots.append_to(value)
+            value = self.slots.append_to(value, cached)
         return normalizer, value
 
     def beside_slots(self, position):

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention import checks, masks, scores
-from keras_attention.attention import kernels, masking, parts, recording
+from keras_attention.attention import incremental, kernels, masking, parts, recording
 from keras_attention.attention.attend import attend
 from keras_attention.attention.call_mask import call_mask
 from keras_attention.attention.project import project
@@ -144,19 +144,47 @@ class LatentAttention(keras.layers.Layer):
         query_positions=None,
         value_positions=None,
     ):
+        given = {
+            "attention_mask": attention_mask,
+            "segment_ids": segment_ids,
+            "value_segment_ids": value_segment_ids,
+        }
+        structure = masking.together(self.mask, masks.Causal() if use_causal_mask else None)
+        kept = {"latent": (self.latent_dim + self.rotary_dim,)}
+        place = incremental.open_place(
+            self,
+            query,
+            value,
+            structure,
+            kept,
+            value_mask,
+            **given,
+            value_positions=value_positions,
+        )
+        if place is None:
+            compressed, absorb = self.compress(value, value_positions), False
+        else:
+            found, query_positions, value_positions, value_mask = incremental.recall(
+                place,
+                lambda positions: {"latent": self.compress(value, positions)},
+                query,
+                value,
+                structure,
+                value_mask,
+                query_positions,
+            )
+            compressed, absorb = found["latent"], self._key_up.quantization_mode is None
         return self.attend_compressed(
             query,
-            self.compress(value, value_positions),
-            absorb=False,
+            compressed,
+            absorb=absorb,
             training=training,
             query_positions=query_positions,
             value_positions=value_positions,
             query_mask=query_mask,
             value_mask=value_mask,
-            attention_mask=attention_mask,
             use_causal_mask=use_causal_mask,
-            segment_ids=segment_ids,
-            value_segment_ids=value_segment_ids,
+            **given,
         )
 
     def compress(self, value, positions=None):

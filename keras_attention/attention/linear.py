@@ -5,7 +5,7 @@ import functools
 import keras
 from keras import ops
 
-from keras_attention import checks, masks
+from keras_attention import checks, masks, scope
 from keras_attention.attention import feature_maps, prefix_sums
 from keras_attention.attention.project import project
 
@@ -134,21 +134,42 @@ class LinearAttention(keras.layers.Layer):
         if causal:
             _check_one_length(query, value)
         queries = self.feature_map.queries(_heads_first(self._query_dense(query)), self._drawn)
+        place = self._place(value, causal, initial_state)
         keys = self.feature_map.keys(_heads_first(self._key_dense(key)), self._drawn)
         queries = _without_padding(queries, query_mask)
         keys = _without_padding(keys, value_mask, None if key_mask is value_mask else key_mask)
+        if place is not None:
+            initial_state = place["state"]
         values = ops.cast(_heads_first(self._value_dense(value)), "float32")
         # a column of ones, whose sums are the denominators
         values = ops.pad(values, ((0, 0), (0, 0), (0, 0), (0, 1)), constant_values=1.0)
-        if causal:
+        if place is not None and not causal:
+            nothing = ops.zeros_like(keys) if not place.scope.encoding else keys
+            sums, state = prefix_sums.over_all(queries, nothing, values, initial_state)
+        elif causal:
             sums, state = prefix_sums.over_earlier(
                 queries, keys, values, initial_state, self.chunk_size
             )
         else:
             sums, state = prefix_sums.over_all(queries, keys, values, initial_state)
+        if place is not None:
+            place.keep(state=state)
         output = ops.cast(_divide(sums, self.value_dim), self.compute_dtype)
         output = self._output_dense(ops.transpose(output, (0, 2, 1, 3)))
         return (output, state) if return_state else output
+
+    def _place(self, value, causal, initial_state):
+        """Where the state is kept while a model decodes, or None: then it is the caller's."""
+        decoding = scope.current(scope.Decoding)
+        if decoding is None or initial_state is not None:
+            return None
+        place = decoding.place(self)
+        if not decoding.planning:
+            return None if decoding.encoding and causal else place
+        if not causal and value.shape[1] == decoding.length:
+            scope.refuse_decoding(f"{self.name} looks ahead. Use LinearAttention(mask='causal').")
+        decoding.declare(place, state=scope.State(self._state_shape(None)[1:], "float32"))
+        return None
 
     def get_initial_state(self, batch_size):
         """The state before any key: zeros (B, K, F, V + 1), float32."""

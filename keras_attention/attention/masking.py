@@ -36,6 +36,13 @@ def causal(query, key, query_positions=None, key_positions=None):
     )
 
 
+def both(value_mask=None, key_mask=None):
+    """The padding of keys, given once or twice: bool (B, S) or None."""
+    if key_mask is None or key_mask is value_mask:
+        return value_mask
+    return masks.all_of(value_mask, key_mask)
+
+
 def padding(query_mask=None, value_mask=None, key_mask=None):
     """Padding of queries, bool (B, T), and of keys, bool (B, S), as one mask (B, 1, T or 1, S)."""
     rows = query_mask if query_mask is None else ops.cast(query_mask, "bool")

@@ -35,11 +35,12 @@ class MemorySlots(keras.layers.Layer):
             for name, size in [("keys", self.key_dim), ("values", self.value_dim)]
         )
 
-    def append_to(self, value):
+    def append_to(self, value, heads_first=False):
         """Values (B, S, K, Hv) with those of the slots after them, (B, S + M, K, Hv)."""
-        slots = ops.expand_dims(ops.cast(self.values, value.dtype), axis=0)
-        slots = ops.tile(slots, (ops.shape(value)[0], 1, 1, 1))
-        return ops.concatenate([value, slots], axis=1)
+        slots = ops.cast(self.values, value.dtype)
+        slots = ops.transpose(slots, (1, 0, 2)) if heads_first else slots
+        slots = ops.tile(ops.expand_dims(slots, axis=0), (ops.shape(value)[0], 1, 1, 1))
+        return ops.concatenate([value, slots], axis=2 if heads_first else 1)
 
     def around(self, normalizer, score, query):
         """`normalizer`, for rows to which the slots' scores are appended.

@@ -4,12 +4,21 @@ import keras
 from keras import ops
 
 from keras_attention import checks, masks
-from keras_attention.attention import arguments, axes, masking, memory, parts, recording
+from keras_attention.attention import (
+    arguments,
+    axes,
+    incremental,
+    masking,
+    memory,
+    parts,
+    recording,
+)
 from keras_attention.attention.attend import attend
 from keras_attention.attention.call_mask import call_mask
 from keras_attention.attention.head_norm import QK_NORMS
 from keras_attention.attention.head_structures import HeadStructures
 from keras_attention.attention.project import copy_of, project
+from keras_attention.sharing import config_of_shared
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -261,12 +270,27 @@ class MultiHeadAttention(keras.layers.Layer):
         queries, keys, values = (axes.to_sequences(x, self._axes) for x in (query, key, value))
         where = {"query_positions": query_positions, "key_positions": value_positions}
         where = {name: given for name, given in where.items() if given is not None}
-        query_heads, key_heads = self._query_dense(queries), self._key_dense(keys)
+        query_heads = self._query_dense(queries)
         if self._structures:
-            query_heads, key_heads = self._structures.normalize(query_heads, key_heads)
+            query_heads = self._structures.normalize_query(query_heads)
         # A part tells a kernel more than a tensor; overrides as Keras's own expect the tensor.
         overridden = type(self)._compute_attention is not MultiHeadAttention._compute_attention
         ours = {} if overridden else {"use_causal_mask": use_causal_mask}
+        structure = masking.structure(self, use_causal_mask)
+        tokens = masking.both(value_mask, key_mask)
+        place = None
+        if 1 in self._axes:
+            given = {"attention_mask": attention_mask, "value_positions": value_positions, **packed}
+            place = incremental.open_place(
+                self, query, value, structure, self._kept, tokens, **given
+            )
+        if place is None:
+            key_heads, value_heads = self._key_value_heads(keys, values)
+        else:
+            key_heads, value_heads, where, value_mask = self._recall(
+                place, query, keys, values, structure, tokens, query_positions, overridden
+            )
+            key_mask, ours = None, ours if overridden else {**ours, "cached": True}
         if ours and query_mask is not None and not self.num_memory_slots:
             ours["query_mask"] = axes.to_sequences(query_mask, self._axes, features=0)
             query_mask = None
@@ -274,7 +298,7 @@ class MultiHeadAttention(keras.layers.Layer):
         output, weights = self._compute_attention(
             query_heads,
             key_heads,
-            self._value_dense(values),
+            value_heads,
             masks.all_of(
                 call_mask(query, self._axes, attention_mask=attention_mask, **padding, **packed),
                 masking.causal(queries, keys, **where) if use_causal_mask and overridden else None,
@@ -294,6 +318,40 @@ class MultiHeadAttention(keras.layers.Layer):
             )
         return output
 
+    @property
+    def _kept(self):
+        """What a cache keeps of a token."""
+        heads = self.num_key_value_heads
+        return {"key": (heads, self.key_dim), "value": (heads, self.value_dim)}
+
+    def _key_value_heads(self, keys, values):
+        """(B, S, K, H) and (B, S, K, Hv), not rotated."""
+        key_heads = self._key_dense(keys)
+        if self._structures:
+            key_heads = self._structures.normalize_key(key_heads)
+        return key_heads, self._value_dense(values)
+
+    def _recall(self, place, query, keys, values, mask, tokens, query_positions, overridden):
+        """All that there is to attend to, as a cache keeps it, where it is, and its padding.
+
+        An overridden `_compute_attention` gets it as it knows it: (B, S, K, H), not rotated.
+        """
+
+        def heads(positions):
+            key_heads, value_heads = self._key_value_heads(keys, values)
+            if not overridden and self.position is not None:
+                key_heads = self.position.rotate_key(key_heads, positions)
+            new = {"key": key_heads, "value": value_heads}
+            return {name: incremental.heads_first(x) for name, x in new.items()}
+
+        found, i, j, tokens = incremental.recall(
+            place, heads, query, values, mask, tokens, query_positions
+        )
+        key_heads, value_heads = found["key"], found["value"]
+        if overridden:
+            key_heads, value_heads = map(incremental.heads_first, (key_heads, value_heads))
+        return key_heads, value_heads, {"query_positions": i, "key_positions": j}, tokens
+
     def _compute_attention(
         self,
         query,
@@ -304,20 +362,23 @@ class MultiHeadAttention(keras.layers.Layer):
         return_attention_scores=False,
         use_causal_mask=False,
         score=None,
+        cached=False,
         **where,
     ):
         """The attention between the projections; subclasses override it, as they do Keras's.
 
-        query (B, T, N, H), key (B, S, K, H), value (B, S, K, Hv); `attention_mask` broadcasts to
-        (B, N, T, S), a missing N included; `score` takes the place of the layer's, and is called
-        once. Returns output (B, T, N, Hv) and weights (B, N, T, S), or (B, N, T, S + M) with
-        memory slots.
+        query (B, T, N, H), key (B, S, K, H), value (B, S, K, Hv), or, `cached`, as `attend` takes
+        them from a cache; `attention_mask` broadcasts to (B, N, T, S), a missing N included;
+        `score` takes the place of the layer's, and is called once. Returns output (B, T, N, Hv)
+        and weights (B, N, T, S), or (B, N, T, S + M) with memory slots.
         """
         if attention_mask is not None and len(attention_mask.shape) == 3:
             attention_mask = ops.expand_dims(attention_mask, axis=1)
         normalizer, position = self.normalizer, self.position
         if self._structures:
-            normalizer, value = self._structures.around(normalizer, self.score, query, value)
+            normalizer, value = self._structures.around(
+                normalizer, self.score, query, value, cached
+            )
             position = self._structures.beside_slots(position)
         dropout = self._dropout_layer if training else None
         wanted = return_attention_scores or recording.wanted(self)
@@ -333,6 +394,7 @@ class MultiHeadAttention(keras.layers.Layer):
             dropout=dropout and (lambda weights: dropout(weights, training=True)),
             return_weights=wanted,
             kernel=None if wanted else self.kernel,  # only one kernel holds the weights
+            cached=cached,
             **where,
         )
         return found if wanted else (found, None)
@@ -380,7 +442,7 @@ class MultiHeadAttention(keras.layers.Layer):
         )
         objects = (
             "kernel_initializer bias_initializer kernel_regularizer bias_regularizer "
-            "kernel_constraint bias_constraint score normalizer mask position"
+            "kernel_constraint bias_constraint score normalizer mask"
         )
         return {
             **super().get_config(),
@@ -392,4 +454,5 @@ class MultiHeadAttention(keras.layers.Layer):
                 name: keras.saving.serialize_keras_object(getattr(self, name))
                 for name in objects.split()
             },
+            "position": config_of_shared(self.position),
         }

@@ -104,6 +104,10 @@ class SegmentRecurrence(keras.layers.Layer):
         return [metric for layer in self.model.layers for metric in layer.metrics]
 
     def call(self, inputs, memory=None, training=None):
+        scope.refuse_decoding(
+            f"{self.name} keeps a memory of its own. Decode with the model inside, "
+            "and its memory as ka.generation.initial_cache(model, ..., memory_length=...)."
+        )
         if self.batch_size is not None:
             return self._call_and_keep(inputs, memory, training)
         if memory is None:

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attention import scope
 from keras_attention.attention import axes
 from keras_attention.attention.multi_head import MultiHeadAttention
 from keras_attention.scores.base import Score
@@ -63,8 +64,9 @@ class ResidualAttention(MultiHeadAttention):
         previous_scores=None,
         return_raw_scores=False,
     ):
-        shape = axes.weights_shape(self.num_heads, query.shape, value.shape, self._axes)
-        _check_previous(previous_scores, shape)
+        if scope.current(scope.Decoding) is None:  # where scores are of all tokens so far
+            shape = axes.weights_shape(self.num_heads, query.shape, value.shape, self._axes)
+            _check_previous(previous_scores, shape)
         if previous_scores is not None:
             previous_scores = axes.weights_to_sequences(previous_scores, query, value, self._axes)
         score = _Residual(self.score, previous_scores)

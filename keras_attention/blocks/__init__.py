@@ -1,9 +1,11 @@
 """Blocks: embeddings, encoder, feed-forward, pooling."""
 
+from keras_attention.blocks.activations import gelu_tanh
 from keras_attention.blocks.character_embedding import CharacterEmbedding
 from keras_attention.blocks.conformer import ConformerBlock
 from keras_attention.blocks.convolution_module import ConvolutionModule
 from keras_attention.blocks.convolution_stem import ConvolutionStem
+from keras_attention.blocks.decoder import DecoderBlock
 from keras_attention.blocks.encoder import EncoderBlock
 from keras_attention.blocks.feed_forward import FeedForward
 from keras_attention.blocks.layer_scale import LayerScale
@@ -34,6 +36,7 @@ __all__ = [
     "ConformerBlock",
     "ConvolutionModule",
     "ConvolutionStem",
+    "DecoderBlock",
     "DeepNorm",
     "EncoderBlock",
     "FeedForward",
@@ -56,4 +59,5 @@ __all__ = [
     "TokenDropout",
     "TokenEmbedding",
     "WordEmbedding",
+    "gelu_tanh",
 ]

@@ -6,29 +6,30 @@ import keras
 from keras import ops
 
 
-def build_attention(attention, shape):
+def build_attention(attention, query_shape, value_shape):
     """Makes the weights of an attention layer, also of one that has no `build` of two shapes."""
     if len(inspect.signature(attention.build).parameters) > 1:
-        attention.build(shape, shape)
+        attention.build(query_shape, value_shape)
     else:  # Keras then finds out by a symbolic call what is to be built
-        attention(keras.KerasTensor(shape), keras.KerasTensor(shape))
+        attention(keras.KerasTensor(query_shape), keras.KerasTensor(value_shape))
 
 
-def attend(attention, x, training, **given):
-    """Self-attention over `x`, with whatever of `given` is not None.
+def attend(attention, query, training, value=None, optional=(), **given):
+    """`attention` of `query` to `value`, or to itself, with whatever of `given` is not None.
 
-    An argument that the layer does not take is refused, but for `query_mask`: what padding attends
-    to is looked at by nobody.
+    An argument that the layer does not take is refused, but for `query_mask`, as what padding
+    attends to is looked at by nobody, and for those named in `optional`.
     """
     given = {name: value for name, value in given.items() if value is not None}
     taken = {name: value for name, value in given.items() if takes(attention, name)}
-    if refused := sorted(given.keys() - taken.keys() - {"query_mask"}):
+    if refused := sorted(given.keys() - taken.keys() - {"query_mask", *optional}):
         raise ValueError(
             f"The block was given what its attention does not take: {type(attention).__name__} "
             f"has no {', '.join(refused)}. Leave it out, or use an attention layer that takes it."
         )
-    x = _bare(x)
-    return attention(x, x, training=training, **taken)
+    query = _bare(query)
+    value = query if value is None else _bare(value)  # the same tensor says self-attention
+    return attention(query, value, training=training, **taken)
 
 
 def feed(layer, x, mask, training):

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention import checks
+from keras_attention import checks, masks, scope
 from keras_attention.blocks.rms_normalization import RMSNormalization
 
 NORMALIZATIONS = {
@@ -89,14 +89,32 @@ class ConvolutionModule(keras.layers.Layer):
         length, width = ops.shape(inputs)[1], inputs.shape[-1]
         x = ops.glu(self._gate(ops.reshape(inputs, (-1, width))))
         x = ops.reshape(x, (-1, length, width))
-        if mask is not None:
-            x = ops.multiply(x, ops.expand_dims(ops.cast(mask, x.dtype), axis=2))
-        before = self.kernel_size - 1 if self.causal else (self.kernel_size - 1) // 2
-        after = self.kernel_size - 1 - before
-        x = self._depthwise(ops.pad(x, ((0, 0), (before, after), (0, 0))))
+        tokens = masks.all_of(mask, scope.is_token(length))
+        if tokens is not None:
+            x = ops.multiply(x, ops.expand_dims(ops.cast(tokens, x.dtype), axis=2))
+        x = self._depthwise(self._with_neighbours(x))
         x = self.activation(self._normalize(x, mask, training))
         x = self._output_dense(ops.reshape(x, (-1, width)))
         return ops.reshape(x, (-1, length, width))
+
+    def _with_neighbours(self, x):
+        """(B, T, D) with the tokens before and after that the kernel reaches, or zeros."""
+        before = self.kernel_size - 1 if self.causal else (self.kernel_size - 1) // 2
+        after = self.kernel_size - 1 - before
+        decoding = scope.current(scope.Decoding)
+        if decoding is None or self.kernel_size == 1:
+            return ops.pad(x, ((0, 0), (before, after), (0, 0)))
+        place = decoding.place(self)
+        if decoding.planning:
+            if after:
+                scope.refuse_decoding(
+                    f"{self.name} looks ahead. Use ConvolutionModule(causal=True)."
+                )
+            decoding.declare(place, inputs=scope.State((before, x.shape[2]), self.compute_dtype))
+            return ops.pad(x, ((0, 0), (before, after), (0, 0)))
+        x = ops.concatenate([ops.cast(place["inputs"], x.dtype), x], axis=1)
+        place.keep(inputs=x[:, -before:])
+        return x
 
     def _normalize(self, x, mask, training):
         if self.normalization == "batch_norm":

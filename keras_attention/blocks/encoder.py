@@ -120,13 +120,17 @@ class EncoderBlock(keras.layers.Layer):
 
     def build(self, input_shape):
         shape = self._one_stream(input_shape)
-        attention = None if self.attention.built else self.attention
+        self._build_layers(shape, [(self.attention, shape)])
+
+    def _build_layers(self, shape, attentions):
+        """Builds what is not built. `attentions` are pairs: a layer and the shape of its values."""
+        attentions = [(layer, values) for layer, values in attentions if not layer.built]
         others = [layer for layer in self._one_tensor_layers() if not layer.built]
-        if attention is not None:
-            calling.build_attention(attention, shape)
+        for attention, values in attentions:
+            calling.build_attention(attention, shape, values)
         for layer in others:
             layer.build(shape)
-        self.norm.initialize(attention, others)
+        self.norm.initialize([attention for attention, _ in attentions], others)
         for layer in (layer for branch in self._branches() for layer in branch.values()):
             if not layer.built:
                 layer.build(shape)

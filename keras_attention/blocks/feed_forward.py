@@ -3,7 +3,21 @@
 import keras
 from keras import ops
 
-GATES = {"glu": "sigmoid", "reglu": "relu", "geglu": "gelu", "swiglu": "silu"}
+from keras_attention.blocks.activations import gelu_tanh
+
+GATES = {
+    "glu": "sigmoid",
+    "reglu": "relu",
+    "geglu": "gelu",
+    "geglu_tanh": "gelu_tanh",
+    "swiglu": "silu",
+}
+
+
+def activation_of(name):
+    """The activation called `name`, or that of the gate called so."""
+    name = GATES.get(name, name) if isinstance(name, str) else name
+    return gelu_tanh if name == "gelu_tanh" else keras.activations.get(name)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -11,11 +25,11 @@ class FeedForward(keras.layers.Layer):
     """Two projections with an activation between (Vaswani et al., 2017, section 3.3).
 
     `output(act(intermediate(x)))`, or gated `output(act(gate(x)) · intermediate(x))` (Shazeer,
-    2020) when `activation` is `"glu"`, `"reglu"`, `"geglu"` or `"swiglu"`.
+    2020) when `activation` is `"glu"`, `"reglu"`, `"geglu"`, `"geglu_tanh"` or `"swiglu"`.
 
     Args:
         intermediate_dim: int, the width between the projections.
-        activation: a Keras activation, its name, or the name of a gate.
+        activation: a Keras activation, its name, `"gelu_tanh"`, or the name of a gate.
         dropout: float, applied between the projections.
         use_bias: bool, whether the projections have a bias.
         kernel_initializer: a Keras initializer.
@@ -47,8 +61,8 @@ class FeedForward(keras.layers.Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.intermediate_dim, self.dropout, self.use_bias = intermediate_dim, dropout, use_bias
-        self.gate = activation if activation in GATES else None
-        self.activation = keras.activations.get(GATES.get(self.gate, activation))
+        self.gate = activation if isinstance(activation, str) and activation in GATES else None
+        self.activation = activation_of(activation)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self._dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
 

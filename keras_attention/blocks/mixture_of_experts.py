@@ -5,7 +5,7 @@ import fractions
 import keras
 from keras import ops
 
-from keras_attention import checks
+from keras_attention import checks, scope
 from keras_attention.blocks.inner import config_of, inner_layer
 
 
@@ -103,6 +103,10 @@ class MixtureOfExperts(keras.layers.Layer):
         asked = self._one_hot(chosen)  # (B·T, k, E)
         if training:
             self._add_losses(logits, probabilities, asked, tokens)
+        if self.capacity_factor is not None:
+            scope.refuse_decoding(
+                f"{self.name} has a capacity for all tokens together. Use capacity_factor=None."
+            )
         if self.capacity_factor is None:
             output = self._all(x, gates, asked, training)
         else:

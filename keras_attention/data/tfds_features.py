@@ -1,12 +1,15 @@
-"""What a TFDS data set is, from its features: tagged sentences, labelled images or texts."""
+"""What a TFDS data set is, from its features: tagged sentences, labelled images, or texts."""
 
 import typing
+
+from keras_attention.data.tfds_pairs import find_pair
 
 
 class Columns(typing.NamedTuple):
     """Which features are read: `inputs`, whose kind is `kind`, and their `label`.
 
-    A kind is `"tagging"`, `"image"` or `"text"`.
+    A kind is `"tagging"`, `"image"`, `"text"`, `"pair"` (a source and, as label, its target) or
+    `"running_text"`, which has no label.
     """
 
     kind: str
@@ -35,16 +38,23 @@ def find_columns(tfds, builder, name, label_column, text_column=None):
 def _texts(tfds, builder, name, label_column, text_column):
     """The `Columns` of a data set whose inputs are texts."""
     features = builder.info.features
+    if pair := find_pair(tfds, builder):
+        target = _choose(name, pair, pair[1:], label_column)
+        return Columns("pair", pair[pair[0] == target], target)
     classes = [n for n, f in features.items() if _is_class(tfds, f)]
     texts = [n for n, f in features.items() if _is_text(tfds, f)]
-    if not texts or not classes:
+    if texts and classes:
+        label = _class(tfds, builder, name, label_column)
+        text = _choose(name, texts, _supervised(builder, texts), text_column, "text")
+        return Columns("text", text, label)
+    if not texts or label_column:
         raise ValueError(
             f"{name} has no tokens with tags, and no images or texts with a label. "
             f"Its features are: {', '.join(features)}."
         )
-    label = _class(tfds, builder, name, label_column)
-    text = _choose(name, texts, _supervised(builder, texts), text_column, "text")
-    return Columns("text", text, label)
+    # Running text, such as books, needs no label.
+    preferred = ["text"] if "text" in texts else texts
+    return Columns("running_text", _choose(name, texts, preferred, text_column, "text"), None)
 
 
 def _class(tfds, builder, name, label_column):

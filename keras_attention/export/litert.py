@@ -9,9 +9,9 @@ from keras_attention.export import (
     convert,
     files,
     flatbuffer,
+    generative,
     gpu_profile,
     inventory,
-    job,
     manifest,
     memory,
     trace,
@@ -37,6 +37,11 @@ def to_litert(
     examples=None,
     metadata=None,
     mask_constant=None,
+    generate=None,
+    max_length=None,
+    max_new_tokens=None,
+    begin_id=None,
+    end_id=None,
 ):
     """Writes `model` as a LiteRT file of built-in ops only, and proves that it runs.
 
@@ -85,23 +90,31 @@ def to_litert(
     """
     backend.tensorflow()
     backend.litert()
-    _check_arguments(quantization, calibration)
+    _check_arguments(quantization, calibration, generate)
     path = _target(path)
     manifest.check(path.parent, metadata)
-    work = job.prepare(
-        model, batch_size=batch_size, sequence_length=sequence_length, examples=examples
+    work = generative.job(
+        model,
+        generate,
+        batch_size=batch_size,
+        sequence_length=sequence_length,
+        examples=examples,
+        max_length=max_length,
+        max_new_tokens=max_new_tokens,
+        begin_id=begin_id,
+        end_id=end_id,
     )
     if calibration is not None:
-        calibration = batches.read(calibration, work.endpoint, "calibration", most=None)
+        calibration = batches.read(calibration, work.endpoints[0], "calibration", most=None)
     memory.check(weights.bytes_of(work.model))
     if mask_constant is None:
         mask_constant = MASK_CONSTANTS[quantization]
     with files.replacing(path) as new:
         with tempfile.TemporaryDirectory() as folder:
-            trace.save(work.model, [work.endpoint], folder, mask_constant)
+            trace.save(work.model, work.endpoints, folder, mask_constant)
             content = convert.convert(
                 folder,
-                [work.endpoint],
+                work.endpoints,
                 work.model,
                 quantization=quantization,
                 calibration=calibration,
@@ -112,10 +125,15 @@ def to_litert(
     return report
 
 
-def _check_arguments(quantization, calibration):
+def _check_arguments(quantization, calibration, generate):
     if quantization not in MASK_CONSTANTS:
         known = ", ".join(repr(name) for name in MASK_CONSTANTS)
         raise ValueError(f"quantization={quantization!r} is unknown. Known: {known}.")
+    if quantization == "int8" and generate is not None:
+        raise ValueError(
+            'quantization="int8" also rounds what a decoder keeps, and the rounding adds up token '
+            'by token: use "int8_weights" for models that generate.'
+        )
     if (quantization == "int8") != (calibration is not None):
         raise ValueError(
             'quantization="int8" measures its activations on real inputs: pass calibration=, an '
@@ -138,7 +156,9 @@ def _check(work, new, path, quantization, mask_constant):
     signatures = work.check_shapes(graph.signatures)
     _check_static(graph, work)
     warnings += weights.check(graph, work.model, quantization)
-    parity = trial.run(new, work.endpoint, work.cases, quantization)
+    parity = []
+    for point in work.points:
+        parity += trial.run(new, point.endpoint, point.cases, quantization)
     warnings += trial.notes(parity, quantization)
     return ExportReport(
         path=str(path),
@@ -154,7 +174,7 @@ def _check(work, new, path, quantization, mask_constant):
             "the shapes are those asked for",
             "every weight is stored once",
             "runs in the stock runtime with and without XNNPACK, called by name",
-            f"compared with the model in {len(work.cases)} batches",
+            f"compared with the model in {work.batches} batches",
         ),
         quantization=quantization,
         mask_constant=mask_constant,
@@ -162,12 +182,14 @@ def _check(work, new, path, quantization, mask_constant):
         warnings=tuple(warnings),
         versions=backend.versions("tensorflow", "ai_edge_litert"),
         sha256=files.sha256(new),
+        generation=generative.sidecar(work),
+        drift=generative.drift(new, work),
     )
 
 
 def _check_static(graph, work):
     """With all inputs fixed, every tensor must be: delegates refuse the file otherwise."""
-    if any(None in tensor.shape for tensor in work.endpoint.inputs):
+    if any(None in tensor.shape for e in work.endpoints for tensor in e.inputs):
         return
     for op in graph.operators:
         if any(None in tensor.shape for tensor in op.outputs):

@@ -2,9 +2,20 @@
 
 from keras import ops
 
+from keras_attention import scope
+
+
+def where(positions, x, axis=1):
+    """`positions`, or, while a model decodes, those of the new tokens `x`; None means to count."""
+    decoding = scope.current(scope.Decoding)
+    if positions is not None or decoding is None or decoding.planning:
+        return positions
+    return decoding.positions(ops.shape(x)[axis])
+
 
 def count(positions, x, axis=1):
     """`positions`, or 0, 1, 2, ... along an axis of `x`: int32 (T,) or (B, T)."""
+    positions = where(positions, x, axis)
     if positions is None:
         return ops.arange(ops.shape(x)[axis], dtype="int32")
     positions = ops.cast(ops.convert_to_tensor(positions), "int32")

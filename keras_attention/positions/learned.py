@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from keras_attention import checks
-from keras_attention.positions.counting import count, known
+from keras_attention import checks, scope
+from keras_attention.positions.counting import count, known, where
 from keras_attention.positions.interpolation import interpolate
 from keras_attention.positions.weighted import Weighted
 
@@ -64,6 +64,8 @@ class Learned(Weighted):
 
     def embed(self, x, positions=None):
         self.check_built()
+        scope.at_most(self.max_length, f"{type(self).__name__}(max_length={self.max_length})")
+        positions = where(positions, x)
         if positions is None:
             self._check_length(x)
             table = ops.convert_to_tensor(self.table)

@@ -5,7 +5,7 @@ import dataclasses
 import keras
 from keras import ops
 
-from keras_attention import checks
+from keras_attention import checks, scope
 from keras_attention.part import Part
 from keras_attention.positions.base import Position
 from keras_attention.positions.counting import count, spread
@@ -57,6 +57,10 @@ class Scalar(Position, Part):
     def _last(self, x, positions):
         if self.length is not None:
             return float(self.length - 1)
+        scope.refuse_decoding(
+            f"{self!r} divides by the length of the whole text, which is not known before its end. "
+            "Give it as Scalar(length=...)."
+        )
         if positions is not None:
             raise ValueError(
                 "Scalar(scaled=True) divides by the length of the whole sequence, which explicit "

@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_attention import checks
 from keras_attention.scores.base import KernelScore, check_one_key_head_each, head_shapes
-from keras_attention.scores.pairs import sum_over_units
+from keras_attention.scores.pairs import match_units, sum_over_units
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -60,6 +60,13 @@ class Additive(KernelScore):
         key = ops.einsum("bsnh,nhu->bnus", key, self.key_kernel)
         scores = sum_over_units(query, key, self.vector, ops.tanh)
         return ops.cast(scores, self.compute_dtype)
+
+    def prepare(self, key):
+        return ops.einsum("bsnh,nhu->bsnu", key, ops.cast(self.key_kernel, key.dtype))
+
+    def match(self, query, prepared):
+        query = ops.einsum("btnh,nhu->btnu", query, ops.cast(self.query_kernel, query.dtype))
+        return match_units(query, prepared, self.vector, ops.tanh)
 
     def get_config(self):
         return {**super().get_config(), "units": self.units}

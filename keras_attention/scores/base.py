@@ -26,6 +26,18 @@ class Score:
 
     fold = None
 
+    def prepare(self, key):
+        """What keys (B, S, N, H) become before any query is known, (B, S, N, any width).
+
+        For queries that come one at a time, as in a recurrent decoder: what depends on the keys
+        alone is computed once, and `match` does the rest for each query.
+        """
+        return key
+
+    def match(self, query, prepared):
+        """Scores (B, N, 1, S) of one query (B, 1, N, H) and the keys that `prepare` has seen."""
+        return self(query, prepared)
+
 
 class WeightedScore(keras.layers.Layer, Score):
     """A score with weights, which are per head: their first axis is N."""

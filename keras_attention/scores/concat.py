@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_attention import checks
 from keras_attention.scores.base import KernelScore, check_one_key_head_each, head_shapes
-from keras_attention.scores.pairs import sum_over_units
+from keras_attention.scores.pairs import match_units, sum_over_units
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -59,6 +59,15 @@ class Concat(KernelScore):
         key = ops.einsum("bsnh,nhu->bnus", key, kernel[:, width:])
         scores = sum_over_units(query, key, self.vector, self.activation)
         return ops.cast(scores, self.compute_dtype)
+
+    def prepare(self, key):
+        kernel = ops.cast(self.kernel, key.dtype)
+        return ops.einsum("bsnh,nhu->bsnu", key, kernel[:, -key.shape[-1] :])
+
+    def match(self, query, prepared):
+        kernel = ops.cast(self.kernel, query.dtype)
+        query = ops.einsum("btnh,nhu->btnu", query, kernel[:, : query.shape[-1]])
+        return match_units(query, prepared, self.vector, self.activation)
 
     def get_config(self):
         activation = keras.activations.serialize(self.activation)

@@ -45,6 +45,20 @@ def sum_over_units(query, key, vector, activation):
     return ops.reshape(_add_up(units_from, units), (-1, heads, queries, keys))
 
 
+def match_units(query, key, vector, activation):
+    """The same sum for one query: there are no more pairs than keys, and none is put off.
+
+    Args:
+        query: (B, 1, N, U). key: (B, S, N, U). vector: (N, U). The activation is float32.
+
+    Returns:
+        (B, N, 1, S) in the dtype of the key.
+    """
+    fits = activation(ops.cast(query + key, "float32"))  # (B, S, N, U)
+    scores = ops.einsum("bsnu,nu->bns", fits, ops.cast(vector, "float32"))
+    return ops.cast(ops.expand_dims(scores, axis=2), key.dtype)
+
+
 def _compiles(activation, query, key):
     if keras.backend.backend() != "tensorflow" or scope.current(scope.Export):
         return False

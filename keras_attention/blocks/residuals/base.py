@@ -47,8 +47,8 @@ class Residual(Part):
         """
         return {"norm": normalize("norm")}
 
-    def initialize(self, attention, others):
-        """Changes the initial weights of `attention`, or None, and of the `others` of a block.
+    def initialize(self, attentions, others):
+        """Changes the initial weights of the `attentions` and of the `others` of a block.
 
         Called once, with the layers that the block has just built.
         """

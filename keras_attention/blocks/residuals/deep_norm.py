@@ -67,10 +67,10 @@ class DeepNorm(Residual):
             return (4 * self.num_branches * self.num_layers) ** -0.25
         return 0.87 * (self.num_layers**4 * self.num_decoder_layers) ** (-1 / 16)
 
-    def initialize(self, attention, others):
+    def initialize(self, attentions, others):
         if not self.scale_initial:
             return
-        scaled = [] if attention is None else _projections(attention)
+        scaled = [layer for attention in attentions for layer in _projections(attention)]
         for layer in others:
             scaled += getattr(layer, "experts", [layer])
         for weight in (weight for layer in scaled for weight in layer.weights):

@@ -3,6 +3,8 @@
 import numpy as np
 from keras import ops
 
+from keras_attention import scope
+
 
 class Scaling:
     """Gives the rates at which `Rotary` turns its pairs of features.
@@ -55,6 +57,10 @@ def unscaled(size, max_wavelength):
 def length_of(positions, length=None):
     """`length`, or one more than the last position of each row: float32 (1 or B, 1, 1, 1)."""
     if length is None:
+        scope.refuse_decoding(
+            "a rotary scaling that goes by the length of the text (DynamicNTK, LongRoPE) would "
+            "turn earlier tokens anew as it grows. Fix its length=."
+        )
         length = ops.max(positions, axis=-1) + 1
     return ops.reshape(ops.cast(ops.convert_to_tensor(length), "float32"), (-1, 1, 1, 1))
 

@@ -1,0 +1,117 @@
+"""The decoder block: self-attention, attention to a source, and a feed-forward network."""
+
+import functools
+
+import keras
+
+from keras_attention.blocks import calling
+from keras_attention.blocks.encoder import EncoderBlock
+from keras_attention.blocks.inner import config_of, inner_layer
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class DecoderBlock(EncoderBlock):
+    """A Transformer decoder block beside an encoder (Vaswani et al., 2017, section 3.1).
+
+    With `norm="pre"`, `x + attention(n(x))`, `x + cross_attention(n(x), encoded)`,
+    `x + feed_forward(n(x))`. Nobody sees the future if `attention` has `mask="causal"`: the block
+    adds no mask of its own. A decoder without a source is made of `EncoderBlock`.
+
+    Args:
+        attention: a layer called as `attention(query, value)` on one tensor, as in `EncoderBlock`.
+        cross_attention: a layer called as `cross_attention(query, value)`, the value the source.
+        feed_forward: a layer called on one tensor.
+        norm, normalization, dropout, stochastic_depth, layer_scale, epsilon: as in `EncoderBlock`;
+            `DeepNorm` wants `num_branches=3`.
+
+    Call arguments:
+        inputs: (B, T, D); with `norm="resi_dual"` also a pair of them.
+        encoded: (B, S, E), the source.
+        mask: bool (B, T), encoded_mask: bool (B, S), True = a token; filled from the implicit
+            masks of the two.
+        attention_mask: bool, True = may attend, (B, T, T) or as `attention` takes it.
+        cross_attention_mask: bool, True = may attend, (B, T, S) or as `cross_attention` takes it.
+        segment_ids: int (B, T), encoded_segment_ids: int (B, S), for packed documents: they go to
+            the attention, and both to the cross-attention if both are given.
+        positions: int (T,) or (B, T), encoded_positions: int (S,) or (B, S): where the tokens are.
+            A cross-attention that knows no positions does without `positions`.
+
+    Returns (B, T, D), or a pair of them, with the mask of the inputs.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    block = ka.blocks.DecoderBlock(
+        attention=ka.attention.MultiHeadAttention(4, 8, mask="causal", position="rotary"),
+        cross_attention=ka.attention.MultiHeadAttention(4, 8),
+        feed_forward=ka.blocks.FeedForward(64),
+    )
+    target, source = np.ones((2, 5, 32)), np.ones((2, 7, 16))
+    assert block(target, source).shape == (2, 5, 32)
+    ```
+    """
+
+    def __init__(self, attention, cross_attention, feed_forward, **kwargs):
+        super().__init__(attention, feed_forward, **kwargs)
+        self.cross_attention = inner_layer("cross_attention", cross_attention)
+
+    def _make_branches(self):
+        self._attention_branch = self._branch("attention")
+        self._cross_attention_branch = self._branch("cross_attention", self._attention_branch)
+        self._feed_forward_branch = self._branch("feed_forward", self._attention_branch)
+
+    def _branches(self):
+        return [self._attention_branch, self._cross_attention_branch, self._feed_forward_branch]
+
+    def build(self, inputs_shape, encoded_shape):
+        shape = self._one_stream(inputs_shape)
+        self._build_layers(shape, [(self.attention, shape), (self.cross_attention, encoded_shape)])
+
+    def call(
+        self,
+        inputs,
+        encoded,
+        mask=None,
+        encoded_mask=None,
+        attention_mask=None,
+        cross_attention_mask=None,
+        segment_ids=None,
+        encoded_segment_ids=None,
+        positions=None,
+        encoded_positions=None,
+        training=None,
+    ):
+        if segment_ids is None and encoded_segment_ids is not None:
+            raise ValueError(
+                f"{self.name} was given encoded_segment_ids without segment_ids: it takes both to "
+                "say who belongs to whom. Give both, or neither."
+            )
+        mask = self._one_mask(inputs, mask)
+        attend = self._attend(mask, attention_mask, segment_ids, positions, training)
+        attend_to_source = functools.partial(
+            calling.attend,
+            self.cross_attention,
+            training=training,
+            value=encoded,
+            optional=["query_positions"],
+            query_mask=mask,
+            value_mask=self._one_mask(encoded, encoded_mask),
+            attention_mask=cross_attention_mask,
+            segment_ids=None if encoded_segment_ids is None else segment_ids,
+            value_segment_ids=encoded_segment_ids,
+            query_positions=positions,
+            value_positions=encoded_positions,
+        )
+        feed = functools.partial(calling.feed, self.feed_forward, mask=mask, training=training)
+        x = self._join(self.norm.start(inputs), attend, self._attention_branch, training)
+        x = self._join(x, attend_to_source, self._cross_attention_branch, training)
+        return self._join(x, feed, self._feed_forward_branch, training)
+
+    def compute_output_shape(self, inputs_shape, encoded_shape):
+        return super().compute_output_shape(inputs_shape)
+
+    def get_config(self):
+        return {**super().get_config(), "cross_attention": config_of(self.cross_attention)}

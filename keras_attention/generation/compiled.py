@@ -1,0 +1,110 @@
+"""Functions of tensors, compiled once for all lengths: `compiled(owners, key, function, specs)`."""
+
+import collections
+import dataclasses
+
+import keras
+
+KEPT = 16  # compiled functions of one model; the one that was not used for longest goes first
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """What stays of a tensor from call to call: its shape, None where sizes differ, and dtype."""
+
+    shape: tuple
+    dtype: str
+
+
+def compiled(owners, key, function, specs):
+    """`function`, of a nested dict of tensors, compiled where the backend can.
+
+    It is kept with the first owner: traced once for the same key, and gone when that is gone. On
+    TensorFlow one graph serves every size of an axis; on JAX each has its own; PyTorch runs as it
+    is.
+
+    Args:
+        owners: the decoders that `function` computes with; the weights of their models may change.
+        key: hashable, what `function` depends on beside its tensors.
+        function: (tensors) -> nested dict of tensors.
+        specs: nested dict of `Spec`.
+
+    Returns:
+        `Compiled`.
+    """
+    kept = vars(owners[0]).setdefault("_compiled", collections.OrderedDict())
+    key = (key, *owners[1:], tuple(_leaves(specs)))
+    if key not in kept:
+        kept[key] = Compiled(owners, function, specs)
+    kept.move_to_end(key)
+    while len(kept) > KEPT:
+        kept.popitem(last=False)
+    return kept[key]
+
+
+def _leaves(specs, path=()):
+    """(path, `Spec`) of each in a nested dict."""
+    if isinstance(specs, Spec):
+        return [(path, specs)]
+    return [leaf for name in sorted(specs) for leaf in _leaves(specs[name], (*path, name))]
+
+
+class Compiled:
+    """A function that is traced when it is first called.
+
+    Attributes:
+        traces: int, how often it was traced; on PyTorch, called.
+    """
+
+    def __init__(self, owners, function, specs):
+        self.owners, self.function, self.traces = owners, function, 0
+        self._run = getattr(self, f"_{keras.backend.backend()}")(specs)
+
+    def __call__(self, tensors):
+        return self._run(tensors)
+
+    def output_specs(self, tensors):
+        """`Spec`s of what the function returns for `tensors`; sizes that may differ are None."""
+        if keras.backend.backend() == "tensorflow":
+            tensors = self._run.get_concrete_function().structured_outputs
+        return map_leaves(lambda x: Spec(tuple(x.shape), dtype_of(x)), tensors)
+
+    def _trace(self, tensors):
+        self.traces += 1
+        return self.function(tensors)
+
+    def _tensorflow(self, specs):
+        import tensorflow as tf
+
+        signature = map_leaves(lambda spec: tf.TensorSpec(spec.shape, spec.dtype), specs)
+        return tf.function(self._trace, input_signature=[signature], autograph=False)
+
+    def _jax(self, specs):
+        import jax
+
+        variables = [v for owner in self.owners for v in getattr(owner, "variables", ())]
+
+        @jax.jit
+        def run(values, tensors):  # weights as arguments: as constants they would be copied
+            pairs = list(zip(variables, values, strict=True))
+            with keras.StatelessScope(state_mapping=pairs):
+                return self._trace(tensors)
+
+        return lambda tensors: run([v.value for v in variables], tensors)
+
+    def _torch(self, specs):
+        import torch
+
+        return torch.no_grad()(self._trace)
+
+
+def map_leaves(function, tensors):
+    """`function` of each leaf of a nested dict."""
+    if not isinstance(tensors, dict):
+        return function(tensors)
+    return {name: map_leaves(function, x) for name, x in tensors.items()}
+
+
+def dtype_of(tensor):
+    """The dtype of a tensor or array of any backend, as Keras calls it."""
+    return keras.backend.standardize_dtype(tensor.dtype)

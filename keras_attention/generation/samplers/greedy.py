@@ -1,0 +1,31 @@
+"""Greedy decoding."""
+
+import dataclasses
+
+import keras
+from keras import ops
+
+from keras_attention.generation.samplers.base import TokenSampler
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class Greedy(TokenSampler):
+    """The most probable token, always; of equals that with the lowest id.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    logits = np.array([[0.0, 3.0, 1.0]], "float32")
+    assert ka.generation.Greedy().choose(logits, uniform=np.zeros(1)) == 1
+    ```
+    """
+
+    def probabilities(self, logits):
+        return ops.one_hot(self.choose(logits, None), logits.shape[-1], dtype="float32")
+
+    def choose(self, logits, uniform):
+        return ops.cast(ops.argmax(logits, axis=-1), "int32")

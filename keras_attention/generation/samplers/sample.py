@@ -1,0 +1,80 @@
+"""Sampling: by temperature, from the best k, from the nucleus, from those near the best."""
+
+import dataclasses
+
+import keras
+from keras import ops
+
+from keras_attention import checks
+from keras_attention.generation.samplers.base import IMPOSSIBLE, TokenSampler
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class Sample(TokenSampler):
+    """Draws each token from the model's distribution, or from the part of it that is worth it.
+
+    What is given applies in this order, each to the distribution that the one before left:
+
+    Args:
+        temperature: float above 0; the logits are divided by it. Below 1 is bolder.
+        top_k: int; keeps the k most probable tokens (Fan et al., 2018, section 5.1), and all that
+            are as probable as the last of them.
+        top_p: float in (0, 1]; keeps the fewest most probable tokens that together have at least
+            this probability (Holtzman et al., 2020, section 3.1), and all as probable as the last.
+        min_p: float in [0, 1]; keeps the tokens that have at least this share of the probability
+            of the most probable one (Nguyen et al., 2024, section 3).
+        seed: int, for the same draws every time; `generate(seed=...)` comes first. None draws from
+            NumPy's generator, which `keras.utils.set_random_seed` sets.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    logits = np.log(np.array([[0.5, 0.3, 0.15, 0.05]], "float32"))
+    assert np.allclose(ka.generation.Sample().probabilities(logits), [[0.5, 0.3, 0.15, 0.05]])
+    two = ka.generation.Sample(top_p=0.7).probabilities(logits)
+    assert np.allclose(two, [[0.625, 0.375, 0, 0]])
+    ```
+    """
+
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    seed: int | None = None
+
+    def __post_init__(self):
+        checks.number(self, "temperature", above=0)
+        if self.top_k is not None:
+            checks.whole(self, "top_k")
+        if self.top_p is not None:
+            checks.number(self, "top_p", above=0, most=1)
+        if self.min_p is not None:
+            checks.number(self, "min_p", least=0, most=1)
+        if self.seed is not None:
+            checks.whole(self, "seed", least=0)
+
+    def probabilities(self, logits):
+        logits = ops.cast(logits, "float32") / self.temperature
+        number = min(self.top_k or logits.shape[-1], logits.shape[-1])
+        if number < logits.shape[-1]:
+            highest, _ = ops.top_k(logits, number)
+            logits = ops.where(logits >= highest[:, number - 1 :], logits, IMPOSSIBLE)
+        weights = ops.softmax(logits, axis=-1)
+        if self.top_p is not None and self.top_p < 1:
+            weights = _nucleus(weights, self.top_p, number)
+        if self.min_p is not None:
+            least = self.min_p * ops.max(weights, axis=-1, keepdims=True)
+            weights = ops.where(weights >= least, weights, 0.0)
+        return weights / ops.sum(weights, axis=-1, keepdims=True)
+
+
+def _nucleus(weights, top_p, number):
+    """`weights` without those outside the nucleus, all of which are among the `number` highest."""
+    highest, _ = ops.top_k(weights, number)
+    before = ops.cumsum(highest, axis=-1) - highest
+    least = ops.min(ops.where(before < top_p, highest, 1.0), axis=-1, keepdims=True)
+    return ops.where(weights >= least, weights, 0.0)

@@ -1,0 +1,143 @@
+"""Sequence to sequence with recurrent networks and attention."""
+
+import keras
+from keras import ops
+
+from keras_attention.blocks import TokenEmbedding
+from keras_attention.models.stack import own
+from keras_attention.recurrent import (
+    AttentionCell,
+    Bridge,
+    FeedbackDecoder,
+    LocalWindow,
+    RecurrentDecoder,
+    RecurrentEncoder,
+    get_cell,
+    state_sizes,
+)
+
+SIZES = {
+    # Bahdanau et al. (2015), appendix B; without its maxout layer
+    "RNNsearch": dict(hidden_dim=1000, embedding_dim=620),
+    # Luong et al. (2015), section 4.1
+    "Luong": dict(
+        num_layers=4,
+        hidden_dim=1000,
+        cell="lstm",
+        attention="luong",
+        bidirectional=False,
+        dropout=0.2,
+    ),
+}
+
+
+def seq2seq_recurrent(
+    source_vocabulary_size,
+    target_vocabulary_size,
+    *,
+    num_layers=1,
+    hidden_dim=256,
+    embedding_dim=None,
+    dropout=0.1,
+    cell="gru",
+    bidirectional=True,
+    attention="bahdanau",
+    score=None,
+    normalizer="softmax",
+    input_feeding=True,
+    local_half_width=None,
+    coverage=False,
+    coverage_loss=0.0,
+    feedback=None,
+    name="seq2seq_recurrent",
+):
+    """Recurrent encoder and decoder with attention (Bahdanau et al., 2015; Luong et al., 2015).
+
+    Args:
+        source_vocabulary_size, target_vocabulary_size: ints, numbers of token ids; id 0 is padding
+            and masked inside.
+        num_layers: int, of the encoder and of the decoder.
+        hidden_dim: int, the size of every cell and of the attentional vector `tanh(W_c [c; h])`,
+            from which the logits are computed.
+        embedding_dim: int, the size of a token's vector; None is `hidden_dim`.
+        dropout: float, on embedded tokens, between layers, and before the logits.
+        cell: `"gru"`, `"lstm"`, `"rnn"`, or a Keras cell of which all are copies.
+        bidirectional: bool, whether the encoder reads in both directions.
+        attention: `"bahdanau"` attends with the previous state, then steps; `"luong"` steps, then
+            attends. score, normalizer, input_feeding, coverage: as in `AttentionCell`.
+        local_half_width: int, the half width of a predicted window (Luong's *local-p*), or None to
+            attend to the whole source.
+        coverage_loss: float, as in `RecurrentDecoder`.
+        feedback: None, `"argmax"` or `"sample"`: what is fed in training in place of the target,
+            for scheduled sampling; see `FeedbackDecoder` and `ka.training.ScheduledSampling`.
+        name: str.
+
+    Returns:
+        A functional `keras.Model` of two others, which are its layers `"encoder"` and `"decoder"`.
+        Inputs: `"source_ids"` int32 (B, S) and `"target_ids"` int32 (B, T), which begins with a
+        BEGIN id. Output: logits (B, T, target_vocabulary_size), float32, those at t for the token
+        after t.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    model = ka.models.seq2seq_recurrent(50, 40, hidden_dim=8, attention="luong", score="concat")
+    ids = {"source_ids": np.ones((2, 7), "int32"), "target_ids": np.ones((2, 5), "int32")}
+    with ka.visualization.record_attention(model) as maps:
+        assert model(ids).shape == (2, 5, 40)
+    assert [weights.shape for weights in maps.values()] == [(2, 1, 5, 7)]
+    ```
+    """
+    source = keras.Input((None,), dtype="int32", name="source_ids")
+    target = keras.Input((None,), dtype="int32", name="target_ids")
+    embedding_dim = embedding_dim or hidden_dim
+
+    x = TokenEmbedding(source_vocabulary_size, embedding_dim, name="source_embedding")(source)
+    x = keras.layers.Dropout(dropout, name="source_dropout")(x)
+    encoded, states = RecurrentEncoder(
+        get_cell(cell, hidden_dim),
+        num_layers=num_layers,
+        bidirectional=bidirectional,
+        dropout=dropout,
+        name="recurrent_encoder",
+    )(x)
+    decoding = get_cell(own(cell), hidden_dim, num_layers)
+    states = Bridge(state_sizes(decoding), name="bridge")(states)
+    states = {f"state_{i}": state for i, state in enumerate(states)}
+    outputs = {"encoded": encoded, "encoded_mask": ops.not_equal(source, 0), **states}
+    encoder = keras.Model(source, outputs, name="encoder")
+
+    given = {
+        name: keras.Input(x.shape[1:], dtype=x.dtype, name=name) for name, x in outputs.items()
+    }
+    attending = AttentionCell(
+        decoding,
+        attention=attention,
+        score=own(score),
+        normalizer=own(normalizer),
+        attention_dim=hidden_dim,
+        input_feeding=input_feeding,
+        local=None if local_half_width is None else LocalWindow(local_half_width, name="local"),
+        coverage=coverage,
+        name="attention_cell",
+    )
+    logits = FeedbackDecoder(
+        TokenEmbedding(target_vocabulary_size, embedding_dim, name="target_embedding"),
+        RecurrentDecoder(attending, coverage_loss=coverage_loss, name="attention"),
+        keras.layers.Dense(target_vocabulary_size, dtype="float32", name="logits"),
+        feedback=feedback,
+        dropout=dropout,
+        name="recurrent_decoder",
+    )(
+        target,
+        given["encoded"],
+        initial_states=[given[name] for name in states],
+        encoded_mask=given["encoded_mask"],
+    )
+    decoder = keras.Model({"target_ids": target, **given}, logits, name="decoder")
+
+    ids = {"source_ids": source, "target_ids": target}
+    return keras.Model(ids, decoder({"target_ids": target, **encoder(source)}), name=name)

@@ -1,0 +1,138 @@
+"""Keras's recurrent cells as others see them: found by name, stacked, their states in a list."""
+
+import contextlib
+import copy
+
+import keras
+from keras import ops
+
+NAMES = {
+    "gru": keras.layers.GRUCell,
+    "lstm": keras.layers.LSTMCell,
+    "rnn": keras.layers.SimpleRNNCell,
+}
+
+
+def get(identifier, units, num_layers=1):
+    """The cell that `identifier` means: a name, with `units`, or a cell or its config.
+
+    Args:
+        identifier: `"gru"`, `"lstm"`, `"rnn"`, a Keras cell, or a cell's config.
+        units: int, the size of a cell that is made from its name.
+        num_layers: int, how many cells made from a name are stacked.
+
+    Returns:
+        A Keras cell; several stacked ones are a `keras.layers.StackedRNNCells`.
+
+    Example:
+
+    ```python
+    import keras
+    import keras_attention as ka
+
+    assert isinstance(ka.recurrent.get_cell("gru", 8), keras.layers.GRUCell)
+    assert len(ka.recurrent.get_cell("lstm", 8, num_layers=2).cells) == 2
+    ```
+    """
+    if not isinstance(identifier, str):
+        return checked(identifier)
+    if identifier not in NAMES:
+        raise ValueError(
+            f"Unknown cell {identifier!r}. Known: {', '.join(NAMES)}. A cell can also be given as "
+            "a Keras cell, such as keras.layers.GRUCell(64)."
+        )
+    cells = [NAMES[identifier](units, name=f"cell_{i}") for i in range(num_layers)]
+    return cells[0] if num_layers == 1 else keras.layers.StackedRNNCells(cells, name="cells")
+
+
+def checked(cell):
+    """`cell`, revived if it is a config; an error if it is no Keras cell."""
+    if isinstance(cell, dict):  # a copy: Keras takes the config of stacked cells apart
+        cell = keras.saving.deserialize_keras_object(copy.deepcopy(cell))
+    if not isinstance(cell, keras.layers.Layer) or not hasattr(cell, "state_size"):
+        raise ValueError(
+            f"cell={cell!r}: expected a Keras cell, such as keras.layers.GRUCell(64), which is a "
+            "layer with a state_size."
+        )
+    return cell
+
+
+def copy_of(cell, **changes):
+    """Another cell of the same config."""
+    config = {**cell.get_config(), **changes}
+    return type(cell).from_config(config)
+
+
+def state_sizes(cell):
+    """The sizes of all states of `cell`, those of stacked cells one after the other."""
+    return [int(size) for size in keras.tree.flatten(cell.state_size)]
+
+
+def output_size(cell):
+    """The size of what `cell` gives: Keras's cells give their first state."""
+    cell = cell.cells[-1] if isinstance(cell, keras.layers.StackedRNNCells) else cell
+    size = getattr(cell, "output_size", None)
+    return state_sizes(cell)[0] if size is None else size
+
+
+def query_index(cell):
+    """Which of the states, in a list, is the hidden state of the last layer."""
+    if isinstance(cell, keras.layers.StackedRNNCells):
+        return len(state_sizes(cell)) - len(state_sizes(cell.cells[-1]))
+    return 0
+
+
+def zero_states(cell, batch_size):
+    """A list of zeros, one tensor (B, size) for each state."""
+    return [ops.zeros((batch_size, size), dtype=cell.compute_dtype) for size in state_sizes(cell)]
+
+
+def run(cell, inputs, states, training=None):
+    """One step: (B, D) and the list of states to the output (B, U) and the list of new states."""
+    packed = keras.tree.pack_sequence_as(_structure(cell), list(states))
+    given = {"training": training} if cell._call_has_training_arg else {}
+    output, new = cell(inputs, packed, **given)
+    return output, keras.tree.flatten(new)
+
+
+def _structure(cell):
+    """The nesting of the states, which is a list even where there is one."""
+    return [cell.state_size] if isinstance(cell.state_size, int) else list(cell.state_size)
+
+
+@contextlib.contextmanager
+def dropout_of(cell, batch_size, width, training):
+    """A context in which `cell` drops the same of its inputs (B, width) at all times of a loop."""
+    drops = training and hasattr(cell, "get_dropout_mask")
+    if drops:
+        ones = ops.ones((batch_size, width), dtype=cell.compute_dtype)
+        cell.get_dropout_mask(ones)
+    yield
+    if drops:
+        cell.reset_dropout_mask()
+
+
+def draw_dropout(cell, batch_size, width):
+    """Draws the dropout of a cell, which is the same at all times, before a loop begins.
+
+    Random numbers that are drawn inside a loop would stay in it, with all of JAX's complaints.
+    """
+    for each in each_of(cell):
+        if hasattr(each, "get_dropout_mask"):
+            each.get_dropout_mask(ops.ones((batch_size, width), dtype=cell.compute_dtype))
+            state = ops.ones((batch_size, state_sizes(each)[0]), dtype=cell.compute_dtype)
+            each.get_recurrent_dropout_mask(state)
+        width = output_size(each)
+
+
+def forget_dropout(cell):
+    """Lets the next loop draw its own."""
+    for each in each_of(cell):
+        if hasattr(each, "reset_dropout_mask"):
+            each.reset_dropout_mask()
+            each.reset_recurrent_dropout_mask()
+
+
+def each_of(cell):
+    """The cells of a stack, first to last, or the cell itself."""
+    return cell.cells if isinstance(cell, keras.layers.StackedRNNCells) else [cell]

@@ -1,0 +1,143 @@
+"""A recurrent encoder: what Bahdanau and Luong attend to."""
+
+import keras
+from keras import ops
+
+from keras_attention import checks, scope
+from keras_attention.recurrent import cells
+from keras_attention.recurrent.loop import recur
+
+# Keras's layers of these cells use cuDNN where it is.
+LAYERS = {keras.layers.GRUCell: keras.layers.GRU, keras.layers.LSTMCell: keras.layers.LSTM}
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class RecurrentEncoder(keras.layers.Layer):
+    """Layers of recurrent cells over a sequence, in one direction or in both.
+
+    (Schuster and Paliwal, 1997; Bahdanau et al., 2015, section 3.2.) The cells are Keras's, and so
+    is the loop that trains them. In an exported file and in a decoding scope the loop is
+    `keras_attention.recurrent.recur`, which needs built-in ops only.
+
+    Args:
+        cell: a Keras cell, such as `keras.layers.GRUCell(64)`; every layer and direction has one
+            of this config.
+        num_layers: int.
+        bidirectional: bool, whether a second cell in each layer reads backwards; what both give is
+            put side by side.
+        dropout: float, applied to what a layer gives to the next (Zaremba et al., 2014).
+
+    Call arguments:
+        inputs: (B, S, D).
+        mask: bool (B, S), True = a token; filled by Keras from the implicit mask.
+
+    Returns:
+        The outputs (B, S, E) of the last layer, E the size of the cell, twice in two directions;
+        and the final states, a list: for each layer, for each state of the cell, (B, E).
+
+    Masking: padding changes no state, whichever side it is on, so that both directions begin at
+    a token. The outputs are zeros there, and carry the mask.
+
+    Example:
+
+    ```python
+    import keras
+    import numpy as np
+    import keras_attention as ka
+
+    encoder = ka.recurrent.RecurrentEncoder(keras.layers.LSTMCell(8), num_layers=2)
+    encoded, states = encoder(np.random.rand(3, 7, 4))
+    assert encoded.shape == (3, 7, 16)
+    assert [state.shape for state in states] == [(3, 16)] * 4  # of two layers h and c
+    ```
+    """
+
+    def __init__(self, cell, num_layers=1, bidirectional=True, dropout=0.0, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.cell, self.num_layers = cells.checked(cell), num_layers
+        checks.whole(self, "num_layers")
+        self.bidirectional, self.dropout = bidirectional, dropout
+        self._layers_of = [
+            [self._layer(i, way) for way in ("forward", "backward")[: 1 + bidirectional]]
+            for i in range(self.num_layers)
+        ]
+        self._dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+
+    def _layer(self, i, way):
+        kwargs = dict(
+            return_sequences=True,
+            return_state=True,
+            go_backwards=way == "backward",
+            dtype=self.dtype_policy,
+            name=f"layer_{i}_{way}",
+        )
+        if type(self.cell) in LAYERS:
+            config = self.cell.get_config()
+            return LAYERS[type(self.cell)].from_config({**config, **kwargs})
+        return keras.layers.RNN(cells.copy_of(self.cell), **kwargs)
+
+    def build(self, input_shape):
+        shape = tuple(input_shape)
+        for layers in self._layers_of:
+            for layer in layers:
+                layer.build(shape)
+            shape = (*shape[:2], self._width)
+
+    @property
+    def _width(self):
+        return cells.output_size(self.cell) * (1 + self.bidirectional)
+
+    def call(self, inputs, mask=None, training=None):
+        x, states = inputs, []
+        for i, layers in enumerate(self._layers_of):
+            x = self._dropout_layer(x, training=training) if i else x
+            outputs, ends = zip(*(_run(each, x, mask, training) for each in layers), strict=True)
+            x = ops.concatenate(outputs, axis=-1)
+            states += [ops.concatenate(both, axis=-1) for both in zip(*ends, strict=True)]
+        if mask is not None:
+            x = ops.where(ops.expand_dims(mask, axis=2), x, ops.zeros_like(x))
+        return x, states
+
+    def compute_mask(self, inputs, previous=None):
+        return previous, [None] * self._num_states
+
+    @property
+    def _num_states(self):
+        return self.num_layers * len(cells.state_sizes(self.cell))
+
+    def compute_output_shape(self, input_shape):
+        ways = 1 + self.bidirectional
+        states = [(input_shape[0], ways * size) for size in cells.state_sizes(self.cell)]
+        return (*input_shape[:2], self._width), states * self.num_layers
+
+    def compute_output_spec(self, inputs, mask=None, training=None):
+        output, states = self.compute_output_shape(inputs.shape)
+        return (
+            keras.KerasTensor(output, self.compute_dtype),
+            [keras.KerasTensor(shape, self.compute_dtype) for shape in states],
+        )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "cell": keras.saving.serialize_keras_object(self.cell),
+            "num_layers": self.num_layers,
+            "bidirectional": self.bidirectional,
+            "dropout": self.dropout,
+        }
+
+
+def _run(layer, x, mask, training):
+    """The output (B, S, U) of a Keras RNN at the places of its input, and its last states."""
+    if scope.current(scope.Export) or scope.current(scope.Decoding):
+        states = cells.zero_states(layer.cell, ops.shape(x)[0])
+
+        def step(x, states):
+            return cells.run(layer.cell, x, states)
+
+        return recur(step, x, states, mask, backwards=layer.go_backwards)
+    output, *states = layer(x, mask=mask, training=training)
+    if layer.go_backwards:  # Keras gives it in the order in which it was computed
+        output = ops.flip(output, axis=1)
+    return output, keras.tree.flatten(states)

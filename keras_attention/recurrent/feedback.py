@@ -1,0 +1,176 @@
+"""A decoder of token ids, which in training may be fed what it predicts."""
+
+import keras
+from keras import ops
+
+from keras_attention import checks
+from keras_attention.recurrent import cells
+from keras_attention.recurrent.decoder import RecurrentDecoder
+from keras_attention.recurrent.loop import recur
+from keras_attention.recurrent.predicted import predicted_ids
+
+FEEDBACK = (None, "argmax", "sample")
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class FeedbackDecoder(keras.layers.Layer):
+    """Embedding, `RecurrentDecoder` and output layer as one, for scheduled sampling.
+
+    (Bengio et al., 2015, section 2.4.) In training each token that the decoder is fed is the given
+    one with probability `teacher_forcing`, and otherwise the one that the decoder itself predicted
+    at the step before; each token draws anew. Otherwise, and always with `feedback=None`, all
+    tokens are the given ones, and embedding and output layer are not in the loop.
+
+    Args:
+        embedding: a layer from ids (B, T) to vectors (B, T, D), with a mask, such as
+            `keras_attention.blocks.TokenEmbedding`. It may not depend on a token's place.
+        decoder: a `RecurrentDecoder`.
+        output: a layer from (B, T, any width) to logits (B, T, V), such as `keras.layers.Dense`.
+        feedback: None, `"argmax"` to feed the likeliest token, or `"sample"` to draw it from the
+            predicted distribution. Id 0, which is padding, is not fed.
+        dropout: float, applied to the embedded tokens and to what the decoder gives.
+        seed: int.
+
+    Call arguments:
+        target_ids: int (B, T), beginning with a BEGIN id: logits t are for the token after t.
+        encoded: (B, S, E). initial_states: list or None. encoded_mask: bool (B, S), True = a token.
+            All as in `RecurrentDecoder`.
+
+    Masking: id 0 is padding, and stays padding in what is fed.
+
+    Attributes:
+        teacher_forcing: a weight that is not trained, 1.0 at first. A callback moves it:
+            `keras_attention.training.ScheduledSampling`.
+
+    Example:
+
+    ```python
+    import keras
+    import numpy as np
+    import keras_attention as ka
+
+    decoder = ka.recurrent.FeedbackDecoder(
+        ka.blocks.TokenEmbedding(20, 4),
+        ka.recurrent.RecurrentDecoder(ka.recurrent.AttentionCell(keras.layers.GRUCell(8))),
+        keras.layers.Dense(20),
+        feedback="argmax",
+    )
+    target_ids, encoded = np.array([[1, 7, 5]]), np.random.rand(1, 6, 4)
+    given = decoder(target_ids, encoded)
+    decoder.teacher_forcing.assign(0.0)
+    fed = decoder(target_ids, encoded, training=True)
+    assert given.shape == (1, 3, 20) and np.allclose(given[:, 0], fed[:, 0], atol=1e-5)
+    ```
+    """
+
+    def __init__(self, embedding, decoder, output, feedback=None, dropout=0.0, seed=None, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.embedding, self.decoder = _revived(embedding), _revived(decoder)
+        self.output_layer = _revived(output)
+        if not isinstance(self.decoder, RecurrentDecoder):
+            raise ValueError(
+                f"decoder={decoder!r}: expected a keras_attention.recurrent.RecurrentDecoder."
+            )
+        self.feedback, self.dropout, self.seed = feedback, dropout, seed
+        checks.one_of(self, "feedback", FEEDBACK)
+        self._dropout_layer = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+        self.seed_generator = keras.random.SeedGenerator(seed) if feedback else None
+
+    def build(self, target_ids_shape, encoded_shape, initial_states_shape=None):
+        if not self.embedding.built:
+            self.embedding.build(target_ids_shape)
+        embedded = self.embedding.compute_output_shape(target_ids_shape)
+        if not self.decoder.built:
+            self.decoder.build(embedded, encoded_shape)
+        if not self.output_layer.built:
+            shape = self.decoder.compute_output_shape(embedded, encoded_shape)
+            self.output_layer.build(shape)
+        if self.feedback is not None:
+            self.teacher_forcing = self.add_weight(
+                name="teacher_forcing", shape=(), initializer="ones", trainable=False
+            )
+
+    def call(self, target_ids, encoded, initial_states=None, encoded_mask=None, training=None):
+        if training and self.feedback is not None:
+            return self._with_feedback(target_ids, encoded, initial_states, encoded_mask)
+        x = self._dropout_layer(self.embedding(target_ids), training=training)
+        x = self.decoder(
+            x,
+            encoded,
+            initial_states=initial_states,
+            inputs_mask=ops.not_equal(target_ids, 0),
+            encoded_mask=encoded_mask,
+            training=training,
+        )
+        return self.output_layer(self._dropout_layer(x, training=training))
+
+    def _with_feedback(self, target_ids, encoded, initial_states, encoded_mask):
+        decoder, mask = self.decoder, ops.not_equal(target_ids, 0)
+        _, source, states = decoder.begin(encoded, initial_states, encoded_mask)
+
+        def step(given, states):
+            *states, predicted = states
+            ids = ops.where(given["teach"], given["ids"], predicted)  # (B, 1)
+            x = self.embedding(ids)[:, 0]
+            x = x * given["keep_input"] if self.dropout else x
+            output, new, weights = decoder.cell.step(x, states, source, training=True)
+            seen = decoder.seen(weights, states, training=True)
+            output = output * given["keep_output"] if self.dropout else output
+            logits = self.output_layer(ops.expand_dims(output, axis=1))  # (B, 1, V)
+            predicted = predicted_ids(logits, given.get("uniform"))  # (B, 1)
+            return {"logits": logits[:, 0], **seen}, [*new, predicted]
+
+        given = self._drawn(target_ids, encoded)
+        states = [*states, ops.zeros_like(given["ids"][:, 0])]
+        with cells.dropout_of(decoder.cell, ops.shape(encoded)[0], self._width, training=True):
+            outputs, _ = recur(step, given, states, mask)
+        decoder.look_at(outputs, mask)
+        return outputs["logits"]
+
+    def _drawn(self, target_ids, encoded):
+        """What a loop needs at each time, all random numbers among it: they are drawn before."""
+        ids = ops.expand_dims(ops.cast(target_ids, "int32"), axis=2)  # (B, T, 1)
+        coins = keras.random.uniform(ops.shape(ids), seed=self.seed_generator)
+        first = ops.cast(ops.arange(ops.shape(ids)[1]), "int32") == 0
+        teach = coins < ops.cast(self.teacher_forcing, coins.dtype)
+        drawn = {"ids": ids, "teach": ops.logical_or(teach, ops.reshape(first, (1, -1, 1)))}
+        if self.feedback == "sample":
+            drawn["uniform"] = keras.random.uniform(ops.shape(ids), seed=self.seed_generator)
+        if self.dropout:
+            sizes = {"keep_input": self._width, "keep_output": self.decoder.cell.output_size}
+            for name, size in sizes.items():
+                ones = ops.ones((*ops.shape(ids)[:2], size), dtype=self.compute_dtype)
+                drawn[name] = self._dropout_layer(ones, training=True)
+        return drawn
+
+    @property
+    def _width(self):
+        return self.embedding.compute_output_shape((None, None))[-1]
+
+    def compute_mask(self, target_ids, previous=None):
+        return ops.not_equal(target_ids, 0)
+
+    def compute_output_shape(self, target_ids_shape, encoded_shape, initial_states_shape=None):
+        embedded = self.embedding.compute_output_shape(target_ids_shape)
+        decoded = self.decoder.compute_output_shape(embedded, encoded_shape)
+        return self.output_layer.compute_output_shape(decoded)
+
+    def compute_output_spec(self, target_ids, encoded, *args, **kwargs):
+        shape = self.compute_output_shape(target_ids.shape, encoded.shape)
+        return keras.KerasTensor(shape, self.output_layer.compute_dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "embedding": keras.saving.serialize_keras_object(self.embedding),
+            "decoder": keras.saving.serialize_keras_object(self.decoder),
+            "output": keras.saving.serialize_keras_object(self.output_layer),
+            "feedback": self.feedback,
+            "dropout": self.dropout,
+            "seed": self.seed,
+        }
+
+
+def _revived(layer):
+    return keras.saving.deserialize_keras_object(layer) if isinstance(layer, dict) else layer
