@@ -38,7 +38,7 @@ def text_classifier(
     vocabulary_size,
     num_classes,
     *,
-    num_layers=1,
+    num_layers=2,
     num_heads=4,
     hidden_dim=128,
     intermediate_dim=256,
