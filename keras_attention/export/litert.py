@@ -8,18 +8,13 @@ from keras_attention.export import (
     batches,
     convert,
     files,
-    flatbuffer,
     generative,
-    gpu_profile,
-    inventory,
+    litert_check,
     manifest,
     memory,
     trace,
-    trial,
     weights,
 )
-from keras_attention.export.errors import ExportError
-from keras_attention.export.report import ExportReport
 
 # What masks add to scores. float16 ends at 65504; in int8 the constant sets the scale of the
 # score tensor, and one of -1e4 leaves no levels for the scores themselves.
@@ -49,6 +44,11 @@ def to_litert(
     returns its outputs by name, as `to_saved_model` does. Its ops are counted, and the stock
     runtime runs it with and without XNNPACK; what it computes is compared with the model.
 
+    With `generate=` a model that generates has others in its place, over one copy of the weights:
+    `encode` reads a source (of an encoder-decoder), `step` takes any number of new tokens, `index`
+    and the cache, and gives logits and the cache; `generate` and `beam` are whole loops. They are
+    written down for callers in `docs/on-device.md`, and `LiteRTGenerator` is one.
+
     Args:
         model: a functional `keras.Model` with one input, a list or a dict of them. One that
             computes in reduced precision is exported in float32.
@@ -58,13 +58,24 @@ def to_litert(
             the fastest on CPUs) or `"int8"` (activations, too; needs `calibration`).
         calibration: iterable of batches of real inputs, as `examples`, all of which are run.
         batch_size, sequence_length: int fixes the batch axis, or every other free axis; None
-            leaves it free. GPU and NPU delegates want both fixed.
+            leaves it free. GPU and NPU delegates want both fixed. With `generate=` the length is
+            that of a source, or of a language model's prompts, which `prefill` then takes in
+            pieces of that length, and `step` takes one token.
         examples: inputs to check with, a batch or an iterable of batches (dicts of arrays, or
             an array where there is one input). Made up from the embeddings' sizes if None. Int8
-            files must agree with the model on given examples; made-up ones only warn.
+            files must agree with the model on given examples; made-up ones only warn. Of a model
+            that generates they are whole texts, and the report has the file's `Drift` on them.
         metadata: dict for `manifest.json` beside the file: labels, vocabulary, lengths.
         mask_constant: float, what masks add to scores; by default -1e9, or -1e4 for float16 and
             -100 for int8.
+        generate: for a causal language model or an encoder-decoder: `"greedy"`, a sampler, a
+            `Beam`, or a list of a sampler and a `Beam`; an empty list gives `step` without loops.
+            A sampler that draws takes chance as an input, `uniform`.
+        max_length: int, tokens that the cache has room for, old and new; 256 by default, or what
+            the model's positions have room for.
+        max_new_tokens: int, how many tokens `generate` and `beam` write at most.
+        begin_id: int, what an encoder-decoder writes first. end_id: int or several, what ends a
+            text; without one it is as long as it may be.
 
     Returns:
         `ExportReport`.
@@ -86,6 +97,13 @@ def to_litert(
         logits = ka.export.load(f"{folder}/model.tflite")({"token_ids": [[5, 7, 0]]})["logits"]
     assert logits.shape == (1, 3, 2)
     assert report.max_abs_error < 1e-4
+
+    model = ka.models.causal_language_model(20, num_layers=1, num_heads=2, hidden_dim=8)
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/model.tflite"
+        ka.export.to_litert(model, path, generate="greedy", max_length=16, max_new_tokens=4)
+        output = ka.export.load(path, "generate")({"token_ids": [[5, 7, 11]]})
+    assert output["generated_ids"].shape == (1, 4)
     ```
     """
     backend.tensorflow()
@@ -120,7 +138,7 @@ def to_litert(
                 calibration=calibration,
             )
         new.write_bytes(content)
-        report = _check(work, new, path, quantization, mask_constant)
+        report = litert_check.check(work, new, path, quantization, mask_constant)
     manifest.write(report, metadata)
     return report
 
@@ -148,54 +166,3 @@ def _target(path):
     if path.suffix != ".tflite" or path.is_dir():
         raise ValueError(f"path={str(path)!r} must name a file that ends in .tflite.")
     return path
-
-
-def _check(work, new, path, quantization, mask_constant):
-    graph = flatbuffer.read(new)
-    warnings = [*work.warnings, *inventory.check(graph, work.model)]
-    signatures = work.check_shapes(graph.signatures)
-    _check_static(graph, work)
-    warnings += weights.check(graph, work.model, quantization)
-    parity = []
-    for point in work.points:
-        parity += trial.run(new, point.endpoint, point.cases, quantization)
-    warnings += trial.notes(parity, quantization)
-    return ExportReport(
-        path=str(path),
-        format="litert",
-        model=work.model.name,
-        signatures=signatures,
-        ops=graph.ops,
-        size=files.size(new),
-        weights_bytes=weights.bytes_of(work.model),
-        parity=tuple(parity),
-        checks=(
-            "built-in ops only, no variables, at most 4 axes",
-            "the shapes are those asked for",
-            "every weight is stored once",
-            "runs in the stock runtime with and without XNNPACK, called by name",
-            f"compared with the model in {work.batches} batches",
-        ),
-        quantization=quantization,
-        mask_constant=mask_constant,
-        gpu=gpu_profile.lint(graph),
-        warnings=tuple(warnings),
-        versions=backend.versions("tensorflow", "ai_edge_litert"),
-        sha256=files.sha256(new),
-        generation=generative.sidecar(work),
-        drift=generative.drift(new, work),
-    )
-
-
-def _check_static(graph, work):
-    """With all inputs fixed, every tensor must be: delegates refuse the file otherwise."""
-    if any(None in tensor.shape for e in work.endpoints for tensor in e.inputs):
-        return
-    for op in graph.operators:
-        if any(None in tensor.shape for tensor in op.outputs):
-            culprit = inventory.culprit(op, work.model)
-            raise ExportError(
-                f"All inputs are fixed, but the shape of what {culprit} computes is not.",
-                op=culprit.op,
-                layer=culprit.layer,
-            )

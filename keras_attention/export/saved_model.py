@@ -49,6 +49,8 @@ def to_saved_model(
         examples: inputs to check with, a batch or an iterable of batches (dicts of arrays, or
             an array where there is one input). Made up from the embeddings' sizes if None.
         metadata: dict for `manifest.json` beside the folder: labels, vocabulary, lengths.
+        generate, max_length, max_new_tokens, begin_id, end_id: for models that generate, as in
+            `to_litert`; the signatures are then those of `docs/on-device.md`.
 
     Returns:
         `ExportReport`.

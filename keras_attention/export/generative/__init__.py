@@ -1,6 +1,8 @@
 """Models that generate, as files: `encode`, `step`, `generate`, `beam` over one copy of weights."""
 
+from keras_attention.export import compare
 from keras_attention.export import job as plain
+from keras_attention.export.errors import ExportError
 from keras_attention.export.generative import drift as drifts
 from keras_attention.export.generative import prepare
 from keras_attention.export.generative.settings import given
@@ -29,7 +31,20 @@ def sidecar(work):
     return work.generation and work.generation.sidecar(work.endpoints)
 
 
-def drift(path, work):
-    """The `Drift` of the LiteRT file of a job; None where no examples say it."""
+def drift(path, work, quantization):
+    """The `Drift` of the LiteRT file of a job; None where no examples say it.
+
+    Raises ExportError where a quantized file would too often go on with another token.
+    """
     generation = work.generation
-    return drifts.measure(path, generation) if generation and generation.examples else None
+    if generation is None or not generation.examples:
+        return None
+    found = drifts.measure(path, generation)
+    floor = compare.AGREEMENT.get(quantization, 0.0)
+    if found.agreement < floor:
+        raise ExportError(
+            "The quantized file writes other texts than the model: after the same tokens of the "
+            f"examples it goes on alike in {found.agreement:.3f} of the positions; {floor} is the "
+            "least allowed."
+        )
+    return found
