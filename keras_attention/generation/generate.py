@@ -72,7 +72,8 @@ def generate(
         seed: int, for `Sample`; before its own.
         max_length: int, the most places a row may have, prompt included.
         memory_length, cache_dtype: as `memory_length` and `dtype` of `initial_cache`.
-        return_scores, return_attention: bools; either makes the result a `Generated`.
+        return_scores, return_attention: bools; either makes the result a `Generated`, in which a
+            draft's work can be seen, too.
 
     Returns:
         int32 ids (B, max_new_tokens), NumPy, the new tokens alone, END included and `padding_id`
@@ -161,5 +162,5 @@ def _result(request, outputs, return_attention):
         outputs["rounds"] = int(outputs["rounds"])
     if isinstance(request.rules.sampler, Beam) and ids.shape[1] == 1:
         outputs = map_leaves(lambda x: x[:, 0], outputs)
-    asked = return_attention or request.rules.with_scores or request.draft is not None
+    asked = return_attention or request.rules.with_scores
     return Generated(**outputs) if asked else outputs["ids"]

@@ -52,9 +52,9 @@ def check(request):
         rolling = {name for name, x in request.specs[cache].items() if None not in x.shape[1:]}
         if lost := sorted(decoder.state_names | rolling):
             raise ValueError(
-                f"{lost[0]}, in the {cache.replace('_', ' ')}, is a state or a window that rolls on, "
-                "from which refused tokens cannot be taken back: with a draft model, both models "
-                "need attention that keeps every token."
+                f"{lost[0]}, in the {cache.replace('_', ' ')}, is a state or a window that rolls "
+                "on, from which refused tokens cannot be taken back: with a draft model, both "
+                "models need attention that keeps every token."
             )
 
 
