@@ -1,9 +1,12 @@
 """Small models to export, and files of one of them made once."""
 
 import keras
+import numpy as np
 import pytest
 
+import keras_attention as ka
 import keras_attention.export as export
+from keras_attention.generation.decoder import Decoder
 
 
 def make_labeler(length=None, *, vocabulary_size=20, extra=None):
@@ -34,3 +37,62 @@ def exported(labeler, tmp_path_factory):
         labeler, folder / "model.tflite", metadata={"vocabulary": "words.txt"}
     )
     return folder, saved_model, litert
+
+
+WRITER = {"max_length": 14, "max_new_tokens": 5, "end_id": 3}
+TRANSLATOR = {"max_length": 7, "begin_id": 1, "end_id": [2, 3]}
+TEXTS = np.array([[5, 7, 11, 13, 2, 17], [19, 4, 8, 9, 0, 0]])
+
+
+def vary(model):
+    """`model` with weights that make it say different things after different texts."""
+    random = np.random.default_rng(3)
+    for weight in model.weights:
+        if len(weight.shape) > 1:
+            weight.assign(random.normal(size=weight.shape, scale=0.6))
+    return model
+
+
+@pytest.fixture(scope="session")
+def writer():
+    """A language model of 23 ids."""
+    model = ka.models.causal_language_model(
+        23, num_layers=1, num_heads=2, hidden_dim=16, tie_embeddings=False
+    )
+    return vary(model)
+
+
+@pytest.fixture(scope="session")
+def translator():
+    """An encoder-decoder from 19 ids to 23."""
+    model = ka.models.seq2seq_transformer(
+        19,
+        23,
+        num_layers=1,
+        num_heads=2,
+        hidden_dim=16,
+        intermediate_dim=24,
+        norm="pre",
+        tie_embeddings=False,
+    )
+    return vary(model)
+
+
+@pytest.fixture(scope="session")
+def decoders(writer, translator):
+    return {"writer": Decoder(writer), "translator": Decoder(translator)}
+
+
+@pytest.fixture(scope="session")
+def written(writer, tmp_path_factory):
+    """The LiteRT file of `writer` with free shapes, and its report."""
+    path = tmp_path_factory.mktemp("written") / "writer.tflite"
+    return path, export.to_litert(writer, path, generate="greedy", examples=TEXTS, **WRITER)
+
+
+@pytest.fixture(scope="session")
+def translated(translator, tmp_path_factory):
+    """The LiteRT file of `translator` with fixed shapes, and its report."""
+    path = tmp_path_factory.mktemp("translated") / "translator.tflite"
+    sizes = {"batch_size": 2, "sequence_length": 6}
+    return path, export.to_litert(translator, path, generate="greedy", **sizes, **TRANSLATOR)

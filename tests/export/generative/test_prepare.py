@@ -1,0 +1,59 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import keras_attention as ka
+from keras_attention.export import ExportError
+from keras_attention.export.generative import endpoints, prepare
+from tests.export.conftest import WRITER
+from tests.export.generative.test_settings import make
+
+
+class Sums(keras.layers.Layer):
+    """Each token with all before it, which it does not keep: it cannot decode."""
+
+    def call(self, x):
+        return ops.cumsum(x, axis=1)
+
+
+def test_a_layer_that_looks_back_without_a_cache_is_noticed():
+    ids = keras.Input((None,), dtype="int32", name="token_ids")
+    x = ka.blocks.TokenEmbedding(23, 8)(ids)
+    x = ka.attention.MultiHeadAttention(2, 4, mask="causal")(x, x)
+    model = keras.Model(ids, keras.layers.Dense(23)(Sums()(x)), name="summing")
+    decoder = ka.generation.Decoder(model)
+    with pytest.raises(ExportError, match="summing gives other logits token by token"):
+        prepare.check_cache(decoder, make(decoder, [], max_length=8))
+
+
+def test_what_a_caller_must_know_is_plain_data(decoders):
+    decoder = decoders["writer"]
+    chosen = make(decoder, ka.generation.Beam(2), **WRITER)
+    points = endpoints.of(decoder, chosen)
+    told = prepare.Generation(decoder, chosen, []).sidecar(points)
+    assert told["kind"] == "language_model" and told["end_ids"] == [3]
+    assert told["samplers"]["beam"]["name"] == "Beam" and told["samplers"]["beam"]["width"] == 2
+    assert {"name", "shape", "dtype", "changes"} == set(told["cache"][0])
+    assert [entry["name"] for entry in told["cache"]] == list(points[0].cache)
+
+
+def test_examples_are_texts_of_the_whole_model(decoders, writer, translator):
+    """Ids alone, or the inputs of an encoder-decoder with the labels behind them."""
+    arguments = dict.fromkeys(("max_length", "max_new_tokens", "begin_id", "end_id"))
+    batch = {"source_ids": np.ones((2, 5)), "target_ids": np.ones((2, 3))}
+    work = prepare.prepare(
+        translator, [], batch_size=None, sequence_length=None, examples=[(batch, None)], **arguments
+    )
+    (read,) = work.generation.examples
+    assert read["target_ids"].dtype == "int32" and read["target_ids"].shape == (2, 3)
+    assert [case.real for case in work.points[0].cases] == [False, False, False, True]
+    with pytest.raises(ValueError, match="examples= has a batch with target_ids"):
+        prepare.prepare(
+            translator,
+            [],
+            batch_size=None,
+            sequence_length=None,
+            examples=[{"target_ids": np.ones((2, 3))}],
+            **arguments,
+        )

@@ -1,0 +1,110 @@
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from keras_attention.export import LiteRTGenerator, litert_generator
+from tests.export.conftest import TEXTS
+from tests.export.generative.test_endpoints import naive
+
+PROMPTS = [TEXTS[0].tolist(), TEXTS[1, :4].tolist()]
+SOURCES = {"source_ids": np.array([[5, 7, 11, 13, 2, 17], [18, 4, 8, 0, 0, 0]], "int32")}
+
+
+@pytest.fixture(scope="module")
+def generator(written):
+    return LiteRTGenerator(written[0])
+
+
+def test_a_file_writes_what_the_model_would(generator, decoders):
+    """Token by token and in one loop, rows of unequal length together and alone."""
+    both = generator.generate(PROMPTS)
+    np.testing.assert_array_equal(both, generator.loop(PROMPTS)["generated_ids"])
+    for row, prompt in zip(both, PROMPTS, strict=True):
+        expected = naive(decoders["writer"], [prompt], 5, (3,))
+        np.testing.assert_array_equal(row[None], expected)
+        np.testing.assert_array_equal(generator.generate([prompt]), expected)
+
+
+def test_an_encoder_decoder_of_fixed_shapes(translated, decoders):
+    generator = LiteRTGenerator(translated[0])
+    found = generator.generate(SOURCES["source_ids"])
+    expected = naive(decoders["translator"], np.ones((2, 1)), 7, (2, 3), SOURCES)
+    np.testing.assert_array_equal(found, expected[:, : found.shape[1]])
+    np.testing.assert_array_equal(generator.loop(SOURCES)["generated_ids"], expected)
+    with pytest.raises(ValueError, match="takes 2 rows at a time, and was given 1"):
+        generator.generate([[5, 7]])
+
+
+def test_tokens_come_one_by_one_until_the_cache_is_full(generator):
+    tokens = list(generator.stream([[5, 7, 11]], max_new_tokens=100))
+    assert len(tokens) == 14 - 3 + 1  # the last one takes no place
+    assert all(token.shape == (1,) and token.dtype == "int32" for token in tokens)
+
+
+def test_rows_that_have_ended_are_padding(written, generator):
+    first = generator.generate(PROMPTS)
+    ends = first[0, 1]
+    ending = LiteRTGenerator(written[0], end_ids=[int(ends)])
+    found = ending.generate(PROMPTS)
+    stop = first[1].tolist().index(ends) + 1 if ends in first[1] else 5
+    assert found[0].tolist()[:2] == first[0, :2].tolist() and not found[0, 2:].any()
+    assert found[1].tolist()[:stop] == first[1].tolist()[:stop] and not found[1, stop:].any()
+
+
+def test_draws_follow_their_seed(generator):
+    drawn = generator.generate(PROMPTS, temperature=3.0, top_k=4, seed=1)
+    np.testing.assert_array_equal(
+        drawn, generator.generate(PROMPTS, temperature=3.0, top_k=4, seed=1)
+    )
+    assert any(
+        (drawn != generator.generate(PROMPTS, temperature=3.0, top_k=4, seed=k)).any()
+        for k in (2, 3)
+    )
+
+
+def test_draws_are_in_proportion():
+    logits = np.log(np.tile([[0.9, 0.5, 0.3, 0.2]], (4000, 1)))
+    random = np.random.default_rng(0)
+    shares = np.bincount(litert_generator.choose(logits, 1.0, 2, random), minlength=4) / 4000
+    np.testing.assert_allclose(shares, [0, 5 / 8, 3 / 8, 0], atol=0.03)
+    assert (litert_generator.choose(logits) == 1).all()  # never padding
+
+
+@pytest.mark.parametrize(
+    "prompt, message",
+    [([], "without ids"), ([[5], [0, 0]], "without ids"), ([[5] * 15], "15 tokens.* room for 14")],
+)
+def test_prompts_that_cannot_be(generator, prompt, message):
+    with pytest.raises(ValueError, match=message):
+        generator.generate(prompt)
+
+
+ALONE = """
+import sys
+sys.modules.update(dict.fromkeys(("keras", "tensorflow", "keras_attention")))
+from litert_generator import LiteRTGenerator
+generator = LiteRTGenerator("writer.tflite", end_ids=[], max_length=14, max_new_tokens=5)
+print(generator.generate([[5, 7, 11]]).tolist())
+"""
+
+
+def test_the_file_is_enough_for_an_app(written, generator, tmp_path):
+    """Copied beside a model, without a manifest, where there is no Keras and no TensorFlow."""
+    shutil.copy(written[0], tmp_path)
+    shutil.copy(litert_generator.__file__, tmp_path)
+    command = [sys.executable, "-c", ALONE]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    known = LiteRTGenerator(written[0], end_ids=[])
+    assert json.loads(done.stdout) == known.generate([[5, 7, 11]]).tolist()
+
+
+def test_the_manifest_says_what_the_file_does_not(written):
+    manifest = json.loads(pathlib.Path(written[0]).with_name("manifest.json").read_text())
+    known = manifest["files"]["writer.tflite"]["generation"]
+    assert known["max_length"] == 14 and known["end_ids"] == [3] and known["padding_id"] == 0
