@@ -41,15 +41,17 @@ class SegmentEmbedding(keras.layers.Layer):
         checks.whole(self, "num_segments")
 
     def build(self, inputs_shape, segment_ids_shape):
-        self.table = self.add_weight(
-            shape=(self.num_segments, inputs_shape[-1]),
-            initializer=self.embeddings_initializer,
+        self._table = keras.layers.Embedding(
+            self.num_segments,
+            inputs_shape[-1],
+            embeddings_initializer=self.embeddings_initializer,
+            dtype=self.dtype_policy,
             name="table",
         )
+        self._table.build(segment_ids_shape)
 
     def call(self, inputs, segment_ids):
-        segment_ids = ops.cast(segment_ids, "int32")
-        return ops.add(inputs, ops.take(self.table, segment_ids, axis=0))
+        return ops.add(inputs, self._table(segment_ids))
 
     def compute_output_shape(self, inputs_shape, segment_ids_shape):
         return inputs_shape
