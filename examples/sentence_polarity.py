@@ -35,7 +35,7 @@ def transformer(vocabulary_size):
         intermediate_dim=2 * WIDTH,
         dropout=DROPOUT,
         token_dropout=WORD_DROPOUT,
-        pooling="max",
+        pooling="mean",
     )
 
 

@@ -45,9 +45,10 @@ def load(task, *, dataset=None, files=None, label_column=None, text_column=None,
         loaded = data.from_tfds(dataset, data_dir=data_dir, **columns)
     if not isinstance(loaded, TASKS[task].KIND):
         other = _task_of(loaded)
+        holds = other.HOLDS if other else f"a ka.data.{type(loaded).__name__}"
         raise ValueError(
-            f"{dataset or 'These files'}: {other.HOLDS}, which {task} does not take; "
-            f"{other.TASK} does."
+            f"{dataset or 'These files'}: {holds}, which {task} does not take"
+            + (f"; {other.TASK} does." if other else ".")
         )
     return loaded
 
@@ -56,7 +57,7 @@ FROM_FILES = ("sequence_labeler", "text_classifier")
 
 
 def _task_of(loaded):
-    return next(task for task in TASKS.values() if isinstance(loaded, task.KIND))
+    return next((task for task in TASKS.values() if isinstance(loaded, task.KIND)), None)
 
 
 def _from_files(files, label_column, text_column):
