@@ -433,6 +433,49 @@ def case_with(family, part):
     return Case(lambda: Masked(inside_attention(family, part)), (f"B T {D}", "bool B T"))
 
 
+def side_by_side(family):
+    """All parts of a family in one model, each with an output that is named after it.
+
+    Most of a layer of attention are projections, and those are the same for all parts.
+    """
+    inputs = (f"B T {N} {H}", "bool B T")
+    if family in ("score", "normalizer", "mask", "position"):
+        layers = {str(part): Attending(family, part) for part in PARTS[family]}
+    else:
+        cases = {str(part): case_with(family, part) for part in PARTS[family]}
+        layers = {name: case.make() for name, case in cases.items()}
+        (inputs,) = {case.inputs for case in cases.values()}
+
+    def call(*tensors):
+        return {f"{family} {name}": layer(*tensors) for name, layer in layers.items()}
+
+    return Case(lambda: call, inputs)
+
+
+class Attending(keras.layers.Layer):
+    """Heads that attend to one another by a part, without projections; padding is an input."""
+
+    def __init__(self, family, part):
+        super().__init__()
+        part = _get(family, part)
+        self.family, self.part = family, type(part).from_config(part.get_config())
+
+    def build(self, heads_shape, padding_shape):
+        if isinstance(self.part, keras.layers.Layer):
+            self.part.build(*[heads_shape] * (2 if self.family == "score" else 1))
+
+    def call(self, heads, padding):
+        return ka.attention.attend(
+            *(heads, heads, heads),
+            **{self.family: self.part},
+            attention_mask=keras.ops.expand_dims(padding, axis=(1, 2)),
+            return_weights=False,
+        )
+
+    def compute_output_shape(self, heads_shape, padding_shape):
+        return heads_shape
+
+
 @keras.saving.register_keras_serializable(package="tests")
 class WithMask(keras.layers.Layer):
     """A layer whose padding mask is an input."""
@@ -537,7 +580,7 @@ def test_every_registered_part_is_exported_inside_a_layer():
     parts = {cls for cls in parts if not issubclass(cls, TeacherForcing)}  # for callbacks
     used = set()
     for family, part in WITH_PARTS:
-        used |= _classes(ka.positions.get(part) if "position" in family else _get(family, part))
+        used |= _classes(_get(family, part))
     assert parts and not {cls.__name__ for cls in parts - used}
 
 
@@ -548,6 +591,8 @@ def _get(family, part):
         "mask": ka.masks,
         "feature map": ka.attention.feature_maps,
         "residual": residuals,
+        "position": ka.positions,
+        "added position": ka.positions,
     }
     return families[family].get(part)
 
@@ -594,14 +639,21 @@ def test_export(case):
 
 
 @pytest.mark.tensorflow
+@pytest.mark.parametrize("family", PARTS)
+def test_parts_export(family):
+    assert_exports(side_by_side(family))
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
 @pytest.mark.parametrize("family, part", WITH_PARTS, ids=str)
-def test_parts_export(family, part):
+def test_parts_export_alone(family, part):
     assert_exports(case_with(family, part))
 
 
 @pytest.mark.parametrize("family, part", WITH_PARTS, ids=str)
 def test_parts_keep_their_config(family, part):
-    part = ka.positions.get(part) if "position" in family else _get(family, part)
+    part = _get(family, part)
     again = type(part).from_config(part.get_config())
     assert again.get_config() == part.get_config()
     if isinstance(part, Part):
