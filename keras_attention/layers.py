@@ -11,9 +11,18 @@ assert ka.layers.MultiHeadAttention is ka.attention.MultiHeadAttention
 
 import keras
 
-from keras_attention import attention, blocks, masks, normalizers, positions, recurrent, scores
+from keras_attention import (
+    attention,
+    blocks,
+    masks,
+    normalizers,
+    positions,
+    recurrent,
+    scores,
+    training,
+)
 
-_FOLDERS = (scores, normalizers, masks, positions, attention, blocks, recurrent)
+_FOLDERS = (scores, normalizers, masks, positions, attention, blocks, recurrent, training)
 _PUBLIC = {name: getattr(folder, name) for folder in _FOLDERS for name in folder.__all__}
 _LAYERS = {
     name: value

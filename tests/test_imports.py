@@ -37,6 +37,7 @@ RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
 
 HEAVY = (
     "ai_edge_litert",
+    "babel",
     "conllu",
     "faiss",
     "jax",
@@ -44,6 +45,7 @@ HEAVY = (
     "keras_nlp",
     "matplotlib",
     "pydub",
+    "sentencepiece",
     "sklearn",
     "tensorflow",
     "tensorflow_datasets",

@@ -179,8 +179,9 @@ def _roll(place, name, new):
     before, axis = place[name], _axis(new)
     new = ops.cast(new, before.dtype)
     both = ops.concatenate([before, new], axis=axis)
-    newest = (slice(None),) * axis + (slice(-before.shape[axis], None),)
-    place.keep(**{name: both[newest]})
+    newest = both[(slice(None),) * axis + (slice(-before.shape[axis], None),)]
+    # In a traced loop a cache keeps its shape, which the slice of an unknown length has lost.
+    place.keep(**{name: ops.reshape(newest, (-1, *before.shape[1:]))})
     return new if is_first(place.scope) else both
 
 

@@ -14,6 +14,7 @@ from keras_attention.blocks.mixture_of_experts import MixtureOfExperts
 from keras_attention.blocks.parallel import ParallelBlock
 from keras_attention.blocks.patch_embedding import PatchEmbedding
 from keras_attention.blocks.pooling import Pooling
+from keras_attention.blocks.prefix_tokens import PrefixTokens
 from keras_attention.blocks.repeat import Repeat
 from keras_attention.blocks.residuals import (
     DeepNorm,
@@ -26,6 +27,7 @@ from keras_attention.blocks.residuals import (
     SandwichNorm,
 )
 from keras_attention.blocks.rms_normalization import RMSNormalization
+from keras_attention.blocks.segment_embedding import SegmentEmbedding
 from keras_attention.blocks.token_dropout import TokenDropout
 from keras_attention.blocks.token_embedding import TokenEmbedding
 from keras_attention.blocks.word_embedding import WordEmbedding
@@ -47,6 +49,7 @@ __all__ = [
     "Pooling",
     "PostNorm",
     "PreNorm",
+    "PrefixTokens",
     "ReZero",
     "RMSNormalization",
     "Repeat",
@@ -54,6 +57,7 @@ __all__ = [
     "Residual",
     "ResidualWeight",
     "SandwichNorm",
+    "SegmentEmbedding",
     "TokenDropout",
     "TokenEmbedding",
     "WordEmbedding",

@@ -9,9 +9,15 @@ GATES = {
     "glu": "sigmoid",
     "reglu": "relu",
     "geglu": "gelu",
-    "geglu_tanh": gelu_tanh,
+    "geglu_tanh": "gelu_tanh",
     "swiglu": "silu",
 }
+
+
+def activation_of(name):
+    """The activation called `name`, or that of the gate called so."""
+    name = GATES.get(name, name) if isinstance(name, str) else name
+    return gelu_tanh if name == "gelu_tanh" else keras.activations.get(name)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -55,10 +61,8 @@ class FeedForward(keras.layers.Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.intermediate_dim, self.dropout, self.use_bias = intermediate_dim, dropout, use_bias
-        self.gate = activation if activation in GATES else None
-        if activation == "gelu_tanh":
-            activation = gelu_tanh
-        self.activation = keras.activations.get(GATES.get(self.gate, activation))
+        self.gate = activation if isinstance(activation, str) and activation in GATES else None
+        self.activation = activation_of(activation)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self._dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
 

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attention import positions
 from keras_attention.blocks.inner import inner_layer
+from keras_attention.blocks.inner_products import inner_products
 from keras_attention.sharing import config_of_shared
 
 
@@ -126,8 +127,7 @@ class TokenEmbedding(keras.layers.Layer):
         x = ops.reshape(x, (-1, self.hidden_dim))
         if self.logit_scale != 1:
             x = ops.multiply(x, ops.cast(self.logit_scale, x.dtype))
-        logits = ops.matmul(x, ops.transpose(self._table.embeddings))
-        logits = ops.cast(logits, "float32")
+        logits = ops.cast(inner_products(x, self._table.embeddings), "float32")
         if self.logit_bias:
             logits = ops.add(logits, ops.cast(self.bias, "float32"))
         return ops.reshape(logits, (-1, length, self.vocabulary_size))

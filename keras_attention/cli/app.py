@@ -16,6 +16,7 @@ app = typer.Typer(
 
 class Task(enum.StrEnum):
     sequence_labeler = "sequence_labeler"
+    text_classifier = "text_classifier"
     vision_transformer = "vision_transformer"
 
 
@@ -39,13 +40,17 @@ class Quantization(enum.StrEnum):
 
 Model = Annotated[pathlib.Path, typer.Argument(help="Folder of a trained model, or a file in it.")]
 With = Annotated[Kind | None, typer.Option("--with", help="Which file to run; default the first.")]
-DataDir = Annotated[pathlib.Path | None, typer.Option(help="Where TFDS keeps its data sets.")]
-Dataset = Annotated[str | None, typer.Option(help="Name in TFDS, e.g. fashion_mnist.")]
-Column = Annotated[str | None, typer.Option(help="Column of CoNLL files: a name or a number.")]
+DataDir = Annotated[pathlib.Path | None, typer.Option(help="Where data sets are kept.")]
+Dataset = Annotated[
+    str | None, typer.Option(help="Name in TFDS, e.g. fashion_mnist; digits; sentence_polarity.")
+]
+Column = Annotated[str | None, typer.Option(help="Column of the labels: a name or a number.")]
+TextColumn = Annotated[str | None, typer.Option(help="Column of the texts to classify.")]
 
 
-def conll_file(part):
-    return Annotated[pathlib.Path | None, typer.Option(help=f"CoNLL(-U) file to {part}.")]
+def data_file(part):
+    kinds = "CoNLL(-U); CSV, TSV, JSON lines or a folder of texts"
+    return Annotated[pathlib.Path | None, typer.Option(help=f"File to {part}: {kinds}.")]
 
 
 @app.command()
@@ -67,10 +72,11 @@ def train(
     task: Annotated[Task, typer.Argument(help="What to train.")],
     output: Annotated[pathlib.Path, typer.Option(help="Folder to fill: new, empty or unfinished.")],
     dataset: Dataset = None,
-    train: conll_file("train on") = None,
-    dev: conll_file("choose the best epoch on") = None,
-    test: conll_file("test on") = None,
+    train: data_file("train on") = None,
+    dev: data_file("choose the best epoch on") = None,
+    test: data_file("test on") = None,
     label_column: Column = None,
+    text_column: TextColumn = None,
     data_dir: DataDir = None,
     epochs: Annotated[int | None, typer.Option(min=1)] = None,
     batch_size: Annotated[int | None, typer.Option(min=1)] = None,
@@ -94,6 +100,7 @@ def train(
         dataset=dataset,
         files={"train": train, "dev": dev, "test": test},
         label_column=label_column,
+        text_column=text_column,
         data_dir=data_dir,
         options={
             "epochs": epochs,
@@ -113,9 +120,10 @@ def train(
 def evaluate(
     model: Model,
     dataset: Dataset = None,
-    file: Annotated[pathlib.Path | None, typer.Option(help="CoNLL(-U) file to score.")] = None,
+    file: data_file("score") = None,
     split: Annotated[str, typer.Option(help="train, dev or test.")] = "test",
     label_column: Column = None,
+    text_column: TextColumn = None,
     data_dir: DataDir = None,
     kind: With = None,
 ):
@@ -128,6 +136,7 @@ def evaluate(
         file=file,
         split=split,
         label_column=label_column,
+        text_column=text_column,
         data_dir=data_dir,
         kind=kind and kind.value,
     )
@@ -136,12 +145,12 @@ def evaluate(
 @app.command()
 def predict(
     model: Model,
-    inputs: Annotated[list[str], typer.Argument(help="Sentences, or picture files.")],
+    inputs: Annotated[list[str], typer.Argument(help="Texts, or picture files.")],
     kind: With = None,
     top: Annotated[int, typer.Option(min=1, help="How many classes to show for a picture.")] = 3,
     invert: Annotated[bool, typer.Option(help="Swap black and white in pictures.")] = False,
 ):
-    """Tag sentences, or name what is in pictures."""
+    """Tag sentences, label texts, or name what is in pictures."""
     from keras_attention.cli import predict as command
 
     command.predict(model, inputs, kind=kind and kind.value, top=top, invert=invert)
@@ -155,9 +164,7 @@ def export(
     quantization: Annotated[Quantization | None, typer.Option(help="LiteRT only.")] = None,
     batch_size: Annotated[int | None, typer.Option(min=1, help="Fixed; default any.")] = None,
     sequence_length: Annotated[int | None, typer.Option(min=1, help="Fixed; default any.")] = None,
-    file: Annotated[
-        pathlib.Path | None, typer.Option(help="CoNLL(-U) file to calibrate int8 on.")
-    ] = None,
+    file: data_file("calibrate int8 on") = None,
     data_dir: DataDir = None,
 ):
     """Export a trained model once more: another format, quantization or fixed shapes."""

@@ -6,6 +6,7 @@ import sys
 
 from keras_attention.cli import folder
 from keras_attention.cli.console import percent
+from keras_attention.cli.tasks import TASKS
 from keras_attention.export import backend
 from keras_attention.export.text import size
 
@@ -70,8 +71,7 @@ def _files(reports):
 
 
 def _use(job):
-    example = '"The cat sat"' if job.task == "sequence_labeler" else "picture.png"
-    return f"```\nkeras-attention predict . {example}\n```"
+    return f"```\nkeras-attention predict . {TASKS[job.task].EXAMPLE}\n```"
 
 
 def _training(recipe, scores):

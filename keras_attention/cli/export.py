@@ -4,9 +4,10 @@ import json
 
 from keras_attention import export as exports
 from keras_attention import models  # noqa: F401  (its layers are what a .keras file names)
-from keras_attention.cli import evaluate, sources
 from keras_attention.cli import folder as folders
+from keras_attention.cli import sources
 from keras_attention.cli.console import say
+from keras_attention.cli.tasks import TASKS
 from keras_attention.export import keras_file
 
 EXAMPLES = 8  # batches of real inputs to measure activations on
@@ -69,7 +70,7 @@ def _examples(folder, manifest, file, data_dir):
     dataset = manifest.get("dataset") if file is None else None
     if "task" not in manifest or (dataset is None and file is None):
         raise ValueError(
-            "--quantization int8 measures activations on real inputs: name a labelled CoNLL file "
+            "--quantization int8 measures activations on real inputs: name a labelled file "
             "with --file, or use int8_weights, which needs none."
         )
     loaded = sources.load(
@@ -77,7 +78,9 @@ def _examples(folder, manifest, file, data_dir):
         dataset=dataset,
         files={"dev": file},
         label_column=manifest.get("label_column"),
+        text_column=manifest.get("text_column"),
         data_dir=data_dir,
     )
-    batches, _ = evaluate.prepare(folder, manifest, loaded.dev, str(file or dataset))
+    task = TASKS[manifest["task"]]
+    batches, _ = task.prepare(folder, manifest, loaded.dev, str(file or dataset))
     return [inputs for inputs, _ in batches.take(EXAMPLES).as_numpy_iterator()]

@@ -52,4 +52,9 @@ def compile_model(job, recipe):
     # Biases and norms are not pulled towards zero.
     optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta", "scale"])
     loss = training.MaskedSparseCategoricalCrossentropy(label_smoothing=recipe.label_smoothing)
-    job.model.compile(optimizer, loss, metrics=[make() for make in job.metrics])
+    job.model.compile(
+        optimizer,
+        loss,
+        metrics=[make() for make in job.metrics],
+        jit_compile=recipe.jit_compile,
+    )

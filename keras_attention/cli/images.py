@@ -1,15 +1,20 @@
 """The task `vision_transformer`: pictures and their classes."""
 
+import pathlib
+
 import numpy as np
 
 from keras_attention import data, models, training, visualization
+from keras_attention.cli.console import percent, say, show_table
 from keras_attention.cli.job import Job
+from keras_attention.cli.runners import by_name, softmax
 
-TASK = "vision_transformer"
+TASK, KIND, HOLDS = "vision_transformer", data.Images, "images"
+EXAMPLE = "picture.png"
 SHOWN = 12  # test pictures in the gallery
 
 
-def job(images, recipe, *, dataset, about):
+def job(images, recipe, source, about):
     """The job for `images`, a `ka.data.Images`."""
     height, width, channels = (int(size) for size in images.image_shape)
     model = models.vision_transformer(
@@ -17,7 +22,8 @@ def job(images, recipe, *, dataset, about):
     )
     metadata = {
         "task": TASK,
-        "dataset": dataset,
+        "dataset": source["dataset"],
+        "label_column": source["label_column"],
         "labels": list(images.labels),
         "image_size": [height, width],
         "channels": channels,
@@ -40,6 +46,12 @@ def job(images, recipe, *, dataset, about):
     )
 
 
+def counts(images):
+    return {
+        f"{part} images": len(getattr(images, part).labels) for part in ("train", "dev", "test")
+    }
+
+
 def batches(split, size=128):
     """Batches for scoring, or None when the split is empty."""
     return data.image_batches(split, size) if len(split.labels) else None
@@ -47,6 +59,44 @@ def batches(split, size=128):
 
 def accuracy():
     return training.MaskedSparseCategoricalAccuracy(name="accuracy")
+
+
+def prepare(folder, manifest, part, where):
+    """Batches of `part`, and the metrics."""
+    return batches(part), [accuracy]
+
+
+def show(run, folder, manifest, paths, options):
+    """Prints the likeliest classes of every picture."""
+    pictures = [read_picture(path, manifest, options["invert"]) for path in paths]
+    for k, (path, picture) in enumerate(zip(paths, pictures, strict=True)):
+        logits = next(iter(run(by_name(run, picture[None])).values()))
+        shares = softmax(logits[0])
+        best = np.argsort(-shares)[: options["top"]]
+        if k:
+            say("")
+        rows = [(manifest["labels"][i], percent(shares[i])) for i in best]
+        show_table(("class", "probability"), rows, title=path)
+
+
+def read_picture(path, manifest, invert):
+    """A picture file as float32 (H, W, C) from 0 to 1, in the model's size."""
+    import tensorflow as tf
+
+    if not pathlib.Path(path).is_file():
+        raise ValueError(f"There is no file {path}: this model wants picture files.")
+    content = pathlib.Path(path).read_bytes()
+    channels = manifest["channels"]
+    try:
+        picture = tf.io.decode_image(content, channels=3, expand_animations=False)
+    except tf.errors.InvalidArgumentError as error:
+        raise ValueError(f"{path} is no picture: expected PNG, JPEG, GIF or BMP.") from error
+    picture = tf.image.convert_image_dtype(picture, "float32")
+    if channels == 1:
+        picture = tf.image.rgb_to_grayscale(picture)
+    picture = tf.image.resize(picture, manifest["image_size"], antialias=True)
+    picture = np.clip(picture.numpy(), 0.0, 1.0)
+    return 1.0 - picture if invert else picture
 
 
 def picture(model, folder, images, recipe):

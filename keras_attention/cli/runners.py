@@ -55,6 +55,12 @@ class Fitted:
         return np.pad(array, missing)
 
 
+def softmax(logits):
+    """Probabilities (..., L) of logits (..., L)."""
+    shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return shares / shares.sum(axis=-1, keepdims=True)
+
+
 def by_name(run, inputs):
     """Inputs as a dict, under the name that the file has for them if there is one only."""
     return inputs if isinstance(inputs, dict) else {next(iter(run.inputs)): inputs}

@@ -1,12 +1,16 @@
-"""Where data comes from: TFDS by name, CoNLL files, or the digits of scikit-learn."""
+"""Where data comes from: TFDS by name, files, or what the commands know by name themselves."""
 
 import pathlib
 
 from keras_attention import data
-from keras_attention.cli import digits
+from keras_attention.cli import digits, polarity
+from keras_attention.cli.tasks import TASKS
 
-KINDS = {"sequence_labeler": data.Tagged, "vision_transformer": data.Images}
-HOLDS = {data.Tagged: "tagged sentences", data.Images: "images"}
+# Data sets with a name of their own: how to load them, and what the model card says about them.
+NAMED = {
+    digits.NAME: (lambda data_dir: digits.load(), digits.ABOUT),
+    polarity.NAME: (data.sentence_polarity, polarity.ABOUT),
+}
 
 # Known licences of data sets, for the model card.
 LICENCES = {
@@ -16,47 +20,57 @@ LICENCES = {
 }
 
 
-def load(task, *, dataset=None, files=None, label_column=None, data_dir=None):
-    """The data for `task`: a `Tagged` or an `Images`.
+def load(task, *, dataset=None, files=None, label_column=None, text_column=None, data_dir=None):
+    """The data for `task`: a `Tagged`, a `Texts` or an `Images`.
 
     Args:
-        task: `"sequence_labeler"` or `"vision_transformer"`.
-        dataset: str, a name in TFDS, or `digits`.
+        task: str, a name in `TASKS`.
+        dataset: str, a name in TFDS, or `digits` or `sentence_polarity`.
         files: dict, `"train"`, `"dev"`, `"test"` -> path or None, instead of a data set.
-        label_column: str or None. data_dir: where TFDS keeps its data, or None.
+        label_column, text_column: str or None. data_dir: where data sets are kept, or None.
     """
     files = {part: path for part, path in (files or {}).items() if path is not None}
     if (dataset is None) == (not files):
         raise ValueError(
             "Name a data set with --dataset"
-            + (", or give files with --train, --dev and --test" if task in TEXT else "")
+            + (", or give files with --train, --dev and --test" if task in FROM_FILES else "")
             + (": both were given." if files else ".")
         )
     if files:
-        loaded = _from_files(files, label_column)
-    elif dataset == digits.NAME:
-        loaded = digits.load()
+        loaded = _from_files(files, label_column, text_column)
+    elif dataset in NAMED:
+        loaded = NAMED[dataset][0](data_dir)
     else:
-        loaded = data.from_tfds(dataset, label_column=label_column, data_dir=data_dir)
-    if not isinstance(loaded, KINDS[task]):
-        other = next(name for name, kind in KINDS.items() if isinstance(loaded, kind))
+        columns = {"label_column": label_column, "text_column": text_column}
+        loaded = data.from_tfds(dataset, data_dir=data_dir, **columns)
+    if not isinstance(loaded, TASKS[task].KIND):
+        other = _task_of(loaded)
         raise ValueError(
-            f"{dataset or 'These files'}: {HOLDS[type(loaded)]}, which {task} does not take; "
-            f"{other} does."
+            f"{dataset or 'These files'}: {other.HOLDS}, which {task} does not take; "
+            f"{other.TASK} does."
         )
     return loaded
 
 
-TEXT = ("sequence_labeler",)
+FROM_FILES = ("sequence_labeler", "text_classifier")
 
 
-def _from_files(files, label_column):
-    """CoNLL-U by its name, `.conllu` or `.conllu.gz`; all others have numbered columns."""
-    suffixes = {".conllu" in pathlib.Path(path).suffixes for path in files.values()}
-    if suffixes == {True}:
+def _task_of(loaded):
+    return next(task for task in TASKS.values() if isinstance(loaded, task.KIND))
+
+
+def _from_files(files, label_column, text_column):
+    """Texts, CoNLL-U, or else CoNLL with numbered columns: as the names of the files say."""
+    kinds = {_kind(path) for path in files.values()}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"The files are of several kinds, {' and '.join(sorted(kinds))}: give one."
+        )
+    if kinds == {"CoNLL-U"}:
         return data.from_conllu(**files, column=label_column or "upos")
-    if suffixes == {True, False}:
-        raise ValueError("Some of the files are CoNLL-U (.conllu) and some are not: give one kind.")
+    if kinds == {"texts"}:
+        columns = {"text_column": text_column or "text", "label_column": label_column or "label"}
+        return data.from_text_files(**files, **columns)
     try:
         column = -1 if label_column is None else int(label_column)
     except ValueError as error:
@@ -67,26 +81,22 @@ def _from_files(files, label_column):
     return data.from_conll(**files, label_column=column)
 
 
+def _kind(path):
+    path = pathlib.Path(path)
+    if path.is_dir() or {".csv", ".tsv", ".jsonl"} & set(path.suffixes[-2:]):
+        return "texts"
+    return "CoNLL-U" if ".conllu" in path.suffixes else "CoNLL"
+
+
 def describe(loaded, *, dataset=None, files=None):
     """What the model card says about the data."""
-    if dataset == digits.NAME:
-        return {**digits.ABOUT, "counts": _counts(loaded)}
+    counts = _task_of(loaded).counts(loaded)
+    if dataset in NAMED:
+        return {**NAMED[dataset][1], "counts": counts}
     names = [pathlib.Path(path).name for path in (files or {}).values() if path is not None]
     return {
         "name": dataset or ", ".join(names),
         "licence": LICENCES.get(dataset),
-        "counts": _counts(loaded),
+        "counts": counts,
         "notes": ("TensorFlow Datasets, official splits",) if dataset else (),
     }
-
-
-def _counts(loaded):
-    counts = {}
-    for part in ("train", "dev", "test"):
-        split = getattr(loaded, part)
-        if isinstance(loaded, data.Images):
-            counts[f"{part} images"] = len(split.labels)
-        elif split:
-            counts[f"{part} sentences"] = len(split)
-            counts[f"{part} tokens"] = sum(len(sentence.tokens) for sentence in split)
-    return counts

@@ -3,13 +3,16 @@
 import numpy as np
 
 from keras_attention import data, models, training, visualization
+from keras_attention.cli.console import percent, say, show_table
 from keras_attention.cli.job import Job
+from keras_attention.cli.runners import by_name, softmax
 
-TASK = "sequence_labeler"
+TASK, KIND, HOLDS = "sequence_labeler", data.Tagged, "tagged sentences"
+EXAMPLE = '"The cat sat"'
 PICTURED = range(7, 15)  # tokens of a sentence that is nice to look at
 
 
-def job(tagged, recipe, *, dataset, label_column, about):
+def job(tagged, recipe, source, about):
     """The job for `tagged`, a `ka.data.Tagged`."""
     options = dict(recipe.data)
     maximum_length = options.pop("maximum_length")
@@ -28,8 +31,8 @@ def job(tagged, recipe, *, dataset, label_column, about):
     )
     metadata = {
         "task": TASK,
-        "dataset": dataset,
-        "label_column": label_column,
+        "dataset": source["dataset"],
+        "label_column": source["label_column"],
         "labels": list(tagged.labels),
         "maximum_length": maximum_length,
     }
@@ -47,6 +50,15 @@ def job(tagged, recipe, *, dataset, label_column, about):
         picture=lambda model, folder: picture(model, folder, tagged, preprocessor),
         about=about,
     )
+
+
+def counts(tagged):
+    found = {}
+    for part in ("train", "dev", "test"):
+        if split := getattr(tagged, part):
+            found[f"{part} sentences"] = len(split)
+            found[f"{part} tokens"] = sum(len(sentence.tokens) for sentence in split)
+    return found
 
 
 def batches(sentences, preprocessor, size=32):
@@ -75,6 +87,39 @@ def metrics(labels):
 
 def accuracy():
     return training.MaskedSparseCategoricalAccuracy(name="accuracy")
+
+
+def prepare(folder, manifest, part, where):
+    """Batches of `part`, from `where`, as the model in `folder` takes them, and its metrics."""
+    check_lengths(part, manifest["maximum_length"], where)
+    return batches(part, data.TaggerPreprocessor.load(folder)), metrics(manifest["labels"])
+
+
+def show(run, folder, manifest, texts, options):
+    """Prints every sentence as a table of tokens and tags."""
+    preprocessor = data.TaggerPreprocessor.load(folder)
+    sentences = [tokens_of(text, manifest["maximum_length"]) for text in texts]
+    for k, tokens in enumerate(sentences):
+        inputs = preprocessor([tokens])
+        logits = next(iter(run(by_name(run, inputs)).values()))
+        if k:
+            say("")
+        tags = preprocessor.tags(logits, [tokens])[0]
+        sure = [percent(p) for p in softmax(logits[0]).max(axis=-1)]
+        show_table(("token", "tag", "probability"), zip(tokens, tags, sure, strict=True))
+
+
+def tokens_of(text, maximum_length):
+    """The tokens of a text; an error if there is none, or too many."""
+    tokens = data.split_words(text)
+    if not tokens:
+        raise ValueError(f"{text!r} holds no word.")
+    if len(tokens) > maximum_length:
+        raise ValueError(
+            f"The text has {len(tokens)} tokens, over this model's limit of {maximum_length}: "
+            f"{text[:40]!r}... Split it into sentences."
+        )
+    return tokens
 
 
 def picture(model, folder, tagged, preprocessor):

@@ -5,35 +5,30 @@ import time
 
 import keras
 
-from keras_attention.cli import digits, images, recipes, sources, tagging
+from keras_attention.cli import digits, images, recipes, sources
 from keras_attention.cli.console import say
 from keras_attention.cli.finish import finish, summarize
 from keras_attention.cli.fit import fit
 from keras_attention.cli.folder import Folder
+from keras_attention.cli.tasks import TASKS
 
 
-def train(task, output, *, dataset, files, label_column, data_dir, options):
+def train(task, output, *, dataset, files, label_column, text_column, data_dir, options):
     """Trains `task` on a data set or on files and fills the folder `output`."""
     recipe = recipes.choose(task, dataset, options)
     files = {part: str(path) for part, path in files.items() if path is not None}
+    source = {"dataset": dataset, "label_column": label_column, "text_column": text_column}
     settings = {
         "task": task,
-        "dataset": dataset,
         "files": files,
-        "label_column": label_column,
+        **source,
         "recipe": dataclasses.asdict(recipe),
     }
     folder = Folder(output, settings)
-    loaded = sources.load(
-        task, dataset=dataset, files=files, label_column=label_column, data_dir=data_dir
-    )
+    loaded = sources.load(task, files=files, data_dir=data_dir, **source)
     about = sources.describe(loaded, dataset=dataset, files=files)
     keras.utils.set_random_seed(recipe.seed)
-    if task == tagging.TASK:
-        job = tagging.job(loaded, recipe, dataset=dataset, label_column=label_column, about=about)
-    else:
-        job = images.job(loaded, recipe, dataset=dataset, about=about)
-    run(job, recipe, folder)
+    run(TASKS[task].job(loaded, recipe, source, about), recipe, folder)
 
 
 def demo(output, options):
@@ -44,7 +39,8 @@ def demo(output, options):
     loaded = digits.load()
     about = sources.describe(loaded, dataset=digits.NAME)
     keras.utils.set_random_seed(train_demo.seed)
-    run(images.job(loaded, train_demo, dataset=digits.NAME, about=about), train_demo, folder)
+    source = {"dataset": digits.NAME, "label_column": None}
+    run(images.job(loaded, train_demo, source, about), train_demo, folder)
     say(f"{time.perf_counter() - started:.0f} seconds in all")
 
 

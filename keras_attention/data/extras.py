@@ -11,11 +11,25 @@ def import_tfds(function):
     return _import("tensorflow_datasets", function, "TensorFlow Datasets")
 
 
-def _import(module, function, name):
+def import_babel(function):
+    """Babel; `babel.dates` is there with it."""
+    _import("babel.dates", function, "Babel")
+    return importlib.import_module("babel")
+
+
+def import_sentencepiece(function):
+    return _import("sentencepiece", function, "SentencePiece", extra="nlp")
+
+
+def import_keras_hub(function):
+    return _import("keras_hub", function, "KerasHub", extra="nlp")
+
+
+def _import(module, function, name, extra="data"):
     try:
         return importlib.import_module(module)
     except ImportError as error:
         raise ImportError(
             f"ka.data.{function} needs {name} ({error}). "
-            "Install it with: pip install keras_attention[data]"
+            f"Install it with: pip install keras_attention[{extra}]"
         ) from error

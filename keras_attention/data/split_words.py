@@ -1,8 +1,9 @@
-"""Plain text to tokens, for trying a tagger on a sentence."""
+"""Plain text to tokens: for classifying texts, and for trying a tagger on a sentence."""
 
 import re
 
-_TOKEN = re.compile(r"\w+(?:[-'’.,:@/]\w+)*|([^\w\s])\1*")
+PATTERN = r"\w+(?:[-'’.,:@/]\w+)*|([^\w\s])\1*"
+_TOKEN = re.compile(PATTERN)
 
 
 def split_words(text):

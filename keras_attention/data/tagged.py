@@ -3,7 +3,7 @@
 import dataclasses
 import typing
 
-from keras_attention.data.holding_out import held_out
+from keras_attention.data.parts import read_parts, with_dev
 
 
 class Sentence(typing.NamedTuple):
@@ -36,9 +36,7 @@ class Tagged:
 
 def tagged(train, dev, test, *, dev_fraction, seed):
     """`Tagged` from three lists of sentences; without a dev list, a part of train becomes it."""
-    if train and not dev:
-        kept, held = held_out(len(train), dev_fraction, seed)
-        train, dev = [train[i] for i in kept], [train[i] for i in held]
+    train, dev = with_dev(train, dev, dev_fraction=dev_fraction, seed=seed)
     tags = {tag for split in (train, dev, test) for sentence in split for tag in sentence.tags}
     labels = tuple(sorted(tags, key=lambda tag: (tag != "O", tag)))
     return Tagged(train, dev, test, labels)
@@ -46,14 +44,4 @@ def tagged(train, dev, test, *, dev_fraction, seed):
 
 def from_files(read, paths, *, dev_fraction, seed):
     """`Tagged` from files: `paths` maps train, dev and test to a path, several, or None."""
-    if not any(paths.values()):
-        raise ValueError("No file given: pass the paths of train, dev or test.")
-    splits = {name: _read_all(read, given) for name, given in paths.items()}
-    return tagged(**splits, dev_fraction=dev_fraction, seed=seed)
-
-
-def _read_all(read, paths):
-    if paths is None:
-        return []
-    paths = paths if isinstance(paths, list | tuple) else [paths]
-    return [sentence for path in paths for sentence in read(path)]
+    return tagged(**read_parts(read, paths), dev_fraction=dev_fraction, seed=seed)

@@ -1,17 +1,15 @@
 """Words to what a tagger takes, and what it gives back to tags; saved beside the model."""
 
 import dataclasses
-import json
-import os
 import pathlib
 
 import numpy as np
 
 from keras_attention.checks import whole_number
+from keras_attention.data import sidecar
 from keras_attention.data.vocabulary import Labels, Vocabulary
 
 WORDS, CHARACTERS, LABELS = "words.txt", "characters.txt", "labels.txt"
-MANIFEST, KEY = "manifest.json", "preprocessing"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,23 +164,13 @@ class TaggerPreprocessor:
         self.labels.save(folder / LABELS)
         if self.characters:
             self.characters.save(folder / CHARACTERS)
-        path = folder / MANIFEST
-        manifest = _read_manifest(path) if path.exists() else {}
-        unfinished = folder / f".{MANIFEST}.unfinished"
-        content = json.dumps({**manifest, KEY: self.config()}, indent=2, ensure_ascii=False)
-        unfinished.write_text(content + "\n", "utf-8")
-        os.replace(unfinished, path)
+        sidecar.write(folder, self.config())
 
     @classmethod
     def load(cls, folder):
         """Reads what `save` wrote."""
         folder = pathlib.Path(folder)
-        config = _read_manifest(folder / MANIFEST).get(KEY)
-        if not isinstance(config, dict) or config.get("kind") != "tagger":
-            raise ValueError(
-                f"{folder / MANIFEST} says nothing about a tagger's preprocessing: {folder} holds "
-                "no trained tagger."
-            )
+        config = sidecar.read(folder, "tagger")
         characters = config["characters"]
         return cls(
             Vocabulary.load(folder / config["words"], config["lowercase"]),
@@ -190,12 +178,3 @@ class TaggerPreprocessor:
             Vocabulary.load(folder / characters) if characters else None,
             config["word_length"],
         )
-
-
-def _read_manifest(path):
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"There is no file {path}.") from error
-    except ValueError as error:
-        raise ValueError(f"{path} is not valid JSON: {error}. Mend or remove it.") from error

@@ -1,10 +1,7 @@
 """Tagged sentences as batches of sentences of about the same length."""
 
-import numpy as np
-
 from keras_attention.data.extras import import_tensorflow
-
-EDGES = (8, 16, 24, 32, 40, 48, 64, 96, 128, 192, 256, 384, 512)
+from keras_attention.data.length_buckets import EDGES, bucketed
 
 
 def tagging_batches(sentences, preprocessor, batch_size=32, *, shuffle=False, seed=0, edges=EDGES):
@@ -41,23 +38,11 @@ def tagging_batches(sentences, preprocessor, batch_size=32, *, shuffle=False, se
     if not sentences:
         raise ValueError("sentences is empty: there is nothing to make batches of.")
     tf = import_tensorflow("tagging_batches")
-    lengths = np.array([len(sentence.tokens) for sentence in sentences])
-    edges = [edge for edge in edges if edge < lengths.max()] + [int(lengths.max())]
-    bucket = np.searchsorted(edges, lengths)
-    steps = int(sum(-(-np.bincount(bucket) // batch_size)))
-    lengths_tensor = tf.constant(lengths, "int32")
-    indices = tf.data.Dataset.range(len(sentences))
-    if shuffle:
-        indices = indices.shuffle(len(sentences), seed=seed)
-    indices = indices.bucket_by_sequence_length(
-        lambda i: lengths_tensor[i],
-        bucket_boundaries=[edge + 1 for edge in edges],
-        bucket_batch_sizes=[batch_size] * (len(edges) + 1),
-        no_padding=True,
+    lengths = [len(sentence.tokens) for sentence in sentences]
+    indices, steps, places = bucketed(
+        tf, lengths, batch_size, shuffle=shuffle, seed=seed, edges=edges
     )
-    if shuffle:  # the last, smaller batch of each bucket would otherwise always end the epoch
-        indices = indices.shuffle(steps, seed=seed)
-    batches = indices.map(_gather(tf, sentences, preprocessor, lengths, edges))
+    batches = indices.map(_gather(tf, sentences, preprocessor, places))
     return batches.apply(tf.data.experimental.assert_cardinality(steps)).prefetch(2)
 
 
@@ -73,25 +58,18 @@ def _check_tags(sentences, labels):
                 )
 
 
-def _gather(tf, sentences, preprocessor, lengths, edges):
+def _gather(tf, sentences, preprocessor, places):
     """A function from indices (B,) of sentences to their (inputs, labels)."""
     # All sentences lie end to end; a batch is gathered from where each begins.
     tokens = [token for sentence in sentences for token in sentence.tokens]
     tags = [tag for sentence in sentences for tag in sentence.tags]
-    begins = tf.constant(np.cumsum(lengths) - lengths, "int32")
-    sizes, edges = tf.constant(lengths, "int32"), tf.constant(edges, "int32")
     _check_tags(sentences, preprocessor.labels)
     words = tf.constant(preprocessor.words.ids(tokens))
     labels = tf.constant(preprocessor.labels.ids(tags))
     characters = tf.constant(preprocessor.spell(tokens)) if preprocessor.characters else None
 
     def gather(indices):
-        size = tf.gather(sizes, indices)
-        edge = tf.searchsorted(edges, tf.reduce_max(size, keepdims=True))[0]
-        position = tf.range(edges[edge])
-        inside = position[tf.newaxis] < size[:, tf.newaxis]  # (B, T)
-        where = tf.gather(begins, indices)[:, tf.newaxis] + position
-        where = tf.where(inside, where, 0)
+        where, inside = places(indices)  # (B, T)
         token_ids = tf.where(inside, tf.gather(words, where), 0)
         label_ids = tf.where(inside, tf.gather(labels, where), -1)
         if characters is None:

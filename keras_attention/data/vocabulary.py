@@ -3,12 +3,12 @@
 import collections
 import dataclasses
 import functools
-import os
 import pathlib
 
 import numpy as np
 
 from keras_attention.checks import whole_number
+from keras_attention.data.files import write_whole
 
 PADDING, UNKNOWN = "<pad>", "<unk>"
 
@@ -153,10 +153,7 @@ def check_entries(entries):
 
 def write_entries(path, entries):
     """Writes a line for each entry; the file is complete or not there."""
-    path = pathlib.Path(path)
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    unfinished.write_bytes("".join(f"{entry}\n" for entry in entries).encode("utf-8"))
-    os.replace(unfinished, path)
+    write_whole(path, "".join(f"{entry}\n" for entry in entries).encode("utf-8"))
 
 
 def read_entries(path):

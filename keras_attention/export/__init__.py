@@ -11,15 +11,18 @@ imported when a function needs them, not before.
 from keras_attention.export.errors import ExportError
 from keras_attention.export.inspection import Inspection, inspect
 from keras_attention.export.litert import to_litert
-from keras_attention.export.report import ExportReport, Parity, Signature, Tensor
+from keras_attention.export.litert_generator import LiteRTGenerator
+from keras_attention.export.report import Drift, ExportReport, Parity, Signature, Tensor
 from keras_attention.export.runner import load
 from keras_attention.export.saved_model import to_saved_model
 from keras_attention.export.verification import verify
 
 __all__ = [
+    "Drift",
     "ExportError",
     "ExportReport",
     "Inspection",
+    "LiteRTGenerator",
     "Parity",
     "Signature",
     "Tensor",

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from collections.abc import Callable
 
 import keras
 import numpy as np
@@ -12,14 +13,21 @@ from keras_attention.export.errors import ExportError
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One batch of inputs with the model's outputs for it, both dicts of arrays.
+    """One batch of inputs with the model's outputs for it.
 
-    `real` says that the inputs are the user's own, not made up or cut from them.
+    Attributes:
+        inputs, outputs: dicts of arrays.
+        real: whether the inputs are the user's own, not made up or cut from them.
+        cache: names of outputs that are reported as one.
+        judge: function that tells of outputs how good they are, where many would be right and
+            `outputs` is empty: dict of arrays -> dict, name -> (error, agreement).
     """
 
     inputs: dict
     outputs: dict
     real: bool = False
+    cache: tuple = ()
+    judge: Callable | None = None
 
 
 def of(model, endpoint, given=None):

@@ -20,6 +20,7 @@ class Endpoint:
         lengths: dict, input name -> axes that `sequence_length` fixes, or would.
         outputs: names of what it returns.
         call: dict of tensors -> dict of tensors, in inference mode.
+        cache: names of inputs and outputs that are what a decoder keeps between its calls.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Endpoint:
     lengths: dict[str, tuple[int, ...]]
     outputs: tuple[str, ...]
     call: Callable
+    cache: tuple[str, ...] = ()
 
 
 def of(model, batch_size=None, sequence_length=None):
@@ -48,11 +50,21 @@ def of(model, batch_size=None, sequence_length=None):
     specs = tuple(Tensor(name, axes[name], _dtype(t.dtype)) for name, t in inputs.items())
 
     def call(tensors):
-        flat = [tensors[name] for name in inputs]
-        packed = keras.tree.pack_sequence_as(_structure(model), flat)
-        return dict(zip(outputs, keras.tree.flatten(model(packed, training=False)), strict=True))
+        given = model(pack(model, tensors), training=False)
+        return dict(zip(outputs, keras.tree.flatten(given), strict=True))
 
     return Endpoint("serving_default", specs, lengths, tuple(outputs), call)
+
+
+def pack(model, tensors):
+    """`tensors`, by the names of the endpoint's inputs, as `model` takes them."""
+    flat = [tensors[name] for name in _inputs(model)]
+    return keras.tree.pack_sequence_as(_structure(model), flat)
+
+
+def names(model):
+    """The names of the endpoint's inputs, in the model's order."""
+    return list(_inputs(model))
 
 
 def _structure(model):

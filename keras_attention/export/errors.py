@@ -5,6 +5,7 @@ import dataclasses
 from keras_attention.export import locate
 
 _HINTS = {
+    "BitwiseAnd": "ops.argmax of floats needs it: use ops.top_k(x, 1), or ops.argmax of integers.",
     "StridedSlice": "Indexing with None or `...` needs it when batch and length are both free: "
     "use ops.expand_dims or ops.reshape.",
     "TensorListReserve": "A recurrent loop that collects its steps in a TensorArray needs it: "

@@ -1,4 +1,4 @@
-"""What both formats have in common: the model, its endpoint, and the cases it is checked on."""
+"""What both formats have in common: the model, its endpoints, and the cases they are checked on."""
 
 import dataclasses
 
@@ -12,13 +12,37 @@ from keras_attention.export.report import Signature
 
 
 @dataclasses.dataclass(frozen=True)
-class Job:
-    """A model ready to be exported; `model` computes in float32."""
+class Point:
+    """An endpoint, which becomes a signature of the file, and the cases it is checked on."""
 
-    model: object
     endpoint: endpoint_module.Endpoint
     cases: list
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A model ready to be exported.
+
+    Attributes:
+        model: computes in float32.
+        points: what becomes of it.
+        warnings: things to know.
+        generation: `generative.Generation` of one that generates, or None.
+    """
+
+    model: object
+    points: tuple[Point, ...]
     warnings: list
+    generation: object = None
+
+    @property
+    def endpoints(self):
+        return [point.endpoint for point in self.points]
+
+    @property
+    def batches(self):
+        """How many batches the file is checked on, over all signatures."""
+        return sum(len(point.cases) for point in self.points)
 
     def check_shapes(self, signatures):
         """Raises ExportError unless the file takes exactly the shapes that were asked for.
@@ -27,18 +51,22 @@ class Job:
             The signatures, with inputs and outputs in the model's order.
         """
         found = {signature.name: signature for signature in signatures}
-        if set(found) != {self.endpoint.name}:
+        if set(found) != {endpoint.name for endpoint in self.endpoints}:
             raise ExportError(f"The file has the signatures {', '.join(found) or 'none'}.")
-        entry = found[self.endpoint.name]
-        inputs = {tensor.name: tensor for tensor in entry.inputs}
-        for wanted in self.endpoint.inputs:
-            if inputs.get(wanted.name) != wanted:
-                raise ExportError(f"Asked for {wanted}, the file has {inputs.get(wanted.name)}.")
-        outputs = {tensor.name: tensor for tensor in entry.outputs}
-        if set(outputs) != set(self.endpoint.outputs):
-            raise ExportError(f"The file has the outputs {', '.join(outputs)}.")
-        ordered = tuple(outputs[name] for name in self.endpoint.outputs)
-        return (Signature(entry.name, self.endpoint.inputs, ordered),)
+        return tuple(_ordered(found[endpoint.name], endpoint) for endpoint in self.endpoints)
+
+
+def _ordered(signature, endpoint):
+    """`signature` as the endpoint orders it, or an ExportError where it is another one."""
+    inputs = {tensor.name: tensor for tensor in signature.inputs}
+    for wanted in endpoint.inputs:
+        if inputs.get(wanted.name) != wanted:
+            raise ExportError(f"Asked for {wanted}, the file has {inputs.get(wanted.name)}.")
+    outputs = {tensor.name: tensor for tensor in signature.outputs}
+    if set(outputs) != set(endpoint.outputs):
+        raise ExportError(f"The file has the outputs {', '.join(outputs)}.")
+    ordered = tuple(outputs[name] for name in endpoint.outputs)
+    return Signature(signature.name, endpoint.inputs, ordered)
 
 
 def prepare(model, *, batch_size, sequence_length, examples):
@@ -50,7 +78,7 @@ def prepare(model, *, batch_size, sequence_length, examples):
     cases, warnings = cases_module.of(exported, endpoint, examples)
     if exported is not model:
         warnings = [*warnings, _reduced(model, endpoint, cases)]
-    return Job(exported, endpoint, cases, warnings)
+    return Job(exported, (Point(endpoint, cases),), warnings)
 
 
 def _reduced(model, endpoint, cases):

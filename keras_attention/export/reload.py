@@ -14,18 +14,25 @@ _SCRIPT = pathlib.Path(__file__).with_name("isolated.py")
 _SECONDS = 600
 
 
-def run(folder, signature, cases):
-    """The outputs of the SavedModel in `folder`, one dict of arrays per case."""
+def run(folder, calls):
+    """Runs signatures of the SavedModel in `folder`.
+
+    Args:
+        calls: list of (name of a signature, its inputs: dict of arrays).
+
+    Returns:
+        The outputs, a dict of arrays for each call.
+    """
     with tempfile.TemporaryDirectory() as workplace:
         inputs, outputs = (str(pathlib.Path(workplace) / f"{n}.npz") for n in ("in", "out"))
         arrays = {
             f"{signature}|{i}|{name}": array
-            for i, case in enumerate(cases)
-            for name, array in case.inputs.items()
+            for i, (signature, batch) in enumerate(calls)
+            for name, array in batch.items()
         }
         np.savez(inputs, **arrays)
         _start([str(folder), inputs, outputs])
-        results = [{} for _ in cases]
+        results = [{} for _ in calls]
         with np.load(outputs) as found:
             for key in found:
                 _, i, name = key.split("|")

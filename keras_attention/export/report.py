@@ -42,6 +42,35 @@ class Parity:
 
 
 @dataclasses.dataclass(frozen=True)
+class Drift:
+    """How far a file that decodes is from the model on real text, which both read alike.
+
+    Attributes:
+        tokens: how many tokens were compared at each position.
+        argmax_agreement: the share of them after which both would say the same next.
+        max_abs_error: the largest difference of a logit, at each position.
+    """
+
+    tokens: tuple[int, ...]
+    argmax_agreement: tuple[float, ...]
+    max_abs_error: tuple[float, ...]
+
+    @property
+    def agreement(self):
+        """The share over all positions."""
+        pairs = zip(self.tokens, self.argmax_agreement, strict=True)
+        return sum(count * share for count, share in pairs) / max(1, sum(self.tokens))
+
+    def __str__(self):
+        worst = min(range(len(self.tokens)), key=lambda i: self.argmax_agreement[i])
+        return (
+            f"drift on {sum(self.tokens)} tokens of the examples, teacher-forced: argmax "
+            f"agreement {self.agreement:.4f}, at worst {self.argmax_agreement[worst]:.4f} at "
+            f"position {worst}; max abs error {max(self.max_abs_error):.1e}"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
 class ExportReport:
     """The result of an export; `print(report)` shows it, `save` and `load` keep it as JSON.
 
@@ -61,6 +90,9 @@ class ExportReport:
         warnings: things to know that are no reason to refuse.
         versions: dict, package -> version that wrote the file.
         sha256: str, of the file; of all names and contents for a folder.
+        generation: dict, of a file that generates: its special ids, its lengths, and what its
+            cache holds; else None.
+        drift: `Drift` on the examples that were given (LiteRT), or None.
     """
 
     path: str
@@ -78,6 +110,8 @@ class ExportReport:
     warnings: tuple[str, ...]
     versions: dict
     sha256: str
+    generation: dict | None = None
+    drift: Drift | None = None
 
     @property
     def max_abs_error(self):
@@ -107,7 +141,10 @@ class ExportReport:
         )
         lists = {key: tuple(values[key]) for key in ("checks", "gpu", "warnings")}
         parity = tuple(Parity(**p) for p in values["parity"])
-        return cls(**{**values, **lists, "signatures": tuple(signatures), "parity": parity})
+        drift = values.get("drift")
+        drift = drift and Drift(**{name: tuple(column) for name, column in drift.items()})
+        parts = {"signatures": tuple(signatures), "parity": parity, "drift": drift}
+        return cls(**{**values, **lists, **parts})
 
     @classmethod
     def load(cls, path):
@@ -123,6 +160,7 @@ class ExportReport:
             text.signatures(self.signatures),
             text.ops(self.ops),
             _parity_table(self.parity),
+            str(self.drift) if self.drift else "",
             text.bullets("checks passed", self.checks),
             text.bullets("a GPU delegate would object to", self.gpu),
             text.bullets("warnings", self.warnings),
@@ -137,9 +175,11 @@ def _tensors(values):
 
 def _parity_table(parity):
     """One row per output and runtime: the worst over the batches."""
+    several = len({entry.signature for entry in parity}) > 1
     groups = {}
     for entry in parity:
-        groups.setdefault((entry.output, entry.runtime), []).append(entry)
+        output = f"{entry.signature}: {entry.output}" if several else entry.output
+        groups.setdefault((output, entry.runtime), []).append(entry)
     rows = [(*key, len(group), *_worst(group)) for key, group in groups.items()]
     header = ("output", "runtime", "batches", "max abs error", "argmax agreement")
     return text.table("parity with the model, at worst", header, rows)

@@ -6,7 +6,7 @@ from keras_attention.export import (
     backend,
     compare,
     files,
-    job,
+    generative,
     manifest,
     reload,
     saved_model_file,
@@ -19,7 +19,18 @@ from keras_attention.scope import MASK_CONSTANT
 
 
 def to_saved_model(
-    model, path, *, batch_size=None, sequence_length=None, examples=None, metadata=None
+    model,
+    path,
+    *,
+    batch_size=None,
+    sequence_length=None,
+    examples=None,
+    metadata=None,
+    generate=None,
+    max_length=None,
+    max_new_tokens=None,
+    begin_id=None,
+    end_id=None,
 ):
     """Writes `model` as a SavedModel that runs with TensorFlow alone, and proves that it does.
 
@@ -38,6 +49,8 @@ def to_saved_model(
         examples: inputs to check with, a batch or an iterable of batches (dicts of arrays, or
             an array where there is one input). Made up from the embeddings' sizes if None.
         metadata: dict for `manifest.json` beside the folder: labels, vocabulary, lengths.
+        generate, max_length, max_new_tokens, begin_id, end_id: for models that generate, as in
+            `to_litert`; the signatures are then those of `docs/on-device.md`.
 
     Returns:
         `ExportReport`.
@@ -62,11 +75,19 @@ def to_saved_model(
     backend.tensorflow()
     path = _target(path)
     manifest.check(path.parent, metadata)
-    work = job.prepare(
-        model, batch_size=batch_size, sequence_length=sequence_length, examples=examples
+    work = generative.job(
+        model,
+        generate,
+        batch_size=batch_size,
+        sequence_length=sequence_length,
+        examples=examples,
+        max_length=max_length,
+        max_new_tokens=max_new_tokens,
+        begin_id=begin_id,
+        end_id=end_id,
     )
     with files.replacing(path) as new:
-        owned = trace.save(work.model, [work.endpoint], new, MASK_CONSTANT)
+        owned = trace.save(work.model, work.endpoints, new, MASK_CONSTANT)
         report = _check(work, new, path, owned)
     manifest.write(report, metadata)
     return report
@@ -102,7 +123,7 @@ def _check(work, new, path, owned):
             "the shapes are those asked for",
             "every variable is stored once",
             "runs in a new process without Keras, called by name",
-            f"equals the model in {len(work.cases)} batches",
+            f"equals the model in {work.batches} batches",
         ),
         quantization=None,
         mask_constant=MASK_CONSTANT,
@@ -110,12 +131,15 @@ def _check(work, new, path, owned):
         warnings=tuple(work.warnings),
         versions=backend.versions("tensorflow"),
         sha256=files.sha256(new),
+        generation=generative.sidecar(work),
     )
 
 
 def _parity(work, folder):
-    name, parity = work.endpoint.name, []
-    for case, outputs in zip(work.cases, reload.run(folder, name, work.cases), strict=True):
+    checked = [(point.endpoint.name, case) for point in work.points for case in point.cases]
+    results = reload.run(folder, [(name, case.inputs) for name, case in checked])
+    parity = []
+    for (name, case), outputs in zip(checked, results, strict=True):
         measured = compare.measure(case, outputs, signature=name, runtime="TensorFlow")
         compare.check(case, measured, tolerance=compare.TOLERANCE["saved_model"])
         parity += measured

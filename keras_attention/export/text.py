@@ -1,5 +1,7 @@
 """Plain-text tables for reports: no colours, no dependencies."""
 
+import re
+
 
 def size(count):
     """A number of bytes as people read it: `size(1_234_567)` is `"1.2 MB"`."""
@@ -37,11 +39,23 @@ def signatures(entries):
     """One table per signature: its inputs and outputs with dtypes and shapes."""
     parts = []
     for signature in entries:
-        rows = [("input", t.name, t.dtype, shape(t.shape)) for t in signature.inputs]
-        rows += [("output", t.name, t.dtype, shape(t.shape)) for t in signature.outputs]
+        rows = [("input", *row) for row in _tensors(signature.inputs)]
+        rows += [("output", *row) for row in _tensors(signature.outputs)]
         title = f"signature {signature.name}"
         parts.append(table(title, ("", "name", "dtype", "shape"), rows))
     return "\n".join(parts)
+
+
+def _tensors(entries):
+    """(name, dtype, shape) of tensors; those of like layers are one row, `block_*_key (12)`."""
+    alike = {}
+    for t in entries:
+        alike.setdefault((re.sub(r"\d+", "*", t.name), t.dtype, shape(t.shape)), []).append(t)
+    rows = []
+    for (pattern, *kind), several in alike.items():
+        names = [t.name for t in several] if len(several) < 3 else [f"{pattern} ({len(several)})"]
+        rows += [(name, *kind) for name in names]
+    return rows
 
 
 def ops(counts, columns=6):

@@ -2,20 +2,29 @@
 
 from keras_attention.models.causal_language_model import SIZES as _LANGUAGE_SIZES
 from keras_attention.models.causal_language_model import causal_language_model
+from keras_attention.models.encoder_decoder import SIZES as _ENCODER_DECODER_SIZES
+from keras_attention.models.encoder_decoder import encoder_decoder
+from keras_attention.models.masked_language_model import SIZES as _MASKED_SIZES
+from keras_attention.models.masked_language_model import masked_language_model
 from keras_attention.models.seq2seq_recurrent import SIZES as _RECURRENT_SIZES
 from keras_attention.models.seq2seq_recurrent import seq2seq_recurrent
 from keras_attention.models.seq2seq_transformer import SIZES as _TRANSFORMER_SIZES
 from keras_attention.models.seq2seq_transformer import seq2seq_transformer
 from keras_attention.models.sequence_labeler import SIZES as _LABELER_SIZES
 from keras_attention.models.sequence_labeler import sequence_labeler
+from keras_attention.models.text_classifier import SIZES as _CLASSIFIER_SIZES
+from keras_attention.models.text_classifier import text_classifier
 from keras_attention.models.vision_transformer import SIZES as _VISION_SIZES
 from keras_attention.models.vision_transformer import vision_transformer
 
 SIZES = {
     "causal_language_model": _LANGUAGE_SIZES,
-    "seq2seq_transformer": _TRANSFORMER_SIZES,
+    "encoder_decoder": _ENCODER_DECODER_SIZES,
+    "masked_language_model": _MASKED_SIZES,
     "seq2seq_recurrent": _RECURRENT_SIZES,
+    "seq2seq_transformer": _TRANSFORMER_SIZES,
     "sequence_labeler": _LABELER_SIZES,
+    "text_classifier": _CLASSIFIER_SIZES,
     "vision_transformer": _VISION_SIZES,
 }
 
@@ -39,9 +48,12 @@ def sizes(builder):
 
 __all__ = [
     "causal_language_model",
+    "encoder_decoder",
+    "masked_language_model",
     "seq2seq_recurrent",
     "seq2seq_transformer",
     "sequence_labeler",
     "sizes",
+    "text_classifier",
     "vision_transformer",
 ]

@@ -24,6 +24,7 @@ def logits(x, embedding, tied):
 
 def join(encoder, decoder, name):
     """The model of `{"source_ids", "target_ids"}` that runs `decoder` on what `encoder` returns."""
+    decoder.supports_masking = True  # called alone it would warn that the source's mask is lost
     source_ids = keras.Input((None,), dtype="int32", name="source_ids")
     target_ids = keras.Input((None,), dtype="int32", name="target_ids")
     output = decoder({"target_ids": target_ids, "encoded": encoder(source_ids)})

@@ -217,7 +217,8 @@ class AttentionCell(keras.layers.Layer, DropoutRNNCell):
             weights = self.normalizer(scored, mask)
         else:
             near, focus = self.local(query, mask)
-            weights = self.normalizer(scored, ops.logical_and(mask, near)) * focus
+            weights = self.normalizer(scored, ops.logical_and(mask, near))
+            weights = weights * ops.cast(focus, weights.dtype)
         weights = ops.cast(weights, source.values.dtype)
         context = ops.matmul(ops.expand_dims(weights, axis=1), source.values)  # (B, 1, E)
         return ops.reshape(context, (-1, source.values.shape[-1])), weights
@@ -252,10 +253,11 @@ class AttentionCell(keras.layers.Layer, DropoutRNNCell):
             encoded: (B, S, E). states: list, the cell's, or None.
         """
         given = list(states or [])
-        zeros = ops.zeros_like(encoded[:, :, 0])  # (B, S)
+        zero = ops.zeros_like(encoded[:, 0, :1])  # (B, 1)
         sizes = self.own_state_sizes[len(given) :]
         return given + [
-            zeros if size is None else ops.tile(zeros[:, :1], (1, size)) for size in sizes
+            ops.zeros_like(encoded[:, :, 0]) if size is None else ops.tile(zero, (1, size))
+            for size in sizes
         ]
 
     def get_initial_state(self, batch_size=None):

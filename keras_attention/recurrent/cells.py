@@ -1,6 +1,7 @@
 """Keras's recurrent cells as others see them: found by name, stacked, their states in a list."""
 
 import contextlib
+import copy
 
 import keras
 from keras import ops
@@ -46,8 +47,8 @@ def get(identifier, units, num_layers=1):
 
 def checked(cell):
     """`cell`, revived if it is a config; an error if it is no Keras cell."""
-    if isinstance(cell, dict):
-        cell = keras.saving.deserialize_keras_object(cell)
+    if isinstance(cell, dict):  # a copy: Keras takes the config of stacked cells apart
+        cell = keras.saving.deserialize_keras_object(copy.deepcopy(cell))
     if not isinstance(cell, keras.layers.Layer) or not hasattr(cell, "state_size"):
         raise ValueError(
             f"cell={cell!r}: expected a Keras cell, such as keras.layers.GRUCell(64), which is a "

@@ -7,6 +7,7 @@ from keras_attention import checks
 from keras_attention.recurrent import cells
 from keras_attention.recurrent.decoder import RecurrentDecoder
 from keras_attention.recurrent.loop import recur
+from keras_attention.recurrent.predicted import predicted_ids
 
 FEEDBACK = (None, "argmax", "sample")
 
@@ -117,7 +118,7 @@ class FeedbackDecoder(keras.layers.Layer):
             seen = decoder.seen(weights, states, training=True)
             output = output * given["keep_output"] if self.dropout else output
             logits = self.output_layer(ops.expand_dims(output, axis=1))  # (B, 1, V)
-            predicted = self._predict(logits, given.get("uniform"))
+            predicted = predicted_ids(logits, given.get("uniform"))  # (B, 1)
             return {"logits": logits[:, 0], **seen}, [*new, predicted]
 
         given = self._drawn(target_ids, encoded)
@@ -146,17 +147,6 @@ class FeedbackDecoder(keras.layers.Layer):
     @property
     def _width(self):
         return self.embedding.compute_output_shape((None, None))[-1]
-
-    def _predict(self, logits, uniform):
-        """Ids (B, 1) from logits (B, 1, V), never 0; `uniform` (B, 1) in [0, 1) draws them."""
-        logits = ops.cast(logits[:, :, 1:], "float32")
-        if uniform is None:
-            ids = ops.argmax(logits, axis=2)
-        else:  # as many as have no more than that share of the probability before them
-            shares = ops.cumsum(ops.softmax(logits, axis=2), axis=2)
-            below = shares <= ops.expand_dims(uniform, axis=2)
-            ids = ops.minimum(ops.sum(ops.cast(below, "int32"), axis=2), logits.shape[2] - 1)
-        return ops.stop_gradient(ops.cast(ids, "int32") + 1)
 
     def compute_mask(self, target_ids, previous=None):
         return ops.not_equal(target_ids, 0)

@@ -145,6 +145,18 @@ def test_pooling_leaves_out_prefix_tokens():
     np.testing.assert_array_equal(ka.blocks.Pooling("cls")(X), X[:, 0])
 
 
+def test_prefix_tokens_come_first_and_are_seen():
+    layer = ka.blocks.PrefixTokens(2)
+    x = layer(X)
+    np.testing.assert_array_equal(x[:, 2:], X)
+    for row in np.asarray(x):
+        np.testing.assert_array_equal(row[:2], np.asarray(layer.tokens)[0])
+    embed = ka.blocks.TokenEmbedding(9, D)
+    masked = layer(embed(np.array([[3, 0, 0], [4, 5, 0]])))
+    expected = [[True, True, True, False, False], [True, True, True, True, False]]
+    np.testing.assert_array_equal(masked._keras_mask, expected)
+
+
 def test_characters_beyond_a_word_say_nothing():
     layer = ka.blocks.CharacterEmbedding(30, 5, filters=4)
     word = random.integers(1, 30, size=(1, 1, 6))
@@ -217,11 +229,22 @@ def test_patches_are_cut_row_by_row():
         (lambda: ka.blocks.EncoderBlock("mha", Plus(1)), "attention='mha'"),
         (lambda: ka.blocks.Pooling("sum"), "'sum'.*mean, max"),
         (lambda: ka.blocks.TokenDropout(1.5), "rate=1.5"),
+        (lambda: ka.blocks.PrefixTokens(0), r"num_tokens=0\): .* at least 1"),
         (lambda: ka.blocks.TokenEmbedding(9, 8, position="rotary"), "Rotary.*rotate"),
         (lambda: ka.blocks.PatchEmbedding(8, 4)(np.ones((1, 6, 8, 1))), r"\(4, 4\).*\(6, 8\)"),
         (lambda: ka.blocks.ConvolutionStem((8, 8), (2,)), r"\(8, 8\).*\(2,\)"),
     ],
-    ids=["norm", "normalization", "layer", "pooling", "rate", "position", "patch", "stem"],
+    ids=[
+        "norm",
+        "normalization",
+        "layer",
+        "pooling",
+        "rate",
+        "prefix",
+        "position",
+        "patch",
+        "stem",
+    ],
 )
 def test_refuses(make, message):
     with pytest.raises(ValueError, match=message):

@@ -57,7 +57,7 @@ def test_bad_input(run, tagger, folder, tmp_path):
     before = sorted(folder.iterdir())
     (folder / "no.keras").write_text("no model")
     cases = [
-        ((folder, "--quantization", "int8"), "name a labelled CoNLL file"),
+        ((folder, "--quantization", "int8"), "name a labelled file"),
         ((folder, "--format", "saved_model", "--quantization", "float16"), "is for LiteRT"),
         ((folder, "--output", folder / "model.bin"), "must name a file that ends in .tflite"),
         ((folder / "no.keras",), "no.keras is no model"),

@@ -46,7 +46,8 @@ def test_pictures_from_files(run, classifier, tmp_path, kind):
 
 
 def test_pictures_are_read_as_the_model_saw_them(classifier, tmp_path):
-    from keras_attention.cli.predict import read_manifest, read_picture
+    from keras_attention.cli.images import read_picture
+    from keras_attention.cli.predict import read_manifest
 
     image = digits.load().train.pixels[0]
     path = tmp_path / "digit.png"

@@ -112,6 +112,61 @@ class MadeDigits(Made):
     }
 
 
+class MadeTranslations(Made):
+    """As all translation sets; one sentence was not translated."""
+
+    FEATURES, SUPERVISED = tfds.features.Translation(["de", "en"]), ("de", "en")
+    SPLITS = {
+        "train": [{"de": f"Satz {i}", "en": f"sentence {i}"} for i in range(4)]
+        + [{"de": "leer", "en": " "}],
+        "test": [{"de": "schön", "en": "fine"}],
+    }
+
+    def _info(self):
+        return self.dataset_info_from_configs(
+            features=self.FEATURES, supervised_keys=self.SUPERVISED
+        )
+
+
+class MadeTatoeba(Made):
+    """As Tatoeba: pairs that TFDS does not call so; one split."""
+
+    FEATURES = {f"{s}_{t}": Text() for t in ("sentence", "language") for s in ("source", "target")}
+    SPLITS = {
+        "train": [
+            {
+                "source_sentence": "Ja.",
+                "target_sentence": "Yes.",
+                "source_language": "de",
+                "target_language": "en",
+            }
+        ]
+        * 2
+    }
+
+
+class MadePlay(Made):
+    """As Tiny Shakespeare; two texts in a split."""
+
+    FEATURES = {"text": Text()}
+    SPLITS = {
+        "train": [{"text": "First Citizen:\nBefore we proceed\n"}],
+        "validation": [{"text": "All:\n"}, {"text": "Speak.\n"}],
+        "test": [{"text": "zum Schluß"}],
+    }
+
+
+class MadeReviews(Made):
+    """As GLUE: nobody is told the labels of the test part, which are -1."""
+
+    FEATURES = {"sentence": Text(), "label": ClassLabel(names=["bad", "good"]), "idx": np.int32}
+    SPLITS = {
+        "train": [{"sentence": f"ü{i}", "label": i % 2, "idx": i} for i in range(10)],
+        "validation": [{"sentence": f"v{i}", "label": 1, "idx": i} for i in range(3)],
+        "test": [{"sentence": f"t{i}", "label": -1, "idx": i} for i in range(4)],
+    }
+
+
 class MadeUnreachable(MadeEntities):
     def _split_generators(self, dl_manager):
         raise requests.exceptions.ConnectionError("no route to host\nand much more")
@@ -157,6 +212,45 @@ def test_pictures(folder):
         ka.data.from_tfds("made_pictures", data_dir=folder)
 
 
+def test_translations(folder):
+    data = ka.data.from_tfds("made_translations", data_dir=folder, dev_fraction=0.25)
+    assert sorted(data.train + data.dev) == [(f"Satz {i}", f"sentence {i}") for i in range(4)]
+    assert len(data.dev) == 1 and data.test == [ka.data.Pair("schön", "fine")]
+    data = ka.data.from_tfds("made_translations", data_dir=folder, label_column="de")
+    assert data.test == [ka.data.Pair("fine", "schön")]
+    with pytest.raises(ValueError, match="no label column 'fr', but de, en. Choose"):
+        ka.data.from_tfds("made_translations", data_dir=folder, label_column="fr")
+
+
+def test_tatoeba(folder):
+    data = ka.data.from_tfds("made_tatoeba", data_dir=folder, splits={"test": "train"})
+    assert data.test == [ka.data.Pair("Ja.", "Yes.")] * 2 and data.train == data.dev == []
+
+
+def test_running_text(folder):
+    data = ka.data.from_tfds("made_play", data_dir=folder)
+    assert data.train == "First Citizen:\nBefore we proceed\n" and data.test == "zum Schluß"
+    assert data.dev.split("\n\n", 1)[0] in ("All:", "Speak.") and len(data.dev) == 14
+    data = ka.data.from_tfds("made_play", data_dir=folder, splits={"train": "train"})
+    assert data.train + data.dev == "First Citizen:\nBefore we proceed\n" and len(data.dev) == 4
+    with pytest.raises(ValueError, match="made_play has no tokens .*texts with a label"):
+        ka.data.from_tfds("made_play", data_dir=folder, label_column="speaker")
+
+
+def test_reviews(folder):
+    data = ka.data.from_tfds("made_reviews", data_dir=folder, dev_fraction=0.2)
+    assert data.labels == ("bad", "good")
+    assert sorted(data.test) == [(f"v{i}", "good") for i in range(3)]
+    assert len(data.train) == 8 and len(data.dev) == 2
+    expected = [(f"ü{i}", ("bad", "good")[i % 2]) for i in range(10)]
+    assert sorted(data.train + data.dev) == expected
+    splits = {"train": "train", "dev": "validation"}
+    data = ka.data.from_tfds("made_reviews", data_dir=folder, splits=splits)
+    assert [len(part) for part in (data.train, data.dev, data.test)] == [10, 3, 0]
+    with pytest.raises(ValueError, match="no text column 'idx', but sentence"):
+        ka.data.from_tfds("made_reviews", data_dir=folder, text_column="idx")
+
+
 def test_splits(folder):
     with pytest.raises(ValueError, match=r"made_digits has no test split; it has: train\. Say"):
         ka.data.from_tfds("made_digits", data_dir=folder)
@@ -182,7 +276,8 @@ def test_splits(folder):
         ("", None, "no data set ''"),
         ("universal_dependencies", None, r"is several data sets; choose one, .* and \d+ more"),
         ("universal_dependencies/en_ewtt", None, r"cannot make '.*/en_ewtt'.* are: en_ewt, "),
-        ("imdb_reviews", None, "imdb_reviews has no tokens with tags .* features are: .*text"),
+        ("iris", None, "iris has no tokens with tags, .* features are: features, label"),
+        ("glue/mnli", None, "has premise, hypothesis. Choose with text_column='premise'"),
         ("conll2003", None, r"conll2003 has pos, chunks, ner. Choose with label_column='pos'"),
         ("conll2003", "upos", "conll2003 has no label column 'upos', but pos, chunks, ner"),
         ("mnist", "labels", "mnist has no label column 'labels', but label"),
@@ -206,6 +301,16 @@ def test_names_and_columns_that_are_not_there(folder, name, label_column, messag
         ("cifar100", None, ("image", "image", "label")),
         ("cifar100", "coarse_label", ("image", "image", "coarse_label")),
         ("oxford_iiit_pet", None, ("image", "image", "label")),
+        ("tatoeba/tatoeba_de", None, ("pair", "source_sentence", "target_sentence")),
+        ("wmt14_translate/de-en", None, ("pair", "de", "en")),
+        ("ted_hrlr_translate/pt_to_en", "pt", ("pair", "en", "pt")),
+        ("gigaword", None, ("pair", "document", "summary")),
+        ("tiny_shakespeare", None, ("running_text", "text", None)),
+        ("lm1b", None, ("running_text", "text", None)),
+        ("wiki40b/en", None, ("running_text", "text", None)),
+        ("imdb_reviews", None, ("text", "text", "label")),
+        ("glue/sst2", None, ("text", "sentence", "label")),
+        ("ag_news_subset", None, ("text", "description", "label")),
     ],
 )
 def test_columns_of_known_data_sets(folder, name, label_column, expected):
@@ -226,6 +331,25 @@ def test_without_tfds(monkeypatch):
         ImportError, match=r"from_tfds needs TensorFlow Datasets .*install .*\[data\]"
     ):
         ka.data.from_tfds("mnist")
+
+
+@pytest.mark.slow
+def test_tiny_shakespeare(folder, data_root):
+    content = (data_root / "lm-tiny-shakespeare" / "input.txt").read_bytes()
+    address = "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/"
+    put_in_cache(folder, [address + "input.txt"], [content])
+    data = ka.data.from_tfds("tiny_shakespeare", data_dir=folder)
+    assert data.train + data.dev + data.test == content.decode()
+    assert [len(part) for part in (data.train, data.dev, data.test)] == [1003854, 55770, 55770]
+
+
+@pytest.mark.slow
+def test_german_sentences_of_tatoeba(folder, data_root):
+    paths = [data_root / "mt-tatoeba" / f"tatoeba.deu-eng.{end}" for end in ("deu", "eng")]
+    address = "https://raw.githubusercontent.com/facebookresearch/LASER/main/data/tatoeba/v1/"
+    put_in_cache(folder, [address + p.name for p in paths], [p.read_bytes() for p in paths])
+    data = ka.data.from_tfds("tatoeba/tatoeba_de", data_dir=folder, splits={"test": "train"})
+    assert sorted(data.test) == sorted(ka.data.read_pairs(tuple(paths))) and len(data.test) == 1000
 
 
 def put_in_cache(folder, urls, files):

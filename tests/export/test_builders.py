@@ -1,4 +1,4 @@
-"""Both builders, whole: files that equal the model, at free and at fixed shapes."""
+"""The builders, whole: files that equal the model, at free and at fixed shapes."""
 
 import numpy as np
 import pytest
@@ -26,6 +26,20 @@ def test_words_and_characters():
     )
     inputs = free_inputs(assert_exports(model))
     assert inputs == {"token_ids": (None, None), "character_ids": (None, None, 16)}
+
+
+def test_texts():
+    model = ka.models.text_classifier(
+        50,
+        5,
+        num_layers=1,
+        num_heads=2,
+        hidden_dim=16,
+        intermediate_dim=24,
+        token_dropout=0.1,
+        pooling="cls",
+    )
+    assert free_inputs(assert_exports(model)) == {"token_ids": (None, None)}
 
 
 def test_images():

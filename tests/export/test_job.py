@@ -1,7 +1,7 @@
 import pytest
 
 from keras_attention.export import ExportError, Signature, Tensor, endpoint
-from keras_attention.export.job import Job
+from keras_attention.export.job import Job, Point
 
 LOGITS = Tensor("logits", (2, 5, 3), "float32")
 
@@ -13,7 +13,7 @@ def signature(*, name="serving_default", inputs=None, outputs=(LOGITS,)):
 
 @pytest.fixture
 def job(labeler):
-    return Job(labeler, endpoint.of(labeler, 2, 5), [], [])
+    return Job(labeler, (Point(endpoint.of(labeler, 2, 5), []),), [])
 
 
 def test_what_was_asked_for_passes(job):

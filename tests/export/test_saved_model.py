@@ -40,16 +40,15 @@ def test_the_reload_cannot_import_keras(exported, monkeypatch):
     probe.write_text(script.replace("import tensorflow as tf", "import keras.layers"))
     monkeypatch.setattr(reload, "_SCRIPT", probe)
     with pytest.raises(export.ExportError, match="does not run without Keras: .*keras"):
-        reload.run(folder / "saved_model", "serving_default", [])
+        reload.run(folder / "saved_model", [])
 
 
 @pytest.fixture
 def without_reload(monkeypatch):
     """The outputs of the new process are those of this one, to save its seconds."""
 
-    def run(folder, signature, cases):
-        execute = export.load(folder, signature)
-        return [execute(case.inputs) for case in cases]
+    def run(folder, calls):
+        return [export.load(folder, signature)(batch) for signature, batch in calls]
 
     monkeypatch.setattr(reload, "run", run)
 
@@ -78,13 +77,14 @@ def test_several_inputs_and_outputs_go_by_name(tmp_path, without_reload):
     np.testing.assert_allclose(outputs["same"], model(batch)["same"], atol=1e-6)
 
 
-def test_what_fails_leaves_the_old_export_and_nothing_else(labeler, tmp_path, monkeypatch):
+def test_what_fails_leaves_the_old_export_and_nothing_else(
+    labeler, tmp_path, without_reload, monkeypatch
+):
     path = tmp_path / "m"
     wrong = {"logits": np.zeros((1, 1, 3), "float32")}
-    monkeypatch.setattr(reload, "run", lambda folder, name, cases: [c.outputs for c in cases])
     export.to_saved_model(labeler, path, metadata={"labels": ["A"]})
     before, manifest = files.sha256(path), (tmp_path / "manifest.json").read_text()
-    monkeypatch.setattr(reload, "run", lambda folder, name, cases: [wrong] * len(cases))
+    monkeypatch.setattr(reload, "run", lambda folder, calls: [wrong] * len(calls))
     with pytest.raises(export.ExportError, match="Wrong shape of 'logits'"):
         export.to_saved_model(make_labeler(), path, metadata={"labels": ["B"]})
     assert files.sha256(path) == before

@@ -23,6 +23,11 @@ def vision(**kwargs):
     return ka.models.vision_transformer(8, 7, num_channels=1, **{**size, **kwargs})
 
 
+def classifier(**kwargs):
+    size = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=20)
+    return ka.models.text_classifier(50, 7, **{**size, **kwargs})
+
+
 def words(batch=2, length=5):
     return {
         "token_ids": random.integers(1, 50, size=(batch, length)).astype("int32"),
@@ -34,6 +39,10 @@ BUILT = {
     "sequence_labeler": labeler,
     "sequence_labeler_characters": lambda: labeler(
         character_vocabulary_size=30, position=["alibi", "relative_bias"], token_dropout=0.1
+    ),
+    "text_classifier": classifier,
+    "text_classifier_cls": lambda: classifier(
+        pooling="cls", position=["sinusoidal", "alibi"], norm="post", token_dropout=0.1
     ),
     "vision_transformer": vision,
     "vision_transformer_stem": lambda: vision(
@@ -67,6 +76,30 @@ def test_parameter_counts_are_the_papers(name, count):
     assert one + (size["num_layers"] - 1) * (two - one) == count  # 24 layers take long to draw
 
 
+# Turc et al. (2019), table 1; Devlin et al. (2019), section 3, says 110M and 340M. To the last
+# parameter these are the counts of the authors' released checkpoints. What a classifier has less:
+# the tables of 512 places and 2 segments, the norm of the embeddings, and BERT's pooler.
+@pytest.mark.parametrize(
+    "name, count",
+    [
+        ("BERT-Tiny", 4_385_920),
+        pytest.param("BERT-Mini", 11_170_560, marks=pytest.mark.slow),
+        pytest.param("BERT-Small", 28_763_648, marks=pytest.mark.slow),
+        pytest.param("BERT-Medium", 41_373_184, marks=pytest.mark.slow),
+        ("BERT-Base", 109_482_240),
+        ("BERT-Large", 335_141_888),
+    ],
+)
+def test_encoders_have_the_parameters_of_bert(name, count):
+    size = ka.models.sizes("text_classifier")[name]
+    width, layers = size["hidden_dim"], size["num_layers"]
+    one, two = (
+        ka.models.text_classifier(2, 2, **{**size, "num_layers": n}).count_params() for n in (1, 2)
+    )
+    ours = one + (layers - 1) * (two - one) - width - 2 * (width + 1)  # class token and logits
+    assert ours + (30522 - 2) * width == count - (512 + 2 + 2) * width - width * (width + 1)
+
+
 @pytest.mark.parametrize("name", BUILT)
 def test_structure(name):
     """Layer names and weight shapes, so that a review shows every change of them."""
@@ -85,6 +118,26 @@ def test_padding_changes_nothing(characters):
     if not characters:
         short, long = short["token_ids"], long["token_ids"]
     np.testing.assert_allclose(model(long)[:, :3], model(short), atol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max", "cls", "attention"])
+def test_padding_changes_no_class(pooling):
+    """Nor does a whole row of it disturb the others; what it gives itself is finite."""
+    model = classifier(pooling=pooling)
+    short = words(batch=2, length=3)["token_ids"]
+    long = np.pad(short, [(0, 1), (0, 4)])
+    logits = np.asarray(model(long))
+    np.testing.assert_allclose(logits[:2], model(short), atol=1e-5)
+    assert np.isfinite(logits).all()
+
+
+def test_the_class_token_is_what_is_read():
+    """Tokens reach the logits through attention to them alone: without it nothing tells texts."""
+    ids = words()["token_ids"]
+    alone = classifier(pooling="cls", mask=ka.masks.Window(1))(ids)
+    np.testing.assert_allclose(alone[0], alone[1], atol=1e-6)
+    seeing = classifier(pooling="cls", mask=ka.masks.Window(1) | ka.masks.Global(1))(ids)
+    assert not np.allclose(seeing[0], seeing[1], atol=1e-4)
 
 
 @pytest.mark.parametrize("position", ["sinusoidal", "rotary", "alibi", ["scalar", "relative_bias"]])
@@ -108,11 +161,29 @@ def test_blocks_share_no_weights():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["sequence_labeler_characters", "vision_transformer_stem"])
+def test_several_labels_for_a_text_by_loss():
+    """Class k is whether token k + 1 is there: any number of them are true at once."""
+    model = classifier(num_layers=1, pooling="max", hidden_dim=32)
+    x = random.integers(0, 9, size=(64, 6)).astype("int32")
+    y = np.stack([(x == k + 1).any(axis=1) for k in range(7)], axis=1).astype("float32")
+    assert len(set(y.sum(axis=1))) > 2
+    accuracy = keras.metrics.BinaryAccuracy(threshold=0.0)
+    loss = keras.losses.BinaryCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.Adam(0.01), loss, metrics=[accuracy])
+    model.fit(x, y, epochs=40, verbose=0)
+    assert model.evaluate(x, y, verbose=0)[1] > 0.95
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["sequence_labeler_characters", "text_classifier_cls", "vision_transformer_stem"]
+)
 def test_trains_saves_and_loads(name, tmp_path):
     model = BUILT[name]()
     if "vision" in name:
         x, y = random.random((6, 8, 8, 1)).astype("float32"), np.arange(6) % 7
+    elif "classifier" in name:
+        x, y = words(6)["token_ids"], np.arange(6) % 7
     else:
         x = words(6) if isinstance(model.input, dict) else words(6)["token_ids"]
         y = random.integers(0, 7, size=(6, 5))

@@ -45,4 +45,5 @@ def draw(weights, uniform):
     bound = ops.expand_dims(uniform, axis=-1) * ops.max(sums, axis=-1, keepdims=True)
     # Sums that are computed in parallel may rise by a rounding where a weight is 0.
     reached = ops.logical_and(sums > bound, weights > 0.0)
-    return ops.cast(ops.argmax(ops.cast(reached, "float32"), axis=-1), "int32")
+    # Of integers: Keras's argmax of floats takes an op that LiteRT lacks.
+    return ops.cast(ops.argmax(ops.cast(reached, "int32"), axis=-1), "int32")

@@ -28,4 +28,6 @@ class Greedy(TokenSampler):
         return ops.one_hot(self.choose(logits, None), logits.shape[-1], dtype="float32")
 
     def choose(self, logits, uniform):
-        return ops.cast(ops.argmax(logits, axis=-1), "int32")
+        best = logits >= ops.max(logits, axis=-1, keepdims=True)
+        # Of integers: Keras's argmax of floats takes an op that LiteRT lacks.
+        return ops.cast(ops.argmax(ops.cast(best, "int32"), axis=-1), "int32")

@@ -1,0 +1,153 @@
+"""Text from a model of GPT-2's size: ours beside KerasHub and Hugging Face, in turns.
+
+Random weights, batch 1, greedy, a prompt of 32 tokens and 64 new ones, on a CPU. All stacks read
+the same bytes for every token, so the last column is how near each is to the machine's memory: the
+bytes of the weights, by the bandwidth that a product with one row reaches in the same run. Needs
+the extras backends and nlp.
+
+    python benchmarks/generation.py [--rounds 5] [--stacks keras_attention KerasHub ...]
+"""
+
+import argparse
+import os
+import pathlib
+import statistics
+import tempfile
+
+import numpy as np
+import workers
+
+PROMPT, NEW, VOCABULARY = 32, 64, 50257
+SHAPE = dict(num_layers=12, num_heads=12, hidden_dim=768, intermediate_dim=3072)
+
+
+def prompt():
+    return np.random.default_rng(0).integers(1, VOCABULARY, (1, PROMPT)).astype("int32")
+
+
+def our_model():
+    import keras_attention as ka
+
+    size = ka.models.sizes("causal_language_model")["GPT-2"]
+    return ka.models.causal_language_model(VOCABULARY, **{**size, "dropout": 0.0})
+
+
+def keras_attention():
+    import keras_attention as ka
+
+    model, ids = our_model(), prompt()
+    return lambda: ka.generation.generate(model, ids, NEW)
+
+
+def keras_hub():
+    import keras_hub
+
+    backbone = keras_hub.models.GPT2Backbone(
+        vocabulary_size=VOCABULARY, max_sequence_length=1024, dropout=0.0, **SHAPE
+    )
+    model = keras_hub.models.GPT2CausalLM(backbone=backbone, preprocessor=None)
+    model.compile(sampler="greedy")
+    ids = np.zeros((1, PROMPT + NEW), "int32")
+    ids[:, :PROMPT] = prompt()
+    inputs = {"token_ids": ids, "padding_mask": np.arange(PROMPT + NEW)[None] < PROMPT}
+    return lambda: model.generate(inputs, stop_token_ids=None)
+
+
+def hugging_face(quantized=False):
+    import torch
+    import transformers
+
+    torch.set_num_threads(os.cpu_count())
+    config = transformers.GPT2Config()
+    model = transformers.GPT2LMHeadModel(config).eval()
+    if quantized:
+        # GPT-2 of transformers has layers of its own kind, which PyTorch's quantization leaves out.
+        for module in list(model.modules()):
+            for name, child in list(module.named_children()):
+                if isinstance(child, transformers.pytorch_utils.Conv1D):
+                    linear = torch.nn.Linear(child.weight.shape[0], child.nf)
+                    linear.weight.data, linear.bias.data = child.weight.T.contiguous(), child.bias
+                    setattr(module, name, linear)
+        model = torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
+    ids = torch.from_numpy(prompt().astype("int64"))
+    given = dict(max_new_tokens=NEW, min_new_tokens=NEW, do_sample=False, pad_token_id=0)
+
+    def run():
+        with torch.no_grad():
+            return model.generate(ids, attention_mask=torch.ones_like(ids), **given).numpy()
+
+    return run
+
+
+def litert_int8():
+    import keras_attention as ka
+
+    folder = tempfile.TemporaryDirectory()
+    path = pathlib.Path(folder.name) / "model.tflite"
+    ka.export.to_litert(
+        our_model(),
+        path,
+        quantization="int8_weights",
+        generate="greedy",
+        max_length=PROMPT + NEW,
+        max_new_tokens=NEW,
+    )
+    run = ka.export.load(path, "generate")
+    inputs = {"token_ids": prompt()}
+    run.folder = folder  # lives as long as what reads from it
+    return lambda: run(inputs)
+
+
+STACKS = {
+    "KerasHub": keras_hub,
+    "Hugging Face": hugging_face,
+    "keras_attention": keras_attention,
+    "Hugging Face, int8": lambda: hugging_face(quantized=True),
+    "keras_attention, LiteRT int8": litert_int8,
+}
+BYTES = {name: 124_439_808 * (1 if "int8" in name else 4) for name in STACKS}
+
+
+def bandwidth():
+    """Bytes a second that a product of one row with a large matrix reads."""
+    import tensorflow as tf
+
+    matrix, row = tf.ones((20_000, 6_000)), tf.ones((1, 20_000))
+    product = tf.function(lambda: tf.matmul(row, matrix))
+    return lambda: product().numpy()
+
+
+def work(stack):
+    run = bandwidth() if stack == "bandwidth" else STACKS[stack]()
+    workers.serve(lambda _: run() is None or None)
+
+
+def main(names, rounds):
+    stacks = {name: workers.Worker(__file__, "--stack", name) for name in [*names, "bandwidth"]}
+    workers.in_turn(stacks, "warm", 2)
+    turns = workers.in_turn(stacks, "run", rounds)
+    ratios = workers.ratios(turns, names[0])
+    rate = 20_000 * 6_000 * 4 / statistics.median(turn["wall"] for turn in turns["bandwidth"])
+    print(f"{NEW} tokens after {PROMPT}; memory reads {rate / 1e9:.1f} GB/s")
+    columns = f"{'tokens/s':>8} {'CPU s':>6} {'times':>6}  spread         of the memory's rate"
+    print(f"  {'':28} {columns}")
+    for name in names:
+        wall, cpu = (
+            statistics.median(turn[field] for turn in turns[name]) for field in ("wall", "cpu")
+        )
+        ratio, low, high = (1 / x for x in ratios[name])
+        print(
+            f"  {name:28} {NEW / wall:8.1f} {cpu:6.2f} {ratio:6.2f}  {high:.2f} to {low:.2f}"
+            f"   {BYTES[name] * NEW / wall / rate:6.2f}"
+        )
+    for stack in stacks.values():
+        stack.close()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--stacks", nargs="+", choices=STACKS, default=list(STACKS))
+    parser.add_argument("--stack", choices=[*STACKS, "bandwidth"])
+    given = parser.parse_args()
+    work(given.stack) if given.stack else main(given.stacks, given.rounds)

@@ -1,0 +1,94 @@
+"""The task `text_classifier`: texts and a label for each."""
+
+import numpy as np
+
+from keras_attention import data, models, training, visualization
+from keras_attention.cli.console import percent, show_table
+from keras_attention.cli.job import Job
+from keras_attention.cli.runners import by_name, softmax
+
+TASK, KIND, HOLDS = "text_classifier", data.Texts, "texts with labels"
+EXAMPLE = '"A film to remember."'
+PICTURED = range(7, 15)  # words of a text that is nice to look at
+SHOWN = 60  # characters of a text beside its label
+
+
+def job(texts, recipe, source, about):
+    """The job for `texts`, a `ka.data.Texts`."""
+    if not texts.train:
+        raise ValueError("There is nothing to train on: give a file with --train.")
+    preprocessor = data.TextPreprocessor.build(texts.train, texts.labels, **recipe.data)
+    model = models.text_classifier(
+        len(preprocessor.words), len(preprocessor.labels), **recipe.model
+    )
+    return Job(
+        task=TASK,
+        model=model,
+        train=data.text_batches(
+            texts.train, preprocessor, recipe.batch_size, shuffle=True, seed=recipe.seed
+        ),
+        dev=batches(texts.dev, preprocessor, recipe.batch_size),
+        test=batches(texts.test, preprocessor, recipe.batch_size),
+        metrics=[accuracy],
+        metadata={"task": TASK, **source, "labels": list(texts.labels)},
+        sidecars=preprocessor.save,
+        picture=lambda model, folder: picture(model, folder, texts, preprocessor),
+        about={**about, "notes": (*about["notes"], *_cut(texts, preprocessor))},
+    )
+
+
+def counts(texts):
+    parts = {part: getattr(texts, part) for part in ("train", "dev", "test")}
+    return {f"{part} texts": len(split) for part, split in parts.items() if split}
+
+
+def _cut(texts, preprocessor):
+    """For the card: how many texts are too long for the model, if any are."""
+    limit = preprocessor.maximum_length
+    every = [*texts.train, *texts.dev, *texts.test]
+    cut = sum(len(data.split_words(text)) > limit for text, _ in every)
+    return (f"of {cut:,} longer texts only the first {limit} words are used",) if cut else ()
+
+
+def batches(texts, preprocessor, size=64):
+    """Batches for scoring, or None when there is no text."""
+    return data.text_batches(texts, preprocessor, size) if texts else None
+
+
+def accuracy():
+    return training.MaskedSparseCategoricalAccuracy(name="accuracy")
+
+
+def prepare(folder, manifest, part, where):
+    """Batches of `part` as the model in `folder` takes them, and its metrics."""
+    return batches(part, data.TextPreprocessor.load(folder)), [accuracy]
+
+
+def show(run, folder, manifest, texts, options):
+    """Prints the likeliest label of every text, and how likely it is."""
+    preprocessor = data.TextPreprocessor.load(folder)
+    rows = []
+    for text in texts:
+        logits = next(iter(run(by_name(run, preprocessor([text]))).values()))
+        shown = text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+        rows.append((preprocessor.names(logits)[0], percent(softmax(logits[0]).max()), shown))
+    show_table(("label", "probability", "text"), rows)
+
+
+def picture(model, folder, texts, preprocessor):
+    """Draws what every head of the last block looked at in one test text."""
+    every = [text for text, _ in texts.test or texts.dev]
+    words = [preprocessor.split(text) for text in every]
+    k = next((k for k, split in enumerate(words) if len(split) in PICTURED), 0)
+    with visualization.record_attention(model) as maps:
+        logits = model(preprocessor([every[k]]))
+    path, weights = next((p, w) for p, w in reversed(maps.items()) if w.shape[2] == w.shape[3])
+    tokens = ["<class>"] * (weights.shape[2] - len(words[k])) + words[k]
+    label = preprocessor.names(np.asarray(logits))[0]
+    visualization.attention_map(
+        weights[:, :, : max(PICTURED), : max(PICTURED)],
+        tokens[: max(PICTURED)],
+        title=f"{path}: what each word looked at; the text was taken for {label}",
+        path=folder / "attention.png",
+    )
+    return ["attention.png"]

@@ -1,0 +1,17 @@
+"""The tasks that can be trained: one module for each, under the name of its builder.
+
+A module offers:
+
+- `TASK`, the builder's name; `KIND`, the class of its data, and `HOLDS`, what to call that;
+  `EXAMPLE`, what one may predict, for the card.
+- `job(loaded, recipe, source, about)`, the `Job`. `source` says how the data was asked for: a dict
+  of `dataset`, `label_column` and `text_column`.
+- `counts(loaded)`, a dict of what the data holds.
+- `prepare(folder, manifest, part, where)`, the batches of one part of the data, or None, and the
+  metrics, for a trained model.
+- `show(run, folder, manifest, inputs, options)`, prints what a model says.
+"""
+
+from keras_attention.cli import classifying, images, tagging
+
+TASKS = {module.TASK: module for module in (tagging, classifying, images)}

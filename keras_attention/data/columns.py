@@ -1,0 +1,109 @@
+"""Rows of texts out of files with columns: CSV, TSV and JSON lines."""
+
+import csv
+import functools
+import json
+import pathlib
+
+from keras_attention.data.lines import broken, read_lines
+
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+SUFFIXES = (*SEPARATORS, ".jsonl")
+
+
+def read_columns(path, columns):
+    """What stands in `columns`, a tuple of str or of int, in every row: a list of tuples of str.
+
+    - `.csv`: fields may be quoted and hold line breaks.
+    - `.tsv`: nothing is quoted; a quotation mark is text.
+    - `.jsonl`: an object on each line.
+
+    The file may be gzipped and named `.csv.gz`. Names are those of the first row, or the keys of
+    the objects; numbers count columns from 0, in a file whose first row names nothing. Spaces
+    around a text go. A whole number in JSON is taken as it is written.
+
+    A broken line is a ValueError with the file, the line number and what is wrong; so is an empty
+    field. Empty lines are left out.
+    """
+    suffix = suffix_of(path)
+    if suffix is None:
+        raise ValueError(
+            f"{path} is no file of columns: expected a name that ends in {', '.join(SUFFIXES)}, "
+            "gzipped (.gz) or not."
+        )
+    if suffix == ".jsonl":
+        lines = [(number, line) for number, line in read_lines(path) if line.strip()]
+        rows = [_of_object(line, columns, _at(path, number)) for number, line in lines]
+    else:
+        rows = _of_table(path, SEPARATORS[suffix], columns)
+    if not rows:
+        raise ValueError(f"{path} holds no row.")
+    return rows
+
+
+def suffix_of(path):
+    """`.csv`, `.tsv` or `.jsonl`, as the name of a file says, or None."""
+    path = pathlib.Path(path)
+    name = path.with_suffix("") if path.suffix == ".gz" else path
+    return name.suffix if name.suffix in SUFFIXES else None
+
+
+def _at(path, number):
+    return functools.partial(broken, path, number)
+
+
+def _of_table(path, separator, columns):
+    quoting = csv.QUOTE_MINIMAL if separator == "," else csv.QUOTE_NONE
+    lines = (line + "\n" for _, line in read_lines(path))
+    reader = csv.reader(lines, delimiter=separator, quoting=quoting, strict=True)
+    where, width, rows = None, None, []
+    try:
+        for row in reader:
+            error = _at(path, reader.line_num)
+            if not any(field.strip() for field in row):
+                continue
+            if where is None:
+                width, where = len(row), [_index(row, column, error) for column in columns]
+                if isinstance(columns[0], str):  # the row of names
+                    continue
+            if len(row) != width:
+                raise error(f"found {len(row)} fields where the first row has {width}")
+            rows.append(_filled(columns, [row[k] for k in where], error))
+    except csv.Error as problem:
+        raise broken(path, reader.line_num, f"no CSV: {problem}") from problem
+    return rows
+
+
+def _index(first, column, error):
+    """Where `column` is in a table whose first row is `first`."""
+    if isinstance(column, str):
+        if column not in first:
+            raise error(f"no column {column!r}; the first row names {', '.join(first)}")
+        return first.index(column)
+    if not 0 <= column < len(first):
+        raise error(f"no column {column}, counted from 0; the row has {len(first)}")
+    return column
+
+
+def _of_object(line, columns, error):
+    try:
+        content = json.loads(line)
+    except ValueError as problem:
+        raise error(f"no JSON: {problem}") from problem
+    if not isinstance(content, dict):
+        raise error(f"expected an object, found {line[:40]!r}")
+    if missing := [column for column in columns if column not in content]:
+        raise error(f"no {missing[0]!r}; the object has {', '.join(content)}")
+    values = [content[column] for column in columns]
+    for name, value in zip(columns, values, strict=True):
+        if not isinstance(value, str | int) or isinstance(value, bool):
+            raise error(f"{name!r} is {json.dumps(value)[:40]}: expected a string")
+    return _filled(columns, map(str, values), error)
+
+
+def _filled(columns, values, error):
+    values = tuple(value.strip() for value in values)
+    for column, value in zip(columns, values, strict=True):
+        if not value:
+            raise error(f"{column!r} is empty")
+    return values

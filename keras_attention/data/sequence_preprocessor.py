@@ -1,0 +1,154 @@
+"""Texts to what a generating model takes, and its ids back to texts; saved beside the model."""
+
+import dataclasses
+import pathlib
+
+import numpy as np
+
+from keras_attention.data import sidecar
+from keras_attention.data.characters import Characters
+from keras_attention.data.special_ids import BEGIN_ID, END_ID, PADDING_ID, UNKNOWN_ID
+from keras_attention.data.subwords import Subwords
+
+TOKENIZERS = {"characters": (Characters, ".json"), "subwords": (Subwords, ".model")}
+
+
+@dataclasses.dataclass(frozen=True)
+class SequencePreprocessor:
+    """Texts to ids and back, for an encoder-decoder or for a language model.
+
+    Args:
+        target: `Characters` or `Subwords`, of what the model writes.
+        source: the same for what an encoder reads; `target` itself if both share a vocabulary.
+            None for a language model.
+
+    Calling it gives what `ka.generation.generate` takes. For an encoder-decoder that is int32 ids
+    (B, S): of every source its tokens and END, then padding. For a language model it is a list of
+    int32 ids (T,): every prompt as it is, without BEGIN and END.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    german, english = ka.data.Characters.build(["ja nein"]), ka.data.Characters.build(["yes no"])
+    preprocessor = ka.data.SequencePreprocessor(english, german)
+    ids = preprocessor(["nein", "ja"])
+    assert ids.shape == (2, 5) and ids[1].tolist()[2:] == [3, 0, 0]
+    no = [*english.encode(["no"])[0], preprocessor.end_id]
+    assert preprocessor.texts([no]) == ["no"]
+    ```
+    """
+
+    target: Characters | Subwords
+    source: Characters | Subwords | None = None
+
+    @property
+    def padding_id(self):
+        """int, what fills up the shorter texts of a batch."""
+        return PADDING_ID
+
+    @property
+    def begin_id(self):
+        """int, what an encoder-decoder's target begins with."""
+        return BEGIN_ID
+
+    @property
+    def end_id(self):
+        """int, what ends a target, and a source."""
+        return END_ID
+
+    def __call__(self, texts, sequence_length=None):
+        """What the model takes for a batch of texts.
+
+        Args:
+            texts: list of str: sources, or prompts of a language model.
+            sequence_length: int S, pads sources to that length; None pads to the longest.
+        """
+        if self.source is not None:
+            return padded(self.source_ids(texts), sequence_length)
+        if sequence_length is not None:
+            raise ValueError(
+                f"sequence_length={sequence_length}: a language model's prompts are not padded."
+            )
+        return self.target.encode(texts)
+
+    def source_ids(self, texts):
+        """int32 ids (S,) of each of `texts`, with END."""
+        if self.source is None:
+            raise ValueError("This preprocessor has no source: it is one of a language model.")
+        return [np.append(row, np.int32(END_ID)) for row in self.source.encode(texts)]
+
+    def target_ids(self, texts):
+        """int32 ids (T + 2,) of each of `texts`, from BEGIN to END."""
+        begin, end = np.int32([BEGIN_ID]), np.int32([END_ID])
+        return [np.concatenate([begin, row, end]) for row in self.target.encode(texts)]
+
+    def texts(self, ids):
+        """The texts that a model has written: ids (B, T), or a list of ids (T,), each up to END."""
+        return self.target.decode(ids)
+
+    def config(self):
+        """What the manifest says about the preprocessing: all that an app needs to repeat it."""
+        return {
+            "kind": "generator",
+            "target": self._entry("target"),
+            "source": None if self.source is None else self._entry("source"),
+            "source_ends_with_end": self.source is not None,
+            "padding_id": PADDING_ID,
+            "unknown_id": UNKNOWN_ID,
+            "begin_id": BEGIN_ID,
+            "end_id": END_ID,
+        }
+
+    def _entry(self, side):
+        """{"kind": which tokenizer, "file": where it is}; one that is shared is there once."""
+        shared = self.source == self.target
+        tokenizer = getattr(self, side)
+        kind = next(kind for kind, (cls, _) in TOKENIZERS.items() if isinstance(tokenizer, cls))
+        return {"kind": kind, "file": ("tokens" if shared else side) + TOKENIZERS[kind][1]}
+
+    def save(self, folder):
+        """Writes the vocabularies into `folder`, and its config into `manifest.json` there.
+
+        What else the manifest says stays as it is.
+        """
+        folder = pathlib.Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        for side in ("target", "source"):
+            if getattr(self, side) is not None:
+                getattr(self, side).save(folder / self._entry(side)["file"])
+        sidecar.write(folder, self.config())
+
+    @classmethod
+    def load(cls, folder):
+        """Reads what `save` wrote."""
+        folder = pathlib.Path(folder)
+        config = sidecar.read(folder, "generator")
+        target = _load(folder, config["target"])
+        if config["source"] == config["target"]:
+            return cls(target, target)
+        return cls(target, config["source"] and _load(folder, config["source"]))
+
+
+def _load(folder, entry):
+    if entry["kind"] not in TOKENIZERS:
+        raise ValueError(
+            f"{folder / sidecar.MANIFEST} names a tokenizer of kind {entry['kind']!r}: expected "
+            f"one of {', '.join(TOKENIZERS)}."
+        )
+    return TOKENIZERS[entry["kind"]][0].load(folder / entry["file"])
+
+
+def padded(rows, length=None):
+    """int32 (B, T) of a list of ids, padded to the longest, or to `length`."""
+    longest = max(map(len, rows), default=0)
+    if length is not None and longest > length:
+        raise ValueError(
+            f"A text has {longest} tokens, END included, more than sequence_length={length}. "
+            "Shorten it, or use a model for longer ones."
+        )
+    ids = np.full((len(rows), longest if length is None else length), PADDING_ID, "int32")
+    for row, tokens in zip(ids, rows, strict=True):
+        row[: len(tokens)] = tokens
+    return ids

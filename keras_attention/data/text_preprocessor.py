@@ -1,0 +1,134 @@
+"""Texts to what a text classifier takes, and what it gives back to labels; saved beside it."""
+
+import dataclasses
+import pathlib
+
+import numpy as np
+
+from keras_attention.checks import whole_number
+from keras_attention.data import sidecar
+from keras_attention.data.split_words import PATTERN, split_words
+from keras_attention.data.vocabulary import Labels, Vocabulary
+
+WORDS, LABELS = "words.txt", "labels.txt"
+
+
+@dataclasses.dataclass(frozen=True)
+class TextPreprocessor:
+    """Turns texts into the inputs of `ka.models.text_classifier`, in NumPy alone.
+
+    Args:
+        words: `Vocabulary` of the words, as `ka.data.split_words` cuts them.
+        labels: `Labels`, or their names.
+        maximum_length: int, the words of a text that the model sees. Of a longer text these are
+            the first.
+
+    Calling it on a list of texts gives the token ids int32 (B, T), 0 after the end of a text.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    train = [ka.data.Text("A joy, a real joy", "good"), ka.data.Text("real bore", "bad")]
+    preprocessor = ka.data.TextPreprocessor.build(train, lowercase=True)
+    assert preprocessor.words.entries == ("<pad>", "<unk>", "a", "joy", "real", ",", "bore")
+    assert preprocessor(["A joy", "what a real joy"]).tolist() == [[2, 3, 0, 0], [1, 2, 4, 3]]
+    assert preprocessor.names([[2.0, 1.0], [0.0, 3.0]]) == ["bad", "good"]
+    ```
+    """
+
+    words: Vocabulary
+    labels: Labels
+    maximum_length: int = 512
+
+    def __post_init__(self):
+        if not isinstance(self.labels, Labels):
+            object.__setattr__(self, "labels", Labels(self.labels))
+        whole_number("TextPreprocessor", "maximum_length", self.maximum_length)
+
+    @classmethod
+    def build(
+        cls, train, labels=None, *, min_count=1, max_size=None, lowercase=False, maximum_length=512
+    ):
+        """The vocabulary of `train`.
+
+        Args:
+            train: list of `Text`: the training part, and nothing of the others.
+            labels: names of the labels, such as `data.labels`; None for those in `train`.
+            min_count, max_size, lowercase: of the vocabulary, as in `Vocabulary.build`.
+            maximum_length: int.
+        """
+        if labels is None:
+            labels = sorted({label for _, label in train})
+        seen = (word for text, _ in train for word in split_words(text)[:maximum_length])
+        words = Vocabulary.build(seen, min_count=min_count, max_size=max_size, lowercase=lowercase)
+        return cls(words, Labels(labels), maximum_length)
+
+    def __call__(self, texts, sequence_length=None):
+        """The model's inputs for a batch of texts.
+
+        Args:
+            texts: list of str.
+            sequence_length: int T, pads to that length, and cuts what is longer; None pads to the
+                longest text.
+        """
+        if isinstance(texts, str):
+            raise ValueError(f"{texts[:40]!r} is one text: pass a list of texts.")
+        rows = [self.ids(text)[:sequence_length] for text in texts]
+        length = max(map(len, rows), default=0) if sequence_length is None else sequence_length
+        token_ids = np.zeros((len(rows), length), "int32")
+        for row, ids in zip(token_ids, rows, strict=True):
+            row[: len(ids)] = ids
+        return token_ids
+
+    def split(self, text):
+        """The words of a text that the model sees, as str; a ValueError if there is none."""
+        words = split_words(text)[: self.maximum_length]
+        if not words:
+            raise ValueError(f"{text!r} holds no word.")
+        return words
+
+    def ids(self, text):
+        """Token ids (T,) of one text."""
+        return self.words.ids(self.split(text))
+
+    def names(self, logits):
+        """The label that each row of logits (B, num_classes) gives, as a list of str."""
+        return [self.labels.names[i] for i in np.argmax(np.asarray(logits), axis=-1)]
+
+    def config(self):
+        """What the manifest says about the preprocessing: all that an app needs to repeat it."""
+        return {
+            "kind": "classifier",
+            "words": WORDS,
+            "labels": LABELS,
+            "lowercase": self.words.lowercase,
+            "split": PATTERN,
+            "maximum_length": self.maximum_length,
+            "longer_texts": "the first maximum_length words",
+            "padding_id": 0,
+            "unknown_id": 1,
+        }
+
+    def save(self, folder):
+        """Writes the vocabulary into `folder`, and its config into `manifest.json` there.
+
+        What else the manifest says stays as it is.
+        """
+        folder = pathlib.Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.words.save(folder / WORDS)
+        self.labels.save(folder / LABELS)
+        sidecar.write(folder, self.config())
+
+    @classmethod
+    def load(cls, folder):
+        """Reads what `save` wrote."""
+        folder = pathlib.Path(folder)
+        config = sidecar.read(folder, "classifier")
+        return cls(
+            Vocabulary.load(folder / config["words"], config["lowercase"]),
+            Labels.load(folder / config["labels"]),
+            config["maximum_length"],
+        )

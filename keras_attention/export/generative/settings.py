@@ -1,0 +1,100 @@
+"""What the export of a model that generates is asked for."""
+
+import dataclasses
+
+from keras_attention import checks
+from keras_attention.generation import samplers
+from keras_attention.generation.rules import Rules
+
+LONGEST = 256  # places of a cache that nobody gave a length
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How a file generates.
+
+    Attributes:
+        rules: dict, signature -> `Rules`: of `"generate"`, of `"beam"`, of both, or of none.
+        max_length: int, places of the cache: tokens of a prompt and new ones.
+        max_new_tokens: int, how many tokens `generate` and `beam` write at most.
+        begin_id: int, what an encoder-decoder writes first, or None.
+        end_ids: tuple of ints, any of which ends a row.
+    """
+
+    rules: dict
+    max_length: int
+    max_new_tokens: int
+    begin_id: int | None
+    end_ids: tuple[int, ...]
+
+
+def given(**arguments):
+    """The names of arguments that were given, which only models that generate take."""
+    return [name for name, value in arguments.items() if value is not None]
+
+
+def of(decoder, generate, *, max_length, max_new_tokens, begin_id, end_id, sequence_length):
+    """The `Settings` of an export's arguments; a ValueError where they do not go together."""
+    end_ids = _ids(decoder, "end_id", end_id)
+    begin_id = (_ids(decoder, "begin_id", begin_id) or (None,))[0]
+    rules = _rules(generate, end_ids)
+    if rules and decoder.has_source and begin_id is None:
+        raise ValueError(
+            f"{decoder.model.name} is an encoder-decoder, and generate= needs to know what it "
+            "writes first: pass begin_id=."
+        )
+    prompt = 1 if decoder.has_source else sequence_length
+    length, new = _lengths(decoder, prompt, max_length, max_new_tokens)
+    decoder.check(prompt or max(1, length - new + 1), length)
+    return Settings(rules, length, new, begin_id, end_ids)
+
+
+def _lengths(decoder, prompt, max_length, max_new_tokens):
+    """How many places, and how many new tokens: the last one takes no place.
+
+    Args:
+        prompt: int, the length of a prompt where it is known, or None.
+    """
+    for name, value in (("max_length", max_length), ("max_new_tokens", max_new_tokens)):
+        if value is not None:
+            checks.whole_number("export", name, value)
+    if max_length is None:
+        wanted = LONGEST if prompt is None else prompt + (max_new_tokens or LONGEST) - 1
+        max_length = min([wanted, *decoder.plan.longest.values()])
+    if max_new_tokens is None:
+        max_new_tokens = max_length // 2 if prompt is None else max_length - prompt + 1
+    if (prompt or 1) + max_new_tokens - 1 > max_length:
+        before = "a prompt" if prompt is None else f"a prompt of {prompt}"
+        raise ValueError(
+            f"max_new_tokens={max_new_tokens} after {before} does not fit into the cache, which "
+            f"has {max_length} places. Give a larger max_length=, or a smaller max_new_tokens=."
+        )
+    return max_length, max_new_tokens
+
+
+def _ids(decoder, name, value):
+    """A tuple of ids from one or several; each must be in the vocabulary."""
+    values = () if value is None else value if isinstance(value, (tuple, list)) else (value,)
+    for number in values:
+        checks.whole_number("export", name, number, least=0)
+        if number >= decoder.vocabulary_size:
+            raise ValueError(
+                f"{name}={number} is no id of a vocabulary of {decoder.vocabulary_size}: they go "
+                f"from 0 to {decoder.vocabulary_size - 1}."
+            )
+    return tuple(map(int, values))
+
+
+def _rules(generate, end_ids):
+    """{signature: `Rules`} of a sampler or several."""
+    rules = {}
+    for one in generate if isinstance(generate, (tuple, list)) else [generate]:
+        sampler = samplers.get(one)
+        name = "generate" if isinstance(sampler, samplers.TokenSampler) else "beam"
+        if name in rules:
+            raise ValueError(
+                f"generate= has two samplers for the signature {name!r}: {rules[name].sampler} and "
+                f"{sampler}. Export a file for each."
+            )
+        rules[name] = Rules(sampler, end_ids=end_ids)
+    return rules

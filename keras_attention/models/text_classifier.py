@@ -1,0 +1,148 @@
+"""Text classification: a label, or several, for a whole text."""
+
+import keras
+
+from keras_attention import positions
+from keras_attention.blocks import Pooling, PrefixTokens, TokenDropout, TokenEmbedding
+from keras_attention.models.stack import encoder_stack, own
+
+
+def _bert(num_layers, hidden_dim):
+    return dict(
+        num_layers=num_layers,
+        num_heads=hidden_dim // 64,
+        hidden_dim=hidden_dim,
+        intermediate_dim=4 * hidden_dim,
+        dropout=0.1,
+        attention_dropout=0.1,
+        norm="post",
+        pooling="cls",
+    )
+
+
+SIZES = {
+    # Vaswani et al. (2017), table 3, the base and big encoders
+    "base": dict(num_layers=6, num_heads=8, hidden_dim=512, intermediate_dim=2048),
+    "big": dict(num_layers=6, num_heads=16, hidden_dim=1024, intermediate_dim=4096, dropout=0.3),
+    # The encoders of Devlin et al. (2019), section 3, and of Turc et al. (2019), table 1
+    "BERT-Tiny": _bert(2, 128),
+    "BERT-Mini": _bert(4, 256),
+    "BERT-Small": _bert(4, 512),
+    "BERT-Medium": _bert(8, 512),
+    "BERT-Base": _bert(12, 768),
+    "BERT-Large": _bert(24, 1024),
+}
+
+
+def text_classifier(
+    vocabulary_size,
+    num_classes,
+    *,
+    num_layers=2,
+    num_heads=4,
+    hidden_dim=128,
+    intermediate_dim=256,
+    dropout=0.1,
+    attention_dropout=0.0,
+    token_dropout=0.0,
+    norm="pre",
+    normalization="layer_norm",
+    activation="gelu",
+    position="rotary",
+    score="scaled_dot",
+    normalizer="softmax",
+    mask=None,
+    num_blocks=None,
+    pooling="mean",
+    name="text_classifier",
+):
+    """Transformer encoder with a label for the whole text, as for sentiment, topic or intent.
+
+    (Vaswani et al., 2017, the encoder; Devlin et al., 2019, figure 4b, the class token.)
+
+    The logits are one number for each class, and the loss says what they mean. Exactly one label
+    for each text: `keras.losses.SparseCategoricalCrossentropy(from_logits=True)` with labels (B,),
+    and a softmax makes probabilities of them. Any number of labels, none included:
+    `keras.losses.BinaryCrossentropy(from_logits=True)` with zeros and ones (B, num_classes), and a
+    sigmoid does.
+
+    Args:
+        vocabulary_size: int, number of token ids; id 0 is padding and masked inside, id 1 unknown.
+        num_classes: int.
+        num_layers, num_heads, hidden_dim, intermediate_dim: ints, the encoder's size. Published
+            ones: `ka.models.sizes("text_classifier")`.
+        dropout: float, on embeddings, in every block and on the pooled vector;
+            attention_dropout: on attention weights.
+        token_dropout: float, the share of tokens that become unknown in training.
+        norm: as in `EncoderBlock`: `"pre"`, `"post"`, `"sandwich"`, `"deep_norm"`, `"rezero"`,
+            `"resi_dual"`. normalization: `"layer_norm"` or `"rms_norm"`.
+        activation: of the feed-forward networks, gates included.
+        position, score, normalizer, mask: a part, its name or its config; a list of positions
+            combines them. Those that are added go to the embedding, the others into every block.
+        num_blocks: int, how many blocks have weights of their own: 1 shares one over all layers
+            (Lan et al., 2020, *ALBERT*). None is one for each layer.
+        pooling: `"mean"`, `"max"` or `"attention"` over the tokens; `"cls"` puts a class token in
+            front, place 0 of every mask and position in attention, and reads it.
+        name: str.
+
+    Returns:
+        A functional `keras.Model`. Input `"token_ids"` int32 (B, T); output: logits
+        (B, num_classes), float32.
+
+    Example:
+
+    ```python
+    import keras
+    import numpy as np
+    import keras_attention as ka
+
+    size = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=32)
+    texts = np.array([[5, 8, 2, 0], [7, 2, 9, 4]])
+
+    sentiment = ka.models.text_classifier(10, 2, pooling="attention", **size)
+    sentiment.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    sentiment.fit(texts, np.array([0, 1]), verbose=0)
+
+    topics = ka.models.text_classifier(10, 3, **size)  # a text may have several, or none
+    topics.compile(
+        "adam",
+        keras.losses.BinaryCrossentropy(from_logits=True),
+        metrics=[keras.metrics.BinaryAccuracy(threshold=0.0)],
+    )
+    topics.fit(texts, np.array([[1, 0, 1], [0, 0, 0]]), verbose=0)
+    probabilities = keras.ops.sigmoid(topics(texts))
+    assert probabilities.shape == (2, 3)
+    ```
+    """
+    tokens = keras.Input((None,), dtype="int32", name="token_ids")
+    position = positions.get(position)
+    x = TokenDropout(token_dropout, name="token_dropout")(tokens) if token_dropout else tokens
+    x = TokenEmbedding(
+        vocabulary_size,
+        hidden_dim,
+        position=own(positions.for_role(position, "embed")),
+        name="embedding",
+    )(x)
+    if pooling == "cls":
+        x = PrefixTokens(1, name="class_token")(x)
+    x = keras.layers.Dropout(dropout, name="dropout")(x)
+    x = encoder_stack(
+        x,
+        num_layers=num_layers,
+        num_heads=num_heads,
+        intermediate_dim=intermediate_dim,
+        num_blocks=num_blocks,
+        dropout=dropout,
+        attention_dropout=attention_dropout,
+        norm=norm,
+        normalization=normalization,
+        activation=activation,
+        position=position,
+        score=score,
+        normalizer=normalizer,
+        mask=mask,
+    )
+    x = Pooling(pooling, name="pooling")(x)
+    x = keras.layers.Dropout(dropout, name="pooled_dropout")(x)
+    logits = keras.layers.Dense(num_classes, dtype="float32", name="logits")(x)
+    return keras.Model(tokens, logits, name=name)

@@ -1,0 +1,159 @@
+"""Scheduled sampling for models that see the whole target at once."""
+
+import copy
+
+import keras
+from keras import ops
+
+from keras_attention import checks
+from keras_attention.recurrent.predicted import predicted_ids
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class TwoPasses(keras.layers.Layer):
+    """Runs a model on the given target, and again on a target mixed with what it predicted.
+
+    (Mihaylova and Martins, 2019, *Scheduled sampling for Transformers*, section 3; Duckworth et
+    al., 2019, *Parallel scheduled sampling*, with more passes.) A Transformer decodes all places at
+    once, so that it cannot be fed its prediction at the place before; it is fed those of a first
+    pass. In training each token but the first is the given one with probability `teacher_forcing`,
+    and otherwise the predicted one; no gradient flows into what was predicted. Otherwise there is
+    one pass, on what is given. Use `with_two_passes` to make a model of it.
+
+    Args:
+        model: a functional `keras.Model` whose inputs are a dict with `"target_ids"` int (B, T),
+            0 = padding, and whose output is logits (B, T, V), those at t for the token after t.
+        feedback: `"argmax"` to feed the likeliest token, or `"sample"` to draw it from the
+            predicted distribution. Id 0 is not fed.
+        passes: int, how often targets are mixed; each time with predictions from the one before.
+        seed: int.
+
+    Call arguments:
+        inputs: dict, what the model takes.
+
+    Attributes:
+        teacher_forcing: a weight that is not trained, 1.0 at first. A callback moves it:
+            `ScheduledSampling`.
+
+    Example:
+
+    ```python
+    import keras
+    import numpy as np
+    import keras_attention as ka
+
+    ids = keras.Input((None,), dtype="int32", name="target_ids")
+    model = keras.Model({"target_ids": ids}, keras.layers.Embedding(9, 9)(ids))
+    layer = ka.training.TwoPasses(model)
+    target = {"target_ids": np.array([[1, 7, 5], [1, 2, 0]])}
+    assert np.allclose(layer(target, training=True), model(target))  # so far all is given
+    layer.teacher_forcing.assign(0.0)
+    assert not np.allclose(layer(target, training=True), model(target))
+    ```
+    """
+
+    def __init__(self, model, feedback="argmax", passes=1, seed=None, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.supports_masking = True
+        if isinstance(model, dict):
+            # of a copy: Keras takes the config of a functional model apart
+            model = keras.saving.deserialize_keras_object(copy.deepcopy(model))
+        inputs = getattr(model, "input", None)
+        if not isinstance(inputs, dict) or "target_ids" not in inputs:
+            raise ValueError(
+                f"model={model!r}: expected a functional keras.Model whose inputs are a dict with "
+                f"'target_ids', such as ka.models.seq2seq_transformer(...); its inputs are "
+                f"{sorted(inputs) if isinstance(inputs, dict) else inputs}."
+            )
+        self.model, self.feedback, self.passes, self.seed = model, feedback, passes, seed
+        checks.one_of(self, "feedback", ("argmax", "sample"))
+        checks.whole(self, "passes")
+        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.teacher_forcing = self.add_weight(
+            name="teacher_forcing", shape=(), initializer="ones", trainable=False, autocast=False
+        )
+
+    def build(self, input_shape):
+        pass  # the model is
+
+    @property
+    def metrics(self):
+        """Those of the layers. What the model itself measured when it was fitted is not of ours."""
+        return [metric for layer in self.model.layers for metric in layer.metrics]
+
+    def call(self, inputs, training=None):
+        if not training:
+            return self.model(inputs, training=training)
+        target = ops.cast(inputs["target_ids"], "int32")
+        given = self._given(target)
+        mixed = target
+        for _ in range(self.passes):
+            logits = self.model({**inputs, "target_ids": mixed}, training=True)
+            mixed = ops.where(given, target, self._after(logits, target))
+        return self.model({**inputs, "target_ids": mixed}, training=True)
+
+    def _given(self, target):
+        """Which tokens stay as they are: bool (B, T)."""
+        coins = keras.random.uniform(ops.shape(target), seed=self.seed_generator)
+        first = ops.cast(ops.arange(ops.shape(target)[1]), "int32") == 0
+        stays = ops.logical_or(coins < self.teacher_forcing, ops.expand_dims(first, axis=0))
+        return ops.logical_or(stays, ops.equal(target, 0))
+
+    def _after(self, logits, target):
+        """The tokens that were predicted, each at its own place: (B, T), the first as given."""
+        uniform = None
+        if self.feedback == "sample":
+            uniform = keras.random.uniform(ops.shape(target), seed=self.seed_generator)
+        return ops.concatenate([target[:, :1], predicted_ids(logits, uniform)[:, :-1]], axis=1)
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return None  # what the model gives carries the mask that the model gave it
+
+    def compute_output_spec(self, inputs, training=None):
+        return self.model.compute_output_spec(inputs)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "model": keras.saving.serialize_keras_object(self.model),
+            "feedback": self.feedback,
+            "passes": self.passes,
+            "seed": self.seed,
+        }
+
+
+def with_two_passes(model, feedback="argmax", passes=1, seed=None):
+    """The same model, to be fitted with scheduled sampling in two passes: see `TwoPasses`.
+
+    It shares the weights of `model`, which is what to generate with and to export.
+
+    Args:
+        model, feedback, passes, seed: as in `TwoPasses`.
+
+    Returns:
+        A functional `keras.Model` with the inputs and the output of `model`.
+
+    Example:
+
+    ```python
+    import keras
+    import numpy as np
+    import keras_attention as ka
+
+    ids = keras.Input((None,), dtype="int32", name="target_ids")
+    logits = keras.layers.Dense(9)(keras.layers.Embedding(9, 4)(ids))
+    model = keras.Model({"target_ids": ids}, logits)
+    fitted = ka.training.with_two_passes(model, feedback="sample")
+    fitted.compile("adam", ka.training.MaskedSparseCategoricalCrossentropy(ignore_class=0))
+
+    target = np.random.randint(1, 9, size=(4, 6))
+    sampling = ka.training.ScheduledSampling(ka.training.InverseSigmoidForcing(10))
+    fitted.fit({"target_ids": target[:, :-1]}, target[:, 1:], callbacks=[sampling], verbose=0)
+    assert model({"target_ids": target}).shape == (4, 6, 9)
+    ```
+    """
+    layer = TwoPasses(model, feedback, passes, seed, name="two_passes")
+    inputs = {
+        name: keras.Input(x.shape[1:], dtype=x.dtype, name=name) for name, x in model.input.items()
+    }
+    return keras.Model(inputs, layer(inputs), name=model.name)

@@ -1,0 +1,89 @@
+import gzip
+
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from keras_attention.data import Characters, language_model_batches
+
+
+def test_plain_text(tmp_path):
+    one, two = tmp_path / "one.txt", tmp_path / "two.txt.gz"
+    one.write_bytes(b"first\r\nline\r\n")
+    two.write_bytes(gzip.compress("zwölf Boxkämpfer".encode()))
+    data = ka.data.from_plain_text([one, two], test=two, dev_fraction=0.25)
+    whole = "first\nline\n\n\nzwölf Boxkämpfer"
+    assert data.train + data.dev == whole and len(data.dev) == 8  # a quarter of 29, the end
+    assert data.test == "zwölf Boxkämpfer"
+    assert repr(data) == "Corpus(train=21, dev=8, test=16 characters)"
+    data = ka.data.from_plain_text(one, dev=str(two))
+    assert data.train == "first\nline\n" and data.dev == data.dev and data.test == ""
+
+
+def test_errors_of_plain_text(tmp_path):
+    with pytest.raises(ValueError, match="No file given"):
+        ka.data.from_plain_text()
+    (tmp_path / "empty.txt").write_text("\n ")
+    with pytest.raises(ValueError, match="empty.txt holds no text"):
+        ka.data.from_plain_text(tmp_path / "empty.txt")
+    with pytest.raises(ValueError, match="dev_fraction=1: expected a number from 0 to below 1"):
+        ka.data.from_plain_text(__file__, dev_fraction=1)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("length", [2, 11, 12, 13, 23, 24, 25])
+def test_windows_in_order_ask_for_every_token_once(length):
+    tokens = np.arange(1, length + 1)
+    batches = language_model_batches(tokens, window_length=4, batch_size=2)
+    ids = np.concatenate([np.asarray(x) for x, _ in batches]).reshape(-1)
+    labels = np.concatenate([np.asarray(y) for _, y in batches]).reshape(-1)
+    inside = labels >= 0
+    assert labels[inside].tolist() == tokens[1:].tolist()
+    assert ids[inside].tolist() == tokens[:-1].tolist() and (ids[~inside] == 0).all()
+    assert not inside.all() or (length - 1) % 4 == 0 and len(inside) - inside.sum() < 4
+    assert len(batches) == len(list(batches)) == -(-(length - 1) // 8)
+
+
+@pytest.mark.tensorflow
+def test_windows_at_random_places():
+    tokens = np.arange(10)
+
+    def epoch(batches):
+        parts = [(np.asarray(x), np.asarray(y)) for x, y in batches]
+        assert {x.shape for x, _ in parts} == {(5, 7)}
+        assert {a.dtype.name for part in parts for a in part} == {"int32"}
+        assert all((x + 1 == y).all() and (np.diff(x) == 1).all() for x, y in parts)
+        return [x[:, 0].tolist() for x, _ in parts]
+
+    batches = language_model_batches(tokens, 7, 5, steps=40, seed=1)
+    first, second = epoch(batches), epoch(batches)
+    assert len(batches) == len(first) == 40
+    begins = np.bincount(np.ravel(first), minlength=3)
+    assert len(begins) == 3 and (begins > 40).all()  # of 200, every place about a third
+    again = language_model_batches(tokens, 7, 5, steps=40, seed=1)
+    assert first != second and [epoch(again), epoch(again)] == [first, second]
+    assert first != epoch(language_model_batches(tokens, 7, 5, steps=40, seed=2))
+
+
+@pytest.mark.tensorflow
+def test_errors_of_windows():
+    with pytest.raises(ValueError, match="has 4 tokens: too few for a window of 4 and the token"):
+        language_model_batches([1, 2, 3, 4], 4, steps=1)
+    with pytest.raises(ValueError, match=r"tokens of shape \(1,\) .*two or more. Make them of a"):
+        language_model_batches([1], 4)
+    with pytest.raises(ValueError, match=r"shape \(1, 9\) and dtype int64: expected ints \(L,\)"):
+        language_model_batches([range(9)], 4)
+    with pytest.raises(ValueError, match="dtype <U1: expected ints"):
+        language_model_batches(list("text"), 4)
+    for name in ("window_length", "batch_size", "steps"):
+        with pytest.raises(ValueError, match=rf"{name}=0\): .* at least 1"):
+            language_model_batches([1, 2, 3], **{"window_length": 1, name: 0})
+
+
+def test_shakespeare(data_root):
+    """The split and the vocabulary of nanoGPT: the last tenth, and 65 characters."""
+    data = ka.data.from_plain_text(data_root / "lm-tiny-shakespeare" / "input.txt")
+    assert len(data.train) == 1_003_854 and len(data.dev) == 111_540
+    characters = Characters.build([data.train])
+    assert len(characters) == 4 + 65
+    assert characters.decode(characters.encode([data.dev])) == [data.dev]
