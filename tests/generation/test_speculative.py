@@ -71,7 +71,7 @@ def test_samples_of_small_batches_have_the_models_distribution(rows, monkeypatch
     draft = dict(draft_model=Toy(V, seed=1), num_draft_tokens=3)
     found = [
         G.generate(toy, [prompt] * rows, 3, sampler, seed=seed, return_scores=True, **draft)
-        for seed in range(4000)
+        for seed in range(2000)
     ]
     statistic, freedom = chi_square(
         np.concatenate([x.ids for x in found]), shares(toy, prompt, 3, sampler)
