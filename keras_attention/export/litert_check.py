@@ -29,7 +29,7 @@ def check(work, new, path, quantization, mask_constant):
     parity = []
     for point in work.points:
         parity += trial.run(new, point.endpoint, point.cases, quantization)
-    drift = generative.drift(new, work, quantization)
+    drift = generative.drift_of(new, work, quantization)
     if drift is None:
         warnings += trial.notes(parity, quantization)
     return ExportReport(

@@ -41,7 +41,7 @@ def exported(labeler, tmp_path_factory):
 
 WRITER = {"max_length": 14, "max_new_tokens": 5, "end_id": 3}
 TRANSLATOR = {"max_length": 7, "begin_id": 1, "end_id": [2, 3]}
-TEXTS = np.array([[5, 7, 11, 13, 2, 17], [19, 4, 8, 9, 0, 0]])
+TEXTS = np.array([[5, 7, 11, 13, 2, 17], [18, 4, 8, 9, 0, 0]])
 
 
 def vary(model):
@@ -95,4 +95,7 @@ def translated(translator, tmp_path_factory):
     """The LiteRT file of `translator` with fixed shapes, and its report."""
     path = tmp_path_factory.mktemp("translated") / "translator.tflite"
     sizes = {"batch_size": 2, "sequence_length": 6}
-    return path, export.to_litert(translator, path, generate="greedy", **sizes, **TRANSLATOR)
+    examples = [({"source_ids": TEXTS, "target_ids": TEXTS[:, :4]}, None)]
+    return path, export.to_litert(
+        translator, path, generate="greedy", examples=examples, **sizes, **TRANSLATOR
+    )

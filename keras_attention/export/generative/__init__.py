@@ -3,7 +3,7 @@
 from keras_attention.export import compare
 from keras_attention.export import job as plain
 from keras_attention.export.errors import ExportError
-from keras_attention.export.generative import drift as drifts
+from keras_attention.export.generative import drift
 from keras_attention.export.generative import prepare
 from keras_attention.export.generative.settings import given
 
@@ -31,7 +31,7 @@ def sidecar(work):
     return work.generation and work.generation.sidecar(work.endpoints)
 
 
-def drift(path, work, quantization):
+def drift_of(path, work, quantization):
     """The `Drift` of the LiteRT file of a job; None where no examples say it.
 
     Raises ExportError where a quantized file would too often go on with another token.
@@ -39,7 +39,7 @@ def drift(path, work, quantization):
     generation = work.generation
     if generation is None or not generation.examples:
         return None
-    found = drifts.measure(path, generation)
+    found = drift.measure(path, generation)
     floor = compare.AGREEMENT.get(quantization, 0.0)
     if found.agreement < floor:
         raise ExportError(

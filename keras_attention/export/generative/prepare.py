@@ -69,10 +69,10 @@ def prepare(model, generate, *, batch_size, sequence_length, examples, **argumen
         generate, arguments: as for `settings.of`.
     """
     exported = precision.in_float32(model)
+    given = [] if examples is None else batches.read(examples, plain.of(exported), "examples")
     decoder = Decoder(exported)
     chosen = settings.of(decoder, generate, sequence_length=sequence_length, **arguments)
     points = endpoints.of(decoder, chosen, batch_size, sequence_length)
-    given = [] if examples is None else batches.read(examples, plain.of(exported), "examples")
     maker = Maker(decoder, chosen, points, given or None)
     cases, warnings = maker.all()
     check_cache(decoder, chosen, cases.get("encode"))

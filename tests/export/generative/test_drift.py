@@ -42,10 +42,10 @@ def test_too_much_of_it_is_refused(monkeypatch):
     found = export.Drift((4, 4), (1.0, 0.5), (0.1, 0.2))
     monkeypatch.setattr(drift, "measure", lambda path, generation: found)
     work = Job(None, (), [], prepare.Generation(None, None, [TEXTS]))
-    assert generative.drift("m.tflite", work, None) is found
+    assert generative.drift_of("m.tflite", work, None) is found
     with pytest.raises(export.ExportError, match="goes on alike in 0.750 of the positions; 0.9"):
-        generative.drift("m.tflite", work, "int8_weights")
-    assert generative.drift("m.tflite", dataclasses.replace(work, generation=None), None) is None
+        generative.drift_of("m.tflite", work, "int8_weights")
+    assert generative.drift_of("m.tflite", dataclasses.replace(work, generation=None), None) is None
 
 
 def test_it_is_told_in_a_line():
