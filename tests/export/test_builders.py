@@ -61,9 +61,7 @@ def test_tokens_that_were_masked():
     assert inputs == {"token_ids": (None, None), "segment_ids": (None, None)}
 
 
-@pytest.mark.parametrize(
-    "structure", ["t5_1.1", pytest.param("bart", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("structure", ["t5_1.1", pytest.param("bart", marks=pytest.mark.slow)])
 def test_source_and_target(structure):
     model = writer("encoder_decoder", structure=structure)
     inputs = free_inputs(assert_exports(model))
