@@ -25,7 +25,7 @@ test-slow: $(READY) ## run the tests that take minutes
 
 # What must hold on every backend. JAX compiles each operation of a test: faster when not optimized.
 ON_EVERY_BACKEND := tests/backends tests/test_contract.py tests/attention/test_definition.py \
-    tests/positions/test_hugging_face.py
+    tests/positions/test_hugging_face.py tests/models/test_hugging_face.py
 BACKENDS_PYTEST := $(BACKENDS)/bin/python -m pytest -m 'not slow and not tensorflow' \
     --numprocesses=logical --maxprocesses=4 --dist=worksteal
 UNOPTIMIZED := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true
@@ -38,7 +38,7 @@ test-torch: $(BACKENDS)/.ready
 test-jax: $(BACKENDS)/.ready
 	KERAS_BACKEND=jax XLA_FLAGS='$(UNOPTIMIZED)' $(BACKENDS_PYTEST) $(ON_EVERY_BACKEND)
 	KERAS_BACKEND=tensorflow XLA_FLAGS='$(UNOPTIMIZED)' $(BACKENDS_PYTEST) tests/backends \
-	    tests/positions/test_hugging_face.py
+	    tests/positions/test_hugging_face.py tests/models/test_hugging_face.py
 
 benchmark: $(READY) ## measure speed and memory against Keras (10 minutes)
 	TF_CPP_MIN_LOG_LEVEL=3 $(IN_VENV) benchmarks/encoder.py

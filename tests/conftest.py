@@ -1,5 +1,6 @@
 """What every test may use. TensorFlow is told to be quiet before anything imports it."""
 
+import gc
 import os
 import pathlib
 
@@ -15,6 +16,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # The first example of a TensorFlow function is slow, which says nothing about the others.
 hypothesis.settings.register_profile("keras_attention", deadline=None)
 hypothesis.settings.load_profile("keras_attention")
+
+
+def pytest_collection_finish():
+    """The garbage collector passes over what imports left: each conversion to LiteRT calls it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -30,6 +30,15 @@ def block(**kwargs):
     )
 
 
+def decoder_block(**kwargs):
+    return lambda: ka.blocks.DecoderBlock(
+        ka.attention.MultiHeadAttention(N, H, mask="causal"),
+        ka.attention.MultiHeadAttention(N, H),
+        ka.blocks.FeedForward(10),
+        **kwargs,
+    )
+
+
 def remembering(memorizing=False):
     """A block that remembers; the memory before is empty, the one after is an output."""
     tokens = keras.Input((None,), dtype="int32")
@@ -164,6 +173,11 @@ CASES = {
         lambda: ka.blocks.TokenEmbedding(30, D, position=ka.positions.Learned(9), scale=True),
         ("int30 B T",),
     ),
+    "TokenEmbedding and back": Case(
+        lambda: ThereAndBack(ka.blocks.TokenEmbedding(30, D, logit_bias=True, logit_scale=0.3)),
+        ("int30 B T",),
+    ),
+    "SegmentEmbedding": Case(lambda: ka.blocks.SegmentEmbedding(2), (f"B T {D}", "int2 B T")),
     "TokenDropout": Case(lambda: ka.blocks.TokenDropout(0.5), ("int30 B T",)),
     "CharacterEmbedding": Case(
         lambda: ka.blocks.CharacterEmbedding(30, 5, filters=4), ("int30 B T 6",)
@@ -181,7 +195,7 @@ CASES = {
     "ConvolutionStem": Case(lambda: ka.blocks.ConvolutionStem((4, 5)), ("B 8 6 2",)),
     "PrefixTokens": Case(lambda: ka.blocks.PrefixTokens(2), (f"B T {D}",)),
     "FeedForward": Case(lambda: ka.blocks.FeedForward(10), (f"B T {D}",)),
-    "FeedForward gated": Case(lambda: ka.blocks.FeedForward(10, "swiglu"), (f"B T {D}",)),
+    "FeedForward gated": Case(lambda: ka.blocks.FeedForward(10, "geglu_tanh"), (f"B T {D}",)),
     "RMSNormalization": Case(lambda: ka.blocks.RMSNormalization(), (f"B T {D}",)),
     "LayerScale": Case(lambda: ka.blocks.LayerScale(0.3), (f"B T {D}",)),
     "EncoderBlock": Case(block(), (f"B T {D}",), frozen=SOFTMAX),
@@ -195,6 +209,12 @@ CASES = {
     ),
     "EncoderBlock resi_dual": Case(
         block(norm="resi_dual"), (f"B T {D}", f"B T {D}"), listed=True, frozen=SOFTMAX
+    ),
+    "DecoderBlock": Case(decoder_block(), (f"B T {D}", "B S 7"), frozen=SOFTMAX),
+    "DecoderBlock sandwich, rms": Case(
+        decoder_block(norm="sandwich", normalization="rms_norm", layer_scale=0.1, dropout=0.1),
+        (f"B T {D}", "B S 7"),
+        frozen=SOFTMAX,
     ),
     "ParallelBlock": Case(
         lambda: ka.blocks.ParallelBlock(attention()(), feed_forward()),
@@ -413,6 +433,49 @@ def case_with(family, part):
     return Case(lambda: Masked(inside_attention(family, part)), (f"B T {D}", "bool B T"))
 
 
+def side_by_side(family):
+    """All parts of a family in one model, each with an output that is named after it.
+
+    Most of a layer of attention are projections, and those are the same for all parts.
+    """
+    inputs = (f"B T {N} {H}", "bool B T")
+    if family in ("score", "normalizer", "mask", "position"):
+        layers = {str(part): Attending(family, part) for part in PARTS[family]}
+    else:
+        cases = {str(part): case_with(family, part) for part in PARTS[family]}
+        layers = {name: case.make() for name, case in cases.items()}
+        (inputs,) = {case.inputs for case in cases.values()}
+
+    def call(*tensors):
+        return {f"{family} {name}": layer(*tensors) for name, layer in layers.items()}
+
+    return Case(lambda: call, inputs)
+
+
+class Attending(keras.layers.Layer):
+    """Heads that attend to one another by a part, without projections; padding is an input."""
+
+    def __init__(self, family, part):
+        super().__init__()
+        part = _get(family, part)
+        self.family, self.part = family, type(part).from_config(part.get_config())
+
+    def build(self, heads_shape, padding_shape):
+        if isinstance(self.part, keras.layers.Layer):
+            self.part.build(*[heads_shape] * (2 if self.family == "score" else 1))
+
+    def call(self, heads, padding):
+        return ka.attention.attend(
+            *(heads, heads, heads),
+            **{self.family: self.part},
+            attention_mask=keras.ops.expand_dims(padding, axis=(1, 2)),
+            return_weights=False,
+        )
+
+    def compute_output_shape(self, heads_shape, padding_shape):
+        return heads_shape
+
+
 @keras.saving.register_keras_serializable(package="tests")
 class WithMask(keras.layers.Layer):
     """A layer whose padding mask is an input."""
@@ -433,6 +496,28 @@ class WithMask(keras.layers.Layer):
 
     def compute_output_spec(self, x, padding, training=None):
         return self.layer.compute_output_spec(x)
+
+    def get_config(self):
+        return {**super().get_config(), "layer": keras.saving.serialize_keras_object(self.layer)}
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class ThereAndBack(keras.layers.Layer):
+    """From tokens to vectors and on to logits; what has no policy of its own gets this one's."""
+
+    def __init__(self, layer, **kwargs):
+        super().__init__(**kwargs)
+        self.layer = inner_layer("layer", layer)
+
+    def build(self, shape):
+        if not self.layer.built:
+            self.layer.build(shape)
+
+    def call(self, ids):
+        return keras.ops.cast(self.layer(self.layer(ids), reverse=True), self.compute_dtype)
+
+    def compute_output_shape(self, shape):
+        return (*shape, self.layer.vocabulary_size)
 
     def get_config(self):
         return {**super().get_config(), "layer": keras.saving.serialize_keras_object(self.layer)}
@@ -495,7 +580,7 @@ def test_every_registered_part_is_exported_inside_a_layer():
     parts = {cls for cls in parts if not issubclass(cls, TeacherForcing)}  # for callbacks
     used = set()
     for family, part in WITH_PARTS:
-        used |= _classes(ka.positions.get(part) if "position" in family else _get(family, part))
+        used |= _classes(_get(family, part))
     assert parts and not {cls.__name__ for cls in parts - used}
 
 
@@ -506,6 +591,8 @@ def _get(family, part):
         "mask": ka.masks,
         "feature map": ka.attention.feature_maps,
         "residual": residuals,
+        "position": ka.positions,
+        "added position": ka.positions,
     }
     return families[family].get(part)
 
@@ -552,14 +639,21 @@ def test_export(case):
 
 
 @pytest.mark.tensorflow
+@pytest.mark.parametrize("family", PARTS)
+def test_parts_export(family):
+    assert_exports(side_by_side(family))
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
 @pytest.mark.parametrize("family, part", WITH_PARTS, ids=str)
-def test_parts_export(family, part):
+def test_parts_export_alone(family, part):
     assert_exports(case_with(family, part))
 
 
 @pytest.mark.parametrize("family, part", WITH_PARTS, ids=str)
 def test_parts_keep_their_config(family, part):
-    part = ka.positions.get(part) if "position" in family else _get(family, part)
+    part = _get(family, part)
     again = type(part).from_config(part.get_config())
     assert again.get_config() == part.get_config()
     if isinstance(part, Part):

@@ -1,6 +1,7 @@
 """Every file of `examples/` runs, from beginning to end."""
 
 import pathlib
+import runpy
 import subprocess
 import sys
 
@@ -10,8 +11,13 @@ EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
 ARGUMENTS = {
     "digits.py": ["--epochs", "1", "--output", "digits"],
     "part_of_speech.py": ["--epochs", "1"],
+    "sentence_polarity.py": ["--epochs", "1", "--made-up", "--models", "Transformer", "CNN"],
 }
-PRINTED = {"digits.py": "test accuracy", "part_of_speech.py": "mat/"}
+PRINTED = {
+    "digits.py": "test accuracy",
+    "part_of_speech.py": "mat/",
+    "sentence_polarity.py": "a warm and clever film",
+}
 
 
 @pytest.mark.parametrize("file", sorted(path.name for path in EXAMPLES.glob("*.py")))
@@ -26,3 +32,10 @@ def test_example(file, tmp_path, monkeypatch):
     )
     assert run.returncode == 0, run.stderr
     assert PRINTED[file] in run.stdout
+
+
+def test_the_compared_models_are_of_one_size():
+    """Beside the table of words, which all three have: within a tenth of the Transformer."""
+    models = runpy.run_path(EXAMPLES / "sentence_polarity.py")["MODELS"]
+    sizes = [make(2).count_params() for make in models.values()]
+    assert len(sizes) == 3 and all(abs(size / sizes[0] - 1) < 0.1 for size in sizes)

@@ -60,7 +60,7 @@ def test_every_mechanism_is_in_the_table():
     for family in FAMILIES:
         folder = family.__name__.rpartition(".")[2]
         expected |= {(folder, cls.__name__) for cls in family.NAMES.values()}
-    for folder in ("attention", "blocks"):
+    for folder in ("attention", "blocks", "recurrent"):
         expected |= {(folder, n) for n in getattr(ka, folder).__all__ if hasattr(ka.layers, n)}
     expected |= {("blocks", cls.__name__) for cls in residuals.NAMES.values()}
     inner = {("attention", "HeadProjection"), ("blocks", "ResidualWeight")}

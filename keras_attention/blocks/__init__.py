@@ -27,6 +27,7 @@ from keras_attention.blocks.residuals import (
     SandwichNorm,
 )
 from keras_attention.blocks.rms_normalization import RMSNormalization
+from keras_attention.blocks.segment_embedding import SegmentEmbedding
 from keras_attention.blocks.token_dropout import TokenDropout
 from keras_attention.blocks.token_embedding import TokenEmbedding
 from keras_attention.blocks.word_embedding import WordEmbedding
@@ -56,6 +57,7 @@ __all__ = [
     "Residual",
     "ResidualWeight",
     "SandwichNorm",
+    "SegmentEmbedding",
     "TokenDropout",
     "TokenEmbedding",
     "WordEmbedding",

@@ -14,7 +14,14 @@ app = typer.Typer(
 )
 
 
+class Demo(enum.StrEnum):
+    digits = "digits"
+    dates = "dates"
+
+
 class Task(enum.StrEnum):
+    seq2seq_recurrent = "seq2seq_recurrent"
+    seq2seq_transformer = "seq2seq_transformer"
     sequence_labeler = "sequence_labeler"
     text_classifier = "text_classifier"
     vision_transformer = "vision_transformer"
@@ -42,29 +49,38 @@ Model = Annotated[pathlib.Path, typer.Argument(help="Folder of a trained model, 
 With = Annotated[Kind | None, typer.Option("--with", help="Which file to run; default the first.")]
 DataDir = Annotated[pathlib.Path | None, typer.Option(help="Where data sets are kept.")]
 Dataset = Annotated[
-    str | None, typer.Option(help="Name in TFDS, e.g. fashion_mnist; digits; sentence_polarity.")
+    str | None,
+    typer.Option(help="Name in TFDS, e.g. fashion_mnist; digits; dates; sentence_polarity."),
 ]
-Column = Annotated[str | None, typer.Option(help="Column of the labels: a name or a number.")]
-TextColumn = Annotated[str | None, typer.Option(help="Column of the texts to classify.")]
+Column = Annotated[
+    str | None, typer.Option(help="Column of the labels, or targets: a name or a number.")
+]
+TextColumn = Annotated[str | None, typer.Option(help="Column of the texts to read.")]
 
 
 def data_file(part):
-    kinds = "CoNLL(-U); CSV, TSV, JSON lines or a folder of texts"
+    kinds = "CoNLL(-U); CSV, TSV, JSON lines or a folder of texts; for --languages without suffix"
     return Annotated[pathlib.Path | None, typer.Option(help=f"File to {part}: {kinds}.")]
 
 
 @app.command()
 def demo(
+    name: Annotated[Demo, typer.Argument(help="What to show.")] = Demo.digits,
     output: Annotated[
-        pathlib.Path, typer.Option(help="Folder to fill; an older demo is replaced.")
-    ] = pathlib.Path("saved_models/digits-vit"),
+        pathlib.Path | None,
+        typer.Option(help="Folder to fill; an older demo is replaced. Default in saved_models."),
+    ] = None,
     epochs: Annotated[int | None, typer.Option(min=1)] = None,
     seed: Annotated[int | None, typer.Option(min=0)] = None,
 ):
-    """Train a small vision transformer on handwritten digits: no network, a few minutes."""
-    from keras_attention.cli import train
+    """Train on data that is always at hand: no network, a few minutes a model.
 
-    train.demo(output, {"epochs": epochs, "seed": seed})
+    digits: a small vision transformer on handwritten digits. dates: dates as people write them in
+    many languages to ISO 8601, by a recurrent network with attention and by a Transformer.
+    """
+    from keras_attention.cli import demo as command
+
+    command.demo(name.value, output, {"epochs": epochs, "seed": seed})
 
 
 @app.command()
@@ -77,8 +93,14 @@ def train(
     test: data_file("test on") = None,
     label_column: Column = None,
     text_column: TextColumn = None,
+    languages: Annotated[
+        str | None, typer.Option(help="Of aligned files: de-en for --train x is x.de and x.en.")
+    ] = None,
     data_dir: DataDir = None,
     epochs: Annotated[int | None, typer.Option(min=1)] = None,
+    minutes: Annotated[
+        float | None, typer.Option(min=0.0, help="Train no epoch after so many.")
+    ] = None,
     batch_size: Annotated[int | None, typer.Option(min=1)] = None,
     learning_rate: Annotated[float | None, typer.Option(min=0.0, help="The peak.")] = None,
     seed: Annotated[int | None, typer.Option(min=0)] = None,
@@ -87,6 +109,15 @@ def train(
     width: Annotated[int | None, typer.Option(min=1, help="Of tokens between layers.")] = None,
     dropout: Annotated[float | None, typer.Option(min=0.0, max=0.9)] = None,
     maximum_length: Annotated[int | None, typer.Option(min=1, help="Tokens at most.")] = None,
+    vocabulary_size: Annotated[
+        int | None, typer.Option(min=1, help="Subwords to learn, of pairs of texts.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Tokens of a batch, of pairs of texts.")
+    ] = None,
+    beam: Annotated[
+        int | None, typer.Option(min=1, help="Texts that the search holds; 1 is greedy.")
+    ] = None,
 ):
     """Train a model, test it, export it and write its card. Run again to go on after a stop.
 
@@ -99,11 +130,15 @@ def train(
         output,
         dataset=dataset,
         files={"train": train, "dev": dev, "test": test},
-        label_column=label_column,
-        text_column=text_column,
+        columns={
+            "label_column": label_column,
+            "text_column": text_column,
+            **({} if languages is None else {"languages": languages}),
+        },
         data_dir=data_dir,
         options={
             "epochs": epochs,
+            "minutes": minutes,
             "batch_size": batch_size,
             "learning_rate": learning_rate,
             "seed": seed,
@@ -112,6 +147,9 @@ def train(
             "width": width,
             "dropout": dropout,
             "maximum_length": maximum_length,
+            "vocabulary_size": vocabulary_size,
+            "max_tokens": max_tokens,
+            "beam": beam,
         },
     )
 
@@ -150,7 +188,7 @@ def predict(
     top: Annotated[int, typer.Option(min=1, help="How many classes to show for a picture.")] = 3,
     invert: Annotated[bool, typer.Option(help="Swap black and white in pictures.")] = False,
 ):
-    """Tag sentences, label texts, or name what is in pictures."""
+    """Tag sentences, label or translate texts, or name what is in pictures."""
     from keras_attention.cli import predict as command
 
     command.predict(model, inputs, kind=kind and kind.value, top=top, invert=invert)

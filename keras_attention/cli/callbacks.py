@@ -1,5 +1,6 @@
 """What happens at the end of an epoch: the best weights are kept, a line is printed and noted."""
 
+import contextlib
 import json
 import os
 import sys
@@ -7,7 +8,7 @@ import time
 
 import keras
 
-from keras_attention.cli.console import percent, say
+from keras_attention.cli.console import say, shown
 from keras_attention.cli.folder import write_json
 
 
@@ -39,9 +40,45 @@ class KeepBest(keras.callbacks.Callback):
             return
         self.score, self.loss, self.epoch = score, loss, epoch + 1
         unfinished = self.path.with_name("unfinished.weights.h5")
-        self.model.save_weights(unfinished, overwrite=True)
+        with averages_in_place(self.model):
+            self.model.save_weights(unfinished, overwrite=True)
         os.replace(unfinished, self.path)
         write_json(self.note, {"score": score, "loss": loss, "epoch": self.epoch})
+
+
+@contextlib.contextmanager
+def averages_in_place(model):
+    """Inside, the model's weights are their running averages, where its optimizer keeps them."""
+    if not getattr(getattr(model, "optimizer", None), "use_ema", False):
+        yield
+        return
+    swap = keras.callbacks.SwapEMAWeights()
+    swap.set_model(model)
+    swap.on_test_begin()
+    yield
+    swap.on_test_end()
+
+
+class Budget(keras.callbacks.Callback):
+    """Ends training after the epoch in which the time for it is used up.
+
+    Args:
+        minutes: float, or None for no end. Epochs before an interruption count.
+        history: the list of epochs that `Progress` keeps.
+    """
+
+    def __init__(self, minutes, history):
+        super().__init__()
+        self.minutes, self.history = minutes, history
+
+    @property
+    def used_up(self):
+        seconds = sum(epoch["seconds"] for epoch in self.history)
+        return self.minutes is not None and seconds >= 60 * self.minutes
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self.used_up:
+            self.model.stop_training = True
 
 
 class Progress(keras.callbacks.Callback):
@@ -51,12 +88,14 @@ class Progress(keras.callbacks.Callback):
         path: pathlib.Path, the JSON file: a list with a dict for each epoch.
         epochs: int.
         best: the `KeepBest` that runs before it.
-        metric: str, its name in the logs.
+        metrics: list of str, their names in the logs. The first is printed of both parts of the
+            data, the others of the development set.
     """
 
-    def __init__(self, path, epochs, best, metric):
+    def __init__(self, path, epochs, best, metrics):
         super().__init__()
-        self.path, self.epochs, self.best, self.metric = path, epochs, best, metric
+        self.path, self.epochs, self.best = path, epochs, best
+        self.metric, *self.others = metrics
         self.bar, self.steps = None, None
         self.history = read_json(path, [])
 
@@ -87,9 +126,11 @@ class Progress(keras.callbacks.Callback):
         self.history.append({"epoch": epoch + 1, **numbers, "seconds": round(seconds, 2)})
         write_json(self.path, self.history)
         mark = "  best so far" if self.best.epoch == epoch + 1 else ""
+        others = "".join(f", {name} {shown(name, logs['val_' + name])}" for name in self.others)
         say(
             f"epoch {epoch + 1:>3}/{self.epochs}  loss {logs['loss']:.4f}  "
-            f"train {percent(logs[self.metric])}  dev {percent(logs['val_' + self.metric])}  "
+            f"train {shown(self.metric, logs[self.metric])}  "
+            f"dev {shown(self.metric, logs['val_' + self.metric])}{others}  "
             f"{seconds:5.1f} s{mark}"
         )
 

@@ -5,7 +5,7 @@ import shlex
 import sys
 
 from keras_attention.cli import folder
-from keras_attention.cli.console import percent
+from keras_attention.cli.console import percent, shown
 from keras_attention.cli.tasks import TASKS
 from keras_attention.export import backend
 from keras_attention.export.text import size
@@ -39,7 +39,7 @@ def _scores(scores):
     rows = [("development", "keras", name, value) for name, value in scores["dev"].items()]
     for kind, values in scores["test"].items():
         rows += [("test", kind, name, value) for name, value in values.items()]
-    lines = [f"| {part} | {kind} | {name} | {percent(v)} |" for part, kind, name, v in rows]
+    lines = [f"| {part} | {kind} | {name} | {shown(name, v)} |" for part, kind, name, v in rows]
     return "\n".join(["| split | file | score | |", "| --- | --- | --- | ---: |", *lines])
 
 

@@ -3,9 +3,11 @@
 import numpy as np
 
 from keras_attention import data, models, training, visualization
+from keras_attention.cli import runners
 from keras_attention.cli.console import percent, show_table
 from keras_attention.cli.job import Job
 from keras_attention.cli.runners import by_name, softmax
+from keras_attention.cli.scoring import score
 
 TASK, KIND, HOLDS = "text_classifier", data.Texts, "texts with labels"
 EXAMPLE = '"A film to remember."'
@@ -28,7 +30,7 @@ def job(texts, recipe, source, about):
             texts.train, preprocessor, recipe.batch_size, shuffle=True, seed=recipe.seed
         ),
         dev=batches(texts.dev, preprocessor, recipe.batch_size),
-        test=batches(texts.test, preprocessor, recipe.batch_size),
+        test=texts.test,
         metrics=[accuracy],
         metadata={"task": TASK, **source, "labels": list(texts.labels)},
         sidecars=preprocessor.save,
@@ -62,6 +64,16 @@ def accuracy():
 def prepare(folder, manifest, part, where):
     """Batches of `part` as the model in `folder` takes them, and its metrics."""
     return batches(part, data.TextPreprocessor.load(folder)), [accuracy]
+
+
+def load(path, manifest):
+    """The file as a function: dict of arrays -> dict of arrays."""
+    return runners.load(path)
+
+
+def scores(run, folder, manifest, part, where):
+    """{metric name: score} of `run` on a part of the data."""
+    return score(run, *prepare(folder, manifest, part, where))
 
 
 def show(run, folder, manifest, texts, options):

@@ -45,5 +45,11 @@ def say(text):
     print(text, flush=True)
 
 
+def shown(name, value):
+    """A score as people write it: in percent, but for those that are no shares."""
+    plain = name.startswith(("bleu", "perplexity"))
+    return f"{value:.2f}" if plain else percent(value)
+
+
 def percent(share):
     return f"{100 * share:.2f} %"

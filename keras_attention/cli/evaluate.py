@@ -1,10 +1,9 @@
 """`evaluate`: the score of a trained model on labelled data."""
 
 from keras_attention.cli import folder as folders
-from keras_attention.cli import runners, sources
-from keras_attention.cli.console import percent, show_table
+from keras_attention.cli import sources
+from keras_attention.cli.console import show_table, shown
 from keras_attention.cli.predict import read_manifest
-from keras_attention.cli.scoring import score
 from keras_attention.cli.tasks import TASKS
 
 SPLITS = ("train", "dev", "test")
@@ -25,16 +24,17 @@ def evaluate(model, *, dataset, file, split, label_column, text_column, data_dir
         files={split: file},
         label_column=label_column or manifest.get("label_column"),
         text_column=text_column or manifest.get("text_column"),
+        languages=None if dataset else manifest.get("languages"),
         data_dir=data_dir,
     )
     where = str(file) if file else f"{dataset} ({split})"
     task = TASKS[manifest["task"]]
-    batches, metrics = task.prepare(folder, manifest, getattr(loaded, split), where)
-    if batches is None:
+    run = task.load(path, manifest)
+    scores = task.scores(run, folder, manifest, getattr(loaded, split), where)
+    if not scores:
         raise ValueError(f"{dataset or file} has no {split} part.")
-    scores = score(runners.load(path), batches.as_numpy_iterator(), metrics)
     show_table(
         ("score", ""),
-        [(name, percent(value)) for name, value in scores.items()],
+        [(name, shown(name, value)) for name, value in scores.items()],
         title=f"{path} on {where}",
     )

@@ -5,7 +5,7 @@ import json
 from keras_attention import export as exports
 from keras_attention import models  # noqa: F401  (its layers are what a .keras file names)
 from keras_attention.cli import folder as folders
-from keras_attention.cli import sources
+from keras_attention.cli import sources, writing
 from keras_attention.cli.console import say
 from keras_attention.cli.tasks import TASKS
 from keras_attention.export import keras_file
@@ -29,6 +29,7 @@ def export(model, output, *, format, quantization, batch_size, sequence_length, 
         "sequence_length": sequence_length,
         "examples": examples,
         "metadata": {name: value for name, value in manifest.items() if name != "files"},
+        **writing.options(manifest),
     }
     loaded = keras_file.load(path)
     if format == "saved_model":
@@ -79,6 +80,7 @@ def _examples(folder, manifest, file, data_dir):
         files={"dev": file},
         label_column=manifest.get("label_column"),
         text_column=manifest.get("text_column"),
+        languages=None if dataset else manifest.get("languages"),
         data_dir=data_dir,
     )
     task = TASKS[manifest["task"]]

@@ -1,9 +1,9 @@
 """After training: files, proof, scores, picture and card, all in one move."""
 
 from keras_attention import export
-from keras_attention.cli import card, folder, runners
-from keras_attention.cli.console import percent, say, show_table
-from keras_attention.cli.scoring import score
+from keras_attention.cli import card, folder, writing
+from keras_attention.cli.console import say, show_table, shown
+from keras_attention.cli.tasks import TASKS
 from keras_attention.export.text import size as readable_size
 
 EXAMPLES = 4  # batches of the development set that every exported file is compared on
@@ -25,7 +25,7 @@ def finish(job, recipe, output, best, history):
         job.sidecars(result)
         say("exporting and verifying: SavedModel, LiteRT float32, LiteRT int8 weights")
         reports = export_all(model, job, result)
-        say("scoring the test set" if job.test is not None else "no test set: no test score")
+        say("scoring the test set")
         scores = {
             "best_epoch": best[1],
             "dev": {job.monitor: round(best[0], 6)},
@@ -50,7 +50,7 @@ def without_optimizer(model):
 def export_all(model, job, result):
     """The three exports into the folder `result`; each raises ExportError if it is not right."""
     examples = [inputs for inputs, _ in job.dev.take(EXAMPLES).as_numpy_iterator()]
-    common = {"examples": examples, "metadata": job.metadata}
+    common = {"examples": examples, "metadata": job.metadata, **writing.options(job.metadata)}
     return [
         export.to_saved_model(model, result / folder.SAVED_MODEL, **common),
         export.to_litert(model, result / folder.LITERT, **common),
@@ -59,10 +59,10 @@ def export_all(model, job, result):
 
 
 def _test(job, path):
-    """Scores on the test set; none when there is no test set."""
-    if job.test is None:
-        return {}
-    return score(runners.load(path), job.test.as_numpy_iterator(), job.metrics)
+    """Scores of a file on the test set; none when there is no test set."""
+    task = TASKS[job.task]
+    run = task.load(path, job.metadata)
+    return task.scores(run, path.parent, job.metadata, job.test, "The test part")
 
 
 def summarize(output, scores):
@@ -70,8 +70,8 @@ def summarize(output, scores):
     rows = []
     for kind, name in folder.FORMATS.items():
         tested = scores["test"].get(kind)
-        shown = ", ".join(map(percent, tested.values())) if tested else "-"
-        rows.append((kind, shown, size_of(output.path / name), output.path / name))
+        found = ", ".join(shown(*pair) for pair in tested.items()) if tested else "-"
+        rows.append((kind, found, size_of(output.path / name), output.path / name))
     measured = ", ".join(scores["test"]["keras"])
     show_table(("file", f"test {measured}", "size", "path"), rows, title="What was made")
     say(f"card, scores and pictures: {output.path}")

@@ -4,7 +4,7 @@ import keras
 
 from keras_attention import training
 from keras_attention.cli.backup import Backup
-from keras_attention.cli.callbacks import KeepBest, Progress
+from keras_attention.cli.callbacks import Budget, KeepBest, Progress
 from keras_attention.cli.errors import Interrupted
 
 
@@ -19,13 +19,15 @@ def fit(job, recipe, folder):
     """
     compile_model(job, recipe)
     best = KeepBest(folder.best, f"val_{job.monitor}")
-    progress = Progress(folder.history, recipe.epochs, best, job.monitor)
+    progress = Progress(folder.history, recipe.epochs, best, [make().name for make in job.metrics])
+    budget = Budget(recipe.minutes, progress.history)
+    averages = [] if recipe.average is None else [keras.callbacks.SwapEMAWeights()]
     try:
         job.model.fit(
             job.train,
             validation_data=job.dev,
-            epochs=recipe.epochs,
-            callbacks=[best, Backup(folder.backup), progress],
+            epochs=0 if budget.used_up else recipe.epochs,
+            callbacks=[*averages, best, Backup(folder.backup), progress, budget],
             shuffle=False,  # the data does that itself
             verbose=0,
         )
@@ -47,7 +49,10 @@ def compile_model(job, recipe):
         recipe.learning_rate, warmup_steps=int(total * recipe.warmup), total_steps=total
     )
     optimizer = keras.optimizers.AdamW(
-        schedule, weight_decay=recipe.weight_decay, global_clipnorm=recipe.clip_norm
+        schedule,
+        weight_decay=recipe.weight_decay,
+        global_clipnorm=recipe.clip_norm,
+        **({} if recipe.average is None else {"use_ema": True, "ema_momentum": recipe.average}),
     )
     # Biases and norms are not pulled towards zero.
     optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta", "scale"])

@@ -5,9 +5,11 @@ import pathlib
 import numpy as np
 
 from keras_attention import data, models, training, visualization
+from keras_attention.cli import runners
 from keras_attention.cli.console import percent, say, show_table
 from keras_attention.cli.job import Job
 from keras_attention.cli.runners import by_name, softmax
+from keras_attention.cli.scoring import score
 
 TASK, KIND, HOLDS = "vision_transformer", data.Images, "images"
 EXAMPLE = "picture.png"
@@ -37,7 +39,7 @@ def job(images, recipe, source, about):
             images.train, recipe.batch_size, shuffle=True, seed=recipe.seed, augment=augment
         ),
         dev=batches(images.dev, recipe.batch_size),
-        test=batches(images.test, recipe.batch_size),
+        test=images.test,
         metrics=[accuracy],
         metadata=metadata,
         sidecars=lambda folder: data.Labels(images.labels).save(folder / "labels.txt"),
@@ -64,6 +66,16 @@ def accuracy():
 def prepare(folder, manifest, part, where):
     """Batches of `part`, and the metrics."""
     return batches(part), [accuracy]
+
+
+def load(path, manifest):
+    """The file as a function: dict of arrays -> dict of arrays."""
+    return runners.load(path)
+
+
+def scores(run, folder, manifest, part, where):
+    """{metric name: score} of `run` on a part of the data."""
+    return score(run, *prepare(folder, manifest, part, where))
 
 
 def show(run, folder, manifest, paths, options):

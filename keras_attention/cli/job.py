@@ -11,8 +11,9 @@ class Job:
     Attributes:
         task: str, the builder's name.
         model: the keras.Model to train.
-        train, dev, test: tf.data.Datasets of (inputs, labels) batches; `train` is shuffled, `test`
-            may be None. Labels of padding are -1.
+        train, dev: tf.data.Datasets of (inputs, labels) batches; `train` is shuffled. Labels of
+            padding are -1.
+        test: the test part of the data, as the task's `scores` takes it; it may be empty.
         metrics: functions that make the Keras metrics; the first one's score on `dev` chooses the
             weights that are kept.
         metadata: dict, what the manifest says beside the files: labels, lengths, data set, ...

@@ -1,9 +1,8 @@
-"""`predict`: tags for sentences, labels for texts, classes for pictures."""
+"""`predict`: tags for sentences, labels for texts, classes for pictures, translations."""
 
 import json
 
 from keras_attention.cli import folder as folders
-from keras_attention.cli import runners
 from keras_attention.cli.tasks import TASKS
 
 
@@ -12,7 +11,7 @@ def predict(model, inputs, *, kind, top, invert):
     folder, path = folders.locate(model, kind)
     manifest = read_manifest(folder)
     task = TASKS[manifest["task"]]
-    task.show(runners.load(path), folder, manifest, inputs, {"top": top, "invert": invert})
+    task.show(task.load(path, manifest), folder, manifest, inputs, {"top": top, "invert": invert})
 
 
 def read_manifest(folder):

@@ -3,9 +3,11 @@
 import numpy as np
 
 from keras_attention import data, models, training, visualization
+from keras_attention.cli import runners
 from keras_attention.cli.console import percent, say, show_table
 from keras_attention.cli.job import Job
 from keras_attention.cli.runners import by_name, softmax
+from keras_attention.cli.scoring import score
 
 TASK, KIND, HOLDS = "sequence_labeler", data.Tagged, "tagged sentences"
 EXAMPLE = '"The cat sat"'
@@ -43,7 +45,7 @@ def job(tagged, recipe, source, about):
             tagged.train, preprocessor, recipe.batch_size, shuffle=True, seed=recipe.seed
         ),
         dev=batches(tagged.dev, preprocessor, recipe.batch_size),
-        test=batches(tagged.test, preprocessor, recipe.batch_size),
+        test=tagged.test,
         metrics=metrics(tagged.labels),
         metadata=metadata,
         sidecars=preprocessor.save,
@@ -93,6 +95,16 @@ def prepare(folder, manifest, part, where):
     """Batches of `part`, from `where`, as the model in `folder` takes them, and its metrics."""
     check_lengths(part, manifest["maximum_length"], where)
     return batches(part, data.TaggerPreprocessor.load(folder)), metrics(manifest["labels"])
+
+
+def load(path, manifest):
+    """The file as a function: dict of arrays -> dict of arrays."""
+    return runners.load(path)
+
+
+def scores(run, folder, manifest, part, where):
+    """{metric name: score} of `run` on a part of the data."""
+    return score(run, *prepare(folder, manifest, part, where))
 
 
 def show(run, folder, manifest, texts, options):

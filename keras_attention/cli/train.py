@@ -1,11 +1,10 @@
-"""`train` and `demo`: from data to a folder with a tested, exported model."""
+"""`train`: from data to a folder with a tested, exported model."""
 
 import dataclasses
-import time
 
 import keras
 
-from keras_attention.cli import digits, images, recipes, sources
+from keras_attention.cli import recipes, sources
 from keras_attention.cli.console import say
 from keras_attention.cli.finish import finish, summarize
 from keras_attention.cli.fit import fit
@@ -13,11 +12,11 @@ from keras_attention.cli.folder import Folder
 from keras_attention.cli.tasks import TASKS
 
 
-def train(task, output, *, dataset, files, label_column, text_column, data_dir, options):
+def train(task, output, *, dataset, files, columns, data_dir, options):
     """Trains `task` on a data set or on files and fills the folder `output`."""
     recipe = recipes.choose(task, dataset, options)
     files = {part: str(path) for part, path in files.items() if path is not None}
-    source = {"dataset": dataset, "label_column": label_column, "text_column": text_column}
+    source = {"dataset": dataset, **columns}
     settings = {
         "task": task,
         "files": files,
@@ -26,26 +25,15 @@ def train(task, output, *, dataset, files, label_column, text_column, data_dir, 
     }
     folder = Folder(output, settings)
     loaded = sources.load(task, files=files, data_dir=data_dir, **source)
-    about = sources.describe(loaded, dataset=dataset, files=files)
+    about = sources.describe(
+        loaded, dataset=dataset, files=files, languages=columns.get("languages")
+    )
     keras.utils.set_random_seed(recipe.seed)
     run(TASKS[task].job(loaded, recipe, source, about), recipe, folder)
 
 
-def demo(output, options):
-    """Trains the small vision transformer on handwritten digits."""
-    started = time.perf_counter()
-    train_demo = recipes.choose(images.TASK, digits.NAME, options)
-    folder = Folder(output, {"recipe": dataclasses.asdict(train_demo)}, replace=True)
-    loaded = digits.load()
-    about = sources.describe(loaded, dataset=digits.NAME)
-    keras.utils.set_random_seed(train_demo.seed)
-    source = {"dataset": digits.NAME, "label_column": None}
-    run(images.job(loaded, train_demo, source, about), train_demo, folder)
-    say(f"{time.perf_counter() - started:.0f} seconds in all")
-
-
 def run(job, recipe, folder):
-    """Trains, finishes and sums up one job."""
+    """Trains, finishes and sums up one job; returns its scores."""
     folder.start()
     counts = ", ".join(f"{count:,} {what}" for what, count in job.about["counts"].items())
     say(f"{job.about['name']}: {counts}")
@@ -55,3 +43,4 @@ def run(job, recipe, folder):
     best, history = fit(job, recipe, folder)
     scores = finish(job, recipe, folder, best, history)
     summarize(folder, scores)
+    return scores

@@ -83,6 +83,10 @@ class Characters:
         size = len(self)
         return ["".join(map(self._text, checked_range(up_to_end(r), size))) for r in rows]
 
+    def pieces(self, ids):
+        """The entries that `ids` (T,) stand for, as a list of str."""
+        return [self.entries[i] for i in checked_range(np.asarray(ids).tolist(), len(self))]
+
     def _text(self, i):
         return "\ufffd" if i == 1 else self.entries[i]
 

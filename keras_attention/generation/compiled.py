@@ -82,7 +82,8 @@ class Compiled:
     def _jax(self, specs):
         import jax
 
-        variables = [v for owner in self.owners for v in getattr(owner, "variables", ())]
+        models = [owner.model for owner in self.owners if hasattr(owner, "model")]
+        variables = [variable for model in models for variable in model.variables]
 
         @jax.jit
         def run(values, tensors):  # weights as arguments: as constants they would be copied

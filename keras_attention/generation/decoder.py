@@ -52,6 +52,11 @@ class Decoder:
         """Names in the cache of what is made of the source once and never changes."""
         return self._names(scope.Source) - self._names(scope.SourceState)
 
+    @property
+    def state_names(self):
+        """Names in the cache of what every call replaces, so that none can be taken back."""
+        return self._names(scope.State) | self._names(scope.SourceState)
+
     def layout(self, max_length, memory_length=None, dtype=None):
         """{name: (shape without the batch, dtype)} of the cache; None is the source's length."""
         found = caches.layout(self.plan, max_length, memory_length, dtype)

@@ -2,6 +2,7 @@
 
 from keras import ops
 
+from keras_attention import checks
 from keras_attention.generation import alignments, beam_search, loop, speculative, streaming
 from keras_attention.generation.compiled import compiled, map_leaves
 from keras_attention.generation.request import prepare
@@ -71,7 +72,8 @@ def generate(
         seed: int, for `Sample`; before its own.
         max_length: int, the most places a row may have, prompt included.
         memory_length, cache_dtype: as `memory_length` and `dtype` of `initial_cache`.
-        return_scores, return_attention: bools; either makes the result a `Generated`.
+        return_scores, return_attention: bools; either makes the result a `Generated`, in which a
+            draft's work can be seen, too.
 
     Returns:
         int32 ids (B, max_new_tokens), NumPy, the new tokens alone, END included and `padding_id`
@@ -112,6 +114,8 @@ def generate(
         constraints=constraints,
         with_scores=return_scores,
     )
+    if draft_model is not None:
+        checks.whole_number("generate", "num_draft_tokens", num_draft_tokens)
     request = prepare(
         model,
         prompt,
@@ -158,5 +162,5 @@ def _result(request, outputs, return_attention):
         outputs["rounds"] = int(outputs["rounds"])
     if isinstance(request.rules.sampler, Beam) and ids.shape[1] == 1:
         outputs = map_leaves(lambda x: x[:, 0], outputs)
-    asked = return_attention or request.rules.with_scores or request.draft is not None
+    asked = return_attention or request.rules.with_scores
     return Generated(**outputs) if asked else outputs["ids"]

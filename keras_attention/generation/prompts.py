@@ -14,7 +14,7 @@ def rows(name, ids, padding_id=0):
     """
     if hasattr(ids, "shape"):
         ids = keras.ops.convert_to_numpy(ids)
-    if np.ndim(ids[0] if len(ids) else 0) == 0:
+    if len(ids) and np.ndim(ids[0]) == 0:
         ids = [ids]
     return [_row(name, number, row, padding_id) for number, row in enumerate(ids)]
 

@@ -97,6 +97,8 @@ def _rows(prompt, begin_id, padding_id, source):
     """The rows that the model goes on from, a list of arrays of ids."""
     if prompt is not None:
         rows = prompts.rows("prompt", prompt, padding_id)
+        if not rows:
+            raise ValueError("The prompt has no rows: expected ids (B, T), or a list of lists.")
     elif begin_id is not None:
         rows = [np.zeros((0,), "int32")] * (1 if source is None else rows_of(source[0]))
     else:

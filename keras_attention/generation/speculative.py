@@ -48,14 +48,14 @@ def check(request):
             f"The draft model has {_described(draft)}, and the model {_described(model)}: the "
             "tokens of one must be those of the other."
         )
-    for cache in ("cache", "draft_cache"):
-        for name, spec in request.specs[cache].items():
-            if None not in spec.shape[1:]:
-                raise ValueError(
-                    f"{name} in the {cache.replace('_', ' ')} is a state or a window that rolls, "
-                    "from which refused tokens cannot be taken back: with a draft model, both "
-                    "models need attention that keeps every token."
-                )
+    for cache, decoder in {"cache": model, "draft_cache": draft}.items():
+        rolling = {name for name, x in request.specs[cache].items() if None not in x.shape[1:]}
+        if lost := sorted(decoder.state_names | rolling):
+            raise ValueError(
+                f"{lost[0]}, in the {cache.replace('_', ' ')}, is a state or a window that rolls "
+                "on, from which refused tokens cannot be taken back: with a draft model, both "
+                "models need attention that keeps every token."
+            )
 
 
 def _described(decoder):

@@ -19,11 +19,13 @@ class Written:
     Example:
 
     ```python
+    import numpy as np
     import keras_attention as ka
 
-    written = ka.generation.Written([[-1, 3, 5, 3, -1]], count=4, begin=2, vocabulary_size=6)
-    assert written.occurrences().tolist() == [[0, 0, 0, 2, 0, 1]]
-    assert written.last(3).tolist() == [[3, 5, 3]]
+    tokens = np.array([[-1, 3, 5, 3, -1]])
+    written = ka.generation.Written(tokens, count=4, begin=2, vocabulary_size=6)
+    assert np.array_equal(written.occurrences(), [[0, 0, 0, 2, 0, 1]])
+    assert np.array_equal(written.last(3), [[3, 5, 3]])
     ```
     """
 

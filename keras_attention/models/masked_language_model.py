@@ -5,7 +5,7 @@ import functools
 import keras
 
 from keras_attention import positions
-from keras_attention.blocks import TokenEmbedding
+from keras_attention.blocks import SegmentEmbedding, TokenEmbedding
 from keras_attention.blocks.encoder import NORMALIZATIONS
 from keras_attention.blocks.feed_forward import activation_of
 from keras_attention.models.stack import encoder_stack, own, positioned
@@ -27,13 +27,13 @@ def _bert(num_layers, num_heads, hidden_dim):
 
 SIZES = {
     # Devlin et al. (2019), section 3; with vocabulary_size=30522 the released models
-    "BERT-base": _bert(12, 12, 768),
-    "BERT-large": _bert(24, 16, 1024),
+    "BERT-Base": _bert(12, 12, 768),
+    "BERT-Large": _bert(24, 16, 1024),
     # Turc et al. (2019), table 1, the released compact models
-    "BERT-tiny": _bert(2, 2, 128),
-    "BERT-mini": _bert(4, 4, 256),
-    "BERT-small": _bert(4, 8, 512),
-    "BERT-medium": _bert(8, 8, 512),
+    "BERT-Tiny": _bert(2, 2, 128),
+    "BERT-Mini": _bert(4, 4, 256),
+    "BERT-Small": _bert(4, 8, 512),
+    "BERT-Medium": _bert(8, 8, 512),
 }
 
 
@@ -95,17 +95,18 @@ def masked_language_model(
     )
     pair = {"token_ids": np.array([[5, 7, 9, 0]]), "segment_ids": np.array([[0, 1, 1, 0]])}
     assert model(pair).shape == (1, 4, 100)
-    assert "BERT-base" in ka.models.sizes("masked_language_model")
+    assert "BERT-Base" in ka.models.sizes("masked_language_model")
     ```
     """
     make_norm = functools.partial(NORMALIZATIONS[normalization], epsilon=epsilon)
+    small = functools.partial(keras.initializers.TruncatedNormal, stddev=0.02)
     tokens = inputs = keras.Input((None,), dtype="int32", name="token_ids")
     position = positioned(position, max_length)
     embedding = TokenEmbedding(
         vocabulary_size,
         hidden_dim,
         position=own(positions.for_role(position, "embed")),
-        embeddings_initializer=keras.initializers.RandomNormal(stddev=0.02),
+        embeddings_initializer=small(),
         logit_bias=True,
         name="embedding",
     )
@@ -113,8 +114,7 @@ def masked_language_model(
     if num_segments is not None:
         segments = keras.Input((None,), dtype="int32", name="segment_ids")
         inputs = {"token_ids": tokens, "segment_ids": segments}
-        of_segments = keras.layers.Embedding(num_segments, hidden_dim, name="segments")(segments)
-        x = keras.layers.Add(name="sum")([x, of_segments])
+        x = SegmentEmbedding(num_segments, small(), name="segments")(x, segments)
     x = keras.layers.Dropout(dropout, name="dropout")(make_norm(name="embedding_norm")(x))
     x = encoder_stack(
         x,

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention import scope
+from keras_attention import masks, scope
 from keras_attention.recurrent.source import Source
 
 
@@ -34,13 +34,7 @@ def keep_states(place, cell, states):
 
 def with_start(inputs, mask):
     """`mask` (B, T) or None, and False before the place where a row of the batch begins."""
-    decoding = scope.current(scope.Decoding)
-    if decoding is None or "start" not in decoding.before:
-        return mask
-    places = decoding.index + ops.arange(ops.shape(inputs)[1], dtype="int32")
-    start = ops.cast(ops.expand_dims(decoding.before["start"], axis=1), "int32")
-    begun = ops.expand_dims(places, axis=0) >= start
-    return begun if mask is None else ops.logical_and(mask, begun)
+    return masks.all_of(mask, scope.is_token(ops.shape(inputs)[1]))
 
 
 def _of_source(source):

@@ -5,10 +5,12 @@ scheduled sampling, precision.
 from keras_attention.training.entity_f1 import EntityF1, EntityPrecision, EntityRecall
 from keras_attention.training.masked_accuracy import MaskedSparseCategoricalAccuracy
 from keras_attention.training.masked_crossentropy import MaskedSparseCategoricalCrossentropy
+from keras_attention.training.perplexity import MaskedPerplexity
 from keras_attention.training.precision import fastest_dtype_policy
 from keras_attention.training.reset_memory import ResetMemory
 from keras_attention.training.scheduled_sampling import ScheduledSampling
 from keras_attention.training.schedules import Noam, warmup_cosine
+from keras_attention.training.sequence_accuracy import MaskedSequenceAccuracy
 from keras_attention.training.teacher_forcing import (
     ConstantForcing,
     ExponentialForcing,
@@ -25,6 +27,8 @@ __all__ = [
     "ExponentialForcing",
     "InverseSigmoidForcing",
     "LinearForcing",
+    "MaskedPerplexity",
+    "MaskedSequenceAccuracy",
     "MaskedSparseCategoricalAccuracy",
     "MaskedSparseCategoricalCrossentropy",
     "Noam",

@@ -46,7 +46,19 @@ def vision():
     )
 
 
-MODELS = {model.__name__: model for model in (parts, labeler, vision)}
+def language():
+    return ka.models.causal_language_model(
+        30, num_layers=1, num_heads=2, hidden_dim=12, intermediate_dim=10, num_key_value_heads=1
+    )
+
+
+def translator():
+    """One table of tokens in three places, one of distances in two."""
+    size = dict(num_layers=2, num_heads=2, hidden_dim=12, intermediate_dim=10)
+    return ka.models.encoder_decoder(30, structure="t5", **size)
+
+
+MODELS = {model.__name__: model for model in (parts, labeler, vision, language, translator)}
 
 
 def inputs(name):
@@ -55,6 +67,8 @@ def inputs(name):
         return random.random((3, 8, 8, 1), dtype="float32")
     tokens = random.integers(1, 30, size=(3, 11)).astype("int32")
     tokens[1, 7:] = 0  # padding
+    if name == "translator":
+        return {"source_ids": tokens, "target_ids": tokens[:, :5]}
     return tokens
 
 

@@ -42,6 +42,32 @@ def test_texts():
     assert free_inputs(assert_exports(model)) == {"token_ids": (None, None)}
 
 
+def writer(builder, **settings):
+    sizes = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=24)
+    return getattr(ka.models, builder)(50, **sizes, **settings)
+
+
+def test_the_next_token():
+    """The table of tokens, which is read and multiplied with, is in the file once."""
+    model = writer("causal_language_model", mask=ka.masks.Window(3), num_key_value_heads=1)
+    graph = assert_exports(model)
+    assert free_inputs(graph) == {"token_ids": (None, None)}
+    assert [t.shape for t in graph.constants if t.constant >= 4 * 50 * 16] == [(50, 16)]
+
+
+def test_tokens_that_were_masked():
+    model = writer("masked_language_model", num_segments=2)
+    inputs = free_inputs(assert_exports(model))
+    assert inputs == {"token_ids": (None, None), "segment_ids": (None, None)}
+
+
+@pytest.mark.parametrize("structure", ["t5_1.1", pytest.param("bart", marks=pytest.mark.slow)])
+def test_source_and_target(structure):
+    model = writer("encoder_decoder", structure=structure)
+    inputs = free_inputs(assert_exports(model))
+    assert inputs == {"source_ids": (None, None), "target_ids": (None, None)}
+
+
 def test_images():
     model = ka.models.vision_transformer(
         (8, 12),

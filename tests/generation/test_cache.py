@@ -268,6 +268,7 @@ def test_int8_is_near(name):
             "goes by the length of the text",
         ),
         (lambda x: keras.layers.GRU(4, return_sequences=True)(x), "is Keras's GRU"),
+        (lambda x: ka.blocks.PrefixTokens(2)(x), "prefix_tokens.* puts tokens in front"),
         (lambda x: keras.layers.Dense(4)(x), "keeps nothing of earlier tokens"),
     ],
 )

@@ -15,6 +15,7 @@ class Toy:
     """
 
     encoder = None
+    state_names = frozenset()
     bins = 97
 
     def __init__(self, vocabulary_size, seed=0, scale=1.5, has_source=False):

@@ -28,6 +28,11 @@ def classifier(**kwargs):
     return ka.models.text_classifier(50, 7, **{**size, **kwargs})
 
 
+def language_model(builder, **kwargs):
+    size = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=20)
+    return getattr(ka.models, builder)(50, **size, **kwargs)
+
+
 def words(batch=2, length=5):
     return {
         "token_ids": random.integers(1, 50, size=(batch, length)).astype("int32"),
@@ -43,6 +48,17 @@ BUILT = {
     "text_classifier": classifier,
     "text_classifier_cls": lambda: classifier(
         pooling="cls", position=["sinusoidal", "alibi"], norm="post", token_dropout=0.1
+    ),
+    "causal_language_model": lambda: language_model(
+        "causal_language_model", position="learned", max_length=9, num_key_value_heads=1
+    ),
+    "masked_language_model": lambda: language_model("masked_language_model", num_segments=2),
+    "seq2seq_transformer": lambda: language_model(
+        "seq2seq_transformer", target_vocabulary_size=40, tie_embeddings=False
+    ),
+    "encoder_decoder_t5": lambda: language_model("encoder_decoder", structure="t5_1.1"),
+    "encoder_decoder_bart": lambda: language_model(
+        "encoder_decoder", structure="bart", num_decoder_layers=1
     ),
     "vision_transformer": vision,
     "vision_transformer_stem": lambda: vision(
@@ -104,7 +120,7 @@ def test_encoders_have_the_parameters_of_bert(name, count):
 def test_structure(name):
     """Layer names and weight shapes, so that a review shows every change of them."""
     lines = [f"{w.path.split('/', 1)[-1]} {tuple(w.shape)}" for w in BUILT[name]().weights]
-    lines = [re.sub(r"(several|relative_bias)_\d+", r"\1", line) for line in lines]
+    lines = [re.sub(r"(several|relative_bias|learned)_\d+", r"\1", line) for line in lines]
     lines = [line for line in lines if "seed_generator" not in line]
     file = STRUCTURE / f"{name}.txt"
     assert "\n".join(lines) + "\n" == file.read_text()

@@ -48,6 +48,29 @@ def test_gradients_reach_inputs_and_weights(name):
         assert np.all(np.isfinite(gradient)) and np.any(gradient != 0)
 
 
+@pytest.mark.parametrize("heads", [1, 3])
+@pytest.mark.parametrize("name", scores.NAMES)
+def test_one_query_meets_prepared_keys(name, heads):
+    """As a recurrent decoder asks: `prepare` once, then `match` query by query."""
+    query, key = (x[:, :, :heads] for x in definition.tensors())
+    score = definition.with_weights(scores.get(name), query, key)
+    prepared = score.prepare(key)
+    assert prepared.shape[:3] == key.shape[:3]
+    random = np.random.default_rng(2).normal(size=(2, heads, 5, 7)).astype("float32")
+
+    def one_by_one():
+        prepared = score.prepare(key)
+        found = [score.match(query[:, i : i + 1], prepared) for i in range(query.shape[1])]
+        return keras.ops.concatenate(found, axis=2)
+
+    np.testing.assert_allclose(one_by_one(), definition.array(score(query, key)), atol=1e-5)
+    sources = [query, key, *getattr(score, "weights", [])]
+    _, ours = definition.gradients(lambda: keras.ops.sum(one_by_one() * random), *sources)
+    _, whole = definition.gradients(lambda: keras.ops.sum(score(query, key) * random), *sources)
+    for a, b in zip(ours, whole, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-4)
+
+
 def test_a_mask_on_the_query_is_not_handed_to_the_scores():
     """Its axes would be read as those of the scores."""
     inputs = keras.Input((None, 2, 11))

@@ -24,11 +24,13 @@ class NoRepeatNGrams(Constraint):
     Example:
 
     ```python
+    import numpy as np
     import keras_attention as ka
 
-    written = ka.generation.Written([[3, 1, 3, -1]], count=3, begin=1, vocabulary_size=4)
+    tokens = np.array([[3, 1, 3, -1]])
+    written = ka.generation.Written(tokens, count=3, begin=1, vocabulary_size=4)
     no_pair_twice = ka.generation.constraints.NoRepeatNGrams(2)
-    assert no_pair_twice.allows(written).numpy().tolist() == [[True, False, True, True]]
+    assert np.array_equal(no_pair_twice.allows(written), [[True, False, True, True]])
     ```
     """
 

@@ -26,9 +26,9 @@ class Frequency(Penalty):
     import numpy as np
     import keras_attention as ka
 
-    written = ka.generation.Written([[1, 1, -1]], count=2, begin=1, vocabulary_size=2)
+    written = ka.generation.Written(np.array([[1, 1, -1]]), count=2, begin=1, vocabulary_size=2)
     penalty = ka.generation.penalties.Frequency(each=0.5, once=1.0)
-    assert penalty(np.zeros((1, 2), "float32"), written).tolist() == [[0.0, -2.0]]
+    assert np.array_equal(penalty(np.zeros((1, 2), "float32"), written), [[0.0, -2.0]])
     ```
     """
 

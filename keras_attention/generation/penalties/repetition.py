@@ -26,10 +26,10 @@ class Repetition(Penalty):
     import numpy as np
     import keras_attention as ka
 
-    written = ka.generation.Written([[0, 1, -1]], count=2, begin=1, vocabulary_size=3)
+    written = ka.generation.Written(np.array([[0, 1, -1]]), count=2, begin=1, vocabulary_size=3)
     penalty = ka.generation.penalties.Repetition(2.0)
     logits = np.array([[3.0, -3.0, 3.0]], "float32")
-    assert penalty(logits, written).tolist() == [[1.5, -6.0, 3.0]]
+    assert np.array_equal(penalty(logits, written), [[1.5, -6.0, 3.0]])
     ```
     """
 

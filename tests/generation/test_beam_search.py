@@ -1,0 +1,185 @@
+"""Beam search against all sequences of a small vocabulary, one by one."""
+
+import numpy as np
+import pytest
+from keras import ops
+
+import keras_attention as ka
+from tests.generation.toy import Toy
+
+G = ka.generation
+V, LENGTH = 4, 4
+PROMPTS = [[1, 2, 3], [3], [2, 2]]
+pytestmark = pytest.mark.usefixtures("eagerly")
+
+
+@pytest.fixture(scope="module")
+def toy():
+    return Toy(V)
+
+
+def ranked(toy, prompt, alpha, ends, length=LENGTH, source=(), fits=lambda text: True):
+    """All sequences with their totals, best first."""
+    texts = [text for text in toy.all_sequences(length, ends) if fits(text)]
+    totals = [toy.total(prompt, text, source) / ((5 + len(text)) / 6) ** alpha for text in texts]
+    order = np.argsort(-np.array(totals), kind="stable")
+    return [(list(texts[i]) + [0] * (length - len(texts[i])), totals[i]) for i in order]
+
+
+@pytest.mark.parametrize(
+    ("seed", "alpha", "ends"), [(0, 0.0, (2,)), (1, 1.0, (2,)), (2, 3.0, (1, 3)), (3, 1.0, ())]
+)
+def test_a_beam_that_holds_all_finds_the_best_of_all(seed, alpha, ends):
+    toy = Toy(V, seed)
+    beam = G.Beam(V**LENGTH, length_penalty=alpha, num_return_sequences=5)
+    found = G.generate(toy, PROMPTS, LENGTH, beam, end_id=ends or None, return_scores=True)
+    assert found.ids.shape == found.scores.shape == (3, 5, LENGTH)
+    for prompt, ids, totals in zip(PROMPTS, found.ids, found.totals, strict=True):
+        expected = ranked(toy, prompt, alpha, ends)[:5]
+        np.testing.assert_allclose(totals, [total for _, total in expected], atol=1e-5)
+        assert ids.tolist() == [text for text, _ in expected]
+
+
+def by_hand(toy, prompt, wide, alpha, ends, length):
+    """The beam search that `Beam` describes, for one row, with lists; it never stops early."""
+    beam, ended = [((), 0.0)], []
+    for size in range(1, length + 1):
+        longer = [
+            ((*text, token), total + toy.log_probabilities((*prompt, *text))[token])
+            for text, total in beam
+            for token in range(1, V)
+        ]
+        longer.sort(key=lambda pair: -pair[1])
+        divisor = ((5 + size) / 6) ** alpha
+        ended += [(text, total / divisor) for text, total in longer[:wide] if text[-1] in ends]
+        beam = [pair for pair in longer if pair[0][-1] not in ends][:wide]
+    ended += [(text, total / divisor) for text, total in beam]
+    return sorted(ended, key=lambda pair: -pair[1])
+
+
+@pytest.mark.parametrize("wide", [2, 3])
+def test_a_narrow_beam_is_what_it_says(toy, wide):
+    beam = G.Beam(wide, length_penalty=0.7, num_return_sequences=2)
+    found = G.generate(toy, PROMPTS, 6, beam, end_id=2, return_scores=True)
+    for prompt, rows, scores in zip(PROMPTS, found.ids, found.totals, strict=True):
+        expected = by_hand(toy, prompt, wide, 0.7, (2,), 6)[:2]
+        np.testing.assert_allclose(scores, [total for _, total in expected], atol=1e-5)
+        assert [tuple(filter(None, row)) for row in rows.tolist()] == [t for t, _ in expected]
+
+
+def test_a_batch_gives_what_its_rows_give(toy):
+    beam = G.Beam(2, length_penalty=1.0, num_return_sequences=2)
+    together = G.generate(toy, PROMPTS, 4, beam, end_id=2)
+    alone = [G.generate(toy, [prompt], 4, beam, end_id=2) for prompt in PROMPTS]
+    assert np.array_equal(together, np.concatenate(alone))
+
+
+def test_a_beam_of_one_is_greedy(toy):
+    greedy = G.generate(toy, PROMPTS, 6, end_id=2, return_scores=True)
+    beam = G.generate(toy, PROMPTS, 6, G.Beam(1), end_id=2, return_scores=True)
+    assert np.array_equal(beam.ids, greedy.ids)
+    np.testing.assert_allclose(beam.totals, greedy.totals, atol=1e-5)
+    np.testing.assert_allclose(beam.scores, greedy.scores, atol=1e-5)
+
+
+def test_totals_are_the_scores_by_the_length_of_each(toy):
+    beam = G.Beam(3, length_penalty=2.0, num_return_sequences=3)
+    found = G.generate(toy, PROMPTS, 5, beam, end_id=2, return_scores=True)
+    lengths = (found.ids != 0).sum(-1)
+    expected = found.scores.sum(-1) / ((5 + lengths) / 6) ** 2.0
+    assert len(set(lengths.ravel().tolist())) > 1
+    np.testing.assert_allclose(found.totals, expected, atol=1e-5)
+
+
+def test_every_beam_reads_its_source():
+    toy = Toy(V, has_source=True)
+    sources = [[3, 1], [2]]
+    beam = G.Beam(V**3, num_return_sequences=2)
+    found = G.generate(toy, sources, 3, beam, begin_id=1, end_id=2)
+    for source, ids in zip(sources, found.tolist(), strict=True):
+        expected = ranked(toy, [1], 0.0, (2,), 3, source)[:2]
+        assert ids == [text for text, _ in expected]
+
+
+def test_constraints_cut_off_sequences_and_change_no_total(toy):
+    """A beam may end where nothing is allowed, without an END: END here is no second token 3."""
+    constraints = dict(no_repeat_ngram_size=1, min_new_tokens=1)
+    beam = G.Beam(V**LENGTH, num_return_sequences=4)
+    found = G.generate(toy, [[1]], LENGTH, beam, end_id=2, return_scores=True, **constraints)
+    # After 1 only 2 and 3 are new, and 2, END, may not come first; nor may anything after 3, 2.
+    assert found.ids[0].tolist() == [[3, 2, 0, 0], *[[0] * 4] * 3]
+    assert found.totals[0, 1:].tolist() == [-np.inf] * 3
+    np.testing.assert_allclose(found.totals[0, 0], toy.total([1], (3, 2)), atol=1e-5)
+    stuck = G.generate(toy, [[1]], LENGTH, beam, no_repeat_ngram_size=1, return_scores=True)
+    assert stuck.ids[0, :2].tolist() in ([[2, 3, 0, 0], [3, 2, 0, 0]], [[3, 2, 0, 0], [2, 3, 0, 0]])
+    totals = sorted((toy.total([1], text) for text in ((2, 3), (3, 2))), reverse=True)
+    np.testing.assert_allclose(stuck.totals[0, :2], totals, atol=1e-5)
+
+
+class Fixed:
+    """A decoder whose logits depend on the last token alone, by a table given here."""
+
+    has_source, encoder, state_names = False, None, frozenset()
+
+    def __init__(self, table):
+        self.table = np.asarray(table, "float32")
+        self.vocabulary_size = len(self.table)
+
+    def layout(self, max_length, memory_length=None, dtype=None):
+        return {}
+
+    def check(self, prompt_length, max_length):
+        pass
+
+    def step(self, tokens, cache, index):
+        return ops.take(ops.convert_to_tensor(self.table), tokens, axis=0), cache
+
+    def reorder(self, cache, rows, *, source=True):
+        return cache
+
+
+def test_trap_32_finished_beams_are_frozen_and_tiny_probabilities_stay_apart():
+    """A search that goes on from END would score [2, ...]; a log of a softmax is -inf for both."""
+    very_bad = -300.0
+    table = np.full((5, 5), very_bad)
+    table[1] = [very_bad, very_bad, 0.0, -0.1, very_bad]  # 2 is END, and what comes first
+    table[2] = [very_bad, very_bad, -50.0, -50.0, -50.0]
+    table[3] = [very_bad, very_bad, very_bad, -250.0, -251.0]
+    table[4] = [0.0, 0.0, 0.0, 0.0, 0.0]
+    model = Fixed(table)
+    beam = G.Beam(3, num_return_sequences=3)
+    found = G.generate(model, [[1]], 2, beam, end_id=2, return_scores=True, padding_id=None)
+    first = np.log(np.exp([0.0, -0.1]).sum())
+    assert found.ids[0].tolist() == [[2, 0], [3, 3], [3, 4]]
+    np.testing.assert_allclose(found.totals[0, 0], -first, atol=1e-6)
+    second = np.log1p(np.exp(-1.0))
+    np.testing.assert_allclose(found.totals[0, 1], -0.1 - first - second, atol=1e-5)
+    np.testing.assert_allclose(found.totals[0, 2], -1.1 - first - second, atol=1e-5)
+
+
+def test_an_end_that_is_sure_is_taken_at_once():
+    table = np.zeros((4, 4))
+    table[:, 2] = 30.0
+    found = G.generate(Fixed(table), [[1], [3]], 5, G.Beam(2), end_id=2)
+    assert found.tolist() == [[2, 0, 0, 0, 0]] * 2
+
+
+def test_trap_33_the_length_of_each_sequence_counts():
+    """A penalty by the step, the same for all beams, would leave the order as it is without one."""
+    table = np.full((4, 4), -20.0)
+    table[1] = [-20.0, -20.0, 0.0, -0.05]  # END now is a little better than 3
+    table[3] = [-20.0, -20.0, -20.0, 3.0]  # after which all is sure
+    orders = [
+        G.generate(Fixed(table), [[1]], 4, G.Beam(2, alpha, 2), end_id=2)[0].tolist()
+        for alpha in (0.0, 1.0)
+    ]
+    assert orders == [[[2, 0, 0, 0], [3, 3, 3, 3]], [[3, 3, 3, 3], [2, 0, 0, 0]]]
+
+
+def test_a_beam_wider_than_the_vocabulary_returns_what_there_is():
+    toy = Toy(V)
+    beam = G.Beam(9, num_return_sequences=9)
+    found = G.generate(toy, [[1]], 1, beam, return_scores=True)
+    assert [row[0] for row in found.ids[0].tolist()][3:] == [0] * 6
+    assert sorted(found.ids[0, :3, 0].tolist()) == [1, 2, 3]
+    assert np.isinf(found.totals[0, 3:]).all() and np.isfinite(found.totals[0, :3]).all()

@@ -1,0 +1,104 @@
+"""Constraints, by definition."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import keras_attention as ka
+
+constraints = ka.generation.constraints
+random = np.random.default_rng(0)
+V = 5
+
+
+def written(tokens, begin=0):
+    """What is written, of rows of which the last place is empty; -1 in front."""
+    tokens = np.array([[*row, -1] for row in tokens], "int32")
+    return ka.generation.Written(tokens, tokens.shape[1] - 1, begin, V)
+
+
+def allowed(constraint, *arguments):
+    found = ops.convert_to_numpy(constraint.allows(written(*arguments)))
+    return [set(np.flatnonzero(row).tolist()) for row in found]
+
+
+def repeated(row, n):
+    """The tokens that would end an n-gram that `row` has."""
+    row = [token for token in row if token >= 0]
+    n_grams = [tuple(row[i : i + n]) for i in range(len(row) - n + 1)]
+    return {
+        gram[-1]
+        for gram in n_grams
+        if len(row) >= n - 1 and gram[:-1] == tuple(row[len(row) - n + 1 :])
+    }
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_no_n_gram_twice(n):
+    for length in (1, 2, 3, 9, 20):
+        rows = random.integers(0, V, size=(6, length))
+        rows[1, : length // 2] = -1
+        found = allowed(constraints.NoRepeatNGrams(n), rows)
+        assert found == [set(range(V)) - repeated(row, n) for row in rows.tolist()]
+
+
+def test_ids_that_alone_may_come_and_that_never_may():
+    assert allowed(constraints.Allowed([1, 3]), [[2, 2]]) == [{1, 3}]
+    assert allowed(constraints.Forbidden([1, 3]), [[2, 2]]) == [{0, 2, 4}]
+
+
+def test_no_end_too_early():
+    constraint = constraints.MinimumLength(2, [1, 2])
+    assert allowed(constraint, [[3, 3, 4]], 2) == [{0, 3, 4}]
+    assert allowed(constraint, [[3, 3, 4]], 1) == [set(range(V))]
+
+
+def test_one_of_several_sequences():
+    constraint = constraints.OneOf([[3], [1, 2, 4], [1, 0]])
+    assert allowed(constraint, [[2]], 1) == [{1, 3}]
+    assert allowed(constraint, [[2, 1], [2, 3], [2, 4]], 1) == [{0, 2}, set(), set()]
+    assert allowed(constraint, [[1, 2], [1, 0]], 0) == [{4}, set()]
+    assert allowed(constraint, [[1, 2, 4, -1]], 0) == [set()]
+    assert allowed(constraint, [[1, 2, 4, -1, -1]], 0) == [set()]
+
+
+def only_larger(written):
+    return ops.expand_dims(ops.arange(V), axis=0) > written.last(1)
+
+
+def test_any_function_is_a_constraint():
+    assert allowed(constraints.get(only_larger), [[4, 2], [2, 4]]) == [{3, 4}, set()]
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        constraints.Allowed([1, 2]),
+        constraints.Forbidden(np.array([3])),
+        constraints.MinimumLength(3, (2,)),
+        constraints.NoRepeatNGrams(2),
+        constraints.OneOf([[1, 2], [3]]),
+    ],
+    ids=str,
+)
+def test_parts_come_back_from_their_config(constraint):
+    again = constraints.get(keras.saving.serialize_keras_object(constraint))
+    assert again == constraint and hash(again) == hash(constraint)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: constraints.Allowed([1.5]), r"Allowed\(id=1.5\)"),
+        (lambda: allowed(constraints.Allowed([9]), [[1]]), r"Allowed: ids \[9\].*vocabulary of 5"),
+        (lambda: constraints.Forbidden([-1]), r"Forbidden\(id=-1\)"),
+        (lambda: constraints.NoRepeatNGrams(0), r"NoRepeatNGrams\(size=0\)"),
+        (lambda: constraints.OneOf([[1], []]), "none of them empty"),
+        (lambda: constraints.OneOf([]), "one sequence of ids or more"),
+        (lambda: constraints.get(3), "constraints=3: expected a Constraint"),
+    ],
+)
+def test_bad_constraints_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -1,0 +1,211 @@
+"""generate with a decoder that is a table, whose every sequence can be told by hand."""
+
+import numpy as np
+import pytest
+from keras import ops
+
+import keras_attention as ka
+from tests.generation.toy import Toy
+
+G = ka.generation
+V = 7
+pytestmark = pytest.mark.usefixtures("eagerly")
+PROMPTS = [[1, 2, 3], [4], [5, 6, 1, 2, 2]]
+
+
+@pytest.fixture(scope="module")
+def toy():
+    return Toy(V)
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return Toy(V, has_source=True)
+
+
+def greedy(toy, prompt, number, ends=(), forbidden=(0,), source=()):
+    """Greedy decoding of one row, by hand."""
+    text = list(prompt)
+    while len(text) < len(prompt) + number:
+        logits = toy.logits(text, source).copy()
+        logits[list(forbidden)] = -np.inf
+        text.append(int(logits.argmax()))
+        if text[-1] in ends:
+            break
+    return text[len(prompt) :] + [0] * (len(prompt) + number - len(text))
+
+
+def test_greedy_by_hand_for_prompts_of_any_lengths(toy):
+    found = G.generate(toy, PROMPTS, 8)
+    assert found.dtype == "int32"
+    assert found.tolist() == [greedy(toy, prompt, 8) for prompt in PROMPTS]
+
+
+@pytest.mark.parametrize("end", [3, (3, 5)])
+def test_rows_end_and_are_padded(toy, end):
+    ends = np.ravel(end).tolist()
+    found = G.generate(toy, PROMPTS, 9, end_id=end)
+    assert found.tolist() == [greedy(toy, prompt, 9, ends) for prompt in PROMPTS]
+    assert (found == 0).any()
+
+
+@pytest.mark.parametrize(
+    "prompts",
+    [
+        np.array([[1, 2, 3, 0, 0], [4, 0, 0, 0, 0], [5, 6, 1, 2, 2]]),
+        np.array([[0, 0, 1, 2, 3], [0, 0, 0, 0, 4], [5, 6, 1, 2, 2]], "int64"),
+        [np.array(prompt) for prompt in PROMPTS],
+        ops.convert_to_tensor([[1, 2, 3, 0, 0], [4, 0, 0, 0, 0], [5, 6, 1, 2, 2]]),
+    ],
+    ids=["padded behind", "padded in front", "arrays", "tensor"],
+)
+def test_prompts_in_any_form(toy, prompts):
+    assert np.array_equal(G.generate(toy, prompts, 4), G.generate(toy, PROMPTS, 4))
+
+
+def test_one_row_alone_and_a_begin(toy):
+    assert G.generate(toy, [1, 2, 3], 4).tolist() == [greedy(toy, [1, 2, 3], 4)]
+    assert G.generate(toy, begin_id=6, max_new_tokens=4).tolist() == [greedy(toy, [6], 4)]
+    found = G.generate(toy, PROMPTS, 4, begin_id=6)
+    assert found.tolist() == [greedy(toy, [6, *prompt], 4) for prompt in PROMPTS]
+
+
+def test_every_id_may_be_a_token(toy):
+    prompts = [[0, 2, 0], [0]]
+    found = G.generate(toy, prompts, 9, padding_id=None)
+    assert found.tolist() == [greedy(toy, prompt, 9, forbidden=()) for prompt in prompts]
+    assert (found == 0).any()
+
+
+def test_padding_may_be_the_end(toy):
+    found = G.generate(toy, PROMPTS, 9, end_id=0)
+    expected = [greedy(toy, prompt, 9, ends=(0,), forbidden=()) for prompt in PROMPTS]
+    assert found.tolist() == expected
+
+
+def test_an_encoder_reads_the_prompt(translator):
+    sources = [[3, 4, 5], [6]]
+    found = G.generate(translator, sources, 5, begin_id=1)
+    assert found.tolist() == [greedy(translator, [1], 5, source=s) for s in sources]
+    found = G.generate(translator, [[2, 3], [4]], 5, source=sources, begin_id=1)
+    rows = zip([[1, 2, 3], [1, 4]], sources, strict=True)
+    assert found.tolist() == [greedy(translator, p, 5, source=s) for p, s in rows]
+
+
+def test_max_length_counts_the_prompt(toy):
+    found = G.generate(toy, PROMPTS, max_length=9)
+    assert found.shape == (3, 4)
+    assert np.array_equal(found, G.generate(toy, PROMPTS, 4, max_length=9))
+
+
+def test_scores_are_log_probabilities(toy):
+    plain = G.generate(toy, PROMPTS, 6, end_id=3)
+    result = G.generate(toy, PROMPTS, 6, end_id=3, return_scores=True)
+    assert np.array_equal(result.ids, plain)
+    for prompt, ids, scores, total in zip(
+        PROMPTS, result.ids, result.scores, result.totals, strict=True
+    ):
+        text = [token for token in ids.tolist() if token]
+        expected = [toy.total([*prompt, *text[:i]], text[i : i + 1]) for i in range(len(text))]
+        np.testing.assert_allclose(scores[: len(text)], expected, atol=1e-5)
+        assert not scores[len(text) :].any()
+        np.testing.assert_allclose(total, toy.total(prompt, text), atol=1e-5)
+
+
+def test_samples_are_as_frequent_as_the_model_says(toy):
+    """Beyond 74.5 chi-square with 35 degrees of freedom is once in 10,000."""
+    number = 20_000
+    found = G.generate(toy, [[2, 1]] * number, 2, "sample", seed=3)
+    pairs = np.bincount(found[:, 0] * V + found[:, 1], minlength=V * V).reshape(V, V)
+    expected = np.zeros((V, V))
+    for i in range(1, V):
+        first, second = (np.exp(toy.logits(text)[1:]) for text in ([2, 1], [2, 1, i]))
+        expected[i, 1:] = first[i - 1] / first.sum() * second / second.sum() * number
+    assert not pairs[0].any() and not pairs[:, 0].any()
+    difference, expected = (pairs - expected)[1:, 1:], expected[1:, 1:]
+    assert (difference**2 / expected).sum() < 74.5
+
+
+def test_a_seed_gives_the_same_again(toy):
+    sampler = G.Sample(seed=5)
+    first = G.generate(toy, PROMPTS, 8, sampler)
+    assert np.array_equal(first, G.generate(toy, PROMPTS, 8, "sample", seed=5))
+    assert not np.array_equal(first, G.generate(toy, PROMPTS, 8, sampler, seed=6))
+
+
+def test_penalties_and_constraints_are_heeded(toy):
+    prompt = [1, 2, 3]
+    text = [token for token in G.generate(toy, [prompt], 12, no_repeat_ngram_size=1)[0] if token]
+    assert sorted(text) == [4, 5, 6]  # and there it ends: nothing is left
+    allowed = G.generate(toy, PROMPTS, 8, allowed_ids=[2, 5])
+    assert set(allowed.ravel().tolist()) <= {2, 5}
+    free, late = (G.generate(toy, PROMPTS, 8, end_id=3, min_new_tokens=n) for n in (0, 6))
+    assert (free[:, :5] == 3).any() and not (late[:, :6] == 3).any()
+    penalized = G.generate(toy, PROMPTS, 8, repetition_penalty=100.0)
+    assert not np.array_equal(penalized, G.generate(toy, PROMPTS, 8))
+    answers = G.constraints.OneOf([[6, 6, 3], [5, 1]])
+    for row in G.generate(toy, PROMPTS, 5, constraints=[answers]).tolist():
+        assert row in ([6, 6, 3, 0, 0], [5, 1, 0, 0, 0])
+
+
+def test_a_stream_stops_when_all_rows_have_ended(toy):
+    end = greedy(toy, [4], 2)[1]
+    assert len(list(G.stream(toy, [[4]], 30, end_id=end))) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(prompt=[[1], []], max_new_tokens=2), "prompt: row 1 is empty"),
+        (dict(prompt=[[1], [0, 0]], max_new_tokens=2), "prompt: row 1 is empty"),
+        (dict(prompt=[], max_new_tokens=2), "no rows"),
+        (dict(max_new_tokens=2), "nothing to go on from"),
+        (
+            dict(prompt=[[1, 7]], max_new_tokens=2),
+            "row 0 has the id 7.*vocabulary of 7 ids, 0 to 6",
+        ),
+        (dict(prompt=[[1, -2]], max_new_tokens=2), "the id -2"),
+        (dict(prompt=[[1.5]], max_new_tokens=2), "row 0 holds float64"),
+        (dict(prompt=[[1]]), "needs max_new_tokens"),
+        (dict(prompt=[[1]], max_new_tokens=0), r"max_new_tokens=0"),
+        (dict(prompt=[[1, 2, 3]], max_length=3), "prompt has 3 tokens.*max_length=3"),
+        (dict(prompt=[[1, 2, 3]], max_length=5, max_new_tokens=4), "room for 2 new"),
+        (dict(prompt=[[1]], max_new_tokens=2, end_id=7), "end_id=7 is outside"),
+        (dict(prompt=[[1]], max_new_tokens=2, padding_id=9), "padding_id=9 is outside"),
+        (dict(prompt=[[1]], max_new_tokens=2, begin_id=9), "the id 9"),
+        (dict(prompt=[[1]], max_new_tokens=2, source=[[1]]), "this model has none"),
+        (dict(prompt=[[1]], max_new_tokens=2, seed="x"), "seed='x'"),
+        (dict(prompt=[[1]], max_new_tokens=2, allowed_ids=[8]), r"Allowed: ids \[8\]"),
+        (dict(prompt=[[1]], max_new_tokens=2, sampler=3), "sampler=3 is no sampler"),
+        (
+            dict(prompt=[[1]], max_new_tokens=2, sampler=G.Beam(2), callback=print),
+            "Beam.*does not settle",
+        ),
+    ],
+    ids=str,
+)
+def test_bad_arguments_are_refused(toy, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        G.generate(toy, **arguments)
+
+
+def test_a_stream_refuses_before_its_first_token(toy):
+    with pytest.raises(ValueError, match="does not settle"):
+        G.stream(toy, [[1]], 2, G.Beam(2))
+    with pytest.raises(ValueError, match="row 0 is empty"):
+        G.stream(toy, [[]], 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(max_new_tokens=2, begin_id=1), "The model has an encoder"),
+        (dict(prompt=[[3]], max_new_tokens=2), "nothing to go on from"),
+        (dict(prompt=[[3], []], max_new_tokens=2, begin_id=1), "source: row 1 is empty"),
+        (dict(prompt=[[3]], source=[[3], [4]], max_new_tokens=2), "1 rows and the source 2"),
+    ],
+    ids=str,
+)
+def test_bad_sources_are_refused(translator, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        G.generate(translator, **arguments)

@@ -1,0 +1,167 @@
+"""generate with real models: what it writes is what the whole text, read anew, calls for."""
+
+import keras
+import numpy as np
+import pytest
+
+import keras_attention as ka
+
+G = ka.generation
+V = 23
+PROMPTS = [[1, 2, 3], [4], [5, 6, 7, 8, 9]]
+SIZES = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=32, dropout=0.0)
+
+
+def lively(model):
+    """`model` with larger weights, so that its texts are not all alike."""
+    random = np.random.default_rng(0)
+    for weight in model.weights:
+        if len(weight.shape) > 1:
+            weight.assign(random.normal(size=weight.shape, scale=0.5).astype("float32"))
+    return model
+
+
+@pytest.fixture(scope="module")
+def writer():
+    return lively(ka.models.causal_language_model(V, position="rotary", **SIZES))
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return lively(ka.models.seq2seq_transformer(V, **SIZES))
+
+
+def logits_of(model, text, source=None):
+    """After each token of one row."""
+    text = np.array([text])
+    inputs = text if source is None else {"source_ids": np.array([source]), "target_ids": text}
+    return keras.ops.convert_to_numpy(model(inputs))[0]
+
+
+def anew(model, prompt, number, source=None):
+    """Greedy decoding of one row that reads the whole text for every token."""
+    text = list(prompt)
+    for _ in range(number):
+        logits = logits_of(model, text, source)[-1]
+        text.append(1 + int(logits[1:].argmax()))
+    return text[len(prompt) :]
+
+
+def test_a_language_model_writes_what_it_would_read_anew(writer):
+    found = G.generate(writer, PROMPTS, 5)
+    assert found.tolist() == [anew(writer, prompt, 5) for prompt in PROMPTS]
+    assert len(set(found.ravel().tolist())) > 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "parts",
+    [
+        dict(position="alibi"),
+        dict(position="sinusoidal"),
+        dict(position="learned", max_length=12),
+        dict(position="rotary", mask=ka.masks.Window(3)),
+        dict(position="transformer_xl", num_key_value_heads=1),
+    ],
+    ids=str,
+)
+def test_any_parts_write_what_they_would_read_anew(parts):
+    model = lively(ka.models.causal_language_model(V, **parts, **SIZES))
+    expected = [anew(model, prompt, 7) for prompt in PROMPTS]
+    assert G.generate(model, PROMPTS, 7).tolist() == expected
+    beam = G.Beam(3, num_return_sequences=2)
+    together = G.generate(model, PROMPTS, 5, beam, end_id=3)
+    alone = [G.generate(model, [prompt], 5, beam, end_id=3) for prompt in PROMPTS]
+    assert np.array_equal(together, np.concatenate(alone))
+
+
+@pytest.mark.slow
+def test_a_recurrent_model_writes_what_it_would_read_anew():
+    model = lively(ka.models.seq2seq_recurrent(V, V, hidden_dim=8))
+    sources = [[3, 4, 5], [7], [8, 9]]
+    found = G.generate(model, PROMPTS, 5, source=sources)
+    rows = zip(PROMPTS, sources, strict=True)
+    assert found.tolist() == [anew(model, prompt, 5, source) for prompt, source in rows]
+    with pytest.raises(ValueError, match="state or a window that rolls on"):
+        G.generate(model, sources, 3, begin_id=1, draft_model=model)
+
+
+def test_an_encoder_decoder_writes_what_it_would_read_anew(translator):
+    sources = [[3, 4, 5], [7]]
+    found = G.generate(translator, sources, 5, begin_id=1)
+    assert found.tolist() == [anew(translator, [1], 5, source) for source in sources]
+
+
+def test_a_beam_has_the_totals_that_the_model_gives(translator):
+    sources = [[3, 4, 5], [7]]
+    beam = G.Beam(3, num_return_sequences=2)
+    found = G.generate(
+        translator,
+        sources,
+        4,
+        beam,
+        begin_id=1,
+        end_id=2,
+        return_scores=True,
+        return_attention=True,
+    )
+    for source, rows, totals in zip(sources, found.ids, found.totals, strict=True):
+        for row, total in zip(rows.tolist(), totals, strict=True):
+            text = [token for token in row if token]
+            logits = logits_of(translator, [1, *text[:-1]], source).astype("float64")
+            log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+            np.testing.assert_allclose(log_p[range(len(text)), text].sum(), total, atol=1e-4)
+    weights = found.attention["decoder_block_0/cross_attention"]
+    assert weights.shape == (2, 2, 2, 4, 3)
+    assert not weights[1, ..., 1:].any()  # of the source's padding
+    told = np.cumsum(found.ids == 2, -1) - (found.ids == 2) == 0  # places up to END
+    np.testing.assert_allclose(weights.sum(-1), np.stack([told, told], 2), atol=1e-5)
+
+
+def test_attention_is_that_of_the_model(writer):
+    found = G.generate(writer, PROMPTS, 4, return_attention=True)
+    (path,) = found.attention
+    for prompt, ids, weights in zip(PROMPTS, found.ids, found.attention[path], strict=True):
+        with ka.visualization.record_attention(writer) as maps:
+            writer(np.array([[*prompt, *ids[:-1]]]))
+        expected = keras.ops.convert_to_numpy(maps[path])[0, :, -4:]
+        empty = weights.shape[-1] - expected.shape[-1]
+        np.testing.assert_allclose(weights[..., empty:], expected, atol=1e-5)
+        assert not weights[..., :empty].any()
+
+
+def test_a_draft_changes_nothing(writer):
+    draft = lively(ka.models.causal_language_model(V, **SIZES))
+    expected = G.generate(writer, PROMPTS, 5)
+    assert np.array_equal(G.generate(writer, PROMPTS, 5, draft_model=draft), expected)
+
+
+def test_new_weights_count_at_once():
+    model = lively(ka.models.causal_language_model(V, **SIZES))
+    G.generate(model, [[1]], 5)
+    before = [weight.numpy() for weight in model.weights]
+    model.set_weights([weight[::-1] for weight in before])
+    assert G.generate(model, [[1]], 5).tolist() == [anew(model, [1], 5)]
+
+
+def test_caches_of_other_kinds(writer):
+    small = G.generate(writer, PROMPTS, 5, cache_dtype="int8", return_scores=True)
+    whole = G.generate(writer, PROMPTS, 5, return_scores=True)
+    np.testing.assert_allclose(small.scores[:, 0], whole.scores[:, 0], atol=0.05)
+    short = G.generate(writer, [[1, 2, 3]], 30, memory_length=2)
+    assert short.shape == (1, 30)
+
+
+def test_positions_that_end_are_said(writer):
+    model = ka.models.causal_language_model(V, position="learned", max_length=6, **SIZES)
+    assert G.generate(model, [[1, 2, 3]], 3).shape == (1, 3)
+    with pytest.raises(ValueError, match="max_length=7 is more than.*Choose at most 6"):
+        G.generate(model, [[1, 2, 3]], 4)
+
+
+def test_models_that_cannot_are_named():
+    with pytest.raises(ValueError, match="cannot generate"):
+        G.generate("gpt2", [[1]], 2)
+    labeler = ka.models.sequence_labeler(V, 3, **SIZES)
+    with pytest.raises(ValueError, match="looks ahead"):
+        G.generate(labeler, [[1]], 2)

@@ -1,0 +1,136 @@
+"""Samplers: what they keep by definition, and how often they draw what."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import keras_attention as ka
+from keras_attention.generation.samplers import draw
+
+G = ka.generation
+random = np.random.default_rng(0)
+LOGITS = random.normal(size=(5, 13), scale=2).astype("float32")
+
+
+def softmax(logits):
+    weights = np.exp(logits.astype("float64") - logits.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def kept_by_definition(logits, temperature=1.0, top_k=None, top_p=None, min_p=None):
+    """The probabilities of one row, by sorting; the logits have no ties."""
+    weights = softmax(logits / temperature)
+    order = list(np.argsort(-weights))
+    if top_k is not None:
+        order = order[:top_k]
+    if top_p is not None:
+        mass, nucleus = 0.0, []
+        for i in order:
+            if mass < top_p * sum(weights[j] for j in order):
+                nucleus.append(i)
+                mass += weights[i]
+        order = nucleus
+    if min_p is not None:
+        order = [i for i in order if weights[i] >= min_p * weights[order[0]]]
+    kept = np.zeros_like(weights)
+    kept[order] = weights[order]
+    return kept / kept.sum()
+
+
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        dict(),
+        dict(temperature=0.5),
+        dict(top_k=3),
+        dict(top_k=99),
+        dict(top_p=0.6),
+        dict(top_p=1.0),
+        dict(min_p=0.2),
+        dict(temperature=2.0, top_k=7, top_p=0.8, min_p=0.3),
+    ],
+    ids=str,
+)
+def test_sample_keeps_what_it_says(kwargs):
+    found = ops.convert_to_numpy(G.Sample(**kwargs).probabilities(LOGITS))
+    expected = [kept_by_definition(row, **kwargs) for row in LOGITS]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_equals_are_kept_together():
+    logits = np.log(np.array([[0.4, 0.2, 0.2, 0.2]], "float32"))
+    for sampler in (G.Sample(top_k=2), G.Sample(top_p=0.5)):
+        weights = ops.convert_to_numpy(sampler.probabilities(logits))
+        np.testing.assert_allclose(weights, [[0.4, 0.2, 0.2, 0.2]], atol=1e-6)
+
+
+def test_greedy_takes_the_best_and_of_equals_the_first():
+    logits = np.array([[1.0, 3.0, 3.0], [5.0, 3.0, 3.0]], "float32")
+    assert ops.convert_to_numpy(G.Greedy().choose(logits, None)).tolist() == [1, 0]
+    weights = ops.convert_to_numpy(G.Greedy().probabilities(logits))
+    assert weights.tolist() == [[0, 1, 0], [1, 0, 0]]
+
+
+def chi_square(counts, weights):
+    expected = counts.sum() * weights[weights > 0]
+    return ((counts[weights > 0] - expected) ** 2 / expected).sum()
+
+
+@pytest.mark.parametrize("sampler", [G.Sample(temperature=1.5), G.Sample(top_k=4)], ids=str)
+def test_draws_are_as_frequent_as_they_are_probable(sampler):
+    """Beyond 37.6 (15.1) chi-square with 12 (3) degrees of freedom is once in 5,000 (560)."""
+    number = 20_000
+    uniform = G.request.chance(7, sampler, (1, number))[0][0]
+    logits = np.broadcast_to(LOGITS[:1], (number, LOGITS.shape[1]))
+    drawn = ops.convert_to_numpy(sampler.choose(logits, uniform))
+    weights = ops.convert_to_numpy(sampler.probabilities(LOGITS[:1]))[0].astype("float64")
+    counts = np.bincount(drawn, minlength=len(weights))
+    assert not counts[weights == 0].any()
+    assert chi_square(counts, weights) < (37.6 if sampler.top_k is None else 15.1)
+
+
+def test_nothing_of_weight_zero_is_drawn():
+    weights = np.array([[0.0, 0.25, 0.0, 0.75, 0.0]] * 4, "float32")
+    uniform = np.array([0.0, 0.2499, 0.25, 1 - 2.0**-23], "float32")
+    assert ops.convert_to_numpy(draw(weights, uniform)).tolist() == [1, 1, 3, 3]
+
+
+def test_chance_is_that_of_its_seed():
+    first, again = (G.request.chance(3, G.Greedy(), (4, 2))[0] for _ in range(2))
+    assert np.array_equal(first, again)
+    assert first.dtype == "float32" and (first >= 0).all() and (first < 1).all()
+    assert not np.array_equal(first, G.request.chance(4, G.Greedy(), (4, 2))[0])
+    assert np.array_equal(first, G.request.chance(None, G.Sample(seed=3), (4, 2))[0])
+    keras.utils.set_random_seed(1)
+    unseeded = [G.request.chance(None, G.Sample(), (4, 2))[0] for _ in range(2)]
+    assert not np.array_equal(*unseeded)
+    keras.utils.set_random_seed(1)
+    assert np.array_equal(unseeded[0], G.request.chance(None, G.Sample(), (4, 2))[0])
+
+
+@pytest.mark.parametrize("sampler", [G.Greedy(), G.Sample(0.5, 3, 0.9, 0.1, 7), G.Beam(4, 0.6, 2)])
+def test_parts_come_back_from_their_config(sampler):
+    assert G.samplers.get(keras.saving.serialize_keras_object(sampler)) == sampler
+    assert G.samplers.get(type(sampler).__name__.lower() if sampler == G.Greedy() else sampler)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: G.Sample(temperature=0), r"Sample\(temperature=0\).*above 0"),
+        (lambda: G.Sample(top_k=0), r"Sample\(top_k=0\)"),
+        (lambda: G.Sample(top_p=1.5), r"Sample\(top_p=1.5\).*above 0 and of at most 1"),
+        (lambda: G.Sample(min_p=-0.1), r"Sample\(min_p=-0.1\).*of at least 0"),
+        (lambda: G.Sample(seed=-1), r"Sample\(seed=-1\)"),
+        (lambda: G.Beam(0), r"Beam\(width=0\)"),
+        (lambda: G.Beam(2, length_penalty=-1), r"Beam\(length_penalty=-1\)"),
+        (lambda: G.Beam(2, num_return_sequences=3), "num_return_sequences=3.*Widen"),
+        (lambda: G.samplers.get("beam"), "Beam needs width"),
+        (lambda: G.samplers.get("best"), "Unknown sampler 'best'. Known: greedy, sample, beam"),
+        (lambda: G.samplers.get(None), "sampler=None"),
+    ],
+)
+def test_bad_samplers_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -1,0 +1,259 @@
+"""The builders of models that write: language models, and the Transformer with its relatives."""
+
+import keras
+import numpy as np
+import pytest
+
+import keras_attention as ka
+
+random = np.random.default_rng(0)
+SMALL = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=20)
+V = 23
+
+
+def language_model(**kwargs):
+    return drawn(ka.models.causal_language_model(V, **{**SMALL, **kwargs}))
+
+
+def transformer(target=None, **kwargs):
+    return drawn(ka.models.seq2seq_transformer(V, target, **{**SMALL, **kwargs}))
+
+
+def like(structure, **kwargs):
+    return drawn(ka.models.encoder_decoder(V, structure=structure, **{**SMALL, **kwargs}))
+
+
+def drawn(model):
+    """Weights around those of a new model: what starts at zero or one hides nothing."""
+    for weight in model.trainable_weights:
+        weight.assign(weight + random.normal(size=weight.shape, scale=0.2))
+    return model
+
+
+def ids(batch=2, length=5, high=V):
+    return random.integers(1, high, size=(batch, length)).astype("int32")
+
+
+def padded(x, by=3):
+    return np.pad(x, [(0, 0), (0, by)])
+
+
+LANGUAGE_MODELS = {
+    "plain": dict(),
+    "GPT-2": dict(position="learned", max_length=9, activation="gelu_tanh", epsilon=1e-5),
+    "windowed, grouped": dict(mask=ka.masks.Window(3), num_key_value_heads=1, use_bias=False),
+    "untied, post-norm": dict(tie_embeddings=False, norm="post", position=["sinusoidal", "alibi"]),
+}
+TRANSFORMERS = {
+    "Vaswani et al.": transformer,
+    "two vocabularies, untied": lambda: transformer(
+        19, tie_embeddings=False, num_layers=2, norm="deep_norm", position="rotary"
+    ),
+    "two streams": lambda: transformer(norm="resi_dual", position="learned", max_length=9),
+    "T5": lambda: like("t5", num_layers=2),
+    "BART": lambda: like("bart", max_length=9),
+}
+
+
+@pytest.mark.parametrize("kwargs", LANGUAGE_MODELS.values(), ids=LANGUAGE_MODELS)
+def test_a_language_model_sees_no_future(kwargs):
+    model, x = language_model(**kwargs), ids()
+    logits = np.asarray(model(x))
+    changed = np.concatenate([x[:, :3], x[:, 3:] % (V - 1) + 1], axis=1)
+    np.testing.assert_allclose(np.asarray(model(changed))[:, :3], logits[:, :3], atol=1e-4)
+    assert not np.allclose(np.asarray(model(changed))[:, 3:], logits[:, 3:], atol=1e-2)
+    np.testing.assert_allclose(np.asarray(model(padded(x)))[:, :5], logits, atol=1e-4)
+
+
+def test_a_window_is_all_that_a_token_sees():
+    """Two layers of three tokens reach four back, and no further."""
+    model, x = language_model(mask=ka.masks.Window(3), num_layers=2), ids(1, 8)
+    for place, reached in [(2, False), (3, True)]:
+        changed = x.copy()
+        changed[0, place] = x[0, place] % (V - 1) + 1
+        same = np.allclose(np.asarray(model(changed))[:, 7], np.asarray(model(x))[:, 7], atol=1e-5)
+        assert same != reached
+
+
+def test_the_future_is_hidden_once():
+    causal = ka.masks.Causal()
+    for mask, expected in [
+        (None, causal),
+        ("causal", causal),
+        (ka.masks.Window(3), causal & ka.masks.Window(3)),
+    ]:
+        model = ka.models.causal_language_model(V, **SMALL, mask=mask)
+        assert model.get_layer("block_0").attention.mask == expected
+
+
+@pytest.fixture(scope="module", params=TRANSFORMERS)
+def writer(request):
+    return TRANSFORMERS[request.param]()
+
+
+def test_source_and_target_are_told_apart(writer):
+    """Masks of the source reach the cross-attention however the model is run; no future is seen."""
+    model, source, target = writer, ids(), ids(2, 4, 19)
+    expected = np.asarray(model({"source_ids": source, "target_ids": target}))
+    longer = {"source_ids": padded(source), "target_ids": padded(target, 2)}
+    for logits in (model(longer), model.predict(longer, verbose=0)):
+        np.testing.assert_allclose(np.asarray(logits)[:, :4], expected, atol=2e-4)
+    changed = np.concatenate([target[:, :2], target[:, 2:] % 18 + 1], axis=1)
+    logits = np.asarray(model({"source_ids": source, "target_ids": changed}))
+    np.testing.assert_allclose(logits[:, :2], expected[:, :2], atol=1e-4)
+    assert not np.allclose(logits[:, 2:], expected[:, 2:], atol=1e-2)
+    logits = model({"source_ids": source[:, ::-1], "target_ids": target})
+    assert not np.allclose(logits, expected, atol=1e-2)
+
+
+def test_two_models_make_the_whole(writer, tmp_path):
+    model, source, target = writer, padded(ids()), ids(2, 4, 19)
+    expected = model({"source_ids": source, "target_ids": target})
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded.count_params() == model.count_params()
+    np.testing.assert_allclose(
+        loaded({"source_ids": source, "target_ids": target}), expected, atol=1e-5
+    )
+    encoded = model.get_layer("encoder")(keras.ops.array(source))
+    target = keras.ops.array(target)
+    logits = model.get_layer("decoder")({"encoded": encoded, "target_ids": target})
+    np.testing.assert_allclose(logits, expected, atol=1e-5)
+
+
+def test_attention_is_recorded_by_side():
+    model = transformer()
+    with ka.visualization.record_attention(model) as maps:
+        model({"source_ids": ids(), "target_ids": ids(2, 4)})
+    shapes = {path: tuple(weights.shape) for path, weights in maps.items()}
+    assert shapes == {
+        f"{block}_0/{kind}": (2, 2, *size)
+        for block, kind, size in [
+            ("encoder_block", "attention", (5, 5)),
+            ("decoder_block", "attention", (4, 4)),
+            ("decoder_block", "cross_attention", (4, 5)),
+        ]
+    }
+
+
+def test_layers_of_t5_share_one_bias_on_each_side():
+    model = like("t5", num_layers=2)
+    blocks = [
+        model.get_layer(side).get_layer(f"{side}_block_{i}")
+        for side in ("encoder", "decoder")
+        for i in range(2)
+    ]
+    tables = [id(block.attention.position) for block in blocks]
+    assert tables[0] == tables[1] != tables[2] == tables[3]
+    assert [block.attention.position.bidirectional for block in blocks] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert blocks[2].cross_attention.position is None
+    own = like("t5", num_layers=2, shared_position=False)
+    assert own.count_params() - model.count_params() == 2 * 32 * 2
+
+
+def test_the_depth_of_deep_norm_is_that_of_both_stacks():
+    model = transformer(norm="deep_norm", num_decoder_layers=3)
+    norms = [
+        model.get_layer(side).get_layer(f"{side}_block_0").norm for side in ("encoder", "decoder")
+    ]
+    assert norms == [ka.blocks.DeepNorm(1, num_decoder_layers=3), ka.blocks.DeepNorm(3, 3)]
+
+
+def test_a_masked_language_model_sees_both_sides_and_segments():
+    model = drawn(ka.models.masked_language_model(V, **SMALL, num_segments=2))
+    x, segments = ids(), random.integers(0, 2, size=(2, 5)).astype("int32")
+    logits = np.asarray(model({"token_ids": x, "segment_ids": segments}))
+    longer = {"token_ids": padded(x), "segment_ids": padded(segments)}
+    output = model(longer)
+    np.testing.assert_allclose(np.asarray(output)[:, :5], logits, atol=1e-4)
+    np.testing.assert_array_equal(output._keras_mask, padded(x) != 0)
+    for changed in ({"token_ids": x % 7 + 1}, {"segment_ids": 1 - segments}):
+        changed = np.asarray(model({"token_ids": x, "segment_ids": segments, **changed}))
+        assert not np.allclose(changed[:, 0], logits[:, 0], atol=1e-2)
+
+
+def test_a_gate_lends_its_activation_to_the_head_of_a_masked_language_model():
+    model = ka.models.masked_language_model(V, **SMALL, activation="swiglu")
+    assert model.get_layer("transform").activation is keras.activations.silu
+
+
+# The counts of the released checkpoints; BART's tables of places have two rows that nobody uses.
+@pytest.mark.parametrize(
+    "builder, name, vocabulary_size, count",
+    [
+        ("causal_language_model", "GPT-2", 50257, 124_439_808),
+        ("masked_language_model", "BERT-Base", 30522, 109_514_298),
+        ("encoder_decoder", "T5-small", 32128, 60_506_624),
+        ("encoder_decoder", "BART-base", 50265, 139_420_416 - 2 * 2 * 768),
+        *(
+            pytest.param(*sizes, marks=pytest.mark.slow)
+            for sizes in [
+                ("causal_language_model", "GPT-2-medium", 50257, 354_823_168),
+                ("causal_language_model", "GPT-2-large", 50257, 774_030_080),
+                ("causal_language_model", "GPT-2-XL", 50257, 1_557_611_200),
+                ("encoder_decoder", "T5-base", 32128, 222_903_552),
+                ("encoder_decoder", "T5-large", 32128, 737_668_096),
+                ("encoder_decoder", "T5-1.1-small", 32128, 76_961_152),
+                ("encoder_decoder", "T5-1.1-base", 32128, 247_577_856),
+            ]
+        ),
+    ],
+)
+def test_parameter_counts_are_those_published(builder, name, vocabulary_size, count):
+    scope = keras.StatelessScope(initialize_variables=False)  # no weight is ever drawn
+    with scope:
+        size = ka.models.sizes(builder)[name]
+        found = getattr(ka.models, builder)(vocabulary_size, **size).count_params()
+    keras.utils.clear_session(free_memory=False)  # or the next such scope would draw them
+    assert found == count
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: language_model(num_heads=3), "num_heads=3 does not divide hidden_dim=16"),
+        (lambda: language_model(position="learned"), "position='learned' needs max_length="),
+        (lambda: transformer(position="learned"), "position='learned' needs max_length="),
+        (lambda: like("gpt"), "structure='gpt'.*t5, t5_1.1, bart"),
+        (lambda: transformer(num_key_value_heads=3), "num_key_value_heads=3"),
+    ],
+)
+def test_refuses(make, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        make()
+
+
+@pytest.mark.slow
+def test_a_transformer_learns_to_turn_words_around():
+    """Trained on one place after another, in batches with padding, greedily read."""
+    model = ka.models.seq2seq_transformer(
+        12, num_layers=1, num_heads=4, hidden_dim=32, intermediate_dim=64, dropout=0.0, norm="pre"
+    )
+    lengths = random.integers(2, 7, size=2000)
+    source = np.zeros((2000, 6), "int32")
+    target = np.zeros((2000, 7), "int32")
+    for row, length in enumerate(lengths):
+        source[row, :length] = random.integers(3, 12, size=length)
+        target[row, : length + 1] = [*source[row, :length][::-1], 2]
+    begun = np.concatenate([np.ones((2000, 1), "int32"), target[:, :-1]], axis=1)
+    begun = np.where(target == 0, 0, begun)
+    model.compile(
+        keras.optimizers.Adam(3e-3),
+        ka.training.MaskedSparseCategoricalCrossentropy(),
+        metrics=[ka.training.MaskedSparseCategoricalAccuracy()],
+    )
+    inputs = {"source_ids": source, "target_ids": begun}
+    model.fit(inputs, target, epochs=25, batch_size=50, verbose=0)
+    written = np.full((2000, 1), 1, "int32")
+    for _ in range(7):
+        logits = model.predict(
+            {"source_ids": source, "target_ids": written}, batch_size=500, verbose=0
+        )
+        written = np.concatenate([written, logits[:, -1:].argmax(-1).astype("int32")], axis=1)
+    right = (written[:, 1:] == target) | (target == 0)
+    assert right.all(axis=1).mean() > 0.9
