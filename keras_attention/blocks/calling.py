@@ -4,6 +4,7 @@ import inspect
 
 import keras
 from keras import ops
+from keras.src.backend import get_keras_mask
 
 
 def build_attention(attention, query_shape, value_shape):
@@ -49,4 +50,4 @@ def _bare(x):
 
     Keras's attention layers take it off the caller's tensor; layers that know none warn.
     """
-    return x if getattr(x, "_keras_mask", None) is None else ops.copy(x)
+    return x if get_keras_mask(x) is None else ops.copy(x)

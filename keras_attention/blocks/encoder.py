@@ -4,6 +4,7 @@ import functools
 
 import keras
 from keras import ops
+from keras.src.backend import get_keras_mask
 
 from keras_attention.blocks import calling, residuals
 from keras_attention.blocks.inner import config_of, inner_layer
@@ -170,7 +171,7 @@ class EncoderBlock(keras.layers.Layer):
         if mask is not None:
             return mask
         first = inputs[0] if isinstance(inputs, (list, tuple)) else inputs
-        return getattr(first, "_keras_mask", None)
+        return get_keras_mask(first)
 
     def _attend(self, mask, attention_mask, segment_ids, positions, training):
         """Self-attention as a function of x alone."""

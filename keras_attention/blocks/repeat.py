@@ -1,6 +1,7 @@
 """One block as every layer of a stack."""
 
 import keras
+from keras.src.backend import get_keras_mask
 
 from keras_attention import checks
 from keras_attention.blocks import calling
@@ -71,7 +72,7 @@ class Repeat(keras.layers.Layer):
         training=None,
     ):
         x = inputs
-        mask = getattr(inputs, "_keras_mask", None) if mask is None else mask
+        mask = get_keras_mask(inputs) if mask is None else mask
         given = dict(attention_mask=attention_mask, segment_ids=segment_ids, positions=positions)
         given = {name: value for name, value in given.items() if value is not None}
         if mask is not None and calling.takes(self.block, "mask"):

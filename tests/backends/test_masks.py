@@ -1,0 +1,36 @@
+"""Implicit masks arrive on every backend, in what it compiles too."""
+
+import keras
+import numpy as np
+
+import keras_attention as ka
+
+random = np.random.default_rng(0)
+SMALL = dict(num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=6)
+
+
+def assert_padding_is_not_seen(model, inputs, longer):
+    expected = keras.ops.convert_to_numpy(model(inputs))
+    for found in (model(longer), model.predict(longer, verbose=0)):
+        found = keras.ops.convert_to_numpy(found)[:, : expected.shape[1]]
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_masks_of_source_and_target():
+    model = ka.models.seq2seq_transformer(20, **SMALL)
+    ids = {name: random.integers(1, 20, (2, 4)) for name in ("source_ids", "target_ids")}
+    longer = {name: np.pad(x, [(0, 0), (0, 2)]) for name, x in ids.items()}
+    assert_padding_is_not_seen(model, ids, longer)
+
+
+def test_masks_beside_positions():
+    """Where a block is given two tensors, Keras does not fill in its mask."""
+    ids = keras.Input((None,), dtype="int32", name="ids")
+    where = keras.Input((None,), dtype="int32", name="where")
+    x = ka.blocks.TokenEmbedding(20, 8)(ids)
+    attention = ka.attention.MultiHeadAttention(2, 4, position="alibi")
+    x = ka.blocks.EncoderBlock(attention, ka.blocks.FeedForward(6))(x, positions=where)
+    model = keras.Model({"ids": ids, "where": where}, x)
+    given = {"ids": random.integers(1, 20, (2, 4)), "where": np.tile(np.arange(4), (2, 1))}
+    longer = {name: np.pad(x, [(0, 0), (0, 2)]) for name, x in given.items()}
+    assert_padding_is_not_seen(model, given, longer)
