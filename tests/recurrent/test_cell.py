@@ -22,9 +22,9 @@ def assert_is(layer, expected):
     outputs, weights = expected
     with ka.visualization.record_attention(layer) as maps:
         found = layer(targets, encoded, encoded_mask=mask)
-    np.testing.assert_allclose(found, outputs, atol=2e-6)
+    np.testing.assert_allclose(found, outputs, atol=5e-6)
     (seen,) = maps.values()
-    np.testing.assert_allclose(seen[:, 0], weights, atol=2e-6)
+    np.testing.assert_allclose(seen[:, 0], weights, atol=5e-6)
 
 
 def test_bahdanau_is_the_paper():
@@ -114,11 +114,11 @@ def test_any_normalizer(normalizer):
     assert np.all(weights[1, :, :, 4:] == 0)
 
 
-@pytest.mark.parametrize("score", [s for s in ka.scores.NAMES])
+@pytest.mark.parametrize("score", ka.scores.NAMES)
 def test_any_score(score):
     targets, encoded, _ = definition.tensors()
     layer = RecurrentDecoder(AttentionCell(keras.layers.GRUCell(E), "luong", score))
-    assert np.all(np.isfinite(layer(targets, encoded)))
+    assert np.all(np.isfinite(keras.ops.convert_to_numpy(layer(targets, encoded))))
 
 
 @pytest.mark.parametrize("inner", CELLS)

@@ -31,7 +31,8 @@ def parts(encoder, x, mask):
             keras_layer(x)
             keras_layer.set_weights(layer.get_weights())
             output, *ends = keras_layer(x, mask=mask)
-            outputs.append(np.flip(output, axis=1) if layer.go_backwards else np.asarray(output))
+            output = np.asarray(output)
+            outputs.append(np.flip(output, axis=1) if layer.go_backwards else output)
             states.append([np.asarray(end) for end in ends])
         x = np.concatenate(outputs, axis=2)
     return x, states
@@ -104,7 +105,7 @@ def test_bridge_makes_the_states_of_the_decoder():
     bridge = ka.recurrent.Bridge([4, 6])
     first, second = bridge(states)
     kernel, bias = map(np.asarray, bridge.weights[:2])
-    np.testing.assert_allclose(first, np.tanh(states[0] @ kernel + bias), atol=1e-6)
+    np.testing.assert_allclose(first, np.tanh(np.asarray(states[0]) @ kernel + bias), atol=1e-6)
     assert second.shape == (B, 6)
     (of_all,) = ka.recurrent.Bridge([4])(states)
     assert of_all.shape == (B, 4)
