@@ -1,6 +1,6 @@
 """After training: files, proof, scores, picture and card, all in one move."""
 
-from keras_attention import export
+from keras_attention import export, sharing
 from keras_attention.cli import card, folder, writing
 from keras_attention.cli.console import say, show_table, shown
 from keras_attention.cli.tasks import TASKS
@@ -19,7 +19,7 @@ def finish(job, recipe, output, best, history):
     Returns:
         dict, the content of `scores.json`.
     """
-    model = without_optimizer(job.model)
+    model = sharing.copy_of(job.model)  # without the optimizer: a third of the size on disk
     with output.finishing() as result:
         model.save(result / folder.MODEL)
         job.sidecars(result)
@@ -38,13 +38,6 @@ def finish(job, recipe, output, best, history):
         text = card.write(job, recipe, scores, reports, pictures, model.count_params())
         (result / folder.CARD).write_text(text, "utf-8")
     return scores
-
-
-def without_optimizer(model):
-    """A copy of the model without what only training needs: a third of the size on disk."""
-    copy = model.__class__.from_config(model.get_config())  # clone_model would compile the copy too
-    copy.set_weights(model.get_weights())
-    return copy
 
 
 def export_all(model, job, result):

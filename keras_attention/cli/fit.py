@@ -42,6 +42,13 @@ def fit(job, recipe, folder):
     return (best.score, best.epoch), progress.history
 
 
+def _averaging(job, recipe):
+    """Keywords of an optimizer that keeps the running average of the weights, if one is wanted."""
+    if recipe.average is None:
+        return {}
+    return {"use_ema": True, "ema_momentum": 1 - 1 / max(1.0, recipe.average * len(job.train))}
+
+
 def compile_model(job, recipe):
     """Compiles with AdamW, warm-up and a cosine, and the masked loss."""
     total = max(2, len(job.train) * recipe.epochs)
@@ -52,7 +59,7 @@ def compile_model(job, recipe):
         schedule,
         weight_decay=recipe.weight_decay,
         global_clipnorm=recipe.clip_norm,
-        **({} if recipe.average is None else {"use_ema": True, "ema_momentum": recipe.average}),
+        **_averaging(job, recipe),
     )
     # Biases and norms are not pulled towards zero.
     optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta", "scale"])

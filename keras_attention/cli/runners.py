@@ -6,10 +6,15 @@ import numpy as np
 from keras_attention import export, models  # noqa: F401
 
 
-def load(path):
-    """Like `ka.export.load`, and files with a fixed batch or length take any that fits, too."""
-    run = export.load(path)
-    signature = export.inspect(path).signatures[0]
+def load(path, name=None):
+    """Like `ka.export.load`, and files with a fixed batch or length take any that fits, too.
+
+    Args:
+        name: str, of the signature; None for the first.
+    """
+    run = export.load(path, name)
+    signatures = export.inspect(path).signatures
+    signature = next(found for found in signatures if name in (None, found.name))
     shapes = {tensor.name: tensor.shape for tensor in signature.inputs}
     return Fitted(run, shapes)
 

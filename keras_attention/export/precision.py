@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_attention import sharing
 from keras_attention.export.errors import ExportError
 
 _REDUCED = ("mixed_bfloat16", "mixed_float16", "bfloat16", "float16")
@@ -24,8 +25,7 @@ def in_float32(model):
     policy = keras.config.dtype_policy()
     try:
         keras.config.set_dtype_policy("float32")
-        copy = type(model).from_config(_widen(model.get_config()))
-        copy.set_weights(model.get_weights())
+        copy = sharing.copy_of(model, change=_widen)
     except Exception as error:
         raise ExportError(
             f"The model computes in {', '.join(reduced(model))} and could not be rebuilt in "

@@ -31,3 +31,15 @@ def test_the_demo_reaches_its_bar_and_can_be_run_again(run, tmp_path):
     code, _, _ = run("demo", "--output", folder, "--epochs", 1)
     assert code == 0
     assert len(json.loads((folder / "scores.json").read_text("utf-8"))["history"]) == 1
+
+
+@pytest.mark.slow
+def test_both_models_of_dates_reach_their_bar(run, tmp_path):
+    pytest.importorskip("babel")
+    code, out, err = run("demo", "dates", "--output", tmp_path)
+    assert (code, err) == (0, "") and "Side by side, on the test set" in out
+    for name in ("recurrent", "transformer"):
+        scores = json.loads((tmp_path / name / "scores.json").read_text("utf-8"))["test"]
+        assert scores["keras"]["exact_match"] >= 0.97
+        assert scores["litert"] == scores["keras"]
+        assert (tmp_path / name / "attention.png").read_bytes().startswith(b"\x89PNG")

@@ -1,5 +1,7 @@
 """Training that is interrupted ends where one without interruption does."""
 
+import dataclasses
+
 import h5py
 import keras
 import numpy as np
@@ -175,3 +177,39 @@ def test_backup_ignores_a_state_that_was_not_finished(tmp_path):
     backup.set_model(job.model)
     backup.on_train_begin()
     assert not job.model._initial_epoch
+
+
+def test_the_running_average_is_what_is_evaluated_and_kept(tmp_path):
+    recipe = dataclasses.replace(RECIPE, average=2.0)
+    job, folder = make_job(), start(tmp_path / "run")
+    after, kept = [], KeepBest.on_epoch_end
+
+    class Spy(KeepBest):
+        def on_epoch_end(self, epoch, logs=None):
+            after.append([w.numpy() for w in self.model.trainable_variables])
+            kept(self, epoch, logs)
+            assert all(
+                (w.numpy() == now).all()
+                for w, now in zip(self.model.trainable_variables, after[-1], strict=True)
+            )
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fit_module, "KeepBest", Spy)
+        (score, epoch), history = fit(job, recipe, folder)
+    optimizer = job.model.optimizer
+    assert optimizer.ema_momentum == 1 - 1 / (2 * len(job.train))
+    assert any(
+        (w.numpy() != now).any()
+        for w, now in zip(job.model.trainable_variables, after[epoch - 1], strict=True)
+    )
+    found = job.model.evaluate(job.dev, verbose=0, return_dict=True)
+    assert found["accuracy"] == pytest.approx(score) == history[epoch - 1]["val_accuracy"]
+    assert found["loss"] == pytest.approx(history[epoch - 1]["val_loss"], abs=1e-6)
+
+
+def test_training_ends_when_its_time_is_over_and_goes_on_no_further(tmp_path, capsys):
+    recipe = dataclasses.replace(RECIPE, minutes=0.0)
+    best, history = fit(make_job(), recipe, start(tmp_path / "run"))
+    assert len(history) == 1 and capsys.readouterr().out.count("epoch ") == 1
+    assert fit(make_job(), recipe, start(tmp_path / "run")) == (best, history)
+    assert capsys.readouterr().out == ""
