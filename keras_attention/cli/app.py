@@ -20,11 +20,17 @@ class Demo(enum.StrEnum):
 
 
 class Task(enum.StrEnum):
+    causal_language_model = "causal_language_model"
     seq2seq_recurrent = "seq2seq_recurrent"
     seq2seq_transformer = "seq2seq_transformer"
     sequence_labeler = "sequence_labeler"
     text_classifier = "text_classifier"
     vision_transformer = "vision_transformer"
+
+
+class Tokens(enum.StrEnum):
+    characters = "characters"
+    subwords = "subwords"
 
 
 class Kind(enum.StrEnum):
@@ -50,7 +56,9 @@ With = Annotated[Kind | None, typer.Option("--with", help="Which file to run; de
 DataDir = Annotated[pathlib.Path | None, typer.Option(help="Where data sets are kept.")]
 Dataset = Annotated[
     str | None,
-    typer.Option(help="Name in TFDS, e.g. fashion_mnist; digits; dates; sentence_polarity."),
+    typer.Option(
+        help="Name in TFDS, e.g. fashion_mnist, tiny_shakespeare; digits; dates; sentence_polarity."
+    ),
 ]
 Column = Annotated[
     str | None, typer.Option(help="Column of the labels, or targets: a name or a number.")
@@ -59,7 +67,10 @@ TextColumn = Annotated[str | None, typer.Option(help="Column of the texts to rea
 
 
 def data_file(part):
-    kinds = "CoNLL(-U); CSV, TSV, JSON lines or a folder of texts; for --languages without suffix"
+    kinds = (
+        "CoNLL(-U); CSV, TSV, JSON lines or a folder of texts; for --languages without suffix; "
+        "plain text for a language model"
+    )
     return Annotated[pathlib.Path | None, typer.Option(help=f"File to {part}: {kinds}.")]
 
 
@@ -109,8 +120,14 @@ def train(
     width: Annotated[int | None, typer.Option(min=1, help="Of tokens between layers.")] = None,
     dropout: Annotated[float | None, typer.Option(min=0.0, max=0.9)] = None,
     maximum_length: Annotated[int | None, typer.Option(min=1, help="Tokens at most.")] = None,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Batches of an epoch, of running text.")
+    ] = None,
+    tokens: Annotated[
+        Tokens | None, typer.Option(help="What is read and written, of pairs and running text.")
+    ] = None,
     vocabulary_size: Annotated[
-        int | None, typer.Option(min=1, help="Subwords to learn, of pairs of texts.")
+        int | None, typer.Option(min=1, help="Subwords to learn, where these are the tokens.")
     ] = None,
     max_tokens: Annotated[
         int | None, typer.Option(min=1, help="Tokens of a batch, of pairs of texts.")
@@ -147,6 +164,8 @@ def train(
             "width": width,
             "dropout": dropout,
             "maximum_length": maximum_length,
+            "steps": steps,
+            "tokens": tokens and tokens.value,
             "vocabulary_size": vocabulary_size,
             "max_tokens": max_tokens,
             "beam": beam,
@@ -187,11 +206,33 @@ def predict(
     kind: With = None,
     top: Annotated[int, typer.Option(min=1, help="How many classes to show for a picture.")] = 3,
     invert: Annotated[bool, typer.Option(help="Swap black and white in pictures.")] = False,
+    tokens: Annotated[int | None, typer.Option(min=1, help="How many to go on for.")] = None,
+    temperature: Annotated[
+        float | None, typer.Option(min=0.0, help="Of chance in going on; 0 takes the best token.")
+    ] = None,
+    top_k: Annotated[int | None, typer.Option(min=1, help="Draw from the k best tokens.")] = None,
+    top_p: Annotated[
+        float | None, typer.Option(min=0.0, max=1.0, help="Draw from the likeliest, up to this.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="For the same draws again.")] = None,
 ):
-    """Tag sentences, label or translate texts, or name what is in pictures."""
+    """Tag sentences, label, translate or go on with texts, or name what is in pictures."""
     from keras_attention.cli import predict as command
 
-    command.predict(model, inputs, kind=kind and kind.value, top=top, invert=invert)
+    command.predict(
+        model,
+        inputs,
+        kind=kind and kind.value,
+        options={
+            "top": top,
+            "invert": invert,
+            "tokens": tokens,
+            "temperature": temperature,
+            "top_k": top_k,
+            "top_p": top_p,
+            "seed": seed,
+        },
+    )
 
 
 @app.command()

@@ -13,7 +13,7 @@ from keras_attention.cli.folder import write_json
 
 
 class KeepBest(keras.callbacks.Callback):
-    """Keeps the weights of the epoch with the highest `monitor`, across interruptions.
+    """Keeps the weights of the epoch with the best `monitor`, across interruptions.
 
     Of epochs with the same score, the one with the lowest loss is the best: on a small development
     set scores are coarse, and the first to reach one is seldom the best to generalise.
@@ -24,19 +24,21 @@ class KeepBest(keras.callbacks.Callback):
     Args:
         path: pathlib.Path, the weights file; the score lies beside it as JSON.
         monitor: str, the name of a metric on the development set.
+        lower_is_better: bool, whether the best is the lowest, as of perplexity.
     """
 
-    def __init__(self, path, monitor):
+    def __init__(self, path, monitor, lower_is_better=False):
         super().__init__()
         self.path, self.monitor = path, monitor
+        self.sign = -1.0 if lower_is_better else 1.0
         self.note = path.with_name("best.json")
         known = read_json(self.note, {})
-        self.score, self.loss = known.get("score", float("-inf")), known.get("loss", float("inf"))
-        self.epoch = known.get("epoch")
+        self.score = known.get("score", self.sign * float("-inf"))
+        self.loss, self.epoch = known.get("loss", float("inf")), known.get("epoch")
 
     def on_epoch_end(self, epoch, logs=None):
         score, loss = float(logs[self.monitor]), float(logs["val_loss"])
-        if (score, -loss) <= (self.score, -self.loss):
+        if (self.sign * score, -loss) <= (self.sign * self.score, -self.loss):
             return
         self.score, self.loss, self.epoch = score, loss, epoch + 1
         unfinished = self.path.with_name("unfinished.weights.h5")

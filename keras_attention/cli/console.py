@@ -47,8 +47,9 @@ def say(text):
 
 def shown(name, value):
     """A score as people write it: in percent, but for those that are no shares."""
-    plain = name.startswith(("bleu", "perplexity"))
-    return f"{value:.2f}" if plain else percent(value)
+    if name.startswith(("loss", "bits")):
+        return f"{value:.4f}"
+    return f"{value:.2f}" if name.startswith(("bleu", "perplexity")) else percent(value)
 
 
 def percent(share):

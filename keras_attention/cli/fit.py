@@ -18,7 +18,7 @@ def fit(job, recipe, folder):
         (the best score, the epoch it was reached in), and the list of all epochs' numbers.
     """
     compile_model(job, recipe)
-    best = KeepBest(folder.best, f"val_{job.monitor}")
+    best = KeepBest(folder.best, f"val_{job.monitor}", job.lower_is_better)
     progress = Progress(folder.history, recipe.epochs, best, [make().name for make in job.metrics])
     budget = Budget(recipe.minutes, progress.history)
     averages = [] if recipe.average is None else [keras.callbacks.SwapEMAWeights()]

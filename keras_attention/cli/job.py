@@ -20,6 +20,7 @@ class Job:
         sidecars: function (folder), writes vocabularies and the like.
         picture: function (model, folder) -> list of file names, draws what the model looked at.
         about: dict, what the card says about the data: `name`, `counts`, `licence`.
+        lower_is_better: bool, whether the lowest score chooses, and not the highest.
     """
 
     task: str
@@ -32,6 +33,7 @@ class Job:
     sidecars: Callable
     picture: Callable
     about: dict
+    lower_is_better: bool = False
 
     @property
     def monitor(self):

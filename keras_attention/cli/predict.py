@@ -1,4 +1,4 @@
-"""`predict`: tags for sentences, labels for texts, classes for pictures, translations."""
+"""`predict`: tags for sentences, labels for texts, classes for pictures, texts that go on."""
 
 import json
 
@@ -6,12 +6,16 @@ from keras_attention.cli import folder as folders
 from keras_attention.cli.tasks import TASKS
 
 
-def predict(model, inputs, *, kind, top, invert):
-    """Prints what the model says about each of `inputs`, texts or picture files."""
+def predict(model, inputs, *, kind, options):
+    """Prints what the model says about each of `inputs`, texts or picture files.
+
+    Args:
+        options: dict, what only some tasks ask for; see their `show`.
+    """
     folder, path = folders.locate(model, kind)
     manifest = read_manifest(folder)
     task = TASKS[manifest["task"]]
-    task.show(task.load(path, manifest), folder, manifest, inputs, {"top": top, "invert": invert})
+    task.show(task.load(path, manifest), folder, manifest, inputs, options)
 
 
 def read_manifest(folder):

@@ -27,6 +27,11 @@ class Recipe:
             - `max_tokens`: of a batch, on its longer side, or None,
             - `beam`: how many texts the search holds at a time; 1 is greedy,
             - `score`: `"exact_match"` or `"bleu"`.
+            and of running text `tokens` and `vocabulary_size` as of pairs,
+
+            - `maximum_length`: the tokens of a window, which is what the model sees at once,
+            - `steps`: batches of windows at random places in an epoch,
+            - `temperature`: of the chance with which it writes.
         average: float, the epochs that a running average of the weights looks back on, which is
             then what is evaluated and kept (Polyak and Juditsky, 1992); or None.
         minutes: float, ends training after the epoch in which they are over, or None.
@@ -119,6 +124,30 @@ RECIPES = {
         label_smoothing=0.0,
         data=DATES,
         jit_compile=False,
+    ),
+    "causal_language_model": Recipe(
+        model=dict(
+            num_layers=6,
+            num_heads=6,
+            hidden_dim=192,
+            intermediate_dim=768,
+            dropout=0.1,
+            use_bias=False,
+            mask={"class_name": "window", "config": {"size": 64}},
+            position="rotary",
+        ),
+        epochs=10,
+        batch_size=16,
+        learning_rate=2e-3,
+        weight_decay=0.1,
+        label_smoothing=0.0,
+        data=dict(
+            tokens="characters",
+            vocabulary_size=4000,
+            maximum_length=256,
+            steps=250,
+            temperature=0.8,
+        ),
     ),
     "sequence_labeler": Recipe(
         model=dict(

@@ -17,6 +17,7 @@ NAMED = {
 LICENCES = {
     "universal_dependencies/en_ewt": "CC BY-SA 4.0",
     "fashion_mnist": "MIT",
+    "tiny_shakespeare": "the text is in the public domain",
     "mnist": "CC BY-SA 3.0",
 }
 
@@ -31,7 +32,7 @@ def load(
     languages=None,
     data_dir=None,
 ):
-    """The data for `task`: a `Tagged`, a `Texts`, a `Pairs` or an `Images`.
+    """The data for `task`: a `Tagged`, a `Texts`, a `Pairs`, a `Corpus` or an `Images`.
 
     Args:
         task: str, a name in `TASKS`.
@@ -66,7 +67,8 @@ def load(
 
 
 PAIRS = ("seq2seq_recurrent", "seq2seq_transformer")
-FROM_FILES = ("sequence_labeler", "text_classifier", *PAIRS)
+RUNNING = ("causal_language_model",)
+FROM_FILES = ("sequence_labeler", "text_classifier", *PAIRS, *RUNNING)
 
 
 def _task_of(loaded):
@@ -74,13 +76,15 @@ def _task_of(loaded):
 
 
 def _from_files(task, files, label_column, text_column, languages):
-    """Pairs for a task of pairs; texts, CoNLL-U, or else CoNLL, as the names of the files say."""
+    """What the task is of, or else texts, CoNLL-U or CoNLL, as the names of the files say."""
     if task in PAIRS:
         return _pairs(files, label_column, text_column, languages)
     if languages is not None:
         raise ValueError(
             f"--languages {languages} is for pairs of texts, which {task} does not take."
         )
+    if task in RUNNING:
+        return data.from_plain_text(**files)
     kinds = {_kind(path) for path in files.values()}
     if len(kinds) > 1:
         raise ValueError(

@@ -14,9 +14,16 @@ A module, or an object in its place, offers:
 - `show(run, folder, manifest, inputs, options)`, prints what a model says.
 """
 
-from keras_attention.cli import classifying, images, tagging, translating
+from keras_attention.cli import classifying, continuing, images, tagging, translating
 
 TASKS = {
     task.TASK: task
-    for task in (tagging, classifying, images, translating.TRANSFORMER, translating.RECURRENT)
+    for task in (
+        tagging,
+        classifying,
+        images,
+        translating.TRANSFORMER,
+        translating.RECURRENT,
+        continuing,
+    )
 }

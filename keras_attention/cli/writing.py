@@ -12,8 +12,8 @@ def options(manifest):
     known = manifest.get("writing")
     if known is None:
         return {}
-    lengths_and_ids = {k: known[k] for k in ("max_new_tokens", "begin_id", "end_id")}
-    return {"generate": _sampler(known), **lengths_and_ids}
+    lengths_and_ids = ("max_length", "max_new_tokens", "begin_id", "end_id")
+    return {"generate": _sampler(known)} | {k: known[k] for k in lengths_and_ids if k in known}
 
 
 def load(path, manifest):
@@ -29,6 +29,8 @@ def load(path, manifest):
 
 
 def _sampler(known):
+    if "temperature" in known:
+        return generation.Sample(known["temperature"])
     return "greedy" if known["beam"] == 1 else generation.Beam(known["beam"])
 
 
