@@ -633,9 +633,17 @@ def test_gradients(case):
     contract.check_gradients(case)
 
 
+def exported():
+    """Names of all cases; of several for one layer, all but the first are slow."""
+    layers = [name.split()[0].rstrip(",") for name in CASES]
+    for i, name in enumerate(CASES):
+        yield pytest.param(name, marks=[pytest.mark.slow] if layers[i] in layers[:i] else [])
+
+
 @pytest.mark.tensorflow
-def test_export(case):
-    assert_exports(case)
+@pytest.mark.parametrize("name", list(exported()))
+def test_export(name):
+    assert_exports(CASES[name])
 
 
 @pytest.mark.tensorflow

@@ -1,13 +1,12 @@
 """Every score × normalizer × mask equals the definition, every element of it."""
 
-import itertools
-
 import keras
 import numpy as np
 import pytest
 
 import keras_attention as ka
 from tests.attention import definition
+from tests.grids import thinned
 
 B, N, T, S, H = 2, 3, 5, 7, 11
 random = np.random.default_rng(0)
@@ -83,15 +82,7 @@ def built(name):
 SCORES = {name: built(name) for name in ka.scores.NAMES}
 
 
-def triples():
-    """All there are. Every pair of parts is in one that is not slow: see how the indices add up."""
-    names = itertools.product(*(enumerate(parts) for parts in (SCORES, NORMALIZERS, MASKS)))
-    for (i, score), (j, normalizer), (k, mask) in names:
-        marks = pytest.mark.slow if (i + j + k) % len(SCORES) else ()
-        yield pytest.param(score, normalizer, mask, marks=marks)
-
-
-@pytest.mark.parametrize("score, normalizer, mask", list(triples()))
+@pytest.mark.parametrize("score, normalizer, mask", thinned(SCORES, NORMALIZERS, MASKS))
 def test_equals_the_definition(score, normalizer, mask):
     part, normalize = NORMALIZERS[normalizer]
     structure, rule = MASKS[mask]
@@ -121,4 +112,3 @@ def test_every_part_is_covered():
     assert parts == set(ka.normalizers.NAMES.values())
     masks = {type(mask) for mask, _ in MASKS.values()} | {ka.masks.Full, ka.masks.Causal}
     assert masks >= set(ka.masks.NAMES.values())
-    assert len(SCORES) <= min(len(NORMALIZERS), len(MASKS))  # or pairs are missing in `triples`

@@ -12,6 +12,7 @@ from keras import ops
 
 import keras_attention as ka
 from keras_attention.attention.kernels import softmax_tensorflow
+from tests.grids import thinned
 
 # A slice of the banded kernel is 64 queries or more and one of the chunked 128: lengths that fill
 # some, none, and parts of one.
@@ -395,10 +396,16 @@ def test_a_mask_that_redefines_the_rule_of_its_parent_is_asked_everywhere():
     assert_equal("chunked", "float32", 2e-5, EvenCausal(), case)
 
 
-@pytest.mark.parametrize("shape", [(2, 1, 1, 1), (1, 1, 1, 1), (1, 1, 1, 300), (2, 1, 300, 1)])
-@pytest.mark.parametrize("mask", [None, ka.masks.Causal(), ka.masks.Window(20)], ids=str)
-@pytest.mark.parametrize("known", [True, False])
-def test_masks_of_every_shape(shape, mask, known):
+@pytest.mark.parametrize(
+    "known, mask, shape",
+    thinned(
+        [True, False],
+        [None, ka.masks.Causal(), ka.masks.Window(20)],
+        [(2, 1, 1, 1), (1, 1, 1, 1), (1, 1, 1, 300), (2, 1, 300, 1)],
+    ),
+    ids=str,
+)
+def test_masks_of_every_shape(known, mask, shape):
     """`known` says whether the graph knows the shape."""
     random = np.random.default_rng(0)
     q, k, v = (tf.constant(random.normal(size=(2, 300, 2, 4)), "float32") for _ in range(3))

@@ -11,6 +11,7 @@ import tensorflow as tf
 import keras_attention as ka
 from tests.attention import definition
 from tests.export.helpers import assert_exports, randomize
+from tests.grids import thinned
 
 B, N, T, M, D, H, K = 2, 3, 5, 7, 12, 4, 3
 random = np.random.default_rng(0)
@@ -168,11 +169,16 @@ TOKENS = random.integers(1, 20, size=(3, 2, 5)).astype("int32")
 TOKENS[1, 0, 3:] = 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("memory_length", [4, 0])
+def test_exports(memory_length):
+    assert_exports(ka.attention.with_memory(labeler(), memory_length))
+
+
 @pytest.mark.parametrize("memory_length", [4, pytest.param(0, marks=pytest.mark.slow)])
-def test_exports_and_equals_the_model_over_segments(tmp_path, memory_length):
+def test_a_file_equals_the_model_over_segments(tmp_path, memory_length):
     model = ka.attention.with_memory(labeler(), memory_length)
     names = [x.name for x in model.inputs if x.name != "token_ids"]
-    assert_exports(model)
     ka.export.to_litert(model, tmp_path / "m.tflite")
     file = ka.export.load(tmp_path / "m.tflite")
     shapes = {x.name: (2, *x.shape[1:]) for x in model.inputs}
@@ -236,8 +242,9 @@ def test_memory_helps():
 
 
 @needs_faiss
-@pytest.mark.parametrize("score", ["cosine", "scaled_dot", "dot", "bilinear"])
-@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize(
+    "groups, score", thinned([1, 3], ["cosine", "scaled_dot", "dot", "bilinear"])
+)
 def test_faiss_equals_the_exact_top_k(score, groups):
     layer = memorizing(score=score, num_key_value_heads=groups)
     model = model_of(layer)

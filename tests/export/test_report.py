@@ -41,7 +41,12 @@ def test_sizes_are_written_as_people_read_them():
 
 def test_tensors_of_like_layers_are_one_line():
     cache = [Tensor(f"block_{k}_key", (None, 2), "float32") for k in range(12)]
-    several = [Tensor("ids", (1,), "int32"), *cache, Tensor("b_1", (), "bool"), Tensor("b_2", (), "bool")]
+    several = [
+        Tensor("ids", (1,), "int32"),
+        *cache,
+        Tensor("b_1", (), "bool"),
+        Tensor("b_2", (), "bool"),
+    ]
     lines = text.signatures([Signature("step", tuple(several), ())]).splitlines()
     assert lines[2:] == [
         "  input  ids               int32    (1,)",

@@ -3,8 +3,7 @@
 from keras_attention.export import compare
 from keras_attention.export import job as plain
 from keras_attention.export.errors import ExportError
-from keras_attention.export.generative import drift
-from keras_attention.export.generative import prepare
+from keras_attention.export.generative import drift, prepare
 from keras_attention.export.generative.settings import given
 
 
