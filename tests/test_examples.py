@@ -10,8 +10,13 @@ EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
 ARGUMENTS = {
     "digits.py": ["--epochs", "1", "--output", "digits"],
     "part_of_speech.py": ["--epochs", "1"],
+    "shakespeare.py": ["--steps", "3"],
 }
-PRINTED = {"digits.py": "test accuracy", "part_of_speech.py": "mat/"}
+PRINTED = {
+    "digits.py": "test accuracy",
+    "part_of_speech.py": "mat/",
+    "shakespeare.py": "validation loss",
+}
 
 
 @pytest.mark.parametrize("file", sorted(path.name for path in EXAMPLES.glob("*.py")))
