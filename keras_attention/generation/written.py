@@ -22,8 +22,8 @@ class Written:
     import keras_attention as ka
 
     written = ka.generation.Written([[-1, 3, 5, 3, -1]], count=4, begin=2, vocabulary_size=6)
-    assert written.occurrences().tolist() == [[0, 0, 0, 2, 0, 1]]
-    assert written.last(3).tolist() == [[3, 5, 3]]
+    assert written.occurrences().numpy().tolist() == [[0, 0, 0, 2, 0, 1]]
+    assert written.last(3).numpy().tolist() == [[3, 5, 3]]
     ```
     """
 

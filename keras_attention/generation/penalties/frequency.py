@@ -28,7 +28,7 @@ class Frequency(Penalty):
 
     written = ka.generation.Written([[1, 1, -1]], count=2, begin=1, vocabulary_size=2)
     penalty = ka.generation.penalties.Frequency(each=0.5, once=1.0)
-    assert penalty(np.zeros((1, 2), "float32"), written).tolist() == [[0.0, -2.0]]
+    assert penalty(np.zeros((1, 2), "float32"), written).numpy().tolist() == [[0.0, -2.0]]
     ```
     """
 

@@ -29,7 +29,7 @@ class Repetition(Penalty):
     written = ka.generation.Written([[0, 1, -1]], count=2, begin=1, vocabulary_size=3)
     penalty = ka.generation.penalties.Repetition(2.0)
     logits = np.array([[3.0, -3.0, 3.0]], "float32")
-    assert penalty(logits, written).tolist() == [[1.5, -6.0, 3.0]]
+    assert penalty(logits, written).numpy().tolist() == [[1.5, -6.0, 3.0]]
     ```
     """
 
