@@ -10,11 +10,13 @@ EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
 ARGUMENTS = {
     "digits.py": ["--epochs", "1", "--output", "digits"],
     "part_of_speech.py": ["--epochs", "1"],
+    "shakespeare.py": ["--steps", "3"],
     "sentence_polarity.py": ["--epochs", "1", "--made-up", "--models", "Transformer", "CNN"],
 }
 PRINTED = {
     "digits.py": "test accuracy",
     "part_of_speech.py": "mat/",
+    "shakespeare.py": "validation loss",
     "sentence_polarity.py": "a warm and clever film",
 }
 

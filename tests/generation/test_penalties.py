@@ -39,7 +39,7 @@ def ctrl(logit, times):
             lambda logit, times: logit - 0.5 * times - 0.25 * (times > 0),
         ),
     ],
-    ids=str,
+    ids=["CTRL", "none", "frequency"],
 )
 def test_penalties_by_definition(penalty, change):
     found = ops.convert_to_numpy(penalty(ops.convert_to_tensor(LOGITS), WRITTEN))
