@@ -75,8 +75,10 @@ class Budget(keras.callbacks.Callback):
 
     @property
     def used_up(self):
-        seconds = sum(epoch["seconds"] for epoch in self.history)
-        return self.minutes is not None and seconds >= 60 * self.minutes
+        """Whether the time is over; there is always some for a first epoch."""
+        if self.minutes is None or not self.history:
+            return False
+        return sum(epoch["seconds"] for epoch in self.history) >= 60 * self.minutes
 
     def on_epoch_end(self, epoch, logs=None):
         if self.used_up:

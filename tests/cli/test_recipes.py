@@ -31,7 +31,9 @@ def test_the_feed_forward_layers_grow_with_the_width():
 @pytest.mark.parametrize("name", recipes.RECIPES)
 def test_every_recipe_fits_its_builder(name):
     recipe = recipes.RECIPES[name]
-    if not name.startswith("vision_transformer"):
+    if name.startswith("causal_language_model"):
+        model = ka.models.causal_language_model(50, **recipe.model)
+    elif not name.startswith("vision_transformer"):
         model = getattr(ka.models, name.split("/")[0])(50, 5, **recipe.model)
     else:
         model = ka.models.vision_transformer(28 if "digits" not in name else 8, 10, **recipe.model)

@@ -32,7 +32,7 @@ def make_job(task, dataset="dates", **options):
 def translator(tmp_path_factory):
     """The folder of a small untrained Transformer of subwords, without the exported files."""
     folder = tmp_path_factory.mktemp("translator")
-    job = make_job("seq2seq_transformer", None, vocabulary_size=20, beam=3)
+    job = make_job("seq2seq_transformer", None, vocabulary_size=18, beam=3)
     job.model.save(folder / "model.keras")
     job.sidecars(folder)
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
@@ -63,11 +63,11 @@ def test_a_job_of_characters(task, tmp_path):
 
 
 def test_one_vocabulary_is_one_table_for_the_transformer_only():
-    options = {"vocabulary_size": 20}
+    options = {"vocabulary_size": 18}
     job = make_job("seq2seq_transformer", None, **options)
     encoder, decoder = (job.model.get_layer(side) for side in ("encoder", "decoder"))
     assert encoder.get_layer("embedding").table is decoder.get_layer("embedding").table
-    assert make_job("seq2seq_recurrent", None, **options).model.output_shape[-1] == 20
+    assert make_job("seq2seq_recurrent", None, **options).model.output_shape[-1] == 18
 
 
 def test_a_corpus_that_does_not_fit_is_refused():
