@@ -109,12 +109,14 @@ class TransformerXL(Weighted):
     def _content_term(self, key):
         """u · k, float32 (B, N, 1, S)."""
         heads, size = self.content_bias.shape
-        groups = key.shape[2]
-        bias = ops.reshape(self.content_bias, (1, groups, heads // groups, size))
-        bias = ops.transpose(bias, (0, 1, 3, 2))
-        liked = ops.matmul(ops.transpose(key, (0, 2, 1, 3)), bias)  # (B, K, S, N / K)
-        liked = ops.transpose(liked, (0, 1, 3, 2))
-        return ops.reshape(liked, (-1, heads, 1, ops.shape(key)[1]))
+        length, groups = ops.shape(key)[1:3]
+        bias = ops.reshape(self.content_bias, (groups, heads // groups, size))
+        # All rows as one: where a batch of one key head was broadcast, TensorFlow 2.21 with oneDNN
+        # gave other numbers every time.
+        keys = ops.reshape(ops.transpose(key, (2, 0, 1, 3)), (groups, -1, size))  # (K, B S, H)
+        liked = ops.matmul(keys, ops.transpose(bias, (0, 2, 1)))  # (K, B S, N / K)
+        liked = ops.reshape(liked, (groups, -1, length, heads // groups))
+        return ops.reshape(ops.transpose(liked, (1, 0, 3, 2)), (-1, heads, 1, length))
 
     def _waves(self, positions):
         """Sines and cosines, float32 (1 or B, T, D/2) each."""

@@ -62,13 +62,7 @@ def test_a_language_model_writes_what_it_would_read_anew(writer):
         dict(position="learned", max_length=12),
         dict(position="rotary", mask=ka.masks.Window(3)),
         dict(position="transformer_xl"),
-        pytest.param(
-            dict(position="transformer_xl", num_key_value_heads=1),
-            marks=pytest.mark.skipif(
-                keras.backend.backend() == "tensorflow",
-                reason="TensorFlow 2.21 with oneDNN corrupts its memory: to be found and mended",
-            ),
-        ),
+        dict(position="transformer_xl", num_key_value_heads=1),
     ],
     ids=str,
 )
