@@ -44,8 +44,8 @@ def spread(positions, *axes):
 def distances(query_positions, key_positions):
     """j - i for each query position i and key position j: int32 (1 or B, 1, T, S)."""
     i = spread(count(query_positions, None), 1, 3)  # (1 or B, 1, T, 1)
-    # In the order in which masks do it, so that a graph has it once: LiteRT may compute in the place
-    # of one of two tensors that are the same data in other shapes, and so change both.
+    # In the order in which masks do it, so that a graph has it once: of two tensors that are the
+    # same data in other shapes, LiteRT may compute in the place of one, and so change both.
     j = spread(count(key_positions, None), 1, 2)  # (1 or B, 1, 1, S)
     return j - i
 
