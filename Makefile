@@ -21,7 +21,7 @@ test: $(READY) ## run the fast tests
 	$(IN_VENV) -m pytest --numprocesses=logical --maxprocesses=4 --dist=worksteal
 
 test-slow: $(READY) ## run the tests that take minutes
-	$(IN_VENV) -m pytest -m slow
+	$(IN_VENV) -m pytest -m slow --numprocesses=2 --dist=worksteal
 
 # What must hold on every backend. JAX compiles each operation of a test: faster when not optimized.
 ON_EVERY_BACKEND := tests/backends tests/test_contract.py tests/attention/test_definition.py \
