@@ -53,6 +53,7 @@ def text_classifier(
     normalizer="softmax",
     mask=None,
     num_blocks=None,
+    scale_embeddings=False,
     pooling="mean",
     name="text_classifier",
 ):
@@ -81,6 +82,9 @@ def text_classifier(
             combines them. Those that are added go to the embedding, the others into every block.
         num_blocks: int, how many blocks have weights of their own: 1 shares one over all layers
             (Lan et al., 2020, *ALBERT*). None is one for each layer.
+        scale_embeddings: bool, whether tokens are multiplied by √hidden_dim (Vaswani et al., 2017,
+            section 3.4): without it new tokens are small beside `"sinusoidal"` positions, and little
+            is learned of them.
         pooling: `"mean"`, `"max"` or `"attention"` over the tokens; `"cls"` puts a class token in
             front, place 0 of every mask and position in attention, and reads it.
         name: str.
@@ -121,6 +125,7 @@ def text_classifier(
         vocabulary_size,
         hidden_dim,
         position=own(positions.for_role(position, "embed")),
+        scale=scale_embeddings,
         name="embedding",
     )(x)
     if pooling == "cls":

@@ -147,6 +147,21 @@ def test_padding_changes_no_class(pooling):
     assert np.isfinite(logits).all()
 
 
+def test_embeddings_are_scaled_before_their_positions_are_added():
+    ids = words()["token_ids"]
+    plain, scaled, blind = (
+        classifier(**k).get_layer("embedding")
+        for k in (
+            {"position": "sinusoidal"},
+            {"position": "sinusoidal", "scale_embeddings": True},
+            {"position": None},
+        )
+    )
+    scaled.set_weights(plain.get_weights()), blind.set_weights(plain.get_weights())
+    difference = np.asarray(scaled(ids)) - np.asarray(plain(ids))
+    np.testing.assert_allclose(difference, (16**0.5 - 1) * np.asarray(blind(ids)), atol=1e-5)
+
+
 def test_the_class_token_is_what_is_read():
     """Tokens reach the logits through attention to them alone: without it nothing tells texts."""
     ids = words()["token_ids"]
