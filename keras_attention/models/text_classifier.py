@@ -83,8 +83,8 @@ def text_classifier(
         num_blocks: int, how many blocks have weights of their own: 1 shares one over all layers
             (Lan et al., 2020, *ALBERT*). None is one for each layer.
         scale_embeddings: bool, whether tokens are multiplied by √hidden_dim (Vaswani et al., 2017,
-            section 3.4): without it new tokens are small beside `"sinusoidal"` positions, and little
-            is learned of them.
+            section 3.4): without it they start small beside `"sinusoidal"` positions, and a small
+            model learns little of them.
         pooling: `"mean"`, `"max"` or `"attention"` over the tokens; `"cls"` puts a class token in
             front, place 0 of every mask and position in attention, and reads it.
         name: str.
