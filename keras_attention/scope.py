@@ -177,26 +177,25 @@ class Decoding(Scope):
     planning = False
 
     def __init__(self, cache, index=0, *, encoding=False):
-        self.before, self.cache = dict(cache), dict(cache)
-        self.index, self.encoding = index, encoding
+        self.cache, self.index, self.encoding = dict(cache), index, encoding
         self.shared = {}  # what layers of one call may make once for all of them
         self._runs = collections.Counter()
 
     def positions(self, length):
         """Where `length` new tokens are: int32 (T,), or (B, T) where rows begin with padding."""
         places = ops.arange(length, dtype="int32") + self.index
-        start = self.before.get("start")
+        start = self.cache.get("start")
         if start is None:
             return places
         since = ops.expand_dims(places, axis=0) - ops.expand_dims(start, axis=1)
         return ops.maximum(since, 0)
 
-    def place(self, layer, names=()):
+    def place(self, layer):
         """The `Place` of this run of `layer`: runs of one path are numbered in order."""
         path = re.sub(r"\W", "_", layer.path)
         run = self._runs[path]
         self._runs[path] += 1
-        return Place(self, f"{path}_{run}" if run else path, layer, names)
+        return Place(self, f"{path}_{run}" if run else path, layer)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,20 +204,18 @@ class Place:
 
     Args:
         prefix: str, what the names begin with in the cache.
-        names: what the layer keeps of each token.
     """
 
     scope: Decoding
     prefix: str
     layer: object
-    names: tuple = ()
 
     def key(self, name):
         """What the cache calls it."""
         return f"{self.prefix}_{name}"
 
     def __contains__(self, name):
-        return self.key(name) in self.scope.before
+        return self.key(name) in self.scope.cache
 
     def __getitem__(self, name):
         if name not in self:
@@ -226,11 +223,7 @@ class Place:
                 f"The cache has no {self.key(name)}, which {self.layer.name} needs: it is of "
                 "another model. Begin with ka.generation.initial_cache(model, ...)."
             )
-        return self.scope.before[self.key(name)]
-
-    def get(self, name):
-        """What this call has kept under `name` so far, or else found there; None for nothing."""
-        return self.scope.cache.get(self.key(name))
+        return self.scope.cache[self.key(name)]
 
     def keep(self, **tensors):
         """Leaves `tensors` for the next call, in place of those found."""
@@ -287,7 +280,7 @@ def at_most(length, what):
 def is_token(length):
     """Which of `length` new tokens are not in front of a row's start, bool (B, T); None for all."""
     decoding = current(Decoding)
-    start = None if decoding is None else decoding.before.get("start")
+    start = None if decoding is None else decoding.cache.get("start")
     if start is None:
         return None
     places = ops.arange(length, dtype="int32") + decoding.index

@@ -98,20 +98,19 @@ class Attention(keras.layers.Layer):
         query, value, key = (ops.expand_dims(x, axis=2) for x in (inputs[0], inputs[1], inputs[-1]))
         query_mask, value_mask = mask[:2] if mask is not None else (None, None)
         structure = masking.structure(self, use_causal_mask)
-        kept = {"key": (1, inputs[-1].shape[-1]), "value": (1, inputs[1].shape[-1])}
-        place = incremental.open_place(self, inputs[0], inputs[1], structure, kept, value_mask)
+        seen = incremental.recall(
+            self,
+            lambda positions: incremental.to_keep(self.position, key, value, positions),
+            {"key": (1, inputs[-1].shape[-1]), "value": (1, inputs[1].shape[-1])},
+            inputs[0],
+            inputs[1],
+            mask=structure,
+            value_mask=value_mask,
+        )
         where = {}
-        if place is not None:
-            found, i, j, value_mask = incremental.recall(
-                place,
-                lambda positions: self._to_keep(key, value, positions),
-                inputs[0],
-                inputs[1],
-                structure,
-                value_mask,
-            )
-            key, value = found["key"], found["value"]
-            where = {"query_positions": i, "key_positions": j, "cached": True}
+        if seen is not None:
+            key, value, value_mask = seen.heads["key"], seen.heads["value"], seen.mask
+            where = {**seen.where, "cached": True}
         dropout = self._dropout_layer if training else None
         wanted = return_attention_scores or recording.wanted(self)
         found = attend(
@@ -135,11 +134,6 @@ class Attention(keras.layers.Layer):
         if not return_attention_scores:
             return output
         return output, ops.reshape(weights, (-1, *ops.shape(weights)[2:]))
-
-    def _to_keep(self, key, value, positions):
-        if self.position is not None:
-            key = self.position.rotate_key(key, positions)
-        return {"key": incremental.heads_first(key), "value": incremental.heads_first(value)}
 
     def compute_mask(self, inputs, mask=None):
         return None if mask is None else mask[0]

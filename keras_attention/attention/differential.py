@@ -166,29 +166,23 @@ class DifferentialAttention(keras.layers.Layer):
             "value_segment_ids": value_segment_ids,
         }
         tokens = masking.both(value_mask, key_mask)
-        place = incremental.open_place(
+        seen = incremental.recall(
             self,
+            lambda positions: self._to_keep(value, key, positions),
+            self._kept,
             query,
             value,
-            structure,
-            self._kept,
-            tokens,
-            **given,
+            mask=structure,
+            value_mask=tokens,
+            query_positions=query_positions,
             value_positions=value_positions,
+            **given,
         )
-        if place is None:
+        if seen is None:
             keys, values = self._key_dense(value if key is None else key), self._value_dense(value)
         else:
-            found, query_positions, value_positions, tokens = incremental.recall(
-                place,
-                lambda positions: self._to_keep(value, key, positions),
-                query,
-                value,
-                structure,
-                tokens,
-                query_positions,
-            )
-            keys, values = found["key"], found["value"]
+            keys, values, tokens = seen.heads["key"], seen.heads["value"], seen.mask
+            query_positions, value_positions = seen.query_positions, seen.key_positions
         allowed = call_mask(query, query_mask=query_mask, value_mask=tokens, **given)
         dropout = self._dropout_layer if training else None
         wanted = recording.wanted(self)
@@ -208,7 +202,7 @@ class DifferentialAttention(keras.layers.Layer):
                 dropout=dropout and (lambda weights: dropout(weights, training=True)),
                 return_weights=wanted,
                 kernel=self.kernel,
-                cached=place is not None,
+                cached=seen is not None,
             )
             return found if wanted else (found, None)
 
@@ -233,8 +227,7 @@ class DifferentialAttention(keras.layers.Layer):
         if self.position is not None:
             turned = [self.position.rotate_key(x, positions) for x in ops.split(keys, 2, axis=3)]
             keys = ops.concatenate(turned, axis=3)
-        new = {"key": keys, "value": values}
-        return {name: incremental.heads_first(x) for name, x in new.items()}
+        return incremental.to_keep(None, keys, values, positions)
 
     def _lambda(self):
         """Equation 2, in float32."""

@@ -1,26 +1,82 @@
 """Attention of new tokens to those before them, whose keys and values a cache keeps."""
 
+import dataclasses
+
 from keras import ops
 
 from keras_attention import masks, scope
 
 
-def open_place(layer, query, value, mask, heads, value_mask=None, **refused):
-    """The place in the cache of this decoding scope that `layer` reads from and writes to.
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """All that new tokens may attend to, as a cache keeps it.
+
+    Attributes:
+        heads: dict, name -> (B, ..., S, H).
+        query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S).
+        mask: bool (1 or B, S), which places hold tokens, or None for all of them.
+    """
+
+    heads: dict
+    query_positions: object
+    key_positions: object
+    mask: object
+
+    @property
+    def where(self):
+        """The positions, by the names that `attend` has for them."""
+        return {"query_positions": self.query_positions, "key_positions": self.key_positions}
+
+
+def recall(
+    layer, make, kept, query, value, *, mask, value_mask=None, query_positions=None, **refused
+):
+    """What the cache of a decoding scope keeps for `layer`, with what is new behind it, kept now.
 
     Args:
-        query, value: what it attends with, and to: (B, T, D) and (B, S, D).
+        make: function of positions, (S,) or (B, S), that makes of the value what is kept of it: a
+            dict, name -> (B, ..., S, H). Not called for a source that was encoded before.
+        kept: dict, name -> its shape for one token: `{"key": (K, H), ...}`.
+        query, value: what the layer attends with, and to: (B, T, D) and (B, S, D).
         mask: the mask part that it attends with, or None.
-        heads: dict, name -> shape of what it keeps of a token: `{"key": (K, H), ...}`.
         value_mask: bool (B, S), as the layer was given it, or None.
+        query_positions: where the new tokens are, if that is not counted.
         refused: call arguments that a cache cannot honour; one that is not None is an error.
 
     Returns:
-        A `Place`; None outside of a scope, and in those where the layer computes as without one.
+        `Seen`; None outside of a scope, and in those where the layer computes as without one.
     """
     decoding = scope.current(scope.Decoding)
     if decoding is None:
         return None
+    _check(layer, query, refused)
+    place = decoding.place(layer)
+    if decoding.planning:
+        _plan(layer, place, value, mask, kept, value_mask)
+        return None
+    of_source = not any(name in place or f"recent_{name}" in place for name in kept)
+    if decoding.encoding and not of_source:
+        return None
+    if query_positions is None:
+        query_positions = decoding.positions(ops.shape(query)[1])
+    if of_source:
+        return _source(place, make, kept, value, value_mask, query_positions)
+    return _extend(place, make(query_positions), mask, value_mask, query_positions)
+
+
+def to_keep(position, key, value, positions):
+    """Keys (B, S, K, H), turned, and values (B, S, K, Hv) as a cache keeps them, heads first."""
+    if position is not None:
+        key = position.rotate_key(key, positions)
+    return {"key": heads_first(key), "value": heads_first(value)}
+
+
+def heads_first(x):
+    """(B, S, K, H) -> (B, K, S, H), and back."""
+    return ops.transpose(x, (0, 2, 1, 3))
+
+
+def _check(layer, query, refused):
     if given := [name for name, argument in refused.items() if argument is not None]:
         raise ValueError(
             f"{layer.name} decodes token by token and was given {given[0]}, which speaks of all "
@@ -31,16 +87,6 @@ def open_place(layer, query, value, mask, heads, value_mask=None, **refused):
             f"{layer.name} attends within a tensor of {len(query.shape)} axes: what decodes token "
             "by token is attention over (batch, length, features)."
         )
-    place = decoding.place(layer, tuple(heads))
-    if decoding.planning:
-        _plan(layer, place, value, mask, heads, value_mask)
-        return None
-    return None if decoding.encoding and not _has_source(place, heads) else place
-
-
-def _has_source(place, heads):
-    """Whether what is attended to does not grow with the tokens, as in cross-attention."""
-    return not any(name in place or f"recent_{name}" in place for name in heads)
 
 
 def _plan(layer, place, value, mask, heads, value_mask):
@@ -76,40 +122,17 @@ def looks_back(mask):
     return right is not None and right <= 0
 
 
-def recall(place, make, query, value, mask, value_mask=None, query_positions=None):
-    """All that there is to attend to: what is kept, and behind it what is new and is kept now.
-
-    Args:
-        place: from `open_place`.
-        make: function of positions, (S,) or (B, S), that makes of the value what is kept of it: a
-            dict, name -> (B, ..., S, H). Not called for a source that was encoded before.
-        query, value, mask, value_mask: as for `open_place`.
-        query_positions: where the new tokens are, if that is not counted.
-
-    Returns:
-        The same names -> (B, ..., S, H); query positions, (T,) or (B, T), and key positions, (S,)
-        or (B, S); and which places hold tokens, bool (1 or B, S), or None for all of them.
-    """
-    decoding = place.scope
-    if query_positions is None:
-        query_positions = decoding.positions(ops.shape(query)[1])
-    if not _has_source(place, place.names):
-        found, keys, is_token = _extend(place, make(query_positions), mask, value_mask)
-    else:
-        if decoding.encoding:
-            new = make(ops.arange(ops.shape(value)[1], dtype="int32"))
-            place.keep(**{f"source_{name}": x for name, x in new.items()})
-            if value_mask is not None:
-                place.keep(source_mask=ops.cast(value_mask, "bool"))
-        found = place.get if decoding.encoding else place.__getitem__
-        found = {name: found(f"source_{name}") for name in place.names}
-        keys, is_token = ops.arange(_count(found), dtype="int32"), place.get("source_mask")
-    return found, query_positions, keys, is_token
-
-
-def heads_first(x):
-    """(B, S, K, H) -> (B, K, S, H), and back."""
-    return ops.transpose(x, (0, 2, 1, 3))
+def _source(place, make, kept, value, value_mask, query_positions):
+    """`Seen` of a source, which is kept when it is encoded."""
+    if place.scope.encoding:
+        new = make(ops.arange(ops.shape(value)[1], dtype="int32"))
+        place.keep(**{f"source_{name}": x for name, x in new.items()})
+        if value_mask is not None:
+            place.keep(source_mask=ops.cast(value_mask, "bool"))
+    heads = {name: place[f"source_{name}"] for name in kept}
+    keys = ops.arange(_count(heads), dtype="int32")
+    mask = place["source_mask"] if "source_mask" in place else None
+    return Seen(heads, query_positions, keys, mask)
 
 
 def is_first(decoding):
@@ -117,8 +140,8 @@ def is_first(decoding):
     return isinstance(decoding.index, int) and decoding.index == 0
 
 
-def _extend(place, heads, mask, value_mask):
-    """`heads` (B, ..., T, H) of new tokens behind those kept; where all are; which are tokens."""
+def _extend(place, heads, mask, value_mask, query_positions):
+    """`Seen` of the tokens: `heads` (B, ..., T, H) of new ones behind those kept."""
     decoding, length = place.scope, _count(heads)
     rolls = f"recent_{next(iter(heads))}" in place
     found = {name: _append(place, name, new, rolls) for name, new in heads.items()}
@@ -133,7 +156,7 @@ def _extend(place, heads, mask, value_mask):
         is_token = masks.all_of(is_token, ops.expand_dims(slots < decoding.index + length, axis=0))
     if value_mask is not None:
         is_token = masks.all_of(is_token, _extend_mask(place, value_mask, window_of(mask), rolls))
-    return found, keys, is_token
+    return Seen(found, query_positions, keys, is_token)
 
 
 def _count(heads):
@@ -143,7 +166,7 @@ def _count(heads):
 
 def _since_start(slots, decoding):
     """Where the tokens in `slots` (S,) are, and which slots are not before a row's start."""
-    start = decoding.before.get("start")
+    start = decoding.cache.get("start")
     if start is None:
         return ops.maximum(slots, 0), None
     since = ops.expand_dims(slots, axis=0) - ops.expand_dims(start, axis=1)
@@ -166,12 +189,25 @@ def _append(place, name, new, rolls):
 def _write(place, name, new):
     """Into a tensor of fixed length, at the index."""
     axis, decoding = _axis(new), place.scope
+    _check_room(place, name, new, axis)
     where = [0] * len(new.shape)
     where[axis] = decoding.index
     new = ops.cast(new, place[name].dtype)
     after = ops.slice_update(place[name], where, new)
     place.keep(**{name: after})
     return new if is_first(decoding) else after
+
+
+def _check_room(place, name, new, axis):
+    """Refuses tokens behind the end, where that is known: they would be put over the last ones."""
+    index, length, room = place.scope.index, new.shape[axis], place[name].shape[axis]
+    known = all(isinstance(size, int) for size in (index, length, room))
+    if known and index + length > room:
+        raise ValueError(
+            f"{length} tokens after {index} do not fit the cache of {place.layer.name}, which has "
+            f"room for {room}. Begin with a larger max_length, or keep the newest alone: "
+            "memory_length=..."
+        )
 
 
 def _roll(place, name, new):

@@ -149,31 +149,24 @@ class LatentAttention(keras.layers.Layer):
             "segment_ids": segment_ids,
             "value_segment_ids": value_segment_ids,
         }
-        structure = masking.together(self.mask, masks.Causal() if use_causal_mask else None)
-        kept = {"latent": (self.latent_dim + self.rotary_dim,)}
-        place = incremental.open_place(
+        seen = incremental.recall(
             self,
+            lambda positions: {"latent": self.compress(value, positions)},
+            {"latent": (self.latent_dim + self.rotary_dim,)},
             query,
             value,
-            structure,
-            kept,
-            value_mask,
-            **given,
+            mask=masking.together(self.mask, masks.Causal() if use_causal_mask else None),
+            value_mask=value_mask,
+            query_positions=query_positions,
             value_positions=value_positions,
+            **given,
         )
-        if place is None:
+        if seen is None:
             compressed, absorb = self.compress(value, value_positions), False
         else:
-            found, query_positions, value_positions, value_mask = incremental.recall(
-                place,
-                lambda positions: {"latent": self.compress(value, positions)},
-                query,
-                value,
-                structure,
-                value_mask,
-                query_positions,
-            )
-            compressed, absorb = found["latent"], self._key_up.quantization_mode is None
+            compressed, absorb = seen.heads["latent"], self._key_up.quantization_mode is None
+            query_positions, value_positions = seen.query_positions, seen.key_positions
+            value_mask = seen.mask
         return self.attend_compressed(
             query,
             compressed,

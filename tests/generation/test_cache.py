@@ -313,3 +313,14 @@ def test_sizes_are_whole_numbers(arguments):
 def test_a_cache_is_kept_as_it_is_or_as_int8():
     with pytest.raises(ValueError, match="dtype='int4'"):
         ka.generation.initial_cache(model_of(attention()), 1, 8, dtype="int4")
+
+
+def test_tokens_behind_the_end():
+    """Where they are known to be: they would replace the last ones without a word."""
+    model = model_of(attention(name="full"))
+    cache = ka.generation.initial_cache(model, 1, 8)
+    with ka.generation.decoding_scope(cache, 5):
+        model(ids(1, 3))
+    with pytest.raises(ValueError, match="4 tokens after 5 do not fit the cache of full, .* for 8"):
+        with ka.generation.decoding_scope(cache, 5):
+            model(ids(1, 4))
