@@ -3,11 +3,11 @@
 import keras
 from keras import ops
 
-from keras_attention.training.position_weights import position_weights
+from keras_attention.training.masked_mean import MaskedMean
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class MaskedSparseCategoricalAccuracy(keras.metrics.Mean):
+class MaskedSparseCategoricalAccuracy(MaskedMean):
     """How often the largest logit is the label's, over positions not labelled `ignore_class`.
 
     Every position weighs the same. Keras's own mean weighs every *row* the same within a batch
@@ -37,15 +37,10 @@ class MaskedSparseCategoricalAccuracy(keras.metrics.Mean):
     ```
     """
 
-    def __init__(self, ignore_class=-1, name="masked_sparse_categorical_accuracy", dtype=None):
-        super().__init__(name=name, dtype=dtype)
-        self.ignore_class = ignore_class
+    default_name = "masked_sparse_categorical_accuracy"
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        weights = position_weights(y_true, y_pred, sample_weight, self.ignore_class, self.dtype)
+        weights = self.weights_of(y_true, y_pred, sample_weight)
         labels = ops.cast(y_true, "int32")
         right = ops.equal(labels, ops.cast(ops.argmax(y_pred, axis=-1), "int32"))
         super().update_state(ops.reshape(right, (-1,)), ops.reshape(weights, (-1,)))
-
-    def get_config(self):
-        return {**super().get_config(), "ignore_class": self.ignore_class}

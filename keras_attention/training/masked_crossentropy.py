@@ -7,6 +7,8 @@ from keras import ops
 # name for that yet.
 from keras.src.backend import set_keras_mask
 
+from keras_attention.training.crossentropy import crossentropy
+
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class MaskedSparseCategoricalCrossentropy(keras.losses.Loss):
@@ -70,11 +72,7 @@ class MaskedSparseCategoricalCrossentropy(keras.losses.Loss):
         # Logits of ignored positions are set to 0: if they are not finite, so is their gradient.
         logits = ops.where(ops.expand_dims(counts, -1), y_pred, 0.0)
         labels = ops.where(counts, labels, 0)
-        losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
-        if self.label_smoothing:
-            # The mean over all classes of -log softmax(z), which is logsumexp(z) - mean(z).
-            uniform = ops.logsumexp(logits, axis=-1) - ops.mean(logits, axis=-1)
-            losses = (1 - self.label_smoothing) * losses + self.label_smoothing * uniform
+        losses = crossentropy(labels, logits, self.label_smoothing)
         losses = ops.where(counts, losses, 0.0)
         set_keras_mask(losses, counts)
         return losses

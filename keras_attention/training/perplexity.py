@@ -3,11 +3,12 @@
 import keras
 from keras import ops
 
-from keras_attention.training.position_weights import position_weights
+from keras_attention.training.crossentropy import crossentropy
+from keras_attention.training.masked_mean import MaskedMean
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class MaskedPerplexity(keras.metrics.Mean):
+class MaskedPerplexity(MaskedMean):
     """Among how many tokens a model is as undecided as among equals: e to the mean loss of a token.
 
     Every token of an epoch weighs the same, and labels are not smoothed, whatever the loss does.
@@ -36,22 +37,17 @@ class MaskedPerplexity(keras.metrics.Mean):
     ```
     """
 
-    def __init__(self, ignore_class=-1, name="masked_perplexity", dtype=None):
-        super().__init__(name=name, dtype=dtype)
-        self.ignore_class = ignore_class
+    default_name = "masked_perplexity"
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        weights = position_weights(y_true, y_pred, sample_weight, self.ignore_class, self.dtype)
+        weights = self.weights_of(y_true, y_pred, sample_weight)
         counts = ops.not_equal(weights, 0)
         labels = ops.where(counts, ops.cast(y_true, "int32"), 0)
         logits = ops.cast(ops.convert_to_tensor(y_pred), self.dtype)
-        losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+        losses = crossentropy(labels, logits)
         # What is left out may be no number, and 0 times that is none either.
         losses = ops.where(counts, losses, 0.0)
         super().update_state(ops.reshape(losses, (-1,)), ops.reshape(weights, (-1,)))
 
     def result(self):
         return ops.exp(super().result())
-
-    def get_config(self):
-        return {**super().get_config(), "ignore_class": self.ignore_class}

@@ -3,11 +3,11 @@
 import keras
 from keras import ops
 
-from keras_attention.training.position_weights import position_weights
+from keras_attention.training.masked_mean import MaskedMean
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class MaskedSequenceAccuracy(keras.metrics.Mean):
+class MaskedSequenceAccuracy(MaskedMean):
     """How often the largest logit is the label's at every position of a row.
 
     For a model that writes, given the target so far, it is the share of rows that greedy decoding
@@ -40,16 +40,11 @@ class MaskedSequenceAccuracy(keras.metrics.Mean):
     ```
     """
 
-    def __init__(self, ignore_class=-1, name="masked_sequence_accuracy", dtype=None):
-        super().__init__(name=name, dtype=dtype)
-        self.ignore_class = ignore_class
+    default_name = "masked_sequence_accuracy"
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        weights = position_weights(y_true, y_pred, sample_weight, self.ignore_class, self.dtype)
+        weights = self.weights_of(y_true, y_pred, sample_weight)
         labels = ops.cast(y_true, "int32")
         right = ops.equal(labels, ops.cast(ops.argmax(y_pred, axis=-1), "int32"))
         right = ops.all(ops.logical_or(right, ops.equal(weights, 0)), axis=-1)  # (B,)
         super().update_state(right, ops.max(weights, axis=-1))
-
-    def get_config(self):
-        return {**super().get_config(), "ignore_class": self.ignore_class}

@@ -54,6 +54,21 @@ def test_equals_keras_where_keras_has_it(batch):
     np.testing.assert_allclose(Loss(0.2)(labels, logits), expected, rtol=1e-5)
 
 
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("label", [7, -2])
+def test_a_label_that_no_class_has_is_an_error(batch, label):
+    labels, logits = batch
+    labels[1, 1] = label
+    with pytest.raises(tf_errors().InvalidArgumentError, match=r"is not in \[0, 7\)"):
+        Loss(0.1)(labels, logits)
+
+
+def tf_errors():
+    import tensorflow as tf
+
+    return tf.errors
+
+
 def test_weights_and_other_ignored_classes(batch):
     labels, logits = batch
     weights = np.array([1.0, 0.5, 2.0])
