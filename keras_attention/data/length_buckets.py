@@ -16,7 +16,7 @@ def bucketed(tf, lengths, batch_size, *, shuffle, seed, edges):
             a bucket.
 
     Returns:
-        A dataset of int64 indices (B,), how many batches it has, and `places`: a function from
+        A dataset of int64 indices (B,) whose cardinality is known, and `places`: a function from
         such indices to int32 (B, T), where each token lies if all examples lie end to end, and
         bool (B, T), whether there is one. T is the edge of the bucket.
     """
@@ -27,7 +27,8 @@ def bucketed(tf, lengths, batch_size, *, shuffle, seed, edges):
     batch_sizes = [size_of(edge) if n else 1 for edge, n in zip(edges, counts, strict=True)]
     cuts = _cuts(counts, batch_sizes)
     indices = _shuffled(tf, buckets, cuts, seed) if shuffle else _in_order(tf, buckets, cuts)
-    return indices, len(cuts), places_of(tf, lengths, edges)
+    indices = indices.apply(tf.data.experimental.assert_cardinality(len(cuts)))
+    return indices, places_of(tf, lengths, edges)
 
 
 def _cuts(counts, batch_sizes):

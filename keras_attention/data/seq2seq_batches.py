@@ -53,9 +53,8 @@ def seq2seq_batches(
     targets = preprocessor.target_ids([pair[1] for pair in pairs])
     lengths = [max(len(s), len(t) - 1) for s, t in zip(sources, targets, strict=True)]
     sizes = _sizes(batch_size, max_tokens)
-    indices, steps, _ = bucketed(tf, lengths, sizes, shuffle=shuffle, seed=seed, edges=edges)
-    batches = indices.map(_gather(tf, sources, targets, edges))
-    return batches.apply(tf.data.experimental.assert_cardinality(steps)).prefetch(2)
+    indices, _ = bucketed(tf, lengths, sizes, shuffle=shuffle, seed=seed, edges=edges)
+    return indices.map(_gather(tf, sources, targets, edges)).prefetch(2)
 
 
 def _gather(tf, sources, targets, edges):

@@ -113,12 +113,9 @@ class SequencePreprocessor:
 
         What else the manifest says stays as it is.
         """
-        folder = pathlib.Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        for side in ("target", "source"):
-            if getattr(self, side) is not None:
-                getattr(self, side).save(folder / self._entry(side)["file"])
-        sidecar.write(folder, self.config())
+        sides = [side for side in ("target", "source") if getattr(self, side) is not None]
+        parts = {self._entry(side)["file"]: getattr(self, side) for side in sides}
+        sidecar.save(folder, self.config(), parts)
 
     @classmethod
     def load(cls, folder):

@@ -1,12 +1,23 @@
 """What `manifest.json`, beside a model, says about the preprocessing."""
 
+import pathlib
+
 from keras_attention.data.files import read_json, write_json
 
 MANIFEST, KEY = "manifest.json", "preprocessing"
 
 
-def write(folder, config):
-    """Puts `config`, a dict with its `"kind"`, into the manifest; what else it says stays."""
+def save(folder, config, parts):
+    """Writes `parts`, {file name: what has a `save`}, and puts `config` into the manifest.
+
+    Args:
+        folder: str or path; it is made if it is not there.
+        config: dict with its `"kind"`. What else the manifest says stays.
+    """
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, part in parts.items():
+        part.save(folder / name)
     path = folder / MANIFEST
     manifest = read_json(path) if path.exists() else {}
     write_json(path, {**manifest, KEY: config})

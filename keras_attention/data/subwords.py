@@ -185,4 +185,4 @@ def _size_error(vocabulary_size, error):
         mend = f"is too small for the characters of these texts: choose {least[2]} at least"
     else:
         mend = f"does not suit these texts: {error}"
-    return ValueError(f"Subwords.build(vocabulary_size={vocabulary_size}): {mend}.")
+    return ValueError(f"Subwords.build: vocabulary_size={vocabulary_size} {mend}.")

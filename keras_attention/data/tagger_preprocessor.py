@@ -158,13 +158,8 @@ class TaggerPreprocessor:
 
         What else the manifest says stays as it is.
         """
-        folder = pathlib.Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        self.words.save(folder / WORDS)
-        self.labels.save(folder / LABELS)
-        if self.characters:
-            self.characters.save(folder / CHARACTERS)
-        sidecar.write(folder, self.config())
+        parts = {WORDS: self.words, LABELS: self.labels, CHARACTERS: self.characters}
+        sidecar.save(folder, self.config(), {k: v for k, v in parts.items() if v is not None})
 
     @classmethod
     def load(cls, folder):

@@ -39,11 +39,8 @@ def tagging_batches(sentences, preprocessor, batch_size=32, *, shuffle=False, se
         raise ValueError("sentences is empty: there is nothing to make batches of.")
     tf = import_tensorflow("tagging_batches")
     lengths = [len(sentence.tokens) for sentence in sentences]
-    indices, steps, places = bucketed(
-        tf, lengths, batch_size, shuffle=shuffle, seed=seed, edges=edges
-    )
-    batches = indices.map(_gather(tf, sentences, preprocessor, places))
-    return batches.apply(tf.data.experimental.assert_cardinality(steps)).prefetch(2)
+    indices, places = bucketed(tf, lengths, batch_size, shuffle=shuffle, seed=seed, edges=edges)
+    return indices.map(_gather(tf, sentences, preprocessor, places)).prefetch(2)
 
 
 def _check_tags(sentences, labels):

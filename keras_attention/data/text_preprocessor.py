@@ -116,11 +116,7 @@ class TextPreprocessor:
 
         What else the manifest says stays as it is.
         """
-        folder = pathlib.Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        self.words.save(folder / WORDS)
-        self.labels.save(folder / LABELS)
-        sidecar.write(folder, self.config())
+        sidecar.save(folder, self.config(), {WORDS: self.words, LABELS: self.labels})
 
     @classmethod
     def load(cls, folder):
