@@ -8,16 +8,20 @@ import pytest
 
 EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
 ARGUMENTS = {
+    "dates.py": ["--pairs", "256", "--epochs", "1"],
     "digits.py": ["--epochs", "1", "--output", "digits"],
     "part_of_speech.py": ["--epochs", "1"],
     "shakespeare.py": ["--steps", "3"],
     "sentence_polarity.py": ["--epochs", "1", "--made-up", "--models", "Transformer", "CNN"],
+    "translation.py": ["--epochs", "1"],
 }
 PRINTED = {
+    "dates.py": "days never seen are right",
     "digits.py": "test accuracy",
     "part_of_speech.py": "mat/",
     "shakespeare.py": "validation loss",
     "sentence_polarity.py": "a warm and clever film",
+    "translation.py": "BLEU",
 }
 
 

@@ -32,6 +32,7 @@ def sequence_labeler(
     normalizer="softmax",
     mask=None,
     num_blocks=None,
+    scale_embeddings=False,
     character_vocabulary_size=None,
     word_length=16,
     character_dim=32,
@@ -56,6 +57,8 @@ def sequence_labeler(
             combines them. Those that are added go to the embedding, the others into every block.
         num_blocks: int, how many blocks have weights of their own: 1 shares one over all layers
             (Lan et al., 2020, *ALBERT*). None is one for each layer.
+        scale_embeddings: bool, whether tokens are multiplied by √hidden_dim (Vaswani et al., 2017,
+            section 3.4): without it they start small beside `"sinusoidal"` positions.
         character_vocabulary_size: int, number of character ids, or None for words alone.
         word_length: int C, characters of a word that are looked at.
         character_dim, character_filters, character_widths: the sizes of `CharacterEmbedding`.
@@ -93,6 +96,7 @@ def sequence_labeler(
         vocabulary_size,
         hidden_dim,
         position=own(positions.for_role(position, "embed")),
+        scale=scale_embeddings,
         name="embedding",
     )
     if character_vocabulary_size is None:

@@ -147,10 +147,11 @@ def test_padding_changes_no_class(pooling):
     assert np.isfinite(logits).all()
 
 
-def test_embeddings_are_scaled_before_their_positions_are_added():
+@pytest.mark.parametrize("build", [classifier, labeler], ids=["classifier", "labeler"])
+def test_embeddings_are_scaled_before_their_positions_are_added(build):
     ids = words()["token_ids"]
     plain, scaled, blind = (
-        classifier(**k).get_layer("embedding")
+        build(**k).get_layer("embedding")
         for k in (
             {"position": "sinusoidal"},
             {"position": "sinusoidal", "scale_embeddings": True},

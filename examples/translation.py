@@ -1,0 +1,101 @@
+"""German to English, from scratch: subwords, a Transformer, beam search, BLEU, a file for phones.
+
+    python examples/translation.py [--epochs 26] [--output translation.tflite]
+
+Reads Multi30k (29,000 captions of pictures; Elliott et al., 2016) below the folder that
+KERAS_ATTENTION_DATA names, or makes up sentences of its own if there is none. Needs the extras nlp
+and export. The way with checkpoints and a model card is `keras-attention train seq2seq_transformer
+--languages de-en --train train --dev val --test test_2016_flickr --output DIR`.
+"""
+
+import argparse
+import itertools
+import os
+import pathlib
+
+import keras
+import sacrebleu
+
+import keras_attention as ka
+
+
+def load():
+    folder = pathlib.Path(os.environ.get("KERAS_ATTENTION_DATA", "")) / "mt-multi30k-de-en"
+    if not (folder / "train.de.gz").exists():
+        return made_up()
+    files = {"train": "train", "dev": "val", "test": "test_2016_flickr"}
+    return ka.data.from_pair_files(
+        **{k: (folder / f"{name}.de.gz", folder / f"{name}.en.gz") for k, name in files.items()}
+    )
+
+
+def made_up():
+    """Sentences such as "Ein Hund sieht die Katze." in both languages, each once."""
+    words = [
+        [("Ein Hund", "A dog"), ("Eine Frau", "A woman"), ("Der Mann", "The man")],
+        [("sieht", "sees"), ("malt", "paints"), ("sucht", "looks for"), ("hört", "hears")],
+        [("die Katze", "the cat"), ("das Haus", "the house"), ("ein Boot", "a boat")],
+        [("", ""), (" heute", " today"), (" im Park", " in the park"), (" nicht", " in vain")],
+    ]
+    pairs = [
+        tuple(f"{who[k]} {does[k]} {what[k]}{how[k]}." for k in (0, 1))
+        for who, does, what, how in itertools.product(*words)
+    ]
+    return ka.data.Pairs.from_lists(train=pairs[::2] + pairs[1::4], test=pairs[3::4])
+
+
+def main(pairs, epochs, output):
+    keras.utils.set_random_seed(0)
+    print(pairs)
+    texts = [text for pair in pairs.train for text in pair]
+    subwords = ka.data.Subwords.build(texts, 4000 if len(texts) > 10_000 else 60)
+    preprocessor = ka.data.SequencePreprocessor(subwords, subwords)
+    model = ka.models.seq2seq_transformer(
+        len(subwords),  # one vocabulary, whose embeddings are one table, the head's included
+        num_layers=3,
+        num_heads=4,
+        hidden_dim=256,
+        intermediate_dim=512,
+        dropout=0.3,
+        norm="pre",
+    )
+    options = dict(batch_size=256, max_tokens=4096)
+    train = ka.data.seq2seq_batches(pairs.train, preprocessor, shuffle=True, **options)
+    steps = len(train) * epochs
+    model.compile(
+        keras.optimizers.AdamW(
+            ka.training.warmup_cosine(1e-3, steps // 10, steps),
+            weight_decay=0.05,
+            global_clipnorm=1.0,
+            use_ema=True,
+            ema_momentum=1 - 1 / len(train) if len(train) > 1 else 0.5,
+        ),
+        ka.training.MaskedSparseCategoricalCrossentropy(label_smoothing=0.1),
+        metrics=[ka.training.MaskedPerplexity()],
+        jit_compile=False,
+    )
+    dev = ka.data.seq2seq_batches(pairs.dev, preprocessor, **options)
+    average = keras.callbacks.SwapEMAWeights()
+    model.fit(
+        train, validation_data=dev, epochs=epochs, callbacks=[average], shuffle=False, verbose=2
+    )
+
+    ends = {"begin_id": preprocessor.begin_id, "end_id": preprocessor.end_id}
+    written = []
+    for k in range(0, len(pairs.test), 32):
+        sources = preprocessor([pair.source for pair in pairs.test[k : k + 32]])
+        ids = ka.generation.generate(model, sources, 64, ka.generation.Beam(5), **ends)
+        written += preprocessor.texts(ids)
+    wanted = [pair.target for pair in pairs.test]
+    for pair, text in zip(pairs.test[:3], written, strict=False):
+        print(f"{pair.source}  ->  {text}")
+    print(f"BLEU {sacrebleu.corpus_bleu(written, [wanted]).score:.1f}")
+    print(ka.export.to_litert(model, output, generate="greedy", max_new_tokens=64, **ends))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--epochs", type=int, default=26)
+    parser.add_argument("--output", type=pathlib.Path, default="translation.tflite")
+    arguments = parser.parse_args()
+    main(load(), arguments.epochs, arguments.output)
