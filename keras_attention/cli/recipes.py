@@ -56,7 +56,7 @@ class Recipe:
 
 PAIRS = dict(
     tokens="subwords",
-    vocabulary_size=8000,
+    vocabulary_size=4000,
     maximum_length=64,
     max_tokens=4096,
     beam=5,
@@ -96,11 +96,11 @@ RECIPES = {
             num_layers=3,
             num_heads=4,
             hidden_dim=256,
-            intermediate_dim=1024,
+            intermediate_dim=512,
             dropout=0.3,
             norm="pre",
         ),
-        epochs=40,
+        epochs=26,
         batch_size=256,
         learning_rate=1e-3,
         average=1.0,

@@ -1,6 +1,7 @@
 """The tasks of pairs of texts."""
 
 import json
+import pathlib
 import sys
 
 import keras
@@ -10,7 +11,9 @@ import pytest
 import keras_attention as ka
 from keras_attention.cli import alignment, recipes, sources, wording, writing
 from keras_attention.cli.tasks import TASKS
+from tests.cli.test_evaluate import printed
 
+ROOT = pathlib.Path(__file__).parents[2]
 SOURCE = {"dataset": "dates", "label_column": None, "text_column": None}
 PAIRS = ka.data.Pairs.from_lists(
     [("drei vier", "three four"), ("vier", "four"), ("drei drei vier drei", "three three")] * 4,
@@ -178,7 +181,7 @@ def write_numbers(folder):
 def test_all_files_of_a_trained_translator_write_the_same(run, tmp_path, task, options):
     write_numbers(tmp_path)
     files = [w for part in ("train", "dev", "test") for w in (f"--{part}", tmp_path / part)]
-    options += ["--epochs", "8", "--layers", "1", "--dropout", "0", "--vocabulary-size", "24"]
+    options += ["--epochs", "16", "--layers", "1", "--dropout", "0", "--vocabulary-size", "24"]
     options += ["--max-tokens", "256", "--learning-rate", "0.01", "--maximum-length", "24"]
     folder = tmp_path / "model"
     words = ["train", task, "--languages", "de-en", *files, "--output", folder, *options]
@@ -200,3 +203,14 @@ def test_all_files_of_a_trained_translator_write_the_same(run, tmp_path, task, o
     assert (code, err) == (0, "")
     code, out, _ = run("predict", folder / "model.2x16.tflite", "drei vier.", "eins null.")
     assert (code, out) == written["keras"]
+
+
+@pytest.mark.slow
+def test_the_translator_of_the_zoo(run, data_root):
+    """What lies in saved_models, on the official test split, by the file for phones."""
+    folder = ROOT / "saved_models" / "multi30k-de-en"
+    code, out, _ = run("predict", folder, "Ein Mann fährt Fahrrad.")
+    assert code == 0 and out == "A man is riding a bicycle.\n"
+    test = data_root / "mt-multi30k-de-en" / "test_2016_flickr"
+    code, out, _ = run("evaluate", folder, "--file", test, "--with", "litert-int8")
+    assert code == 0 and printed(out, "bleu") > 38
