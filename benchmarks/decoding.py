@@ -43,24 +43,32 @@ def positions():
 
 
 def litert(length=64):
+    network = model()
+    # In a file for any lengths LiteRT asks every operation for its shapes at each call anew.
+    measure_litert(network, length, "lengths fixed", batch_size=1, sequence_length=length)
+    measure_litert(network, length, "any lengths")
+
+
+def measure_litert(network, length, form, **fixed):
+    """The last of `length` tokens, with a cache and without, in files of the same form."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "model.tflite"
-        network = model()
-        ka.export.to_litert(network, path, generate=[], max_length=length)
+        ka.export.to_litert(network, path, generate=[], max_length=length, **fixed)
         whole = pathlib.Path(folder) / "whole.tflite"
-        ka.export.to_litert(network, whole, batch_size=1, sequence_length=length)
+        ka.export.to_litert(network, whole, **fixed)
         step, uncached = ka.export.load(path, "step"), ka.export.load(whole)
         ids = np.ones((1, length), "int32")
         shapes = ka.generation.Decoder(network).start(1, length)
         cache = {name: np.zeros(x.shape, step.inputs[name]) for name, x in shapes.items()}
         if "start" in step.inputs:
             cache["start"] = np.zeros(1, "int32")
-        last = {"token_ids": ids[:, :1], "index": np.int32(length - 1), **cache}
+        token = {"token_ids": ids[:, :1], "index": np.int32(length - 1), **cache}
+        times = range(length)  # one call after the other, as in a text
         functions = {
-            "the whole text again": lambda: uncached({"token_ids": ids}),
-            "step, with a cache": lambda: step(last),
+            "the whole text each time": lambda: [uncached({"token_ids": ids}) for _ in times],
+            "step, with a cache": lambda: [step(token) for _ in times],
         }
-        measure.compare(f"token {length} on LiteRT", functions)
+        measure.compare(f"token {length} on LiteRT {length} times, {form}", functions)
 
 
 def beams():
