@@ -10,6 +10,7 @@ from keras_attention.export import (
     files,
     generative,
     litert_check,
+    lookups,
     manifest,
     memory,
     trace,
@@ -137,6 +138,8 @@ def to_litert(
                 quantization=quantization,
                 calibration=calibration,
             )
+        if quantization == "int8_weights":
+            content = lookups.compact(content)
         new.write_bytes(content)
         report = litert_check.check(work, new, path, quantization, mask_constant)
     manifest.write(report, metadata)
