@@ -42,12 +42,13 @@ class LiteRTGenerator:
         path = pathlib.Path(path)
         manifest = path.with_name("manifest.json")
         if manifest.exists():
-            known = (
-                json.loads(manifest.read_text("utf-8"))["files"][path.name]["generation"] | known
-            )
+            files = json.loads(manifest.read_text("utf-8")).get("files", {})
+            known = (files.get(path.name, {}).get("generation") or {}) | known
         self.known = known
         self.interpreter = Interpreter(str(path), num_threads=num_threads)
         names = self.interpreter.get_signature_list()
+        if "step" not in names:
+            raise ValueError(f"{path} cannot write: export it with generate=..., or generate=[].")
         self.run = {name: self.interpreter.get_signature_runner(name) for name in names}
         inputs = {name: run.get_input_details() for name, run in self.run.items()}
         self.inputs = {name: {k: inputs[name][k] for k in names[name]["inputs"]} for name in names}
@@ -62,9 +63,18 @@ class LiteRTGenerator:
             temperature: float; 0 takes the best token, more than that draws.
             top_k: int, draws from the k best only. seed: int, of the draws.
         """
+        needed = {"end_ids", "max_length", "max_new_tokens"}
+        needed |= {"begin_id"} if "encode" in self.run else set()
+        if missing := sorted(needed - self.known.keys()):
+            raise ValueError(f"No manifest.json beside the file says its {missing}: give them.")
         random = np.random.default_rng(seed)
+        limit = self.known["max_new_tokens"] if max_new_tokens is None else max_new_tokens
+        if limit < 1 or temperature < 0 or (top_k is not None and not (top_k > 0 < temperature)):
+            raise ValueError(
+                f"{max_new_tokens=}, {temperature=}, {top_k=}: expected at least 1, at least 0, "
+                "and None or at least 1 with a temperature."
+            )
         tokens, start, cache = self._begin(prompt)
-        limit = max_new_tokens or self.known["max_new_tokens"]
         index, done = 0, np.zeros(len(tokens), bool)
         while limit > 0 and index + tokens.shape[1] <= self.known["max_length"]:
             logits, cache = self._read(tokens, index, start, cache)
@@ -89,10 +99,12 @@ class LiteRTGenerator:
         Returns:
             dict: `generated_ids`, and of `"beam"` `scores`.
         """
-        wanted = self.inputs[signature]
-        inputs = (
-            self._source(prompt) if "encode" in self.run else {"token_ids": self._ids(prompt)[0]}
-        )
+        if signature not in self.run:
+            raise ValueError(f"The file has no {signature!r}: it has {', '.join(self.run)}.")
+        wanted, has_source = self.inputs[signature], "encode" in self.run
+        inputs = self._source(prompt) if has_source else {"token_ids": self._ids(prompt)[0]}
+        for name, array in inputs.items():
+            self._check_length(array.shape[1], wanted[name])
         if "uniform" in wanted:
             shape = len(next(iter(inputs.values()))), wanted["uniform"]["shape"][1]
             inputs["uniform"] = np.random.default_rng(seed).random(shape, "float32")
@@ -142,14 +154,25 @@ class LiteRTGenerator:
         if getattr(source, "ndim", 0) > 2:
             return {name: np.asarray(source, details["dtype"])}
         rows = self._rows(source)
+        self._check_length(max(map(len, rows)), details)
         length = max(*map(len, rows), details["shape_signature"][1])
         return {name: np.stack([np.pad(row, (0, length - len(row))) for row in rows])}
 
+    def _check_length(self, length, details):
+        fixed = details["shape_signature"][1]
+        if 0 < fixed < length:
+            raise ValueError(f"This file reads {fixed} ids at a time, and was given {length}.")
+
     def _rows(self, ids):
         """Rows of ids without the padding around them."""
-        rows = [np.trim_zeros(np.asarray(row, "int32")) for row in ids]
+        rows = [ids] if len(ids) and np.ndim(ids[0]) == 0 else ids
+        rows = [np.trim_zeros(row) for row in map(np.asarray, rows) if row.ndim]
         if not rows or not all(map(len, rows)):
             raise ValueError(f"{ids!r} has a row without ids: there is nothing to go on from.")
+        size = np.inf if "encode" in self.run else self.known.get("vocabulary_size", np.inf)
+        if any(x.dtype.kind not in "iu" or x.min() < 0 or x.max() >= size for x in rows):
+            raise ValueError(f"{ids!r}: expected ids, whole numbers from 1 to below {size}.")
+        rows = [row.astype("int32") for row in rows]
         fixed = self.inputs["step"]["token_ids"]["shape_signature"][0]
         if fixed not in (-1, len(rows)):
             raise ValueError(f"This file takes {fixed} rows at a time, and was given {len(rows)}.")
@@ -164,7 +187,7 @@ def choose(logits, temperature=0.0, top_k=None, random=None):
     logits = np.where(np.arange(logits.shape[1]) == 0, -np.inf, logits)
     if not temperature:
         return logits.argmax(axis=1)
-    if top_k:
+    if top_k and top_k < logits.shape[1]:
         least = np.partition(logits, -top_k, axis=1)[:, -top_k, None]
         logits = np.where(logits >= least, logits, -np.inf)
     # The largest of logits with Gumbel noise is a draw from their softmax.

@@ -11,7 +11,8 @@ def decoding_scope(cache, index):
 
     The layers of the model find in the cache what they kept of the tokens before, and leave there
     what the next call needs. Positions count on from `index`. It works in eager code, in traced
-    functions and in exported ones.
+    functions and in exported ones. Layers of others know nothing of it: they must take each token
+    for itself, which `generate` and the exports try out, and this does not.
 
     Args:
         cache: dict of tensors, from `initial_cache` or from the scope of the call before.
@@ -91,6 +92,8 @@ def initial_cache(model, batch_size, max_length, *, memory_length=None, dtype=No
     plan.least_prompt(max_length)
     if memory_length is None:
         plan.check_length(max_length)
+    else:
+        checks.whole_number("initial_cache", "memory_length", memory_length)
     cache = make(plan, batch_size, max_length, memory_length, dtype)
     if start is not None:
         cache["start"] = ops.cast(ops.convert_to_tensor(start), "int32")
@@ -107,8 +110,6 @@ def tokens_of(model):
 
 def make(plan, batch_size, max_length, memory_length=None, dtype=None):
     """The tensors of a plan, but for those of a source, which comes later."""
-    if dtype not in (None, "int8"):
-        raise ValueError(f"dtype={dtype!r}: a cache is kept as it is (None) or as 'int8'.")
     return {
         name: ops.zeros((batch_size, *shape), dtype=kind)
         for name, (shape, kind) in layout(plan, max_length, memory_length, dtype).items()
@@ -117,6 +118,8 @@ def make(plan, batch_size, max_length, memory_length=None, dtype=None):
 
 def layout(plan, max_length, memory_length=None, dtype=None):
     """{name in the cache: (shape without the batch, dtype)} of a plan, without its source."""
+    if dtype not in (None, "int8"):
+        raise ValueError(f"dtype={dtype!r}: a cache is kept as it is (None) or as 'int8'.")
     found = {}
     for (prefix, name), entry in plan.entries.items():
         if isinstance(entry, scope.State):

@@ -40,7 +40,8 @@ class Decoder:
                 "with one that holds an 'encoder' and a 'decoder'."
             )
         self.plan = plans.of(self.decoder, self.tokens, self.encoder, self._join)
-        self.vocabulary_size = self.decoder.outputs[0].shape[-1]
+        self.plan.least_prompt(1024)  # a model that looks ahead everywhere is refused here
+        self.vocabulary_size = _vocabulary_size(self.decoder)
 
     @property
     def has_source(self):
@@ -195,6 +196,16 @@ def _parts(model):
     if "encoder" in named and "decoder" in named:
         return named["encoder"], named["decoder"]
     return None, model
+
+
+def _vocabulary_size(model):
+    shape = model.outputs[0].shape
+    if len(shape) != 3:
+        raise ValueError(
+            f"{model.name} gives {tuple(shape)}; expected the logits of the next token at every "
+            "place, (B, T, vocabulary_size)."
+        )
+    return shape[-1]
 
 
 def _nothing(tensor, batch):

@@ -40,9 +40,11 @@ def generate(
     """New tokens for every row, chosen one after the other by what a model says comes next.
 
     Works for every functional model of this package's layers that looks back only, without
-    changing it: what earlier tokens leave is kept in a cache. All is one loop, traced once for all
+    changing it: what earlier tokens leave is kept in a cache. A model that holds layers of others
+    is tried once, on a short text, and refused if they mix or count tokens. All is one loop, traced once for all
     lengths (on JAX for each power of two) and sizes of the batch; it stops when every row has
-    ended. Rows do not see each other: a batch gives what its rows give alone.
+    ended. Rows do not see each other: a batch gives what its rows give alone (drawn tokens have
+    chances of their own in every row, which are others in another batch).
 
     Args:
         model: a functional `keras.Model`, token ids (B, T) -> logits (B, T, V); or one that holds
@@ -82,7 +84,8 @@ def generate(
 
     Raises:
         ValueError: for empty prompts, prompts longer than `max_length` or the model's positions,
-            ids outside the vocabulary, and models that cannot take tokens one by one.
+            ids outside the vocabulary, and models that cannot take tokens one by one, or give
+            other logits then.
 
     Example:
 
@@ -102,6 +105,8 @@ def generate(
     assert np.isclose(best.totals[0], best.scores[0].sum())
     ```
     """
+    if not (callback is None or callable(callback)):
+        raise ValueError(f"callback={callback!r}: expected a function of the ids (B,) of a step.")
     rules = rules_of(
         sampler,
         end_id=end_id,

@@ -38,8 +38,9 @@ class Plan:
         for what, longest in self.longest.items():
             if longest < max_length:
                 raise ValueError(
-                    f"max_length={max_length} is more than {what} has room for. Choose at most "
-                    f"{longest}, or build the model with more."
+                    f"{max_length} tokens (the prompt, and new ones but for the last) are more "
+                    f"than {what} has room for. Choose at most {longest} in all, or build the "
+                    "model with more."
                 )
 
 
@@ -52,6 +53,7 @@ def of(model, tokens, encoder=None, join=None):
         join: function of what the encoder returns and of the tokens, to the inputs of `model`.
     """
     _refuse_foreign(model)
+    _check_inputs(model, tokens)
     asked = scope.Planning(LENGTH)
     if encoder is None:
         inputs = keras.tree.map_structure(lambda x: _symbol(x, x.name == tokens), model.input)
@@ -121,6 +123,16 @@ def _refuse_foreign(model):
                 f"{layer.name} is Keras's {type(layer).__name__}, which mixes tokens and cannot "
                 "take them one by one. Use the layer of keras_attention in its place."
             )
+
+
+def _check_inputs(model, tokens):
+    """Refuses what takes no tokens one by one, or gives no logits for each."""
+    given = next(x for x in model.inputs if x.name == tokens)
+    if len(given.shape) < 2 or given.shape[1] is not None:
+        raise ValueError(
+            f"{model.name} takes {tokens} of shape {tuple(given.shape)}, and decoding gives it one "
+            "token at a time: build it with keras.Input((None,), dtype='int32')."
+        )
 
 
 def _own(layer, model):

@@ -12,6 +12,11 @@ def rows(name, ids, padding_id=0):
         ids: ints (B, T), padded on either side; a list of lists of ints; or ints (T,), one row.
         padding_id: int, or None where every id is a token.
     """
+    if not isinstance(ids, list | tuple) and not len(getattr(ids, "shape", ())):
+        raise ValueError(
+            f"{name}={ids!r}: expected token ids, whole numbers (B, T), or a list of lists of "
+            "them. Texts are made ids by what made those of the training."
+        )
     if hasattr(ids, "shape"):
         ids = keras.ops.convert_to_numpy(ids)
     if len(ids) and np.ndim(ids[0]) == 0:
@@ -26,7 +31,8 @@ def _row(name, number, ids, padding_id):
     if ids.ndim != 1 or ids.dtype.kind not in "iu":
         raise ValueError(
             f"{name}: row {number} holds {ids.dtype} of shape {ids.shape}, but token ids are whole "
-            "numbers (B, T), or a list of lists of them."
+            "numbers (B, T), or a list of lists of them. Texts are made ids by what made those of "
+            "the training."
         )
     if padding_id is not None:
         places = np.flatnonzero(ids != padding_id)
@@ -40,7 +46,8 @@ def check_rows(name, rows, vocabulary_size=None):
         if not len(row):
             raise ValueError(
                 f"{name}: row {number} is empty, and a model needs a token to go on from. Give it "
-                "one, or leave the row out; begin_id=... puts one in front of every row."
+                "one, or leave the row out"
+                + ("; begin_id=... puts one in front of every row." if name == "prompt" else ".")
             )
         outside = row[(row < 0) | (row >= (vocabulary_size or np.inf))]
         if len(outside):

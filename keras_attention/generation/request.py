@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_attention import checks
-from keras_attention.generation import prompts
+from keras_attention.generation import prompts, proof
 from keras_attention.generation.compiled import Spec, map_leaves
 from keras_attention.generation.decoder import Decoder
 from keras_attention.generation.rules import Rules
@@ -65,6 +65,8 @@ def prepare(
             "source=... is what an encoder reads, and this model has none: give a language model "
             "its text as the prompt."
         )
+    if begin_id is not None:
+        check_begin(begin_id, decoder.vocabulary_size)
     rows = _rows(prompt, begin_id, rules.padding_id, found.get("source"))
     prompts.check_rows("prompt", rows, decoder.vocabulary_size)
     number = _number(max(map(len, rows)), max_new_tokens, max_length)
@@ -75,7 +77,8 @@ def prepare(
     found["uniform"] = chance(seed, rules.sampler, (limit, len(rows)), 1 if draft is None else 3)
     for name, kind in {"cache": decoder, "draft_cache": draft}.items():
         if kind is not None:
-            kind.check(min(map(len, rows)), max(map(len, rows)) + number + num_draft_tokens)
+            fed = max(map(len, rows)) + number + num_draft_tokens - 1  # the last one is not
+            kind.check(min(map(len, rows)), fed)
             found[name] = empty_cache(kind, len(rows), length, memory_length, cache_dtype)
     inputs = map_leaves(ops.convert_to_tensor, {name: pair[0] for name, pair in found.items()})
     specs = {name: pair[1] for name, pair in found.items()}
@@ -89,7 +92,9 @@ def decoder_of(model):
     kept = vars(model)  # past Keras, which would track and save what an attribute holds
     weights = [id(weight) for weight in model.weights]
     if kept.get("_decoder", (None,))[0] != weights:
-        kept["_decoder"] = weights, Decoder(model)
+        decoder = Decoder(model)
+        proof.check(decoder)
+        kept["_decoder"] = weights, decoder
     return kept["_decoder"][1]
 
 
@@ -113,8 +118,17 @@ def _rows(prompt, begin_id, padding_id, source):
         )
     if begin_id is None:
         return rows
-    begin = checks.whole_number("generate", "begin_id", begin_id, least=0)
-    return [np.concatenate([np.array([begin], "int32"), row]) for row in rows]
+    return [np.concatenate([np.array([begin_id], "int32"), row]) for row in rows]
+
+
+def check_begin(begin_id, vocabulary_size):
+    """Refuses what is no id."""
+    checks.whole_number("generate", "begin_id", begin_id, least=0)
+    if begin_id >= vocabulary_size:
+        raise ValueError(
+            f"begin_id={begin_id} is outside the model's vocabulary of {vocabulary_size} ids, 0 to "
+            f"{vocabulary_size - 1}."
+        )
 
 
 def _number(longest, max_new_tokens, max_length):
@@ -150,6 +164,8 @@ def _prompt(rows, blank):
 
 def empty_cache(decoder, batch_size, length, *options):
     """Zeros for what the decoder keeps of tokens, and their `Spec`s: lengths may differ."""
+    if options[0] is not None:
+        checks.whole_number("generate", "memory_length", options[0])
     here, longer = decoder.layout(length, *options), decoder.layout(length + 1, *options)
     tensors, specs = {}, {}
     for name, (shape, dtype) in here.items():

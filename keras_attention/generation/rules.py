@@ -96,8 +96,8 @@ def rules_of(
     with_scores=False,
 ):
     """The `Rules` that these arguments of `generate` say."""
-    penalties = [penalty_parts.get(penalty) for penalty in penalties]
-    constraints = [constraint_parts.get(constraint) for constraint in constraints]
+    penalties = [penalty_parts.get(penalty) for penalty in _several(penalties)]
+    constraints = [constraint_parts.get(constraint) for constraint in _several(constraints)]
     ends = () if end_id is None else constraint_parts.whole_ids("end_id", end_id)
     if repetition_penalty is not None:
         penalties.insert(0, penalty_parts.Repetition(repetition_penalty))
@@ -111,6 +111,10 @@ def rules_of(
         padding_id = checks.whole_number("generate", "padding_id", padding_id, least=0)
     sampler = samplers.get(sampler)
     return Rules(sampler, tuple(penalties), tuple(constraints), ends, padding_id, with_scores)
+
+
+def _several(parts):
+    return parts if isinstance(parts, list | tuple) else [parts]
 
 
 def forbid(logits, allowed):

@@ -37,7 +37,11 @@ def _inputs(decoder):
 
 def _array(x, spec):
     x = np.asarray(ops.convert_to_numpy(x))
-    return x if spec is None else x.astype(spec.dtype)
+    if spec is None:
+        return x
+    if "int" in spec.dtype and x.dtype.kind == "f":
+        raise ValueError(f"The encoder reads ids, whole numbers, and was given {x.dtype}.")
+    return x.astype(spec.dtype)
 
 
 def _spec(x, known):
@@ -50,6 +54,8 @@ def _spec(x, known):
 
 def _ids(decoder, source):
     rows = prompts.rows("source", source)
+    if not rows:
+        raise ValueError("The source has no rows: expected ids (B, S), or a list of lists.")
     prompts.check_rows("source", rows, _vocabulary_size(decoder))
     return prompts.pad_right(rows, prompts.bucket(max(map(len, rows))), 0)
 

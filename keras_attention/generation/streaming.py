@@ -10,6 +10,7 @@ from keras_attention.generation.rules import rules_of
 from keras_attention.generation.samplers import TokenSampler
 
 _CHOICE = frozenset(rules_of.__kwdefaults__) - {"with_scores"}
+_WHAT = frozenset(prepare.__kwdefaults__) - {"draft_model", "num_draft_tokens"}
 
 
 def stream(model, prompt=None, max_new_tokens=None, sampler="greedy", **options):
@@ -40,6 +41,9 @@ def stream(model, prompt=None, max_new_tokens=None, sampler="greedy", **options)
         assert ids.shape == (1,)
     ```
     """
+    if unknown := sorted(options.keys() - _CHOICE - _WHAT):
+        known = ", ".join(sorted(_CHOICE | _WHAT))
+        raise ValueError(f"stream does not take {', '.join(unknown)}: expected {known}.")
     choice = {name: options.pop(name) for name in _CHOICE & options.keys()}
     return steps(prepare(model, prompt, max_new_tokens, rules_of(sampler, **choice), **options))
 

@@ -4,9 +4,11 @@ import shutil
 import subprocess
 import sys
 
+import keras
 import numpy as np
 import pytest
 
+import keras_attention as ka
 from keras_attention.export import LiteRTGenerator, litert_generator
 from tests.export.conftest import TEXTS
 from tests.export.generative.test_endpoints import naive
@@ -82,6 +84,40 @@ def test_draws_are_in_proportion():
 def test_prompts_that_cannot_be(generator, prompt, message):
     with pytest.raises(ValueError, match=message):
         generator.generate(prompt)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "settings", "message"),
+    [
+        ([[-3, 5]], {}, "expected ids, whole numbers"),
+        ([[5, 23]], {}, "from 1 to below 23"),
+        ([[5.5]], {}, "expected ids, whole numbers"),
+        (["a text"], {}, "expected ids|without ids"),
+        ([[5]], {"max_new_tokens": 0}, "max_new_tokens=0"),
+        ([[5]], {"temperature": -1.0}, "temperature=-1.0"),
+        ([[5]], {"top_k": 3}, "top_k=3: expected .* with a temperature"),
+        ([[5]], {"temperature": 1.0, "top_k": 0}, "top_k=0"),
+    ],
+)
+def test_wrong_arguments_are_said(generator, prompt, settings, message):
+    with pytest.raises(ValueError, match=message):
+        generator.generate(prompt, **settings)
+
+
+def test_one_prompt_needs_no_brackets(generator):
+    np.testing.assert_array_equal(generator.generate([5, 7]), generator.generate([[5, 7]]))
+
+
+def test_wrong_files_are_said(written, tmp_path):
+    with pytest.raises(ValueError, match="no 'beam': it has"):
+        LiteRTGenerator(written[0]).loop([[5]], "beam")
+    renamed = shutil.copy(written[0], tmp_path / "renamed.tflite")
+    with pytest.raises(ValueError, match="No manifest.json .* says its"):
+        LiteRTGenerator(renamed).generate([[5]])
+    plain = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    ka.export.to_litert(plain, tmp_path / "plain.tflite")
+    with pytest.raises(ValueError, match="cannot write: export it with generate"):
+        LiteRTGenerator(tmp_path / "plain.tflite")
 
 
 ALONE = """

@@ -172,8 +172,19 @@ def test_a_stream_stops_when_all_rows_have_ended(toy):
         (dict(prompt=[[1, 2, 3]], max_length=5, max_new_tokens=4), "room for 2 new"),
         (dict(prompt=[[1]], max_new_tokens=2, end_id=7), "end_id=7 is outside"),
         (dict(prompt=[[1]], max_new_tokens=2, padding_id=9), "padding_id=9 is outside"),
-        (dict(prompt=[[1]], max_new_tokens=2, begin_id=9), "the id 9"),
+        (dict(prompt=[[1]], max_new_tokens=2, begin_id=9), "begin_id=9 is outside"),
         (dict(prompt=[[1]], max_new_tokens=2, source=[[1]]), "this model has none"),
+        (dict(prompt="a text", max_new_tokens=2), "prompt='a text': expected token ids"),
+        (dict(prompt=5, max_new_tokens=2), "prompt=5: expected token ids"),
+        (dict(prompt={"token_ids": [[1]]}, max_new_tokens=2), "expected token ids"),
+        (dict(prompt=[["a"]], max_new_tokens=2), "Texts are made ids by"),
+        (dict(prompt=[[1]], max_new_tokens=2, memory_length=0), "memory_length=0"),
+        (dict(prompt=[[1]], max_new_tokens=2, callback=3), "callback=3: expected a function"),
+        (dict(prompt=[[1]], max_new_tokens=2, allowed_ids=[]), "name the ids that may come"),
+        (
+            dict(prompt=[[1]], max_new_tokens=2, constraints=[G.constraints.NoRepeatNGrams]),
+            "not the class",
+        ),
         (dict(prompt=[[1]], max_new_tokens=2, seed="x"), "seed='x'"),
         (dict(prompt=[[1]], max_new_tokens=2, allowed_ids=[8]), r"Allowed: ids \[8\]"),
         (dict(prompt=[[1]], max_new_tokens=2, sampler=3), "sampler=3 is no sampler"),
@@ -194,6 +205,16 @@ def test_a_stream_refuses_before_its_first_token(toy):
         G.stream(toy, [[1]], 2, G.Beam(2))
     with pytest.raises(ValueError, match="row 0 is empty"):
         G.stream(toy, [[]], 2)
+    with pytest.raises(
+        ValueError, match="stream does not take return_scores: expected allowed_ids"
+    ):
+        G.stream(toy, [[1]], 2, return_scores=True)
+
+
+def test_a_single_part_needs_no_list(toy):
+    one = G.constraints.NoRepeatNGrams(1)
+    several = G.generate(toy, PROMPTS, 6, constraints=[one])
+    assert np.array_equal(G.generate(toy, PROMPTS, 6, constraints=one), several)
 
 
 @pytest.mark.parametrize(
@@ -202,6 +223,7 @@ def test_a_stream_refuses_before_its_first_token(toy):
         (dict(max_new_tokens=2, begin_id=1), "The model has an encoder"),
         (dict(prompt=[[3]], max_new_tokens=2), "nothing to go on from"),
         (dict(prompt=[[3], []], max_new_tokens=2, begin_id=1), "source: row 1 is empty"),
+        (dict(prompt=[], max_new_tokens=2, begin_id=1), "source has no rows"),
         (dict(prompt=[[3]], source=[[3], [4]], max_new_tokens=2), "1 rows and the source 2"),
     ],
     ids=str,

@@ -155,9 +155,17 @@ def test_caches_of_other_kinds(writer):
 
 def test_positions_that_end_are_said(writer):
     model = ka.models.causal_language_model(V, position="learned", max_length=6, **SIZES)
-    assert G.generate(model, [[1, 2, 3]], 3).shape == (1, 3)
-    with pytest.raises(ValueError, match="max_length=7 is more than.*Choose at most 6"):
-        G.generate(model, [[1, 2, 3]], 4)
+    for sampler in ("greedy", G.Beam(2)):  # the last token is read by nobody, and takes no place
+        assert G.generate(model, [[1, 2, 3]], 4, sampler).shape == (1, 4)
+        with pytest.raises(ValueError, match="7 tokens .* more than.*Choose at most 6"):
+            G.generate(model, [[1, 2, 3]], 5, sampler)
+
+
+def test_what_a_model_cannot_read_is_refused(writer, translator):
+    with pytest.raises(ValueError, match="dtype='int4': a cache"):
+        G.generate(writer, [[1]], 2, cache_dtype="int4")
+    with pytest.raises(ValueError, match="reads ids, whole numbers, and was given float64"):
+        G.generate(translator, np.array([[3.5]]), 2, begin_id=1)
 
 
 def test_models_that_cannot_are_named():
@@ -165,4 +173,4 @@ def test_models_that_cannot_are_named():
         G.generate("gpt2", [[1]], 2)
     labeler = ka.models.sequence_labeler(V, 3, **SIZES)
     with pytest.raises(ValueError, match="looks ahead"):
-        G.generate(labeler, [[1]], 2)
+        G.generate(labeler, [[9]], 2)  # an id of its vocabulary, if none of its labels

@@ -33,6 +33,8 @@ class Allowed(Constraint):
 
     def __post_init__(self):
         object.__setattr__(self, "ids", whole_ids(self, self.ids))
+        if not self.ids:
+            raise ValueError("Allowed(ids=()): name the ids that may come; nothing else may.")
 
     def allows(self, written):
         return _listed(self, written.vocabulary_size)

@@ -53,6 +53,8 @@ class Rule(Constraint):
 
 def get(identifier):
     """The constraint that `identifier` means: one, its config, or a function, which is a `Rule`."""
+    if isinstance(identifier, type):
+        raise ValueError(f"constraints={identifier!r}: expected one of these, not the class.")
     if callable(identifier) and not isinstance(identifier, Constraint):
         return Rule(identifier)
     if not isinstance(identifier, Constraint | dict):
