@@ -10,8 +10,10 @@ import sys
 
 def _is_command():
     """Whether this process is the command line, whose commands import what they need."""
-    program = pathlib.Path(sys.argv[0]).stem if sys.argv else ""
-    return program == "keras-attention" or (program == "-m" and __name__ in sys.orig_argv)
+    program = pathlib.Path(sys.argv[0]).name if sys.argv else ""
+    if program == "-m":  # Python is still looking for the module that it was given
+        return __name__ in sys.orig_argv[sys.orig_argv.index("-m") + 1 :][:1]
+    return program in ("keras-attention", "keras-attention.exe")
 
 
 if not _is_command():

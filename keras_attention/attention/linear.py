@@ -140,6 +140,8 @@ class LinearAttention(keras.layers.Layer):
         keys = _without_padding(keys, value_mask, None if key_mask is value_mask else key_mask)
         if place is not None:
             initial_state = place["state"]
+            if causal:
+                keys = _without_padding(keys, scope.is_token(ops.shape(query)[1]))
         values = ops.cast(_heads_first(self._value_dense(value)), "float32")
         # a column of ones, whose sums are the denominators
         values = ops.pad(values, ((0, 0), (0, 0), (0, 0), (0, 1)), constant_values=1.0)

@@ -204,7 +204,9 @@ def predict(
     model: Model,
     inputs: Annotated[list[str], typer.Argument(help="Texts, or picture files.")],
     kind: With = None,
-    top: Annotated[int, typer.Option(min=1, help="How many classes to show for a picture.")] = 3,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="How many classes to show for a picture; default 3.")
+    ] = None,
     invert: Annotated[bool, typer.Option(help="Swap black and white in pictures.")] = False,
     tokens: Annotated[int | None, typer.Option(min=1, help="How many to go on for.")] = None,
     temperature: Annotated[

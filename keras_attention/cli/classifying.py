@@ -11,6 +11,7 @@ from keras_attention.cli.scoring import score
 
 TASK, KIND, HOLDS = "text_classifier", data.Texts, "texts with labels"
 EXAMPLE = '"A film to remember."'
+OPTIONS = ()
 PICTURED = range(7, 15)  # words of a text that is nice to look at
 SHOWN = 60  # characters of a text beside its label
 

@@ -12,6 +12,7 @@ from keras_attention.data.special_ids import END_ID
 
 TASK, KIND, HOLDS = "causal_language_model", data.Corpus, "running text"
 EXAMPLE = '"ROMEO:"'
+OPTIONS = ("tokens", "temperature", "top_k", "top_p", "seed")
 ROWS = 32  # windows at a time
 PICTURED = 24  # tokens
 WRITTEN = 300  # tokens that are written unless another number is asked for

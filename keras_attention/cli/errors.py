@@ -24,7 +24,8 @@ def guarded(command):
     KERAS_ATTENTION_DEBUG=1 the traceback comes first. Everything else is a bug and keeps its own.
     """
     try:
-        return command() or 0
+        code = command() or 0
+        return _say("interrupted.", code) if code == INTERRUPTED else code  # typer took Ctrl-C
     except (KeyboardInterrupt, typer.Abort):
         return _say("interrupted.", INTERRUPTED)
     except Interrupted as interrupted:

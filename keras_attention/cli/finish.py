@@ -25,7 +25,7 @@ def finish(job, recipe, output, best, history):
         job.sidecars(result)
         say("exporting and verifying: SavedModel, LiteRT float32, LiteRT int8 weights")
         reports = export_all(model, job, result)
-        say("scoring the test set")
+        say("scoring the test set" if job.test else "there is no test set to score")
         scores = {
             "best_epoch": best[1],
             "dev": {job.monitor: round(best[0], 6)},

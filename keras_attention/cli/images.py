@@ -13,6 +13,7 @@ from keras_attention.cli.scoring import score
 
 TASK, KIND, HOLDS = "vision_transformer", data.Images, "images"
 EXAMPLE = "picture.png"
+OPTIONS = ("top", "invert")
 SHOWN = 12  # test pictures in the gallery
 
 
@@ -84,7 +85,7 @@ def show(run, folder, manifest, paths, options):
     for k, (path, picture) in enumerate(zip(paths, pictures, strict=True)):
         logits = next(iter(run(by_name(run, picture[None])).values()))
         shares = softmax(logits[0])
-        best = np.argsort(-shares)[: options["top"]]
+        best = np.argsort(-shares)[: options["top"] or 3]
         if k:
             say("")
         rows = [(manifest["labels"][i], percent(shares[i])) for i in best]

@@ -10,11 +10,15 @@ def predict(model, inputs, *, kind, options):
     """Prints what the model says about each of `inputs`, texts or picture files.
 
     Args:
-        options: dict, what only some tasks ask for; see their `show`.
+        options: dict, what only some tasks ask for, None or False where it is not given.
     """
     folder, path = folders.locate(model, kind)
     manifest = read_manifest(folder)
     task = TASKS[manifest["task"]]
+    given = [name for name, value in options.items() if value not in (None, False)]
+    if strange := [name for name in given if name not in task.OPTIONS]:
+        flag = strange[0].replace("_", "-")
+        raise ValueError(f"--{flag} is not for models of {task.TASK}: leave it out.")
     task.show(task.load(path, manifest), folder, manifest, inputs, options)
 
 

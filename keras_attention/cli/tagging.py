@@ -11,6 +11,7 @@ from keras_attention.cli.scoring import score
 
 TASK, KIND, HOLDS = "sequence_labeler", data.Tagged, "tagged sentences"
 EXAMPLE = '"The cat sat"'
+OPTIONS = ()
 PICTURED = range(7, 15)  # tokens of a sentence that is nice to look at
 
 

@@ -11,7 +11,8 @@ A module, or an object in its place, offers:
   metrics, for a trained model.
 - `load(path, manifest)`, what runs a model file, for the next two.
 - `scores(run, folder, manifest, part, where)`, a dict, empty where the part of the data is.
-- `show(run, folder, manifest, inputs, options)`, prints what a model says.
+- `show(run, folder, manifest, inputs, options)`, prints what a model says; `OPTIONS`, the names of
+  the options of `predict` that it heeds.
 """
 
 from keras_attention.cli import classifying, continuing, images, tagging, translating

@@ -6,6 +6,7 @@ import keras
 
 from keras_attention.cli import recipes, sources
 from keras_attention.cli.console import say
+from keras_attention.cli.errors import Interrupted
 from keras_attention.cli.finish import finish, summarize
 from keras_attention.cli.fit import fit
 from keras_attention.cli.folder import Folder
@@ -41,6 +42,12 @@ def run(job, recipe, folder):
     if folder.resumed:
         say(f"going on with the unfinished run in {folder.path}")
     best, history = fit(job, recipe, folder)
-    scores = finish(job, recipe, folder, best, history)
+    try:
+        scores = finish(job, recipe, folder, best, history)
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"interrupted after the training, which is kept in {folder.path}: run the same command "
+            "again to export and test the model."
+        ) from None
     summarize(folder, scores)
     return scores

@@ -18,6 +18,7 @@ class Translating:
             the source's, too.
     """
 
+    OPTIONS = ()
     KIND, HOLDS, EXAMPLE = data.Pairs, "pairs of texts", '"Ein Mann fährt Fahrrad."'
 
     def __init__(self, task, one_table):

@@ -105,6 +105,8 @@ class LiteRTGenerator:
         inputs = self._source(prompt) if has_source else {"token_ids": self._ids(prompt)[0]}
         for name, array in inputs.items():
             self._check_length(array.shape[1], wanted[name])
+        if not has_source:
+            self._check_room(inputs["token_ids"], self.known.get("max_new_tokens", 1))
         if "uniform" in wanted:
             shape = len(next(iter(inputs.values()))), wanted["uniform"]["shape"][1]
             inputs["uniform"] = np.random.default_rng(seed).random(shape, "float32")
@@ -117,11 +119,7 @@ class LiteRTGenerator:
             rows = len(next(iter(cache.values())))
             return np.full((rows, 1), self.known["begin_id"]), np.zeros(rows, "int32"), cache
         tokens, start = self._ids(prompt)
-        if tokens.shape[1] > self.known["max_length"]:
-            raise ValueError(
-                f"The prompt has {tokens.shape[1]} tokens, and the cache of this file has room for "
-                f"{self.known['max_length']}: shorten it, or export with a larger max_length."
-            )
+        self._check_room(tokens)
         entries = {k: v for k, v in self.inputs["step"].items() if k not in _CALL}
         shapes = {k: (len(tokens), *v["shape"][1:]) for k, v in entries.items()}
         return tokens, start, {k: np.zeros(shapes[k], v["dtype"]) for k, v in entries.items()}
@@ -140,7 +138,9 @@ class LiteRTGenerator:
     def _ids(self, prompt):
         """Prompts as ids (B, T) with padding on the left, and where they begin."""
         rows = self._rows(prompt)
-        length = max(map(len, rows))
+        length, least = max(map(len, rows)), self.known.get("least_prompt", 1)
+        if min(map(len, rows)) < least:
+            raise ValueError(f"The first {least} tokens see one another: give a prompt as long.")
         if "prefill" in self.run:
             length += -length % self.inputs["prefill"]["token_ids"]["shape"][1]
         start = np.array([length - len(row) for row in rows], "int32")
@@ -157,6 +157,16 @@ class LiteRTGenerator:
         self._check_length(max(map(len, rows)), details)
         length = max(*map(len, rows), details["shape_signature"][1])
         return {name: np.stack([np.pad(row, (0, length - len(row))) for row in rows])}
+
+    def _check_room(self, tokens, new=1):
+        """Refuses a prompt that the cache has no room for with `new` tokens, the last of which
+        takes no place."""
+        room = self.known.get("max_length", np.inf) - new + 1
+        if tokens.shape[1] > room:
+            raise ValueError(
+                f"The prompt has {tokens.shape[1]} tokens, and the cache of this file has room for "
+                f"{room}: shorten it, or export with a larger max_length."
+            )
 
     def _check_length(self, length, details):
         fixed = details["shape_signature"][1]

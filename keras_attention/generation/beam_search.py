@@ -137,8 +137,9 @@ def _keep_ended(rules, state, best):
 
 def _keep_stuck(rules, state, over):
     """The results, with the beams that may go nowhere as they are."""
-    shape = ops.shape(state["totals"])
-    totals = ops.where(ops.reshape(over, (-1, shape[1])), state["totals"], IMPOSSIBLE)
+    every = ops.zeros_like(state["tokens"][:, 0], dtype="bool")  # one for all beams, or for each
+    over = ops.reshape(ops.logical_or(every, over), (-1, state["totals"].shape[1]))
+    totals = ops.where(over, state["totals"], IMPOSSIBLE)
     return _keep(rules, state, *_by_beam(state), totals)
 
 

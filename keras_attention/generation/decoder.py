@@ -40,7 +40,7 @@ class Decoder:
                 "with one that holds an 'encoder' and a 'decoder'."
             )
         self.plan = plans.of(self.decoder, self.tokens, self.encoder, self._join)
-        self.plan.least_prompt(1024)  # a model that looks ahead everywhere is refused here
+        self.plan.least_prompt(plans.LONGEST_PREFIX)  # refuses what looks ahead everywhere
         self.vocabulary_size = _vocabulary_size(self.decoder)
 
     @property

@@ -41,10 +41,10 @@ def generate(
 
     Works for every functional model of this package's layers that looks back only, without
     changing it: what earlier tokens leave is kept in a cache. A model that holds layers of others
-    is tried once, on a short text, and refused if they mix or count tokens. All is one loop, traced once for all
-    lengths (on JAX for each power of two) and sizes of the batch; it stops when every row has
-    ended. Rows do not see each other: a batch gives what its rows give alone (drawn tokens have
-    chances of their own in every row, which are others in another batch).
+    is tried once, on a short text, and refused if they mix or count tokens. All is one loop,
+    traced once for all lengths (on JAX for each power of two) and sizes of the batch; it stops
+    when every row has ended. Rows do not see each other: a batch gives what its rows give alone
+    (but for drawn tokens: chance is another for every row of a batch).
 
     Args:
         model: a functional `keras.Model`, token ids (B, T) -> logits (B, T, V); or one that holds
@@ -121,6 +121,11 @@ def generate(
     )
     if draft_model is not None:
         checks.whole_number("generate", "num_draft_tokens", num_draft_tokens)
+    if return_attention and memory_length is not None:
+        raise ValueError(
+            "return_attention=True reads the whole text once more, all of which a memory of "
+            f"memory_length={memory_length} does not see: leave one of them out."
+        )
     request = prepare(
         model,
         prompt,

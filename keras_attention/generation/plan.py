@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import warnings
 
 import keras
@@ -9,7 +10,8 @@ import keras
 from keras_attention import scope
 from keras_attention.masks import drawing
 
-LENGTH, SOURCE = 2, 3  # of tokens and of a source when they are asked: told apart by these
+SOURCE = 3  # places of a source when layers are asked
+LONGEST_PREFIX = 4096  # tokens that see one another
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,14 +56,20 @@ def of(model, tokens, encoder=None, join=None):
     """
     _refuse_foreign(model)
     _check_inputs(model, tokens)
-    asked = scope.Planning(LENGTH)
     if encoder is None:
-        inputs = keras.tree.map_structure(lambda x: _symbol(x, x.name == tokens), model.input)
+        length = _length_unlike(model.input)
+        asked = scope.Planning(length)
+        inputs = keras.tree.map_structure(
+            lambda x: _symbol(x, length if x.name == tokens else SOURCE), model.input
+        )
         _Trace(model, asked)(inputs)
     else:
-        source = keras.tree.map_structure(lambda x: _symbol(x, False), encoder.input)
+        source = keras.tree.map_structure(lambda x: _symbol(x, SOURCE), encoder.input)
+        encoded = encoder.compute_output_spec(source)
+        length = _length_unlike([model.input, encoded])
+        asked = scope.Planning(length)
         token_ids = next(x for x in model.inputs if x.name == tokens)
-        _Trace(model, asked, encoder, join)(source, _symbol(token_ids, True))
+        _Trace(model, asked, encoder, join)(source, _symbol(token_ids, length))
     if asked.refused:
         raise ValueError(f"{model.name} cannot decode token by token: {asked.refused[0]}")
     if not asked.entries:
@@ -73,8 +81,14 @@ def of(model, tokens, encoder=None, join=None):
     return Plan(dict(asked.entries), dict(asked.masks), dict(asked.longest))
 
 
-def _symbol(tensor, is_tokens):
-    sizes = [LENGTH if is_tokens else SOURCE] + [SOURCE] * len(tensor.shape)
+def _length_unlike(tensors):
+    """A number of tokens that is told from every other size, by which layers know the tokens."""
+    sizes = {axis for x in keras.tree.flatten(tensors) for axis in x.shape[1:]} | {SOURCE}
+    return next(number for number in itertools.count(2) if number not in sizes)
+
+
+def _symbol(tensor, length):
+    sizes = [length] + [SOURCE] * len(tensor.shape)
     axes = zip(tensor.shape[1:], sizes, strict=False)
     shape = [size if axis is None else axis for axis, size in axes]
     return keras.Input(batch_shape=(None, *shape), dtype=tensor.dtype, name=tensor.name)
@@ -153,7 +167,7 @@ def _ahead(name, mask, max_length):
     if right is not None and right <= 0:
         return 1
     if mask is not None:
-        length = min(max_length, 1024)
+        length = min(max_length, LONGEST_PREFIX) + 1
         queries, keys = drawing.grid(mask, length).nonzero()
         least = max(keys[keys > queries], default=0) + 1
         if least < length:

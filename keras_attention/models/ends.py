@@ -17,9 +17,14 @@ def logits(x, embedding, tied):
     They are float32, whatever the policy.
     """
     if tied:
-        return embedding(x, reverse=True)
+        return named(embedding(x, reverse=True))
     size = embedding.vocabulary_size
     return keras.layers.Dense(size, use_bias=False, dtype="float32", name="logits")(x)
+
+
+def named(logits):
+    """The tensor as an output that is called `logits`, in files as well."""
+    return keras.layers.Identity(dtype="float32", name="logits")(logits)
 
 
 def join(encoder, decoder, name):
@@ -28,4 +33,5 @@ def join(encoder, decoder, name):
     source_ids = keras.Input((None,), dtype="int32", name="source_ids")
     target_ids = keras.Input((None,), dtype="int32", name="target_ids")
     output = decoder({"target_ids": target_ids, "encoded": encoder(source_ids)})
-    return keras.Model({"source_ids": source_ids, "target_ids": target_ids}, output, name=name)
+    inputs = {"source_ids": source_ids, "target_ids": target_ids}
+    return keras.Model(inputs, named(output), name=name)

@@ -8,6 +8,7 @@ from keras_attention import positions
 from keras_attention.blocks import SegmentEmbedding, TokenEmbedding
 from keras_attention.blocks.encoder import NORMALIZATIONS
 from keras_attention.blocks.feed_forward import activation_of
+from keras_attention.models import ends
 from keras_attention.models.stack import encoder_stack, own, positioned
 
 
@@ -135,4 +136,4 @@ def masked_language_model(
     )
     x = keras.layers.Dense(hidden_dim, activation=activation_of(activation), name="transform")(x)
     x = make_norm(name="transform_norm")(x)
-    return keras.Model(inputs, embedding(x, reverse=True), name=name)
+    return keras.Model(inputs, ends.named(embedding(x, reverse=True)), name=name)

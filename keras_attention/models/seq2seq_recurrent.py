@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention.blocks import TokenEmbedding
+from keras_attention.models import ends
 from keras_attention.models.stack import own
 from keras_attention.recurrent import (
     AttentionCell,
@@ -140,4 +141,5 @@ def seq2seq_recurrent(
     decoder = keras.Model({"target_ids": target, **given}, logits, name="decoder")
 
     ids = {"source_ids": source, "target_ids": target}
-    return keras.Model(ids, decoder({"target_ids": target, **encoder(source)}), name=name)
+    logits = decoder({"target_ids": target, **encoder(source)})
+    return keras.Model(ids, ends.named(logits), name=name)

@@ -209,7 +209,10 @@ class AttentionCell(keras.layers.Layer, DropoutRNNCell):
         if coverage is not None:
             kernel = ops.reshape(ops.cast(self.coverage_kernel, keys.dtype), (1, 1, 1, -1))
             covered = ops.expand_dims(ops.expand_dims(coverage, axis=2), axis=3)
-            keys = keys + covered * kernel
+            # Zeros for padding change nothing, but LiteRT's converter takes a sum right before the
+            # product apart, and makes a wrong graph of it.
+            tokens = ops.expand_dims(ops.expand_dims(source.mask, axis=2), axis=3)
+            keys = (keys + covered * kernel) * ops.cast(tokens, keys.dtype)
         scored = self.score.match(ops.expand_dims(ops.expand_dims(query, axis=1), axis=1), keys)
         length = ops.shape(source.values)[1]
         scored, mask = ops.reshape(scored, (-1, length)), source.mask  # (B, S)

@@ -25,7 +25,7 @@ def draw_token_map(panels, tokens, key_tokens, title):
             matrix, vmin=0.0, vmax=top, cmap=figures.COLOURS, origin="upper", aspect="auto"
         )
         axis.set_title(name, fontsize=9)
-        lowest = k + across >= len(panels)
+        lowest = k // across == down - 1  # labels above an empty place would part the rows
         _label(axis.xaxis, key_tokens, columns, "key", width, shown=lowest, rotation=90)
         _label(axis.yaxis, tokens, rows, "query", height, shown=k % across == 0)
     figures.colour_bar(figure, image, axes)

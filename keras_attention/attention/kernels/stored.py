@@ -14,7 +14,9 @@ from keras_attention.attention.span import Whole
 def stored(query, key, value, *, score, normalizer, square, dropout=None):
     """As `dense`, with key (B, K, S, H) and value (B, K, S, Hv)."""
     rows, columns = Whole(ops.shape(query)[1]), Whole(ops.shape(key)[2])
-    turned = ops.transpose(key, (0, 2, 1, 3))  # (B, S, K, H); graphs leave it out if unused
+    # (B, S, K, H); graphs leave it out if unused. LiteRT's converter makes a wrong graph of a
+    # `transpose` right after the cache's update in a loop, and a right one of this.
+    turned = ops.einsum("bksh->bskh", key)
     bias, mask = square.block(rows, columns, query, turned, square.bias)
     scores = _scores(score, query, key, turned)
     weights = weigh(scores, bias, mask, normalizer, value.dtype)

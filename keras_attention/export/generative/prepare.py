@@ -43,6 +43,7 @@ class Generation:
             "end_ids": list(chosen.end_ids),
             "max_length": chosen.max_length,
             "max_new_tokens": chosen.max_new_tokens,
+            "least_prompt": decoder.plan.least_prompt(chosen.max_length),
             "samplers": {n: _described(rules.sampler) for n, rules in chosen.rules.items()},
             "cache": [_entry(t, step.outputs) for t in step.inputs if t.name in step.cache],
         }

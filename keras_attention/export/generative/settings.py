@@ -36,6 +36,8 @@ def given(**arguments):
 def of(decoder, generate, *, max_length, max_new_tokens, begin_id, end_id, sequence_length):
     """The `Settings` of an export's arguments; a ValueError where they do not go together."""
     end_ids = _ids(decoder, "end_id", end_id)
+    if 0 in end_ids:
+        raise ValueError("end_id=0: in files 0 is padding, which is never chosen. Give it an id.")
     begin_id = (_ids(decoder, "begin_id", begin_id) or (None,))[0]
     rules = _rules(generate, end_ids)
     if rules and decoder.has_source and begin_id is None:
@@ -45,6 +47,12 @@ def of(decoder, generate, *, max_length, max_new_tokens, begin_id, end_id, seque
         )
     prompt = 1 if decoder.has_source else sequence_length
     length, new = _lengths(decoder, prompt, max_length, max_new_tokens)
+    least = decoder.plan.least_prompt(length)
+    if sequence_length is not None and least > 1:
+        raise ValueError(
+            f"The first {least} tokens see one another (a prefix) and must come together, and in a "
+            "file of fixed length they stand behind padding: leave sequence_length out."
+        )
     decoder.check(prompt or max(1, length - new + 1), length)
     return Settings(rules, length, new, begin_id, end_ids)
 
