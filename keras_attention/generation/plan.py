@@ -40,9 +40,9 @@ class Plan:
         for what, longest in self.longest.items():
             if longest < max_length:
                 raise ValueError(
-                    f"{max_length} tokens (the prompt, and new ones but for the last) are more "
-                    f"than {what} has room for. Choose at most {longest} in all, or build the "
-                    "model with more."
+                    f"{max_length} places (max_length, or a prompt and its new tokens but for the "
+                    f"last) are more than {what} has room for. Choose at most {longest}, or build "
+                    "the model with more."
                 )
 
 

@@ -104,6 +104,25 @@ def test_wrong_arguments_are_said(generator, prompt, settings, message):
         generator.generate(prompt, **settings)
 
 
+def test_a_loop_takes_what_its_cache_has_room_for(generator):
+    assert generator.loop([[5] * 10])["generated_ids"].shape == (1, 5)
+    with pytest.raises(ValueError, match="11 tokens, .* room for 10"):
+        generator.loop([[5] * 11])
+
+
+def test_a_prefix_comes_together(written):
+    with pytest.raises(ValueError, match="first 3 tokens see one another"):
+        LiteRTGenerator(written[0], least_prompt=3).generate([[5, 7]])
+
+
+def test_rows_end_with_any_of_the_ends(written):
+    free = LiteRTGenerator(written[0], end_ids=[]).generate([[5, 7, 11]])[0]
+    never, wanted = 22, int(free[1])
+    assert never not in free
+    found = LiteRTGenerator(written[0], end_ids=[never, wanted]).generate([[5, 7, 11]])[0]
+    assert found.tolist() == free[: list(free).index(wanted) + 1].tolist()
+
+
 def test_one_prompt_needs_no_brackets(generator):
     np.testing.assert_array_equal(generator.generate([5, 7]), generator.generate([[5, 7]]))
 

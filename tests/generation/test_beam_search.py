@@ -57,12 +57,13 @@ def by_hand(toy, prompt, wide, alpha, ends, length):
     return sorted(ended, key=lambda pair: -pair[1])
 
 
-@pytest.mark.parametrize("wide", [2, 3])
-def test_a_narrow_beam_is_what_it_says(toy, wide):
-    beam = G.Beam(wide, length_penalty=0.7, num_return_sequences=2)
-    found = G.generate(toy, PROMPTS, 6, beam, end_id=2, return_scores=True)
-    for prompt, rows, scores in zip(PROMPTS, found.ids, found.totals, strict=True):
-        expected = by_hand(toy, prompt, wide, 0.7, (2,), 6)[:2]
+@pytest.mark.parametrize(("wide", "ends"), [(2, (2,)), (3, (2,)), (2, (1, 3)), (1, (1, 2))])
+def test_a_narrow_beam_is_what_it_says(toy, wide, ends):
+    beam = G.Beam(wide, length_penalty=0.7, num_return_sequences=min(wide, 2))
+    found = G.generate(toy, PROMPTS, 6, beam, end_id=ends, return_scores=True)
+    ids, totals = found.ids.reshape(3, -1, 6), found.totals.reshape(3, -1)
+    for prompt, rows, scores in zip(PROMPTS, ids, totals, strict=True):
+        expected = by_hand(toy, prompt, wide, 0.7, ends, 6)[: min(wide, 2)]
         np.testing.assert_allclose(scores, [total for _, total in expected], atol=1e-5)
         assert [tuple(filter(None, row)) for row in rows.tolist()] == [t for t, _ in expected]
 
@@ -114,6 +115,23 @@ def test_constraints_cut_off_sequences_and_change_no_total(toy):
     assert stuck.ids[0, :2].tolist() in ([[2, 3, 0, 0], [3, 2, 0, 0]], [[3, 2, 0, 0], [2, 3, 0, 0]])
     totals = sorted((toy.total([1], text) for text in ((2, 3), (3, 2))), reverse=True)
     np.testing.assert_allclose(stuck.totals[0, :2], totals, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("constraints", "fits"),
+    [
+        (dict(allowed_ids=[2, 3]), lambda text: set(text) <= {2, 3}),
+        (dict(min_new_tokens=2), lambda text: 2 not in text[:2]),
+    ],
+    ids=["allowed", "late"],
+)
+def test_constraints_that_are_the_same_for_all_rows(toy, constraints, fits):
+    beam = G.Beam(V**LENGTH, num_return_sequences=3)
+    found = G.generate(toy, PROMPTS, LENGTH, beam, end_id=2, return_scores=True, **constraints)
+    for prompt, ids, totals in zip(PROMPTS, found.ids, found.totals, strict=True):
+        expected = ranked(toy, prompt, 0.0, (2,), fits=fits)[:3]
+        np.testing.assert_allclose(totals, [total for _, total in expected], atol=1e-5)
+        assert ids.tolist() == [text for text, _ in expected]
 
 
 class Fixed:

@@ -188,9 +188,12 @@ def test_padding_in_the_middle_is_what_it_is_in_the_whole():
     assert_close(in_pieces(model, tokens, cache)[seen], whole[seen])
 
 
-def test_without_masks_the_start_hides_padding():
+@pytest.mark.parametrize(
+    "name", ["rotary", "window", "latent", "linear", "favor", "attention", "causal convolution"]
+)
+def test_without_masks_the_start_hides_padding(name):
     x = keras.Input((None, D))
-    model = keras.Model(x, A.MultiHeadAttention(3, 4, mask="causal", position="rotary")(x, x))
+    model = keras.Model(x, LAYERS[name](x))
     values = np.random.default_rng(1).normal(size=(1, LENGTH, D)).astype("float32")
     padded = np.concatenate([np.full((1, 2, D), 9, "float32"), values], axis=1)
     cache = ka.generation.initial_cache(model, 1, LENGTH + 2, start=[2])
@@ -211,6 +214,41 @@ def test_what_is_kept():
     assert sizes(LAYERS["latent"]) == [(2, 20, 7)]
     assert sizes(LAYERS["linear"]) == [(2, 2, 4, 5)]
     assert sizes(attention(), dtype="int8") == [(2, 3, 20, 1)] * 2 + [(2, 3, 20, 4)] * 2
+
+
+def test_a_window_of_vectors_token_by_token():
+    """Without masks of tokens, nothing but its number says that a place is empty still."""
+    x = keras.Input((None, D))
+    model = keras.Model(x, LAYERS["window, rotary"](x))
+    values = np.random.default_rng(1).normal(size=(2, 9, D)).astype("float32")
+    cache = ka.generation.initial_cache(model, 2, 20)
+    assert_close(in_pieces(model, values, cache, range(10)), np.asarray(model(values)))
+
+
+def test_windows_of_two_lengths_over_one_mask():
+    model, tokens = model_of(lambda x: LAYERS["window"](x) + attention(sliding_window=6)(x)), ids()
+    tokens[0, 3] = 0
+    cache = ka.generation.initial_cache(model, 2, 20)
+    whole, seen = np.asarray(model(tokens)), tokens != 0
+    assert_close(in_pieces(model, tokens, cache, range(LENGTH + 1))[seen], whole[seen])
+
+
+def test_a_piece_shorter_than_the_prefix_sees_no_empty_places():
+    x = keras.Input((None, D))
+    model = keras.Model(x, LAYERS["prefix"](x))
+    values = np.random.default_rng(1).normal(size=(1, 2, D)).astype("float32")
+    cache = ka.generation.initial_cache(model, 1, 9)
+    with ka.generation.decoding_scope(cache, keras.ops.convert_to_tensor(0)):
+        piece = np.asarray(model(values))
+    assert_close(piece, np.asarray(model(values)))
+
+
+@pytest.mark.parametrize(("prefix", "length"), [(3, 3), (1100, 1200)])
+def test_a_prefix_of_any_length_is_no_sight_of_all(prefix, length):
+    model = model_of(attention(mask=M.Causal() | M.Prefix(prefix)))
+    assert ka.generation.initial_cache(model, 1, length)
+    with pytest.raises(ValueError, match=f"first {prefix} tokens see one another"):
+        ka.generation.Decoder(model).check(prefix - 1, length)
 
 
 def test_layers_that_share_a_mask_keep_it_once():
@@ -283,7 +321,7 @@ def test_a_scaled_scalar_needs_its_length():
 
 
 def test_learned_positions_end():
-    with pytest.raises(ValueError, match=r"9 tokens .* more than Learned\(max_length=8\)"):
+    with pytest.raises(ValueError, match=r"9 places .* more than Learned\(max_length=8\)"):
         ka.generation.initial_cache(model_of(attention(), P.Learned(8)), 1, 9)
 
 

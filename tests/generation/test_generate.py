@@ -211,6 +211,14 @@ def test_a_stream_refuses_before_its_first_token(toy):
         G.stream(toy, [[1]], 2, return_scores=True)
 
 
+def test_padding_in_front_is_no_word_where_every_id_is_one(toy):
+    """0 is an id like others here, and may come once, in a row that begins with padding as well."""
+    options = dict(padding_id=None, no_repeat_ngram_size=1)
+    together = G.generate(toy, PROMPTS, 4, **options)
+    for prompt, row in zip(PROMPTS, together, strict=True):
+        assert row.tolist() == G.generate(toy, [prompt], 4, **options)[0].tolist()
+
+
 def test_a_single_part_needs_no_list(toy):
     one = G.constraints.NoRepeatNGrams(1)
     several = G.generate(toy, PROMPTS, 6, constraints=[one])

@@ -119,6 +119,59 @@ def test_a_beam_has_the_totals_that_the_model_gives(translator):
     np.testing.assert_allclose(weights.sum(-1), np.stack([told, told], 2), atol=1e-5)
 
 
+@pytest.mark.parametrize("settings", [dict(coverage=True), dict(attention="luong")], ids=str)
+def test_beams_of_recurrent_models_keep_their_states(settings):
+    model = lively(ka.models.seq2seq_recurrent(V, V, hidden_dim=8, **settings))
+    sources, beam = [[3, 4, 5], [7]], G.Beam(3, num_return_sequences=3)
+    found = G.generate(model, sources, 4, beam, begin_id=1, end_id=2, return_scores=True)
+    for source, rows, totals in zip(sources, found.ids, found.totals, strict=True):
+        for row, total in zip(rows.tolist(), totals, strict=True):
+            text = [token for token in row if token]
+            logits = logits_of(model, [1, *text[:-1]], source).astype("float64")
+            log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+            np.testing.assert_allclose(log_p[range(len(text)), text].sum(), total, atol=1e-4)
+
+
+def test_recurrent_prompts_of_unequal_length_with_another_padding():
+    """Their padding is an id like others to the model: only where a row begins tells."""
+    model, sources = lively(ka.models.seq2seq_recurrent(V, V, hidden_dim=8)), [[3, 4], [7, 9]]
+    prompts = [[1, 2, 3, 4], [5]]
+    found = G.generate(model, prompts, 4, source=sources, padding_id=20)
+    for row, prompt, source in zip(found, prompts, sources, strict=True):
+        alone = G.generate(model, [prompt], 4, source=[source], padding_id=20)
+        assert row.tolist() == alone[0].tolist()
+
+
+def test_an_encoder_may_give_two_places():
+    source = keras.Input((2, 8), name="frames")
+    encoder = keras.Model(source, keras.layers.Dense(16)(source), name="encoder")
+    ids, encoded = keras.Input((None,), dtype="int32", name="ids"), keras.Input((2, 16))
+    x = ka.blocks.TokenEmbedding(V, 16)(ids)
+    x = ka.blocks.DecoderBlock(
+        attention=ka.attention.MultiHeadAttention(2, 8, mask="causal"),
+        cross_attention=ka.attention.MultiHeadAttention(2, 8),
+        feed_forward=ka.blocks.FeedForward(32),
+    )(x, encoded)
+    decoder = keras.Model([ids, encoded], keras.layers.Dense(V)(x), name="decoder")
+    model = lively(keras.Model([source, ids], decoder([ids, encoder(source)])))
+    frames, text = np.random.default_rng(0).normal(size=(1, 2, 8)).astype("float32"), [1]
+    for token in G.generate(model, frames, 4, begin_id=1)[0]:
+        logits = np.asarray(model([frames, np.array([text])]))[0, -1]
+        assert token == 1 + logits[1:].argmax()
+        text.append(int(token))
+
+
+def test_attention_up_to_the_end(writer):
+    end = int(G.generate(writer, PROMPTS, 3)[0, 1])
+    found = G.generate(writer, PROMPTS, 4, end_id=end, return_attention=True)
+    told = np.cumsum(found.ids == end, -1) - (found.ids == end) == 0
+    assert not told.all()
+    (weights,) = found.attention.values()
+    np.testing.assert_allclose(weights.sum(-1), np.stack([told, told], 1), atol=1e-5)
+    with pytest.raises(ValueError, match="memory_length=2 does not see"):
+        G.generate(writer, PROMPTS, 3, memory_length=2, return_attention=True)
+
+
 def test_attention_is_that_of_the_model(writer):
     found = G.generate(writer, PROMPTS, 4, return_attention=True)
     (path,) = found.attention
@@ -157,7 +210,7 @@ def test_positions_that_end_are_said(writer):
     model = ka.models.causal_language_model(V, position="learned", max_length=6, **SIZES)
     for sampler in ("greedy", G.Beam(2)):  # the last token is read by nobody, and takes no place
         assert G.generate(model, [[1, 2, 3]], 4, sampler).shape == (1, 4)
-        with pytest.raises(ValueError, match="7 tokens .* more than.*Choose at most 6"):
+        with pytest.raises(ValueError, match="7 places .* more than.*Choose at most 6"):
             G.generate(model, [[1, 2, 3]], 5, sampler)
 
 

@@ -38,6 +38,13 @@ def kept_by_definition(logits, temperature=1.0, top_k=None, top_p=None, min_p=No
     return kept / kept.sum()
 
 
+def test_a_nucleus_holds_no_more_than_it_must():
+    logits = np.log([[0.5, 0.25, 0.125, 0.125]]).astype("float32")
+    for top_p, kept in [(0.5, 1), (0.4, 1), (0.75, 2)]:
+        weights = ops.convert_to_numpy(G.Sample(top_p=top_p).probabilities(logits))
+        assert (weights > 0).sum() == kept
+
+
 @pytest.mark.parametrize(
     "kwargs",
     [

@@ -46,6 +46,16 @@ def test_local_attention_is_the_paper():
     assert_is(layer, (outputs, weights))
 
 
+def test_a_local_window_has_its_edges():
+    """With weights of 0 the place is the middle, 4 of 8; two to each side are 2 to 6."""
+    local = LocalWindow(2)
+    local.build((None, U))
+    for weight in local.weights:
+        weight.assign(np.zeros(weight.shape))
+    near, _ = local(np.zeros((1, U), "float32"), np.ones((1, 8), bool))
+    assert np.flatnonzero(near).tolist() == [2, 3, 4, 5, 6]
+
+
 def test_coverage_is_the_papers():
     layer = decoder(coverage=True, coverage_loss=0.5)
     targets, encoded, mask = definition.tensors()

@@ -18,6 +18,8 @@ DRAWING = ka.generation.Sample(0.8, top_k=9, top_p=0.9, min_p=0.02)
 WRITERS = {
     "gpt_2": {"position": "learned", "max_length": 14},
     "window": {"mask": ka.masks.Window(4), "position": "alibi"},
+    "cosine": {"score": "cosine", "position": "rotary"},
+    "additive": {"score": "additive"},
     "grouped heads": {"num_key_value_heads": 1, "position": "relative_bias"},
 }
 
@@ -60,6 +62,16 @@ def test_a_language_model_of_fixed_shapes(tmp_path):
         np.testing.assert_array_equal(row[None], naive(decoder, [prompt], 5, (3,)))
     drawn = generator.loop([[5, 7], [11]], seed=1)["generated_ids"]
     np.testing.assert_array_equal(drawn, generator.loop([[5, 7], [11]], seed=1)["generated_ids"])
+
+
+def test_coverage_of_fixed_shapes(tmp_path):
+    """The converter used to make a loop of it that it refused itself."""
+    model, path = recurrent(attention="luong", coverage=True), tmp_path / "m.tflite"
+    sizes = {"batch_size": 2, "sequence_length": 6}
+    check(
+        ka.export.to_litert(model, path, generate="greedy", **sizes, **TRANSLATOR),
+        *("encode", "step", "generate"),
+    )
 
 
 @pytest.mark.parametrize("settings", [{}, {"cell": "lstm", "attention": "luong"}])

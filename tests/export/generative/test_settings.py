@@ -1,7 +1,9 @@
+import keras
 import pytest
 
 import keras_attention as ka
 from keras_attention.export.generative import settings
+from keras_attention.generation.decoder import Decoder
 
 
 def make(decoder, generate="greedy", sequence_length=None, **arguments):
@@ -34,8 +36,19 @@ def test_a_cache_is_no_longer_than_the_positions():
     )
     decoder = ka.generation.Decoder(model)
     assert make(decoder).max_length == 10
-    with pytest.raises(ValueError, match="max_length=11 is more than"):
+    with pytest.raises(ValueError, match="11 places .* more than"):
         make(decoder, max_length=11)
+
+
+def test_a_prefix_must_come_together():
+    mask = ka.masks.Causal() | ka.masks.Prefix(3)
+    tokens = keras.Input((None,), dtype="int32", name="token_ids")
+    x = ka.blocks.TokenEmbedding(23, 8)(tokens)
+    x = ka.attention.MultiHeadAttention(2, 4, mask=mask)(x, x)
+    decoder = Decoder(keras.Model(tokens, keras.layers.Dense(23)(x)))
+    assert make(decoder, max_length=9).max_length == 9
+    with pytest.raises(ValueError, match="first 3 tokens see one another.*leave sequence_length"):
+        make(decoder, max_length=9, sequence_length=4)
 
 
 def test_samplers_have_a_signature_each(decoders):
@@ -56,6 +69,7 @@ def test_samplers_have_a_signature_each(decoders):
         ("writer", {"max_new_tokens": 2.5}, "max_new_tokens=2.5"),
         ("writer", {"end_id": 23}, "end_id=23 is no id of a vocabulary of 23"),
         ("writer", {"end_id": [1, -1]}, "end_id=-1"),
+        ("writer", {"end_id": [1, 0]}, "end_id=0: in files 0 is padding"),
         (
             "writer",
             {"max_length": 5, "max_new_tokens": 6},
