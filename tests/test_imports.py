@@ -170,3 +170,16 @@ def test_layers_are_all_layers():
     layers = {x for x in ours if isinstance(x, type) and issubclass(x, keras.layers.Layer)}
     assert layers
     assert layers <= {getattr(ka.layers, name) for name in ka.layers.__all__}
+
+
+@pytest.mark.parametrize("name", ["-m app keras_attention", "keras-attention.py"])
+def test_other_programs_get_all_of_the_package(name, tmp_path):
+    """Whatever a program or its arguments are called, only the command itself imports less."""
+    (tmp_path / "app").mkdir()
+    line = "import keras_attention as ka; print(ka.models.__name__)"
+    (tmp_path / "app" / "__init__.py").write_text(line)
+    (tmp_path / "app" / "__main__.py").write_text("")
+    (tmp_path / "keras-attention.py").write_text(line)
+    command = [sys.executable, *name.split()]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.strip() == "keras_attention.models", done.stderr

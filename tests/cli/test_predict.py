@@ -57,6 +57,14 @@ def test_pictures_are_read_as_the_model_saw_them(classifier, tmp_path):
     np.testing.assert_allclose(read_picture(path, manifest, True), 1 - image, atol=1 / 255)
 
 
+def test_ctrl_c_is_one_sentence(run, tagger, monkeypatch):
+    def stop(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("keras_attention.cli.predict.predict", stop)
+    assert run("predict", tagger, "x") == (130, "", "keras-attention: interrupted.\n")
+
+
 def test_bad_input(run, tagger, classifier, tmp_path):
     (tmp_path / "text.png").write_text("no picture")
     (tmp_path / "no.tflite").write_text("no model")
@@ -67,6 +75,8 @@ def test_bad_input(run, tagger, classifier, tmp_path):
         ((tmp_path / "no.tflite", "x"), "no.tflite is no model"),
         ((tmp_path, "x"), "holds no model: none of"),
         ((classifier, tmp_path / "text.png"), "text.png is no picture"),
+        ((tagger, "word", "--top-k", "3"), "--top-k is not for models of sequence_labeler"),
+        ((classifier, "x.png", "--seed", "1"), "--seed is not for models of vision_transformer"),
         ((classifier, tmp_path / "absent.png"), "absent.png: this model wants picture files"),
     ]
     for words, message in cases:

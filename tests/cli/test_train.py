@@ -133,3 +133,16 @@ def test_images_are_refused_as_files_of_text(run, corpus, tmp_path):
     words = ["train", "vision_transformer", *option(corpus, "train"), "--output", tmp_path / "new"]
     code, _, err = run(*words)
     assert code == 2 and "tagged sentences, which vision_transformer does not take" in err
+
+
+def test_ctrl_c_after_training_keeps_what_was_trained(run, corpus, tmp_path, monkeypatch):
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    words = ["train", "sequence_labeler", *files(corpus), "--output", tmp_path / "new", *SMALL]
+    with monkeypatch.context() as patch:
+        patch.setattr("keras_attention.cli.finish.export_all", stop)
+        code, _, err = run(*words, "--epochs", "1")
+    assert code == 130 and "after the training, which is kept in" in err and err.count("\n") == 1
+    code, out, err = run(*words, "--epochs", "1")
+    assert (code, err) == (0, "") and "going on with" in out and "epoch   1/1" not in out

@@ -57,13 +57,15 @@ def by_hand(toy, prompt, wide, alpha, ends, length):
     return sorted(ended, key=lambda pair: -pair[1])
 
 
-@pytest.mark.parametrize(("wide", "ends"), [(2, (2,)), (3, (2,)), (2, (1, 3)), (1, (1, 2))])
-def test_a_narrow_beam_is_what_it_says(toy, wide, ends):
-    beam = G.Beam(wide, length_penalty=0.7, num_return_sequences=min(wide, 2))
+@pytest.mark.parametrize(
+    ("wide", "ends", "alpha"), [(2, (2,), 0.7), (3, (2,), 0.7), (2, (1, 3), 4.0), (1, (1, 2), 4.0)]
+)
+def test_a_narrow_beam_is_what_it_says(toy, wide, ends, alpha):
+    beam = G.Beam(wide, length_penalty=alpha, num_return_sequences=min(wide, 2))
     found = G.generate(toy, PROMPTS, 6, beam, end_id=ends, return_scores=True)
     ids, totals = found.ids.reshape(3, -1, 6), found.totals.reshape(3, -1)
     for prompt, rows, scores in zip(PROMPTS, ids, totals, strict=True):
-        expected = by_hand(toy, prompt, wide, 0.7, ends, 6)[: min(wide, 2)]
+        expected = by_hand(toy, prompt, wide, alpha, ends, 6)[: min(wide, 2)]
         np.testing.assert_allclose(scores, [total for _, total in expected], atol=1e-5)
         assert [tuple(filter(None, row)) for row in rows.tolist()] == [t for t, _ in expected]
 

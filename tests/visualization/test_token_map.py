@@ -59,6 +59,17 @@ def test_lower_rows_keep_their_labels():
     assert with_queries == ["head 0", "head 3"]
 
 
+def test_nothing_parts_the_rows_of_a_last_row_that_is_not_full():
+    figure = ka.visualization.attention_map(np.full((6, 3, 3), 1 / 3), ["one", "two", "three"])
+    *panels, _ = figure.axes
+    with_keys = [panel.get_title() for panel in panels if panel.get_xlabel()]
+    assert with_keys == ["head 4", "head 5", "mean of heads"]
+    figure.canvas.draw()
+    heights = sorted({round(panel.get_position().height, 3) for panel in panels})
+    gap = panels[0].get_position().y0 - panels[4].get_position().y1
+    assert len(heights) == 1 and gap < 0.5 * heights[0]
+
+
 def test_cross_attention_and_padding(weights):
     figure = ka.visualization.attention_map(weights[:, :3], ["a", "b"], WORDS[:3])
     panel = figure.axes[0]
