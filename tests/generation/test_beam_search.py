@@ -196,6 +196,13 @@ def test_trap_33_the_length_of_each_sequence_counts():
     assert orders == [[[2, 0, 0, 0], [3, 3, 3, 3]], [[3, 3, 3, 3], [2, 0, 0, 0]]]
 
 
+def test_a_beam_goes_on_beside_as_many_ends_as_there_are():
+    """Both ENDs are more probable than 3, but the penalty is for what is long."""
+    table = np.tile([-20.0, 2.0, 1.9, 1.5], (4, 1))
+    found = G.generate(Fixed(table), [[3]], 3, G.Beam(1, 5.0), end_id=(1, 2))
+    assert found.tolist() == [[3, 3, 1]]
+
+
 def test_a_beam_wider_than_the_vocabulary_returns_what_there_is():
     toy = Toy(V)
     beam = G.Beam(9, num_return_sequences=9)

@@ -122,6 +122,9 @@ def test_a_beam_has_the_totals_that_the_model_gives(translator):
 @pytest.mark.parametrize("settings", [dict(coverage=True), dict(attention="luong")], ids=str)
 def test_beams_of_recurrent_models_keep_their_states(settings):
     model = lively(ka.models.seq2seq_recurrent(V, V, hidden_dim=8, **settings))
+    for weight in model.weights:
+        if weight.name == "coverage_kernel":
+            weight.assign(3 * np.random.default_rng(1).normal(size=weight.shape))
     sources, beam = [[3, 4, 5], [7]], G.Beam(3, num_return_sequences=3)
     found = G.generate(model, sources, 4, beam, begin_id=1, end_id=2, return_scores=True)
     for source, rows, totals in zip(sources, found.ids, found.totals, strict=True):
