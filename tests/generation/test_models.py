@@ -125,8 +125,8 @@ def test_beams_of_recurrent_models_keep_their_states(settings):
     for weight in model.weights:
         if weight.name == "coverage_kernel":
             weight.assign(3 * np.random.default_rng(1).normal(size=weight.shape))
-    sources, beam = [[3, 4, 5], [7]], G.Beam(3, num_return_sequences=3)
-    found = G.generate(model, sources, 4, beam, begin_id=1, end_id=2, return_scores=True)
+    sources, beam = [[3, 4, 5, 6, 8, 9], [7, 3]], G.Beam(3, num_return_sequences=3)
+    found = G.generate(model, sources, 8, beam, begin_id=1, end_id=2, return_scores=True)
     for source, rows, totals in zip(sources, found.ids, found.totals, strict=True):
         for row, total in zip(rows.tolist(), totals, strict=True):
             text = [token for token in row if token]
