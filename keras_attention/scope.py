@@ -60,10 +60,11 @@ class Export(Scope):
     Args:
         mask_constant: float, what is added to the scores of positions that may not be attended to.
             The scale of an int8 score tensor covers it, so full int8 wants -100 or milder.
+        litert: bool, whether it becomes a LiteRT file, which has fewer operations than TensorFlow.
     """
 
-    def __init__(self, mask_constant=MASK_CONSTANT):
-        self.mask_constant = mask_constant
+    def __init__(self, mask_constant=MASK_CONSTANT, litert=True):
+        self.mask_constant, self.litert = mask_constant, litert
 
 
 class Memory(Scope):

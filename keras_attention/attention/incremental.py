@@ -4,7 +4,7 @@ import dataclasses
 
 from keras import ops
 
-from keras_attention import masks, scope
+from keras_attention import masks, places, scope
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,10 +190,8 @@ def _write(place, name, new):
     """Into a tensor of fixed length, at the index."""
     axis, decoding = _axis(new), place.scope
     _check_room(place, name, new, axis)
-    where = [0] * len(new.shape)
-    where[axis] = decoding.index
     new = ops.cast(new, place[name].dtype)
-    after = ops.slice_update(place[name], where, new)
+    after = places.write(place[name], axis, decoding.index, new)
     place.keep(**{name: after})
     return new if is_first(decoding) else after
 

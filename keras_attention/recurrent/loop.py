@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention import scope
+from keras_attention import places, scope
 
 
 def recur(step, inputs, states, mask=None, backwards=False):
@@ -107,5 +107,4 @@ def _at(inputs, i):
 
 
 def _write(written, i, x):
-    start = (0, i, *[0] * (len(written.shape) - 2))
-    return ops.slice_update(written, start, ops.expand_dims(ops.cast(x, written.dtype), axis=1))
+    return places.write(written, 1, i, ops.expand_dims(x, axis=1))

@@ -44,6 +44,13 @@ def draw(weights, uniform):
     sums = ops.cumsum(weights, axis=-1)
     bound = ops.expand_dims(uniform, axis=-1) * ops.max(sums, axis=-1, keepdims=True)
     # Sums that are computed in parallel may rise by a rounding where a weight is 0.
-    reached = ops.logical_and(sums > bound, weights > 0.0)
-    # Of integers: Keras's argmax of floats takes an op that LiteRT lacks.
-    return ops.cast(ops.argmax(ops.cast(reached, "int32"), axis=-1), "int32")
+    return first_of(ops.logical_and(sums > bound, weights > 0.0))
+
+
+def first_of(marked):
+    """The first id that is marked in each row, int32 (B,) of bool (B, V); the last id if none is.
+
+    An `argmax`, which takes an op that LiteRT lacks for floats, and the longest of all for bools.
+    """
+    last = marked.shape[-1] - 1
+    return ops.min(ops.where(marked, ops.arange(last + 1, dtype="int32"), last), axis=-1)

@@ -5,7 +5,7 @@ import dataclasses
 import keras
 from keras import ops
 
-from keras_attention.generation.samplers.base import TokenSampler
+from keras_attention.generation.samplers.base import TokenSampler, first_of
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -28,6 +28,4 @@ class Greedy(TokenSampler):
         return ops.one_hot(self.choose(logits, None), logits.shape[-1], dtype="float32")
 
     def choose(self, logits, uniform):
-        best = logits >= ops.max(logits, axis=-1, keepdims=True)
-        # Of integers: Keras's argmax of floats takes an op that LiteRT lacks.
-        return ops.cast(ops.argmax(ops.cast(best, "int32"), axis=-1), "int32")
+        return first_of(logits >= ops.max(logits, axis=-1, keepdims=True))

@@ -1,0 +1,45 @@
+"""Writing into a tensor at places that are known when it runs: `write(x, axis, index, new)`."""
+
+import keras
+from keras import ops
+
+from keras_attention import scope
+
+
+def write(x, axis, index, new):
+    """`x` with `new` in the places from `index` on of one axis.
+
+    `keras.ops.slice_update`, which a LiteRT file keeps as it is, copies all of `x` on TensorFlow,
+    through a program of XLA that is compiled once more for every shape. TensorFlow's own slice
+    assignment writes into the memory of `x` wherever nothing else reads it any more.
+
+    Args:
+        x: a tensor.
+        axis: int. index: int or int32 scalar, in 0 ... size of the axis - length of `new` there.
+        new: of the shape of `x` but along `axis`; cast to its dtype.
+    """
+    new = ops.cast(new, x.dtype)
+    export = scope.current(scope.Export)
+    if keras.backend.backend() != "tensorflow" or (export is not None and export.litert):
+        return ops.slice_update(x, _along(x, axis, index), new)
+    import tensorflow as tf
+
+    whole = sum(1 << other for other in range(len(x.shape)) if other != axis)
+    return tf.ensure_shape(
+        tf.raw_ops.TensorStridedSliceUpdate(
+            input=x,
+            begin=_along(x, axis, index),
+            end=_along(x, axis, index + ops.shape(new)[axis]),
+            strides=[1] * len(x.shape),
+            value=new,
+            begin_mask=whole,
+            end_mask=whole,
+        ),
+        x.shape,
+    )
+
+
+def _along(x, axis, index):
+    where = [0] * len(x.shape)
+    where[axis] = index
+    return where
