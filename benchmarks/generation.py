@@ -1,11 +1,11 @@
 """Text from a model of GPT-2's size: ours beside KerasHub and Hugging Face, in turns.
 
-Random weights, batch 1, greedy, a prompt of 32 tokens and 64 new ones, on a CPU. All stacks read
+Random weights, batch 1, greedy, a prompt of 32 tokens and 64 new ones (or `--new`), on a CPU. All stacks read
 the same bytes for every token, so the last column is how near each is to the machine's memory: the
 bytes of the weights, by the bandwidth that a product with one row reaches in the same run. Needs
 the extras backends and nlp.
 
-    python benchmarks/generation.py [--rounds 5] [--stacks keras_attention KerasHub ...]
+    python benchmarks/generation.py [--rounds 5] [--new 64] [--stacks keras_attention KerasHub ...]
 """
 
 import argparse
@@ -17,7 +17,7 @@ import tempfile
 import numpy as np
 import workers
 
-PROMPT, NEW, VOCABULARY = 32, 64, 50257
+PROMPT, VOCABULARY = 32, 50257
 SHAPE = dict(num_layers=12, num_heads=12, hidden_dim=768, intermediate_dim=3072)
 
 
@@ -32,14 +32,14 @@ def our_model():
     return ka.models.causal_language_model(VOCABULARY, **{**size, "dropout": 0.0})
 
 
-def keras_attention():
+def keras_attention(new):
     import keras_attention as ka
 
     model, ids = our_model(), prompt()
-    return lambda: ka.generation.generate(model, ids, NEW)
+    return lambda: ka.generation.generate(model, ids, new)
 
 
-def keras_hub():
+def keras_hub(new):
     import keras_hub
 
     backbone = keras_hub.models.GPT2Backbone(
@@ -47,13 +47,13 @@ def keras_hub():
     )
     model = keras_hub.models.GPT2CausalLM(backbone=backbone, preprocessor=None)
     model.compile(sampler="greedy")
-    ids = np.zeros((1, PROMPT + NEW), "int32")
+    ids = np.zeros((1, PROMPT + new), "int32")
     ids[:, :PROMPT] = prompt()
-    inputs = {"token_ids": ids, "padding_mask": np.arange(PROMPT + NEW)[None] < PROMPT}
+    inputs = {"token_ids": ids, "padding_mask": np.arange(PROMPT + new)[None] < PROMPT}
     return lambda: model.generate(inputs, stop_token_ids=None)
 
 
-def hugging_face(quantized=False):
+def hugging_face(new, quantized=False):
     import torch
     import transformers
 
@@ -70,7 +70,7 @@ def hugging_face(quantized=False):
                     setattr(module, name, linear)
         model = torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
     ids = torch.from_numpy(prompt().astype("int64"))
-    given = dict(max_new_tokens=NEW, min_new_tokens=NEW, do_sample=False, pad_token_id=0)
+    given = dict(max_new_tokens=new, min_new_tokens=new, do_sample=False, pad_token_id=0)
 
     def run():
         with torch.no_grad():
@@ -79,7 +79,7 @@ def hugging_face(quantized=False):
     return run
 
 
-def litert_int8():
+def litert_int8(new):
     import keras_attention as ka
 
     folder = tempfile.TemporaryDirectory()
@@ -89,8 +89,8 @@ def litert_int8():
         path,
         quantization="int8_weights",
         generate="greedy",
-        max_length=PROMPT + NEW,
-        max_new_tokens=NEW,
+        max_length=PROMPT + new,
+        max_new_tokens=new,
     )
     run = ka.export.load(path, "generate")
     inputs = {"token_ids": prompt()}
@@ -102,7 +102,7 @@ STACKS = {
     "KerasHub": keras_hub,
     "Hugging Face": hugging_face,
     "keras_attention": keras_attention,
-    "Hugging Face, int8": lambda: hugging_face(quantized=True),
+    "Hugging Face, int8": lambda new: hugging_face(new, quantized=True),
     "keras_attention, LiteRT int8": litert_int8,
 }
 BYTES = {name: 124_439_808 * (1 if "int8" in name else 4) for name in STACKS}
@@ -117,18 +117,19 @@ def bandwidth():
     return lambda: product().numpy()
 
 
-def work(stack):
-    run = bandwidth() if stack == "bandwidth" else STACKS[stack]()
+def work(stack, new):
+    run = bandwidth() if stack == "bandwidth" else STACKS[stack](new)
     workers.serve(lambda _: run() is None or None)
 
 
-def main(names, rounds):
-    stacks = {name: workers.Worker(__file__, "--stack", name) for name in [*names, "bandwidth"]}
+def main(names, rounds, new):
+    asked = ("--new", str(new), "--stack")
+    stacks = {name: workers.Worker(__file__, *asked, name) for name in [*names, "bandwidth"]}
     workers.in_turn(stacks, "warm", 2)
     turns = workers.in_turn(stacks, "run", rounds)
     ratios = workers.ratios(turns, names[0])
     rate = 20_000 * 6_000 * 4 / statistics.median(turn["wall"] for turn in turns["bandwidth"])
-    print(f"{NEW} tokens after {PROMPT}; memory reads {rate / 1e9:.1f} GB/s")
+    print(f"{new} tokens after {PROMPT}; memory reads {rate / 1e9:.1f} GB/s")
     columns = f"{'tokens/s':>8} {'CPU s':>6} {'times':>6}  spread         of the memory's rate"
     print(f"  {'':28} {columns}")
     for name in names:
@@ -137,8 +138,8 @@ def main(names, rounds):
         )
         ratio, low, high = (1 / x for x in ratios[name])
         print(
-            f"  {name:28} {NEW / wall:8.1f} {cpu:6.2f} {ratio:6.2f}  {high:.2f} to {low:.2f}"
-            f"   {BYTES[name] * NEW / wall / rate:6.2f}"
+            f"  {name:28} {new / wall:8.1f} {cpu:6.2f} {ratio:6.2f}  {high:.2f} to {low:.2f}"
+            f"   {BYTES[name] * new / wall / rate:6.2f}"
         )
     for stack in stacks.values():
         stack.close()
@@ -147,7 +148,8 @@ def main(names, rounds):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--new", type=int, default=64, help="how many tokens to write")
     parser.add_argument("--stacks", nargs="+", choices=STACKS, default=list(STACKS))
     parser.add_argument("--stack", choices=[*STACKS, "bandwidth"])
     given = parser.parse_args()
-    work(given.stack) if given.stack else main(given.stacks, given.rounds)
+    work(given.stack, given.new) if given.stack else main(given.stacks, given.rounds, given.new)
