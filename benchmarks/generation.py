@@ -1,9 +1,9 @@
 """Text from a model of GPT-2's size: ours beside KerasHub and Hugging Face, in turns.
 
-Random weights, batch 1, greedy, a prompt of 32 tokens and 64 new ones (or `--new`), on a CPU. All stacks read
-the same bytes for every token, so the last column is how near each is to the machine's memory: the
-bytes of the weights, by the bandwidth that a product with one row reaches in the same run. Needs
-the extras backends and nlp.
+Random weights, batch 1, greedy, a prompt of 32 tokens and 64 new ones (or `--new`), on a CPU. All
+stacks read the same bytes for every token, so the last column is how near each is to the machine's
+memory: the bytes of the weights, by the bandwidth that a product with one row reaches in the same
+run. Needs the extras backends and nlp.
 
     python benchmarks/generation.py [--rounds 5] [--new 64] [--stacks keras_attention KerasHub ...]
 """
