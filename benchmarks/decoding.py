@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 import keras_attention as ka
+from keras_attention import scope
 
 VOCABULARY = 8000
 SIZE = dict(num_layers=4, num_heads=8, hidden_dim=256, intermediate_dim=1024, dropout=0.0)
@@ -26,7 +27,8 @@ def stepper(decoder, cache, index):
     """One new token, as a function without arguments."""
     specs = {name: tf.TensorSpec(x.shape, x.dtype) for name, x in cache.items()}
     scalar, token = tf.TensorSpec((), "int32"), tf.TensorSpec((1, 1), "int32")
-    step = tf.function(decoder.step, autograph=False).get_concrete_function(token, specs, scalar)
+    with scope.AsItIs():  # as in `generate`
+        step = tf.function(decoder.step, autograph=False).get_concrete_function(token, specs, scalar)
     one, index = tf.ones((1, 1), "int32"), tf.constant(index)
     return lambda: step(one, cache, index)[0].numpy()
 

@@ -9,9 +9,10 @@ from keras_attention import scope
 def write(x, axis, index, new):
     """`x` with `new` in the places from `index` on of one axis.
 
-    `keras.ops.slice_update`, which a LiteRT file keeps as it is, copies all of `x` on TensorFlow,
-    through a program of XLA that is compiled once more for every shape. TensorFlow's own slice
-    assignment writes into the memory of `x` wherever nothing else reads it any more.
+    `keras.ops.slice_update` does that on every backend, in files of LiteRT and under XLA. On
+    TensorFlow it copies all of `x`, through a program of XLA that is compiled for each shape. In
+    `scope.AsItIs` it is TensorFlow's own slice assignment, which writes into the memory of `x` if
+    nothing else reads it any more; XLA has it outside of loops alone, and LiteRT has not.
 
     Args:
         x: a tensor.
@@ -19,8 +20,7 @@ def write(x, axis, index, new):
         new: of the shape of `x` but along `axis`; cast to its dtype.
     """
     new = ops.cast(new, x.dtype)
-    export = scope.current(scope.Export)
-    if keras.backend.backend() != "tensorflow" or (export is not None and export.litert):
+    if keras.backend.backend() != "tensorflow" or scope.current(scope.AsItIs) is None:
         return ops.slice_update(x, _along(x, axis, index), new)
     import tensorflow as tf
 

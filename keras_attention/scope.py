@@ -60,11 +60,18 @@ class Export(Scope):
     Args:
         mask_constant: float, what is added to the scores of positions that may not be attended to.
             The scale of an int8 score tensor covers it, so full int8 wants -100 or milder.
-        litert: bool, whether it becomes a LiteRT file, which has fewer operations than TensorFlow.
     """
 
-    def __init__(self, mask_constant=MASK_CONSTANT, litert=True):
-        self.mask_constant, self.litert = mask_constant, litert
+    def __init__(self, mask_constant=MASK_CONSTANT):
+        self.mask_constant = mask_constant
+
+
+class AsItIs(Scope):
+    """Tells layers that the code being traced runs on the backend itself, as it is.
+
+    Nobody converts it for another runtime, or compiles it with XLA where that is not usual. So
+    what only the backend has may be taken.
+    """
 
 
 class Memory(Scope):

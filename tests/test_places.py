@@ -14,7 +14,8 @@ X = np.arange(2 * 3 * 7 * 5, dtype="float32").reshape(2, 3, 7, 5) % 101
 @pytest.mark.parametrize("axis, index", [(0, 1), (1, 0), (2, 4), (3, 3)])
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "bool"])
-def test_it_writes_there_and_leaves_the_rest(axis, index, traced, dtype):
+@pytest.mark.parametrize("kind", [scope.Scope, scope.AsItIs])
+def test_it_writes_there_and_leaves_the_rest(axis, index, traced, dtype, kind):
     shape = list(X.shape)
     shape[axis] = shape[axis] - index if axis != 2 else 2
     new = -1.0 - np.ones(shape, "float32")
@@ -24,17 +25,20 @@ def test_it_writes_there_and_leaves_the_rest(axis, index, traced, dtype):
     expected[tuple(where)] = new.astype(dtype)
     x = ops.cast(X, dtype)
     index = ops.convert_to_tensor(index, "int32") if traced else index
-    written = places.write(x, axis, index, ops.convert_to_tensor(new))
+    with kind():
+        written = places.write(x, axis, index, ops.convert_to_tensor(new))
     assert keras.backend.standardize_dtype(written.dtype) == dtype
     assert np.array_equal(ops.convert_to_numpy(written), expected)
     assert np.array_equal(ops.convert_to_numpy(x), X.astype(dtype))  # and what was there, there
 
 
-def test_loops_write_into_what_they_carry():
+@pytest.mark.parametrize("kind", [scope.Scope, scope.AsItIs])
+def test_loops_write_into_what_they_carry(kind):
     def body(i, x):
         return i + 1, places.write(x, 1, i, ops.ones((2, 1)) * ops.cast(i, "float32"))
 
-    _, x = ops.while_loop(lambda i, x: i < 5, body, (0, ops.zeros((2, 7))))
+    with kind():
+        _, x = ops.while_loop(lambda i, x: i < 5, body, (0, ops.zeros((2, 7))))
     assert np.array_equal(ops.convert_to_numpy(x), [[0, 1, 2, 3, 4, 0, 0]] * 2)
 
 
@@ -43,45 +47,64 @@ def test_gradients_pass_through_both():
     import tensorflow as tf
 
     x, new = tf.Variable(X), tf.Variable(np.ones((2, 3, 2, 5), "float32"))
-    with tf.GradientTape() as tape:
+    with scope.AsItIs(), tf.GradientTape() as tape:
         loss = tf.reduce_sum(places.write(x, 2, tf.constant(3), new) * X)
     of_x, of_new = tape.gradient(loss, [x, new])
     assert np.array_equal(of_new, X[:, :, 3:5])
     assert np.all(of_x[:, :, 3:5] == 0) and np.array_equal(of_x[:, :, 5:], X[:, :, 5:])
 
 
-@pytest.mark.tensorflow
-def test_xla_compiles_it():
-    import tensorflow as tf
-
-    run = tf.function(lambda x, i, new: places.write(x, 2, i, new), jit_compile=True)
-    new = np.full((2, 3, 1, 5), -1, "float32")
-    expected = X.copy()
-    expected[:, :, 4:5] = -1
-    assert np.array_equal(run(X, tf.constant(4), new), expected)
-
-
-@pytest.mark.tensorflow
-def test_only_files_of_litert_hold_what_copies_everything():
-    """XLA's update copies its input, and its program is compiled for each shape."""
-    import tensorflow as tf
-
+def decoder():
     tokens = keras.Input((None,), dtype="int32")
     x = ka.blocks.TokenEmbedding(11, 8)(tokens)
     x = ka.attention.MultiHeadAttention(2, 4, mask="causal")(x, x)
-    model = keras.Model(tokens, x)
+    return keras.Model(tokens, keras.layers.Dense(11)(x))
+
+
+@pytest.mark.tensorflow
+def test_generate_writes_in_place_and_nothing_that_others_convert_or_compile_does():
+    import tensorflow as tf
+
+    model = decoder()
     cache = ka.generation.initial_cache(model, 1, 6)
 
-    def step(index):
-        with ka.generation.decoding_scope(cache, index):
-            return model(tf.ones((1, 2), "int32"))
+    def ops_of(around):
+        def step(index):
+            with around, ka.generation.decoding_scope(cache, index):
+                return model(tf.ones((1, 2), "int32"))
 
-    def ops_of(exporting):
-        with exporting:
-            traced = tf.function(step).get_concrete_function(tf.TensorSpec((), "int32"))
+        traced = tf.function(step).get_concrete_function(tf.TensorSpec((), "int32"))
         return {op.type for op in traced.graph.get_operations()}
 
     copies, in_place = "XlaDynamicUpdateSlice", "TensorStridedSliceUpdate"
-    for exporting in (scope.Scope(), scope.Export(litert=False)):
-        assert in_place in ops_of(exporting) and copies not in ops_of(exporting)
-    assert copies in ops_of(scope.Export()) and in_place not in ops_of(scope.Export())
+    for around in (scope.Scope(), scope.Export()):
+        assert copies in ops_of(around) and in_place not in ops_of(around)
+    assert in_place in ops_of(scope.AsItIs()) and copies not in ops_of(scope.AsItIs())
+    ka.generation.generate(model, [[1, 2]], 3)
+    for function in ka.generation.request.decoder_of(model)._compiled.values():
+        graph = function._run.get_concrete_function().graph.as_graph_def()
+        used = {node.op for body in graph.library.function for node in body.node_def}
+        assert in_place in used and copies not in used
+
+
+@pytest.mark.tensorflow
+def test_loops_of_users_compile_with_xla():
+    import tensorflow as tf
+
+    model = decoder()
+    cache = ka.generation.initial_cache(model, 1, 6)
+    names = sorted(cache)
+
+    @tf.function(jit_compile=True)
+    def loop(tokens, *kept):
+        def body(i, _, *kept):
+            with ka.generation.decoding_scope(dict(zip(names, kept, strict=True)), i) as decoding:
+                logits = model(tf.gather(tokens, [i], axis=1))
+            return i + 1, logits, *[decoding.cache[name] for name in names]
+
+        first = (0, tf.zeros((1, 1, 11)), *kept)
+        return tf.while_loop(lambda i, *_: i < 5, body, first, maximum_iterations=5)[1]
+
+    tokens = tf.constant([[3, 1, 4, 1, 5]])
+    logits = loop(tokens, *[cache[name] for name in names])
+    assert np.allclose(logits[:, 0], model(tokens)[:, -1], atol=1e-5)

@@ -87,7 +87,7 @@ def to_saved_model(
         end_id=end_id,
     )
     with files.replacing(path) as new:
-        owned = trace.save(work.model, work.endpoints, new, MASK_CONSTANT, litert=False)
+        owned = trace.save(work.model, work.endpoints, new, MASK_CONSTANT)
         report = _check(work, new, path, owned)
     manifest.write(report, metadata)
     return report

@@ -4,16 +4,15 @@ from keras_attention import scope
 from keras_attention.export import backend
 
 
-def save(model, endpoints, folder, mask_constant, *, litert=True):
+def save(model, endpoints, folder, mask_constant):
     """Traces `endpoints` of `model` and writes them as a SavedModel to `folder`.
 
     The module owns the raw variables (`v.value`). To let it hold the Keras model instead writes
     every variable twice, and to hold nothing lets the LiteRT converter drop them without a word.
-    `litert` says whether it is for that converter.
     """
     tf = backend.tensorflow()
     module = tf.Module()
-    with scope.Export(mask_constant, litert):
+    with scope.Export(mask_constant):
         functions = {endpoint.name: _trace(endpoint) for endpoint in endpoints}
     owned = {id(weight.value): weight.value for weight in model.weights}
     for function in functions.values():  # state that is no weight, such as a seed in use

@@ -1,5 +1,7 @@
 """Caches: what a model keeps of the tokens it has seen, as a flat dict of tensors."""
 
+import operator
+
 from keras import ops
 
 from keras_attention import checks, scope
@@ -16,7 +18,7 @@ def decoding_scope(cache, index):
 
     Args:
         cache: dict of tensors, from `initial_cache` or from the scope of the call before.
-        index: int or int32 scalar, how many tokens the cache holds already.
+        index: int or integer scalar, how many tokens the cache holds already.
 
     Returns:
         A context manager; its `cache` is the new one after the model has been called. Open a new
@@ -43,7 +45,20 @@ def decoding_scope(cache, index):
     assert np.allclose(np.concatenate([first, last], axis=1), model(text), atol=1e-6)
     ```
     """
-    return scope.Decoding(cache, index)
+    return scope.Decoding(cache, _index(index))
+
+
+def _index(index):
+    """An int where it is known, an int32 scalar where it is not."""
+    try:
+        index = operator.index(index)
+    except TypeError:  # traced
+        if "int" in str(getattr(index, "dtype", "")) and not len(index.shape):
+            return ops.cast(index, "int32")
+        raise ValueError(
+            f"index={index!r}: expected how many tokens the cache holds, a whole number."
+        ) from None
+    return checks.whole_number("decoding_scope", "index", index, least=0)
 
 
 def initial_cache(model, batch_size, max_length, *, memory_length=None, dtype=None, start=None):

@@ -6,6 +6,8 @@ import functools
 
 import keras
 
+from keras_attention import scope
+
 KEPT = 16  # compiled functions of one model; the one that was not used for longest goes first
 
 
@@ -72,7 +74,8 @@ class Compiled:
 
     def _trace(self, tensors):
         self.traces += 1
-        return self.function(tensors)
+        with scope.AsItIs():
+            return self.function(tensors)
 
     def _tensorflow(self, specs):
         import tensorflow as tf

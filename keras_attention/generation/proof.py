@@ -4,7 +4,9 @@ import keras
 import numpy as np
 from keras import ops
 
-LENGTHS = (3, 2)  # of the pieces of a short text
+from keras_attention.generation.plan import LONGEST_PREFIX
+
+LENGTH = 17  # of a short text: what looks back at most so far is found out
 TOLERANCE = {"float32": 1e-3, "float64": 1e-3}  # per unit of the largest logit (at least 1)
 ROUGH = 0.05  # of what computes in half precision
 
@@ -19,8 +21,11 @@ def check(decoder):
     strangers = sorted(set(_strangers(decoder.decoder)))
     if not strangers:
         return
+    lengths = _lengths(decoder.plan)
+    length = sum(lengths)
+    if 0 in lengths:
+        return
     random = np.random.default_rng(0)
-    length = sum(LENGTHS)
     size = min(x for x in (decoder.vocabulary_size, *_table_sizes(decoder.decoder)) if x)
     tokens = random.integers(size, size=(2, length)).astype("int32")
     source = None
@@ -29,7 +34,7 @@ def check(decoder):
     start = decoder.start(2, length, source)
     whole, _ = decoder.step(tokens, start, 0)
     pieces, cache, index = [], start, 0
-    for count in LENGTHS:
+    for count in lengths:
         logits, cache = decoder.step(tokens[:, index : index + count], cache, index)
         pieces.append(logits)
         index += count
@@ -44,6 +49,17 @@ def check(decoder):
             "count them from the first one that is given: use a layer of keras_attention in its "
             "place, such as ka.blocks.TokenEmbedding(..., position='learned') for positions."
         )
+
+
+def _lengths(plan):
+    """Of the two pieces of a text: the first no shorter than a prefix, both within the positions.
+
+    The second is 0 where there is room for a prefix alone, which is then all there can be.
+    """
+    least, first = plan.least_prompt(LONGEST_PREFIX), LENGTH - LENGTH // 2
+    room = min(plan.longest.values(), default=max(least, first) + LENGTH // 2)
+    first = max(least, min(first, (room + 1) // 2))
+    return first, max(0, min(LENGTH // 2, room - first))
 
 
 def _listed(names):

@@ -362,3 +362,24 @@ def test_tokens_behind_the_end():
     with pytest.raises(ValueError, match="4 tokens after 5 do not fit the cache of full, .* for 8"):
         with ka.generation.decoding_scope(cache, 5):
             model(ids(1, 4))
+
+
+@pytest.mark.parametrize("index", [np.int64(5), np.int8(5), "int64", "uint8"])
+def test_where_a_piece_begins_may_be_any_whole_number(index):
+    model = model_of(attention(name="any"))
+    text, cache = ids(1, 8), ka.generation.initial_cache(model, 1, 8)
+    with ka.generation.decoding_scope(cache, 0) as first:
+        model(text[:, :5])
+    index = keras.ops.convert_to_tensor(5, index) if isinstance(index, str) else index
+    with ka.generation.decoding_scope(first.cache, index):
+        last = keras.ops.convert_to_numpy(model(text[:, 5:]))
+    assert np.allclose(last, keras.ops.convert_to_numpy(model(text))[:, 5:], atol=1e-6)
+    with pytest.raises(ValueError, match="4 tokens after 5 do not fit"):
+        with ka.generation.decoding_scope(first.cache, index):
+            model(text[:, 4:])
+
+
+@pytest.mark.parametrize("index", [-1, 1.0, None, [3], np.array([3, 4])])
+def test_where_a_piece_begins_is_a_whole_number(index):
+    with pytest.raises(ValueError, match="index="):
+        ka.generation.decoding_scope({}, index)

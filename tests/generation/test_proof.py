@@ -25,6 +25,10 @@ class Counting(keras.layers.Layer):
 class Doubled(keras.layers.Layer):
     """Each token for itself."""
 
+    def __init__(self, **settings):
+        super().__init__(**settings)
+        self.supports_masking = True
+
     def call(self, x):
         return 2 * x
 
@@ -126,3 +130,29 @@ def test_logits_of_the_last_token_alone_are_refused():
     x = ka.attention.MultiHeadAttention(2, 4, mask="causal")(x, x)
     with pytest.raises(ValueError, match=r"expected the logits of the next token at every"):
         G.generate(keras.Model(tokens, keras.layers.Dense(V)(x[:, -1])), [[1]], 2)
+
+
+@pytest.mark.parametrize("back", [1, 5, 8, 15])
+def test_what_looks_far_back_is_refused(back):
+    model = model_of(lambda x: x + ops.pad(x, [[0, 0], [back, 0], [0, 0]])[:, :-back])
+    with pytest.raises(ValueError, match="other logits"):
+        G.generate(model, [[1, 2]], 3)
+
+
+@pytest.mark.parametrize("prefix", [4, 12])
+def test_a_prefix_is_tried_in_one_piece(prefix):
+    tokens = keras.Input((None,), dtype="int32", name="token_ids")
+    x = Doubled()(keras.layers.Embedding(V, 8)(tokens))
+    x = x + ka.attention.MultiHeadAttention(2, 4, mask=ka.masks.Prefix(prefix))(x, x)
+    model = keras.Model(tokens, keras.layers.Dense(V)(x))
+    assert G.generate(model, [[1 + i % 3 for i in range(prefix)]], 3).shape == (1, 3)
+
+
+@pytest.mark.parametrize("places", [2, 3, 4, 30])
+def test_texts_are_no_longer_than_the_positions(places):
+    embed = ka.blocks.TokenEmbedding(V, 8, position=ka.positions.Learned(places))
+    good = model_of(Doubled(), embed)
+    assert G.generate(good, [[1]], places).shape == (1, places)
+    mixing = model_of(MIXING["cumsum"], embed)
+    with pytest.raises(ValueError, match="other logits"):
+        G.generate(mixing, [[1]], places)

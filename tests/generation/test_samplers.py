@@ -141,3 +141,18 @@ def test_parts_come_back_from_their_config(sampler):
 def test_bad_samplers_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("size", [1000, 50257])
+def test_what_has_no_weight_is_not_drawn_however_late_the_number(size):
+    """Sums in parallel round apart: the highest may be reached where the weight is 0."""
+    weights = np.random.default_rng(0).random((60, size), dtype="float32")
+    weights[:, size // 2 :] = 0
+    run = draw
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        run = tf.function(draw, jit_compile=True)
+    late = np.full((60,), 1 - 2.0**-23, "float32")
+    drawn = ops.convert_to_numpy(run(ops.convert_to_tensor(weights), ops.convert_to_tensor(late)))
+    assert np.all(np.take_along_axis(weights, drawn[:, None], axis=1) > 0)

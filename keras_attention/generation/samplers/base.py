@@ -41,10 +41,10 @@ def draw(weights, uniform):
         weights: float32 (B, V), not negative. An id of weight 0 is never drawn.
         uniform: float32 (B,), in [0, 1), multiples of 2^-23.
     """
-    sums = ops.cumsum(weights, axis=-1)
-    bound = ops.expand_dims(uniform, axis=-1) * ops.max(sums, axis=-1, keepdims=True)
     # Sums that are computed in parallel may rise by a rounding where a weight is 0.
-    return first_of(ops.logical_and(sums > bound, weights > 0.0))
+    sums = ops.where(weights > 0.0, ops.cumsum(weights, axis=-1), 0.0)
+    bound = ops.expand_dims(uniform, axis=-1) * ops.max(sums, axis=-1, keepdims=True)
+    return first_of(sums > bound)
 
 
 def first_of(marked):

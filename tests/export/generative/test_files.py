@@ -142,7 +142,6 @@ def test_a_server_needs_tensorflow_alone(kind, translator, tmp_path):
     report = ka.export.to_saved_model(model, path, generate=["greedy", BEAM], **TRANSLATOR)
     check(report, "encode", "step", "generate", "beam")
     assert report.generation["kind"] == "encoder_decoder"
-    assert not [op for op in report.ops if "Xla" in op]  # which servers may lack
     command = [sys.executable, "-c", SERVED, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     decoder = ka.generation.Decoder(model)
