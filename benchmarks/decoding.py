@@ -27,8 +27,9 @@ def stepper(decoder, cache, index):
     """One new token, as a function without arguments."""
     specs = {name: tf.TensorSpec(x.shape, x.dtype) for name, x in cache.items()}
     scalar, token = tf.TensorSpec((), "int32"), tf.TensorSpec((1, 1), "int32")
+    step = tf.function(decoder.step, autograph=False)
     with scope.AsItIs():  # as in `generate`
-        step = tf.function(decoder.step, autograph=False).get_concrete_function(token, specs, scalar)
+        step = step.get_concrete_function(token, specs, scalar)
     one, index = tf.ones((1, 1), "int32"), tf.constant(index)
     return lambda: step(one, cache, index)[0].numpy()
 
