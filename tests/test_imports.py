@@ -17,7 +17,7 @@ PACKAGE = pathlib.Path(ka.__file__).parent
 # A folder (or module) imports from those above it only, and those on one line not from each other.
 ORDER = [
     {"part", "scope", "checks", "paths", "sharing", "__version__"},
-    {"places"},
+    {"in_place"},
     {"scores", "normalizers", "masks", "positions"},
     {"attention"},
     {"blocks"},

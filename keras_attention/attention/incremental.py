@@ -4,7 +4,7 @@ import dataclasses
 
 from keras import ops
 
-from keras_attention import masks, places, scope
+from keras_attention import in_place, masks, scope
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,7 +191,7 @@ def _write(place, name, new):
     axis, decoding = _axis(new), place.scope
     _check_room(place, name, new, axis)
     new = ops.cast(new, place[name].dtype)
-    after = places.write(place[name], axis, decoding.index, new)
+    after = in_place.write(place[name], axis, decoding.index, new)
     place.keep(**{name: after})
     return new if is_first(decoding) else after
 

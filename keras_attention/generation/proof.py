@@ -6,7 +6,7 @@ from keras import ops
 
 from keras_attention.generation.plan import LONGEST_PREFIX
 
-LENGTH = 17  # of a short text: what looks back at most so far is found out
+LENGTH = 17  # of a short text: what looks back less is found out
 TOLERANCE = {"float32": 1e-3, "float64": 1e-3}  # per unit of the largest logit (at least 1)
 ROUGH = 0.05  # of what computes in half precision
 

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention import places, scope
+from keras_attention import in_place, scope
 
 
 def recur(step, inputs, states, mask=None, backwards=False):
@@ -107,4 +107,4 @@ def _at(inputs, i):
 
 
 def _write(written, i, x):
-    return places.write(written, 1, i, ops.expand_dims(x, axis=1))
+    return in_place.write(written, 1, i, ops.expand_dims(x, axis=1))

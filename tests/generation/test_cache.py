@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from keras_attention.scope import Decoding
 
 A, M, P = ka.attention, ka.masks, ka.positions
 D, LENGTH, VOCABULARY = 12, 11, 30
@@ -238,7 +239,7 @@ def test_a_piece_shorter_than_the_prefix_sees_no_empty_places():
     model = keras.Model(x, LAYERS["prefix"](x))
     values = np.random.default_rng(1).normal(size=(1, 2, D)).astype("float32")
     cache = ka.generation.initial_cache(model, 1, 9)
-    with ka.generation.decoding_scope(cache, keras.ops.convert_to_tensor(0)):
+    with Decoding(cache, keras.ops.convert_to_tensor(0)):  # as in code that is traced
         piece = np.asarray(model(values))
     assert_close(piece, np.asarray(model(values)))
 
@@ -377,6 +378,24 @@ def test_where_a_piece_begins_may_be_any_whole_number(index):
     with pytest.raises(ValueError, match="4 tokens after 5 do not fit"):
         with ka.generation.decoding_scope(first.cache, index):
             model(text[:, 4:])
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
+def test_a_traced_index_may_be_of_any_whole_dtype(dtype):
+    import tensorflow as tf
+
+    model = model_of(attention(name="traced"))
+    text, cache = ids(1, 8), ka.generation.initial_cache(model, 1, 8)
+
+    @tf.function
+    def step(tokens, cache, index):
+        with ka.generation.decoding_scope(cache, index) as decoding:
+            return model(tokens), decoding.cache
+
+    _, cache = step(text[:, :5], cache, tf.constant(0, dtype))
+    last, _ = step(text[:, 5:], cache, tf.constant(5, dtype))
+    assert np.allclose(last, model(text)[:, 5:], atol=1e-6)
 
 
 @pytest.mark.parametrize("index", [-1, 1.0, None, [3], np.array([3, 4])])

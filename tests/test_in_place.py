@@ -1,4 +1,4 @@
-"""Writing at places that are known when it runs."""
+"""Writing at an index that is known when it runs."""
 
 import keras
 import numpy as np
@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 import keras_attention as ka
-from keras_attention import places, scope
+from keras_attention import in_place, scope
 
 X = np.arange(2 * 3 * 7 * 5, dtype="float32").reshape(2, 3, 7, 5) % 101
 
@@ -26,7 +26,7 @@ def test_it_writes_there_and_leaves_the_rest(axis, index, traced, dtype, kind):
     x = ops.cast(X, dtype)
     index = ops.convert_to_tensor(index, "int32") if traced else index
     with kind():
-        written = places.write(x, axis, index, ops.convert_to_tensor(new))
+        written = in_place.write(x, axis, index, ops.convert_to_tensor(new))
     assert keras.backend.standardize_dtype(written.dtype) == dtype
     assert np.array_equal(ops.convert_to_numpy(written), expected)
     assert np.array_equal(ops.convert_to_numpy(x), X.astype(dtype))  # and what was there, there
@@ -35,7 +35,7 @@ def test_it_writes_there_and_leaves_the_rest(axis, index, traced, dtype, kind):
 @pytest.mark.parametrize("kind", [scope.Scope, scope.AsItIs])
 def test_loops_write_into_what_they_carry(kind):
     def body(i, x):
-        return i + 1, places.write(x, 1, i, ops.ones((2, 1)) * ops.cast(i, "float32"))
+        return i + 1, in_place.write(x, 1, i, ops.ones((2, 1)) * ops.cast(i, "float32"))
 
     with kind():
         _, x = ops.while_loop(lambda i, x: i < 5, body, (0, ops.zeros((2, 7))))
@@ -48,7 +48,7 @@ def test_gradients_pass_through_both():
 
     x, new = tf.Variable(X), tf.Variable(np.ones((2, 3, 2, 5), "float32"))
     with scope.AsItIs(), tf.GradientTape() as tape:
-        loss = tf.reduce_sum(places.write(x, 2, tf.constant(3), new) * X)
+        loss = tf.reduce_sum(in_place.write(x, 2, tf.constant(3), new) * X)
     of_x, of_new = tape.gradient(loss, [x, new])
     assert np.array_equal(of_new, X[:, :, 3:5])
     assert np.all(of_x[:, :, 3:5] == 0) and np.array_equal(of_x[:, :, 5:], X[:, :, 5:])
@@ -76,15 +76,15 @@ def test_generate_writes_in_place_and_nothing_that_others_convert_or_compile_doe
         traced = tf.function(step).get_concrete_function(tf.TensorSpec((), "int32"))
         return {op.type for op in traced.graph.get_operations()}
 
-    copies, in_place = "XlaDynamicUpdateSlice", "TensorStridedSliceUpdate"
+    copying, assigning = "XlaDynamicUpdateSlice", "TensorStridedSliceUpdate"
     for around in (scope.Scope(), scope.Export()):
-        assert copies in ops_of(around) and in_place not in ops_of(around)
-    assert in_place in ops_of(scope.AsItIs()) and copies not in ops_of(scope.AsItIs())
+        assert copying in ops_of(around) and assigning not in ops_of(around)
+    assert assigning in ops_of(scope.AsItIs()) and copying not in ops_of(scope.AsItIs())
     ka.generation.generate(model, [[1, 2]], 3)
     for function in ka.generation.request.decoder_of(model)._compiled.values():
         graph = function._run.get_concrete_function().graph.as_graph_def()
         used = {node.op for body in graph.library.function for node in body.node_def}
-        assert in_place in used and copies not in used
+        assert assigning in used and copying not in used
 
 
 @pytest.mark.tensorflow

@@ -1,4 +1,4 @@
-"""Writing into a tensor at places that are known when it runs: `write(x, axis, index, new)`."""
+"""Writing into a tensor at an index, in place where that can be: `write(x, axis, index, new)`."""
 
 import keras
 from keras import ops
