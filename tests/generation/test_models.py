@@ -93,6 +93,16 @@ def test_an_encoder_decoder_writes_what_it_would_read_anew(translator):
     assert found.tolist() == [anew(translator, [1], 5, source) for source in sources]
 
 
+def check_totals(model, sources, found):
+    """The totals of beams against the log-probabilities of whole texts."""
+    for source, rows, totals in zip(sources, found.ids, found.totals, strict=True):
+        for row, total in zip(rows.tolist(), totals, strict=True):
+            text = [token for token in row if token]
+            logits = logits_of(model, [1, *text[:-1]], source).astype("float64")
+            log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+            np.testing.assert_allclose(log_p[range(len(text)), text].sum(), total, atol=1e-4)
+
+
 def test_a_beam_has_the_totals_that_the_model_gives(translator):
     sources = [[3, 4, 5], [7]]
     beam = G.Beam(3, num_return_sequences=2)
@@ -106,12 +116,7 @@ def test_a_beam_has_the_totals_that_the_model_gives(translator):
         return_scores=True,
         return_attention=True,
     )
-    for source, rows, totals in zip(sources, found.ids, found.totals, strict=True):
-        for row, total in zip(rows.tolist(), totals, strict=True):
-            text = [token for token in row if token]
-            logits = logits_of(translator, [1, *text[:-1]], source).astype("float64")
-            log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-            np.testing.assert_allclose(log_p[range(len(text)), text].sum(), total, atol=1e-4)
+    check_totals(translator, sources, found)
     weights = found.attention["decoder_block_0/cross_attention"]
     assert weights.shape == (2, 2, 2, 4, 3)
     assert not weights[1, ..., 1:].any()  # of the source's padding
@@ -127,12 +132,7 @@ def test_beams_of_recurrent_models_keep_their_states(settings):
             weight.assign(3 * np.random.default_rng(1).normal(size=weight.shape))
     sources, beam = [[3, 4, 5, 6, 8, 9], [7, 3]], G.Beam(3, num_return_sequences=3)
     found = G.generate(model, sources, 8, beam, begin_id=1, end_id=2, return_scores=True)
-    for source, rows, totals in zip(sources, found.ids, found.totals, strict=True):
-        for row, total in zip(rows.tolist(), totals, strict=True):
-            text = [token for token in row if token]
-            logits = logits_of(model, [1, *text[:-1]], source).astype("float64")
-            log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-            np.testing.assert_allclose(log_p[range(len(text)), text].sum(), total, atol=1e-4)
+    check_totals(model, sources, found)
 
 
 def test_recurrent_prompts_of_unequal_length_with_another_padding():
