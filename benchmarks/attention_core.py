@@ -35,9 +35,10 @@ def keras_band(window):
     return attend
 
 
-def ours(mask, kernel=None):
+def ours(mask, implementation=None):
     def attend(q, k, v):
-        return ka.attention.attend(q, k, v, mask=mask, return_weights=False, kernel=kernel)
+        how = {"return_weights": False, "implementation": implementation}
+        return ka.attention.attend(q, k, v, mask=mask, **how)
 
     return attend
 

@@ -28,7 +28,7 @@ def stepper(decoder, cache, index):
     specs = {name: tf.TensorSpec(x.shape, x.dtype) for name, x in cache.items()}
     scalar, token = tf.TensorSpec((), "int32"), tf.TensorSpec((1, 1), "int32")
     step = tf.function(decoder.step, autograph=False)
-    with scope.AsItIs():  # as in `generate`
+    with scope.NativeGraph():  # as in `generate`
         step = step.get_concrete_function(token, specs, scalar)
     one, index = tf.ones((1, 1), "int32"), tf.constant(index)
     return lambda: step(one, cache, index)[0].numpy()

@@ -57,7 +57,7 @@ def train(model, batches, epochs):
 
 def write(model, characters, texts, **options):
     """What the model writes for `texts`, token ids."""
-    ends = {"begin_id": characters.begin_id, "end_id": characters.end_id}
+    ends = {"start_token_id": characters.start_token_id, "end_token_id": characters.end_token_id}
     return ka.generation.generate(model, characters(texts), 12, **ends, **options)
 
 

@@ -80,7 +80,10 @@ def main(pairs, epochs, output):
         train, validation_data=dev, epochs=epochs, callbacks=[average], shuffle=False, verbose=2
     )
 
-    ends = {"begin_id": preprocessor.begin_id, "end_id": preprocessor.end_id}
+    ends = {
+        "start_token_id": preprocessor.start_token_id,
+        "end_token_id": preprocessor.end_token_id,
+    }
     written = []
     for k in range(0, len(pairs.test), 32):
         sources = preprocessor([pair.source for pair in pairs.test[k : k + 32]])

@@ -1,22 +1,16 @@
 """Every attention, one equation: Keras layers and models that train, explain and export themselves.
 
 Public names are the folders': `ka.scores.Cosine`, `ka.masks.Window`, `ka.models.sequence_labeler`.
-To import the package registers its layers, so that `keras.models.load_model` knows them.
+Each folder is imported when it is first used (PEP 562). `keras.models.load_model` knows the classes
+of all of them as soon as the package itself is imported; see `registration.py`.
 """
 
-import pathlib
-import sys
+import importlib
+from typing import TYPE_CHECKING
 
+from keras_attention.registration import register_with_keras
 
-def _is_command():
-    """Whether this process is the command line, whose commands import what they need."""
-    program = pathlib.Path(sys.argv[0]).name if sys.argv else ""
-    if program == "-m":  # Python is still looking for the module that it was given
-        return __name__ in sys.orig_argv[sys.orig_argv.index("-m") + 1 :][:1]
-    return program in ("keras-attention", "keras-attention.exe")
-
-
-if not _is_command():
+if TYPE_CHECKING:
     from keras_attention import (
         attention,
         blocks,
@@ -52,3 +46,16 @@ __all__ = [
     "training",
     "visualization",
 ]
+
+
+def __getattr__(name):
+    if name in __all__:
+        return importlib.import_module(f"keras_attention.{name}")
+    raise AttributeError(f"module 'keras_attention' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})
+
+
+register_with_keras()

@@ -1,27 +1,45 @@
-"""Checks of arguments that several families share."""
+"""Checks of arguments, with errors that name the class, the argument and the given value."""
 
+import functools
 import math
 import numbers
 import operator
 
 
-def whole_number(owner, name, value, least=1):
-    """`value` as an int of at least `least`; the error says what `owner` was given instead."""
+def whole_number(owner, name, value, least=1, most=math.inf):
+    """`value` as an int from `least` to `most`; the error names `owner` and the value."""
     try:
         number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = None
-    if number is None or number < least:
-        raise ValueError(
-            f"{owner}({name}={value!r}): {name} must be a whole number of at least {least}."
-        )
+    if number is None or not least <= number <= most:
+        bound = f"least {least}" if number is None or number < least else f"most {most}"
+        raise ValueError(f"{owner}({name}={value!r}): {name} must be a whole number of at {bound}.")
     return number
 
 
-def whole(part, *names, least=1):
-    """Makes the attributes `names` of `part` ints of at least `least`, or says what is wrong.
+def height_and_width(owner, name, size):
+    """`size`, an int or a pair of them, in pixels, as (height, width); an error names `owner`."""
+    pair = (size, size) if not isinstance(size, (tuple, list)) else tuple(size)
+    if len(pair) != 2:
+        raise ValueError(
+            f"{owner}({name}={size!r}): {name} must be a whole number or (height, width) in pixels;"
+            " channels are no part of it."
+        )
+    return tuple(whole_number(owner, name, side) for side in pair)
 
-    NumPy integers become ints, so that a config stays plain JSON; works on frozen dataclasses too.
+
+def rows_and_columns(owner, name, value, least=1):
+    """`value` as a pair of ints of at least `least`; an error names `owner`."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise ValueError(f"{owner}({name}={value!r}): {name} must be (rows, columns).")
+    return tuple(whole_number(owner, name, side, least) for side in value)
+
+
+def whole(part, *names, least=1):
+    """Makes the attributes `names` of `part` ints of at least `least`, or raises ValueError.
+
+    NumPy integers become ints, so that configs are plain JSON. Frozen dataclasses are changed, too.
     """
     for name in names:
         number = whole_number(type(part).__name__, name, getattr(part, name), least)
@@ -29,7 +47,7 @@ def whole(part, *names, least=1):
 
 
 def one_of(part, name, choices):
-    """Refuses a value of attribute `name` that is not among `choices`, naming them."""
+    """Refuses a value of attribute `name` that is not among `choices`."""
     value = getattr(part, name)
     if value not in choices:
         raise ValueError(
@@ -39,7 +57,7 @@ def one_of(part, name, choices):
 
 
 def number(part, name, above=-math.inf, least=-math.inf, most=math.inf):
-    """Refuses a value of attribute `name` that is no finite number within these bounds."""
+    """Refuses a value of attribute `name` that is not a finite number within the bounds."""
     value = getattr(part, name)
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not (real and above < value < math.inf and least <= value <= most):
@@ -49,3 +67,37 @@ def number(part, name, above=-math.inf, least=-math.inf, most=math.inf):
             f"{type(part).__name__}({name}={value!r}): {name} must be "
             f"{' '.join(['a finite number', ' and '.join(words)]).strip()}."
         )
+
+
+def one_token_each(part, places, length, exact, more=""):
+    """Refuses a number of tokens other than `places`, or, if not `exact`, a larger one."""
+    if not isinstance(length, int) or length == places or (length < places and not exact):
+        return
+    (rows, columns), prefix = part.grid, part.prefix
+    raise ValueError(
+        f"A sequence of length {length} is {'longer' if length > places else 'shorter'} than "
+        f"{type(part).__name__}(grid={part.grid}, prefix={prefix}), which has {prefix} + {rows} · "
+        f"{columns} places. Give the grid and prefix of this image, {more}or say with "
+        "positions where the tokens are."
+    )
+
+
+def refuse_old_names(**successors):
+    """A decorator: arguments that had other names in earlier versions are errors that say so.
+
+    Args:
+        successors: old name -> the name of today.
+    """
+
+    def decorate(function):
+        @functools.wraps(function)
+        def checked(*args, **kwargs):
+            for old in successors.keys() & kwargs.keys():
+                raise TypeError(
+                    f"{function.__name__} has no argument {old}: it is called {successors[old]}."
+                )
+            return function(*args, **kwargs)
+
+        return checked
+
+    return decorate

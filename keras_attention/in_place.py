@@ -1,4 +1,4 @@
-"""Writing into a tensor at an index, in place where that can be: `write(x, axis, index, new)`."""
+"""Writing into a tensor at an index, in place where the backend can."""
 
 import keras
 from keras import ops
@@ -7,12 +7,12 @@ from keras_attention import scope
 
 
 def write(x, axis, index, new):
-    """`x` with `new` in the places from `index` on of one axis.
+    """`x` with `new` written from `index` on along one axis.
 
-    `keras.ops.slice_update` does that on every backend, in files of LiteRT and under XLA. On
-    TensorFlow it copies all of `x`, through a program of XLA that is compiled for each shape. In
-    `scope.AsItIs` it is TensorFlow's own slice assignment, which writes into the memory of `x` if
-    nothing else reads it any more; XLA has it outside of loops alone, and LiteRT has not.
+    `keras.ops.slice_update` does that on every backend, in LiteRT files and under XLA. On
+    TensorFlow it copies all of `x`, through an XLA program that is compiled for each shape. In
+    `scope.NativeGraph` it is TensorFlow's own slice assignment, which writes into the memory of
+    `x` if nothing else reads it; XLA has that op outside of loops alone, and LiteRT lacks it.
 
     Args:
         x: a tensor.
@@ -20,7 +20,7 @@ def write(x, axis, index, new):
         new: of the shape of `x` but along `axis`; cast to its dtype.
     """
     new = ops.cast(new, x.dtype)
-    if keras.backend.backend() != "tensorflow" or scope.current(scope.AsItIs) is None:
+    if keras.backend.backend() != "tensorflow" or scope.current(scope.NativeGraph) is None:
         return ops.slice_update(x, _along(x, axis, index), new)
     import tensorflow as tf
 
@@ -37,6 +37,21 @@ def write(x, axis, index, new):
         ),
         x.shape,
     )
+
+
+def assert_room(index, length, room, message):
+    """Lets a graph of TensorFlow raise when it runs with `index + length > room`.
+
+    Compiled code of XLA and JAX, and exported files, cannot raise. In `scope.NativeGraph` all
+    sizes were checked before, so that no op is added.
+    """
+    silent = any(scope.current(kind) is not None for kind in (scope.NativeGraph, scope.Export))
+    if keras.backend.backend() != "tensorflow" or silent:
+        return
+    import tensorflow as tf
+
+    if tf.inside_function():
+        tf.debugging.assert_less_equal(ops.cast(index + length, "int32"), room, message=message)
 
 
 def _along(x, axis, index):

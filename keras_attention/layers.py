@@ -1,4 +1,4 @@
-"""Every Keras layer of the package in one place: `ka.layers.Rotary` is `ka.positions.Rotary`.
+"""Every Keras layer of the package: `ka.layers.Learned` is `ka.positions.Learned`.
 
 Example:
 

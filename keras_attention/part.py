@@ -1,4 +1,4 @@
-"""What scores, normalizers, masks and positions share: being data, and being found by name."""
+"""The base classes of parts (scores, normalizers, masks, positions, ...), and `get`."""
 
 import dataclasses
 import inspect
@@ -11,8 +11,8 @@ class Part:
 
     Subclasses are decorated with `dataclasses.dataclass(frozen=True)` and
     `keras.saving.register_keras_serializable(package="my_project")` (here the package is
-    "keras_attention"); they are then printed, compared, hashed, saved and revived by their fields
-    alone. A part with weights is a `keras.layers.Layer` instead.
+    "keras_attention"); their fields then define how they are printed, compared, hashed, saved and
+    loaded. A part with weights is a `LayerPart` instead.
     """
 
     def get_config(self):
@@ -33,8 +33,22 @@ def _revive(value):
     return tuple(value) if isinstance(value, list) else value
 
 
+class LayerPart(keras.layers.Layer):
+    """A part with weights: a layer that passes masks on and whose config has no unknown keys."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    @classmethod
+    def from_config(cls, config):
+        own = [parameter.name for parameter in _constructor_arguments(cls)]
+        check_keys(cls, config, [*own, "name", "trainable", "dtype"])
+        return super().from_config(config)
+
+
 def check_keys(cls, config, known):
-    """Refuses keys that `cls` does not take, naming those it does."""
+    """Refuses keys that `cls` does not take; the error lists those it takes."""
     if unknown := sorted(set(config) - set(known)):
         raise ValueError(
             f"{cls.__name__} has no argument {', '.join(unknown)}. "
@@ -42,16 +56,24 @@ def check_keys(cls, config, known):
         )
 
 
+def _constructor_arguments(cls):
+    """The named arguments of a class, as `inspect.Parameter`s."""
+    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]  # without self
+    return [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+
+
 def get(identifier, *, names, family, base, dtype=None):
-    """Resolves `identifier` to a part of one family.
+    """The part of a family that `identifier` means, as in `keras.initializers.get`.
+
+    Each family has its `get`, such as `ka.masks.get`, which calls this one.
 
     Args:
-        identifier: a part, a name in `names` (or its class's name), a config as
-            `keras.saving.serialize_keras_object` writes it, or None, which stays None.
+        identifier: a part, a name in `names` (or a class's name), a config from
+            `keras.saving.serialize_keras_object`, or None, which stays None.
         names: dict, name -> class.
         family: str, the word for such a part in messages, for example `"score"`.
-        base: what every part of the family is an instance of.
-        dtype: dtype policy for parts with weights that are made from a name here.
+        base: the base class of the family.
+        dtype: dtype policy for parts with weights that are made from a name.
     """
     if identifier is None or isinstance(identifier, base):
         return identifier
@@ -72,14 +94,7 @@ def get(identifier, *, names, family, base, dtype=None):
 
 
 def _make(cls, family, dtype):
-    signature = inspect.signature(cls.__init__)
-    needed = [
-        name
-        for name, parameter in signature.parameters.items()
-        if name != "self"
-        and parameter.default is parameter.empty
-        and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
-    ]
+    needed = [p.name for p in _constructor_arguments(cls) if p.default is p.empty]
     if needed:
         public = ".".join(["ka", *cls.__module__.split(".")[1:-1], cls.__name__])
         raise ValueError(

@@ -1,22 +1,25 @@
-"""Where in a model a layer is, in words that stay when the model is saved or cloned."""
+"""Names of layers that stay when a model is saved or cloned, and unique names."""
 
 import collections
+import re
 
 import keras
+
+from keras_attention import keras_internals
 
 
 def paths_in(model):
     """{id of layer: path} for every layer in `model`.
 
-    A path is what `layer.path` is in a model that was just built: the names of the layers around
-    it, up to the model. `layer.path` itself forgets them when a model is loaded or cloned, so that
-    all blocks then have an `attention`. Layers of nested models whose paths would be equal get
-    the names of those models in front.
+    A path is the `layer.path` of a newly built model: the names of the layers around it, below the
+    model. Keras does not restore `layer.path` when a model is loaded or cloned: every block then
+    has an `attention`. If layers of nested models have equal paths, the names of their models are
+    put in front.
     """
     short, full = {}, {}
 
     def walk(layer, inner, outer):
-        for child in layer._flatten_layers(include_self=False, recursive=False):
+        for child in keras_internals.direct_layers(layer):
             if id(child) in short:
                 continue
             inside = [child.name] if isinstance(layer, keras.Model) else [*inner, child.name]
@@ -28,3 +31,13 @@ def paths_in(model):
     walk(model, [model.name], [])
     counts = collections.Counter(short.values())
     return {key: path if counts[path] == 1 else full[key] for key, path in short.items()}
+
+
+def unique_names(names):
+    """Names that every format accepts (letters, digits, underscores), numbered when repeated."""
+    seen, unique = collections.Counter(), []
+    for name in names:
+        name = re.sub(r"\W", "_", str(name))
+        unique.append(f"{name}_{seen[name]}" if seen[name] else name)
+        seen[name] += 1
+    return unique

@@ -1,7 +1,8 @@
-"""Scopes: how code outside a model reaches the attention layers inside it while they run.
+"""Scopes: context managers through which code outside a model reaches the layers inside it.
 
-A scope is a context manager. Layers ask `current(Kind)` for the innermost active scope of a kind,
-so that any functional model can be looked into, exported or decoded without being rebuilt.
+Layers ask `current(Kind)` for the innermost active scope of a kind. So any functional model shows
+its weights (`Recording`), is exported (`Export`), and keeps a cache from one call to the next
+(`CacheScope`) without being rebuilt.
 """
 
 import collections
@@ -28,7 +29,7 @@ class Scope:
 
 
 class Recording(Scope):
-    """Collects what attention layers looked at: `maps` is {layer path: weights (B, N, T, S)}.
+    """Collects attention weights: `maps` is {layer path: weights (B, N, T, S)}.
 
     Args:
         layers: the layers whose weights to keep; None keeps those of every layer that runs.
@@ -58,7 +59,7 @@ class Export(Scope):
     """Tells layers that the graph being traced will be exported.
 
     Args:
-        mask_constant: float, what is added to the scores of positions that may not be attended to.
+        mask_constant: float, added to the scores of positions that may not be attended to.
             The scale of an int8 score tensor covers it, so full int8 wants -100 or milder.
     """
 
@@ -66,68 +67,16 @@ class Export(Scope):
         self.mask_constant = mask_constant
 
 
-class AsItIs(Scope):
-    """Tells layers that the code being traced runs on the backend itself, as it is.
+class NativeGraph(Scope):
+    """Tells layers that the graph being traced runs on its own backend, and is not exported.
 
-    Nobody converts it for another runtime, or compiles it with XLA where that is not usual. So
-    what only the backend has may be taken.
+    Ops that only the backend itself has may be used.
     """
 
 
-class Memory(Scope):
-    """Carries what layers keep from one call of a model to the next: a flat dict in, one out.
-
-    Args:
-        before: dict, {key: tensor}, what was kept so far.
-        keys: dict, {(id of a layer, name, how many times it ran before): key}; a layer that is not
-            in it keeps nothing.
-        length: int, how many tokens a layer keeps that has no length of its own.
-
-    Attributes:
-        after: dict, {key: tensor}, what the layers that ran have kept; the same keys.
-    """
-
-    def __init__(self, before, keys, length=0):
-        self.before, self.keys, self.length = before, keys, length
-        self.after = {}
-        self._runs = collections.Counter()
-
-    def open(self, layer, **specs):
-        """What `layer` kept, as `Kept`, or None if this scope keeps nothing for it.
-
-        Args:
-            specs: name -> (shape without the batch, dtype) of what the layer keeps.
-        """
-        places = {name: (id(layer), name, self._runs[id(layer), name]) for name in specs}
-        self._runs.update((id(layer), name) for name in specs)
-        if any((id(layer), name, 0) not in self.keys for name in specs):
-            return None
-        if missing := [place for place in places.values() if place not in self.keys]:
-            raise RuntimeError(
-                f"{layer.name} ran {missing[0][2] + 1} times in one memory scope, which keeps its "
-                f"memory for {missing[0][2]}. Open a scope for each call of the model."
-            )
-        return Kept(self, {name: self.keys[place] for name, place in places.items()})
-
-
 @dataclasses.dataclass(frozen=True)
-class Kept:
-    """What one call of a layer finds in a `Memory` scope, and leaves there, by its own names."""
-
-    scope: Memory
-    keys: dict
-
-    def __getitem__(self, name):
-        return self.scope.before[self.keys[name]]
-
-    def keep(self, **tensors):
-        """Leaves `tensors` for the next call, in place of those found."""
-        self.scope.after.update({self.keys[name]: tensors[name] for name in self.keys})
-
-
-@dataclasses.dataclass(frozen=True)
-class Entry:
-    """What a layer keeps while a model decodes: a tensor for each row of the batch.
+class CacheEntry:
+    """A tensor that a layer keeps from one call of a model to the next.
 
     Args:
         shape: ints, without the batch and the length that the kind adds.
@@ -138,139 +87,163 @@ class Entry:
     dtype: str
 
 
-class State(Entry):
-    """(B, *shape), replaced by every call: what a recurrent layer carries on."""
+class State(CacheEntry):
+    """(B, *shape), replaced by every call: a recurrent state, or a memory of earlier segments."""
 
 
-class Source(Entry):
-    """Made once of a source of S places: (B, *shape[:-1], S, shape[-1]), or (B, S) for shape ()."""
+class Source(CacheEntry):
+    """Computed once from a source of length S: (B, *shape[:-1], S, shape[-1]), or (B, S)."""
 
 
 class SourceState(Source):
-    """As long as a source, and replaced by every call: what was seen of it so far."""
+    """As long as a source, and replaced by every call, such as its coverage so far."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Sequence(Entry):
-    """One place for each token: (B, *shape[:-1], length, shape[-1]), or (B, length) for shape ().
+class Sequence(CacheEntry):
+    """One slice for each token: (B, *shape[:-1], length, shape[-1]), or (B, length) for shape ().
 
-    Heads (K, H) are kept as (B, K, length, H): the products of attention want them so, and to turn
+    Heads (K, H) are kept as (B, K, length, H), as the products of attention take them: to transpose
     a cache for every token costs more than to attend to it.
 
     Args:
-        window: int, how many tokens before a new one it ever looks at, or None for all.
+        window: int, how many tokens before a new one are ever attended to, or None for all.
     """
 
     window: int | None = None
 
 
-class Decoding(Scope):
-    """Lets a model made for whole sequences take them piece by piece.
-
-    While it is active a call of the model is on new tokens alone. Layers find in the cache what
-    they kept of those before, and leave there what the next call needs. A layer asks for its
-    `place`, once in each call.
+class CacheScope(Scope):
+    """Carries what layers keep from one call of a model to the next: a flat dict in, one out.
 
     Args:
-        cache: dict of tensors by name, from a plan or from the call before.
-        index: int or int32 scalar, how many places of each row were filled by calls before.
-        encoding: bool, whether the call is made for what is `Source` or `State` at its start, and
-            is thrown away: layers then `keep` these, computed from their inputs.
+        cache: dict of tensors by name, empty or from the call before.
+        paths: dict, {id of a layer: path}, of the layers that may keep something; None stands for
+            all layers, by their own `path`.
+        spec: a `cache_spec.CacheSpec` to fill, or None. With one, the model is traced without
+            values and layers declare what they keep; without, they find their tensors in `cache`.
 
     Attributes:
-        cache: dict, what was kept so far, after the layers that ran; the same names.
-        planning: False.
+        cache: dict, the same names, with what the layers that ran have left.
     """
 
-    planning = False
-
-    def __init__(self, cache, index=0, *, encoding=False):
-        self.cache, self.index, self.encoding = dict(cache), index, encoding
-        self.shared = {}  # what layers of one call may make once for all of them
+    def __init__(self, cache=None, *, paths=None, spec=None):
+        self.cache, self.paths, self.spec = dict(cache or {}), paths, spec
+        self.shared = {}  # what layers of one call compute once for all of them
         self._runs = collections.Counter()
 
-    def positions(self, length):
-        """Where `length` new tokens are: int32 (T,), or (B, T) where rows begin with padding."""
-        places = ops.arange(length, dtype="int32") + self.index
-        start = self.cache.get("start")
-        if start is None:
-            return places
-        since = ops.expand_dims(places, axis=0) - ops.expand_dims(start, axis=1)
-        return ops.maximum(since, 0)
+    def __enter__(self):
+        if self.tracing:  # some backends trace twice
+            self.spec.clear(), self.shared.clear(), self._runs.clear()
+        return super().__enter__()
 
-    def place(self, layer):
-        """The `Place` of this run of `layer`: runs of one path are numbered in order."""
-        path = re.sub(r"\W", "_", layer.path)
-        run = self._runs[path]
-        self._runs[path] += 1
-        return Place(self, f"{path}_{run}" if run else path, layer)
+    @property
+    def tracing(self):
+        """Whether layers declare what they keep, instead of reading and writing it."""
+        return self.spec is not None
+
+    def slot(self, layer, part=""):
+        """The `CacheSlot` of this run of `layer`; None for a layer that keeps nothing here.
+
+        Args:
+            part: str that tells several slots of one layer apart.
+        """
+        if self.paths is not None and id(layer) not in self.paths:
+            return None
+        path = re.sub(r"\W", "_", layer.path if self.paths is None else self.paths[id(layer)])
+        run = self._runs[path, part]
+        self._runs[path, part] += 1
+        return CacheSlot(self, f"{path}_{run}" if run else path, layer, run)
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
-    """What one run of a layer finds in a `Decoding` scope, and leaves there, by its own names.
+class CacheSlot:
+    """What one run of a layer reads and writes in a `CacheScope`, by the layer's own names.
 
     Args:
-        prefix: str, what the names begin with in the cache.
+        prefix: str, in front of these names in the cache.
+        run: int, how many times the layer ran before in this scope.
     """
 
-    scope: Decoding
+    scope: CacheScope
     prefix: str
     layer: object
+    run: int = 0
+
+    @property
+    def tracing(self):
+        """As of the scope."""
+        return self.scope.tracing
 
     def key(self, name):
-        """What the cache calls it."""
+        """The name in the cache."""
         return f"{self.prefix}_{name}"
 
     def __contains__(self, name):
         return self.key(name) in self.scope.cache
 
     def __getitem__(self, name):
-        if name not in self:
+        if name in self:
+            return self.scope.cache[self.key(name)]
+        if self.run:
             raise RuntimeError(
-                f"The cache has no {self.key(name)}, which {self.layer.name} needs: it is of "
-                "another model. Begin with ka.generation.initial_cache(model, ...)."
+                f"{self.layer.name} ran {self.run + 1} times in one scope, whose cache is for "
+                f"{self.run}. Open a scope for each call of the model."
             )
-        return self.scope.cache[self.key(name)]
+        raise RuntimeError(
+            f"The cache has no {self.key(name)}, which {self.layer.name} needs: it is of "
+            "another model. Begin with ka.generation.initial_cache(model, ...)."
+        )
 
-    def keep(self, **tensors):
+    def update(self, **tensors):
         """Leaves `tensors` for the next call, in place of those found."""
         self.scope.cache.update({self.key(name): x for name, x in tensors.items()})
 
+    def declare(self, **entries):
+        """Adds entries, each a `CacheEntry`, to the spec that is being traced."""
+        named = {(self.prefix, name): entry for name, entry in entries.items()}
+        self.scope.spec.entries.update(named)
 
-class Planning(Decoding):
-    """Asks the layers that run what they would keep, on a call with tokens of a known length.
+    def declare_mask(self, mask):
+        """Adds the mask part with which the layer attends to earlier tokens to the spec."""
+        self.scope.spec.masks[self.layer.name] = mask
+
+
+class Decoding(CacheScope):
+    """Lets a model made for whole sequences take them piece by piece, new tokens alone.
 
     Args:
-        length: int, how many tokens the call is on.
-
-    Attributes:
-        entries: dict, (prefix of a place, name there) -> `Entry`.
-        masks: dict, layer name -> the mask with which it attends to the tokens themselves.
-        longest: dict, what has room for so many tokens only -> int.
-        refused: list of sentences, what in the model cannot take a text piece by piece.
+        cache, spec: as in `CacheScope`.
+        index: int or int32 scalar, how many tokens of each row are in the cache already.
+        encoding: bool, whether the call only computes the `Source` and the first `State` entries
+            from its inputs, and its output is thrown away.
     """
 
-    planning = True
+    def __init__(self, cache=None, index=0, *, encoding=False, spec=None):
+        super().__init__(cache, spec=spec)
+        self.index, self.encoding = index, encoding
 
-    def __init__(self, length):
-        super().__init__({})
+    def positions(self, length):
+        """Positions of `length` new tokens: int32 (T,), or (B, T) where rows begin with padding."""
+        positions = ops.arange(length, dtype="int32") + self.index
+        start = self.cache.get("start")
+        if start is None:
+            return positions
+        since = ops.expand_dims(positions, axis=0) - ops.expand_dims(start, axis=1)
+        return ops.maximum(since, 0)
+
+
+class SegmentMemory(CacheScope):
+    """Lets a model take a text segment by segment, with a memory of earlier segments.
+
+    Args:
+        cache, paths, spec: as in `CacheScope`.
+        length: int, how many tokens a layer remembers that has no length of its own.
+    """
+
+    def __init__(self, cache=None, length=0, *, paths=None, spec=None):
+        super().__init__(cache, paths=paths, spec=spec)
         self.length = length
-        self.entries, self.masks, self.longest, self.refused = {}, {}, {}, []
-
-    def __enter__(self):  # some backends trace twice
-        for found in (self._runs, self.shared, self.entries, self.masks, self.longest):
-            found.clear()
-        self.refused.clear()
-        return super().__enter__()
-
-    def declare(self, place, **entries):
-        """Says that a layer keeps `entries`, each an `Entry`, under the names of its `place`."""
-        self.entries.update({(place.prefix, name): entry for name, entry in entries.items()})
-
-    def attends(self, place, mask):
-        """Says with which mask part the layer of `place` attends to earlier tokens."""
-        self.masks[place.layer.name] = mask
 
 
 def current(kind):
@@ -278,34 +251,34 @@ def current(kind):
     return next((scope for scope in reversed(_stack()) if isinstance(scope, kind)), None)
 
 
-def at_most(length, what):
-    """Tells a plan, if one is being made, that `what` has room for `length` tokens only."""
-    planning = current(Planning)
-    if planning is not None:
-        planning.longest[what] = length
-
-
-def is_token(length):
-    """Which of `length` new tokens are not in front of a row's start, bool (B, T); None for all."""
-    decoding = current(Decoding)
-    start = None if decoding is None else decoding.cache.get("start")
-    if start is None:
-        return None
-    places = ops.arange(length, dtype="int32") + decoding.index
-    return ops.expand_dims(places, axis=0) >= ops.expand_dims(start, axis=1)
-
-
-def refuse_decoding(reason):
-    """Tells a plan, if one is being made, what cannot take a text piece by piece, and why."""
-    planning = current(Planning)
-    if planning is not None:
-        planning.refused.append(reason)
-
-
 def mask_constant():
     """The finite number that masks add to scores: the export scope's, or -1e9."""
     scope = current(Export)
     return MASK_CONSTANT if scope is None else scope.mask_constant
+
+
+def limit_length(length, what):
+    """Declares, where a cache is traced, that `what` has `length` positions only."""
+    decoding = current(Decoding)
+    if decoding is not None and decoding.tracing:
+        decoding.spec.max_lengths[what] = length
+
+
+def refuse_decoding(reason):
+    """Declares, where a cache is traced, why a model cannot decode token by token."""
+    decoding = current(Decoding)
+    if decoding is not None and decoding.tracing:
+        decoding.spec.refusals.append(reason)
+
+
+def is_token(length):
+    """Which of `length` new tokens are not padding in front of a row: bool (B, T); None for all."""
+    decoding = current(Decoding)
+    start = None if decoding is None else decoding.cache.get("start")
+    if start is None:
+        return None
+    positions = ops.arange(length, dtype="int32") + decoding.index
+    return ops.expand_dims(positions, axis=0) >= ops.expand_dims(start, axis=1)
 
 
 def _stack():

@@ -1,17 +1,16 @@
-"""Layers that several others hold: one in memory, one in a saved model."""
+"""Configs and copies of models in which several layers hold one: it stays one."""
 
 import keras
 
-# Keras writes and reads `.keras` files in this scope; it has no public name for it.
-from keras.src.saving.serialization_lib import ObjectSharingScope
+from keras_attention import keras_internals
 
 
-def config_of_shared(layer):
-    """The config of a layer that others may hold as well; a loaded model then has it once again.
+def serialize_shared(layer):
+    """The config of a layer that several layers hold, so that a loaded model has it once.
 
-    Keras gives an object the mark of a shared one with its second config, and by then the first is
-    a copy without the mark: so this one is always the second. It comes back without weights, for
-    its holders to build. What is no layer has its config, None has none.
+    Keras marks an object as shared when it is serialized for the second time, and the first config
+    stays without the mark: this one is always the second. It holds no shapes, as the holders build
+    the layer. Objects that are no layers, and None, are serialized as they are.
     """
     if not isinstance(layer, keras.layers.Layer):
         return keras.saving.serialize_keras_object(layer)
@@ -21,18 +20,23 @@ def config_of_shared(layer):
     return config
 
 
-def copy_of(model, change=lambda config: config):
-    """A copy of a model with its weights, not compiled; layers that are shared in it stay so.
+def copy_model(model, change=lambda config: config, copy_weights=None):
+    """A copy of a model with its weights, not compiled; shared layers stay shared.
 
-    `clone_model` and `from_config` make as many of a shared layer as hold it.
+    `clone_model` and `from_config` copy a shared layer once for each holder.
 
     Args:
         change: function from the model's config to the copy's.
+        copy_weights: function of the model and the copy that copies the weights; the default sets
+            those of the model, so give one where `change` changes their shapes.
     """
-    with ObjectSharingScope():
+    with keras_internals.share_objects():
         config = keras.saving.serialize_keras_object(model)
     config.pop("compile_config", None)
-    with ObjectSharingScope():
+    with keras_internals.share_objects():
         copy = keras.saving.deserialize_keras_object(change(config))
-    copy.set_weights(model.get_weights())
+    if copy_weights is None:
+        copy.set_weights(model.get_weights())
+    else:
+        copy_weights(model, copy)
     return copy

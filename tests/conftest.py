@@ -30,6 +30,18 @@ def seed():
     keras.utils.set_random_seed(0)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def graphs_nobody_needs():
+    """TensorFlow keeps the graph around every custom gradient as long as the process lives."""
+    yield
+    if keras.backend.backend() == "tensorflow":
+        from tensorflow.python.framework import ops
+
+        registered = ops.gradient_registry._registry
+        for name in [name for name in registered if name.startswith("CustomGradient-")]:
+            del registered[name]
+
+
 @pytest.fixture(autouse=True)
 def outputs_that_become_arrays():
     """PyTorch makes no array of what has a gradient: only `tests/gradients.py` asks for one."""

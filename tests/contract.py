@@ -5,6 +5,7 @@
 
 import dataclasses
 import inspect
+import warnings
 
 import keras
 import numpy as np
@@ -118,6 +119,51 @@ def check_saving(case, path):
     fresh = case.model()
     fresh.load_weights(path / "model.weights.h5")
     close(_flat(fresh(arrays)), expected, 1e-6)
+
+
+QUANTIZABLE = (keras.layers.Dense, keras.layers.EinsumDense, keras.layers.Embedding)
+
+
+def projections(model):
+    """The layers inside a model that Keras quantizes, whoever made them."""
+    return [layer for layer in model._flatten_layers() if isinstance(layer, QUANTIZABLE)]
+
+
+def quantize(model, mode):
+    """Quantizes a model; that some layer in it cannot be is no news, but for a projection."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.quantize(mode)
+    names = [type(layer).__name__ for layer in projections(model)]
+    left = [str(w.message) for w in caught if str(w.message).startswith("Layer ")]
+    assert not [message for message in left if message.split()[1] in names]
+
+
+def check_quantization(case, path, mode="int8", tolerance=0.05):
+    """`quantize` reaches every projection and table; the layer is saved as it is then."""
+    layer = case.make()
+    model = case.model(layer)
+    _randomize(model, scale=0.3)
+    arrays = case.arrays()
+    exact = _flat(model(arrays))
+    quantize(model, mode)
+    found = projections(model)
+    assert found and {layer.quantization_mode for layer in found} == {mode}
+    if mode == "int8":
+        kernels = [w for each in found for w in each.weights if w.name in ("kernel", "embeddings")]
+        assert len(kernels) == len(found) and {w.dtype for w in kernels} == {"int8"}
+    expected = _flat(model(arrays))
+    for ours, theirs in zip(expected, exact, strict=True):
+        if "float" in keras.backend.standardize_dtype(theirs.dtype):
+            ours, theirs = map(keras.ops.convert_to_numpy, (ours, theirs))
+            np.testing.assert_allclose(ours, theirs, atol=tolerance * np.abs(theirs).max(), rtol=0)
+    if isinstance(layer, keras.layers.Layer):
+        config = layer.get_config()
+        assert type(layer).from_config(config).get_config() == config
+    model.save(path / "model.keras")
+    loaded = keras.saving.load_model(path / "model.keras")
+    assert [w.dtype for w in loaded.weights] == [w.dtype for w in model.weights]
+    close(_flat(loaded(arrays)), expected, 1e-6)
 
 
 def check_mixed_precision(case, dtype):

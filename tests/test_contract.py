@@ -8,9 +8,9 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.blocks import residuals
-from keras_attention.blocks.inner import inner_layer
+from keras_attention.blocks.inner_layers import revive_layer
 from keras_attention.part import Part
-from keras_attention.training.teacher_forcing import TeacherForcing
+from keras_attention.training.scheduled_sampling import TeacherForcing
 from tests import contract
 from tests.contract import Case
 from tests.export.helpers import assert_exports
@@ -177,6 +177,7 @@ CASES = {
         lambda: ThereAndBack(ka.blocks.TokenEmbedding(30, D, logit_bias=True, logit_scale=0.3)),
         ("int30 B T",),
     ),
+    "PositionsInDocuments": Case(ka.blocks.PositionsInDocuments, ("int3 B T",)),
     "SegmentEmbedding": Case(lambda: ka.blocks.SegmentEmbedding(2), (f"B T {D}", "int2 B T")),
     "TokenDropout": Case(lambda: ka.blocks.TokenDropout(0.5), ("int30 B T",)),
     "CharacterEmbedding": Case(
@@ -325,16 +326,18 @@ CASES = {
         lambda: inside_attention("position", ka.positions.Disentangled(2)), (f"B T {D}", f"B S {D}")
     ),
     "SwinBias": Case(
-        lambda: inside_attention("position", ka.positions.SwinBias((2, 4), 1)),
+        lambda: Placed(inside_attention("position", ka.positions.SwinBias((2, 4), 1))),
         (f"B T {D}", f"B S {D}"),
         frozen=SOFTMAX,
     ),
     "ContinuousBias": Case(
-        lambda: inside_attention("position", ka.positions.ContinuousBias((2, 4), hidden_dim=5)),
+        lambda: Placed(
+            inside_attention("position", ka.positions.ContinuousBias((2, 4), hidden_dim=5))
+        ),
         (f"B T {D}", f"B S {D}"),
         frozen=SOFTMAX,
     ),
-    "Several": Case(
+    "Several": Case(  # the registered name of CombinedPositions
         lambda: inside_attention("position", ["alibi", "relative_bias"]),
         (f"B T {D}", f"B S {D}"),
         frozen=SOFTMAX,
@@ -452,6 +455,39 @@ def side_by_side(family):
     return Case(lambda: call, inputs)
 
 
+def placed(part, **tensors):
+    """Positions for what is on a grid, which has to fit the tokens where nobody says them."""
+    if not getattr(part, "grid", None):
+        return {}
+    return {name: keras.ops.arange(keras.ops.shape(x)[1]) for name, x in tensors.items()}
+
+
+@keras.saving.register_keras_serializable(package="tests")
+class Placed(keras.layers.Layer):
+    """Attention that is told where the tokens are."""
+
+    def __init__(self, layer, **kwargs):
+        super().__init__(**kwargs)
+        self.layer = revive_layer("layer", layer)
+
+    def build(self, x_shape, y_shape):
+        if not self.layer.built:
+            self.layer.build(x_shape, y_shape)
+
+    def call(self, x, y, training=None):
+        where = placed(self.layer.position, query_positions=x, value_positions=y)
+        return self.layer(x, y, training=training, **where)
+
+    def compute_output_shape(self, x_shape, y_shape):
+        return x_shape
+
+    def compute_output_spec(self, x, y, training=None):
+        return keras.KerasTensor(x.shape, self.compute_dtype)
+
+    def get_config(self):
+        return {**super().get_config(), "layer": keras.saving.serialize_keras_object(self.layer)}
+
+
 class Attending(keras.layers.Layer):
     """Heads that attend to one another by a part, without projections; padding is an input."""
 
@@ -470,6 +506,7 @@ class Attending(keras.layers.Layer):
             **{self.family: self.part},
             attention_mask=keras.ops.expand_dims(padding, axis=(1, 2)),
             return_weights=False,
+            **placed(self.part, query_positions=heads, key_positions=heads),
         )
 
     def compute_output_shape(self, heads_shape, padding_shape):
@@ -482,7 +519,7 @@ class WithMask(keras.layers.Layer):
 
     def __init__(self, layer, **kwargs):
         super().__init__(**kwargs)
-        self.layer = inner_layer("layer", layer)
+        self.layer = revive_layer("layer", layer)
 
     def build(self, x_shape, padding_shape):
         if not self.layer.built:
@@ -507,7 +544,7 @@ class ThereAndBack(keras.layers.Layer):
 
     def __init__(self, layer, **kwargs):
         super().__init__(**kwargs)
-        self.layer = inner_layer("layer", layer)
+        self.layer = revive_layer("layer", layer)
 
     def build(self, shape):
         if not self.layer.built:
@@ -529,7 +566,7 @@ class OfTarget(keras.layers.Layer):
 
     def __init__(self, layer, **kwargs):
         super().__init__(**kwargs)
-        self.layer = inner_layer("layer", layer)
+        self.layer = revive_layer("layer", layer)
 
     def build(self, shape):
         pass
@@ -555,13 +592,17 @@ class Masked(keras.layers.Layer):
         self.attention.build(x_shape, x_shape)
 
     def call(self, x, padding):
-        return self.attention(x, x, value_mask=padding)
+        parts = [getattr(self.attention, name, None) for name in ("position", "mask")]
+        where = {k: p for part in parts for k, p in placed(part, query_positions=x).items()}
+        return self.attention(x, x, value_mask=padding, **where)
 
     def compute_output_shape(self, x_shape, padding_shape):
         return x_shape
 
 
 def registered():
+    for folder in ka.__all__:
+        getattr(ka, folder)
     prefix = "keras_attention>"
     return {
         name.removeprefix(prefix): cls
@@ -578,7 +619,7 @@ def test_every_registered_layer_has_a_case():
 def test_every_registered_part_is_exported_inside_a_layer():
     parts = {cls for cls in registered().values() if issubclass(cls, Part)}
     parts = {cls for cls in parts if not issubclass(cls, TeacherForcing)}  # for callbacks
-    # What chooses tokens is exported in whole loops, by tests/export/generative.
+    # What chooses tokens is exported in whole loops, by tests/export/generation.
     parts = {cls for cls in parts if "keras_attention.generation" not in cls.__module__}
     used = set()
     for family, part in WITH_PARTS:
@@ -633,6 +674,46 @@ def test_mixed_precision(case, dtype):
 
 def test_gradients(case):
     contract.check_gradients(case)
+
+
+NOT_QUANTIZED = {
+    *("Attention", "TokenDropout", "PatchEmbedding", "ConvolutionStem", "PrefixTokens"),
+    *("RMSNormalization", "LayerScale", "ResidualWeight", "Pooling", "RecurrentEncoder"),
+    *("Cosine", "Bilinear", "Concat", "Additive", "Learned", "Learned2D", "PositionsInDocuments"),
+    "AttentionCell bahdanau",
+}
+
+
+def quantized():
+    """Names of the cases with projections or tables of Keras's kinds; like ones are slow."""
+    layers = [name.split()[0].rstrip(",") for name in CASES]
+    parts = {"position": ka.positions.NAMES, "score": ka.scores.NAMES}
+    inside_attention = {part.__name__ for names in parts.values() for part in names.values()}
+    for i, (name, layer) in enumerate(zip(CASES, layers, strict=True)):
+        if not {name, layer} & NOT_QUANTIZED:
+            alike = layer in layers[:i] or layer in inside_attention | {"Several"}
+            yield pytest.param(name, marks=[pytest.mark.slow] if alike else [])
+
+
+@pytest.mark.parametrize("name", list(quantized()))
+def test_quantization(name, tmp_path):
+    contract.check_quantization(CASES[name], tmp_path)
+
+
+def test_what_is_not_quantized_has_nothing_to_quantize():
+    names = [name for name in CASES if {name, name.split()[0]} & NOT_QUANTIZED]
+    assert not [name for name in names if contract.projections(CASES[name].model())]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode, tolerance", [("int4", 0.6), ("float8", 0.2)])
+@pytest.mark.parametrize(
+    "name",
+    ["MultiHeadAttention all structures", "DifferentialAttention", "LatentAttention",
+     "LinearAttention", "FeedForward gated", "EncoderBlock"],
+)  # fmt: skip
+def test_other_quantizations(name, mode, tolerance, tmp_path):
+    contract.check_quantization(CASES[name], tmp_path, mode, tolerance)
 
 
 def exported():

@@ -5,10 +5,11 @@ import importlib
 import inspect
 import pathlib
 import re
+import socket
 import textwrap
-import time
 
 import keras
+import numpy as np
 import pytest
 
 import keras_attention as ka
@@ -16,7 +17,7 @@ from keras_attention.part import Part
 
 PACKAGE = pathlib.Path(ka.__file__).parent
 EXAMPLE = re.compile(r"^( *)```python\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
-SECONDS = 30  # far above what an example takes; one that trains or downloads does not pass
+BATCHES = 50  # an example may train for so many; it shows a use, and reaches for no results
 
 
 def examples(text):
@@ -43,12 +44,40 @@ def collect():
                 yield pytest.param(path, code, id=where)
 
 
+@pytest.fixture
+def batches(monkeypatch):
+    """Collects the batches that `fit` trains on; connections to other machines fail."""
+    trained, fit, connect = [], keras.Model.fit, socket.socket.connect
+
+    def count_batches(self, *args, callbacks=(), **kwargs):
+        count = keras.callbacks.LambdaCallback(on_train_batch_end=lambda k, logs: trained.append(k))
+        return fit(self, *args, callbacks=[*(callbacks or ()), count], **kwargs)
+
+    def stay_here(self, address):
+        assert self.family == socket.AF_UNIX or address[0] in ("127.0.0.1", "::1", "localhost"), (
+            f"an example connects to {address}"
+        )
+        return connect(self, address)
+
+    monkeypatch.setattr(keras.Model, "fit", count_batches)
+    monkeypatch.setattr(socket.socket, "connect", stay_here)
+    return trained
+
+
 @pytest.mark.parametrize(("path", "code"), list(collect()))
-def test_example_runs(path, code, tmp_path, monkeypatch):
+def test_example_runs(path, code, batches, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    start = time.perf_counter()
     exec(compile(code, path, "exec"), {"__name__": "__main__"})
-    assert time.perf_counter() - start < SECONDS
+    assert len(batches) <= BATCHES
+
+
+def test_what_an_example_does_is_counted(batches):
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(np.ones((6, 2)), np.ones((6, 1)), batch_size=2, epochs=3, verbose=0)
+    assert len(batches) == 9
+    with pytest.raises(AssertionError, match="connects to"), socket.socket() as other:
+        other.connect(("192.0.2.1", 80))
 
 
 def test_examples_are_found():

@@ -23,9 +23,14 @@ PRINTED = {
     "sentence_polarity.py": "a warm and clever film",
     "translation.py": "BLEU",
 }
+LONG = ("dates.py", "translation.py")  # half a minute and more
+FILES = [
+    pytest.param(path.name, marks=[pytest.mark.slow] if path.name in LONG else [])
+    for path in sorted(EXAMPLES.glob("*.py"))
+]
 
 
-@pytest.mark.parametrize("file", sorted(path.name for path in EXAMPLES.glob("*.py")))
+@pytest.mark.parametrize("file", FILES)
 def test_example(file, tmp_path, monkeypatch, capsys):
     """In this process: what examples import first takes as long as all they do."""
     monkeypatch.delenv("KERAS_ATTENTION_DATA", raising=False)

@@ -1,6 +1,7 @@
 """What an import loads, and which way imports point."""
 
 import ast
+import graphlib
 import importlib.util
 import os
 import pathlib
@@ -16,8 +17,10 @@ PACKAGE = pathlib.Path(ka.__file__).parent
 
 # A folder (or module) imports from those above it only, and those on one line not from each other.
 ORDER = [
-    {"part", "scope", "checks", "paths", "sharing", "__version__"},
-    {"in_place"},
+    {"registration"},
+    {"keras_internals"},
+    {"part", "scope", "checks", "paths", "shapes", "sharing", "__version__"},
+    {"in_place", "cache_spec"},
     {"scores", "normalizers", "masks", "positions"},
     {"attention"},
     {"blocks"},
@@ -92,12 +95,43 @@ def test_imports_point_down(path):
     assert not faults(path.read_text(), module_of(path))
 
 
+def find_circle(sources):
+    """Modules that import each other in a circle, at any depth, of {module: source}; or None."""
+    graph = {}
+    for module, source in sources.items():
+        graph[module] = set()
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Import):
+                names = {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                names = {f"{node.module}.{alias.name}" for alias in node.names}
+                names = {name if name in sources else node.module for name in names}
+            else:
+                continue
+            graph[module] |= names & set(sources)
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1]
+
+
+def test_no_modules_import_each_other():
+    sources = {module_of(path).removesuffix(".__init__"): path.read_text() for path in files()}
+    assert find_circle(sources) is None
+
+
+def test_circles_are_seen():
+    a, b = "def f():\n    from p import b", "from p.a import f"
+    assert set(find_circle({"p.a": a, "p.b": b})) == {"p.a", "p.b"}
+    assert find_circle({"p.a": a, "p.b": "import ast"}) is None
+
+
 @pytest.mark.parametrize(
     ("module", "source", "expected"),
     [
         ("keras_attention.scores.dot", "from keras_attention import masks", {"masks"}),
-        ("keras_attention.scores.dot", "from keras_attention.masks.full import Full", {"masks"}),
-        ("keras_attention.scores.dot", "from ..masks import full", {"masks"}),
+        ("keras_attention.scores.dot", "from keras_attention.masks.base import Full", {"masks"}),
+        ("keras_attention.scores.dot", "from ..masks import base", {"masks"}),
         ("keras_attention.scores.dot", "from .. import masks", {"masks"}),
         ("keras_attention.scores.dot", "import keras_attention.blocks as b", {"blocks"}),
         ("keras_attention.scores.dot", "def f():\n    import keras_attention", {"__init__"}),
@@ -165,22 +199,102 @@ def test_every_folder_is_public():
     assert set(ka.__all__) == folders | {"layers"}
 
 
+# The registry as it is when every module of the package is imported.
+REGISTERED = """
+import importlib, pkgutil, keras, keras_attention
+from keras_attention import registration
+for found in pkgutil.walk_packages(keras_attention.__path__, "keras_attention."):
+    if found.name != "keras_attention.__main__":
+        importlib.import_module(found.name)
+rooms, functions = {}, {}
+for name, value in keras.saving.get_custom_objects().items():
+    package, name = name.split(">")
+    if package == "keras_attention":
+        into = rooms if isinstance(value, type) else functions
+        into.setdefault(value.__module__.split(".")[1], set()).add(name)
+assert rooms == {room: set(names) for room, names in registration.CLASSES.items()}, (
+    "registration.CLASSES differs from the registered classes: "
+    + str({(room, name) for room in rooms for name in rooms[room]}
+          ^ {(room, name) for room, names in registration.CLASSES.items() for name in names})
+)
+assert functions == {room: set(names) for room, names in registration.FUNCTIONS.items()}, functions
+"""
+
+
+def test_every_registered_name_is_known_before_its_class():
+    run(REGISTERED)
+
+
+SAVED = sorted(map(str, (pathlib.Path(__file__).parent / "saved").glob("*.keras")))
+
+
+@pytest.mark.parametrize("first", ["keras", "keras_attention"])
+def test_a_bare_import_is_enough_to_load_every_model(first):
+    """Whichever of the two is imported first, and no folder of the package."""
+    second = {"keras": "keras_attention", "keras_attention": "keras"}[first]
+    assert len(SAVED) >= 3
+    run(
+        f"import sys, {first}, importlib.util\n"
+        f"importlib.util.find_spec('{second}')  # as programs do to ask whether it is installed\n"
+        f"import {second}\n"
+        "assert 'keras_attention.attention' not in sys.modules\n"
+        f"for path in {SAVED}:\n"
+        "    model = keras.models.load_model(path)\n"
+        "    keras.Model.from_config(model.get_config())"
+    )
+
+
+def test_a_function_is_revived_in_a_layer_of_keras(tmp_path):
+    """Not only classes: `gelu_tanh` may be the activation of anybody's layer."""
+    inputs = keras.Input((3,))
+    outputs = keras.layers.Dense(2, ka.blocks.gelu_tanh)(inputs)
+    path = str(tmp_path / "model.keras")
+    keras.Model(inputs, outputs).save(path)
+    run(
+        "import keras_attention, keras\n"
+        f"model = keras.models.load_model({path!r})\n"
+        f"model.save({path!r})\n"
+        f"model = keras.models.load_model({path!r})\n"
+        "import numpy as np\n"
+        "x = np.ones((1, 3), 'float32')\n"
+        "dense = model.layers[-1]\n"
+        "expected = keras_attention.blocks.gelu_tanh(x @ np.asarray(dense.kernel) + dense.bias)\n"
+        "assert np.allclose(model(x), expected, atol=1e-6)"
+    )
+
+
+def test_the_package_says_what_it_has_before_it_imports_it():
+    run(
+        "import sys, keras_attention as ka\n"
+        "assert set(ka.__all__) < set(dir(ka))\n"
+        "assert not hasattr(ka, 'nothing')\n"
+        f"assert not {{*{HEAVY}, 'keras', 'transformers'}} & {{*sys.modules}}\n"
+        "assert ka.attention.MultiHeadAttention is ka.layers.MultiHeadAttention\n"
+        "from keras_attention import *\n"
+        "assert models is ka.models"
+    )
+
+
+HELP = """
+import runpy, sys
+sys.argv = ["keras-attention", "--help"]
+try:
+    runpy.run_module("keras_attention", run_name="__main__", alter_sys=True)
+except SystemExit as end:
+    assert end.code == 0, end.code
+assert not {"keras", "tensorflow", "jax", "torch", "numpy"} & {*sys.modules}
+"""
+
+
+def test_help_answers_without_keras():
+    run(HELP)
+
+
 def test_layers_are_all_layers():
-    registered = keras.saving.get_custom_objects().values()
-    ours = {x for x in registered if x.__module__.startswith("keras_attention.")}
-    layers = {x for x in ours if isinstance(x, type) and issubclass(x, keras.layers.Layer)}
+    for name in ka.__all__:
+        getattr(ka, name)
+    classes = {x for x in keras.saving.get_custom_objects().values() if isinstance(x, type)}
+    ours = {x for x in classes if x.__module__.startswith("keras_attention.")}
+    layers = {x for x in ours if issubclass(x, keras.layers.Layer)}
     assert layers
     assert layers <= {getattr(ka.layers, name) for name in ka.layers.__all__}
-
-
-@pytest.mark.parametrize("name", ["-m app keras_attention", "keras-attention.py"])
-def test_other_programs_get_all_of_the_package(name, tmp_path):
-    """Whatever a program or its arguments are called, only the command itself imports less."""
-    (tmp_path / "app").mkdir()
-    line = "import keras_attention as ka; print(ka.models.__name__)"
-    (tmp_path / "app" / "__init__.py").write_text(line)
-    (tmp_path / "app" / "__main__.py").write_text("")
-    (tmp_path / "keras-attention.py").write_text(line)
-    command = [sys.executable, *name.split()]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.stdout.strip() == "keras_attention.models", done.stderr

@@ -14,7 +14,7 @@ X = np.arange(2 * 3 * 7 * 5, dtype="float32").reshape(2, 3, 7, 5) % 101
 @pytest.mark.parametrize("axis, index", [(0, 1), (1, 0), (2, 4), (3, 3)])
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "bool"])
-@pytest.mark.parametrize("kind", [scope.Scope, scope.AsItIs])
+@pytest.mark.parametrize("kind", [scope.Scope, scope.NativeGraph])
 def test_it_writes_there_and_leaves_the_rest(axis, index, traced, dtype, kind):
     shape = list(X.shape)
     shape[axis] = shape[axis] - index if axis != 2 else 2
@@ -32,7 +32,7 @@ def test_it_writes_there_and_leaves_the_rest(axis, index, traced, dtype, kind):
     assert np.array_equal(ops.convert_to_numpy(x), X.astype(dtype))  # and what was there, there
 
 
-@pytest.mark.parametrize("kind", [scope.Scope, scope.AsItIs])
+@pytest.mark.parametrize("kind", [scope.Scope, scope.NativeGraph])
 def test_loops_write_into_what_they_carry(kind):
     def body(i, x):
         return i + 1, in_place.write(x, 1, i, ops.ones((2, 1)) * ops.cast(i, "float32"))
@@ -47,7 +47,7 @@ def test_gradients_pass_through_both():
     import tensorflow as tf
 
     x, new = tf.Variable(X), tf.Variable(np.ones((2, 3, 2, 5), "float32"))
-    with scope.AsItIs(), tf.GradientTape() as tape:
+    with scope.NativeGraph(), tf.GradientTape() as tape:
         loss = tf.reduce_sum(in_place.write(x, 2, tf.constant(3), new) * X)
     of_x, of_new = tape.gradient(loss, [x, new])
     assert np.array_equal(of_new, X[:, :, 3:5])
@@ -79,9 +79,9 @@ def test_generate_writes_in_place_and_nothing_that_others_convert_or_compile_doe
     copying, assigning = "XlaDynamicUpdateSlice", "TensorStridedSliceUpdate"
     for around in (scope.Scope(), scope.Export()):
         assert copying in ops_of(around) and assigning not in ops_of(around)
-    assert assigning in ops_of(scope.AsItIs()) and copying not in ops_of(scope.AsItIs())
+    assert assigning in ops_of(scope.NativeGraph()) and copying not in ops_of(scope.NativeGraph())
     ka.generation.generate(model, [[1, 2]], 3)
-    for function in ka.generation.request.decoder_of(model)._compiled.values():
+    for function in ka.generation.piecewise.get_decoder(model)._compiled.values():
         graph = function._run.get_concrete_function().graph.as_graph_def()
         used = {node.op for body in graph.library.function for node in body.node_def}
         assert assigning in used and copying not in used

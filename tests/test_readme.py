@@ -12,12 +12,14 @@ from keras_attention.cli.app import app
 from tests.conftest import ROOT
 
 README = (ROOT / "README.md").read_text()
+MECHANISMS = (ROOT / "docs" / "mechanisms.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 TARGETS = sorted(set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE)))
 COMMANDS = re.findall(r"`keras-attention ([^`]*)`", README)
 # All rows say yes: the contract exports every layer and part, and tests/export the builders.
 MECHANISM = re.compile(
-    r"^\| [^|]+ \| `ka\.(\w+)\.(\w+)` \|.*\| yes \| \[\w+\]\(tests/[\w/]+\.py\) \|$", re.MULTILINE
+    r"^\| [^|]+ \| `ka\.(\w+)\.(\w+)` \|.*\| yes \| \[\w+\]\(\.\./tests/[\w/]+\.py\) \|$",
+    re.MULTILINE,
 )
 TRAINED = re.findall(r"\]\((saved_models/[^/]+)/.*\| (\w+) ([\d.]+)( %)? \|", README)
 FAMILIES = (ka.scores, ka.normalizers, ka.masks, ka.positions)
@@ -55,7 +57,7 @@ def test_every_command_is_in_the_readme():
 
 
 def test_every_mechanism_is_in_the_table():
-    listed = MECHANISM.findall(README)
+    listed = MECHANISM.findall(MECHANISMS)
     expected = {("models", name) for name in ka.models.__all__} - {("models", "sizes")}
     for family in FAMILIES:
         folder = family.__name__.rpartition(".")[2]
@@ -63,7 +65,8 @@ def test_every_mechanism_is_in_the_table():
     for folder in ("attention", "blocks", "recurrent"):
         expected |= {(folder, n) for n in getattr(ka, folder).__all__ if hasattr(ka.layers, n)}
     expected |= {("blocks", cls.__name__) for cls in residuals.NAMES.values()}
-    inner = {("attention", "HeadProjection"), ("blocks", "ResidualWeight")}
+    inner = {("attention", "AttentionLayer"), ("attention", "HeadProjection")}
+    inner |= {("blocks", "ResidualWeight")}
     assert set(listed) == expected - inner
     assert len(listed) == len(set(listed))
 
@@ -75,6 +78,13 @@ def test_trained_models_score_what_is_said(folder, measure, number, percent):
     assert abs((100 if percent else 1) * scores[measure] - float(number)) < 1.0
 
 
-def test_links_lead_somewhere():
-    files = [link for link in re.findall(r"\]\(([^)#]+)\)", README) if "://" not in link]
-    assert files and not [link for link in files if not (ROOT / link).exists()]
+PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in ROOT.glob("docs/*.md"))]
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_links_lead_somewhere(page):
+    page = ROOT / page
+    prose = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    links = re.findall(r"\]\(([^)#]+)", prose)
+    files = [link for link in links if "://" not in link]
+    assert not [link for link in files if not (page.parent / link).exists()]

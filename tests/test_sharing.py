@@ -15,7 +15,7 @@ def make_model():
 def test_a_copy_shares_what_the_model_shares():
     model = make_model()
     model.compile("sgd", "mse")
-    copy = sharing.copy_of(model)
+    copy = sharing.copy_model(model)
     encoder, decoder = (copy.get_layer(side) for side in ("encoder", "decoder"))
     assert encoder.get_layer("embedding").table is decoder.get_layer("embedding").table
     assert copy.count_params() == model.count_params() and not copy.compiled

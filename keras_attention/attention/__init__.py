@@ -3,19 +3,21 @@
 from keras_attention.attention import feature_maps, kernels
 from keras_attention.attention.attend import attend
 from keras_attention.attention.attention import Attention
-from keras_attention.attention.choice import Case, Choice, choose, explain
+from keras_attention.attention.base import AttentionLayer
 from keras_attention.attention.differential import DifferentialAttention
 from keras_attention.attention.faiss_memory import FaissMemory
+from keras_attention.attention.kernels import Case, Choice, choose, explain
 from keras_attention.attention.latent import LatentAttention
 from keras_attention.attention.linear import LinearAttention
 from keras_attention.attention.memorizing import MemorizingAttention
 from keras_attention.attention.multi_head import MultiHeadAttention
 from keras_attention.attention.projection import HeadProjection
-from keras_attention.attention.recurrence import SegmentRecurrence, with_memory
 from keras_attention.attention.residual import ResidualAttention
+from keras_attention.attention.segment_recurrence import SegmentRecurrence, with_memory
 
 __all__ = [
     "Attention",
+    "AttentionLayer",
     "Case",
     "Choice",
     "DifferentialAttention",

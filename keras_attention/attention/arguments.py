@@ -1,6 +1,8 @@
-"""What the arguments of multi-head attention may be; messages that Keras has are Keras's."""
+"""Constructor arguments of attention layers, resolved and checked, with Keras's messages."""
 
-from keras_attention import normalizers
+import keras
+
+from keras_attention import normalizers, positions, scores
 from keras_attention.attention import kernels
 
 
@@ -47,18 +49,51 @@ def check_sink(normalizer):
         )
 
 
-def kernel(name, dense_only):
-    """The kernel to ask for, a name or None, where something may need the dense one."""
+def get_implementation(name):
+    """The name of a kernel, or None for the rule."""
     if name is not None:
-        kernels.module(name)
-    if not dense_only:
-        return name
+        kernels.get_kernel(name)
+    return name
+
+
+def require_dense(name):
+    """`"dense"`, or an error where another kernel is named."""
     if name not in (None, "dense"):
         raise ValueError(
-            f"kernel={name!r}: memory slots, and scores that are handed on, need the dense kernel. "
-            "Leave kernel out."
+            f"implementation={name!r}: memory slots, and scores that are handed on, need the dense "
+            "kernel. Leave implementation out."
         )
     return "dense"
+
+
+def refuse_kernel(arguments):
+    """Refuses `kernel`, which was the name of `implementation` in earlier versions."""
+    if "kernel" in arguments:
+        name = arguments["kernel"]
+        raise ValueError(f"kernel={name!r}: the argument is called implementation={name!r}.")
+
+
+def use_flash(flash_attention, implementation, dropout):
+    """Whether a backend's flash attention is asked for: True, False, or None to leave it to Keras.
+
+    None follows `keras.config.disable_flash_attention()`.
+    """
+    if flash_attention not in (True, False, None):
+        raise ValueError(f"flash_attention={flash_attention!r}: expected True, False or None.")
+    if flash_attention and dropout > 0.0:
+        raise ValueError(
+            "Dropout is not supported when flash attention is enabled. Please set dropout to 0.0 "
+            f"to use flash attention. Received: dropout={dropout}"
+        )
+    if flash_attention and implementation not in (None, "fused"):
+        raise ValueError(
+            f"flash_attention=True asks for the fused kernel, but implementation="
+            f"{implementation!r} is named, or needed by memory slots or scores that are handed on. "
+            "Leave out one of the two."
+        )
+    if flash_attention is None:
+        return keras.config.is_flash_attention_enabled()
+    return flash_attention
 
 
 def as_axes(attention_axes):
@@ -82,3 +117,41 @@ def as_shape(output_shape):
             "of type tuple, list, or int."
         )
     return tuple(sizes)
+
+
+def get_score(identifier, dtype):
+    """The score that `identifier` means, which may not be None."""
+    return _required("score", scores.get(identifier, dtype=dtype))
+
+
+def get_normalizer(identifier, dtype):
+    """The normalizer that `identifier` means, which may not be None."""
+    return _required("normalizer", normalizers.get(identifier, dtype=dtype))
+
+
+def get_position(identifier, dtype):
+    """The position that `identifier` means, one that attention sees, or None."""
+    part = positions.get(identifier, dtype=dtype)
+    if part is not None and not part.roles & {"rotate", "bias"}:
+        raise ValueError(
+            f"position={part!r} is added to tokens, which attention does not see. "
+            "Give it to the embedding, or use one that rotates or biases: rotary, alibi, ..."
+        )
+    return part
+
+
+def check_rotates_only(part):
+    """Refuses a position that does more than rotate, for a layer whose scores take no bias."""
+    if part is not None and part.roles != {"rotate"}:
+        raise ValueError(
+            f"position={part!r} does more than rotate ({', '.join(sorted(part.roles))}), and only "
+            "rotation finds room in this layer's compressed keys. Use one that rotates: rotary."
+        )
+
+
+def _required(family, part):
+    if part is None:
+        raise ValueError(
+            f"{family}=None: attention needs a {family}. Leave it out for the default."
+        )
+    return part

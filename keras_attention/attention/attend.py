@@ -3,9 +3,9 @@
 from keras import ops
 
 from keras_attention import masks, normalizers, positions, scores
-from keras_attention.attention import kernels
-from keras_attention.attention.choice import Case, choose
-from keras_attention.attention.square import Square
+from keras_attention.attention import arguments, inputs, kernels
+from keras_attention.attention.kernels import BiasAndMask, Case, choose
+from keras_attention.scores.base import as_floats
 
 
 def attend(
@@ -24,8 +24,10 @@ def attend(
     key_positions=None,
     dropout=None,
     return_weights=True,
-    kernel=None,
+    implementation=None,
+    flash_attention=None,
     cached=False,
+    **renamed,
 ):
     """Averages `value` with the weights that score, normalizer, mask and position give.
 
@@ -39,21 +41,24 @@ def attend(
         mask: a part of `keras_attention.masks`, its name, its config or None.
         position: a part of `keras_attention.positions` that rotates or biases, or None.
         attention_mask: bool, True = may attend, broadcastable to (B, N, T, S).
-        query_mask: bool (B, T), False = padding: those queries get weights and output of zero. Said
-            here, and not in `attention_mask`, it costs no (T, S) square.
+        query_mask: bool (B, T), False = padding: those queries get zero weights and output. Given
+            here, and not in `attention_mask`, it costs no (T, S) tensor.
         bias: float, added to the scores, broadcastable to (B, N, T, S).
         query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S): where the tokens
             are, for `mask` and `position`. Default: 0, 1, 2, ...
         dropout: callable applied to the weights before they meet the values.
-        return_weights: bool. Only the dense kernel holds the weights; others need less time and
-            memory when they are not asked for.
-        kernel: name of a kernel, or None for the rule of `choice.choose`.
+        return_weights: bool. Only the dense kernel holds the weights; without them,
+            others need less time and memory.
+        implementation: name of a kernel, or None for the rule of `choose`.
+        flash_attention: True for the backend's flash attention, by the fused kernel, or an error;
+            False for none; None where it is possible. Other kernels ignore it.
         cached: bool, whether keys and values come as a cache keeps them: heads first, (B, K, S, H)
-            and (B, K, S, Hv), and the keys rotated. They are then attended to where they are.
+            and (B, K, S, Hv), and the keys rotated. Nothing is transposed.
 
     Returns:
         The output (B, T, N, Hv), and with `return_weights` the weights (B, N, T, S), both in the
-        value's dtype. A query that may attend to nothing has weights and output of exactly zero.
+        value's dtype; whole numbers are computed with as floats. A query that may attend to
+        nothing has weights and output of exactly zero.
 
     Example:
 
@@ -66,13 +71,24 @@ def attend(
     assert output.shape == (2, 5, 3, 8) and weights.shape == (2, 3, 5, 5)
     assert np.all(np.asarray(weights)[:, :, 0, 1:] == 0)  # the first query sees the first key
     causal = {"mask": "causal", "return_weights": False}
-    chunked = ka.attention.attend(q, k, v, **causal, kernel="chunked")
+    chunked = ka.attention.attend(q, k, v, **causal, implementation="chunked")
     assert np.allclose(chunked, output, atol=1e-6)
     ```
     """
-    query, key, value = (ops.convert_to_tensor(x) for x in (query, key, value))
+    arguments.refuse_kernel(renamed)
+    if renamed:
+        raise TypeError(f"attend() has no argument {next(iter(renamed))!r}.")
+    if cached and implementation not in (None, "dense"):
+        raise ValueError(
+            f"implementation={implementation!r} with cached=True: only dense attends to a cache. "
+            "Leave out one of the two."
+        )
+    query, key, value = as_floats(*(ops.convert_to_tensor(x) for x in (query, key, value)))
+    _check(query, key, cached, attention_mask, query_mask, bias, query_positions, key_positions)
     score, normalizer = scores.get(score), normalizers.get(normalizer)
     mask, position = masks.get(mask), positions.get(position)
+    lengths = query.shape[1], key.shape[2 if cached else 1]
+    inputs.check_lengths(mask, position, *lengths, query_positions, key_positions)
     if position is not None:
         query = position.rotate(query, query_positions)
         key = key if cached else position.rotate_key(key, key_positions)
@@ -92,19 +108,22 @@ def attend(
             dropout=dropout is not None,
         )
     )
+    chosen = "dense_cached" if cached else choose(case, implementation, flash_attention).kernel
+    if 0 in lengths and not cached:
+        chosen = "dense"  # no queries or no keys to slice
     attention_mask = _of_rank_four(attention_mask, "bool")
     if query_mask is not None:
         rows = ops.cast(ops.expand_dims(ops.expand_dims(query_mask, axis=2), axis=3), "bool")
         if return_weights:
             attention_mask = masks.all_of(attention_mask, ops.transpose(rows, (0, 2, 1, 3)))
-    output, weights = kernels.run(
-        "stored" if cached else choose(case, kernel).kernel,
+    output, weights = kernels.run_kernel(
+        chosen,
         query,
         key,
         value,
         score=score,
         normalizer=normalizer,
-        square=Square(
+        bias_and_mask=BiasAndMask(
             mask,
             position,
             attention_mask,
@@ -113,14 +132,34 @@ def attend(
             key_positions,
         ),
         dropout=dropout,
+        **({"flash_attention": flash_attention} if chosen == "fused" else {}),
     )
     if return_weights:
         return output, weights
     return output if query_mask is None else output * ops.cast(rows, output.dtype)
 
 
+def _check(query, key, cached, attention_mask, query_mask, bias, query_positions, key_positions):
+    """Refuses what does not fit queries and keys, where sizes are known."""
+    if len(query.shape) != 4 or len(key.shape) != 4:
+        raise ValueError(
+            "attend takes queries and keys of shape (batch, length, heads, size); received query "
+            f"{tuple(query.shape)} and key {tuple(key.shape)}. Split the heads first: reshape to "
+            "(batch, length, heads, size)."
+        )
+    batch, queries, heads, _ = query.shape
+    keys = key.shape[2 if cached else 1]
+    inputs.check_broadcastable(
+        "attend", "attention_mask", attention_mask, (batch, heads, queries, keys)
+    )
+    inputs.check_broadcastable("attend", "bias", bias, (batch, heads, queries, keys))
+    inputs.check_positions("attend", "query_positions", query_positions, queries, batch)
+    inputs.check_positions("attend", "key_positions", key_positions, keys, batch)
+    inputs.check_rows("attend", "query_mask", query_mask, "query", (batch, queries, heads))
+
+
 def _known(size):
-    """`size`, or None while it is a letter: JAX has those where others have None."""
+    """`size`, or None for the symbol that JAX has in the place of None."""
     return size if isinstance(size, int) else None
 
 

@@ -3,37 +3,35 @@
 import keras
 from keras import ops
 
-from keras_attention import masks
-from keras_attention.attention import incremental, masking, parts, recording
-from keras_attention.attention.attend import attend
+from keras_attention.attention import axes, kv_cache
+from keras_attention.attention.base import AttendArguments, AttentionLayer, record_weights
+from keras_attention.attention.inputs import check_given, padding_mask
+from keras_attention.shapes import batch_and
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class Attention(keras.layers.Layer):
+class Attention(AttentionLayer):
     """Attention of queries over values as they come (Luong et al., 2015, section 3.1).
 
-    Called as `keras.layers.Attention` and `keras.layers.AdditiveAttention` are; which of the two,
-    or what else, is a matter of `score`. There are no projections but those of the score itself.
+    Called as `keras.layers.Attention` and `keras.layers.AdditiveAttention`, which differ in `score`
+    alone. Only the score may have projections.
 
     Args:
         score: a part of `keras_attention.scores`, its name or its config. The default is Luong's
             dot product, as in Keras.
-        normalizer: a part of `keras_attention.normalizers`, its name or its config.
-        mask: a part of `keras_attention.masks`, its name, its config or None.
-        position: a part of `keras_attention.positions` that rotates or biases, or None.
-        dropout: float, the share of attention weights dropped in training.
-        seed: int, for dropout.
+        kwargs: those of `AttentionLayer`.
 
     Call arguments:
         inputs: list [query (B, T, D), value (B, S, Dv), key (B, S, Dk)]; the key defaults to the
-            value.
+            value. All may have the same axes between B and T, which are then part of the batch.
         mask: list [query mask (B, T), value mask (B, S)], bool, True = a token. Filled by Keras
             from implicit masks.
         return_attention_scores: bool, whether to return the weights (B, T, S) too.
         use_causal_mask: bool, whether key j is hidden from query i when j > i.
         training: bool, whether dropout is active.
 
-    A query that may attend to nothing gives zeros. The output (B, T, Dv) carries the query's mask.
+    Whole numbers are cast to the layer's dtype. A query that may attend to nothing gives zeros. The
+    output (B, T, Dv) carries the query's mask.
 
     Example:
 
@@ -58,23 +56,11 @@ class Attention(keras.layers.Layer):
         seed=None,
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        self.supports_masking = True
-        self.score = parts.score(score, self.dtype_policy)
-        self.normalizer = parts.normalizer(normalizer, self.dtype_policy)
-        self.mask = masks.get(mask)
-        self.position = parts.position(position, self.dtype_policy)
-        self.dropout, self.seed = dropout, seed
-        self._dropout_layer = None
-        if dropout:
-            self._dropout_layer = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+        parts = {"score": score, "normalizer": normalizer, "mask": mask, "position": position}
+        super().__init__(**parts, dropout=dropout, seed=seed, **kwargs)
 
     def build(self, input_shape):
-        query, key = self._heads(input_shape)
-        if isinstance(self.score, keras.layers.Layer) and not self.score.built:
-            self.score.build(query, key)
-        if isinstance(self.position, keras.layers.Layer) and not self.position.built:
-            self.position.build(query)
+        self.build_parts(*self._heads(input_shape))
 
     @staticmethod
     def _heads(input_shape):
@@ -84,8 +70,14 @@ class Attention(keras.layers.Layer):
                 f"Attention is called on a list [query, value] or [query, value, key]. "
                 f"Received: inputs of shape {input_shape}"
             )
+        front = [tuple(shape[:-2]) for shape in input_shape]
+        if len(input_shape[0]) < 3 or any(map(_differ, front, front[1:])):
+            raise ValueError(
+                "Attention is called on (batch, ..., length, features), query, value and key with "
+                f"the same axes in front of the length. Received: inputs of shape {input_shape}"
+            )
         query, key = input_shape[0], input_shape[-1]
-        return tuple((*shape[:-1], 1, shape[-1]) for shape in (query, key))
+        return tuple((shape[0], shape[-2], 1, shape[-1]) for shape in (query, key))
 
     def call(
         self,
@@ -95,45 +87,61 @@ class Attention(keras.layers.Layer):
         return_attention_scores=False,
         use_causal_mask=False,
     ):
-        query, value, key = (ops.expand_dims(x, axis=2) for x in (inputs[0], inputs[1], inputs[-1]))
+        like, dims = inputs[0], (len(inputs[0].shape) - 2,)
         query_mask, value_mask = mask[:2] if mask is not None else (None, None)
-        structure = masking.structure(self, use_causal_mask)
-        seen = incremental.recall(
+        self._check_masks(inputs, mask)
+        inputs = [axes.to_sequences(self._as_float(x), dims) for x in inputs]  # (B, T, D)
+        query_mask, value_mask = (
+            x if x is None else axes.to_sequences(ops.convert_to_tensor(x), dims, features=0)
+            for x in (query_mask, value_mask)
+        )
+        query, value, key = (ops.expand_dims(x, axis=2) for x in (inputs[0], inputs[1], inputs[-1]))
+        part = self.mask_part(use_causal_mask)
+        cached = kv_cache.extend_cache(
             self,
-            lambda positions: incremental.to_keep(self.position, key, value, positions),
+            lambda positions: kv_cache.rotate_and_transpose(self.position, key, value, positions),
             {"key": (1, inputs[-1].shape[-1]), "value": (1, inputs[1].shape[-1])},
-            inputs[0],
+            like,
             inputs[1],
-            mask=structure,
+            mask=part,
             value_mask=value_mask,
         )
-        where = {}
-        if seen is not None:
-            key, value, value_mask = seen.heads["key"], seen.heads["value"], seen.mask
-            where = {**seen.where, "cached": True}
-        dropout = self._dropout_layer if training else None
-        wanted = return_attention_scores or recording.wanted(self)
-        found = attend(
-            query,
-            key,
-            value,
-            score=self.score,
-            normalizer=self.normalizer,
-            mask=structure,
-            position=self.position,
-            attention_mask=masking.padding(value_mask=value_mask),
+        positions = {}
+        if cached is not None:
+            key, value, value_mask = cached.heads["key"], cached.heads["value"], cached.mask
+            positions = cached.positions
+        call = AttendArguments(
+            mask=part,
+            attention_mask=padding_mask(value_mask=value_mask),
             query_mask=query_mask,
-            dropout=dropout and (lambda weights: dropout(weights, training=True)),
-            return_weights=wanted,
-            **where,
+            cached=cached is not None,
+            training=training,
+            return_weights=return_attention_scores,
+            implementation=self.implementation if cached is None else None,
+            **positions,
         )
-        output, weights = found if wanted else (found, None)
-        recording.record(self, weights)
+        output, weights = self.attend(query, key, value, call)
+        record_weights(self, weights)
         # a reshape, not a squeeze, which LiteRT lacks for shapes that are not known
-        output = ops.reshape(output, (-1, ops.shape(output)[1], inputs[1].shape[-1]))
+        output = ops.reshape(output, batch_and(output, ops.shape(output)[1], inputs[1].shape[-1]))
+        output = axes.from_sequences(output, like, dims)
         if not return_attention_scores:
             return output
-        return output, ops.reshape(weights, (-1, *ops.shape(weights)[2:]))
+        shape = batch_and(weights, *ops.shape(weights)[2:])
+        if len(like.shape) > 3:
+            shape = (*ops.shape(like)[:-2], *shape[1:])
+        return output, ops.reshape(weights, shape)
+
+    def _check_masks(self, inputs, mask):
+        query, value = (x.shape for x in inputs[:2])
+        padding = (
+            {} if mask is None else dict(zip(("query_mask", "value_mask"), mask, strict=False))
+        )
+        check_given(self.name, query, value, (len(query) - 2,), **padding)
+
+    def _as_float(self, x):
+        """`x`, of whole numbers as floats, which Keras casts by itself."""
+        return x if keras.backend.is_float_dtype(x.dtype) else ops.cast(x, self.compute_dtype)
 
     def compute_mask(self, inputs, mask=None):
         return None if mask is None else mask[0]
@@ -141,19 +149,20 @@ class Attention(keras.layers.Layer):
     def compute_output_shape(self, input_shape):
         return (*input_shape[0][:-1], input_shape[1][-1])
 
-    def compute_output_spec(self, inputs, *args, return_attention_scores=False, **kwargs):
+    def compute_output_spec(
+        self, inputs, mask=None, training=None, return_attention_scores=False, **kwargs
+    ):
+        self._check_masks(inputs, mask)
         shapes = [x.shape for x in inputs]
         output = keras.KerasTensor(self.compute_output_shape(shapes), self.compute_dtype)
         if not return_attention_scores:
             return output
-        weights = (*shapes[0][:2], shapes[1][1])
+        weights = (*shapes[0][:-1], shapes[1][-2])
         return output, keras.KerasTensor(weights, self.compute_dtype)
 
-    def get_config(self):
-        parts = ("score", "normalizer", "mask", "position")
-        return {
-            **super().get_config(),
-            **{n: keras.saving.serialize_keras_object(getattr(self, n)) for n in parts},
-            "dropout": self.dropout,
-            "seed": self.seed,
-        }
+
+def _differ(shape, other):
+    """Whether two shapes cannot be the same."""
+    if len(shape) != len(other):
+        return True
+    return any(a != b for a, b in zip(shape, other, strict=True) if None not in (a, b))

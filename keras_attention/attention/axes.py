@@ -26,8 +26,9 @@ def to_sequences(x, axes, features=1):
     rest = [axis for axis in range(1, rank - features) if axis not in axes]
     x = ops.transpose(x, (0, *rest, *axes, *range(rank - features, rank)))
     shape = ops.shape(x)
-    kept = shape[rank - features :]
-    return ops.reshape(x, (-1, math.prod(shape[1 + len(rest) : rank - features]), *kept))
+    length, kept = math.prod(shape[1 + len(rest) : rank - features]), shape[rank - features :]
+    rows = _rows(shape[: 1 + len(rest)], length, *kept)
+    return ops.reshape(x, (rows, length, *kept))
 
 
 def from_sequences(x, like, axes):
@@ -59,7 +60,8 @@ def mask_to_sequences(mask, query, axes):
         others = [axis for axis in range(1, len(query.shape) - 1) if axis not in axes]
         target = [ops.shape(query)[axis] for axis in (0, *others)]
         mask = ops.broadcast_to(mask, (*target, *shape[1 + rest :]))
-    return ops.reshape(mask, (-1, shape[1 + rest], queries, keys))
+    rows = _rows(ops.shape(mask)[: 1 + rest], shape[1 + rest], queries, keys)
+    return ops.reshape(mask, (rows, shape[1 + rest], queries, keys))
 
 
 def weights_from_sequences(weights, query, key, axes, slots=0):
@@ -76,16 +78,24 @@ def weights_to_sequences(weights, query, key, axes):
     if rank == 3:
         return weights
     lengths = [math.prod(ops.shape(x)[axis] for axis in axes) for x in (query, key)]
-    return ops.reshape(weights, (-1, weights.shape[rank - 1 - len(axes)], *lengths))
+    rest = rank - 2 - len(axes)
+    rows = _rows(ops.shape(weights)[: 1 + rest], weights.shape[1 + rest], *lengths)
+    return ops.reshape(weights, (rows, weights.shape[1 + rest], *lengths))
 
 
 def weights_shape(heads, query_shape, key_shape, axes, slots=0):
-    """The shape of the weights: (B, rest..., N, query dims, key dims); (B, N, T, S) as a rule.
+    """The shape of the weights: (B, rest..., N, query dims, key dims); usually (B, N, T, S).
 
-    Keys that are in no place of a grid, `slots` of them, come after all others, in one axis.
+    `slots` keys that are in no grid come after all others, in one axis.
     """
     rest = [query_shape[axis] for axis in range(1, len(query_shape) - 1) if axis not in axes]
     queries, keys = ([shape[axis] for axis in axes] for shape in (query_shape, key_shape))
     if slots:
         keys = [None if any(size is None for size in keys) else math.prod(keys) + slots]
     return (query_shape[0], *rest, heads, *queries, *keys)
+
+
+def _rows(front, *sizes):
+    """B·rest for a reshape to (B·rest, *sizes), as in `batch_and`."""
+    known = all(isinstance(size, int) and size > 0 for size in sizes)
+    return -1 if known else math.prod(front)

@@ -1,4 +1,4 @@
-"""A memory outside the model, in an index of faiss: as large as the machine."""
+"""`FaissMemory`: the memory of kNN attention outside the model, in faiss indexes."""
 
 import importlib
 
@@ -10,17 +10,17 @@ from keras_attention.attention.attend import attend
 
 
 class FaissMemory(scope.Scope):
-    """What each `MemorizingAttention` remembers, in faiss indexes (Wu et al., 2022, section 3.3).
+    """A memory of each `MemorizingAttention`, in faiss indexes (Wu et al., 2022, section 3.3).
 
-    While it is active, `MemorizingAttention` looks its neighbours up here, one index for each
-    layer, row of the batch and head of keys, and adds the segment to them. With the exact
+    While it is active, `MemorizingAttention` finds its neighbors here, in one index for each
+    layer, row of the batch and head of keys, and adds the segment to it. With the exact
     `"Flat"` index the outputs are those of a memory inside the model; with an approximate one they
     are near. Gradients flow to the queries as they do there.
 
-    An index is no tensor: models run eagerly (`model(x)`, also under a gradient tape or with
-    `compile(run_eagerly=True)`), and what is exported has its memory inside. The layer's own
-    `memory_length` does not count here. The score must be a dot product of some kind (one with
-    `fold`); keys are indexed as the score changes them at the time they come.
+    An index is not a tensor: models run eagerly (`model(x)`, also under a gradient tape or with
+    `compile(run_eagerly=True)`), and exported models have their memory inside. The layer's own
+    `memory_length` is not used here. The score must be a kind of dot product (one with
+    `fold`); keys are indexed as the score folds them when they are added.
 
     Args:
         memory_length: int, how many tokens each row remembers; None for all. Only `"Flat"` forgets.
@@ -44,11 +44,11 @@ class FaissMemory(scope.Scope):
                     '"Flat" index forgets. Leave memory_length out, and reset() between texts.'
                 )
         self._faiss = _import_faiss()
-        self._shelves = {}
+        self._indexes = {}
 
     def reset(self):
         """Forgets everything: the next segments begin new texts."""
-        self._shelves.clear()
+        self._indexes.clear()
 
     def search(self, layer, query, key, value, mask=None):
         """Answers `query` from what `layer` remembers, then remembers `key` and `value`.
@@ -66,35 +66,35 @@ class FaissMemory(scope.Scope):
                 "not. Use cosine, scaled_dot, dot or bilinear."
             )
         changed = layer.score.fold(query, key)[:2]
-        queries, to_index, keys, values = (_values(x) for x in (*changed, key, value))
-        shelves = self._of(layer, *key.shape[::2])
-        any_found = [[[[float(len(row[0]) > 0)]]] for row in shelves]
+        queries, to_index, keys, values = (_to_numpy(x) for x in (*changed, key, value))
+        indexes = self._get_indexes(layer, *key.shape[::2])
+        any_found = [[[[float(len(row[0]) > 0)]]] for row in indexes]
         found = [
-            _neighbours(row, queries[b], layer.num_neighbors, keys.shape[-1], values.shape[-1])
-            for b, row in enumerate(shelves)
+            _find_neighbors(row, queries[b], layer.num_neighbors, keys.shape[-1], values.shape[-1])
+            for b, row in enumerate(indexes)
         ]
         answers = _attend(layer.score, query, *map(np.stack, zip(*found, strict=True)))
-        tokens = np.ones(keys.shape[:2], bool) if mask is None else _values(mask).astype(bool)
-        for b, row in enumerate(shelves):
-            for head, shelf in enumerate(row):
+        tokens = np.ones(keys.shape[:2], bool) if mask is None else _to_numpy(mask).astype(bool)
+        for b, row in enumerate(indexes):
+            for head, index in enumerate(row):
                 rows = (x[b, tokens[b], head] for x in (to_index, keys, values))
-                shelf.add(*rows, self.memory_length)
+                index.add(*rows, self.memory_length)
         return answers, ops.convert_to_tensor(np.array(any_found, "float32"))
 
-    def _of(self, layer, rows, heads):
-        """The shelves of a layer, one for each row and head; its id stays taken as long."""
-        if id(layer) not in self._shelves:
-            shelves = [[_Shelf(self._index) for _ in range(heads)] for _ in range(rows)]
-            self._shelves[id(layer)] = layer, shelves
-        shelves = self._shelves[id(layer)][1]
-        if len(shelves) != rows:
+    def _get_indexes(self, layer, rows, heads):
+        """The indexes of a layer, one for each row and head. It keeps the layer, and so its id."""
+        if id(layer) not in self._indexes:
+            indexes = [[_HeadIndex(self._make_index) for _ in range(heads)] for _ in range(rows)]
+            self._indexes[id(layer)] = layer, indexes
+        indexes = self._indexes[id(layer)][1]
+        if len(indexes) != rows:
             raise ValueError(
-                f"This FaissMemory remembers {len(shelves)} texts, and the batch has {rows} rows. "
+                f"This FaissMemory remembers {len(indexes)} texts, and the batch has {rows} rows. "
                 "reset() it before other texts come."
             )
-        return shelves
+        return indexes
 
-    def _index(self, size):
+    def _make_index(self, size):
         index = self._faiss.index_factory(size, self.factory, self._faiss.METRIC_INNER_PRODUCT)
         if not index.is_trained:
             raise ValueError(
@@ -104,8 +104,8 @@ class FaissMemory(scope.Scope):
         return index
 
 
-class _Shelf:
-    """An index with the keys and values it leads to, of one row and head; the oldest come first."""
+class _HeadIndex:
+    """An index with its keys and values, of one row and head, the oldest first."""
 
     def __init__(self, make_index):
         self.make_index, self.index = make_index, None
@@ -143,24 +143,24 @@ class _Rows:
     def drop(self, count):
         self.start += count
 
-    def __getitem__(self, places):
-        return self.data[self.start + places]
+    def __getitem__(self, rows):
+        return self.data[self.start + rows]
 
 
-def _neighbours(shelves, queries, k, key_size, value_size):
+def _find_neighbors(indexes, queries, k, key_size, value_size):
     """The k nearest keys (T, N, k, H) of queries (T, N, H), their values, and which are there."""
     length, heads, _ = queries.shape
     keys = np.zeros((length, heads, k, key_size), "float32")
     values = np.zeros((length, heads, k, value_size), "float32")
     there = np.zeros((length, heads, k), bool)
-    group = heads // len(shelves)
+    group = heads // len(indexes)
     for head in range(heads):
-        shelf = shelves[head // group]
-        if len(shelf):
-            _, places = shelf.index.search(np.ascontiguousarray(queries[:, head]), k)
-            there[:, head] = places >= 0
-            places = np.maximum(places, 0)
-            keys[:, head], values[:, head] = shelf.keys[places], shelf.values[places]
+        index = indexes[head // group]
+        if len(index):
+            _, found = index.index.search(np.ascontiguousarray(queries[:, head]), k)
+            there[:, head] = found >= 0
+            found = np.maximum(found, 0)
+            keys[:, head], values[:, head] = index.keys[found], index.values[found]
     return keys, values, there
 
 
@@ -179,7 +179,7 @@ def _attend(score, query, keys, values, there):
     return ops.reshape(answers, (batch, length, heads, values.shape[-1]))
 
 
-def _values(x):
+def _to_numpy(x):
     """A tensor as a NumPy array, float32; an error for one that has no values yet."""
     x = ops.stop_gradient(ops.cast(x, "float32"))
     try:

@@ -1,4 +1,4 @@
-"""Feature maps: what makes attention linear. exp(q · k) becomes φ(q) · φ(k), with φ above zero."""
+"""Feature maps of linear attention: φ(q) · φ(k), with φ above zero, in place of exp(q · k)."""
 
 import dataclasses
 import random

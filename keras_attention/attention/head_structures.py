@@ -1,18 +1,36 @@
-"""What multi-head attention may have between its projections, put together."""
+"""Structures between the projections of multi-head attention: norms, slots, mixed heads, a sink."""
 
 import keras
+from keras import ops
 
-from keras_attention.attention.head_norm import head_norm
-from keras_attention.attention.memory_slots import MemorySlots
-from keras_attention.attention.sink import Sink
-from keras_attention.attention.talking_heads import TalkingHeads
+from keras_attention.normalizers.base import Normalizer
+from keras_attention.normalizers.softmax import softmax_with_sink
+from keras_attention.positions.base import Position
+from keras_attention.scores.base import score_pairs
+from keras_attention.shapes import batch_and
+
+QK_NORMS = (None, "rms_norm", "layer_norm")
+
+
+def head_norm(kind, **kwargs):
+    """A layer that normalizes (B, T, N, H) over H, with one learned scale (H,) for all heads.
+
+    `"rms_norm"` is Qwen3's and Gemma 3's, `"layer_norm"`, without bias, that of the ViT-22B
+    (Dehghani et al., 2023, section 2).
+    """
+    if kind == "rms_norm":
+        layer = keras.layers.RMSNormalization(epsilon=1e-6, **kwargs)
+    else:
+        layer = keras.layers.LayerNormalization(epsilon=1e-6, center=False, **kwargs)
+    layer.supports_masking = True  # RMSNormalization does not say so, and Keras warns
+    return layer
 
 
 class HeadStructures(keras.layers.Layer):
     """Normalized queries and keys, memory slots, talking heads and a sink, or any of them.
 
-    In a row of scores they act in this order: slots are appended to it, heads talk, the sink is
-    in the denominator, heads talk again.
+    On a row of scores they act in this order: slots are appended, heads are mixed, the sink joins
+    the denominator, heads are mixed again.
 
     Args:
         query_heads: (N, H), of the queries. value_heads: (K, Hv), of the values.
@@ -44,28 +62,224 @@ class HeadStructures(keras.layers.Layer):
                 part.build(heads)
 
     def normalize_query(self, query):
-        """Queries (B, T, N, H) as positions and scores get them."""
+        """Normalized queries (B, T, N, H)."""
         return query if self.query_norm is None else self.query_norm(query)
 
     def normalize_key(self, key):
-        """Keys (B, S, K, H) as positions and scores get them."""
+        """Normalized keys (B, S, K, H)."""
         return key if self.key_norm is None else self.key_norm(key)
 
-    def around(self, normalizer, score, query, value, cached=False):
-        """What to attend with in the place of `normalizer` and `value`.
+    def wrap(self, normalizer, score, query, value, cached=False):
+        """Normalizer and values with all structures, in place of `normalizer` and `value`.
 
         `query` (B, T, N, H) has not been rotated; `value` is (B, S, K, Hv), or (B, K, S, Hv) if it
         is `cached`.
         """
         if self.sink is not None:
-            normalizer = self.sink.around(normalizer)
+            normalizer = self.sink.wrap(normalizer)
         if self.talking_heads is not None:
-            normalizer = self.talking_heads.around(normalizer)
+            normalizer = self.talking_heads.wrap(normalizer)
         if self.slots is not None:
-            normalizer = self.slots.around(normalizer, score, query)
+            normalizer = self.slots.wrap(normalizer, score, query)
             value = self.slots.append_to(value, cached)
         return normalizer, value
 
-    def beside_slots(self, position):
-        """`position`, which is of the tokens alone."""
-        return position if None in (self.slots, position) else self.slots.beside(position)
+    def wrap_position(self, position):
+        """`position` for the tokens alone: memory slots have none."""
+        return position if None in (self.slots, position) else self.slots.wrap_position(position)
+
+
+class MemorySlots(keras.layers.Layer):
+    """Learned keys and values beside those of the tokens (Sukhbaatar et al., 2019).
+
+    Every query may attend to every slot. Slots join a row of scores where it is normalized, after
+    what positions and masks do to it: they have no position, and no mask hides them. They come last
+    in the row. PyTorch's `add_bias_kv` is one slot, its `add_zero_attn` is
+    `Softmax(plus_one=True)`.
+
+    Args:
+        num_slots: int, M. num_heads: int, K, the key and value heads. key_dim: int, H.
+            value_dim: int, Hv.
+    """
+
+    def __init__(self, num_slots, num_heads, key_dim, value_dim, **kwargs):
+        super().__init__(**kwargs)
+        self.num_slots, self.num_heads = num_slots, num_heads
+        self.key_dim, self.value_dim = key_dim, value_dim
+
+    def build(self, input_shape=None):
+        self.keys, self.values = (
+            self.add_weight(
+                name=name,
+                shape=(self.num_slots, self.num_heads, size),
+                initializer=keras.initializers.RandomNormal(stddev=1.0),
+            )
+            for name, size in [("keys", self.key_dim), ("values", self.value_dim)]
+        )
+
+    def append_to(self, value, heads_first=False):
+        """Values (B, S, K, Hv) with those of the slots after them, (B, S + M, K, Hv)."""
+        slots = ops.cast(self.values, value.dtype)
+        slots = ops.transpose(slots, (1, 0, 2)) if heads_first else slots
+        slots = ops.tile(ops.expand_dims(slots, axis=0), (ops.shape(value)[0], 1, 1, 1))
+        return ops.concatenate([value, slots], axis=2 if heads_first else 1)
+
+    def wrap(self, normalizer, score, query):
+        """`normalizer`, for rows to which the slots' scores are appended.
+
+        `query` (B, T, N, H) has not been rotated: the score of a slot does not depend on
+        the query's position.
+        """
+        return _WithSlots(normalizer, self._scores(score, query))
+
+    def wrap_position(self, position):
+        """`position`, for weights that end with those of the slots."""
+        return _PositionWithSlots(position, self.num_slots)
+
+    def _scores(self, score, query):
+        """(B, N, T, M)."""
+        heads, size = query.shape[2:]
+        keys = ops.cast(self.keys, query.dtype)
+        keys = ops.repeat(keys, heads // self.num_heads, axis=1)
+        # All queries as one long example: one copy of the slots serves them all.
+        batch, length = batch_and(query, ops.shape(query)[1])
+        rows = ops.reshape(query, (1, -1, heads, size))
+        scores = score_pairs(score, rows, ops.expand_dims(keys, axis=0))
+        scores = ops.reshape(scores, (heads, batch, length, self.num_slots))
+        return ops.transpose(scores, (1, 0, 2, 3))
+
+
+class _WithSlots(Normalizer):
+    def __init__(self, normalizer, slots):
+        self.normalizer, self.slots = normalizer, slots
+
+    def __call__(self, scores, mask=None):
+        row = ops.concatenate([scores, ops.cast(self.slots, scores.dtype)], axis=-1)
+        if mask is not None:
+            mask = _open(mask, ops.shape(scores)[-1], self.slots.shape[-1])
+        return self.normalizer(row, mask)
+
+
+class _PositionWithSlots(Position):
+    def __init__(self, position, slots):
+        self.position, self.slots, self.roles = position, slots, position.roles
+
+    def check_length(self, length, exact=True):
+        self.position.check_length(length, exact)
+
+    def rotate(self, x, positions=None):
+        return self.position.rotate(x, positions)
+
+    def rotate_key(self, x, positions=None):
+        return self.position.rotate_key(x, positions)
+
+    def bias(self, query_positions, key_positions, query, key=None):
+        return self.position.bias(query_positions, key_positions, query, key)
+
+    def values(self, query_positions, key_positions, weights):
+        of_tokens = weights[:, :, :, : -self.slots]
+        return self.position.values(query_positions, key_positions, of_tokens)
+
+
+def _open(mask, length, slots):
+    """A mask (..., `length` or 1) with `slots` columns of True after it."""
+    ones = [1] * (len(mask.shape) - 1)
+    allowed = ops.cast(mask, "float32") + ops.zeros((*ones, length))
+    return ops.cast(
+        ops.pad(allowed, [[0, 0] for _ in ones] + [[0, slots]], constant_values=1.0), "bool"
+    )
+
+
+class TalkingHeads(keras.layers.Layer):
+    """Mixes the heads, before the normalizer and after it (Shazeer et al., 2020).
+
+    With J the scores, `L = J P_l`, `W = normalize(L)` and `U = W P_w`, where the sums are over
+    heads. The paper's P_l is `score_kernel`, its P_w `weight_kernel`, both (N, N): head n is column
+    n. They start as the identity: no mixing.
+
+    Masks come after the first mixing, and, where heads have masks of their own, again after the
+    second: a head gets no weight where it may not attend, from other heads either.
+
+    Args:
+        num_heads: int, N.
+    """
+
+    def __init__(self, num_heads, **kwargs):
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+
+    def build(self, input_shape=None):
+        self.score_kernel, self.weight_kernel = (
+            self.add_weight(
+                name=name,
+                shape=(self.num_heads, self.num_heads),
+                initializer=keras.initializers.Identity(),
+            )
+            for name in ("score_kernel", "weight_kernel")
+        )
+
+    def wrap(self, normalizer):
+        """`normalizer`, between the two mixings."""
+        return _Talking(normalizer, self.score_kernel, self.weight_kernel)
+
+
+class _Talking(Normalizer):
+    def __init__(self, normalizer, score_kernel, weight_kernel):
+        self.normalizer = normalizer
+        self.score_kernel, self.weight_kernel = score_kernel, weight_kernel
+
+    def __call__(self, scores, mask=None):
+        weights = self.normalizer(_mix(scores, self.score_kernel), mask)
+        weights = _mix(weights, self.weight_kernel)
+        if mask is not None and mask.shape[1] != 1:
+            weights = ops.multiply(weights, ops.cast(mask, weights.dtype))
+        return weights
+
+
+def _mix(x, kernel):
+    """(B, M, T, S) and (M, N) -> (B, N, T, S); on a CPU several times faster than as an einsum."""
+    heads, rows, columns = kernel.shape[1], *ops.shape(x)[2:]
+    flat = ops.reshape(x, batch_and(x, x.shape[1], rows * columns))
+    mixed = ops.matmul(ops.transpose(ops.cast(kernel, x.dtype)), flat)
+    return ops.reshape(mixed, batch_and(x, heads, rows, columns))
+
+
+class Sink(keras.layers.Layer):
+    """A learned score for each head, in the softmax's denominator alone.
+
+    `weights = exp(s) / (exp(sink) + sum exp(s))`: the softmax over scores and sink, without the
+    sink's column (gpt-oss model card, OpenAI, 2025). It starts at 0, as `Softmax(plus_one=True)`.
+
+    Args:
+        num_heads: int, N.
+    """
+
+    def __init__(self, num_heads, **kwargs):
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+
+    def build(self, input_shape=None):
+        self.logits = self.add_weight(
+            name="logits",
+            shape=(self.num_heads,),
+            initializer="zeros",
+            dtype="float32",
+            autocast=False,
+        )
+
+    def wrap(self, softmax):
+        """`softmax`, with the sink in its denominator, after its temperature and soft cap."""
+        return _SoftmaxWithSink(softmax, self.logits)
+
+
+class _SoftmaxWithSink(Normalizer):
+    def __init__(self, softmax, logits):
+        self.softmax, self.logits = softmax, logits
+        self.temperature = softmax.temperature
+
+    def prepare(self, scores):
+        return self.softmax.prepare(scores)
+
+    def normalize(self, scores, allowed):
+        scores = scores / self.temperature
+        return softmax_with_sink(scores, ops.reshape(self.logits, (1, -1, 1, 1)))

@@ -6,14 +6,16 @@ import keras
 from keras import ops
 
 from keras_attention import checks, masks, scope
-from keras_attention.attention import feature_maps, prefix_sums
-from keras_attention.attention.project import project
+from keras_attention.attention import arguments, feature_maps
+from keras_attention.attention.inputs import check_given
+from keras_attention.attention.projection import ProjectionOwner, project
+from keras_attention.shapes import batch_and
 
 SMALLEST_SUM = 1e-30
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class LinearAttention(keras.layers.Layer):
+class LinearAttention(ProjectionOwner):
     """Attention whose work and memory grow with the length, not with its square.
 
     `output_i = φ(q_i) · Σ_j φ(k_j) v_jᵀ / φ(q_i) · Σ_j φ(k_j)` (Katharopoulos et al., 2020,
@@ -41,8 +43,8 @@ class LinearAttention(keras.layers.Layer):
             implicit masks of the tensors; True = a token, False = padding.
         use_causal_mask: bool, whether key j is hidden from query i when j > i. Causal attention
             takes as many keys as queries.
-        initial_state: float32 (B, K, F, V + 1), what earlier calls saw: the sums over their keys,
-            of which the last column is the denominator's. None is zeros.
+        initial_state: float32 (B, K, F, V + 1), the sums over the keys of earlier calls; the
+            last column is the denominator's. None is zeros.
         return_state: bool, whether to return the state after this call too. A sequence in pieces,
             each with the state of the one before, gives what the whole sequence gives, if causal.
 
@@ -84,11 +86,7 @@ class LinearAttention(keras.layers.Layer):
         self.num_key_value_heads = num_heads if num_key_value_heads is None else num_key_value_heads
         self.chunk_size, self.use_bias = chunk_size, use_bias
         checks.whole(self, "num_heads", "key_dim", "value_dim", "num_key_value_heads", "chunk_size")
-        if self.num_heads % self.num_key_value_heads:
-            raise ValueError(
-                f"num_key_value_heads={self.num_key_value_heads} does not divide "
-                f"num_heads={self.num_heads}. Choose a divisor of {self.num_heads}."
-            )
+        arguments.check_groups(self.num_heads, self.num_key_value_heads)
         self.feature_map = feature_maps.get(feature_map)
         self.mask = masks.get(mask)
         if not isinstance(self.mask, masks.Causal | masks.Full | None):
@@ -129,48 +127,48 @@ class LinearAttention(keras.layers.Layer):
         initial_state=None,
         return_state=False,
     ):
+        padding = {"query_mask": query_mask, "value_mask": value_mask, "key_mask": key_mask}
+        check_given(self.name, query.shape, value.shape, **padding)
         key = value if key is None else key
         causal = use_causal_mask or isinstance(self.mask, masks.Causal)
         if causal:
             _check_one_length(query, value)
         queries = self.feature_map.queries(_heads_first(self._query_dense(query)), self._drawn)
-        place = self._place(value, causal, initial_state)
+        slot = self._cache_slot(value, causal, initial_state)
         keys = self.feature_map.keys(_heads_first(self._key_dense(key)), self._drawn)
         queries = _without_padding(queries, query_mask)
         keys = _without_padding(keys, value_mask, None if key_mask is value_mask else key_mask)
-        if place is not None:
-            initial_state = place["state"]
+        if slot is not None:
+            initial_state = slot["state"]
             if causal:
                 keys = _without_padding(keys, scope.is_token(ops.shape(query)[1]))
         values = ops.cast(_heads_first(self._value_dense(value)), "float32")
         # a column of ones, whose sums are the denominators
         values = ops.pad(values, ((0, 0), (0, 0), (0, 0), (0, 1)), constant_values=1.0)
-        if place is not None and not causal:
-            nothing = ops.zeros_like(keys) if not place.scope.encoding else keys
-            sums, state = prefix_sums.over_all(queries, nothing, values, initial_state)
+        if slot is not None and not causal:
+            nothing = ops.zeros_like(keys) if not slot.scope.encoding else keys
+            sums, state = over_all(queries, nothing, values, initial_state)
         elif causal:
-            sums, state = prefix_sums.over_earlier(
-                queries, keys, values, initial_state, self.chunk_size
-            )
+            sums, state = over_earlier(queries, keys, values, initial_state, self.chunk_size)
         else:
-            sums, state = prefix_sums.over_all(queries, keys, values, initial_state)
-        if place is not None:
-            place.keep(state=state)
+            sums, state = over_all(queries, keys, values, initial_state)
+        if slot is not None:
+            slot.update(state=state)
         output = ops.cast(_divide(sums, self.value_dim), self.compute_dtype)
         output = self._output_dense(ops.transpose(output, (0, 2, 1, 3)))
         return (output, state) if return_state else output
 
-    def _place(self, value, causal, initial_state):
-        """Where the state is kept while a model decodes, or None: then it is the caller's."""
+    def _cache_slot(self, value, causal, initial_state):
+        """The slot of the state while a model decodes, or None: then it is the caller's."""
         decoding = scope.current(scope.Decoding)
         if decoding is None or initial_state is not None:
             return None
-        place = decoding.place(self)
-        if not decoding.planning:
-            return None if decoding.encoding and causal else place
-        if not causal and value.shape[1] == decoding.length:
+        slot = decoding.slot(self)
+        if not decoding.tracing:
+            return None if decoding.encoding and causal else slot
+        if not causal and value.shape[1] == decoding.spec.length:
             scope.refuse_decoding(f"{self.name} looks ahead. Use LinearAttention(mask='causal').")
-        decoding.declare(place, state=scope.State(self._state_shape(None)[1:], "float32"))
+        slot.declare(state=scope.State(self._state_shape(None)[1:], "float32"))
         return None
 
     def get_initial_state(self, batch_size):
@@ -206,7 +204,7 @@ def _heads_first(x):
 
 
 def _without_padding(features, *padding):
-    """Zeros in `features` (B, N, T, F) where a mask (B, T) of `padding` says so."""
+    """Zeros in `features` (B, N, T, F) where a mask (B, T) of `padding` is False."""
     for mask in padding:
         if mask is not None:
             mask = ops.expand_dims(ops.expand_dims(ops.cast(mask, "float32"), axis=1), axis=3)
@@ -229,3 +227,89 @@ def _check_one_length(query, value):
             f"{length} queries and {other} keys. Give as many of each; what came before the "
             "queries goes into initial_state."
         )
+
+
+def over_all(query, key, value, state=None):
+    """`sum_j (q_i · k_j) v_j` over all keys j, and those already in the state.
+
+    Args:
+        query: (B, N, T, F). key: (B, K, S, F). value: (B, K, S, V). K divides N: query head h uses
+            head h // (N / K).
+        state: (B, K, F, V), the sum over earlier keys, or None.
+
+    Returns:
+        The sums (B, N, T, V), and the new state (B, K, F, V).
+    """
+    total = ops.matmul(ops.transpose(key, (0, 1, 3, 2)), value)
+    total = total if state is None else ops.add(total, state)
+    heads, length, groups = query.shape[1], ops.shape(query)[2], key.shape[1]
+    rows = heads // groups * length
+    grouped = ops.reshape(query, batch_and(query, groups, rows, query.shape[3]))
+    sums = ops.matmul(grouped, total)
+    return ops.reshape(sums, batch_and(query, heads, length, value.shape[3])), total
+
+
+def over_earlier(query, key, value, state=None, chunk_size=128):
+    """`sum_j (q_i · k_j) v_j` over keys j <= i, and those already in the state.
+
+    Within chunks of C tokens the products q_i · k_j are made, C² of them; before each chunk stands
+    the sum over all earlier ones. So memory is O(T (C + F V / C)), for any T.
+
+    Args and returns: as `over_all`, with as many keys as queries.
+    """
+    heads, groups, length = query.shape[1], key.shape[1], ops.shape(query)[2]
+    features, width = query.shape[3], value.shape[3]
+    count = _at_least_one((length + chunk_size - 1) // chunk_size)
+    size = _at_least_one((length + count - 1) // count)
+    query, key, value = (_to_chunks(x, length, count, size) for x in (query, key, value))
+    query = _share(query, heads, groups, count, size)  # (B, K·count, N/K·C, F)
+    swapped = ops.transpose(key, (0, 1, 3, 2))
+    sums = ops.reshape(ops.matmul(swapped, value), (-1, groups, count, features * width))
+    if state is None:
+        sums = ops.pad(sums, ((0, 0), (0, 0), (1, 0), (0, 0)))
+    else:
+        sums = ops.concatenate([ops.reshape(state, (-1, groups, 1, features * width)), sums], 2)
+    sums = ops.cumsum(sums, axis=2)
+    before = ops.reshape(sums[:, :, :-1], (-1, groups * count, features, width))
+    products = ops.multiply(ops.matmul(query, swapped), _earlier(heads // groups, size))
+    output = ops.add(ops.matmul(products, value), ops.matmul(query, before))
+    output = _unshare(output, heads, groups, count, size)[:, :, :length]
+    return output, ops.reshape(sums[:, :, -1:], (-1, groups, features, width))
+
+
+def _to_chunks(x, length, count, size):
+    """(B, N, T, A) -> (B, N·count, C, A), with zeros after the end."""
+    padded = count * size
+    if not (isinstance(padded, int) and padded == length):
+        x = ops.pad(x, ((0, 0), (0, 0), (0, padded - length), (0, 0)))
+    return ops.reshape(x, (-1, x.shape[1] * count, size, x.shape[3]))
+
+
+def _share(x, heads, groups, count, size):
+    """(B, N·count, C, A) -> (B, K·count, N/K·C, A): queries grouped by key head."""
+    if heads == groups:
+        return x
+    shared, width = heads // groups, x.shape[3]
+    x = ops.reshape(x, (-1, shared, count, size * width))
+    return ops.reshape(ops.transpose(x, (0, 2, 1, 3)), (-1, groups * count, shared * size, width))
+
+
+def _unshare(x, heads, groups, count, size):
+    """(B, K·count, N/K·C, A) -> (B, N, count·C, A)."""
+    shared, width = heads // groups, x.shape[3]
+    if heads != groups:
+        x = ops.reshape(x, (-1, count, shared, size * width))
+        x = ops.transpose(x, (0, 2, 1, 3))
+    return ops.reshape(x, (-1, heads, count * size, width))
+
+
+def _earlier(heads, size):
+    """1 where key j <= query i of the same chunk, else 0: float32 (1, 1, heads·C, C)."""
+    i = ops.expand_dims(ops.arange(heads * size, dtype="int32") % size, axis=1)
+    j = ops.expand_dims(ops.arange(size, dtype="int32"), axis=0)
+    earlier = ops.cast(ops.less_equal(j, i), "float32")
+    return ops.reshape(earlier, (1, 1, heads * size, size))
+
+
+def _at_least_one(number):
+    return max(number, 1) if isinstance(number, int) else ops.maximum(number, 1)

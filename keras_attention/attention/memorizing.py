@@ -1,10 +1,10 @@
-"""Attention that looks tokens of long ago up, beside those near by."""
+"""Attention to a segment and, by nearest neighbours, to a memory of earlier ones."""
 
 import keras
 from keras import ops
 
 from keras_attention import checks, masks, normalizers, scope
-from keras_attention.attention import memory
+from keras_attention.attention import segment_memory
 from keras_attention.attention.attend import attend
 from keras_attention.attention.faiss_memory import FaissMemory
 from keras_attention.attention.multi_head import MultiHeadAttention
@@ -17,8 +17,8 @@ class MemorizingAttention(MultiHeadAttention):
     The memory holds keys and values of earlier segments; no gradient flows into it. Each query
     attends to the `num_neighbors` keys of the memory that it scores highest, exactly, and to the
     segment as any `MultiHeadAttention` does. A learned gate per head g = sigmoid(b) mixes the two:
-    `g · remembered + (1 - g) · local`. Where nothing is remembered yet, the gate is closed. After
-    it has been searched, the memory takes in the segment and forgets the oldest tokens.
+    `g · remembered + (1 - g) · local`. With an empty memory the gate is closed. After the
+    search, the segment joins the memory, and the oldest tokens leave it.
 
     The layer itself holds no state: `SegmentRecurrence` and `with_memory` carry the memory, and
     `FaissMemory` one that is larger than the model. Outside all of them nothing is remembered and
@@ -93,43 +93,9 @@ class MemorizingAttention(MultiHeadAttention):
             name="memory_gate", shape=(self.num_heads,), initializer=self.gate_initializer
         )
 
-    def call(
-        self,
-        query,
-        value,
-        key=None,
-        query_mask=None,
-        value_mask=None,
-        key_mask=None,
-        attention_mask=None,
-        return_attention_scores=False,
-        training=None,
-        use_causal_mask=False,
-        segment_ids=None,
-        **kwargs,
-    ):
-        if segment_ids is not None and _remembering():
-            raise memory.packed(self, "segment_ids")
-        with _Tokens(masks.all_of(value_mask, key_mask)):
-            return super().call(
-                query,
-                value,
-                key,
-                query_mask=query_mask,
-                value_mask=value_mask,
-                key_mask=key_mask,
-                attention_mask=attention_mask,
-                return_attention_scores=return_attention_scores,
-                training=training,
-                use_causal_mask=use_causal_mask,
-                segment_ids=segment_ids,
-                **kwargs,
-            )
-
-    def _compute_attention(self, query, key, value, *args, **kwargs):
-        local, weights = super()._compute_attention(query, key, value, *args, **kwargs)
-        length = ops.shape(query)[1]  # what stands before the segment's own keys is remembered
-        found = self._search(query, key[:, -length:], value[:, -length:])
+    def attend_heads(self, query, heads, call):
+        local, weights = super().attend_heads(query, heads, call)
+        found = self._search(query, heads, call)
         if found is None:
             return local, weights
         remembered, any_found = found
@@ -138,40 +104,48 @@ class MemorizingAttention(MultiHeadAttention):
         gate = ops.cast(gate, local.dtype)
         return gate * remembered + (1 - gate) * local, weights
 
-    def _search(self, query, key, value):
-        """What the memory answers (B, T, N, Hv), and whether it holds anything (B, 1, 1, 1).
+    def _search(self, query, heads, call):
+        """The memory's answer (B, T, N, Hv), and whether it holds anything (B, 1, 1, 1).
 
-        None without a memory. Afterwards the memory holds `key` and `value`, too.
+        None without a memory. Afterwards the memory holds the segment's keys and values, too.
         """
-        tokens = scope.current(_Tokens).mask
+        if scope.current(scope.SegmentMemory) is None and scope.current(FaissMemory) is None:
+            return None
+        if call.inputs.segment_ids is not None:
+            raise segment_memory.packed_text_error(self, "segment_ids")
+        if call.cached:  # where keys are rotated
+            heads = self.project_key_value(call.inputs)
+        length = ops.shape(query)[1]  # earlier segments may stand in front
+        key, value = (heads[name][:, -length:] for name in ("key", "value"))
+        tokens = call.inputs.key_padding
         index = scope.current(FaissMemory)
         if index is not None:
             return index.search(self, query, key, value, tokens)
-        carried = scope.current(scope.Memory)
-        if carried is None:
+        memory = scope.current(scope.SegmentMemory)
+        slot = None if memory is None else memory.slot(self, "keys")
+        if slot is None:
             return None
-        dtype = self.compute_dtype  # key.dtype, but on PyTorch a survey sees another there
-        kept = carried.open(
-            self,
-            keys=((self.memory_length, *key.shape[2:]), dtype),
-            values=((self.memory_length, *value.shape[2:]), dtype),
-            num_keys=((), "int32"),
-        )
-        if kept is None:
+        dtype = self.compute_dtype  # key.dtype, but on PyTorch a traced tensor has another
+        if slot.tracing:
+            slot.declare(
+                keys=scope.State((self.memory_length, *key.shape[2:]), dtype),
+                values=scope.State((self.memory_length, *value.shape[2:]), dtype),
+                num_keys=scope.State((), "int32"),
+            )
             return None
-        seen = memory.filled(kept["num_keys"], self.memory_length)
+        filled = segment_memory.filled_mask(slot["num_keys"], self.memory_length)
         remembered, _ = attend(
             query,
-            ops.cast(kept["keys"], dtype),
-            ops.cast(kept["values"], dtype),
+            ops.cast(slot["keys"], dtype),
+            ops.cast(slot["values"], dtype),
             score=self.score,
             normalizer=normalizers.TopK(self.num_neighbors),
-            attention_mask=masks.padding(seen),
+            attention_mask=masks.padding(filled),
         )
-        before = [kept["keys"], kept["values"]]
-        (keys, values), count = memory.append(before, kept["num_keys"], [key, value], tokens)
-        kept.keep(keys=keys, values=values, num_keys=count)
-        any_found = ops.cast(kept["num_keys"] > 0, "float32")
+        before, number = [slot["keys"], slot["values"]], slot["num_keys"]
+        (keys, values), count = segment_memory.append_tokens(before, number, [key, value], tokens)
+        slot.update(keys=keys, values=values, num_keys=count)
+        any_found = ops.cast(number > 0, "float32")
         return remembered, ops.reshape(any_found, (-1, 1, 1, 1))
 
     def get_config(self):
@@ -181,14 +155,3 @@ class MemorizingAttention(MultiHeadAttention):
             "num_neighbors": self.num_neighbors,
             "gate_initializer": keras.initializers.serialize(self.gate_initializer),
         }
-
-
-def _remembering():
-    return scope.current(scope.Memory) is not None or scope.current(FaissMemory) is not None
-
-
-class _Tokens(scope.Scope):
-    """Tells the innermost `MemorizingAttention` which of its keys are tokens, bool (B, T)."""
-
-    def __init__(self, mask):
-        self.mask = mask

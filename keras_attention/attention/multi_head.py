@@ -3,20 +3,21 @@
 import keras
 from keras import ops
 
-from keras_attention import masks
-from keras_attention.attention import axes, incremental, masking, memory, recording
-from keras_attention.attention.attend import attend
-from keras_attention.attention.call_mask import call_mask
-from keras_attention.attention.heads import Heads
+from keras_attention import checks, masks
+from keras_attention.attention import arguments, axes, kv_cache
+from keras_attention.attention.base import AttendArguments, AttentionLayer
+from keras_attention.attention.head_structures import QK_NORMS, HeadStructures
+from keras_attention.attention.inputs import join_masks, positions_of
+from keras_attention.attention.projection import ProjectionOwner, copy_initializer, project
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class MultiHeadAttention(Heads):
+class MultiHeadAttention(AttentionLayer, ProjectionOwner):
     """Multi-head attention (Vaswani et al., 2017, section 3.2.2), grouped or not, with any part.
 
-    A drop-in for `keras.layers.MultiHeadAttention`: the same arguments (but `flash_attention`), the
-    same call, the same weights in the same order, so `ours.set_weights(theirs.get_weights())` gives
-    the same output. Some things differ, on purpose: a query that may attend to nothing gives exact
+    A drop-in for `keras.layers.MultiHeadAttention`: the same arguments, the same call, the
+    same weights in the same order, so `ours.set_weights(theirs.get_weights())` gives the same
+    output. Some things differ on purpose: a query that may attend to nothing gives exact
     zeros before the output projection; the masks stay on the caller's tensors; the symbolic scores
     of cross-attention have their true shape; an `attention_mask` with a head axis and a
     `value_mask` are combined head by head; and with heads of size 1 each gets its own bias (in
@@ -26,57 +27,37 @@ class MultiHeadAttention(Heads):
         num_heads: int, N.
         key_dim: int, H, the size of a head of queries and keys.
         value_dim: int, the size of a head of values; None is `key_dim`.
-        dropout: float, the share of attention weights dropped in training. The others grow by
-            1 / (1 - dropout), so that rows sum to one on average; what is masked stays zero.
+        dropout: float, the share of attention weights dropped in training.
         use_bias: bool, whether the projections have a bias.
         output_shape: int or tuple, the last axes of the output; None is the query's last axis.
         attention_axes: int or tuple, the axes attended over; None is all but batch and features.
         sliding_window: int w, a query sees keys with |i - j| < w; short for `mask=Window(w)`.
-        use_gate: bool, a sigmoid of the query, projected, multiplies the heads' outputs, number by
-            number (Qiu et al., 2025).
+        flash_attention: True for the backend's flash attention, by the `"fused"` kernel, and an
+            error when the layer is called where that is impossible, as on TensorFlow; False for
+            none; None where it is possible, unless `keras.config.disable_flash_attention()`.
+        use_gate: bool, a sigmoid of the query, projected, multiplies the heads' outputs
+            elementwise (Qiu et al., 2025).
         seed: int, for dropout.
         num_key_value_heads: int K that divides N (Ainslie et al., 2023): query head h attends with
             key and value head h // (N / K). None is N; 1 is multi-query attention.
-        score: a part of `keras_attention.scores`, its name or its config.
-        normalizer: a part of `keras_attention.normalizers`, its name or its config.
-        mask: a part of `keras_attention.masks`, its name, its config or None.
-        position: a part of `keras_attention.positions` that rotates queries and keys or biases
-            scores, its name, its config, a list of them, or None.
+        score, normalizer, mask, position: the parts, as in `AttentionLayer`.
         qk_norm: `"rms_norm"` (Qwen3, 2025), `"layer_norm"` (ViT-22B, Dehghani et al., 2023) or
             None. Normalizes queries and keys over H, after the projections and before `position`,
             with one learned scale (H,) for the queries of all heads and one for the keys.
         sink: bool, a learned score for each head in the softmax's denominator (gpt-oss, 2025): a
-            head may attend to nothing much. Starting at 0, which `Softmax(plus_one=True)` fixes.
+            head may attend to nothing. It starts at 0, where `Softmax(plus_one=True)` fixes it.
         num_memory_slots: int M, learned keys and values that every query may attend to
             (Sukhbaatar et al., 2019), whatever the masks say, and that have no position.
         talking_heads: bool, learned (N, N) matrices mix the heads' scores before the normalizer
             and their weights after (Shazeer et al., 2020).
-        kernel: name of the way it is computed: `"dense"`, `"fused"`, `"banded"` or `"chunked"`, all
-            equal; None picks one by the rule of `keras_attention.attention.choose`, of which memory
-            slots leave the dense one.
+        implementation: name of a kernel, as in `AttentionLayer`; memory slots need `"dense"`.
         kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer,
             activity_regularizer, kernel_constraint, bias_constraint: as in Keras.
 
-    Call arguments:
-        query: (B, T, D), or (B, dims..., D) with `attention_axes`.
-        value: (B, S, D). key: (B, S, D), default `value`.
-        query_mask: bool (B, T). value_mask, key_mask: bool (B, S). Filled by Keras from the
-            implicit masks of the tensors; True = a token, False = padding.
-        attention_mask: bool, True = may attend: (B, T, S), or anything that broadcasts to
-            (B, N, T, S) with missing axes in front of T.
-        segment_ids: int (B, T), value_segment_ids: int (B, S), for packed documents: tokens see
-            tokens of their own segment, and segment 0 is padding. The second defaults to the first.
-        query_positions: int (T,) or (B, T), value_positions: int (S,) or (B, S): where the tokens
-            are, for `mask` and `position`. Default: 0, 1, 2, ...
-        return_attention_scores: bool, whether to return the weights (B, N, T, S) too, as they are
-            before dropout. With memory slots it is (B, N, T, S + M): column j is key j, and the
-            slots come last; a value of several axes is then one axis.
-        use_causal_mask: bool, whether key j is hidden from query i when j > i.
-        training: bool, whether dropout is active.
-        score: a part that scores in the place of the layer's in this call; for subclasses.
+    Call arguments: those of `AttentionLayer`, the first ten as Keras's layer has them.
 
-    Masks that are given together must all allow a pair, but hide no memory slot. The output carries
-    the query's mask.
+    With memory slots the weights are (B, N, T, S + M): column j is key j, and the slots come last;
+    a value of several axes is then one axis. No mask hides a memory slot.
 
     Example:
 
@@ -98,101 +79,176 @@ class MultiHeadAttention(Heads):
     ```
     """
 
-    def call(
+    _dense_only = False  # whether a subclass needs what only the dense kernel does
+    remembers_segments = True
+
+    def __init__(
         self,
-        query,
-        value,
-        key=None,
-        query_mask=None,
-        value_mask=None,
-        key_mask=None,
-        attention_mask=None,
-        return_attention_scores=False,
-        training=None,
-        use_causal_mask=False,
-        segment_ids=None,
-        value_segment_ids=None,
-        query_positions=None,
-        value_positions=None,
-        score=None,
+        num_heads,
+        key_dim,
+        value_dim=None,
+        dropout=0.0,
+        use_bias=True,
+        output_shape=None,
+        attention_axes=None,
+        sliding_window=None,
+        flash_attention=None,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
+        kernel_regularizer=None,
+        bias_regularizer=None,
+        activity_regularizer=None,
+        kernel_constraint=None,
+        bias_constraint=None,
+        use_gate=False,
+        seed=None,
+        *,
+        num_key_value_heads=None,
+        qk_norm=None,
+        sink=False,
+        num_memory_slots=0,
+        talking_heads=False,
+        **kwargs,
     ):
-        key = value if key is None else key
-        packed = {"segment_ids": segment_ids, "value_segment_ids": value_segment_ids}
-        past = memory.past(self, query, value, key, value_mask, key_mask, **packed)
-        if past is not None:
-            value_mask, key_mask = past.mask(query, value_mask, key_mask), None
-            attention_mask = past.widen(attention_mask, query)
-            where = past.positions(query, query_positions, value_positions)
-            query_positions, value_positions = where
-            value = key = past.join(query)
-        queries, keys, values = (axes.to_sequences(x, self._axes) for x in (query, key, value))
-        where = {"query_positions": query_positions, "key_positions": value_positions}
-        where = {name: given for name, given in where.items() if given is not None}
-        query_heads = self._query_dense(queries)
-        if self._structures:
-            query_heads = self._structures.normalize_query(query_heads)
-        # A part tells a kernel more than a tensor; overrides as Keras's own expect the tensor.
-        overridden = type(self)._compute_attention is not MultiHeadAttention._compute_attention
-        ours = {} if overridden else {"use_causal_mask": use_causal_mask}
-        seen = None
-        if 1 in self._axes:
-            seen = incremental.recall(
-                self,
-                lambda positions: self._to_keep(keys, values, positions, turned=not overridden),
-                self._kept,
-                query,
-                values,
-                mask=masking.structure(self, use_causal_mask),
-                value_mask=masking.both(value_mask, key_mask),
-                query_positions=query_positions,
-                attention_mask=attention_mask,
-                value_positions=value_positions,
-                **packed,
-            )
-        if seen is None:
-            key_heads, value_heads = self._key_value_heads(keys, values)
-        else:
-            key_heads, value_heads = seen.heads["key"], seen.heads["value"]
-            where, value_mask, key_mask = seen.where, seen.mask, None
-            if overridden:
-                key_heads, value_heads = map(incremental.heads_first, (key_heads, value_heads))
-            else:
-                ours["cached"] = True
-        if ours and query_mask is not None and not self.num_memory_slots:
-            ours["query_mask"] = axes.to_sequences(query_mask, self._axes, features=0)
-            query_mask = None
-        padding = {"query_mask": query_mask, "value_mask": value_mask, "key_mask": key_mask}
-        output, weights = self._compute_attention(
-            query_heads,
-            key_heads,
-            value_heads,
-            masks.all_of(
-                call_mask(query, self._axes, attention_mask=attention_mask, **padding, **packed),
-                masking.causal(queries, keys, **where) if use_causal_mask and overridden else None,
-            ),
-            training,
-            return_attention_scores,
-            **(where if score is None else {**where, "score": score}),
-            **ours,
+        arguments.check_positive(num_heads=num_heads, key_dim=key_dim)
+        arguments.check_positive_or_none(
+            value_dim=value_dim,
+            sliding_window=sliding_window,
+            num_key_value_heads=num_key_value_heads,
         )
-        if self.use_gate:
-            output = ops.multiply(output, self._gate_dense(queries))
-        output = axes.from_sequences(self._output_dense(output), query, self._axes)
-        recording.record(self, weights)
-        if return_attention_scores:
-            return output, axes.weights_from_sequences(
-                weights, query, value, self._axes, self.num_memory_slots
+        arguments.check_groups(num_heads, num_key_value_heads)
+        shared = {"dropout": dropout, "seed": seed, "activity_regularizer": activity_regularizer}
+        super().__init__(**shared, **kwargs)
+        self.num_heads, self.key_dim, self.value_dim = num_heads, key_dim, value_dim or key_dim
+        self.num_key_value_heads = num_key_value_heads or num_heads
+        self.use_bias, self.use_gate = use_bias, use_gate
+        self._output_shape = arguments.as_shape(output_shape)
+        self.attention_axes = arguments.as_axes(attention_axes)
+        self._sliding_window = sliding_window
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
+        self.bias_regularizer = keras.regularizers.get(bias_regularizer)
+        self.kernel_constraint = keras.constraints.get(kernel_constraint)
+        self.bias_constraint = keras.constraints.get(bias_constraint)
+        self.qk_norm, self.sink = qk_norm, sink
+        self.num_memory_slots, self.talking_heads = num_memory_slots, talking_heads
+        checks.one_of(self, "qk_norm", QK_NORMS)
+        checks.one_of(self, "sink", (True, False))
+        checks.one_of(self, "talking_heads", (True, False))
+        checks.whole(self, "num_memory_slots", least=0)
+        if sink:
+            arguments.check_sink(self.normalizer)
+        if self._dense_only or num_memory_slots:
+            self.implementation = arguments.require_dense(self.implementation)
+        self.flash_attention = flash_attention
+        self._flash_attention = arguments.use_flash(flash_attention, self.implementation, dropout)
+
+    def build(self, query_shape, value_shape, key_shape=None):
+        query_shape, value_shape = tuple(query_shape), tuple(value_shape)
+        key_shape = tuple(key_shape or value_shape)
+        arguments.check_same_keys(value_shape, key_shape)
+        axes.resolve(self.attention_axes, len(query_shape))  # or an error
+        query_heads = (self.num_heads, self.key_dim)
+        key_heads = (self.num_key_value_heads, self.key_dim)
+        value_heads = (self.num_key_value_heads, self.value_dim)
+        output_heads = (self.num_heads, self.value_dim)
+        self._query_dense = self._projection(query_heads, query_shape[-1:], "query")
+        self._key_dense = self._projection(key_heads, key_shape[-1:], "key")
+        if self.use_gate:  # between key and value, where Keras's layer has its weights
+            self._gate_dense = self._projection(
+                output_heads, query_shape[-1:], "gate", activation="sigmoid"
             )
-        return output
+        self._value_dense = self._projection(value_heads, value_shape[-1:], "value")
+        self._output_dense = self._projection(
+            self._output_shape or query_shape[-1:], output_heads, "attention_output"
+        )
+        self.build_parts((query_shape[0], None, *query_heads))
+        self._structures = None  # after the weights that Keras's layer has too
+        if self.qk_norm or self.sink or self.num_memory_slots or self.talking_heads:
+            self._structures = HeadStructures(
+                query_heads,
+                value_heads,
+                self.qk_norm,
+                self.sink,
+                self.num_memory_slots,
+                self.talking_heads,
+                dtype=self.dtype_policy,
+                name="structures",
+            )
+            self._structures.build()
 
-    def _to_keep(self, keys, values, positions, turned):
-        """What a cache keeps of tokens: heads first, and keys `turned` by their positions.
+    def _projection(self, output_shape, input_shape, name, **kwargs):
+        """Makes and builds a projection from the axes `input_shape` to the axes `output_shape`."""
+        return project(
+            self,
+            name,
+            input_shape,
+            output_shape,
+            self.use_bias,
+            bias_initializer=copy_initializer(self.bias_initializer),
+            kernel_regularizer=self.kernel_regularizer,
+            bias_regularizer=self.bias_regularizer,
+            activity_regularizer=self.activity_regularizer,
+            kernel_constraint=self.kernel_constraint,
+            bias_constraint=self.bias_constraint,
+            **kwargs,
+        )
 
-        An overridden `_compute_attention` turns them itself.
-        """
-        key_heads, value_heads = self._key_value_heads(keys, values)
-        position = self.position if turned else None
-        return incremental.to_keep(position, key_heads, value_heads, positions)
+    def project_query(self, query):
+        query = self._query_dense(query)
+        return self._structures.normalize_query(query) if self._structures else query
+
+    def project_key_value(self, inputs):
+        """Keys (B, S, K, H), not rotated, and values (B, S, K, Hv)."""
+        key = self._key_dense(inputs.key_sequence)
+        if self._structures:
+            key = self._structures.normalize_key(key)
+        return {"key": key, "value": self._value_dense(inputs.value_sequence)}
+
+    @property
+    def cache_shapes(self):
+        heads = self.num_key_value_heads
+        return {"key": (heads, self.key_dim), "value": (heads, self.value_dim)}
+
+    def project_for_cache(self, inputs, positions):
+        if self._is_overridden:  # an override gets keys that are not rotated
+            heads = self.project_key_value(inputs)
+            return kv_cache.rotate_and_transpose(None, **heads, positions=positions)
+        return super().project_for_cache(inputs, positions)
+
+    def attend_heads(self, query, heads, call):
+        if self._is_overridden:
+            return self._call_override(query, heads["key"], heads["value"], call)
+        return self._attend_with_structures(query, heads["key"], heads["value"], call)
+
+    def _attend_with_structures(self, query, key, value, call):
+        if not self._structures:
+            return self.attend(query, key, value, call)
+        if self.num_memory_slots:  # a query that is padding attends to the slots
+            call = call.with_query_mask_inside()
+        normalizer, value = self._structures.wrap(
+            self.normalizer, self.score, query, value, call.cached
+        )
+        position = self._structures.wrap_position(self.position)
+        return self.attend(query, key, value, call, normalizer=normalizer, position=position)
+
+    def project_output(self, output, query):
+        if self.use_gate:
+            output = ops.multiply(output, self._gate_dense(query))
+        return self._output_dense(output)
+
+    def mask_part(self, use_causal_mask=False):
+        window = masks.Window(self._sliding_window) if self._sliding_window else None
+        return join_masks(self.mask, window, masks.Causal() if use_causal_mask else None)
+
+    def attend(self, query, key, value, call, **parts):
+        if self._flash_attention and call.return_weights:
+            raise ValueError(
+                "Returning attention scores is not supported when flash attention is enabled. "
+                "Please disable flash attention to access attention scores."
+            )
+        return super().attend(query, key, value, call, **parts)
 
     def _compute_attention(
         self,
@@ -203,40 +259,88 @@ class MultiHeadAttention(Heads):
         training=None,
         return_attention_scores=False,
         use_causal_mask=False,
-        score=None,
-        cached=False,
-        **where,
+        query_positions=None,
+        key_positions=None,
     ):
-        """The attention between the projections; subclasses override it, as they do Keras's.
+        """The attention between the projections; a subclass may override it, as Keras's.
 
-        query (B, T, N, H), key (B, S, K, H), value (B, S, K, Hv), or, `cached`, as `attend` takes
-        them from a cache; `attention_mask` broadcasts to (B, N, T, S), a missing N included;
-        `score` takes the place of the layer's, and is called once. Returns output (B, T, N, Hv)
-        and weights (B, N, T, S), or (B, N, T, S + M) with memory slots.
+        query (B, T, N, H), key (B, S, K, H), value (B, S, K, Hv); `attention_mask` broadcasts to
+        (B, N, T, S), a missing N included, and an override finds all masks of the call in it.
+        Returns the output (B, T, N, Hv) and the weights (B, N, T, S), with memory slots S + M.
         """
         if attention_mask is not None and len(attention_mask.shape) == 3:
             attention_mask = ops.expand_dims(attention_mask, axis=1)
-        normalizer, position = self.normalizer, self.position
-        if self._structures:
-            normalizer, value = self._structures.around(
-                normalizer, self.score, query, value, cached
-            )
-            position = self._structures.beside_slots(position)
-        dropout = self._dropout_layer if training else None
-        wanted = return_attention_scores or recording.wanted(self)
-        found = attend(
+        call = AttendArguments(
+            mask=self.mask_part(use_causal_mask),
+            attention_mask=attention_mask,
+            query_positions=query_positions,
+            key_positions=key_positions,
+            training=training,
+            return_weights=return_attention_scores,
+            implementation=self.implementation,
+        )
+        return self._attend_with_structures(query, key, value, call)
+
+    @property
+    def _is_overridden(self):
+        """Whether a subclass computes by its own `_compute_attention`, as it may with Keras's."""
+        return type(self)._compute_attention is not MultiHeadAttention._compute_attention
+
+    def _call_override(self, query, key, value, call):
+        """`_compute_attention` with what Keras gives it: keys by length, and all masks as one."""
+        if call.cached:
+            key, value = kv_cache.heads_first(key), kv_cache.heads_first(value)
+        positions = {"query_positions": call.query_positions, "key_positions": call.key_positions}
+        i, j = map(positions_of, (query, key), positions.values())
+        mask = call.with_query_mask_inside().attention_mask
+        return self._compute_attention(
             query,
             key,
             value,
-            score=self.score if score is None else score,
-            normalizer=normalizer,
-            mask=masking.structure(self, use_causal_mask),
-            position=position,
-            attention_mask=attention_mask,
-            dropout=dropout and (lambda weights: dropout(weights, training=True)),
-            return_weights=wanted,
-            kernel=None if wanted else self.kernel,  # only one kernel holds the weights
-            cached=cached,
-            **where,
+            masks.all_of(mask, masks.materialize(call.mask, i, j)),
+            call.training,
+            call.return_weights,
+            **{name: given for name, given in positions.items() if given is not None},
         )
-        return found if wanted else (found, None)
+
+    def compute_output_shape(self, query_shape, value_shape, key_shape=None):
+        arguments.check_same_keys(tuple(value_shape), tuple(key_shape or value_shape))
+        query_shape = tuple(query_shape)
+        return (*query_shape[:-1], *(self._output_shape or query_shape[-1:]))
+
+    @property
+    def query_dense(self):
+        return self._query_dense
+
+    @property
+    def key_dense(self):
+        return self._key_dense
+
+    @property
+    def value_dense(self):
+        return self._value_dense
+
+    @property
+    def output_dense(self):
+        return self._output_dense
+
+    def get_config(self):
+        plain = (
+            "num_heads key_dim value_dim use_bias attention_axes use_gate num_key_value_heads "
+            "qk_norm sink num_memory_slots talking_heads flash_attention"
+        )
+        objects = (
+            "kernel_initializer bias_initializer kernel_regularizer bias_regularizer "
+            "kernel_constraint bias_constraint"
+        )
+        return {
+            **super().get_config(),
+            **{name: getattr(self, name) for name in plain.split()},
+            "activity_regularizer": keras.regularizers.serialize(self.activity_regularizer),
+            "output_shape": self._output_shape,
+            "sliding_window": self._sliding_window,
+            **{
+                name: keras.saving.serialize_keras_object(getattr(self, name))
+                for name in objects.split()
+            },
+        }

@@ -1,18 +1,21 @@
-"""The projections of multi-head attention, as one product of two matrices."""
+"""Projections of attention layers, and the layer that owns them: quantizable, adaptable by LoRA."""
 
 import math
 
 import keras
 from keras import ops
 
+from keras_attention import keras_internals
+from keras_attention.shapes import batch_and
+
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class HeadProjection(keras.layers.EinsumDense):
     """Maps the last axes of (B, T, ...) to new ones, as `keras.layers.EinsumDense` does.
 
-    Weights, their shapes, LoRA and quantization are Keras's. Only the forward pass is written
-    anew: on a CPU the einsum over three axes takes twice the time of the same product of two
-    matrices, whose bias fuses with it.
+    Weights, their shapes, LoRA and quantization are Keras's. Only the forward pass differs: on a
+    CPU the einsum over three axes takes twice the time of the same product of two matrices, whose
+    bias fuses with it.
 
     Args:
         output_shape: int or tuple, the axes that replace those summed over, (N, H) or (D,).
@@ -52,14 +55,26 @@ class HeadProjection(keras.layers.EinsumDense):
             x = ops.add(x, ops.reshape(self.bias, (fan_out,)))
         if self.activation is not None:
             x = self.activation(x)
-        return ops.reshape(x, (-1, ops.shape(inputs)[1], *self.head_shape))
+        return ops.reshape(x, batch_and(inputs, ops.shape(inputs)[1], *self.head_shape))
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:2], *self.head_shape)
 
-    def quantize(self, mode=None, type_check=False, config=None):
-        """As `EinsumDense.quantize`, which refuses subclasses unless `type_check` is off."""
-        return super().quantize(mode, type_check=type_check, config=config)
+    def quantize(self, mode=None, type_check=True, config=None):
+        """As `EinsumDense.quantize`, which refuses subclasses, this one too."""
+        if type_check and type(self) is not HeadProjection:
+            raise NotImplementedError(
+                f"{type(self).__name__} may compute something else than HeadProjection, which is "
+                "what would be quantized. Call quantize with type_check=False if it does not."
+            )
+        return super().quantize(mode, type_check=False, config=config)
+
+    def load_own_variables(self, store):
+        """As `EinsumDense`, whose LoRA matrices would both be zero and never learn again."""
+        super().load_own_variables(store)
+        if self.lora_enabled:
+            matrix = self.lora_kernel_a
+            matrix.assign(keras.initializers.HeUniform()(matrix.shape, matrix.dtype))
 
     def get_config(self):
         config = super().get_config()
@@ -71,3 +86,113 @@ class HeadProjection(keras.layers.EinsumDense):
             "input_axes": self.input_axes,
             "use_bias": self.use_bias,
         }
+
+
+def project(owner, name, inputs, outputs, use_bias=False, **kwargs):
+    """A built `HeadProjection` called `name`, from the last axes `inputs` to the axes `outputs`.
+
+    It takes the dtype policy and the `kernel_initializer` of its `owner`, a `ProjectionOwner`, and
+    its saved changes by quantization and LoRA; `kwargs` go to it.
+    """
+    projection = HeadProjection(
+        outputs,
+        input_axes=len(inputs),
+        use_bias=use_bias,
+        kernel_initializer=copy_initializer(owner.kernel_initializer),
+        **owner._projection_arguments(name),
+        **kwargs,
+    )
+    projection.build((None, None, *inputs))
+    return projection
+
+
+def copy_initializer(initializer):
+    """A new initializer with the same config: an object draws the same values every time."""
+    return type(initializer).from_config(initializer.get_config())
+
+
+class ProjectionOwner(keras.layers.Layer):
+    """A layer that makes its own dense layers and tables.
+
+    `model.quantize(...)` and `enable_lora` change these in place. The changes are
+    in the config, so that a saved layer comes back with the same weights; without changes, the
+    config has no such entry.
+
+    Args:
+        projections: dict, name of a projection -> its changes; written by `get_config`.
+    """
+
+    def __init__(self, *, projections=None, **kwargs):
+        super().__init__(**kwargs)
+        self._owned = ()  # names
+        self._saved_projections = dict(projections or {})
+
+    def _projection_arguments(self, name, dtype=None):
+        """Name, dtype policy and saved changes of a projection that is being made."""
+        if name not in self._owned:
+            self._owned = (*self._owned, name)
+        saved = dict(self._saved_projections.get(name, {}))
+        dtype = keras.dtype_policies.get(saved.pop("dtype", dtype or self.dtype_policy))
+        if "quantization_config" in saved:
+            config = saved["quantization_config"]
+            saved["quantization_config"] = keras.saving.deserialize_keras_object(config)
+        return {**saved, "name": name, "dtype": dtype}
+
+    def _projections(self):
+        """The projections that are made by now: name -> layer."""
+        inner = keras_internals.direct_layers(self)
+        return {layer.name: layer for layer in inner if layer.name in self._owned}
+
+    def enable_lora(
+        self,
+        rank,
+        targets=None,
+        lora_alpha=None,
+        a_initializer="he_uniform",
+        b_initializer="zeros",
+    ):
+        """Trains a product of two narrow matrices in place of each kernel (Hu et al., 2021).
+
+        As `keras.layers.EinsumDense.enable_lora`, on several projections: their kernels are frozen,
+        biases and all other weights are left as they are. A saved layer comes back with what was
+        learned added to its kernels, and with new narrow matrices.
+
+        Args:
+            rank: int, how many columns the first matrix has.
+            targets: list of names of projections, such as `["query", "value"]`, the paper's choice;
+                None is all.
+            lora_alpha: float, the product is multiplied by lora_alpha / rank; None is rank.
+            a_initializer, b_initializer: of the two matrices.
+        """
+        if not self.built:
+            raise ValueError(
+                f"{self.name} has no weights yet, which LoRA is to adapt. Call it once first."
+            )
+        projections = self._projections()
+        targets = list(projections) if targets is None else list(targets)
+        if unknown := [name for name in targets if name not in projections]:
+            raise ValueError(
+                f"targets={targets!r}: {self.name} has no projection {unknown[0]!r}. "
+                f"It has {', '.join(projections)}."
+            )
+        for name in targets:
+            projections[name].enable_lora(
+                rank, lora_alpha, a_initializer=a_initializer, b_initializer=b_initializer
+            )
+
+    def get_config(self):
+        config = super().get_config()
+        changed = {name: _changes(layer) for name, layer in self._projections().items()}
+        changed = {**self._saved_projections, **changed}
+        if changed := {name: what for name, what in changed.items() if what}:
+            config["projections"] = changed
+        return config
+
+
+def _changes(projection):
+    """The entries of a projection's config that quantization and LoRA changed."""
+    config = projection.get_config()
+    keys = ["lora_rank", "lora_alpha"] if projection.lora_rank else []
+    if projection.quantization_mode is not None:
+        keys += ["dtype", "quantization_config"]
+    return {key: config[key] for key in keys if config.get(key) is not None}

@@ -1,19 +1,20 @@
-"""Attention that adds to what the layer below found."""
+"""Attention whose scores are added to those of the layer below."""
 
 import keras
 from keras import ops
 
 from keras_attention import scope
 from keras_attention.attention import axes
+from keras_attention.attention.base import AttentionLayer, extends_call
 from keras_attention.attention.multi_head import MultiHeadAttention
-from keras_attention.scores.base import Score
+from keras_attention.scores.base import Score, score_pairs
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class ResidualAttention(MultiHeadAttention):
     """Multi-head attention whose scores are added to those of the layer below.
 
-    RealFormer (He et al., 2021): `s_l = score(q, k) + s_(l-1)`, then as ever
+    RealFormer (He et al., 2021): `s_l = score(q, k) + s_(l-1)`, then
     `weights = normalize(s_l + bias, mask)`. The scores travel as tensors from layer to layer, in a
     functional model like any other. They are raw: without the position's bias, which each layer
     adds for itself and which would else grow with depth, and before the mask.
@@ -45,52 +46,29 @@ class ResidualAttention(MultiHeadAttention):
 
     _dense_only = True
 
+    @extends_call(AttentionLayer.call)
     def call(
         self,
         query,
         value,
-        key=None,
-        query_mask=None,
-        value_mask=None,
-        key_mask=None,
-        attention_mask=None,
-        return_attention_scores=False,
-        training=None,
-        use_causal_mask=False,
-        segment_ids=None,
-        value_segment_ids=None,
-        query_positions=None,
-        value_positions=None,
+        *args,
         previous_scores=None,
         return_raw_scores=False,
+        score=None,
+        **kwargs,
     ):
+        attended = self.attended_axes(query)
         if scope.current(scope.Decoding) is None:  # where scores are of all tokens so far
-            shape = axes.weights_shape(self.num_heads, query.shape, value.shape, self._axes)
+            shape = axes.weights_shape(self.num_heads, query.shape, value.shape, attended)
             _check_previous(previous_scores, shape)
         if previous_scores is not None:
-            previous_scores = axes.weights_to_sequences(previous_scores, query, value, self._axes)
-        score = _Residual(self.score, previous_scores)
-        outputs = super().call(
-            query,
-            value,
-            key=key,
-            query_mask=query_mask,
-            value_mask=value_mask,
-            key_mask=key_mask,
-            attention_mask=attention_mask,
-            return_attention_scores=return_attention_scores,
-            training=training,
-            use_causal_mask=use_causal_mask,
-            segment_ids=segment_ids,
-            value_segment_ids=value_segment_ids,
-            query_positions=query_positions,
-            value_positions=value_positions,
-            score=score,
-        )
+            previous_scores = axes.weights_to_sequences(previous_scores, query, value, attended)
+        score = _Residual(self.score if score is None else score, previous_scores)
+        outputs = super().call(query, value, *args, score=score, **kwargs)
         if not return_raw_scores:
             return outputs
-        raw = axes.weights_from_sequences(score.raw, query, value, self._axes)
-        return (*outputs, raw) if return_attention_scores else (outputs, raw)
+        raw = axes.weights_from_sequences(score.raw, query, value, attended)
+        return (*outputs, raw) if isinstance(outputs, tuple) else (outputs, raw)
 
     def compute_output_spec(
         self,
@@ -99,29 +77,26 @@ class ResidualAttention(MultiHeadAttention):
         *args,
         previous_scores=None,
         return_raw_scores=False,
-        return_attention_scores=False,
         **kwargs,
     ):
-        outputs = super().compute_output_spec(
-            query, value, *args, return_attention_scores=return_attention_scores, **kwargs
-        )
-        attended = axes.resolve(self.attention_axes, len(query.shape))
+        outputs = super().compute_output_spec(query, value, *args, **kwargs)
+        attended = self.attended_axes(query)
         shape = axes.weights_shape(self.num_heads, query.shape, value.shape, attended)
         _check_previous(previous_scores, shape)
         if not return_raw_scores:
             return outputs
         raw = keras.KerasTensor(shape, self.compute_dtype)
-        return (*outputs, raw) if return_attention_scores else (outputs, raw)
+        return (*outputs, raw) if isinstance(outputs, tuple) else (outputs, raw)
 
 
 class _Residual(Score):
-    """A score and what was found before; keeps their sum as `raw`."""
+    """A score plus the scores of the layer below; keeps their sum as `raw`."""
 
     def __init__(self, score, previous):
         self.score, self.previous, self.raw = score, previous, None
 
     def __call__(self, query, key):
-        self.raw = self.score(query, key)
+        self.raw = score_pairs(self.score, query, key)
         if self.previous is not None:
             self.raw = ops.add(self.raw, ops.cast(self.previous, self.raw.dtype))
         return self.raw

@@ -1,13 +1,81 @@
-"""The Conformer block: a macaron with a convolution after the attention."""
+"""Blocks with half steps of feed-forward around attention: macaron and Conformer."""
 
 import functools
 
 import keras
 
-from keras_attention.blocks import calling
 from keras_attention.blocks.convolution_module import ConvolutionModule
-from keras_attention.blocks.inner import config_of, inner_layer
-from keras_attention.blocks.macaron import MacaronBlock
+from keras_attention.blocks.encoder import EncoderBlock
+from keras_attention.blocks.inner_layers import call_with_mask, revive_layer, serialize_inner
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class MacaronBlock(EncoderBlock):
+    """Feed-forward, attention, feed-forward (Lu et al., 2019).
+
+    The two feed-forward networks add half of their outputs: with `norm="pre"`,
+    `x + ½ first(n(x))`, `x + attention(n(x))`, `x + ½ feed_forward(n(x))`.
+
+    Args:
+        first_feed_forward: a layer called on one tensor.
+        attention, feed_forward: layers, as in `EncoderBlock`.
+        norm, normalization, dropout, stochastic_depth, layer_scale, epsilon: as in `EncoderBlock`.
+
+    Call arguments and masking: as in `EncoderBlock`.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    block = ka.blocks.MacaronBlock(
+        first_feed_forward=ka.blocks.FeedForward(64),
+        attention=ka.attention.MultiHeadAttention(num_heads=4, key_dim=8),
+        feed_forward=ka.blocks.FeedForward(64),
+    )
+    assert block(np.ones((2, 5, 32))).shape == (2, 5, 32)
+    ```
+    """
+
+    def __init__(self, first_feed_forward, attention, feed_forward, **kwargs):
+        super().__init__(attention, feed_forward, **kwargs)
+        self.first_feed_forward = revive_layer("first_feed_forward", first_feed_forward)
+
+    def _make_branches(self):
+        self._first_branch = self._make_branch("first_feed_forward")
+        self._attention_branch = self._make_branch("attention", self._first_branch)
+        self._feed_forward_branch = self._make_branch("feed_forward", self._first_branch)
+
+    def _branches(self):
+        return [self._first_branch, self._attention_branch, self._feed_forward_branch]
+
+    def _other_layers(self):
+        return [self.first_feed_forward, self.feed_forward]
+
+    def call(
+        self,
+        inputs,
+        mask=None,
+        attention_mask=None,
+        segment_ids=None,
+        positions=None,
+        training=None,
+    ):
+        mask = self._padding_mask(inputs, mask)
+        attend = self._self_attention(mask, attention_mask, segment_ids, positions, training)
+        x = self.norm.start(inputs)
+        x = self._half_step(x, self.first_feed_forward, self._first_branch, mask, training)
+        x = self._add_branch(x, attend, self._attention_branch, training)
+        return self._half_step(x, self.feed_forward, self._feed_forward_branch, mask, training)
+
+    def _half_step(self, stream, layer, branch, mask, training):
+        feed = functools.partial(call_with_mask, layer, mask=mask, training=training)
+        return self._add_branch(stream, feed, branch, training, step=0.5)
+
+    def get_config(self):
+        first = serialize_inner(self.first_feed_forward)
+        return {**super().get_config(), "first_feed_forward": first}
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -50,18 +118,18 @@ class ConformerBlock(MacaronBlock):
         super().__init__(first_feed_forward, attention, feed_forward, **kwargs)
         if convolution is None:
             convolution = ConvolutionModule(dtype=self.dtype_policy, name="convolution")
-        self.convolution = inner_layer("convolution", convolution)
-        self._final_norm = self._normalize("final_norm")
+        self.convolution = revive_layer("convolution", convolution)
+        self._final_norm = self._make_normalization("final_norm")
 
     def _make_branches(self):
         super()._make_branches()
-        self._convolution_branch = self._branch("convolution")
+        self._convolution_branch = self._make_branch("convolution")
 
     def _branches(self):
         return [*super()._branches(), self._convolution_branch]
 
-    def _one_tensor_layers(self):
-        return [*super()._one_tensor_layers(), self.convolution]
+    def _other_layers(self):
+        return [*super()._other_layers(), self.convolution]
 
     def build(self, input_shape):
         super().build(input_shape)
@@ -77,16 +145,16 @@ class ConformerBlock(MacaronBlock):
         positions=None,
         training=None,
     ):
-        mask = self._one_mask(inputs, mask)
-        attend = self._attend(mask, attention_mask, segment_ids, positions, training)
-        convolve = functools.partial(calling.feed, self.convolution, mask=mask, training=training)
+        mask = self._padding_mask(inputs, mask)
+        attend = self._self_attention(mask, attention_mask, segment_ids, positions, training)
+        convolve = functools.partial(call_with_mask, self.convolution, mask=mask, training=training)
         x = self._half_step(inputs, self.first_feed_forward, self._first_branch, mask, training)
-        x = self._join(x, attend, self._attention_branch, training)
-        x = self._join(x, convolve, self._convolution_branch, training)
+        x = self._add_branch(x, attend, self._attention_branch, training)
+        x = self._add_branch(x, convolve, self._convolution_branch, training)
         x = self._half_step(x, self.feed_forward, self._feed_forward_branch, mask, training)
         return self._final_norm(x)
 
     def get_config(self):
-        config = {**super().get_config(), "convolution": config_of(self.convolution)}
+        config = {**super().get_config(), "convolution": serialize_inner(self.convolution)}
         config.pop("norm")
         return config

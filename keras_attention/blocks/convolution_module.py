@@ -1,20 +1,18 @@
-"""The convolution module of a Conformer: what is near, beside what attention sees."""
+"""The convolution module of a Conformer."""
 
 import keras
 from keras import ops
 
 from keras_attention import checks, masks, scope
-from keras_attention.blocks.rms_normalization import RMSNormalization
+from keras_attention.attention.projection import ProjectionOwner
+from keras_attention.blocks.normalization import NORMALIZATIONS as BLOCK_NORMALIZATIONS
+from keras_attention.shapes import batch_and
 
-NORMALIZATIONS = {
-    "batch_norm": keras.layers.BatchNormalization,
-    "layer_norm": keras.layers.LayerNormalization,
-    "rms_norm": RMSNormalization,
-}
+NORMALIZATIONS = {"batch_norm": keras.layers.BatchNormalization, **BLOCK_NORMALIZATIONS}
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class ConvolutionModule(keras.layers.Layer):
+class ConvolutionModule(ProjectionOwner):
     """A gated depthwise convolution over time (Gulati et al., 2020, figure 2).
 
     `output(act(n(depthwise(glu(gate(x))))))`: a projection to twice the width, a gated linear
@@ -33,7 +31,7 @@ class ConvolutionModule(keras.layers.Layer):
         inputs: (B, T, D).
         mask: bool (B, T), True = a token; filled by Keras from the implicit mask.
 
-    Padding is 0 where the convolution sees it, so that it changes no token, and is left out of the
+    Padding enters the convolution as 0, so that it changes no token, and is left out of the
     statistics of the batch. Returns (B, T, D); the mask passes through.
 
     Example:
@@ -80,7 +78,7 @@ class ConvolutionModule(keras.layers.Layer):
 
     def _projection(self, units, inputs, name):
         dense = keras.layers.Dense(
-            units, use_bias=self.use_bias, dtype=self.dtype_policy, name=name
+            units, use_bias=self.use_bias, **self._projection_arguments(name)
         )
         dense.build((None, inputs))
         return dense
@@ -88,14 +86,15 @@ class ConvolutionModule(keras.layers.Layer):
     def call(self, inputs, mask=None, training=None):
         length, width = ops.shape(inputs)[1], inputs.shape[-1]
         x = ops.glu(self._gate(ops.reshape(inputs, (-1, width))))
-        x = ops.reshape(x, (-1, length, width))
+        shape = batch_and(inputs, length, width)
+        x = ops.reshape(x, shape)
         tokens = masks.all_of(mask, scope.is_token(length))
         if tokens is not None:
             x = ops.multiply(x, ops.expand_dims(ops.cast(tokens, x.dtype), axis=2))
         x = self._depthwise(self._with_neighbours(x))
         x = self.activation(self._normalize(x, mask, training))
         x = self._output_dense(ops.reshape(x, (-1, width)))
-        return ops.reshape(x, (-1, length, width))
+        return ops.reshape(x, shape)
 
     def _with_neighbours(self, x):
         """(B, T, D) with the tokens before and after that the kernel reaches, or zeros."""
@@ -104,16 +103,16 @@ class ConvolutionModule(keras.layers.Layer):
         decoding = scope.current(scope.Decoding)
         if decoding is None or self.kernel_size == 1:
             return ops.pad(x, ((0, 0), (before, after), (0, 0)))
-        place = decoding.place(self)
-        if decoding.planning:
+        slot = decoding.slot(self)
+        if slot.tracing:
             if after:
                 scope.refuse_decoding(
                     f"{self.name} looks ahead. Use ConvolutionModule(causal=True)."
                 )
-            decoding.declare(place, inputs=scope.State((before, x.shape[2]), self.compute_dtype))
+            slot.declare(inputs=scope.State((before, x.shape[2]), self.compute_dtype))
             return ops.pad(x, ((0, 0), (before, after), (0, 0)))
-        x = ops.concatenate([ops.cast(place["inputs"], x.dtype), x], axis=1)
-        place.keep(inputs=x[:, -before:])
+        x = ops.concatenate([ops.cast(slot["inputs"], x.dtype), x], axis=1)
+        slot.update(inputs=x[:, -before:])
         return x
 
     def _normalize(self, x, mask, training):

@@ -4,9 +4,13 @@ import functools
 
 import keras
 
-from keras_attention.blocks import calling
 from keras_attention.blocks.encoder import EncoderBlock
-from keras_attention.blocks.inner import config_of, inner_layer
+from keras_attention.blocks.inner_layers import (
+    call_attention,
+    call_with_mask,
+    revive_layer,
+    serialize_inner,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -14,15 +18,15 @@ class DecoderBlock(EncoderBlock):
     """A Transformer decoder block beside an encoder (Vaswani et al., 2017, section 3.1).
 
     With `norm="pre"`, `x + attention(n(x))`, `x + cross_attention(n(x), encoded)`,
-    `x + feed_forward(n(x))`. Nobody sees the future if `attention` has `mask="causal"`: the block
-    adds no mask of its own. A decoder without a source is made of `EncoderBlock`.
+    `x + feed_forward(n(x))`. The block adds no mask of its own: give `attention` the mask
+    `"causal"`. A decoder without a source is made of `EncoderBlock`.
 
     Args:
         attention: a layer called as `attention(query, value)` on one tensor, as in `EncoderBlock`.
         cross_attention: a layer called as `cross_attention(query, value)`, the value the source.
         feed_forward: a layer called on one tensor.
         norm, normalization, dropout, stochastic_depth, layer_scale, epsilon: as in `EncoderBlock`;
-            `DeepNorm` wants `num_branches=3`.
+            `DeepNorm` needs `num_branches=3`.
 
     Call arguments:
         inputs: (B, T, D); with `norm="resi_dual"` also a pair of them.
@@ -34,7 +38,7 @@ class DecoderBlock(EncoderBlock):
         segment_ids: int (B, T), encoded_segment_ids: int (B, S), for packed documents: they go to
             the attention, and both to the cross-attention if both are given.
         positions: int (T,) or (B, T), encoded_positions: int (S,) or (B, S): where the tokens are.
-            A cross-attention that knows no positions does without `positions`.
+            `positions` are left out for a cross-attention that takes none.
 
     Returns (B, T, D), or a pair of them, with the mask of the inputs.
 
@@ -56,18 +60,18 @@ class DecoderBlock(EncoderBlock):
 
     def __init__(self, attention, cross_attention, feed_forward, **kwargs):
         super().__init__(attention, feed_forward, **kwargs)
-        self.cross_attention = inner_layer("cross_attention", cross_attention)
+        self.cross_attention = revive_layer("cross_attention", cross_attention)
 
     def _make_branches(self):
-        self._attention_branch = self._branch("attention")
-        self._cross_attention_branch = self._branch("cross_attention", self._attention_branch)
-        self._feed_forward_branch = self._branch("feed_forward", self._attention_branch)
+        self._attention_branch = self._make_branch("attention")
+        self._cross_attention_branch = self._make_branch("cross_attention", self._attention_branch)
+        self._feed_forward_branch = self._make_branch("feed_forward", self._attention_branch)
 
     def _branches(self):
         return [self._attention_branch, self._cross_attention_branch, self._feed_forward_branch]
 
     def build(self, inputs_shape, encoded_shape):
-        shape = self._one_stream(inputs_shape)
+        shape = self._stream_shape(inputs_shape)
         self._build_layers(shape, [(self.attention, shape), (self.cross_attention, encoded_shape)])
 
     def call(
@@ -87,31 +91,31 @@ class DecoderBlock(EncoderBlock):
         if segment_ids is None and encoded_segment_ids is not None:
             raise ValueError(
                 f"{self.name} was given encoded_segment_ids without segment_ids: it takes both to "
-                "say who belongs to whom. Give both, or neither."
+                "say which tokens belong together. Give both, or neither."
             )
-        mask = self._one_mask(inputs, mask)
-        attend = self._attend(mask, attention_mask, segment_ids, positions, training)
+        mask = self._padding_mask(inputs, mask)
+        attend = self._self_attention(mask, attention_mask, segment_ids, positions, training)
         attend_to_source = functools.partial(
-            calling.attend,
+            call_attention,
             self.cross_attention,
             training=training,
             value=encoded,
             optional=["query_positions"],
             query_mask=mask,
-            value_mask=self._one_mask(encoded, encoded_mask),
+            value_mask=self._padding_mask(encoded, encoded_mask),
             attention_mask=cross_attention_mask,
             segment_ids=None if encoded_segment_ids is None else segment_ids,
             value_segment_ids=encoded_segment_ids,
             query_positions=positions,
             value_positions=encoded_positions,
         )
-        feed = functools.partial(calling.feed, self.feed_forward, mask=mask, training=training)
-        x = self._join(self.norm.start(inputs), attend, self._attention_branch, training)
-        x = self._join(x, attend_to_source, self._cross_attention_branch, training)
-        return self._join(x, feed, self._feed_forward_branch, training)
+        feed = functools.partial(call_with_mask, self.feed_forward, mask=mask, training=training)
+        x = self._add_branch(self.norm.start(inputs), attend, self._attention_branch, training)
+        x = self._add_branch(x, attend_to_source, self._cross_attention_branch, training)
+        return self._add_branch(x, feed, self._feed_forward_branch, training)
 
     def compute_output_shape(self, inputs_shape, encoded_shape):
         return super().compute_output_shape(inputs_shape)
 
     def get_config(self):
-        return {**super().get_config(), "cross_attention": config_of(self.cross_attention)}
+        return {**super().get_config(), "cross_attention": serialize_inner(self.cross_attention)}

@@ -4,27 +4,27 @@ import functools
 
 import keras
 from keras import ops
-from keras.src.backend import get_keras_mask
 
-from keras_attention.blocks import calling, residuals
-from keras_attention.blocks.inner import config_of, inner_layer
-from keras_attention.blocks.layer_scale import LayerScale
-from keras_attention.blocks.rms_normalization import RMSNormalization
-
-NORMALIZATIONS = {
-    "layer_norm": keras.layers.LayerNormalization,
-    "rms_norm": RMSNormalization,
-}
+from keras_attention import keras_internals
+from keras_attention.blocks import residuals
+from keras_attention.blocks.inner_layers import (
+    build_attention,
+    call_attention,
+    call_with_mask,
+    revive_layer,
+    serialize_inner,
+)
+from keras_attention.blocks.normalization import NORMALIZATIONS, LayerScale
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class EncoderBlock(keras.layers.Layer):
     """A Transformer encoder block (Vaswani et al., 2017, section 3.1).
 
-    With f the attention or the feed-forward network, `norm` says how it joins the stream x:
-    `"pre"` is `x + f(n(x))`, `"post"` the paper's `n(x + f(x))`, `"sandwich"` `x + n(f(n(x)))`,
-    `"rezero"` `x + α f(x)`; `ResiDual` and `DeepNorm` say themselves what they do. Stacks of
-    pre-norm and sandwich blocks want a norm after the last.
+    `norm` decides how attention and feed-forward network, f, join the stream x: `"pre"` is
+    `x + f(n(x))`, `"post"` the paper's `n(x + f(x))`, `"sandwich"` `x + n(f(n(x)))`, `"rezero"`
+    `x + α f(x)`; for the others see `ResiDual` and `DeepNorm`. A stack of pre-norm or sandwich
+    blocks needs a norm after the last.
 
     Args:
         attention: a layer called as `attention(query, value)`: those of
@@ -32,10 +32,10 @@ class EncoderBlock(keras.layers.Layer):
         feed_forward: a layer called on one tensor, such as `FeedForward` or `MixtureOfExperts`.
         norm: a `Residual` such as `DeepNorm(num_layers=12)`, its name or its config.
         normalization: `"layer_norm"` or `"rms_norm"` (Zhang and Sennrich, 2019).
-        dropout: float, applied to what each branch adds.
+        dropout: float, on the output of each branch.
         stochastic_depth: float, the share of examples in a batch that skip a branch in training
             (Huang et al., 2016).
-        layer_scale: float, what LayerScale starts from, or None for none.
+        layer_scale: float, from which `LayerScale` starts, or None for none.
         epsilon: float, of the normalizations.
 
     Call arguments:
@@ -45,8 +45,8 @@ class EncoderBlock(keras.layers.Layer):
         segment_ids: int (B, T), for packed documents; positions: int (T,) or (B, T). Both go to
             the attention as `segment_ids`, and as `query_positions` and `value_positions`.
 
-    An attention that does not take what the block was given is an error. Returns (B, T, D), or a
-    pair of them, with the mask of the inputs.
+    A call argument that the attention does not take is an error. Returns (B, T, D), or a pair of
+    them, with the mask of the inputs.
 
     Example:
 
@@ -81,30 +81,30 @@ class EncoderBlock(keras.layers.Layer):
             )
         super().__init__(**kwargs)
         self.supports_masking = True
-        self.attention = inner_layer("attention", attention)
-        self.feed_forward = inner_layer("feed_forward", feed_forward)
+        self.attention = revive_layer("attention", attention)
+        self.feed_forward = revive_layer("feed_forward", feed_forward)
         self.norm, self.normalization = residuals.get(norm), normalization
         self.dropout, self.stochastic_depth = dropout, stochastic_depth
         self.layer_scale, self.epsilon = layer_scale, epsilon
         self._make_branches()
 
     def _make_branches(self):
-        self._attention_branch = self._branch("attention")
-        self._feed_forward_branch = self._branch("feed_forward", self._attention_branch)
+        self._attention_branch = self._make_branch("attention")
+        self._feed_forward_branch = self._make_branch("feed_forward", self._attention_branch)
 
     def _branches(self):
         return [self._attention_branch, self._feed_forward_branch]
 
-    def _one_tensor_layers(self):
+    def _other_layers(self):
         """The inner layers beside attention."""
         return [self.feed_forward]
 
-    def _branch(self, name, first=None):
-        """What surrounds an inner layer: norms, scale, dropouts. `first` is the first of these."""
+    def _make_branch(self, name, first=None):
+        """The layers around an inner one: norms, scale, dropouts; `first` is the first branch."""
         dtype = self.dtype_policy
 
         def normalize(place):
-            return self._normalize(f"{name}_{place}")
+            return self._make_normalization(f"{name}_{place}")
 
         branch = self.norm.layers(normalize, first, dtype)
         if self.layer_scale is not None:
@@ -115,20 +115,20 @@ class EncoderBlock(keras.layers.Layer):
         )
         return branch
 
-    def _normalize(self, name):
+    def _make_normalization(self, name):
         make = NORMALIZATIONS[self.normalization]
         return make(epsilon=self.epsilon, dtype=self.dtype_policy, name=name)
 
     def build(self, input_shape):
-        shape = self._one_stream(input_shape)
+        shape = self._stream_shape(input_shape)
         self._build_layers(shape, [(self.attention, shape)])
 
     def _build_layers(self, shape, attentions):
-        """Builds what is not built. `attentions` are pairs: a layer and the shape of its values."""
+        """Builds what is not built; `attentions` are pairs (layer, shape of its values)."""
         attentions = [(layer, values) for layer, values in attentions if not layer.built]
-        others = [layer for layer in self._one_tensor_layers() if not layer.built]
+        others = [layer for layer in self._other_layers() if not layer.built]
         for attention, values in attentions:
-            calling.build_attention(attention, shape, values)
+            build_attention(attention, shape, values)
         for layer in others:
             layer.build(shape)
         self.norm.initialize([attention for attention, _ in attentions], others)
@@ -136,7 +136,7 @@ class EncoderBlock(keras.layers.Layer):
             if not layer.built:
                 layer.build(shape)
 
-    def _one_stream(self, input_shape):
+    def _stream_shape(self, input_shape):
         """The shape of a stream, from that of the inputs."""
         if not isinstance(input_shape[0], (list, tuple)):
             return input_shape
@@ -157,26 +157,26 @@ class EncoderBlock(keras.layers.Layer):
         positions=None,
         training=None,
     ):
-        mask = self._one_mask(inputs, mask)
-        attend = self._attend(mask, attention_mask, segment_ids, positions, training)
-        feed = functools.partial(calling.feed, self.feed_forward, mask=mask, training=training)
-        x = self._join(self.norm.start(inputs), attend, self._attention_branch, training)
-        return self._join(x, feed, self._feed_forward_branch, training)
+        mask = self._padding_mask(inputs, mask)
+        attend = self._self_attention(mask, attention_mask, segment_ids, positions, training)
+        feed = functools.partial(call_with_mask, self.feed_forward, mask=mask, training=training)
+        x = self._add_branch(self.norm.start(inputs), attend, self._attention_branch, training)
+        return self._add_branch(x, feed, self._feed_forward_branch, training)
 
     @staticmethod
-    def _one_mask(inputs, mask):
+    def _padding_mask(inputs, mask):
         """The padding mask, given or implicit; Keras fills in one for each stream."""
         if isinstance(mask, (list, tuple)):
             mask = mask[0]
         if mask is not None:
             return mask
         first = inputs[0] if isinstance(inputs, (list, tuple)) else inputs
-        return get_keras_mask(first)
+        return keras_internals.get_mask(first)
 
-    def _attend(self, mask, attention_mask, segment_ids, positions, training):
+    def _self_attention(self, mask, attention_mask, segment_ids, positions, training):
         """Self-attention as a function of x alone."""
         return functools.partial(
-            calling.attend,
+            call_attention,
             self.attention,
             training=training,
             query_mask=mask,
@@ -187,7 +187,7 @@ class EncoderBlock(keras.layers.Layer):
             value_positions=positions,
         )
 
-    def _join(self, stream, function, branch, training, step=1.0):
+    def _add_branch(self, stream, function, branch, training, step=1.0):
         """The stream after a branch that computes `function` and adds `step` times its result."""
         added = self.norm.after(function(self.norm.before(stream, branch)), branch)
         if "scale" in branch:
@@ -199,11 +199,11 @@ class EncoderBlock(keras.layers.Layer):
         return self.norm.add(stream, added, branch)
 
     def compute_mask(self, inputs, previous=None):
-        mask = self._one_mask(inputs, previous)
+        mask = self._padding_mask(inputs, previous)
         return mask if self.norm.num_streams == 1 else (mask,) * self.norm.num_streams
 
     def compute_output_shape(self, input_shape):
-        shape = tuple(self._one_stream(input_shape))
+        shape = tuple(self._stream_shape(input_shape))
         return shape if self.norm.num_streams == 1 else (shape,) * self.norm.num_streams
 
     def compute_output_spec(self, inputs, *args, **kwargs):
@@ -217,8 +217,8 @@ class EncoderBlock(keras.layers.Layer):
         names = ("normalization", "dropout", "stochastic_depth", "layer_scale", "epsilon")
         return {
             **super().get_config(),
-            "attention": config_of(self.attention),
-            "feed_forward": config_of(self.feed_forward),
+            "attention": serialize_inner(self.attention),
+            "feed_forward": serialize_inner(self.feed_forward),
             "norm": keras.saving.serialize_keras_object(self.norm),
             **{name: getattr(self, name) for name in names},
         }

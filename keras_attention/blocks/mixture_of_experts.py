@@ -1,4 +1,4 @@
-"""A feed-forward network made of experts, of which each token asks a few."""
+"""A feed-forward network of experts, a few of which compute each token."""
 
 import fractions
 
@@ -6,11 +6,13 @@ import keras
 from keras import ops
 
 from keras_attention import checks, scope
-from keras_attention.blocks.inner import config_of, inner_layer
+from keras_attention.attention.projection import ProjectionOwner
+from keras_attention.blocks.inner_layers import revive_layer, serialize_inner
+from keras_attention.shapes import batch_and
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class MixtureOfExperts(keras.layers.Layer):
+class MixtureOfExperts(ProjectionOwner):
     """Each token is the gated sum of its `top_k` experts (Shazeer et al., 2017, section 2).
 
     `Σ gate_e · expert_e(x)` over the `top_k` experts whose probability, `softmax(x W)`, is highest.
@@ -27,14 +29,16 @@ class MixtureOfExperts(keras.layers.Layer):
     Args:
         experts: list of E layers called on one tensor, such as `FeedForward`; each has weights of
             its own.
-        top_k: int, how many experts a token asks.
+        top_k: int, how many experts each token is routed to.
         capacity_factor: float, or None.
-        load_balance: float, the weight of the loss that is least when experts are asked alike,
-            `E · Σ share_e · probability_e` (*Switch*, equation 4), 1 when they are.
+        load_balance: float, the weight of the loss that is least when experts get equal shares,
+            `E · Σ share_e · probability_e` (*Switch*, equation 4), which then is 1.
         router_z_loss: float, the weight of the mean squared log-sum-exp of the router's logits
             (Zoph et al., 2022, equation 5).
 
-    Both losses are added with `add_loss`, in training.
+    Both losses are added with `add_loss`, in training. `fit` shows the first, not yet multiplied by
+    `load_balance`, among its logs and in its history, as `"<name of the layer>_load_balance"`; but
+    on JAX, where a layer cannot add to a metric while it runs.
 
     Call arguments:
         inputs: (B, T, D), or any shape that ends with D.
@@ -70,7 +74,7 @@ class MixtureOfExperts(keras.layers.Layer):
             raise ValueError(f"experts={experts!r}: expected a list of one layer or more.")
         super().__init__(**kwargs)
         self.supports_masking = True
-        self.experts = [inner_layer(f"experts[{i}]", layer) for i, layer in enumerate(experts)]
+        self.experts = [revive_layer(f"experts[{i}]", layer) for i, layer in enumerate(experts)]
         if len({id(expert) for expert in self.experts}) < len(self.experts):
             raise ValueError("experts: one layer is in the list twice. Make a new one for each.")
         self.top_k, self.capacity_factor = top_k, capacity_factor
@@ -82,8 +86,9 @@ class MixtureOfExperts(keras.layers.Layer):
             )
         if capacity_factor is not None:
             checks.number(self, "capacity_factor", above=0)
+        self._balance = _MeanOfTraining(name=f"{self.name}_load_balance")
         self._router = keras.layers.Dense(
-            len(self.experts), use_bias=False, dtype="float32", name="router"
+            len(self.experts), use_bias=False, **self._projection_arguments("router", "float32")
         )
 
     def build(self, input_shape):
@@ -111,7 +116,7 @@ class MixtureOfExperts(keras.layers.Layer):
             output = self._all(x, gates, asked, training)
         else:
             output = self._within_capacity(x, gates, chosen, asked, tokens, training)
-        return ops.reshape(output, (-1, *shape[1:]))
+        return ops.reshape(output, batch_and(inputs, *shape[1:]))
 
     def _choose(self, probabilities, tokens):
         """The gates of each token's experts, and which they are: both (B·T, k)."""
@@ -131,6 +136,8 @@ class MixtureOfExperts(keras.layers.Layer):
         asked = ops.sum(asked, axis=1)  # (B·T, E)
         share = _mean(ops.divide(asked, self.top_k), tokens)
         balance = ops.sum(ops.multiply(share, _mean(probabilities, tokens))) * len(self.experts)
+        if keras.backend.backend() != "jax":
+            self._balance.update_state(ops.stop_gradient(balance))
         loss = ops.multiply(balance, self.load_balance)
         if self.router_z_loss:
             z = ops.square(ops.logsumexp(logits, axis=1, keepdims=True))
@@ -138,7 +145,7 @@ class MixtureOfExperts(keras.layers.Layer):
         self.add_loss(loss)
 
     def _all(self, x, gates, asked, training):
-        """Every expert on every token, multiplied by a gate that is 0 for those not asked."""
+        """Every expert on every token, multiplied by a gate that is 0 for experts not chosen."""
         weights = ops.sum(ops.multiply(asked, ops.expand_dims(gates, axis=2)), axis=1)  # (B·T, E)
         weights = ops.split(ops.cast(weights, x.dtype), len(self.experts), axis=1)
         return sum(
@@ -189,9 +196,27 @@ class MixtureOfExperts(keras.layers.Layer):
         names = ("top_k", "capacity_factor", "load_balance", "router_z_loss")
         return {
             **super().get_config(),
-            "experts": [config_of(expert) for expert in self.experts],
+            "experts": [serialize_inner(expert) for expert in self.experts],
             **{name: getattr(self, name) for name in names},
         }
+
+
+class _MeanOfTraining(keras.metrics.Mean):
+    """A mean that a step has as a result if the step has added to it: one of evaluation has not."""
+
+    def __init__(self, name):
+        super().__init__(name=name)
+        self._in_this_step = False
+
+    def update_state(self, values, sample_weight=None):
+        self._in_this_step = True
+        return super().update_state(values, sample_weight)
+
+    def result(self):
+        if not self._in_this_step:
+            return {}
+        self._in_this_step = False
+        return {self.name: super().result()}
 
 
 def _mean(values, tokens):

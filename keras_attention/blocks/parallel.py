@@ -5,8 +5,8 @@ import functools
 import keras
 from keras import ops
 
-from keras_attention.blocks import calling
 from keras_attention.blocks.encoder import EncoderBlock
+from keras_attention.blocks.inner_layers import call_with_mask
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -38,7 +38,7 @@ class ParallelBlock(EncoderBlock):
     """
 
     def _make_branches(self):
-        self._both_branch = self._branch("both")
+        self._both_branch = self._make_branch("both")
 
     def _branches(self):
         return [self._both_branch]
@@ -52,11 +52,11 @@ class ParallelBlock(EncoderBlock):
         positions=None,
         training=None,
     ):
-        mask = self._one_mask(inputs, mask)
-        attend = self._attend(mask, attention_mask, segment_ids, positions, training)
-        feed = functools.partial(calling.feed, self.feed_forward, mask=mask, training=training)
+        mask = self._padding_mask(inputs, mask)
+        attend = self._self_attention(mask, attention_mask, segment_ids, positions, training)
+        feed = functools.partial(call_with_mask, self.feed_forward, mask=mask, training=training)
 
         def both(x):
             return ops.add(attend(x), feed(x))
 
-        return self._join(self.norm.start(inputs), both, self._both_branch, training)
+        return self._add_branch(self.norm.start(inputs), both, self._both_branch, training)

@@ -1,12 +1,85 @@
-"""Images as sequences of patches."""
+"""Images as sequences of patches, and a convolution stem in front."""
 
 import math
 
 import keras
 from keras import ops
 
-from keras_attention import positions
-from keras_attention.blocks.token_embedding import added
+from keras_attention import checks, positions
+from keras_attention.blocks.token_embedding import check_embedded
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class ConvolutionStem(keras.layers.Layer):
+    """3×3 convolutions in place of the patch projection (Xiao et al., 2021).
+
+    Each is followed by batch normalization and the activation. With it, a vision transformer
+    learns from small sets and in few epochs.
+
+    Args:
+        filters: tuple of ints, one for each convolution.
+        strides: tuple of ints, as many; each divides the image's size.
+        activation: a Keras activation or its name.
+
+    Call arguments:
+        inputs: images (B, height, width, channels). Returns (B, height / s, width / s,
+        filters[-1]), s the product of the strides, rounded up at each step.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    stem = ka.blocks.ConvolutionStem(filters=(8, 16), strides=(2, 2))
+    assert stem(np.ones((2, 28, 28, 1))).shape == (2, 7, 7, 16)
+    ```
+    """
+
+    def __init__(self, filters=(32, 64), strides=(2, 2), activation="relu", **kwargs):
+        super().__init__(**kwargs)
+        if len(filters) != len(strides):
+            raise ValueError(
+                f"filters={tuple(filters)} and strides={tuple(strides)} must be of equal length: "
+                "one of each for every convolution."
+            )
+        self.filters, self.strides = tuple(filters), tuple(strides)
+        self.activation = keras.activations.get(activation)
+        self._steps = []
+        for i, (size, stride) in enumerate(zip(self.filters, self.strides, strict=True)):
+            self._steps += [
+                keras.layers.Conv2D(
+                    size, 3, stride, "same", use_bias=False, dtype=self.dtype_policy,
+                    name=f"convolution_{i}",
+                ),
+                keras.layers.BatchNormalization(
+                    momentum=0.9, dtype=self.dtype_policy, name=f"norm_{i}"),
+                keras.layers.Activation(self.activation, dtype=self.dtype_policy),
+            ]  # fmt: skip
+
+    def build(self, input_shape):
+        for step in self._steps:
+            step.build(input_shape)
+            input_shape = step.compute_output_shape(input_shape)
+
+    def call(self, inputs, training=None):
+        x = inputs
+        for step in self._steps:
+            x = step(x, training=training) if "norm" in step.name else step(x)
+        return x
+
+    def compute_output_shape(self, input_shape):
+        for step in self._steps:
+            input_shape = step.compute_output_shape(input_shape)
+        return input_shape
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "filters": self.filters,
+            "strides": self.strides,
+            "activation": keras.activations.serialize(self.activation),
+        }
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -43,10 +116,19 @@ class PatchEmbedding(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         self.hidden_dim = hidden_dim
-        self.patch_size = (patch_size,) * 2 if isinstance(patch_size, int) else tuple(patch_size)
+        checks.whole(self, "hidden_dim")
+        self.patch_size = checks.height_and_width(self.name, "patch_size", patch_size)
+        if isinstance(patch_size, int) and hidden_dim < patch_size:
+            raise ValueError(
+                f"hidden_dim={hidden_dim} and patch_size={patch_size} look swapped. "
+                f"Expected PatchEmbedding(hidden_dim, patch_size), such as ({patch_size}, "
+                f"{hidden_dim}); if it is meant, give patch_size=({patch_size}, {patch_size})."
+            )
         self.num_prefix_tokens, self.dropout = num_prefix_tokens, dropout
         self._learned = position in ("learned", "Learned")
-        self.position = None if self._learned else added(positions.get(position, self.dtype_policy))
+        self.position = (
+            None if self._learned else check_embedded(positions.get(position, self.dtype_policy))
+        )
         self._projection = keras.layers.Conv2D(
             hidden_dim, self.patch_size, strides=self.patch_size, dtype=self.dtype_policy,
             name="projection",
@@ -54,6 +136,11 @@ class PatchEmbedding(keras.layers.Layer):
         self._dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, input_shape):
+        if len(input_shape) != 4:
+            raise ValueError(
+                f"{self.name} takes images (batch, height, width, channels); received the shape "
+                f"{tuple(input_shape)}."
+            )
         _, *size, _ = input_shape
         if None in size or any(
             side % patch for side, patch in zip(size, self.patch_size, strict=True)
@@ -72,6 +159,8 @@ class PatchEmbedding(keras.layers.Layer):
         tokens = self._num_tokens(input_shape)
         if self._learned:
             self.position = positions.Learned(tokens, dtype=self.dtype_policy, name="positions")
+        if self.position is not None:
+            self.position.check_length(tokens)
         if isinstance(self.position, keras.layers.Layer) and not self.position.built:
             self.position.build((None, tokens, self.hidden_dim))
 

@@ -1,17 +1,19 @@
-"""From a sequence of vectors to one."""
+"""Pooling of a sequence of vectors to one vector."""
 
 import keras
 from keras import ops
 
 from keras_attention import scope
-from keras_attention.attention import attend, masking, recording
+from keras_attention.attention import attend
+from keras_attention.attention.base import record_weights
+from keras_attention.attention.inputs import padding_mask
 
 MODES = ("mean", "max", "cls", "attention")
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Pooling(keras.layers.Layer):
-    """One vector for a sequence: padding is left out whatever the mode.
+    """One vector for a sequence; padding is left out in every mode.
 
     Args:
         mode: `"mean"` or `"max"` over the tokens; `"cls"`, the first token (Devlin et al., 2019);
@@ -76,8 +78,8 @@ class Pooling(keras.layers.Layer):
     def _attention(self, inputs, mask):
         x = ops.expand_dims(inputs, axis=2)  # (B, T, 1, D)
         query = ops.tile(ops.cast(self.query, x.dtype), (ops.shape(x)[0], 1, 1, 1))
-        output, weights = attend(query, x, x, attention_mask=masking.padding(value_mask=mask))
-        recording.record(self, weights)
+        output, weights = attend(query, x, x, attention_mask=padding_mask(value_mask=mask))
+        record_weights(self, weights)
         return ops.reshape(output, (-1, inputs.shape[-1]))
 
     def compute_mask(self, inputs, previous=None):

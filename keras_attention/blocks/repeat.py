@@ -1,11 +1,10 @@
-"""One block as every layer of a stack."""
+"""One block that is every layer of a stack."""
 
 import keras
-from keras.src.backend import get_keras_mask
+from keras import ops
 
-from keras_attention import checks
-from keras_attention.blocks import calling
-from keras_attention.blocks.inner import config_of, inner_layer
+from keras_attention import checks, keras_internals
+from keras_attention.blocks.inner_layers import revive_layer, serialize_inner
 from keras_attention.positions import Sinusoidal
 
 
@@ -17,8 +16,8 @@ class Repeat(keras.layers.Layer):
     before every step (Dehghani et al., 2019, *Universal Transformers*, section 2.1; the number of
     steps is fixed, without adaptive halting).
 
-    A functional model may as well call one block again and again; either way its attention is
-    recorded once for every step, under its path, then `path:1`, `path:2`, ...
+    A functional model may also call one block several times; either way its attention is recorded
+    at every step, under its path, then `path:1`, `path:2`, ...
 
     Args:
         block: a layer that returns the shape it is called on, such as `EncoderBlock`.
@@ -54,7 +53,7 @@ class Repeat(keras.layers.Layer):
     def __init__(self, block, num_layers, coordinates=False, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
-        self.block = inner_layer("block", block)
+        self.block = revive_layer("block", block)
         self.num_layers, self.coordinates = num_layers, coordinates
         checks.whole(self, "num_layers")
 
@@ -72,16 +71,23 @@ class Repeat(keras.layers.Layer):
         training=None,
     ):
         x = inputs
-        mask = get_keras_mask(inputs) if mask is None else mask
+        mask = keras_internals.get_mask(inputs) if mask is None else mask
         given = dict(attention_mask=attention_mask, segment_ids=segment_ids, positions=positions)
         given = {name: value for name, value in given.items() if value is not None}
-        if mask is not None and calling.takes(self.block, "mask"):
+        if mask is not None and keras_internals.takes_argument(self.block, "mask"):
             given["mask"] = mask
         for step in range(1, self.num_layers + 1):
             if self.coordinates:
-                x = Sinusoidal().embed(Sinusoidal().embed(x, positions), [step])
+                x = self._with_coordinates(x, positions, step)
             x = self.block(x, training=training, **given)
         return x
+
+    @staticmethod
+    def _with_coordinates(x, positions, step):
+        waves = Sinusoidal()
+        x = waves.embed(x, positions)
+        of_step = waves.waves(ops.convert_to_tensor([step], "int32"), x.shape[2])  # (1, 1, D)
+        return ops.cast(ops.cast(x, "float32") + of_step, x.dtype)
 
     def compute_output_shape(self, input_shape):
         return input_shape
@@ -92,7 +98,7 @@ class Repeat(keras.layers.Layer):
     def get_config(self):
         return {
             **super().get_config(),
-            "block": config_of(self.block),
+            "block": serialize_inner(self.block),
             "num_layers": self.num_layers,
             "coordinates": self.coordinates,
         }

@@ -1,19 +1,20 @@
-"""Tokens as vectors, with their positions; and back."""
+"""Embeddings of tokens and of segments, and dropout of whole tokens."""
 
 import math
 
 import keras
 from keras import ops
 
-from keras_attention import positions
-from keras_attention.blocks.inner import inner_layer
-from keras_attention.blocks.inner_products import inner_products
-from keras_attention.sharing import config_of_shared
+from keras_attention import checks, positions, scope
+from keras_attention.attention.projection import ProjectionOwner
+from keras_attention.blocks.inner_layers import revive_layer
+from keras_attention.shapes import batch_and
+from keras_attention.sharing import serialize_shared
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class TokenEmbedding(keras.layers.Layer):
-    """Looks tokens up in a table and says where they are (Vaswani et al., 2017, section 3.4).
+    """Looks tokens up in a table and adds their positions (Vaswani et al., 2017, section 3.4).
 
     Called with `reverse=True` it goes back: the logit of each token is the inner product of a
     vector and the token's row. Input and output of a language model are tied in this way (Press
@@ -29,8 +30,8 @@ class TokenEmbedding(keras.layers.Layer):
         embeddings_initializer: a Keras initializer.
         logit_bias: bool, whether each token's logit has a learned bias (BERT).
         logit_scale: float, what logits are multiplied by, before the bias (T5: D^-½).
-        table: the `table` of another `TokenEmbedding`, to share it; None makes one. A saved model
-            comes back with one table; `keras.models.clone_model` copies it into each layer.
+        table: the `table` of another `TokenEmbedding`, to share it; None makes one. A loaded model
+            has one table; `keras.models.clone_model` copies it into each layer.
 
     Call arguments:
         inputs: int token ids (B, T); with `reverse=True` vectors (B, T, D).
@@ -69,11 +70,11 @@ class TokenEmbedding(keras.layers.Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.vocabulary_size, self.hidden_dim = vocabulary_size, hidden_dim
-        self.position = added(positions.get(position, dtype=self.dtype_policy))
+        self.position = check_embedded(positions.get(position, dtype=self.dtype_policy))
         self.scale, self.dropout = scale, dropout
         self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
         self.logit_bias, self.logit_scale = logit_bias, logit_scale
-        self._table = self._make_table() if table is None else self._given(table)
+        self._table = self._make_table() if table is None else self._shared_table(table)
         self._dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
 
     def _make_table(self):
@@ -85,20 +86,20 @@ class TokenEmbedding(keras.layers.Layer):
             name="table",
         )
 
-    def _given(self, table):
-        table = inner_layer("table", table)
+    def _shared_table(self, table):
+        table = revive_layer("table", table)
         size = getattr(table, "input_dim", None), getattr(table, "output_dim", None)
         if size != (self.vocabulary_size, self.hidden_dim):
             raise ValueError(
                 f"table has (rows, columns) {size}, and {self.name} needs (vocabulary_size, "
-                f"hidden_dim) {(self.vocabulary_size, self.hidden_dim)}. Who shares a table has "
-                "its size."
+                f"hidden_dim) {(self.vocabulary_size, self.hidden_dim)}. A shared table has "
+                "the size of both."
             )
         return table
 
     @property
     def table(self):
-        """The `keras.layers.Embedding` with a row for each token, for others to share."""
+        """The `keras.layers.Embedding` with a row for each token, to be shared."""
         return self._table
 
     def build(self, input_shape):
@@ -123,14 +124,20 @@ class TokenEmbedding(keras.layers.Layer):
 
     def _logits(self, x):
         """`logit_scale · x Eᵀ + bias`: (B, T, D) to (B, T, vocabulary_size), float32."""
-        length = ops.shape(x)[1]
+        shape = batch_and(x, ops.shape(x)[1], self.vocabulary_size)
         x = ops.reshape(x, (-1, self.hidden_dim))
         if self.logit_scale != 1:
             x = ops.multiply(x, ops.cast(self.logit_scale, x.dtype))
-        logits = ops.cast(inner_products(x, self._table.embeddings), "float32")
+        logits = ops.cast(inner_products(x, self._rows()), "float32")
         if self.logit_bias:
             logits = ops.add(logits, ops.cast(self.bias, "float32"))
-        return ops.reshape(logits, (-1, length, self.vocabulary_size))
+        return ops.reshape(logits, shape)
+
+    def _rows(self):
+        """The table (V, D) as floats: a quantized one is looked up from first to last."""
+        if self._table.quantization_mode is None:
+            return self._table.embeddings
+        return self._table(ops.arange(self.vocabulary_size, dtype="int32"))
 
     def compute_mask(self, inputs, previous=None):
         return previous if len(inputs.shape) > 2 else ops.not_equal(inputs, 0)
@@ -159,11 +166,11 @@ class TokenEmbedding(keras.layers.Layer):
             "embeddings_initializer": keras.initializers.serialize(self.embeddings_initializer),
             "logit_bias": self.logit_bias,
             "logit_scale": self.logit_scale,
-            "table": config_of_shared(self._table),
+            "table": serialize_shared(self._table),
         }
 
 
-def added(position):
+def check_embedded(position):
     """`position`, if it is one that is added to tokens or None; an error that says so if not."""
     if position is not None and position.roles != {"embed"}:
         raise ValueError(
@@ -172,3 +179,134 @@ def added(position):
             "added: sinusoidal, learned, scalar."
         )
     return position
+
+
+def inner_products(x, table):
+    """The inner products of vectors (M, D) with all rows of a table (V, D): (M, V).
+
+    A model that decodes asks for one row at a time, and then for all of the table: as `E xᵀ` it is
+    read once in order. Everything else, and files of other runtimes, have the plain product.
+    """
+
+    def product():
+        return ops.einsum("md,vd->mv", x, table)
+
+    if scope.current(scope.Decoding) is None or scope.current(scope.Export) is not None:
+        return product()
+    shape = (-1, table.shape[0])
+    return ops.cond(
+        ops.equal(ops.shape(x)[0], 1),
+        lambda: ops.reshape(ops.matmul(table, ops.transpose(x)), shape),
+        lambda: ops.reshape(product(), shape),
+    )
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class SegmentEmbedding(ProjectionOwner):
+    """Adds to each token a learned vector for its segment (Devlin et al., 2019, figure 2).
+
+    Args:
+        num_segments: int, how many kinds of segments there are, such as 2 for pairs of sentences.
+        embeddings_initializer: a Keras initializer.
+
+    Call arguments:
+        inputs: (B, T, D).
+        segment_ids: int (B, T), from 0 to num_segments - 1.
+
+    Returns (B, T, D), with the mask of the inputs.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    layer = ka.blocks.SegmentEmbedding(2)
+    x, segments = np.zeros((1, 4, 8), "float32"), np.array([[0, 0, 1, 1]])
+    y = layer(x, segments)
+    assert np.array_equal(y[:, 0], y[:, 1]) and not np.array_equal(y[:, 1], y[:, 2])
+    ```
+    """
+
+    def __init__(self, num_segments, embeddings_initializer="uniform", **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.num_segments = num_segments
+        self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
+        checks.whole(self, "num_segments")
+
+    def build(self, inputs_shape, segment_ids_shape):
+        self._table = keras.layers.Embedding(
+            self.num_segments,
+            inputs_shape[-1],
+            embeddings_initializer=self.embeddings_initializer,
+            **self._projection_arguments("table"),
+        )
+        self._table.build(segment_ids_shape)
+
+    def call(self, inputs, segment_ids):
+        return ops.add(inputs, self._table(segment_ids))
+
+    def compute_output_shape(self, inputs_shape, segment_ids_shape):
+        return inputs_shape
+
+    def compute_output_spec(self, inputs, segment_ids):
+        return keras.KerasTensor(inputs.shape, self.compute_dtype)
+
+    def get_config(self):
+        initializer = keras.initializers.serialize(self.embeddings_initializer)
+        config = {"num_segments": self.num_segments, "embeddings_initializer": initializer}
+        return {**super().get_config(), **config}
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class TokenDropout(keras.layers.Layer):
+    """Replaces token ids by the unknown id, so that a model learns to do without a word.
+
+    (Iyyer et al., 2015, section 3.2, *word dropout*.) Padding stays padding.
+
+    Args:
+        rate: float, the share of tokens replaced in training.
+        unknown_id: int, what replaces them.
+        seed: int.
+
+    Call arguments:
+        inputs: int token ids (B, T). Returns the same shape and dtype.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    ids = np.array([[5, 7, 9, 0]])
+    assert np.array_equal(ka.blocks.TokenDropout(0.99)(ids), ids)  # nothing happens at inference
+    assert np.array_equal(ka.blocks.TokenDropout(1.0)(ids, training=True), [[1, 1, 1, 0]])
+    ```
+    """
+
+    def __init__(self, rate, unknown_id=1, seed=None, **kwargs):
+        if not 0 <= rate <= 1:
+            raise ValueError(f"rate={rate}: expected the share of tokens to drop, from 0 to 1.")
+        kwargs.setdefault("dtype", "int32")
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.rate, self.unknown_id, self.seed = rate, unknown_id, seed
+        self._generator = keras.random.SeedGenerator(seed) if rate else None
+
+    def call(self, inputs, training=None):
+        if not training or not self.rate:
+            return inputs
+        drawn = keras.random.uniform(ops.shape(inputs), dtype="float32", seed=self._generator)
+        dropped = ops.logical_and(ops.less(drawn, self.rate), ops.not_equal(inputs, 0))
+        return ops.where(dropped, ops.cast(self.unknown_id, inputs.dtype), inputs)
+
+    def compute_output_spec(self, inputs, training=None):
+        return keras.KerasTensor(inputs.shape, inputs.dtype)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        config = {"rate": self.rate, "unknown_id": self.unknown_id, "seed": self.seed}
+        return {**super().get_config(), **config}

@@ -1,14 +1,100 @@
-"""Words as vectors made of the word itself and of its characters."""
+"""Embeddings of words by their characters, alone and beside a table of words."""
 
 import keras
 from keras import ops
 
-from keras_attention.blocks.inner import inner_layer
+from keras_attention.attention.projection import ProjectionOwner
+from keras_attention.blocks.inner_layers import revive_layer
+from keras_attention.shapes import batch_and
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class WordEmbedding(keras.layers.Layer):
-    """Joins a word's own vector with its spelling's, and projects (Ma and Hovy, 2016, section 2.3).
+class CharacterEmbedding(ProjectionOwner):
+    """Character convolutions, the maximum over each word (Kim et al., 2016, section 2.2).
+
+    Args:
+        vocabulary_size: int, number of character ids; id 0 is padding.
+        hidden_dim: int, the size of a character's vector.
+        filters: int, the number of filters of each width.
+        widths: tuple of ints, how many characters a filter of each kind sees.
+        dropout: float, applied to the characters' vectors.
+
+    Call arguments:
+        inputs: int character ids (B, T, C), a word's characters padded with 0 to C.
+
+    Returns (B, T, len(widths) · filters), with the mask of words that have a character.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    layer = ka.blocks.CharacterEmbedding(60, 16, filters=8, widths=(2, 3, 4))
+    words = np.random.randint(1, 60, size=(2, 5, 12))
+    assert layer(words).shape == (2, 5, 24)
+    ```
+    """
+
+    def __init__(
+        self, vocabulary_size, hidden_dim=32, filters=64, widths=(2, 3, 4), dropout=0.0, **kwargs
+    ):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.vocabulary_size, self.hidden_dim = vocabulary_size, hidden_dim
+        self.filters, self.widths, self.dropout = filters, tuple(widths), dropout
+        self._table = keras.layers.Embedding(
+            vocabulary_size, hidden_dim, **self._projection_arguments("table")
+        )
+        self._dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self._convolutions = [
+            keras.layers.Conv1D(
+                filters,
+                width,
+                padding="same",
+                activation="relu",
+                dtype=self.dtype_policy,
+                name=f"width_{width}",
+            )
+            for width in self.widths
+        ]
+
+    def build(self, input_shape):
+        self._table.build(input_shape)
+        for convolution in self._convolutions:
+            convolution.build((None, input_shape[-1], self.hidden_dim))
+
+    def call(self, inputs, training=None):
+        length, size = ops.shape(inputs)[1], ops.shape(inputs)[2]
+        characters = ops.reshape(inputs, (-1, size))  # (B·T, C)
+        visible = ops.cast(ops.not_equal(characters, 0), self.compute_dtype)
+        visible = ops.expand_dims(visible, axis=2)
+        x = ops.multiply(self._table(characters), visible)  # (B·T, C, E)
+        x = self._dropout_layer(x, training=training)
+        # after the ReLU every output is at least 0: a padded place of 0 never exceeds the maximum
+        found = [ops.multiply(convolution(x), visible) for convolution in self._convolutions]
+        found = ops.concatenate([ops.max(each, axis=1) for each in found], axis=1)
+        return ops.reshape(found, batch_and(inputs, length, len(self.widths) * self.filters))
+
+    def compute_mask(self, inputs, previous=None):
+        return ops.any(ops.not_equal(inputs, 0), axis=-1)
+
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[:2], len(self.widths) * self.filters)
+
+    def compute_output_spec(self, inputs, training=None):
+        return keras.KerasTensor(self.compute_output_shape(inputs.shape), self.compute_dtype)
+
+    def get_config(self):
+        names = ("vocabulary_size", "hidden_dim", "filters", "widths", "dropout")
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class WordEmbedding(ProjectionOwner):
+    """Joins the vectors of a word and of its characters (Ma and Hovy, 2016, section 2.3).
+
+    The two are concatenated and projected to `hidden_dim`.
 
     Args:
         tokens: a layer from ids (B, T) to (B, T, D), such as `TokenEmbedding`.
@@ -17,6 +103,7 @@ class WordEmbedding(keras.layers.Layer):
 
     Call arguments:
         tokens: int (B, T); characters: int (B, T, C).
+        positions: int (T,) or (B, T), where the tokens are, for `tokens`. Default: 0, 1, 2, ...
 
     Returns (B, T, D), with the mask `tokens != 0`.
 
@@ -36,11 +123,11 @@ class WordEmbedding(keras.layers.Layer):
     def __init__(self, tokens, characters, hidden_dim, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
-        self.tokens = inner_layer("tokens", tokens)
-        self.characters = inner_layer("characters", characters)
+        self.tokens = revive_layer("tokens", tokens)
+        self.characters = revive_layer("characters", characters)
         self.hidden_dim = hidden_dim
         self._projection = keras.layers.Dense(
-            hidden_dim, dtype=self.dtype_policy, name="projection"
+            hidden_dim, **self._projection_arguments("projection")
         )
 
     def build(self, tokens_shape, characters_shape):
@@ -55,13 +142,14 @@ class WordEmbedding(keras.layers.Layer):
             layer.compute_output_shape(s)[-1] for layer, s in zip(layers, shapes, strict=True)
         )
 
-    def call(self, tokens, characters, training=None):
-        x = self.tokens(tokens, training=training)
+    def call(self, tokens, characters, positions=None, training=None):
+        given = {} if positions is None else {"positions": positions}
+        x = self.tokens(tokens, training=training, **given)
         spelling = self.characters(characters, training=training)
-        shape = ops.shape(x)
+        shape = batch_and(x, ops.shape(x)[1], self.hidden_dim)
         x = ops.concatenate([x, spelling], axis=2)
         x = self._projection(ops.reshape(x, (-1, x.shape[-1])))
-        return ops.reshape(x, (-1, shape[1], self.hidden_dim))
+        return ops.reshape(x, shape)
 
     def compute_mask(self, tokens, previous=None):
         return ops.not_equal(tokens, 0)
@@ -69,7 +157,7 @@ class WordEmbedding(keras.layers.Layer):
     def compute_output_shape(self, tokens_shape, characters_shape):
         return (*tokens_shape, self.hidden_dim)
 
-    def compute_output_spec(self, tokens, characters, training=None):
+    def compute_output_spec(self, tokens, characters, positions=None, training=None):
         return keras.KerasTensor((*tokens.shape, self.hidden_dim), self.compute_dtype)
 
     def get_config(self):

@@ -1,6 +1,6 @@
 """The command line: `keras-attention`, or `python -m keras_attention`.
 
-One file per command, and one per thing that commands share. Modules here import Keras and
+One file per command, per task, and per idea that they share. Modules here import Keras and
 TensorFlow inside functions or are themselves imported inside functions, so that `--help` is quick.
 """
 
@@ -11,17 +11,25 @@ import sys
 def main(arguments=None):
     """Runs the command in `arguments` (by default the process's own) and exits."""
     from keras_attention.cli.app import app
-    from keras_attention.cli.errors import DEBUG, guarded
+    from keras_attention.cli.console import DEBUG, run_command
 
-    if arguments is None and not os.environ.get(DEBUG):
-        _mute_native_code()
-    sys.exit(guarded(lambda: app(arguments, prog_name="keras-attention", standalone_mode=False)))
+    if arguments is None:
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files need not be UTF-8
+        if not os.environ.get(DEBUG):
+            _mute_native_code()
+
+    def command():
+        if wrong := [word for word in arguments or () if "\0" in word]:
+            raise ValueError(f"{wrong[0]!r} holds a NUL, which no argument of a program can.")
+        return app(arguments, prog_name="keras-attention", standalone_mode=False)
+
+    sys.exit(run_command(command))
 
 
 def _mute_native_code():
     """Takes TensorFlow's C++ log lines off the terminal; Python still writes to it."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     sys.stderr.flush()
-    terminal = os.fdopen(os.dup(2), "w", buffering=1)
+    terminal = os.fdopen(os.dup(2), "w", buffering=1, errors="backslashreplace")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     sys.stderr = terminal

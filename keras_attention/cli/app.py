@@ -1,6 +1,8 @@
-"""The commands and their options. What they do is imported when they run."""
+"""The commands and their options. Each imports its work when it runs, so that help is quick."""
 
 import enum
+import functools
+import math
 import pathlib
 from typing import Annotated
 
@@ -51,6 +53,25 @@ class Quantization(enum.StrEnum):
     int8 = "int8"
 
 
+class Target(enum.StrEnum):
+    interpreter = "interpreter"
+    gpu = "gpu"
+    web = "web"
+
+
+def finite(value):
+    """Refuses `nan`, which no bound keeps out, and `inf`."""
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is no finite number.")
+    return value
+
+
+# Numbers have bounds: what nobody means would end in the words of a library, or fill the memory.
+Number = functools.partial(typer.Option, callback=finite)
+Whole = functools.partial(typer.Option, min=1)
+SEED = typer.Option(min=0, max=2**32 - 1, help="For the same numbers again.")
+LENGTH = 1 << 18
+
 Model = Annotated[pathlib.Path, typer.Argument(help="Folder of a trained model, or a file in it.")]
 With = Annotated[Kind | None, typer.Option("--with", help="Which file to run; default the first.")]
 DataDir = Annotated[pathlib.Path | None, typer.Option(help="Where data sets are kept.")]
@@ -81,8 +102,8 @@ def demo(
         pathlib.Path | None,
         typer.Option(help="Folder to fill; an older demo is replaced. Default in saved_models."),
     ] = None,
-    epochs: Annotated[int | None, typer.Option(min=1)] = None,
-    seed: Annotated[int | None, typer.Option(min=0)] = None,
+    epochs: Annotated[int | None, Whole(max=1_000_000)] = None,
+    seed: Annotated[int | None, SEED] = None,
 ):
     """Train on data that is always at hand: no network, a few minutes a model.
 
@@ -108,32 +129,31 @@ def train(
         str | None, typer.Option(help="Of aligned files: de-en for --train x is x.de and x.en.")
     ] = None,
     data_dir: DataDir = None,
-    epochs: Annotated[int | None, typer.Option(min=1)] = None,
-    minutes: Annotated[
-        float | None, typer.Option(min=0.0, help="Train no epoch after so many.")
-    ] = None,
-    batch_size: Annotated[int | None, typer.Option(min=1)] = None,
-    learning_rate: Annotated[float | None, typer.Option(min=0.0, help="The peak.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0)] = None,
-    layers: Annotated[int | None, typer.Option(min=1)] = None,
-    heads: Annotated[int | None, typer.Option(min=1)] = None,
-    width: Annotated[int | None, typer.Option(min=1, help="Of tokens between layers.")] = None,
-    dropout: Annotated[float | None, typer.Option(min=0.0, max=0.9)] = None,
-    maximum_length: Annotated[int | None, typer.Option(min=1, help="Tokens at most.")] = None,
+    epochs: Annotated[int | None, Whole(max=1_000_000)] = None,
+    minutes: Annotated[float | None, Number(min=0.0, help="Train no epoch after so many.")] = None,
+    batch_size: Annotated[int | None, Whole(max=1 << 20)] = None,
+    learning_rate: Annotated[float | None, Number(min=0.0, help="The peak.")] = None,
+    seed: Annotated[int | None, SEED] = None,
+    num_layers: Annotated[int | None, Whole(max=1000)] = None,
+    num_heads: Annotated[int | None, Whole(max=1000)] = None,
+    hidden_dim: Annotated[int | None, Whole(max=1 << 16, help="Of tokens between layers.")] = None,
+    dropout: Annotated[float | None, Number(min=0.0, max=0.9)] = None,
+    maximum_length: Annotated[int | None, Whole(max=LENGTH, help="Tokens at most.")] = None,
     steps: Annotated[
-        int | None, typer.Option(min=1, help="Batches of an epoch, of running text.")
+        int | None, Whole(max=10_000_000, help="Batches of an epoch, of running text.")
     ] = None,
     tokens: Annotated[
         Tokens | None, typer.Option(help="What is read and written, of pairs and running text.")
     ] = None,
     vocabulary_size: Annotated[
-        int | None, typer.Option(min=1, help="Subwords to learn, where these are the tokens.")
+        int | None,
+        typer.Option(min=5, max=1 << 20, help="Subwords to learn, where these are the tokens."),
     ] = None,
     max_tokens: Annotated[
-        int | None, typer.Option(min=1, help="Tokens of a batch, of pairs of texts.")
+        int | None, Whole(max=1 << 24, help="Tokens of a batch, of pairs of texts.")
     ] = None,
     beam: Annotated[
-        int | None, typer.Option(min=1, help="Texts that the search holds; 1 is greedy.")
+        int | None, Whole(max=1000, help="Texts that the search holds; 1 is greedy.")
     ] = None,
 ):
     """Train a model, test it, export it and write its card. Run again to go on after a stop.
@@ -159,9 +179,9 @@ def train(
             "batch_size": batch_size,
             "learning_rate": learning_rate,
             "seed": seed,
-            "layers": layers,
-            "heads": heads,
-            "width": width,
+            "num_layers": num_layers,
+            "num_heads": num_heads,
+            "hidden_dim": hidden_dim,
             "dropout": dropout,
             "maximum_length": maximum_length,
             "steps": steps,
@@ -205,21 +225,21 @@ def predict(
     inputs: Annotated[list[str], typer.Argument(help="Texts, or picture files.")],
     kind: With = None,
     top: Annotated[
-        int | None, typer.Option(min=1, help="How many classes to show for a picture; default 3.")
+        int | None, Whole(max=1_000_000, help="How many classes to show for a picture; default 3.")
     ] = None,
     invert: Annotated[bool, typer.Option(help="Swap black and white in pictures.")] = False,
-    tokens: Annotated[int | None, typer.Option(min=1, help="How many to go on for.")] = None,
+    tokens: Annotated[int | None, Whole(max=LENGTH, help="How many to go on for.")] = None,
     temperature: Annotated[
-        float | None, typer.Option(min=0.0, help="Of chance in going on; 0 takes the best token.")
+        float | None, Number(min=0.0, help="Of chance in going on; 0 takes the best token.")
     ] = None,
-    top_k: Annotated[int | None, typer.Option(min=1, help="Draw from the k best tokens.")] = None,
+    top_k: Annotated[int | None, Whole(max=2**31 - 1, help="Draw from the k best tokens.")] = None,
     top_p: Annotated[
-        float | None, typer.Option(min=0.0, max=1.0, help="Draw from the likeliest, up to this.")
+        float | None, Number(min=0.0, max=1.0, help="Draw from the likeliest, up to this.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="For the same draws again.")] = None,
+    seed: Annotated[int | None, SEED] = None,
 ):
     """Tag sentences, label, translate or go on with texts, or name what is in pictures."""
-    from keras_attention.cli import predict as command
+    from keras_attention.cli import evaluate as command
 
     command.predict(
         model,
@@ -243,8 +263,12 @@ def export(
     output: Annotated[pathlib.Path | None, typer.Option(help="File or folder to write.")] = None,
     format: Annotated[Format, typer.Option(help="What to write.")] = Format.litert,
     quantization: Annotated[Quantization | None, typer.Option(help="LiteRT only.")] = None,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Fixed; default any.")] = None,
-    sequence_length: Annotated[int | None, typer.Option(min=1, help="Fixed; default any.")] = None,
+    batch_size: Annotated[int | None, Whole(max=1 << 16, help="Fixed; default any.")] = None,
+    sequence_length: Annotated[int | None, Whole(max=LENGTH, help="Fixed; default any.")] = None,
+    compatible_with: Annotated[
+        list[Target] | None,
+        typer.Option(help="LiteRT only: where it must run, and is tried; may be repeated."),
+    ] = None,
     file: data_file("calibrate int8 on") = None,
     data_dir: DataDir = None,
 ):
@@ -258,6 +282,7 @@ def export(
         quantization=quantization and quantization.value,
         batch_size=batch_size,
         sequence_length=sequence_length,
+        compatible_with=[target.value for target in compatible_with or ()],
         file=file,
         data_dir=data_dir,
     )
@@ -268,6 +293,6 @@ def inspect(
     file: Annotated[pathlib.Path, typer.Argument(help="A .keras, a SavedModel or a .tflite.")],
 ):
     """Show what is in a model file: signatures, ops, size."""
-    from keras_attention.cli import inspect as command
+    from keras_attention.cli import export as command
 
     command.inspect(file)

@@ -1,14 +1,14 @@
-"""The model card: what a stranger must know before using the files."""
+"""The model card, written from a finished training."""
 
 import pathlib
 import shlex
 import sys
 
 from keras_attention.cli import folder
-from keras_attention.cli.console import percent, shown
+from keras_attention.cli.console import format_percent, format_score
 from keras_attention.cli.tasks import TASKS
 from keras_attention.export import backend
-from keras_attention.export.text import size
+from keras_attention.export.formatting import format_size
 
 PRIVATE = ("--data-dir",)  # options that say where things lie on one machine
 
@@ -39,7 +39,9 @@ def _scores(scores):
     rows = [("development", "keras", name, value) for name, value in scores["dev"].items()]
     for kind, values in scores["test"].items():
         rows += [("test", kind, name, value) for name, value in values.items()]
-    lines = [f"| {part} | {kind} | {name} | {shown(name, v)} |" for part, kind, name, v in rows]
+    lines = [
+        f"| {part} | {kind} | {name} | {format_score(name, v)} |" for part, kind, name, v in rows
+    ]
     return "\n".join(["| split | file | score | |", "| --- | --- | --- | ---: |", *lines])
 
 
@@ -59,8 +61,8 @@ def _files(reports):
     for report in reports:
         same = report.argmax_agreement
         lines.append(
-            f"| `{pathlib.Path(report.path).name}` | {size(report.size)} "
-            f"| {report.max_abs_error:.1e} | {'-' if same is None else percent(same)} |"
+            f"| `{pathlib.Path(report.path).name}` | {format_size(report.size)} "
+            f"| {report.max_abs_error:.1e} | {'-' if same is None else format_percent(same)} |"
         )
     lines += [
         "",
@@ -75,14 +77,14 @@ def _use(job):
 
 
 def _training(recipe, scores):
-    versions = backend.versions("tensorflow", "ai_edge_litert", "numpy")
+    versions = backend.find_versions("tensorflow", "ai_edge_litert", "numpy")
     numbers = {
         "command": f"`{command()}`",
         "seed": recipe.seed,
         "epochs": recipe.epochs,
         "batch size": recipe.batch_size,
         "peak learning rate": f"{recipe.learning_rate:g} (AdamW, warm-up of "
-        f"{percent(recipe.warmup)} of the steps, then a cosine)",
+        f"{format_percent(recipe.warmup)} of the steps, then a cosine)",
         "weight decay": recipe.weight_decay,
         "label smoothing": recipe.label_smoothing,
         "model": f"`{recipe.model}`",

@@ -1,56 +1,131 @@
-"""What people see: tables for terminals, aligned plain text for everything else."""
+"""Output: tables, lines, and errors as one sentence with an exit code."""
 
+import os
+import pathlib
 import sys
+import traceback
+
+import typer
+from typer.exceptions import TyperException
+
+BAD_INPUT, INTERRUPTED = 2, 130
+DEBUG = "KERAS_ATTENTION_DEBUG"
+LONGEST = 2000  # characters of a sentence on stderr
+# Options that had another name in version 0.1.
+RENAMED = {"--layers": "--num-layers", "--heads": "--num-heads", "--width": "--hidden-dim"}
+WIDEST = 1_000_000  # columns of a table in a file: its lines are never broken
 
 
 def show_table(header, rows, title=None):
-    """Prints a table: drawn on a terminal, plain columns in a pipe or a file."""
-    rows = [[str(cell) for cell in row] for row in rows]
-    if not sys.stdout.isatty():
-        return _show_plain(header, rows, title)
+    """Prints a table: with lines on a terminal; in a pipe or a file as aligned plain columns.
+
+    Plain columns have their header only under a title, so that a program can read the rest.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title)
+    plain = not sys.stdout.isatty()
+    style = {"box": None, "pad_edge": False, "padding": (0, 2, 0, 0)} if plain else {}
+    table = Table(title=None if plain else title, show_header=bool(title) or not plain, **style)
     for name in header:
-        table.add_column(name)
+        table.add_column(name, no_wrap=plain)
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))  # Text: brackets in a token are no markup
-    Console().print(table)
-
-
-def _show_plain(header, rows, title):
-    """Aligned columns; the header only under a title, so that a program can read the rest."""
-    lines = [header, *rows] if title else rows
-    widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
-    if title:
-        print(title)
-    for line in lines:
-        cells = (
-            cell + " " * (width - _width(cell)) for cell, width in zip(line, widths, strict=True)
-        )
-        print("  ".join(cells).rstrip())
-
-
-def _width(text):
-    """Columns of a terminal that the text takes: two for most East Asian characters."""
-    from rich.cells import cell_len
-
-    return cell_len(text)
+        table.add_row(*(Text(str(cell)) for cell in row))  # Text: brackets in a token are no markup
+    if not plain:
+        Console().print(table)
+        return
+    console = Console(width=WIDEST, color_system=None)
+    with console.capture() as capture:
+        console.print(table)
+    lines = [line.rstrip() for line in capture.get().splitlines()]
+    print("\n".join(lines if title is None else [title, *lines]))
 
 
 def say(text):
-    """Prints a line at once, also into a file that somebody is watching."""
+    """Prints a line at once, also into a file."""
     print(text, flush=True)
 
 
-def shown(name, value):
-    """A score as people write it: in percent, but for those that are no shares."""
+def format_score(name, value):
+    """A score as people write it: shares in percent, others as numbers."""
     if name.startswith(("loss", "bits")):
         return f"{value:.4f}"
-    return f"{value:.2f}" if name.startswith(("bleu", "perplexity")) else percent(value)
+    return f"{value:.2f}" if name.startswith(("bleu", "perplexity")) else format_percent(value)
 
 
-def percent(share):
+def format_percent(share):
     return f"{100 * share:.2f} %"
+
+
+class Interrupted(Exception):
+    """Ctrl-C, with a sentence that says how to go on."""
+
+
+def run_command(command):
+    """Runs `command()` and returns its exit code, with errors as one sentence on stderr.
+
+    Errors about the input (ValueError, ExportError, a file that is not there, a package that is
+    not installed, an unknown option) are one sentence and exit code 2; with
+    KERAS_ATTENTION_DEBUG=1 the traceback comes first. Everything else is a bug and keeps its own.
+    """
+    try:
+        code = command() or 0
+        return _say("interrupted.", code) if code == INTERRUPTED else code  # typer took Ctrl-C
+    except (KeyboardInterrupt, typer.Abort):
+        return _say("interrupted.", INTERRUPTED)
+    except Interrupted as interrupted:
+        return _say(str(interrupted), INTERRUPTED)
+    except BrokenPipeError:  # `keras-attention ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except TyperException as error:
+        return _say(_usage_sentence(error), BAD_INPUT)
+    except Exception as error:
+        if not _about_input(error):
+            raise
+        if os.environ.get(DEBUG):
+            traceback.print_exc()
+        return _say(sentence(error), BAD_INPUT)
+
+
+def _usage_sentence(error):
+    option = getattr(error, "option_name", None)
+    if option in RENAMED:
+        return f"{option} is called {RENAMED[option]} now."
+    return " ".join(error.format_message().split())
+
+
+def _about_input(error):
+    kinds = (ValueError, OSError, ImportError)
+    return isinstance(error, kinds) or type(error).__name__ == "ExportError"
+
+
+def sentence(error):
+    """The message of an error on one line; with a hint if it comes from another package."""
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{os.fsdecode(error.filename)}: {error.strerror}."
+    text = " ".join(str(error).split()) or f"{type(error).__name__}."
+    return text if _ours(error) else f"{text} (Set {DEBUG}=1 to see where this comes from.)"
+
+
+def _ours(error):
+    frames = traceback.extract_tb(error.__traceback__)
+    package = pathlib.Path(__file__).resolve().parent.parent
+    return bool(frames) and package in pathlib.Path(frames[-1].filename).resolve().parents
+
+
+def _say(text, code):
+    if text:
+        print(f"keras-attention: {printable(text)}", file=sys.stderr)
+    return code
+
+
+def printable(text):
+    """`text` without control characters and ones that cannot be encoded, and not too long.
+
+    Errors quote files, which may hold anything: escape sequences, or a line of a gigabyte.
+    """
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST * 3 // 4]} ... {text[-LONGEST // 4 :]}"
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

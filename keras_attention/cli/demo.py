@@ -1,4 +1,4 @@
-"""`demo`: what a data set that is always at hand makes of one model, or of two side by side."""
+"""`demo`: one model, or two to compare, trained on data that needs no download."""
 
 import dataclasses
 import pathlib
@@ -6,19 +6,18 @@ import time
 
 import keras
 
-from keras_attention.cli import dates, digits, folder, images, recipes, sources, translating
-from keras_attention.cli.console import say, show_table, shown
-from keras_attention.cli.finish import size_of
+from keras_attention.cli import datasets, folder, recipes
+from keras_attention.cli.console import format_score, say, show_table
 from keras_attention.cli.folder import Folder
 from keras_attention.cli.tasks import TASKS
-from keras_attention.cli.train import run
+from keras_attention.cli.train import format_path_size, run_job
 
-# Where each demo goes by itself, and the tasks it trains, each with its folder there.
+# The default folder of each demo, and the tasks that it trains, each with its folder there.
 DEMOS = {
-    digits.NAME: ("saved_models/digits-vit", {images.TASK: "."}),
-    dates.NAME: (
+    datasets.DIGITS: ("saved_models/digits-vit", {"vision_transformer": "."}),
+    datasets.DATES: (
         "saved_models/dates",
-        {translating.RECURRENT.TASK: "recurrent", translating.TRANSFORMER.TASK: "transformer"},
+        {"seq2seq_recurrent": "recurrent", "seq2seq_transformer": "transformer"},
     ),
 }
 
@@ -28,31 +27,32 @@ def demo(name, output, options):
     started = time.perf_counter()
     default, tasks = DEMOS[name]
     output = pathlib.Path(output or default)
-    chosen = {task: recipes.choose(task, name, options) for task in tasks}
+    chosen = {task: recipes.choose_recipe(task, name, options) for task in tasks}
     folders = {
         task: Folder(output / inside, {"recipe": dataclasses.asdict(chosen[task])}, replace=True)
         for task, inside in tasks.items()
     }
-    loaded, made = sources.NAMED[name][0](None), {}
+    loaded, made = datasets.NAMED[name][0](None), {}
     for task, recipe in chosen.items():
-        about = sources.describe(loaded, dataset=name)
+        about = datasets.describe_data(loaded, dataset=name)
         keras.utils.set_random_seed(recipe.seed)
         source = {"dataset": name, "label_column": None}
-        job = TASKS[task].job(loaded, recipe, source, about)
-        made[task] = job.model.count_params(), run(job, recipe, folders[task])
+        job = TASKS[task].make_job(loaded, recipe, source, about)
+        made[task] = job.model.count_params(), run_job(job, recipe, folders[task])
         say("")
     if len(made) > 1:
-        compare(made, folders)
+        print_comparison(made, folders)
     say(f"{time.perf_counter() - started:.0f} seconds in all")
 
 
-def compare(made, folders):
+def print_comparison(made, folders):
     """Prints one table of the models {task: (parameters, scores)}."""
     rows = []
     for task, (parameters, scores) in made.items():
-        tested = [shown(*pair) for pair in scores["test"]["keras"].items()]
-        seconds, size = scores["training_seconds"], size_of(folders[task].path / folder.LITERT)
-        rows.append((task, f"{parameters:,}", *tested, f"{seconds:.0f}", size))
+        tested = [format_score(*pair) for pair in scores["test"]["keras"].items()]
+        seconds = f"{scores['training_seconds']:.0f}"
+        size = format_path_size(folders[task].path / folder.LITERT)
+        rows.append((task, f"{parameters:,}", *tested, seconds, size))
     measured = [name.replace("_", " ") for name in scores["test"]["keras"]]
     header = ("model", "parameters", *measured, "seconds to train", folder.LITERT)
     show_table(header, rows, title="Side by side, on the test set")

@@ -1,26 +1,44 @@
-"""`export`: a trained model once more, in another format, precision or shape."""
-
-import json
+"""`export` and `inspect`: another file of a trained model, and the contents of a model file."""
 
 from keras_attention import export as exports
-from keras_attention import models  # noqa: F401  (its layers are what a .keras file names)
+from keras_attention.cli import datasets
 from keras_attention.cli import folder as folders
-from keras_attention.cli import sources, writing
 from keras_attention.cli.console import say
+from keras_attention.cli.generating_files import get_generation_options
 from keras_attention.cli.tasks import TASKS
-from keras_attention.export import keras_file
+from keras_attention.data.manifest import check_unchanged
+from keras_attention.export import runner
 
 EXAMPLES = 8  # batches of real inputs to measure activations on
 SHORT = {None: "", "float16": ".float16", "int8_weights": ".int8", "int8": ".full_int8"}
 
 
-def export(model, output, *, format, quantization, batch_size, sequence_length, file, data_dir):
+def export(
+    model,
+    output,
+    *,
+    format,
+    quantization,
+    batch_size,
+    sequence_length,
+    compatible_with,
+    file,
+    data_dir,
+):
     """Writes the export and prints its report."""
+    if format == "saved_model" and compatible_with:
+        raise ValueError(
+            f"--compatible-with {compatible_with[0]} is for LiteRT; TensorFlow runs a SavedModel."
+        )
     if format == "saved_model" and quantization:
         raise ValueError(f"--quantization {quantization} is for LiteRT; a SavedModel is float32.")
-    folder, path = folders.locate(model, None if model.suffix == ".keras" else "keras")
-    manifest = _manifest(folder)
-    output = output or folder / default_name(format, quantization, batch_size, sequence_length)
+    folder, path = folders.find_model_file(model, None if model.suffix == ".keras" else "keras")
+    manifest = folders.read_any_manifest(folder)
+    check_unchanged(path)
+    loaded = runner.load_keras_model(path)
+    has_length = any(None in tensor.shape[1:] for tensor in loaded.inputs)
+    shape = name_shape(batch_size, sequence_length, has_length)
+    output = output or folder / default_name(format, quantization, shape)
     examples = None
     if quantization == "int8":
         examples = _examples(folder, manifest, file, data_dir)
@@ -29,9 +47,8 @@ def export(model, output, *, format, quantization, batch_size, sequence_length, 
         "sequence_length": sequence_length,
         "examples": examples,
         "metadata": {name: value for name, value in manifest.items() if name != "files"},
-        **writing.options(manifest),
+        **get_generation_options(manifest),
     }
-    loaded = keras_file.load(path)
     if format == "saved_model":
         report = exports.to_saved_model(loaded, output, **common)
     else:
@@ -40,41 +57,36 @@ def export(model, output, *, format, quantization, batch_size, sequence_length, 
             output,
             quantization=quantization,
             calibration=examples,
+            compatible_with=compatible_with,
             **common,
         )
     say(str(report))
 
 
-def default_name(format, quantization, batch_size, sequence_length):
-    """`model.int8.1x128.tflite`, `saved_model_1x128`: what is free is `n`."""
-    fixed = (
-        ""
-        if batch_size is None and sequence_length is None
-        else _shape(batch_size, sequence_length)
-    )
+def default_name(format, quantization, shape):
+    """`model.int8.1x128.tflite`, `saved_model_1x128`; without a shape, all is free."""
     if format == "saved_model":
-        return folders.SAVED_MODEL + (f"_{fixed}" if fixed else "")
-    return f"model{SHORT[quantization]}{f'.{fixed}' if fixed else ''}.tflite"
+        return "_".join(filter(None, [folders.SAVED_MODEL, shape]))
+    return f"model{SHORT[quantization]}{f'.{shape}' if shape else ''}.tflite"
 
 
-def _shape(batch_size, sequence_length):
-    return f"{batch_size or 'n'}x{sequence_length or 'n'}"
-
-
-def _manifest(folder):
-    path = folder / folders.MANIFEST
-    return json.loads(path.read_text("utf-8")) if path.is_file() else {}
+def name_shape(batch_size, sequence_length, has_length):
+    """`1x128`, or `1` for inputs without a length; a free axis is `n`; None if all are free."""
+    if batch_size is None and sequence_length is None:
+        return None
+    batch = str(batch_size or "n")
+    return f"{batch}x{sequence_length or 'n'}" if has_length else batch
 
 
 def _examples(folder, manifest, file, data_dir):
-    """Real inputs for calibration, of the development part of what the model was trained on."""
+    """Real inputs for calibration, of the development part of the model's data."""
     dataset = manifest.get("dataset") if file is None else None
     if "task" not in manifest or (dataset is None and file is None):
         raise ValueError(
             "--quantization int8 measures activations on real inputs: name a labelled file "
             "with --file, or use int8_weights, which needs none."
         )
-    loaded = sources.load(
+    loaded = datasets.load_data(
         manifest["task"],
         dataset=dataset,
         files={"dev": file},
@@ -84,5 +96,15 @@ def _examples(folder, manifest, file, data_dir):
         data_dir=data_dir,
     )
     task = TASKS[manifest["task"]]
-    batches, _ = task.prepare(folder, manifest, loaded.dev, str(file or dataset))
+    batches, _ = task.make_batches(folder, manifest, loaded.dev, str(file or dataset))
     return [inputs for inputs, _ in batches.take(EXAMPLES).as_numpy_iterator()]
+
+
+def inspect(path):
+    """Prints signatures, ops and size of a model file, or of each in a trained folder."""
+    found = [path / name for name in folders.FORMATS.values() if (path / name).exists()]
+    for k, file in enumerate(found or [path]):
+        content = exports.inspect(file)
+        if not content.signatures:
+            raise ValueError(f"{file} is damaged: it holds no signature.")
+        say(("\n" if k else "") + str(content))

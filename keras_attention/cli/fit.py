@@ -1,15 +1,307 @@
-"""Training that can be interrupted: by Ctrl-C, a crash or a reboot."""
+"""A training job, and how it is trained so that an interruption costs one epoch at most."""
+
+import contextlib
+import dataclasses
+import io
+import pathlib
+import shutil
+import sys
+import time
+from collections.abc import Callable
 
 import keras
 
-from keras_attention import training
-from keras_attention.cli.backup import Backup
-from keras_attention.cli.callbacks import Budget, KeepBest, Progress
-from keras_attention.cli.errors import Interrupted
+from keras_attention import keras_internals, training
+from keras_attention.cli import console
+from keras_attention.cli.console import Interrupted, say
+from keras_attention.data.fields import MOST_EPOCHS, Fields
+from keras_attention.data.files import (
+    make_workplace,
+    move_into_place,
+    quote_value,
+    read_json,
+    write_json,
+    write_whole,
+)
+
+
+@dataclasses.dataclass
+class Job:
+    """A training that a task makes for `fit` and `finish_job`.
+
+    Attributes:
+        task: str, the builder's name.
+        model: the keras.Model to train.
+        train, dev: tf.data.Datasets of (inputs, labels) batches; `train` is shuffled. Labels of
+            padding are -1.
+        test: the test part of the data, as the task's `scores` takes it; it may be empty.
+        metrics: functions that make the Keras metrics; the first one's score on `dev` chooses the
+            weights that are kept.
+        metadata: dict, the manifest's entries beside the files: labels, lengths, data set, ...
+        sidecars: function (folder), writes vocabularies and the like.
+        picture: function (model, folder) -> list of file names, draws the model's attention.
+        about: dict, the card's entry about the data: `name`, `counts`, `licence`.
+        lower_is_better: bool, whether the lowest score chooses, and not the highest.
+    """
+
+    task: str
+    model: object
+    train: object
+    dev: object
+    test: object
+    metrics: list[Callable]
+    metadata: dict
+    sidecars: Callable
+    picture: Callable
+    about: dict
+    lower_is_better: bool = False
+
+    @property
+    def monitor(self):
+        """The name of the metric that chooses."""
+        return self.metrics[0]().name
+
+
+WEIGHTS, METADATA = "latest.weights.h5", "training_metadata.json"
+
+
+class Backup(keras.callbacks.BackupAndRestore):
+    """`keras.callbacks.BackupAndRestore` that survives being interrupted while it writes.
+
+    Keras's own writes over the state it would have to go back to; Ctrl-C in that moment leaves a
+    file that opens but lacks weights. Here every finished epoch has a folder of its own, made
+    under another name and renamed, and the one before goes when the new one is there.
+
+    Args:
+        folder: where the states are kept.
+    """
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.work = self.folder / "work"
+        super().__init__(str(self.work), delete_checkpoint=False)
+
+    def on_train_begin(self, logs=None):
+        shutil.rmtree(self.work, ignore_errors=True)
+        states = self._states()
+        if not states:
+            return
+        shutil.copytree(states[-1], self.work)
+        try:
+            super().on_train_begin(logs)
+        except Exception as error:  # HDF5, JSON and Keras each have errors of their own
+            raise _damaged(states[-1], error) from error
+        epoch = keras_internals.first_epoch(self.model)
+        if not isinstance(epoch, int):
+            raise _damaged(states[-1], f"it says epoch {epoch!r}")
+        shutil.rmtree(self.work)
+
+    def on_epoch_end(self, epoch, logs=None):
+        older = self._states()
+        path = self.folder / f"epoch-{epoch + 1:05}"
+        with make_workplace(path) as new:
+            new.mkdir()
+            save_weights(self.model, new / WEIGHTS)
+            write_json(new / METADATA, {"epoch": epoch + 1, "batch": 0})
+            move_into_place(new, path)
+        for state in older:
+            shutil.rmtree(state)
+
+    def _states(self):
+        return sorted(self.folder.glob("epoch-*"))
+
+
+class _Buffer(io.BytesIO):
+    """A file in memory that has a name, which Keras asks for."""
+
+    def __init__(self, name):
+        super().__init__()
+        self.name = name
+
+    def __str__(self):
+        return self.name
+
+
+def save_weights(model, path):
+    """`model.save_weights(path)` in one move; where there is no room for it, an OSError.
+
+    HDF5 itself, when the disk is full, takes the process down with it: it writes into memory.
+    """
+    buffer = _Buffer(path.name)
+    model.save_weights(buffer)
+    write_whole(path, buffer.getbuffer())
+
+
+def load_weights(model, path):
+    """Reads the file of `save_weights`; a damaged one is a ValueError that names it."""
+    try:
+        model.load_weights(path)
+    except Exception as error:  # HDF5 and Keras each have errors of their own
+        raise _damaged(path, error) from error
+
+
+def _damaged(path, reason):
+    reason = next(iter(str(reason).strip().splitlines()), "")
+    return ValueError(
+        f"{path} is damaged, so that the training cannot go on from there ({reason[:200]}). "
+        "Delete the folder that the run was to fill, and start anew."
+    )
+
+
+class KeepBest(keras.callbacks.Callback):
+    """Keeps the weights of the epoch with the best `monitor`, across interruptions.
+
+    Of epochs with the same score, the one with the lowest loss is the best: on a small development
+    set scores are coarse, and the first to reach one is seldom the best to generalise.
+
+    `keras.callbacks.ModelCheckpoint` forgets its best score when training is resumed, and would
+    replace the best weights by those of the first epoch after the interruption.
+
+    Args:
+        path: pathlib.Path, the weights file; the score lies beside it as JSON.
+        monitor: str, the name of a metric on the development set.
+        lower_is_better: bool, whether the best is the lowest, as of perplexity.
+    """
+
+    def __init__(self, path, monitor, lower_is_better=False):
+        super().__init__()
+        self.path, self.monitor = path, monitor
+        self.sign = -1.0 if lower_is_better else 1.0
+        self.note = path.with_name("best.json")
+        self.score, self.loss, self.epoch = self.sign * float("-inf"), float("inf"), None
+        if self.note.exists():
+            known = Fields.read(self.note)
+            self.score, self.loss = (
+                known.number("score", finite=False),
+                known.number("loss", finite=False),
+            )
+            self.epoch = known.whole("epoch", most=MOST_EPOCHS)
+
+    def on_epoch_end(self, epoch, logs=None):
+        score, loss = float(logs[self.monitor]), float(logs["val_loss"])
+        if (self.sign * score, -loss) <= (self.sign * self.score, -self.loss):
+            return
+        self.score, self.loss, self.epoch = score, loss, epoch + 1
+        with averages_in_place(self.model):
+            save_weights(self.model, self.path)
+        write_json(self.note, {"score": score, "loss": loss, "epoch": self.epoch})
+
+
+@contextlib.contextmanager
+def averages_in_place(model):
+    """Inside, the model's weights are their running averages, where its optimizer keeps them."""
+    if not getattr(getattr(model, "optimizer", None), "use_ema", False):
+        yield
+        return
+    swap = keras.callbacks.SwapEMAWeights()
+    swap.set_model(model)
+    swap.on_test_begin()
+    try:
+        yield
+    finally:
+        swap.on_test_end()
+
+
+class Budget(keras.callbacks.Callback):
+    """Ends training after the epoch in which the time for it is used up.
+
+    Args:
+        minutes: float, or None for no end. Epochs before an interruption count.
+        history: the list of epochs that `Progress` keeps.
+    """
+
+    def __init__(self, minutes, history):
+        super().__init__()
+        self.minutes, self.history = minutes, history
+
+    @property
+    def used_up(self):
+        """Whether the time is over; there is always some for a first epoch."""
+        if self.minutes is None or not self.history:
+            return False
+        return sum(epoch["seconds"] for epoch in self.history) >= 60 * self.minutes
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self.used_up:
+            self.model.stop_training = True
+
+
+class Progress(keras.callbacks.Callback):
+    """One line per epoch, and on a terminal a bar within it; the numbers are noted in a file.
+
+    Args:
+        path: pathlib.Path, the JSON file: a list with a dict for each epoch.
+        epochs: int.
+        best: the `KeepBest` that runs before it.
+        metrics: list of str, their names in the logs. The first is printed of both parts of the
+            data, the others of the development set.
+    """
+
+    def __init__(self, path, epochs, best, metrics):
+        super().__init__()
+        self.path, self.epochs, self.best = path, epochs, best
+        self.metric, *self.others = metrics
+        self.bar, self.steps = None, None
+        self.history = read_history(path) if path.exists() else []
+
+    def on_epoch_begin(self, epoch, logs=None):
+        del self.history[epoch:]
+        self.started, self.seen = time.perf_counter(), 0
+        if sys.stderr.isatty():
+            self._open_bar(epoch)
+
+    def _open_bar(self, epoch):
+        from rich.console import Console
+        from rich.progress import Progress as Bar
+
+        self.bar = Bar(console=Console(stderr=True), transient=True)
+        self.task = self.bar.add_task(f"epoch {epoch + 1}/{self.epochs}", total=self.steps)
+        self.bar.start()
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.seen = batch + 1
+        if self.bar is not None:
+            self.bar.update(self.task, completed=self.seen)
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.close()
+        self.steps = self.seen
+        seconds = time.perf_counter() - self.started
+        numbers = {name: round(float(value), 6) for name, value in logs.items()}
+        self.history.append({"epoch": epoch + 1, **numbers, "seconds": round(seconds, 2)})
+        write_json(self.path, self.history)
+        mark = "  best so far" if self.best.epoch == epoch + 1 else ""
+        others = "".join(
+            f", {name} {console.format_score(name, logs['val_' + name])}" for name in self.others
+        )
+        say(
+            f"epoch {epoch + 1:>3}/{self.epochs}  loss {logs['loss']:.4f}  "
+            f"train {console.format_score(self.metric, logs[self.metric])}  "
+            f"dev {console.format_score(self.metric, logs['val_' + self.metric])}{others}  "
+            f"{seconds:5.1f} s{mark}"
+        )
+
+    def close(self):
+        """Takes the bar away; also after an interruption."""
+        if self.bar is not None:
+            self.bar.stop()
+            self.bar = None
+
+
+def read_history(path):
+    """The list that `Progress` wrote: a dict of numbers for each epoch."""
+    history = read_json(path)
+    if not isinstance(history, list):
+        raise ValueError(f"{path} holds {quote_value(history)}: expected a list of epochs.")
+    for k, epoch in enumerate(history):
+        fields = Fields(path, epoch, f"[{k}]")
+        for name in ("epoch", "seconds", *epoch):
+            fields.number(name, finite=False)
+    return history
 
 
 def fit(job, recipe, folder):
-    """Trains `job.model` by `recipe`, or goes on where an earlier run in `folder` stopped.
+    """Trains `job.model` by `recipe`, or resumes an earlier run in `folder`.
 
     The state is kept after each epoch (`Backup`), so an interruption costs one epoch at most. At
     the end the model has the weights of the best epoch on the development set.
@@ -23,14 +315,15 @@ def fit(job, recipe, folder):
     budget = Budget(recipe.minutes, progress.history)
     averages = [] if recipe.average is None else [keras.callbacks.SwapEMAWeights()]
     try:
-        job.model.fit(
-            job.train,
-            validation_data=job.dev,
-            epochs=0 if budget.used_up else recipe.epochs,
-            callbacks=[*averages, best, Backup(folder.backup), progress, budget],
-            shuffle=False,  # the data does that itself
-            verbose=0,
-        )
+        with folder.explain_full_disk():
+            job.model.fit(
+                job.train,
+                validation_data=job.dev,
+                epochs=0 if budget.used_up else recipe.epochs,
+                callbacks=[*averages, best, Backup(folder.backup), progress, budget],
+                shuffle=False,  # the data does that itself
+                verbose=0,
+            )
     except KeyboardInterrupt:
         raise Interrupted(
             f"interrupted after {len(progress.history)} of {recipe.epochs} epochs, which are kept "
@@ -38,7 +331,7 @@ def fit(job, recipe, folder):
         ) from None
     finally:
         progress.close()
-    job.model.load_weights(folder.best)
+    load_weights(job.model, folder.best)
     return (best.score, best.epoch), progress.history
 
 

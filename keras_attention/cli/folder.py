@@ -1,12 +1,16 @@
-"""The folder of a trained model: what lies where, and who may write into it."""
+"""The folder of a trained model: the files in it, its manifest, and who may write there."""
 
 import contextlib
+import errno
 import json
-import os
 import pathlib
 import shutil
 
-from keras_attention.export import files
+from keras_attention.cli.tasks import TASKS
+from keras_attention.data import manifest
+from keras_attention.data.fields import Fields
+from keras_attention.data.files import move_into_place, write_json
+from keras_attention.export.runner import find_format
 
 MODEL, SAVED_MODEL, LITERT, LITERT_INT8 = (
     "model.keras",
@@ -22,6 +26,7 @@ FORMATS = {
 }
 SCORES, CARD, MANIFEST = "scores.json", "README.md", "manifest.json"
 STATE = ".training"
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Folder:
@@ -36,15 +41,16 @@ class Folder:
 
         Args:
             path: the folder; nothing is written yet.
-            settings: what the run was started with, as JSON can hold it.
+            settings: dict of the run's options, as JSON can hold it.
             replace: bool, whether a finished model may be replaced.
         """
         self.path = pathlib.Path(path)
         self.state = self.path / STATE
         self.settings = json.loads(json.dumps(settings))
         self.resumed = False
-        if self.path.exists() and not self.path.is_dir():
-            raise ValueError(f"--output {path} is a file: name a folder.")
+        for place in (self.path, *self.path.parents):
+            if place.exists() and not place.is_dir():
+                raise ValueError(f"--output {path}: {place} is a file: name a folder.")
         if (self.state / "settings.json").is_file():
             self._check_settings()
             self.resumed = True
@@ -52,8 +58,8 @@ class Folder:
             self._check_content(replace)
 
     def _check_settings(self):
-        started = flat(json.loads((self.state / "settings.json").read_text("utf-8")))
-        given = flat(self.settings)
+        started = flatten(Fields.read(self.state / "settings.json").values)
+        given = flatten(self.settings)
         for key in sorted(set(started) | set(given)):
             if started.get(key) != given.get(key):
                 raise ValueError(
@@ -92,7 +98,20 @@ class Folder:
         return self.state / "history.json"
 
     @contextlib.contextmanager
-    def finishing(self):
+    def explain_full_disk(self):
+        """Inside, a full disk is an error that says how to go on."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            raise OSError(
+                f"{self.path}: {error.strerror}. What was trained is kept there: make room, and "
+                "run the same command again to go on."
+            ) from error
+
+    @contextlib.contextmanager
+    def collect_results(self):
         """Gives an empty folder to put the results in, and moves them into place at the end."""
         result = self.state / "result"
         shutil.rmtree(result, ignore_errors=True)
@@ -101,11 +120,11 @@ class Folder:
         for old in [p for p in self.path.iterdir() if p.name != STATE]:
             shutil.rmtree(old) if old.is_dir() else old.unlink()
         for made in result.iterdir():
-            os.replace(made, self.path / made.name)
+            move_into_place(made, self.path / made.name)
         shutil.rmtree(self.state)
 
 
-def locate(path, kind=None):
+def find_model_file(path, kind=None):
     """The folder of a trained model, and which of its files to run.
 
     Args:
@@ -126,7 +145,7 @@ def locate(path, kind=None):
             raise ValueError(f"{folder} holds no {FORMATS[kind]}{_what_is_there(folder)}.")
         return folder, folder / FORMATS[kind]
     if inside:
-        files.kind(path)  # a ValueError if it is no model
+        find_format(path)  # a ValueError if it is no model
         return folder, path
     for name in FORMATS.values():
         if (folder / name).exists():
@@ -144,19 +163,48 @@ def _what_is_there(folder):
     return f"; it has {', '.join(there)}. Its README.md names the command that makes all of them"
 
 
-def flat(settings, prefix=""):
+def flatten(settings, prefix=""):
     """Nested dicts as one: `{"recipe": {"seed": 0}}` is `{"recipe.seed": 0}`."""
     found = {}
     for key, value in settings.items():
         if isinstance(value, dict):
-            found |= flat(value, f"{prefix}{key}.")
+            found |= flatten(value, f"{prefix}{key}.")
         else:
             found[prefix + key] = value
     return found
 
 
-def write_json(path, values):
-    """Writes JSON to `path` in one move."""
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    unfinished.write_text(json.dumps(values, indent=2) + "\n", "utf-8")
-    os.replace(unfinished, path)
+SOURCE = ("dataset", "label_column", "text_column", "languages")
+
+
+def read_manifest(folder):
+    """The manifest of a folder that `train` or `demo` made, as a dict; else a ValueError.
+
+    The fields that its task reads have the right types and bounds then: files may be damaged, or
+    come from anywhere.
+    """
+    fields = _fields(folder)
+    if "task" not in fields:
+        raise ValueError(
+            f"{folder} holds no {MANIFEST} that says what its model is for: it was not "
+            "made by `keras-attention train` or `demo`."
+        )
+    return _checked(fields)
+
+
+def read_any_manifest(folder):
+    """The manifest of any folder, as a dict; without a task it is not checked, and may be empty."""
+    fields = _fields(folder)
+    return _checked(fields) if "task" in fields else fields.values
+
+
+def _fields(folder):
+    return Fields(folder / MANIFEST, manifest.read(folder))
+
+
+def _checked(fields):
+    task = TASKS[fields.one_of("task", TASKS)]
+    for name in SOURCE:
+        fields.text(name, default=None)
+    task.check_manifest(fields)
+    return fields.values

@@ -1,4 +1,4 @@
-"""Every number that training needs and nobody wants to type: one table, read by all commands.
+"""Recipes: the hyperparameters of every task, in one table that all commands read.
 
 A task has a recipe, and a data set may have a better one, under `task/data set`. Options of
 `keras-attention train` replace single numbers.
@@ -33,7 +33,7 @@ class Recipe:
             - `steps`: batches of windows at random places in an epoch,
             - `temperature`: of the chance with which it writes.
         average: float, the epochs that a running average of the weights looks back on, which is
-            then what is evaluated and kept (Polyak and Juditsky, 1992); or None.
+            then evaluated and kept (Polyak and Juditsky, 1992); or None.
         minutes: float, ends training after the epoch in which they are over, or None.
         jit_compile: bool or `"auto"`, as in `keras.Model.compile`.
         seed: int, of weights, shuffling and dropout.
@@ -230,25 +230,22 @@ RECIPES = {
     ),
 }
 
-IN_MODEL = {
-    "layers": "num_layers",
-    "heads": "num_heads",
-    "width": "hidden_dim",
-    "dropout": "dropout",
-}
+IN_MODEL = ("num_layers", "num_heads", "hidden_dim", "dropout")
 
 
-def choose(task, dataset=None, options=None):
+def choose_recipe(task, dataset=None, options=None):
     """The recipe for `task` on `dataset`, with the numbers in `options` in place of its own.
 
     Args:
-        options: dict, names of fields, or `layers`, `heads`, `width`, `dropout` of the model;
-            those that are None are left as they are. What the width is wide for grows with it.
+        options: dict, names of fields, of `data`, or `num_layers`, `num_heads`, `hidden_dim` and
+            `dropout` of the model; those that are None are left as they are. `intermediate_dim` and
+            `embedding_dim` grow with `hidden_dim`.
 
     ```python
     from keras_attention.cli import recipes
 
-    recipe = recipes.choose("sequence_labeler", options={"epochs": 3, "width": 96, "heads": None})
+    options = {"epochs": 3, "hidden_dim": 96, "num_heads": None}
+    recipe = recipes.choose_recipe("sequence_labeler", options=options)
     assert recipe.epochs == 3 and recipe.model["hidden_dim"] == 96
     ```
     """
@@ -256,10 +253,10 @@ def choose(task, dataset=None, options=None):
     given = {name: value for name, value in (options or {}).items() if value is not None}
     _check(given, recipe, task)
     model = dict(recipe.model)
-    if "width" in given:
+    if "hidden_dim" in given:
         for name in {"intermediate_dim", "embedding_dim"} & set(model):
-            model[name] = model[name] * given["width"] // model["hidden_dim"]
-    model |= {IN_MODEL[name]: given.pop(name) for name in list(given) if name in IN_MODEL}
+            model[name] = model[name] * given["hidden_dim"] // model["hidden_dim"]
+    model |= {name: given.pop(name) for name in list(given) if name in IN_MODEL}
     data = recipe.data | {name: given.pop(name) for name in list(given) if name in recipe.data}
     return dataclasses.replace(recipe, model=model, data=data, **given)
 
@@ -270,8 +267,6 @@ def _check(given, recipe, task):
 
     fields = {field.name for field in dataclasses.fields(Recipe)}
     builder = inspect.signature(getattr(models, task)).parameters
-    known = (
-        fields | set(recipe.data) | {name for name, inside in IN_MODEL.items() if inside in builder}
-    )
+    known = fields | set(recipe.data) | {name for name in IN_MODEL if name in builder}
     if unknown := sorted(set(given) - known):
         raise ValueError(f"--{unknown[0].replace('_', '-')} is not for {task}: leave it out.")

@@ -2,29 +2,36 @@
 
 A module, or an object in its place, offers:
 
-- `TASK`, the builder's name; `KIND`, the class of its data, and `HOLDS`, what to call that;
-  `EXAMPLE`, what one may predict, for the card.
-- `job(loaded, recipe, source, about)`, the `Job`. `source` says how the data was asked for: a dict
-  of `dataset`, `label_column` and `text_column`.
-- `counts(loaded)`, a dict of what the data holds.
-- `prepare(folder, manifest, part, where)`, the batches of one part of the data, or None, and the
-  metrics, for a trained model.
-- `load(path, manifest)`, what runs a model file, for the next two.
-- `scores(run, folder, manifest, part, where)`, a dict, empty where the part of the data is.
-- `show(run, folder, manifest, inputs, options)`, prints what a model says; `OPTIONS`, the names of
-  the options of `predict` that it heeds.
+- `TASK`, the builder's name; `KIND`, the class of its data, and `HOLDS`, a name for it in errors;
+  `EXAMPLE`, an input of `predict`, for the card.
+- `make_job(loaded, recipe, source, about)`, the `Job`. `source` is a dict of the options that chose
+  the data: `dataset`, `label_column` and `text_column`.
+- `count_examples(loaded)`, a dict of the sizes of the data.
+- `check_manifest(fields)`, refuses a manifest (`Fields`) that lacks what the others read in it.
+- `make_batches(folder, manifest, part, where)`, the batches of one part of the data, or None, and
+  the metrics, for a trained model.
+- `load_runner(path, manifest)`, the function that runs a model file, for the next two.
+- `compute_scores(run, folder, manifest, part, where)`, a dict; empty if the part of the data is.
+- `print_predictions(run, folder, manifest, inputs, options)`; `OPTIONS`, the names of the options
+  of `predict` that it reads.
 """
 
-from keras_attention.cli import classifying, continuing, images, tagging, translating
+from keras_attention.cli import (
+    causal_language_model,
+    seq2seq,
+    sequence_labeler,
+    text_classifier,
+    vision_transformer,
+)
 
 TASKS = {
     task.TASK: task
     for task in (
-        tagging,
-        classifying,
-        images,
-        translating.TRANSFORMER,
-        translating.RECURRENT,
-        continuing,
+        sequence_labeler,
+        text_classifier,
+        vision_transformer,
+        seq2seq.TRANSFORMER,
+        seq2seq.RECURRENT,
+        causal_language_model,
     )
 }

@@ -1,18 +1,48 @@
-"""Rows of texts out of files with columns: CSV, TSV and JSON lines."""
+"""Lines of text files, and rows of those with columns: CSV, TSV and JSON lines."""
 
 import csv
 import functools
-import json
+import gzip
 import pathlib
+import zlib
 
-from keras_attention.data.lines import broken, read_lines
+from keras_attention.data.files import parse_json, quote_value, read_bytes
+
+
+def read_lines(path):
+    """Yields (line number from 1, line without its end) of a UTF-8 file, gzipped or not."""
+    content = _bytes(path)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        number = 1 + content.count(b"\n", 0, error.start)
+        raise line_error(path, number, f"not UTF-8 (byte 0x{content[error.start]:02x})") from error
+    # Not splitlines: words may hold the separators of other alphabets, such as U+2028.
+    for number, line in enumerate(text.split("\n"), start=1):
+        yield number, line.removesuffix("\r")
+
+
+def line_error(path, number, what):
+    """The error for line `number` of the file `path`."""
+    return ValueError(f"{path}:{number}: {what}.")
+
+
+def _bytes(path):
+    content = read_bytes(path)
+    if not content.startswith(b"\x1f\x8b"):
+        return content
+    try:
+        return gzip.decompress(content)
+    except (EOFError, OSError, zlib.error) as error:
+        raise ValueError(f"{path} is a broken gzip file: {error}.") from error
+
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 SUFFIXES = (*SEPARATORS, ".jsonl")
 
 
 def read_columns(path, columns):
-    """What stands in `columns`, a tuple of str or of int, in every row: a list of tuples of str.
+    """The values of `columns`, a tuple of str or of int, in each row: a list of tuples of str.
 
     - `.csv`: fields may be quoted and hold line breaks.
     - `.tsv`: nothing is quoted; a quotation mark is text.
@@ -25,7 +55,7 @@ def read_columns(path, columns):
     A broken line is a ValueError with the file, the line number and what is wrong; so is an empty
     field. Empty lines are left out.
     """
-    suffix = suffix_of(path)
+    suffix = find_suffix(path)
     if suffix is None:
         raise ValueError(
             f"{path} is no file of columns: expected a name that ends in {', '.join(SUFFIXES)}, "
@@ -41,7 +71,7 @@ def read_columns(path, columns):
     return rows
 
 
-def suffix_of(path):
+def find_suffix(path):
     """`.csv`, `.tsv` or `.jsonl`, as the name of a file says, or None."""
     path = pathlib.Path(path)
     name = path.with_suffix("") if path.suffix == ".gz" else path
@@ -49,7 +79,7 @@ def suffix_of(path):
 
 
 def _at(path, number):
-    return functools.partial(broken, path, number)
+    return functools.partial(line_error, path, number)
 
 
 def _of_table(path, separator, columns):
@@ -70,7 +100,7 @@ def _of_table(path, separator, columns):
                 raise error(f"found {len(row)} fields where the first row has {width}")
             rows.append(_filled(columns, [row[k] for k in where], error))
     except csv.Error as problem:
-        raise broken(path, reader.line_num, f"no CSV: {problem}") from problem
+        raise line_error(path, reader.line_num, f"no CSV: {problem}") from problem
     return rows
 
 
@@ -87,7 +117,7 @@ def _index(first, column, error):
 
 def _of_object(line, columns, error):
     try:
-        content = json.loads(line)
+        content = parse_json(line)
     except ValueError as problem:
         raise error(f"no JSON: {problem}") from problem
     if not isinstance(content, dict):
@@ -97,7 +127,9 @@ def _of_object(line, columns, error):
     values = [content[column] for column in columns]
     for name, value in zip(columns, values, strict=True):
         if not isinstance(value, str | int) or isinstance(value, bool):
-            raise error(f"{name!r} is {json.dumps(value)[:40]}: expected a string")
+            raise error(f"{name!r} is {quote_value(value)}: expected a string")
+        if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
+            raise error(f"{name!r} holds half of a pair of surrogates, which is no character")
     return _filled(columns, map(str, values), error)
 
 

@@ -1,9 +1,13 @@
-"""Running text for language models, in three parts."""
+"""Running text: in memory, from files, and as batches for language models."""
 
 import dataclasses
 import pathlib
 
-from keras_attention.data.lines import read_lines
+import numpy as np
+
+from keras_attention.checks import whole_number
+from keras_attention.data.columns import read_lines
+from keras_attention.data.extras import import_tensorflow
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -11,7 +15,7 @@ class Corpus:
     """Running text in memory. `from_tfds` and `from_plain_text` make one.
 
     Args:
-        train, dev, test: str; one that there is not is empty.
+        train, dev, test: str; a missing part is empty.
     """
 
     train: str
@@ -33,7 +37,7 @@ def from_plain_text(train=None, dev=None, test=None, *, dev_fraction=0.1):
             end of the text, for what stands beside it says too much of a part of the middle.
 
     Returns:
-        A `Corpus`. Ends of lines are `\\n`, whatever they are in the files.
+        A `Corpus`. Lines end with `\\n`, also where those of the files end with `\\r\\n`.
 
     Example:
 
@@ -51,10 +55,10 @@ def from_plain_text(train=None, dev=None, test=None, *, dev_fraction=0.1):
     if not (train or dev or test):
         raise ValueError("No file given: pass the paths of train, dev or test.")
     parts = [_joined(map(_text, _paths(given))) for given in (train, dev, test)]
-    return corpus(*parts, dev_fraction=dev_fraction)
+    return make_corpus(*parts, dev_fraction=dev_fraction)
 
 
-def corpus(train, dev, test, *, dev_fraction):
+def make_corpus(train, dev, test, *, dev_fraction):
     """`Corpus` of three texts; without dev, the end of train becomes it."""
     if not 0 <= dev_fraction < 1:
         raise ValueError(f"dev_fraction={dev_fraction}: expected a number from 0 to below 1.")
@@ -77,3 +81,129 @@ def _text(path):
 
 def _joined(texts):
     return "\n\n".join(texts)
+
+
+def language_model_batches(tokens, window_length, batch_size=32, *, steps=None, seed=0):
+    """A `tf.data.Dataset` of (token ids, labels) batches for `fit` and `evaluate`.
+
+    The label of every token is the token that follows it.
+
+    Args:
+        tokens: ints (L,), a text such as `characters.encode([text])[0]`.
+        window_length: int T, the tokens that a model sees at once.
+        batch_size: int B, windows per batch.
+        steps: int, how many batches of windows at random places make an epoch, as in nanoGPT: for
+            training. None for windows one after another, from the first token to the last, so that
+            every token but the first is asked for once: for scoring.
+        seed: int, of the places; every epoch has others.
+
+    Returns:
+        A dataset whose cardinality is known: int32 ids and labels (B, T). Of windows in order the
+        last batch may be smaller; what its last window lacks is 0, with label -1.
+
+    For models with a memory, whose batches go on where the last one stopped, there is
+    `contiguous_segments`.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    tokens = np.arange(1, 9)
+    ids, labels = next(iter(ka.data.language_model_batches(tokens, window_length=4)))
+    assert ids.numpy().tolist() == [[1, 2, 3, 4], [5, 6, 7, 0]]
+    assert labels.numpy().tolist() == [[2, 3, 4, 5], [6, 7, 8, -1]]
+    ids, labels = next(iter(ka.data.language_model_batches(tokens, 4, 2, steps=10)))
+    assert (labels.numpy() == ids.numpy() + 1).all()
+    ```
+    """
+    tf = import_tensorflow("language_model_batches")
+    tokens = _checked(tokens)
+    window_length = whole_number("language_model_batches", "window_length", window_length)
+    batch_size = whole_number("language_model_batches", "batch_size", batch_size)
+    if steps is None:
+        ids, labels = _in_order(tokens, window_length)
+        return tf.data.Dataset.from_tensor_slices((ids, labels)).batch(batch_size).prefetch(2)
+    whole_number("language_model_batches", "steps", steps)
+    places = len(tokens) - window_length
+    if places < 1:
+        raise ValueError(
+            f"The text has {len(tokens)} tokens: too few for a window of {window_length} and the "
+            "token after it. Choose a smaller window_length."
+        )
+    text, offsets = tf.constant(tokens), tf.range(window_length + 1)
+
+    def cut(seed):
+        begins = tf.random.stateless_uniform((batch_size, 1), seed, 0, places, "int32")
+        windows = tf.gather(text, begins + offsets)  # (B, T + 1)
+        return windows[:, :-1], windows[:, 1:]
+
+    # Two numbers seed a batch; every pass over the data set draws new ones.
+    seeds = tf.data.Dataset.random(seed, rerandomize_each_iteration=True).batch(2)
+    return seeds.take(steps).map(cut).prefetch(2)
+
+
+def _in_order(tokens, length):
+    """Ids and labels (n, T) of windows one after another."""
+    count = -(-(len(tokens) - 1) // length)
+    ids, labels = np.zeros(count * length, "int32"), np.full(count * length, -1, "int32")
+    ids[: len(tokens) - 1], labels[: len(tokens) - 1] = tokens[:-1], tokens[1:]
+    return ids.reshape(count, length), labels.reshape(count, length)
+
+
+def _checked(tokens):
+    tokens = np.asarray(tokens)
+    if tokens.ndim != 1 or tokens.dtype.kind not in "iu" or len(tokens) < 2:
+        raise ValueError(
+            f"language_model_batches: tokens of shape {tokens.shape} and dtype {tokens.dtype}: "
+            "expected ints (L,), two or more. Make them of a text with encode([text])[0]."
+        )
+    return tokens.astype("int32")
+
+
+def contiguous_segments(tokens, batch_size, segment_length):
+    """Cuts a text into B streams side by side, and each stream into segments of T tokens.
+
+    Batch k holds segment k of every stream, so that row b of a batch goes on where row b of the
+    batch before it stopped. Tokens at the end that do not fill a segment of every stream are left
+    out.
+
+    Args:
+        tokens: ints (L,), L more than B · T.
+        batch_size: int B, the number of streams.
+        segment_length: int T.
+
+    Returns:
+        int32 arrays (batches · B, T): the tokens, and for each the token that follows it. For
+        `fit(tokens, following, batch_size=B, shuffle=False)`.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    tokens, following = ka.data.contiguous_segments(np.arange(13), batch_size=2, segment_length=3)
+    assert tokens.tolist() == [[0, 1, 2], [6, 7, 8], [3, 4, 5], [9, 10, 11]]
+    assert following[2].tolist() == [4, 5, 6]
+    ```
+    """
+    tokens = np.asarray(tokens, "int32")
+    owner = "contiguous_segments"
+    batch_size = whole_number(owner, "batch_size", batch_size)
+    segment_length = whole_number(owner, "segment_length", segment_length)
+    count = (tokens.size - 1) // (batch_size * segment_length)
+    if tokens.ndim != 1 or count < 1:
+        raise ValueError(
+            f"contiguous_segments: tokens of shape {tokens.shape} do not fill {batch_size} streams "
+            f"of one segment of {segment_length} and its next token: expected shape (L,) with L of "
+            f"at least {batch_size * segment_length + 1}."
+        )
+    whole = count * batch_size * segment_length
+
+    def cut(text):
+        streams = text.reshape(batch_size, count, segment_length)
+        return np.ascontiguousarray(streams.swapaxes(0, 1)).reshape(-1, segment_length)
+
+    return cut(tokens[:whole]), cut(tokens[1 : whole + 1])

@@ -1,4 +1,4 @@
-"""Libraries that only some functions need, with an error that says which extra brings them."""
+"""Imports of optional libraries, whose error names the extra that installs them."""
 
 import importlib
 

@@ -1,27 +1,253 @@
-"""Files that are complete or not there."""
+"""Files written whole or not at all, JSON read with bounds, and names that stay inside a folder."""
 
+import contextlib
+import glob
 import json
 import os
 import pathlib
+import secrets
+import shutil
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+MOST_DEPTH = 64  # of JSON
+UNFINISHED = ".unfinished"  # ends the names of what is being written
+_PREVIOUS = ".previous"
 
 
-def write_whole(path, content):
-    """Writes the bytes `content`, under another name until all are there."""
+def write_whole(path, content, before=None):
+    """Writes the bytes `content`, under another name of its own until all are there.
+
+    Args:
+        before: function, called when all bytes are written, before they take their place.
+    """
     path = pathlib.Path(path)
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    unfinished.write_bytes(content)
-    os.replace(unfinished, path)
+    unfinished = _name_unfinished(path)
+    try:
+        unfinished.write_bytes(content)
+        if before is not None:
+            before()
+        move_into_place(unfinished, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise
 
 
-def write_json(path, content):
+def write_json(path, content, before=None):
     text = json.dumps(content, indent=2, ensure_ascii=False)
-    write_whole(path, (text + "\n").encode("utf-8"))
+    write_whole(path, (text + "\n").encode("utf-8"), before)
+
+
+@contextlib.contextmanager
+def make_workplace(path):
+    """Gives a path to write a file or folder to, which `move_into_place` then brings to `path`.
+
+    It lies in a folder of its own beside `path`, so that the move is one rename. When the block
+    ends, the folder goes away; when it raises, so do folders that were made for `path`. What a
+    process left behind that was killed is removed by the next one that works here.
+    """
+    path = pathlib.Path(path)
+    made = _make_folders(path.parent)
+    folder = lock = None
+    try:
+        with lock_folder(path.parent):
+            _remove_leftovers(path)
+            folder = _name_unfinished(path)
+            folder.mkdir(mode=0o700)
+            lock = _try_lock(folder)
+        yield folder / path.name
+    except BaseException:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        for parent in made:
+            with contextlib.suppress(OSError):
+                parent.rmdir()
+        raise
+    else:
+        shutil.rmtree(folder)
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def move_into_place(new, path):
+    """Renames the file or folder `new` to `path`, in place of what is there.
+
+    Both are on one disk. A folder that is there is moved aside first, beside `new`.
+    """
+    new, path = pathlib.Path(new), pathlib.Path(path)
+    if not path.is_dir():
+        os.replace(new, path)
+        return
+    previous = new.with_name(_PREVIOUS)
+    os.rename(path, previous)  # a folder that is not empty cannot be replaced in one step
+    try:
+        os.rename(new, path)
+    except BaseException:
+        os.rename(previous, path)
+        raise
+
+
+def _name_unfinished(path):
+    """A new name beside `path`; long names would become too long with more letters."""
+    return path.with_name(f".{path.name[:40]}.{secrets.token_hex(4)}{UNFINISHED}")
+
+
+def _make_folders(folder):
+    """Makes `folder` and its parents; returns those that were missing, innermost first."""
+    missing = [p for p in (folder, *folder.parents) if not p.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    return missing
+
+
+def _remove_leftovers(path):
+    """Removes workplaces for `path` whose process is gone, and puts back what was in its place."""
+    start = glob.escape(f".{path.name[:40]}.")
+    for folder in path.parent.glob(f"{start}{'?' * 8}{UNFINISHED}"):
+        lock = _try_lock(folder) if folder.is_dir() else None
+        if lock is None:
+            continue
+        if (folder / _PREVIOUS).exists() and not path.exists():
+            os.rename(folder / _PREVIOUS, path)
+        shutil.rmtree(folder)
+        os.close(lock)
+
+
+@contextlib.contextmanager
+def lock_folder(folder):
+    """Lets one writer at a time, of all processes and threads, change what `folder` holds.
+
+    The lock ends with its process, however that ends, and leaves no file behind. It gives whether
+    it locks: there are no such locks on Windows and some network disks. It must not be taken twice.
+    """
+    if fcntl is None:
+        yield False
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            alone = True
+        except OSError:
+            alone = False
+        yield alone
+    finally:
+        os.close(descriptor)
+
+
+def _try_lock(folder):
+    """The descriptor of a lock on `folder`, which ends when it is closed, or with the process.
+
+    None where another has it, or where there are no such locks.
+    """
+    if fcntl is None:
+        return None
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 def read_json(path):
+    """The content of the JSON file `path`, of any type; errors name the file."""
+    content = read_bytes(path)
     try:
-        return json.loads(pathlib.Path(path).read_text("utf-8"))
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"There is no file {path}.") from error
+        return parse_json(content.decode("utf-8"))
     except ValueError as error:
         raise ValueError(f"{path} is not valid JSON: {error}. Mend or remove it.") from error
+
+
+def parse_json(text):
+    """`json.loads`, which raises a ValueError for every text that is no JSON, or nested so deeply
+    that what is done with it would end in a RecursionError.
+    """
+    try:
+        content = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    level = [content] if isinstance(content, list | dict) else []
+    for _ in range(MOST_DEPTH):
+        inner = [x.values() if isinstance(x, dict) else x for x in level]
+        level = [x for values in inner for x in values if isinstance(x, list | dict)]
+        if not level:
+            return content
+    raise ValueError("it is nested too deeply")
+
+
+def read_bytes(path):
+    """The content of a file; one that is not there, or is none, is an error that names it."""
+    path = pathlib.Path(path)
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"There is no file {path}.") from error
+    except IsADirectoryError as error:
+        raise IsADirectoryError(f"{path} is a folder: expected a file.") from error
+    except ValueError as error:  # a NUL in the name
+        raise ValueError(f"{str(path)!r} is no name of a file.") from error
+
+
+@contextlib.contextmanager
+def prefix_errors(path):
+    """Inside, a ValueError about what `path` holds gets the name of the file in front."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def path_inside(folder, name, owner):
+    """The path of the file `name` in `folder`, which another file there speaks of.
+
+    A folder may come from anywhere, and what is read is shown, in predictions and in errors: so a
+    name is that of a file in the folder itself, and no link leads out of it.
+
+    Args:
+        folder: path.
+        name: what was read as the name; it need not be a str.
+        owner: str, what names it, for the error: `model/manifest.json: preprocessing.words`.
+
+    Returns:
+        pathlib.Path. Whether the file is there is not looked at.
+
+    Raises:
+        ValueError: the name is none, has folders in it, or is of a link that leads out.
+    """
+    check_plain(name, owner)
+    path = pathlib.Path(folder) / name
+    try:
+        inside = path.resolve().parent == path.parent.resolve()
+    except (OSError, RuntimeError) as error:  # links in a circle
+        raise ValueError(f"{owner} is {quote_value(name)}, a link that leads nowhere.") from error
+    if not inside:
+        raise ValueError(
+            f"{owner} is {quote_value(name)}, a link that leads out of {folder}. "
+            "Copy the file itself there."
+        )
+    return path
+
+
+def check_plain(name, owner):
+    """Refuses what is no name of a file, or has folders in it; arguments as in `path_inside`."""
+    plain = isinstance(name, str) and name not in ("", ".", "..") and not set(name) & set("/\\:\0")
+    if not plain:
+        raise ValueError(
+            f"{owner} is {quote_value(name)}: expected the plain name of a file beside it."
+        )
+
+
+def quote_value(value):
+    """A value of JSON as an error quotes it: short, however long or deep it is."""
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:56]}..."

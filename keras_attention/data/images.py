@@ -1,11 +1,13 @@
-"""Images with a label each, in three parts."""
+"""Images with a label each: in memory, as batches, and augmented."""
 
 import dataclasses
 import typing
 
+import keras
 import numpy as np
 
-from keras_attention.data.holding_out import held_out
+from keras_attention.data.extras import import_tensorflow
+from keras_attention.data.splits import hold_out
 
 
 class ImageSplit(typing.NamedTuple):
@@ -19,16 +21,16 @@ class ImageSplit(typing.NamedTuple):
 
     def arrays(self, start=0, stop=None):
         """Images `start` to `stop` as float32 from 0 to 1 (n, H, W, C), and their labels (n,)."""
-        return as_floats(self.pixels[start:stop]), self.labels[start:stop]
+        return scale_pixels(self.pixels[start:stop]), self.labels[start:stop]
 
 
-def as_floats(pixels):
+def scale_pixels(pixels):
     """Pixels, uint8 or floats from 0 to 1, as float32 from 0 to 1."""
     scale = 255 if pixels.dtype == np.uint8 else 1
     return pixels.astype("float32") / np.float32(scale)
 
 
-def split_of(pixels, labels):
+def check_split(pixels, labels):
     """An `ImageSplit` of arrays, after a check that they are what they should be."""
     pixels, labels = np.asarray(pixels), np.asarray(labels, "int32")
     if pixels.ndim != 4 or len(pixels) != len(labels):
@@ -82,12 +84,12 @@ class Images:
     def from_arrays(cls, train=None, dev=None, test=None, *, labels, dev_fraction=0.1, seed=0):
         """Checks pairs of arrays; without `dev`, a part of train becomes it."""
         pairs = {"train": train, "dev": dev, "test": test}
-        given = {name: split_of(*pair) for name, pair in pairs.items() if pair is not None}
+        given = {name: check_split(*pair) for name, pair in pairs.items() if pair is not None}
         if not given:
             raise ValueError("No images given: pass train, dev or test.")
         if "train" in given and "dev" not in given:
             pixels, numbers = given["train"]
-            kept, held = held_out(len(numbers), dev_fraction, seed)
+            kept, held = hold_out(len(numbers), dev_fraction, seed)
             given["train"] = ImageSplit(pixels[kept], numbers[kept])
             given["dev"] = ImageSplit(pixels[held], numbers[held])
         pixels, numbers = next(iter(given.values()))
@@ -105,3 +107,85 @@ class Images:
         )
         shape = "x".join(map(str, self.image_shape))
         return f"Images({sizes} images of {shape}, {len(self.labels)} labels)"
+
+
+def image_batches(split, batch_size=32, *, shuffle=False, seed=0, augment=None):
+    """A `tf.data.Dataset` of (images, labels) batches for `fit` and `evaluate`.
+
+    Args:
+        split: `ImageSplit`, or a pair of arrays: images (n, H, W, C), uint8 or floats from 0 to 1,
+            and int labels (n,).
+        batch_size: int; the last batch may be smaller.
+        shuffle: bool, whether every epoch has another order.
+        seed: int, of that order.
+        augment: a function of images (B, H, W, C), such as `ka.data.image_augmentation()`, run
+            as in training: for training only.
+
+    Returns:
+        A dataset whose cardinality is known: float32 images (B, H, W, C) from 0 to 1, and int32
+        labels (B,).
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    pixels = np.full((5, 4, 4, 3), 255, "uint8")
+    batches = ka.data.image_batches((pixels, np.arange(5)), batch_size=2, shuffle=True)
+    images, labels = next(iter(batches))
+    assert images.shape == (2, 4, 4, 3) and float(images[0, 0, 0, 0]) == 1.0 and len(batches) == 3
+    ```
+    """
+    tf = import_tensorflow("image_batches")
+    pixels, labels = check_split(*split)
+    if not len(labels):
+        raise ValueError("The split is empty: there is nothing to make batches of.")
+    scale = 255.0 if pixels.dtype == "uint8" else 1.0
+    pixels, labels = tf.constant(pixels), tf.constant(labels)
+    indices = tf.data.Dataset.range(len(labels))
+    if shuffle:
+        indices = indices.shuffle(len(labels), seed=seed)
+
+    def gather(index):
+        images = tf.cast(tf.gather(pixels, index), "float32") / scale
+        images = images if augment is None else augment(images, training=True)
+        return images, tf.gather(labels, index)
+
+    # One at a time, so that a seeded augmentation is the same in every run.
+    return indices.batch(batch_size).map(gather).prefetch(2)
+
+
+def image_augmentation(shift=0.08, flip=False, seed=0):
+    """Moves every image a little, black coming in, and mirrors half of them if asked to.
+
+    Args:
+        shift: float, the farthest move as a share of height and width.
+        flip: bool, whether left and right may be exchanged: right for clothes, wrong for digits.
+        seed: int.
+
+    Returns:
+        A `keras.layers.Pipeline` of Keras's preprocessing layers, for `image_batches(augment=)`.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    pixels = np.full((4, 8, 8, 1), 255, "uint8")
+    augment = ka.data.image_augmentation(shift=0.25, flip=True)
+    images, _ = next(iter(ka.data.image_batches((pixels, np.zeros(4)), 4, augment=augment)))
+    assert set(np.unique(images)) == {0.0, 1.0}
+    ```
+    """
+    layers = keras.layers
+    # Nearest, because between pixels the default would blur small images.
+    steps = [
+        layers.RandomTranslation(
+            shift, shift, fill_mode="constant", interpolation="nearest", seed=seed
+        )
+    ]
+    if flip:
+        steps.append(layers.RandomFlip("horizontal", seed=seed))
+    return layers.Pipeline(steps)

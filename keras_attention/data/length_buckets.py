@@ -1,11 +1,11 @@
-"""Examples of about the same length in one batch, so that little of it is padding."""
+"""Batches of examples of about the same length, so that little of them is padding."""
 
 import numpy as np
 
 EDGES = (8, 16, 24, 32, 40, 48, 64, 96, 128, 192, 256, 384, 512)
 
 
-def bucketed(tf, lengths, batch_size, *, shuffle, seed, edges):
+def batch_by_length(tf, lengths, batch_size, *, shuffle, seed, edges):
     """Batches of indices of examples that share a bucket, and what gathers their tokens.
 
     Args:
@@ -28,7 +28,7 @@ def bucketed(tf, lengths, batch_size, *, shuffle, seed, edges):
     cuts = _cuts(counts, batch_sizes)
     indices = _shuffled(tf, buckets, cuts, seed) if shuffle else _in_order(tf, buckets, cuts)
     indices = indices.apply(tf.data.experimental.assert_cardinality(len(cuts)))
-    return indices, places_of(tf, lengths, edges)
+    return indices, locate_tokens(tf, lengths, edges)
 
 
 def _cuts(counts, batch_sizes):
@@ -62,8 +62,8 @@ def _shuffled(tf, buckets, cuts, seed):
     return seeds.take(1).flat_map(epoch)
 
 
-def places_of(tf, lengths, edges):
-    """The `places` of `bucketed` for examples of these lengths.
+def locate_tokens(tf, lengths, edges):
+    """The `places` of `batch_by_length` for examples of these lengths.
 
     Any examples may share a batch: T is the next edge after the longest of them.
     """

@@ -1,9 +1,16 @@
-"""Pairs of texts, such as sentences and their translations, in three parts."""
+"""Pairs of texts, such as translations: in memory, from files, and as batches."""
 
 import dataclasses
+import functools
 import typing
 
-from keras_attention.data.parts import with_dev
+import numpy as np
+
+from keras_attention.checks import whole_number
+from keras_attention.data.columns import SUFFIXES, find_suffix, line_error, read_columns, read_lines
+from keras_attention.data.extras import import_tensorflow
+from keras_attention.data.length_buckets import EDGES, batch_by_length, locate_tokens
+from keras_attention.data.splits import add_dev, read_parts
 
 
 class Pair(typing.NamedTuple):
@@ -18,7 +25,7 @@ class Pairs:
     """A sequence-to-sequence data set in memory. `from_tfds` and `from_pair_files` make one.
 
     Args:
-        train, dev, test: lists of `Pair`; one that there is not is empty.
+        train, dev, test: lists of `Pair`; a missing part is empty.
 
     Example:
 
@@ -41,9 +48,182 @@ class Pairs:
         parts = [[Pair(*pair) for pair in part] for part in (train, dev, test)]
         if not any(parts):
             raise ValueError("No pairs given: pass train, dev or test.")
-        train, dev = with_dev(*parts[:2], dev_fraction=dev_fraction, seed=seed)
+        train, dev = add_dev(*parts[:2], dev_fraction=dev_fraction, seed=seed)
         return cls(train, dev, parts[2])
 
     def __repr__(self):
         sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))
         return f"Pairs({sizes} pairs)"
+
+
+def from_pair_files(
+    train=None, dev=None, test=None, *, columns=("source", "target"), dev_fraction=0.1, seed=0
+):
+    """Pairs of texts from files, such as sentences and their translations.
+
+    Args:
+        train, dev, test: what one part is read from, or None:
+
+            - `(source, target)`, a tuple of two paths: aligned text files, line n of one belongs to
+              line n of the other;
+            - a path that ends in `.tsv`, `.csv` or `.jsonl`;
+            - a list of such, of which the part is put together.
+
+            Any file may be gzipped.
+        columns: (source, target), in files with columns: their names in the first row, or the keys
+            of the JSON objects; or ints, which count columns from 0 where no row names them.
+        dev_fraction: float, the share of train that becomes dev where no dev file is given.
+        seed: int, which pairs those are.
+
+    Returns:
+        A `Pairs`.
+
+    A line without a partner, an empty line between others and a broken one are a ValueError with
+    the file, the line number and what is wrong: a pair that is left out in silence moves all that
+    follow it.
+
+    Example:
+
+    ```python
+    import pathlib
+    import tempfile
+    import keras_attention as ka
+
+    folder = pathlib.Path(tempfile.mkdtemp())
+    (folder / "test.de").write_text("Guten Tag!\\nDanke.\\n")
+    (folder / "test.en").write_text("Hello!\\nThanks.\\n")
+    data = ka.data.from_pair_files(test=(folder / "test.de", folder / "test.en"))
+    assert data.test[1] == ka.data.Pair("Danke.", "Thanks.")
+    ```
+    """
+    read = functools.partial(read_pairs, columns=columns)
+    paths = {"train": train, "dev": dev, "test": test}
+    # A tuple is one source of pairs, and not, as elsewhere, several.
+    paths = {name: [given] if isinstance(given, tuple) else given for name, given in paths.items()}
+    return Pairs.from_lists(**read_parts(read, paths), dev_fraction=dev_fraction, seed=seed)
+
+
+def read_pairs(path, columns=("source", "target")):
+    """The pairs of a file with columns, or of a tuple of two aligned files: a list of `Pair`.
+
+    See `from_pair_files`.
+    """
+    if isinstance(path, tuple):
+        return _read_aligned(path)
+    if len(columns) != 2 or type(columns[0]) is not type(columns[1]):
+        raise ValueError(f"columns={columns!r}: expected two names, or two numbers.")
+    if find_suffix(path) is None:
+        raise ValueError(
+            f"{path} is no file of pairs: expected a name that ends in {', '.join(SUFFIXES)}, "
+            "gzipped (.gz) or not, or for two aligned text files a tuple, (source, target)."
+        )
+    return [Pair(*row) for row in read_columns(path, columns)]
+
+
+def _read_aligned(paths):
+    if len(paths) != 2:
+        raise ValueError(f"{paths!r}: expected two paths, (source, target).")
+    source, target = (_lines(path) for path in paths)
+    if len(source) != len(target):
+        raise ValueError(
+            f"{paths[0]} has {len(source)} lines and {paths[1]} has {len(target)}: line n of one "
+            "must belong to line n of the other."
+        )
+    for number, (one, other) in enumerate(zip(source, target, strict=True), start=1):
+        if not (one and other):
+            path, partner = (paths[0], other) if not one else (paths[1], one)
+            raise line_error(path, number, f"the line is empty; its partner is {partner[:40]!r}")
+    if not source:
+        raise ValueError(f"{paths[0]} holds no line.")
+    return [Pair(*pair) for pair in zip(source, target, strict=True)]
+
+
+def _lines(path):
+    """The lines, without spaces around them. An end of line at the end of the file begins none."""
+    lines = [line.strip() for _, line in read_lines(path)]
+    return lines[:-1] if not lines[-1] else lines
+
+
+def seq2seq_batches(
+    pairs, preprocessor, batch_size=64, *, max_tokens=None, shuffle=False, seed=0, edges=EDGES
+):
+    """A `tf.data.Dataset` of (inputs, labels) batches for `fit` and `evaluate`.
+
+    The decoder is given the target from BEGIN on, and is asked at every place for the token that
+    follows, END at last. Pairs whose longer side is of about the same length share a batch, so
+    that little of it is padding. Both sides are padded to the next of `edges` and so take few
+    lengths: XLA compiles one program for each two of them.
+
+    Args:
+        pairs: list of `Pair`, or of any (source, target) with more behind, as `WrittenDate`.
+        preprocessor: `SequencePreprocessor` with a source.
+        batch_size: int, the most pairs in a batch. Every bucket may end with a smaller batch.
+        max_tokens: int, the most tokens of a batch, padding included, on its longer side; where
+            they are long, fewer pairs than `batch_size` share a batch. None for no such limit.
+        shuffle: bool, whether pairs meet others in every epoch, in another order.
+        seed: int, of that order.
+        edges: ints, ascending: the longest pair of each bucket, BEGIN or END included. Longer ones
+            than the last share a bucket.
+
+    Returns:
+        A dataset whose cardinality is known. Inputs are int32 `{"source_ids": (B, S),
+        "target_ids": (B, T)}`, 0 at padding; labels are int32 (B, T), -1 at padding.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    dates = ka.data.dates("train", 8, locales=("de", "en"))
+    characters = ka.data.Characters.build([text for date in dates for text in date[:2]])
+    preprocessor = ka.data.SequencePreprocessor(characters, characters)
+    inputs, labels = next(iter(ka.data.seq2seq_batches(dates, preprocessor, 4)))
+    assert inputs["target_ids"].shape == labels.shape == (4, 11)  # BEGIN, or END, and 2024-03-04
+    assert preprocessor.texts(labels.numpy())[0] in [date.iso for date in dates]
+    ```
+    """
+    if not pairs:
+        raise ValueError("pairs is empty: there is nothing to make batches of.")
+    whole_number("seq2seq_batches", "batch_size", batch_size)
+    tf = import_tensorflow("seq2seq_batches")
+    sources = preprocessor.source_ids([pair[0] for pair in pairs])
+    targets = preprocessor.target_ids([pair[1] for pair in pairs])
+    lengths = [max(len(s), len(t) - 1) for s, t in zip(sources, targets, strict=True)]
+    sizes = _sizes(batch_size, max_tokens)
+    indices, _ = batch_by_length(tf, lengths, sizes, shuffle=shuffle, seed=seed, edges=edges)
+    return indices.map(_gather(tf, sources, targets, edges)).prefetch(2)
+
+
+def _gather(tf, sources, targets, edges):
+    """A function from indices (B,) of pairs to their (inputs, labels)."""
+    source_places = locate_tokens(tf, [len(row) for row in sources], edges)
+    target_places = locate_tokens(tf, [len(row) - 1 for row in targets], edges)
+    source_ids = tf.constant(np.concatenate(sources))
+    target_ids = tf.constant(np.concatenate([row[:-1] for row in targets]))
+    following = tf.constant(np.concatenate([row[1:] for row in targets]))
+
+    def gather(indices):
+        where, inside = source_places(indices)  # (B, S)
+        inputs = {"source_ids": tf.where(inside, tf.gather(source_ids, where), 0)}
+        where, inside = target_places(indices)  # (B, T)
+        inputs["target_ids"] = tf.where(inside, tf.gather(target_ids, where), 0)
+        return inputs, tf.where(inside, tf.gather(following, where), -1)
+
+    return gather
+
+
+def _sizes(batch_size, max_tokens):
+    """How many pairs share a batch, for the length that a bucket is padded to."""
+    if max_tokens is None:
+        return lambda edge: batch_size
+    whole_number("seq2seq_batches", "max_tokens", max_tokens)
+
+    def size(edge):
+        if edge > max_tokens:
+            raise ValueError(
+                f"max_tokens={max_tokens}: the longest pairs are padded to {edge} tokens. Give "
+                f"{edge} or more, or leave out long pairs."
+            )
+        return min(batch_size, max_tokens // edge)
+
+    return size

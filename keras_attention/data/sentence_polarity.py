@@ -22,7 +22,7 @@ def sentence_polarity(folder=None, *, seed=0):
     """10,662 sentences of movie reviews, half of them positive (Pang and Lee, 2005, *MR*).
 
     There is no official split. Here a tenth of each class is for testing, a tenth for choosing,
-    the others are for training: drawn with `seed`, so the same for everybody who leaves it alone.
+    the others are for training: drawn with `seed`, so the default is the same everywhere.
 
     Args:
         folder: where `sentence_polarity.zip` lies, as NLTK publishes it, or is put if it is not

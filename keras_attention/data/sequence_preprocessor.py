@@ -1,14 +1,18 @@
-"""Texts to what a generating model takes, and its ids back to texts; saved beside the model."""
+"""Texts to the inputs of a generating model, and its ids back to texts; saved beside the model."""
 
 import dataclasses
-import pathlib
 
 import numpy as np
 
-from keras_attention.data import sidecar
-from keras_attention.data.characters import Characters
-from keras_attention.data.special_ids import BEGIN_ID, END_ID, PADDING_ID, UNKNOWN_ID
-from keras_attention.data.subwords import Subwords
+from keras_attention.data.manifest import read_preprocessing, save_preprocessing
+from keras_attention.data.tokenizers import (
+    BEGIN_ID,
+    END_ID,
+    PADDING_ID,
+    UNKNOWN_ID,
+    Characters,
+    Subwords,
+)
 
 TOKENIZERS = {"characters": (Characters, ".json"), "subwords": (Subwords, ".model")}
 
@@ -35,7 +39,7 @@ class SequencePreprocessor:
     preprocessor = ka.data.SequencePreprocessor(english, german)
     ids = preprocessor(["nein", "ja"])
     assert ids.shape == (2, 5) and ids[1].tolist()[2:] == [3, 0, 0]
-    no = [*english.encode(["no"])[0], preprocessor.end_id]
+    no = [*english.encode(["no"])[0], preprocessor.end_token_id]
     assert preprocessor.texts([no]) == ["no"]
     ```
     """
@@ -49,17 +53,17 @@ class SequencePreprocessor:
         return PADDING_ID
 
     @property
-    def begin_id(self):
+    def start_token_id(self):
         """int, what an encoder-decoder's target begins with."""
         return BEGIN_ID
 
     @property
-    def end_id(self):
+    def end_token_id(self):
         """int, what ends a target, and a source."""
         return END_ID
 
     def __call__(self, texts, sequence_length=None):
-        """What the model takes for a batch of texts.
+        """The model's inputs for a batch of texts.
 
         Args:
             texts: list of str: sources, or prompts of a language model.
@@ -89,7 +93,7 @@ class SequencePreprocessor:
         return self.target.decode(ids)
 
     def config(self):
-        """What the manifest says about the preprocessing: all that an app needs to repeat it."""
+        """The entry in the manifest: all that an app needs to repeat the preprocessing."""
         return {
             "kind": "generator",
             "target": self._entry("target"),
@@ -97,8 +101,8 @@ class SequencePreprocessor:
             "source_ends_with_end": self.source is not None,
             "padding_id": PADDING_ID,
             "unknown_id": UNKNOWN_ID,
-            "begin_id": BEGIN_ID,
-            "end_id": END_ID,
+            "start_token_id": BEGIN_ID,
+            "end_token_id": END_ID,
         }
 
     def _entry(self, side):
@@ -111,30 +115,30 @@ class SequencePreprocessor:
     def save(self, folder):
         """Writes the vocabularies into `folder`, and its config into `manifest.json` there.
 
-        What else the manifest says stays as it is.
+        Other entries of the manifest stay.
         """
         sides = [side for side in ("target", "source") if getattr(self, side) is not None]
         parts = {self._entry(side)["file"]: getattr(self, side) for side in sides}
-        sidecar.save(folder, self.config(), parts)
+        save_preprocessing(folder, self.config(), parts)
 
     @classmethod
     def load(cls, folder):
         """Reads what `save` wrote."""
-        folder = pathlib.Path(folder)
-        config = sidecar.read(folder, "generator")
-        target = _load(folder, config["target"])
-        if config["source"] == config["target"]:
+        config = read_preprocessing(folder, "generator")
+        kind, path = _entry(config.object("target"))
+        target = kind.load(path)
+        if config.values.get("source") is None:
+            return cls(target)
+        source_kind, source_path = _entry(config.object("source"))
+        if (source_kind, source_path) == (kind, path):
             return cls(target, target)
-        return cls(target, config["source"] and _load(folder, config["source"]))
+        return cls(target, source_kind.load(source_path))
 
 
-def _load(folder, entry):
-    if entry["kind"] not in TOKENIZERS:
-        raise ValueError(
-            f"{folder / sidecar.MANIFEST} names a tokenizer of kind {entry['kind']!r}: expected "
-            f"one of {', '.join(TOKENIZERS)}."
-        )
-    return TOKENIZERS[entry["kind"]][0].load(folder / entry["file"])
+def _entry(fields):
+    """The tokenizer's class, and its file, that an entry of the manifest names."""
+    kind, _ = TOKENIZERS[fields.one_of("kind", TOKENIZERS)]
+    return kind, fields.file("file")
 
 
 def padded(rows, length=None):

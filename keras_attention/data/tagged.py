@@ -1,9 +1,20 @@
-"""Sentences with a tag for every token, in three parts."""
+"""Sentences with a tag for every token: in memory, from CoNLL and CoNLL-U files, as batches.
+
+CoNLL-U is read here, and not by the library `conllu`, which gives the same words and tags for sound
+files: it accepts lines without columns, words without a form and IDs out of order, its errors name
+neither file nor line, it parses the features that are a tag here as text, and it takes five times
+as long. A test compares the two.
+"""
 
 import dataclasses
+import functools
+import re
 import typing
 
-from keras_attention.data.parts import read_parts, with_dev
+from keras_attention.data.columns import line_error, read_lines
+from keras_attention.data.extras import import_tensorflow
+from keras_attention.data.length_buckets import EDGES, batch_by_length
+from keras_attention.data.splits import add_dev, read_parts
 
 
 class Sentence(typing.NamedTuple):
@@ -18,7 +29,7 @@ class Tagged:
     """A tagging data set in memory. `from_tfds`, `from_conllu` and `from_conll` make one.
 
     Args:
-        train, dev, test: lists of `Sentence`; one that there is not is empty.
+        train, dev, test: lists of `Sentence`; a missing part is empty.
         labels: tuple of str, every tag of all three, `O` first and the others sorted. A tag that
             only dev or test has is a label too: the model cannot get it right, and the score
             says so.
@@ -34,9 +45,9 @@ class Tagged:
         return f"Tagged({sizes} sentences, {len(self.labels)} labels: {', '.join(self.labels)})"
 
 
-def tagged(train, dev, test, *, dev_fraction, seed):
+def make_tagged(train, dev, test, *, dev_fraction, seed):
     """`Tagged` from three lists of sentences; without a dev list, a part of train becomes it."""
-    train, dev = with_dev(train, dev, dev_fraction=dev_fraction, seed=seed)
+    train, dev = add_dev(train, dev, dev_fraction=dev_fraction, seed=seed)
     tags = {tag for split in (train, dev, test) for sentence in split for tag in sentence.tags}
     labels = tuple(sorted(tags, key=lambda tag: (tag != "O", tag)))
     return Tagged(train, dev, test, labels)
@@ -44,4 +55,252 @@ def tagged(train, dev, test, *, dev_fraction, seed):
 
 def from_files(read, paths, *, dev_fraction, seed):
     """`Tagged` from files: `paths` maps train, dev and test to a path, several, or None."""
-    return tagged(**read_parts(read, paths), dev_fraction=dev_fraction, seed=seed)
+    return make_tagged(**read_parts(read, paths), dev_fraction=dev_fraction, seed=seed)
+
+
+def from_conll(
+    train=None,
+    dev=None,
+    test=None,
+    *,
+    token_column=0,
+    label_column=-1,
+    dev_fraction=0.1,
+    seed=0,
+):
+    """Tagged sentences from files with a token and its tags on each line.
+
+    Columns are separated by tabs or, in a file without any, by spaces. Sentences end with a line
+    that is empty or blank. The `-DOCSTART-` lines of CoNLL-2003 are left out.
+
+    Args:
+        train, dev, test: a path, a list of paths, or None; gzipped files are read as well.
+        token_column: int, where the token is, counted from 0.
+        label_column: int, where the tag is; -1 is the last column.
+        dev_fraction: float, the share of train that becomes dev where no dev file is given.
+        seed: int, which sentences those are.
+
+    Returns:
+        A `Tagged`.
+
+    A broken line is a ValueError with the file, the line number and what is wrong.
+
+    Example:
+
+    ```python
+    import pathlib
+    import tempfile
+    import keras_attention as ka
+
+    path = pathlib.Path(tempfile.mkdtemp()) / "tiny.conll"
+    path.write_text("Ada\\tB-person\\nsmiles\\tO\\n\\t\\nHi\\tO\\n")
+    data = ka.data.from_conll(test=path)
+    assert [len(sentence.tokens) for sentence in data.test] == [2, 1]
+    assert data.labels == ("O", "B-person")
+    ```
+    """
+    read = functools.partial(read_conll, token_column=token_column, label_column=label_column)
+    paths = {"train": train, "dev": dev, "test": test}
+    return from_files(read, paths, dev_fraction=dev_fraction, seed=seed)
+
+
+def read_conll(path, token_column=0, label_column=-1):
+    """The sentences of one file, as a list of `Sentence`. See `from_conll`."""
+    sentences, rows, width = [], [], None
+    lines = list(read_lines(path))
+    separator = "\t" if any("\t" in line.strip() for _, line in lines) else None
+    for number, line in [*lines, (len(lines) + 1, "")]:
+        # Not `not line`: in WNUT-17 the line between two sentences may hold a tab.
+        if not line.strip() or line.startswith("-DOCSTART-"):
+            if rows:
+                sentences.append(Sentence(*zip(*rows, strict=True)))
+            rows = []
+            continue
+        values = line.split(separator)
+        width = width or len(values)
+        error = functools.partial(line_error, path, number)
+        rows.append(_row(values, width, token_column, label_column, error))
+    if not sentences:
+        raise ValueError(f"{path} holds no sentence.")
+    return sentences
+
+
+def _row(values, width, token_column, label_column, error):
+    """(token, tag) of one line. `error(what)` makes the error."""
+    if len(values) < 2:
+        raise error(f"expected a token and its tag in columns, found only {values[0]!r}")
+    if len(values) != width:
+        raise error(f"found {len(values)} columns where the lines before have {width}: {values}")
+    for name, column in (("token_column", token_column), ("label_column", label_column)):
+        if not -width <= column < width:
+            raise error(f"there is no column {name}={column}: the line has {width}")
+    token, tag = values[token_column].strip(), values[label_column].strip()
+    if not token or not tag:
+        raise error(f"the {'tag' if token else 'token'} is empty: {values}")
+    return token, tag
+
+
+COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+_NO_WORD = re.compile(r"\d+-\d+|\d+\.\d+")
+
+
+def from_conllu(train=None, dev=None, test=None, *, column="upos", dev_fraction=0.1, seed=0):
+    """Tagged sentences from CoNLL-U files (https://universaldependencies.org/format.html).
+
+    Words are the lines whose ID is an integer: multiword tokens (`3-4`) and empty nodes (`5.1`)
+    are left out.
+
+    Args:
+        train, dev, test: a path, a list of paths, or None; gzipped files are read as well.
+        column: str, the column that is the tag: `"upos"`, `"xpos"`, `"feats"`, `"deprel"`, ...
+        dev_fraction: float, the share of train that becomes dev where no dev file is given.
+        seed: int, which sentences those are.
+
+    Returns:
+        A `Tagged`.
+
+    A broken line is a ValueError with the file, the line number and what is wrong.
+
+    Example:
+
+    ```python
+    import pathlib
+    import tempfile
+    import keras_attention as ka
+
+    path = pathlib.Path(tempfile.mkdtemp()) / "tiny.conllu"
+    rows = [("1", "Dogs", "dog", "NOUN"), ("2", "bark", "bark", "VERB")]
+    lines = ["\\t".join([*row, *["_"] * 6]) + "\\n" for row in rows]
+    path.write_text("# text = Dogs bark\\n" + "".join(lines) + "\\n")
+    data = ka.data.from_conllu(test=path)
+    assert data.test[0].tokens == ("Dogs", "bark") and data.labels == ("NOUN", "VERB")
+    ```
+    """
+    _index(column)
+    read = functools.partial(read_conllu, column=column)
+    paths = {"train": train, "dev": dev, "test": test}
+    return from_files(read, paths, dev_fraction=dev_fraction, seed=seed)
+
+
+def read_conllu(path, column="upos"):
+    """The sentences of one CoNLL-U file, as a list of `Sentence`. See `from_conllu`."""
+    index = _index(column)
+    sentences, words = [], []
+    for number, line in read_lines(path):
+        if not line.strip():
+            if words:
+                sentences.append(Sentence(*zip(*words, strict=True)))
+            words = []
+        elif not line.startswith("#"):
+            words.extend(
+                _word(line, index, len(words) + 1, functools.partial(line_error, path, number))
+            )
+    if words:  # a last sentence without the empty line after it
+        sentences.append(Sentence(*zip(*words, strict=True)))
+    if not sentences:
+        raise ValueError(f"{path} holds no sentence.")
+    if index != COLUMNS.index("upos") and all(set(s.tags) == {"_"} for s in sentences):
+        raise ValueError(f"{path} has nothing in its column {column}. Choose another column.")
+    return sentences
+
+
+def _word(line, index, expected, error):
+    """[(form, tag)] of one line, or [] if it is no word. `error(what)` makes the error."""
+    values = line.split("\t")
+    if len(values) != len(COLUMNS):
+        raise error(
+            f"expected {len(COLUMNS)} columns separated by tabs, found {len(values)}: {line[:60]!r}"
+        )
+    identity, form, tag = values[0], values[1], values[index]
+    if _NO_WORD.fullmatch(identity):
+        return []
+    if not (identity.isascii() and identity.isdigit()):
+        raise error(f"{identity!r} is no ID: expected an integer, 3-4 or 5.1")
+    if identity.lstrip("0") != str(expected):
+        raise error(f"expected the word with ID {expected}, found ID {identity[:20]}")
+    if not form:
+        raise error("the word (FORM, column 2) is empty")
+    if not tag or (tag == "_" and COLUMNS[index] == "upos"):
+        raise error(f"the word {form!r} has no {COLUMNS[index]} (column {index + 1} is {tag!r})")
+    return [(form, tag)]
+
+
+def _index(column):
+    if column not in COLUMNS[2:]:
+        raise ValueError(f"column={column!r}: expected one of {', '.join(COLUMNS[2:])}.")
+    return COLUMNS.index(column)
+
+
+def tagging_batches(sentences, preprocessor, batch_size=32, *, shuffle=False, seed=0, edges=EDGES):
+    """A `tf.data.Dataset` of (inputs, labels) batches for `fit` and `evaluate`.
+
+    Sentences of about the same length share a batch, so that little of it is padding. Lengths are
+    padded to the next of `edges` and so take few values: XLA compiles one program for each.
+
+    Args:
+        sentences: list of `Sentence`.
+        preprocessor: `TaggerPreprocessor`.
+        batch_size: int, sentences per batch. Every bucket may end with a smaller one.
+        shuffle: bool, whether sentences meet others in every epoch, in another order.
+        seed: int, of that order.
+        edges: ints, ascending: the longest sentence of each bucket. Longer ones than the last
+            share a bucket.
+
+    Returns:
+        A dataset whose cardinality is known. Inputs are what `preprocessor` gives; labels are
+        int32 (B, T), -1 at padding.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    sentences = [ka.data.Sentence(("a",) * n, ("X",) * n) for n in (1, 2, 9)]
+    preprocessor = ka.data.TaggerPreprocessor.build(sentences, characters=False)
+    batches = ka.data.tagging_batches(sentences, preprocessor, batch_size=2)
+    assert [labels.shape.as_list() for _, labels in batches] == [[2, 8], [1, 9]]
+    assert len(batches) == 2
+    ```
+    """
+    if not sentences:
+        raise ValueError("sentences is empty: there is nothing to make batches of.")
+    tf = import_tensorflow("tagging_batches")
+    lengths = [len(sentence.tokens) for sentence in sentences]
+    indices, places = batch_by_length(
+        tf, lengths, batch_size, shuffle=shuffle, seed=seed, edges=edges
+    )
+    return indices.map(_gather(tf, sentences, preprocessor, places)).prefetch(2)
+
+
+def _check_tags(sentences, labels):
+    """Refuses a tag that is no label, and says where it stands."""
+    known = set(labels.names)
+    for number, sentence in enumerate(sentences, start=1):
+        for token, tag in zip(sentence.tokens, sentence.tags, strict=True):
+            if tag not in known:
+                raise ValueError(
+                    f"Sentence {number} tags {token!r} as {tag!r}, which is not among the labels: "
+                    f"{', '.join(labels.names)}."
+                )
+
+
+def _gather(tf, sentences, preprocessor, places):
+    """A function from indices (B,) of sentences to their (inputs, labels)."""
+    # All sentences lie end to end; a batch is gathered from where each begins.
+    tokens = [token for sentence in sentences for token in sentence.tokens]
+    tags = [tag for sentence in sentences for tag in sentence.tags]
+    _check_tags(sentences, preprocessor.labels)
+    words = tf.constant(preprocessor.words.ids(tokens))
+    labels = tf.constant(preprocessor.labels.ids(tags))
+    characters = tf.constant(preprocessor.spell(tokens)) if preprocessor.characters else None
+
+    def gather(indices):
+        where, inside = places(indices)  # (B, T)
+        token_ids = tf.where(inside, tf.gather(words, where), 0)
+        label_ids = tf.where(inside, tf.gather(labels, where), -1)
+        if characters is None:
+            return token_ids, label_ids
+        character_ids = tf.gather(characters, where) * tf.cast(inside[:, :, tf.newaxis], "int32")
+        return {"token_ids": token_ids, "character_ids": character_ids}, label_ids
+
+    return gather

@@ -1,15 +1,15 @@
-"""Words to what a tagger takes, and what it gives back to tags; saved beside the model."""
+"""Words to the inputs of a tagger, and its logits to tags; saved beside the model."""
 
 import dataclasses
-import pathlib
 
 import numpy as np
 
 from keras_attention.checks import whole_number
-from keras_attention.data import sidecar
+from keras_attention.data.manifest import read_preprocessing, save_preprocessing
 from keras_attention.data.vocabulary import Labels, Vocabulary
 
 WORDS, CHARACTERS, LABELS = "words.txt", "characters.txt", "labels.txt"
+MOST_CHARACTERS = 1 << 10  # of a word: more is no word
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,9 +20,9 @@ class TaggerPreprocessor:
         words: `Vocabulary` of the words.
         labels: `Labels`, or their names.
         characters: `Vocabulary` of the characters, or None for a model that sees words only.
-        word_length: int C, the characters of a word that the model sees. Of a longer word these
-            are the first half and the last: case and prefix are at its beginning, inflection is at
-            its end, and what tells words apart least is in the middle.
+        word_length: int C, the characters of a word that the model sees, at most 1,024. Of a longer
+            word these are the first half and the last: case and prefix are at its beginning,
+            inflection is at its end, and what tells words apart least is in the middle.
 
     Calling it gives what the model takes: `{"token_ids": (B, T), "character_ids": (B, T, C)}`, or
     without characters just the token ids (B, T); all int32, 0 where there is no word or character.
@@ -48,7 +48,7 @@ class TaggerPreprocessor:
     def __post_init__(self):
         if not isinstance(self.labels, Labels):
             object.__setattr__(self, "labels", Labels(self.labels))
-        whole_number("TaggerPreprocessor", "word_length", self.word_length)
+        whole_number("TaggerPreprocessor", "word_length", self.word_length, most=MOST_CHARACTERS)
 
     @classmethod
     def build(
@@ -138,7 +138,7 @@ class TaggerPreprocessor:
         ]
 
     def config(self):
-        """What the manifest says about the preprocessing: all that an app needs to repeat it."""
+        """The entry in the manifest: all that an app needs to repeat the preprocessing."""
         return {
             "kind": "tagger",
             "words": WORDS,
@@ -156,20 +156,19 @@ class TaggerPreprocessor:
     def save(self, folder):
         """Writes the vocabularies into `folder`, and its config into `manifest.json` there.
 
-        What else the manifest says stays as it is.
+        Other entries of the manifest stay.
         """
         parts = {WORDS: self.words, LABELS: self.labels, CHARACTERS: self.characters}
-        sidecar.save(folder, self.config(), {k: v for k, v in parts.items() if v is not None})
+        save_preprocessing(folder, self.config(), {k: v for k, v in parts.items() if v is not None})
 
     @classmethod
     def load(cls, folder):
         """Reads what `save` wrote."""
-        folder = pathlib.Path(folder)
-        config = sidecar.read(folder, "tagger")
-        characters = config["characters"]
+        config = read_preprocessing(folder, "tagger")
+        characters = config.file("characters", default=None)
         return cls(
-            Vocabulary.load(folder / config["words"], config["lowercase"]),
-            Labels.load(folder / config["labels"]),
-            Vocabulary.load(folder / characters) if characters else None,
-            config["word_length"],
+            Vocabulary.load(config.file("words"), config.flag("lowercase")),
+            Labels.load(config.file("labels")),
+            Vocabulary.load(characters) if characters else None,
+            config.whole("word_length", most=MOST_CHARACTERS),
         )

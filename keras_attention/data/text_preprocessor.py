@@ -1,14 +1,13 @@
-"""Texts to what a text classifier takes, and what it gives back to labels; saved beside it."""
+"""Texts to the inputs of a text classifier, and its logits to labels; saved beside the model."""
 
 import dataclasses
-import pathlib
 
 import numpy as np
 
 from keras_attention.checks import whole_number
-from keras_attention.data import sidecar
-from keras_attention.data.split_words import PATTERN, split_words
-from keras_attention.data.vocabulary import Labels, Vocabulary
+from keras_attention.data.fields import MOST_TOKENS
+from keras_attention.data.manifest import read_preprocessing, save_preprocessing
+from keras_attention.data.vocabulary import PATTERN, Labels, Vocabulary, split_words
 
 WORDS, LABELS = "words.txt", "labels.txt"
 
@@ -45,7 +44,7 @@ class TextPreprocessor:
     def __post_init__(self):
         if not isinstance(self.labels, Labels):
             object.__setattr__(self, "labels", Labels(self.labels))
-        whole_number("TextPreprocessor", "maximum_length", self.maximum_length)
+        whole_number("TextPreprocessor", "maximum_length", self.maximum_length, most=MOST_TOKENS)
 
     @classmethod
     def build(
@@ -98,7 +97,7 @@ class TextPreprocessor:
         return [self.labels.names[i] for i in np.argmax(np.asarray(logits), axis=-1)]
 
     def config(self):
-        """What the manifest says about the preprocessing: all that an app needs to repeat it."""
+        """The entry in the manifest: all that an app needs to repeat the preprocessing."""
         return {
             "kind": "classifier",
             "words": WORDS,
@@ -114,17 +113,16 @@ class TextPreprocessor:
     def save(self, folder):
         """Writes the vocabulary into `folder`, and its config into `manifest.json` there.
 
-        What else the manifest says stays as it is.
+        Other entries of the manifest stay.
         """
-        sidecar.save(folder, self.config(), {WORDS: self.words, LABELS: self.labels})
+        save_preprocessing(folder, self.config(), {WORDS: self.words, LABELS: self.labels})
 
     @classmethod
     def load(cls, folder):
         """Reads what `save` wrote."""
-        folder = pathlib.Path(folder)
-        config = sidecar.read(folder, "classifier")
+        config = read_preprocessing(folder, "classifier")
         return cls(
-            Vocabulary.load(folder / config["words"], config["lowercase"]),
-            Labels.load(folder / config["labels"]),
-            config["maximum_length"],
+            Vocabulary.load(config.file("words"), config.flag("lowercase")),
+            Labels.load(config.file("labels")),
+            config.whole("maximum_length", most=MOST_TOKENS),
         )

@@ -1,9 +1,16 @@
-"""Texts with a label each, in three parts."""
+"""Texts with a label each: in memory, from files, and as batches."""
 
 import dataclasses
+import functools
+import pathlib
 import typing
 
-from keras_attention.data.parts import with_dev
+import numpy as np
+
+from keras_attention.data.columns import SUFFIXES, find_suffix, read_columns, read_lines
+from keras_attention.data.extras import import_tensorflow
+from keras_attention.data.length_buckets import EDGES, batch_by_length
+from keras_attention.data.splits import add_dev, read_parts
 
 
 class Text(typing.NamedTuple):
@@ -20,7 +27,7 @@ class Texts:
     `from_tfds`, `from_text_files` and `sentence_polarity` make one.
 
     Args:
-        train, dev, test: lists of `Text`; one that there is not is empty.
+        train, dev, test: lists of `Text`; a missing part is empty.
         labels: tuple of str, every label of all three, sorted; whole numbers by their value. A
             label that only dev or test has is one too: the model cannot get it right, and the
             score says so.
@@ -53,7 +60,7 @@ class Texts:
             raise ValueError("No texts given: pass train, dev or test.")
         if labels is None:
             labels = sorted({label for part in parts for _, label in part}, key=_in_order)
-        train, dev = with_dev(*parts[:2], dev_fraction=dev_fraction, seed=seed)
+        train, dev = add_dev(*parts[:2], dev_fraction=dev_fraction, seed=seed)
         return cls(train, dev, parts[2], tuple(labels))
 
     def __repr__(self):
@@ -63,5 +70,140 @@ class Texts:
 
 def _in_order(label):
     """2 before 10, and both before words."""
-    is_number = label.isascii() and label.isdigit()
-    return (not is_number, int(label) if is_number else 0, label)
+    digits = label.lstrip("0") if label.isascii() and label.isdigit() else None
+    return (digits is None, len(digits or ""), digits or "", label)
+
+
+def from_text_files(
+    train=None,
+    dev=None,
+    test=None,
+    *,
+    text_column="text",
+    label_column="label",
+    dev_fraction=0.1,
+    seed=0,
+):
+    """Texts and their labels from files; the end of the name says what is in one.
+
+    - `.csv`: the first row names the columns; fields may be quoted and hold line breaks.
+    - `.tsv`: the same with tabs; nothing is quoted, a quotation mark is text.
+    - `.jsonl`: an object on each line. A label that is a number is taken as it is written.
+    - a folder: a folder in it for each label, and in that a `.txt` file for each text (as
+      `keras.utils.text_dataset_from_directory` has it).
+
+    Files may be gzipped and named `.csv.gz`.
+
+    Args:
+        train, dev, test: a path, a list of paths, or None.
+        text_column, label_column: str, the names of the columns, or of the keys in JSON.
+        dev_fraction: float, the share of train that becomes dev where no dev file is given.
+        seed: int, which texts those are.
+
+    Returns:
+        A `Texts`.
+
+    A broken line is a ValueError with the file, the line number and what is wrong; so is a text or
+    a label that is empty.
+
+    Example:
+
+    ```python
+    import pathlib
+    import tempfile
+    import keras_attention as ka
+
+    path = pathlib.Path(tempfile.mkdtemp()) / "reviews.csv"
+    path.write_text('label,text\\ngood,"clever, warm"\\nbad,dull\\n')
+    data = ka.data.from_text_files(test=path)
+    assert data.test[0] == ka.data.Text("clever, warm", "good") and data.labels == ("bad", "good")
+    ```
+    """
+    read = functools.partial(read_texts, text_column=text_column, label_column=label_column)
+    parts = read_parts(read, {"train": train, "dev": dev, "test": test})
+    return Texts.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
+
+
+def read_texts(path, text_column="text", label_column="label"):
+    """The texts of one file or folder, as a list of `Text`. See `from_text_files`."""
+    path = pathlib.Path(path)
+    if path.is_dir():
+        texts = _folder(path)
+    elif find_suffix(path):
+        texts = [Text(*row) for row in read_columns(path, (text_column, label_column))]
+    else:
+        raise ValueError(
+            f"{path} is no file of texts: expected a folder, or a name that ends in "
+            f"{', '.join(SUFFIXES)}, gzipped (.gz) or not."
+        )
+    if not texts:
+        raise ValueError(f"{path} holds no text.")
+    if broken := [label for _, label in texts if not label.isprintable()]:
+        raise ValueError(f"{path}: the label {broken[0][:40]!r} holds a line break or the like.")
+    return texts
+
+
+def _folder(path):
+    folders = sorted(child for child in path.iterdir() if child.is_dir())
+    if not folders:
+        raise ValueError(f"{path} has no folder in it: expected one for each label.")
+    return [
+        Text(_content(file), folder.name)
+        for folder in folders
+        for file in sorted(folder.glob("*.txt"))
+    ]
+
+
+def _content(file):
+    text = "\n".join(line for _, line in read_lines(file)).strip()
+    if not text:
+        raise ValueError(f"{file}: the text is empty.")
+    return text
+
+
+def text_batches(texts, preprocessor, batch_size=32, *, shuffle=False, seed=0, edges=EDGES):
+    """A `tf.data.Dataset` of (token ids, labels) batches for `fit` and `evaluate`.
+
+    Texts of about the same length share a batch, so that little of it is padding. Lengths are
+    padded to the next of `edges` and so take few values: XLA compiles one program for each.
+
+    Args:
+        texts: list of `Text`.
+        preprocessor: `TextPreprocessor`.
+        batch_size: int, texts per batch. Every bucket may end with a smaller one.
+        shuffle: bool, whether texts meet others in every epoch, in another order.
+        seed: int, of that order.
+        edges: ints, ascending: the longest text of each bucket. Longer ones than the last share a
+            bucket.
+
+    Returns:
+        A dataset whose cardinality is known: token ids int32 (B, T), 0 at padding, and labels
+        int32 (B,).
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    texts = [ka.data.Text("very good", "yes"), ka.data.Text("bad", "no"), ka.data.Text("so", "no")]
+    preprocessor = ka.data.TextPreprocessor.build(texts)
+    batches = ka.data.text_batches(texts, preprocessor, batch_size=2, edges=(1,))
+    assert [ids.shape.as_list() for ids, _ in batches] == [[2, 1], [1, 2]]
+    assert [labels.numpy().tolist() for _, labels in batches] == [[0, 0], [1]]
+    ```
+    """
+    if not texts:
+        raise ValueError("texts is empty: there is nothing to make batches of.")
+    tf = import_tensorflow("text_batches")
+    rows = [preprocessor.ids(text) for text, _ in texts]
+    labels = tf.constant(preprocessor.labels.ids([label for _, label in texts]))
+    words = tf.constant(np.concatenate(rows))
+    indices, places = batch_by_length(
+        tf, [len(row) for row in rows], batch_size, shuffle=shuffle, seed=seed, edges=edges
+    )
+
+    def gather(indices):
+        where, inside = places(indices)  # (B, T)
+        return tf.where(inside, tf.gather(words, where), 0), tf.gather(labels, indices)
+
+    return indices.map(gather).prefetch(2)

@@ -1,12 +1,16 @@
 """Data sets of TensorFlow Datasets, recognised by their features."""
 
+import typing
+
+import numpy as np
+
+from keras_attention.data.corpus import make_corpus
 from keras_attention.data.extras import import_tfds
-from keras_attention.data.tfds_builder import find_builder, find_splits, prepared
-from keras_attention.data.tfds_features import find_columns
-from keras_attention.data.tfds_images import check_image_size, read_images
-from keras_attention.data.tfds_pairs import read_pairs, read_running_text
-from keras_attention.data.tfds_tagged import read_tagged
-from keras_attention.data.tfds_texts import read_labelled_texts
+from keras_attention.data.images import Images
+from keras_attention.data.pairs import Pairs
+from keras_attention.data.tagged import Sentence, make_tagged
+from keras_attention.data.texts import Text, Texts
+from keras_attention.data.tfds_builder import find_builder, find_splits, prepare_builder
 
 
 def from_tfds(
@@ -22,7 +26,7 @@ def from_tfds(
 ):
     """A data set of TensorFlow Datasets: tagged sentences, labelled images, or texts of any use.
 
-    What it is, its features say; nothing depends on its name:
+    The kind of data follows from its features, never from its name:
 
     - sequences of tokens and of tags make a `Tagged` (`universal_dependencies/en_ewt`,
       `conll2003`);
@@ -73,7 +77,7 @@ def from_tfds(
     columns = find_columns(tfds, builder, name, label_column, text_column)
     if columns.kind == "image":
         check_image_size(builder, columns, name, image_size)
-    builder = prepared(tfds, builder, name)
+    builder = prepare_builder(tfds, builder, name)
     splits = find_splits(builder, name, splits)
     options = dict(dev_fraction=dev_fraction, seed=seed)
     if columns.kind == "image":
@@ -85,3 +89,234 @@ def from_tfds(
     if columns.kind == "text":
         return read_labelled_texts(builder, columns, splits, **options)
     return read_tagged(builder, columns, splits, **options)
+
+
+class Columns(typing.NamedTuple):
+    """Which features are read: `inputs`, whose kind is `kind`, and their `label`.
+
+    A kind is `"tagging"`, `"image"`, `"text"`, `"pair"` (a source and, as label, its target) or
+    `"running_text"`, which has no label.
+    """
+
+    kind: str
+    inputs: str
+    label: str
+
+
+def find_columns(tfds, builder, name, label_column, text_column=None):
+    """The `Columns` of a data set; a ValueError if it is of no kind or the label is unclear."""
+    features = builder.info.features
+    images = [n for n, f in features.items() if isinstance(f, tfds.features.Image)]
+    sequences = [n for n, f in features.items() if _is_sequence(tfds, f, _is_text)]
+    if images:
+        # TFDS names the input where there are several, as with masks beside photographs.
+        inputs = next((n for n in builder.info.supervised_keys or () if n in images), images[0])
+        return Columns("image", inputs, _class(tfds, builder, name, label_column))
+    inputs = "tokens" if "tokens" in sequences else None if len(sequences) != 1 else sequences[0]
+    if inputs is None:
+        return _texts(tfds, builder, name, label_column, text_column)
+    classes = [n for n, f in features.items() if _is_sequence(tfds, f, _is_class)]
+    others = [n for n in sequences if n != inputs]
+    label = _choose(name, classes + others, classes, label_column)
+    return Columns("tagging", inputs, label)
+
+
+def _texts(tfds, builder, name, label_column, text_column):
+    """The `Columns` of a data set whose inputs are texts."""
+    features = builder.info.features
+    if pair := find_pair(tfds, builder):
+        target = _choose(name, pair, pair[1:], label_column)
+        return Columns("pair", pair[pair[0] == target], target)
+    classes = [n for n, f in features.items() if _is_class(tfds, f)]
+    texts = [n for n, f in features.items() if _is_text(tfds, f)]
+    if texts and classes:
+        label = _class(tfds, builder, name, label_column)
+        text = _choose(name, texts, _supervised(builder, texts), text_column, "text")
+        return Columns("text", text, label)
+    if not texts or label_column:
+        raise ValueError(
+            f"{name} has no tokens with tags, and no images or texts with a label. "
+            f"Its features are: {', '.join(features)}."
+        )
+    # Running text, such as books, needs no label.
+    preferred = ["text"] if "text" in texts else texts
+    return Columns("running_text", _choose(name, texts, preferred, text_column, "text"), None)
+
+
+def _class(tfds, builder, name, label_column):
+    labels = [n for n, f in builder.info.features.items() if _is_class(tfds, f)]
+    return _choose(name, labels, _supervised(builder, labels), label_column)
+
+
+def _choose(name, allowed, preferred, column, role="label"):
+    if column is None and len(preferred) == 1:
+        return preferred[0]
+    if column in allowed:
+        return column
+    if not allowed:
+        raise ValueError(f"{name} has no {role} column.")
+    given = "" if column is None else f" no {role} column {column!r}, but"
+    raise ValueError(
+        f"{name} has{given} {', '.join(allowed)}. Choose with {role}_column={allowed[0]!r}."
+    )
+
+
+def _supervised(builder, columns):
+    """The column that TFDS names where there are several, as with coarse and fine classes."""
+    if len(columns) < 2:
+        return columns
+    return [n for n in builder.info.supervised_keys or () if n in columns]
+
+
+def _is_sequence(tfds, feature, of):
+    return isinstance(feature, tfds.features.Sequence) and of(tfds, feature.feature)
+
+
+def _is_text(tfds, feature):
+    return isinstance(feature, tfds.features.Text)
+
+
+def _is_class(tfds, feature):
+    return isinstance(feature, tfds.features.ClassLabel)
+
+
+def read_tagged(builder, columns, splits, *, dev_fraction, seed):
+    """A `Tagged` of the splits, whose values are TFDS's words for them, or None."""
+    read = {
+        part: _read_tagged(builder, columns, words) if words else []
+        for part, words in splits.items()
+    }
+    return make_tagged(**read, dev_fraction=dev_fraction, seed=seed)
+
+
+def _read_tagged(builder, columns, split):
+    features = builder.info.features
+    names = getattr(features[columns.label].feature, "names", None)
+    # Universal Dependencies in TFDS hold a "token" for every line of the file. Words have a
+    # number as their head; multiword tokens and empty nodes have "None".
+    head = "head" if "head" in features and columns.inputs == "tokens" else None
+    wanted = [name for name in (columns.inputs, columns.label, head) if name]
+    dataset = builder.as_dataset(split=split).map(lambda x: {name: x[name] for name in wanted})
+    sentences = []
+    for batch in dataset.ragged_batch(1024):  # three times as fast as one by one
+        for example in zip(*(batch[name].numpy() for name in wanted), strict=True):
+            rows = [
+                (token.decode("utf-8"), names[tag] if names else tag.decode("utf-8"))
+                for token, tag, *heads in zip(*example, strict=True)
+                if not head or heads[0].isdigit()
+            ]
+            if rows:
+                sentences.append(Sentence(*zip(*rows, strict=True)))
+    return sentences
+
+
+HIDDEN = -1  # the label that TFDS gives where the authors keep it to themselves
+
+
+def read_labelled_texts(builder, columns, splits, *, dev_fraction, seed):
+    """A `Texts` of the splits, whose values are TFDS's words for them, or None."""
+    read = {
+        part: _read_texts(builder, columns, words) if words else []
+        for part, words in splits.items()
+    }
+    if splits["test"] and not read["test"] and read["dev"]:
+        # GLUE keeps the labels of its test parts: as in its papers, one tests on the other.
+        read["test"], read["dev"] = read["dev"], []
+    labels = builder.info.features[columns.label].names
+    return Texts.from_lists(**read, labels=labels, dev_fraction=dev_fraction, seed=seed)
+
+
+def _read_texts(builder, columns, split):
+    names = builder.info.features[columns.label].names
+    wanted = (columns.inputs, columns.label)
+    dataset = builder.as_dataset(split=split).map(lambda x: {name: x[name] for name in wanted})
+    texts = []
+    for batch in dataset.batch(1024).as_numpy_iterator():
+        for text, label in zip(*(batch[name] for name in wanted), strict=True):
+            text = text.decode("utf-8").strip()
+            if text and label != HIDDEN:
+                texts.append(Text(text, names[label]))
+    return texts
+
+
+def find_pair(tfds, builder):
+    """(source, target), the features that hold a pair of texts, or None.
+
+    They are TFDS's own inputs and outputs if both are texts, as in all translation sets. Where it
+    names none, they are called source and target, as in Tatoeba.
+    """
+    features = builder.info.features
+    texts = [name for name, f in features.items() if isinstance(f, tfds.features.Text)]
+    pair = builder.info.supervised_keys or ()
+    if len(pair) == 2 and pair[0] != pair[1] and set(pair) <= set(texts):
+        return pair
+    partners = [(n, n.replace("source", "target", 1)) for n in texts if n.startswith("source")]
+    pairs = [p for p in partners if p[1] in texts and not p[0].endswith("language")]
+    return pairs[0] if len(pairs) == 1 else None
+
+
+def read_pairs(builder, columns, splits, *, dev_fraction, seed):
+    """A `Pairs` of the splits, whose values are TFDS's words for them, or None."""
+    parts = {}
+    for part, rows in _read_parts(builder, (columns.inputs, columns.label), splits).items():
+        pairs = [(source.strip(), target.strip()) for source, target in rows]
+        # Sets that were gathered by machines have sentences without a translation.
+        parts[part] = [pair for pair in pairs if all(pair)]
+    return Pairs.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
+
+
+def read_running_text(builder, columns, splits, *, dev_fraction):
+    """A `Corpus` of the splits; several texts of one are joined by an empty line."""
+    parts = _read_parts(builder, (columns.inputs,), splits)
+    joined = {part: "\n\n".join(text for (text,) in rows) for part, rows in parts.items()}
+    return make_corpus(**joined, dev_fraction=dev_fraction)
+
+
+def _read_parts(builder, names, splits):
+    """{part: [(text of each of the features, ...), ...]}"""
+    return {part: _rows(builder, names, words) if words else [] for part, words in splits.items()}
+
+
+def _rows(builder, names, split):
+    dataset = builder.as_dataset(split=split).map(lambda x: tuple(x[name] for name in names))
+    return [
+        tuple(text.decode("utf-8") for text in row)
+        for batch in dataset.batch(1024).as_numpy_iterator()
+        for row in zip(*batch, strict=True)
+    ]
+
+
+def check_image_size(builder, columns, name, image_size):
+    """Refuses images that differ in size, unless they are to be resized."""
+    shape = builder.info.features[columns.inputs].shape
+    if image_size is None and None in shape:
+        raise ValueError(
+            f"The images of {name} differ in size (shape {shape}): give image_size=(height, width)."
+        )
+
+
+def read_images(builder, columns, splits, *, image_size, dev_fraction, seed):
+    """An `Images` of the splits, whose values are TFDS's words for them, or None."""
+    read = {
+        part: _read_images(builder, columns, words, image_size) if words else None
+        for part, words in splits.items()
+    }
+    labels = builder.info.features[columns.label].names
+    return Images.from_arrays(**read, labels=labels, dev_fraction=dev_fraction, seed=seed)
+
+
+def _read_images(builder, columns, split, image_size):
+    """uint8 images (n, H, W, C) and labels (n,)."""
+    wanted = (columns.inputs, columns.label)
+    dataset = builder.as_dataset(split=split).map(lambda x: {name: x[name] for name in wanted})
+    if image_size is not None:
+        dataset = dataset.map(lambda example: _resized(example, columns.inputs, image_size))
+    parts = list(dataset.batch(1024).as_numpy_iterator())
+    return tuple(np.concatenate([part[name] for part in parts]) for name in wanted)
+
+
+def _resized(example, column, size):
+    import tensorflow as tf
+
+    image = tf.image.resize(example[column], size, antialias=True)
+    return {**example, column: tf.cast(tf.clip_by_value(tf.round(image), 0, 255), "uint8")}

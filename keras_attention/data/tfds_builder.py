@@ -39,7 +39,7 @@ def _few(names, most=10):
     return ", ".join(names[:most]) + rest
 
 
-def prepared(tfds, builder, name):
+def prepare_builder(tfds, builder, name):
     """`builder` after its data has been fetched and prepared, unless it has been before."""
     try:
         builder.download_and_prepare()

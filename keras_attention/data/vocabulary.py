@@ -1,14 +1,40 @@
-"""Vocabularies: words or characters to ids and back, and labels, as plain text files."""
+"""Words and labels to ids and back, and text to words.
+
+`Vocabulary` is NumPy and a text file, and not `keras.layers.StringLookup`, whose ids are the same:
+that needs TensorFlow, takes a millisecond for a sentence where a dictionary takes microseconds, and
+gives a token that reads `<pad>` the id of padding, so that it is masked.
+"""
 
 import collections
 import dataclasses
 import functools
-import pathlib
+import re
 
 import numpy as np
 
 from keras_attention.checks import whole_number
-from keras_attention.data.files import write_whole
+from keras_attention.data.files import prefix_errors, read_bytes, write_whole
+
+PATTERN = r"\w+(?:[-'’.,:@/]\w+)*|([^\w\s])\1*"
+_TOKEN = re.compile(PATTERN)
+
+
+def split_words(text):
+    """Splits at spaces and around punctuation; `3.5`, `e-mail` and `don't` stay whole.
+
+    For scripts that are written with spaces. Where scores matter, use the tokens of the data the
+    model was trained on: treebanks also split words, such as `don't` into `do` and `n't`.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    assert ka.data.split_words("Wait... it's 3.5%!") == ["Wait", "...", "it's", "3.5", "%", "!"]
+    ```
+    """
+    return [match.group() for match in _TOKEN.finditer(text)]
+
 
 PADDING, UNKNOWN = "<pad>", "<unk>"
 
@@ -81,7 +107,8 @@ class Vocabulary:
     @classmethod
     def load(cls, path, lowercase=False):
         """Reads what `save` wrote; `lowercase` is not in the file."""
-        return cls(read_entries(path), lowercase)
+        with prefix_errors(path):
+            return cls(read_entries(path), lowercase)
 
     def __repr__(self):
         return f"Vocabulary({len(self)} entries, lowercase={self.lowercase})"
@@ -90,6 +117,8 @@ class Vocabulary:
 @dataclasses.dataclass(frozen=True)
 class Labels:
     """The names of a model's outputs. Positions to leave out have the id -1, which has no name.
+
+    It has a length, an order, members, indices and slices, as a tuple of its names has.
 
     Args:
         names: tuple of str, the label of every id.
@@ -100,7 +129,8 @@ class Labels:
     import keras_attention as ka
 
     labels = ka.data.Labels(["O", "B-PER"])
-    assert labels.ids(["B-PER", "O"]).tolist() == [1, 0] and labels.names[1] == "B-PER"
+    assert labels.ids(["B-PER", "O"]).tolist() == [1, 0] and labels[1] == "B-PER"
+    assert list(labels) == ["O", "B-PER"] and "O" in labels
     ```
     """
 
@@ -112,6 +142,19 @@ class Labels:
 
     def __len__(self):
         return len(self.names)
+
+    def __iter__(self):
+        return iter(self.names)
+
+    def __contains__(self, name):
+        return name in self.names
+
+    def __getitem__(self, index):
+        return self.names[index]
+
+    def index(self, name):
+        """The id of a label. An unknown one is a ValueError."""
+        return int(self.ids([name])[0])
 
     def ids(self, tags):
         """int32 ids of a sequence of str, (T,). An unknown tag is a ValueError."""
@@ -133,7 +176,11 @@ class Labels:
     @classmethod
     def load(cls, path):
         """Reads what `save` wrote."""
-        return cls(read_entries(path))
+        entries = read_entries(path)
+        if not entries:
+            raise ValueError(f"{path} is empty: expected a label on each line.")
+        with prefix_errors(path):
+            return cls(entries)
 
 
 def _is_entry(token):
@@ -157,10 +204,9 @@ def write_entries(path, entries):
 
 
 def read_entries(path):
+    content = read_bytes(path)
     try:
-        lines = pathlib.Path(path).read_bytes().decode("utf-8").split("\n")
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"There is no file {path}.") from error
+        lines = content.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 text.") from error
     return tuple(lines[:-1] if lines[-1] == "" else lines)

@@ -1,10 +1,10 @@
-"""Models as files that run elsewhere, with proof: SavedModel for servers, LiteRT for phones.
+"""Models as files that run elsewhere: SavedModel for servers, LiteRT for phones, both checked.
 
     report = ka.export.to_saved_model(model, "out/saved_model")
     report = ka.export.to_litert(model, "out/model.tflite", quantization="int8_weights")
 
-Every export is read back by the runtime that will serve it and compared with the model; what
-does not pass raises `ExportError` and leaves nothing behind. TensorFlow and ai_edge_litert are
+Every export is read back by the runtime that will serve it and compared with the model; one that
+differs raises `ExportError` and leaves nothing behind. TensorFlow and ai_edge_litert are
 imported when a function needs them, not before.
 """
 
@@ -12,10 +12,10 @@ from keras_attention.export.errors import ExportError
 from keras_attention.export.inspection import Inspection, inspect
 from keras_attention.export.litert import to_litert
 from keras_attention.export.litert_generator import LiteRTGenerator
-from keras_attention.export.report import Drift, ExportReport, Parity, Signature, Tensor
+from keras_attention.export.parity import verify
+from keras_attention.export.report import Drift, ExportReport, Parity, Runtime, Signature, Tensor
 from keras_attention.export.runner import load
 from keras_attention.export.saved_model import to_saved_model
-from keras_attention.export.verification import verify
 
 __all__ = [
     "Drift",
@@ -24,6 +24,7 @@ __all__ = [
     "Inspection",
     "LiteRTGenerator",
     "Parity",
+    "Runtime",
     "Signature",
     "Tensor",
     "inspect",

@@ -1,4 +1,4 @@
-"""What must be installed and active to export, said in one sentence when it is not."""
+"""TensorFlow and the LiteRT runtime: imported when needed, or an error says what is missing."""
 
 import contextlib
 import importlib
@@ -12,7 +12,7 @@ import keras
 from keras_attention.export.errors import ExportError
 
 
-def tensorflow():
+def import_tensorflow():
     """The module, or an error when Keras runs on another backend."""
     if keras.backend.backend() != "tensorflow":
         raise ExportError(
@@ -25,7 +25,7 @@ def tensorflow():
     return tensorflow
 
 
-def litert():
+def import_litert():
     """The stock LiteRT runtime, or an error that names the extra to install."""
     try:
         return importlib.import_module("ai_edge_litert.interpreter")
@@ -36,7 +36,7 @@ def litert():
         ) from error
 
 
-def versions(*packages):
+def find_versions(*packages):
     """dict, package -> version, of those that are installed, and of Python."""
     found = {"python": platform.python_version()}
     for package in ("keras_attention", "keras", *packages):
@@ -47,8 +47,8 @@ def versions(*packages):
 
 
 @contextlib.contextmanager
-def quiet():
-    """Keeps TensorFlow's C++ chatter off the terminal; errors travel as exceptions anyway."""
+def hide_stderr():
+    """Hides the standard error, where TensorFlow's C++ code chatters; errors come as exceptions."""
     sys.stderr.flush()
     stderr = os.dup(2)
     try:

@@ -1,4 +1,4 @@
-"""Batches of named arrays: reading what users pass, and cutting it to the shapes to be checked."""
+"""Batches of named arrays: read from what users pass, and fitted to an endpoint's shapes."""
 
 import itertools
 
@@ -7,7 +7,7 @@ import numpy as np
 MOST = 8  # batches of examples that are read; an export is no evaluation
 
 
-def read(examples, endpoint, argument, most=MOST):
+def read_batches(examples, endpoint, argument, most=MOST):
     """A list of dicts name -> array from what was passed as `argument`.
 
     Accepts one batch or an iterable of batches (a tf.data.Dataset is one). A batch is a dict, an
@@ -16,13 +16,13 @@ def read(examples, endpoint, argument, most=MOST):
     """
     if isinstance(examples, dict) or hasattr(examples, "shape"):
         examples = [examples]
-    found = [named(batch, endpoint, argument) for batch in itertools.islice(examples, most)]
+    found = [name_arrays(batch, endpoint, argument) for batch in itertools.islice(examples, most)]
     if not found:
         raise ValueError(f"{argument}= holds no batch.")
     return found
 
 
-def named(batch, endpoint, argument):
+def name_arrays(batch, endpoint, argument):
     """One batch as a dict name -> array of the endpoint's dtypes."""
     if isinstance(batch, tuple):
         batch = batch[0]
@@ -44,24 +44,60 @@ def named(batch, endpoint, argument):
 
 
 def _array(values, tensor, argument):
-    array = np.asarray(values)
-    whole = tensor.dtype.startswith("int") and array.dtype.kind == "f"
-    if whole and np.any(array != np.floor(array)):
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # rows of different lengths
         raise ValueError(
-            f"{argument}= has numbers with a fraction for the input {tensor.name!r}, which takes "
-            f"{tensor.dtype}."
-        )
-    array = array if tensor.dtype == "string" else array.astype(tensor.dtype)
+            f"{argument}= has no array for the input {tensor.name!r}: {error}"
+        ) from error
     if array.ndim != len(tensor.shape) or 0 in array.shape:
         raise ValueError(
             f"{argument}= has an array of shape {array.shape} for the input {tensor.name!r}, "
             f"which has the shape {tensor.shape}, batch first."
         )
-    return array
+    try:
+        return cast_exactly(array, tensor.dtype)
+    except ValueError as error:
+        raise ValueError(
+            f"{argument}= has {error} for the input {tensor.name!r}, which takes {tensor.dtype}."
+        ) from error
 
 
-def fit(batch, endpoint, rows=None, halve=False):
-    """`batch` with `rows` rows (repeated if need be) and sequences as long as the endpoint says.
+def cast_exactly(array, dtype):
+    """`array` as `dtype`, a str; a ValueError names numbers that it cannot hold."""
+    if dtype in ("string", array.dtype.name):
+        return array
+    if array.dtype.kind == "V" and array.dtype.names is None:  # bfloat16 and the like
+        array = array.astype("float32")
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"an array of {array.dtype}")
+    if array.dtype.kind == "f" and not np.issubdtype(dtype, np.floating):
+        if not np.isfinite(array).all():
+            raise ValueError("NaN or infinite numbers")
+        if np.any(array != np.floor(array)):
+            raise ValueError("numbers with a fraction")
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = array.astype(dtype, copy=False)
+    if not np.array_equal(np.isfinite(found), np.isfinite(array)) or (
+        not np.issubdtype(dtype, np.floating) and np.any(found != array)
+    ):
+        raise ValueError(f"numbers from {array.min()} to {array.max()}")
+    return found
+
+
+def check_finite(given, argument):
+    """Refuses batches, as `read_batches` gives them, with NaN or infinite numbers."""
+    for number, batch in enumerate(given):
+        for name, array in batch.items():
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise ValueError(
+                    f"{argument}= has NaN or infinite numbers for the input {name!r}, in batch "
+                    f"{number}: expected finite ones."
+                )
+
+
+def fit_batch(batch, endpoint, rows=None, halve=False):
+    """`batch` with `rows` rows (repeated if need be) and sequences of the endpoint's length.
 
     Where lengths are fixed, sequences are cut, or padded with zeros at the end. Where they are
     free they stay, or are cut to half with `halve=True`.
@@ -79,6 +115,16 @@ def fit(batch, endpoint, rows=None, halve=False):
     return fitted
 
 
+def cut_batch(batch, endpoint):
+    """Yields all rows of `batch` in pieces that have the endpoint's shapes."""
+    rows = len(next(iter(batch.values())))
+    step = endpoint.inputs[0].shape[0] or rows
+    for start in range(0, rows, step):
+        yield fit_batch(
+            {name: array[start : start + step] for name, array in batch.items()}, endpoint
+        )
+
+
 def _resize(array, axis, length):
     array = np.take(array, range(min(length, array.shape[axis])), axis)
     missing = [(0, 0)] * array.ndim
@@ -87,7 +133,7 @@ def _resize(array, axis, length):
 
 
 def pad_first_row(batch, share):
-    """Turns the last `share` of the first row of every id input into padding (0)."""
+    """Pads (with 0) the last `share` of the first row of every input of ids."""
     padded = {}
     for name, array in batch.items():
         if array.dtype == np.int32 and array.ndim > 1:
@@ -97,6 +143,6 @@ def pad_first_row(batch, share):
     return padded
 
 
-def describe(batch):
+def describe_batch(batch):
     """`token_ids (3, 12), images (3, 8, 8, 1)`, for messages and reports."""
     return ", ".join(f"{name} {array.shape}" for name, array in batch.items())

@@ -1,14 +1,16 @@
-"""What an export is checked against: batches and what the model itself makes of them."""
+"""The cases that an export is checked on: batches of inputs with the model's own outputs."""
 
 import dataclasses
-import re
 from collections.abc import Callable
 
 import keras
 import numpy as np
 
-from keras_attention.export import batches, examples
-from keras_attention.export.errors import ExportError
+from keras_attention import keras_internals
+from keras_attention.export import batches
+from keras_attention.export.errors import ExportError, first_line
+
+LENGTH = 12  # of made-up sequences; half of it is checked, too
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,58 +21,72 @@ class Case:
         inputs, outputs: dicts of arrays.
         real: whether the inputs are the user's own, not made up or cut from them.
         cache: names of outputs that are reported as one.
-        judge: function that tells of outputs how good they are, where many would be right and
-            `outputs` is empty: dict of arrays -> dict, name -> (error, agreement).
+        score: function that scores outputs, where many are right and `outputs` is empty: dict of
+            arrays -> dict, name -> (error, agreement).
     """
 
     inputs: dict
     outputs: dict
     real: bool = False
     cache: tuple = ()
-    judge: Callable | None = None
+    score: Callable | None = None
 
 
-def of(model, endpoint, given=None):
+def make_cases(model, endpoint, given=None):
     """At least three cases, all with padding, and notes on what could not be checked.
 
     Where the endpoint leaves them free, the cases have batch sizes 1, 3 and 2, and two lengths.
     Given examples are checked as they are, too.
     """
-    base = examples.base(model, endpoint, given)
+    base = make_batches(model, endpoint, given)
     cases, notes = [], []
     for rows, halve, share in ((1, False, 1 / 4), (3, False, 1 / 3), (2, True, 1 / 2)):
-        batch = batches.fit(base[len(cases) % len(base)], endpoint, rows, halve)
+        batch = batches.fit_batch(base[len(cases) % len(base)], endpoint, rows, halve)
         batch = batches.pad_first_row(batch, share)
         try:
-            cases.append(Case(batch, run(endpoint, batch)))
+            cases.append(Case(batch, run_model(endpoint, batch)))
         except Exception as error:
             if given is None:
-                raise _unusable(batch, error) from error
-            notes.append(f"not checked at {batches.describe(batch)}: the model refuses it")
+                raise _make_unusable_error(batch, error) from error
+            notes.append(f"not checked at {batches.describe_batch(batch)}: the model refuses it")
     if given is not None:
-        fitted = (batches.fit(batch, endpoint) for batch in base)
-        cases += [Case(batch, _given(endpoint, batch), real=True) for batch in fitted]
+        fitted = (batches.fit_batch(batch, endpoint) for batch in base)
+        cases += [Case(batch, _run_given(endpoint, batch), real=True) for batch in fitted]
     return cases, notes
 
 
-def _given(endpoint, batch):
+def read_calibration(endpoint, given):
+    """The batches that `given` holds, cut to the shapes of `endpoint`: a list of dicts of arrays.
+
+    A ValueError refuses those that are not finite, or that the model itself cannot run: the
+    converter would measure wrong scales on them, or crash.
+    """
+    read = batches.read_batches(given, endpoint, "calibration", most=None)
+    batches.check_finite(read, "calibration")
+    found = [piece for batch in read for piece in batches.cut_batch(batch, endpoint)]
+    for piece in found:
+        for name, value in _run_given(endpoint, piece, "calibration").items():
+            if value.dtype.kind == "f" and not np.isfinite(value).all():
+                raise ValueError(
+                    f"The model gives infinite numbers in {name!r} for calibration= "
+                    f"({batches.describe_batch(piece)}): give inputs like those it will see."
+                )
+    return found
+
+
+def _run_given(endpoint, batch, argument="examples"):
     try:
-        return run(endpoint, batch)
+        return run_model(endpoint, batch)
     except ExportError:
         raise
     except Exception as error:
         raise ValueError(
-            f"The model cannot run examples= ({batches.describe(batch)}): {_first_line(error)}"
+            f"The model cannot run {argument}= ({batches.describe_batch(batch)}): "
+            f"{first_line(error)}"
         ) from error
 
 
-def _first_line(error):
-    """What an error says, without the terminal colours that TensorFlow puts in."""
-    lines = re.sub(r"\x1b\[[0-9;]*m|\{\{.*?\}\}", "", str(error)).strip().splitlines()
-    return lines[0] if lines else repr(error)
-
-
-def run(endpoint, batch):
+def run_model(endpoint, batch):
     """The model's own outputs for a batch, as arrays; on the CPU, where files are checked."""
     with keras.device("cpu:0"):
         tensors = {name: keras.ops.convert_to_tensor(array) for name, array in batch.items()}
@@ -78,15 +94,64 @@ def run(endpoint, batch):
     for name, value in outputs.items():
         if np.issubdtype(value.dtype, np.floating) and np.isnan(value).any():
             raise ExportError(
-                f"The model itself gives NaN in {name!r} for {batches.describe(batch)}."
+                f"The model itself gives NaN in {name!r} for {batches.describe_batch(batch)}."
             )
     return outputs
 
 
-def _unusable(batch, error):
+def _make_unusable_error(batch, error):
     if isinstance(error, ExportError):
         return error
     return ExportError(
-        f"The model cannot run inputs made up for the check ({batches.describe(batch)}): "
-        f"{_first_line(error)} Pass examples=, a batch of real inputs."
+        f"The model cannot run inputs made up for the check ({batches.describe_batch(batch)}): "
+        f"{first_line(error)} Pass examples=, a batch of real inputs."
     )
+
+
+def make_batches(model, endpoint, given=None):
+    """A list of batches, dicts of arrays: the given ones, or made-up ones that layers accept."""
+    if given is not None:
+        return batches.read_batches(given, endpoint, "examples")
+    generator = np.random.default_rng(0)
+    limits = _find_limits(model, endpoint)
+    return [{t.name: _draw(t, limits, generator) for t in endpoint.inputs} for _ in range(3)]
+
+
+def _draw(tensor, limits, generator):
+    shape = [3 if tensor.shape[0] is None else tensor.shape[0]]
+    shape += [LENGTH if axis is None else axis for axis in tensor.shape[1:]]
+    if tensor.dtype == "int32":
+        return generator.integers(*limits[tensor.name], shape, dtype="int32")
+    if tensor.dtype == "string":
+        raise ExportError(f"No text can be made up for the input {tensor.name!r}: pass examples=.")
+    return generator.random(shape).astype(tensor.dtype)
+
+
+def _find_limits(model, endpoint):
+    """Per input, the range of numbers to draw, without its end: 0 to 2 for bool, else ids from 1.
+
+    Ids below the size of the smallest embedding that reads them, else of the smallest of all, are
+    valid for every embedding; without any embedding they are 1.
+    """
+    everywhere = find_smallest_table(keras_internals.all_layers(model))
+    limits = {}
+    for tensor, spec in zip(model.inputs, endpoint.inputs, strict=True):
+        most = find_smallest_table(_find_readers(tensor)) or everywhere or 2
+        limits[spec.name] = (0, 2) if tensor.dtype == "bool" else (1, max(2, most))
+    return limits
+
+
+def _find_readers(tensor):
+    """The layers that take an input first, and the layers within them."""
+    for operation, _ in keras_internals.consumers(tensor):
+        if isinstance(operation, keras.layers.Layer):
+            yield from keras_internals.all_layers(operation)
+
+
+def find_smallest_table(layers):
+    """The size of the smallest embedding among `layers`, or None."""
+    sizes = [
+        getattr(layer, "vocabulary_size", None) or getattr(layer, "input_dim", None)
+        for layer in layers
+    ]
+    return min((size for size in sizes if isinstance(size, int)), default=None)

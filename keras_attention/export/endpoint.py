@@ -1,13 +1,17 @@
-"""A model seen from outside: a function from named arrays to named arrays, with its shapes."""
+"""Endpoints: models as functions from named tensors to named tensors, and as a SavedModel."""
 
-import collections
 import dataclasses
 import re
 from collections.abc import Callable
 
 import keras
+from keras import ops
 
+from keras_attention import keras_internals, scope
+from keras_attention.export import backend
+from keras_attention.export.errors import ExportError, first_line
 from keras_attention.export.report import Tensor
+from keras_attention.paths import unique_names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,11 +20,11 @@ class Endpoint:
 
     Attributes:
         name: str, the signature's name.
-        inputs: what it takes; None in a shape is an axis of any size.
+        inputs: tuple of `Tensor`; None in a shape is an axis of any size.
         lengths: dict, input name -> axes that `sequence_length` fixes, or would.
-        outputs: names of what it returns.
+        outputs: names of the outputs.
         call: dict of tensors -> dict of tensors, in inference mode.
-        cache: names of inputs and outputs that are what a decoder keeps between its calls.
+        cache: names of inputs and outputs that are entries of a decoder's cache.
     """
 
     name: str
@@ -31,44 +35,68 @@ class Endpoint:
     cache: tuple[str, ...] = ()
 
 
-def of(model, batch_size=None, sequence_length=None):
+def make_endpoint(model, batch_size=None, sequence_length=None):
     """The endpoint `serving_default` of a functional model.
 
     Args:
         batch_size: int fixes the first axis of every input; None leaves it as the model has it.
         sequence_length: int fixes every other free axis of every input; None leaves them free.
     """
-    inputs, outputs = _inputs(model), _outputs(model)
-    axes = {name: _shape(name, t.shape, batch_size) for name, t in inputs.items()}
+    inputs, outputs = _name_inputs(model), _name_outputs(model)
+    axes = {name: _fix_batch(name, t.shape, batch_size) for name, t in inputs.items()}
     lengths = {
         name: tuple(i for i, axis in enumerate(shape) if i and axis is None)
         for name, shape in axes.items()
     }
     if sequence_length is not None:
         _check_length(axes, sequence_length)
-        axes = {name: _fix(shape, sequence_length) for name, shape in axes.items()}
-    specs = tuple(Tensor(name, axes[name], _dtype(t.dtype)) for name, t in inputs.items())
+        axes = {name: _fix_length(shape, sequence_length) for name, shape in axes.items()}
+    specs = tuple(Tensor(name, axes[name], signature_dtype(t.dtype)) for name, t in inputs.items())
 
     def call(tensors):
-        given = model(pack(model, tensors), training=False)
-        return dict(zip(outputs, keras.tree.flatten(given), strict=True))
+        given = model(pack_inputs(model, tensors), training=False)
+        return as_signature(dict(zip(outputs, keras.tree.flatten(given), strict=True)))
 
     return Endpoint("serving_default", specs, lengths, tuple(outputs), call)
 
 
-def pack(model, tensors):
+def pack_inputs(model, tensors):
     """`tensors`, by the names of the endpoint's inputs, as `model` takes them."""
-    flat = [tensors[name] for name in _inputs(model)]
-    return keras.tree.pack_sequence_as(_structure(model), flat)
+    flat = [from_signature(tensors[name], t.dtype) for name, t in _name_inputs(model).items()]
+    return keras.tree.pack_sequence_as(_get_structure(model), flat)
 
 
-def names(model):
+def from_signature(tensor, dtype):
+    """A tensor of a signature as the model takes it: bool where that is its dtype."""
+    return ops.cast(tensor, "bool") if dtype == "bool" else tensor
+
+
+def as_signature(tensors):
+    """A dict of tensors as a signature gives them: int32 where they are bool or small integers.
+
+    Runtimes in browsers take neither; the others take int32 as well.
+    """
+    return {
+        name: ops.cast(x, "int32") if _is_small(keras.backend.standardize_dtype(x.dtype)) else x
+        for name, x in tensors.items()
+    }
+
+
+def signature_dtype(dtype):
+    """The dtype that a signature has for `dtype`: int32 for all integers and bool.
+
+    Phones and their delegates have no 64-bit integers, and browsers no bool.
+    """
+    return "int32" if re.fullmatch(r"u?int(8|16|32|64)|bool", dtype) else dtype
+
+
+def list_input_names(model):
     """The names of the endpoint's inputs, in the model's order."""
-    return list(_inputs(model))
+    return list(_name_inputs(model))
 
 
-def _structure(model):
-    """What the model was called with when it was built: a tensor, a list or a dict of them."""
+def _get_structure(model):
+    """The symbolic inputs of a model as it takes them: a tensor, a list or a dict of them."""
     if not isinstance(model, keras.Model) or not getattr(model, "inputs", None):
         raise ValueError(
             f"{model!r} has no inputs to export: expected a functional keras.Model, made with "
@@ -77,38 +105,30 @@ def _structure(model):
     return model.inputs[0] if isinstance(model, keras.Sequential) else model.input
 
 
-def _inputs(model):
-    structure = _structure(model)
+def _name_inputs(model):
+    """The model's inputs by their names in a signature."""
+    structure = _get_structure(model)
     flat = keras.tree.flatten(structure)
-    names = _keys(structure) or [tensor.name for tensor in flat]
-    return dict(zip(_unique(names), flat, strict=True))
+    names = _list_keys(structure) or [tensor.name for tensor in flat]
+    return dict(zip(unique_names(names), flat, strict=True))
 
 
-def _outputs(model):
+def _name_outputs(model):
+    """The names of the model's outputs in a signature."""
     structure = model.outputs if isinstance(model, keras.Sequential) else model.output
     flat = keras.tree.flatten(structure)
-    names = _keys(structure) or [tensor._keras_history.operation.name for tensor in flat]
-    return _unique(names)
+    names = _list_keys(structure) or [keras_internals.producer(tensor).name for tensor in flat]
+    return unique_names(names)
 
 
-def _keys(structure):
+def _list_keys(structure):
     """The keys of a dict of tensors in the order in which it flattens, or None."""
     if not isinstance(structure, dict):
         return None
     return [path[-1] for path, _ in keras.tree.flatten_with_path(structure)]
 
 
-def _unique(names):
-    """Names that a signature accepts (letters, digits, underscores), numbered when repeated."""
-    seen, unique = collections.Counter(), []
-    for name in names:
-        name = re.sub(r"\W", "_", str(name))
-        unique.append(f"{name}_{seen[name]}" if seen[name] else name)
-        seen[name] += 1
-    return unique
-
-
-def _shape(name, shape, batch_size):
+def _fix_batch(name, shape, batch_size):
     if batch_size is not None and shape[0] not in (None, batch_size):
         raise ValueError(
             f"batch_size={batch_size}, but the model's input {name!r} has a fixed batch of "
@@ -117,7 +137,7 @@ def _shape(name, shape, batch_size):
     return (shape[0] if batch_size is None else batch_size, *shape[1:])
 
 
-def _fix(shape, sequence_length):
+def _fix_length(shape, sequence_length):
     return (shape[0], *(sequence_length if axis is None else axis for axis in shape[1:]))
 
 
@@ -130,6 +150,47 @@ def _check_length(axes, sequence_length):
         )
 
 
-def _dtype(dtype):
-    """int32 for all integers: phones and their delegates have no use for 64 bits."""
-    return "int32" if re.fullmatch(r"u?int(8|16|32|64)", dtype) else dtype
+def _is_small(dtype):
+    """Whether int32 holds all values of a dtype; wider integers stay as they are."""
+    return re.fullmatch(r"u?int(8|16)|bool", dtype)
+
+
+def save_endpoints(model, endpoints, folder, mask_constant):
+    """Traces `endpoints` of `model` and writes them as a SavedModel to `folder`.
+
+    The module owns the raw variables (`v.value`): one that holds the Keras model writes every
+    variable twice, and for one that holds nothing the LiteRT converter drops them without a word.
+
+    Returns:
+        int, how many numbers the variables hold.
+    """
+    tf = backend.import_tensorflow()
+    module = tf.Module()
+    with scope.Export(mask_constant):
+        functions = {endpoint.name: _trace(endpoint) for endpoint in endpoints}
+    owned = {id(weight.value): weight.value for weight in model.weights}
+    for function in functions.values():  # state that is no weight, such as a seed in use
+        owned |= {id(v): v for v in function.graph.variables}
+    module.owned = list(owned.values())
+    try:
+        with backend.hide_stderr():
+            tf.saved_model.save(module, str(folder), signatures=functions)
+    except (tf.errors.OpError, OSError) as error:  # a full disk, among others
+        raise ExportError(
+            f"The SavedModel could not be written: {first_line(error)}. Nothing of it is left."
+        ) from error
+    return sum(int(v.shape.num_elements()) for v in module.owned)
+
+
+def _trace(endpoint):
+    tf = backend.import_tensorflow()
+    names = [tensor.name for tensor in endpoint.inputs]
+    specs = [tf.TensorSpec(t.shape, t.dtype, name=t.name) for t in endpoint.inputs]
+
+    @tf.function(input_signature=specs, autograph=False)
+    def serve(*tensors):
+        outputs = endpoint.call(dict(zip(names, tensors, strict=True)))
+        # An output that is an input, or that is returned twice, needs a node of its own.
+        return {name: tf.identity(value, name=name) for name, value in outputs.items()}
+
+    return serve.get_concrete_function()

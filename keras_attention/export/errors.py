@@ -1,8 +1,9 @@
-"""The one error that exports raise, and how a converter's message becomes it."""
+"""The error that exports raise, with the op and the layer that are to blame."""
 
 import dataclasses
+import re
 
-from keras_attention.export import locate
+from keras_attention import keras_internals
 
 _HINTS = {
     "BitwiseAnd": "ops.argmax of floats needs it: use ops.top_k(x, 1), or ops.argmax of integers.",
@@ -27,6 +28,15 @@ class ExportError(Exception):
         self.op, self.layer = op, layer
 
 
+def first_line(error):
+    """The first line of an error, without the terminal colours and node names of TensorFlow."""
+    text = re.sub(r"\x1b\[[0-9;]*m|\{\{.*?\}\}|\[Op:\w*\]", "", str(error))
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [repr(error)]
+    if lines[0].startswith("Exception encountered when calling") and len(lines) > 1:
+        return lines[1]  # the first is Keras's, of the layer around
+    return lines[0]
+
+
 @dataclasses.dataclass(frozen=True)
 class Culprit:
     """An op and the layer it came from."""
@@ -38,8 +48,8 @@ class Culprit:
         return f"{self.op} in {self.layer}" if self.layer else self.op
 
 
-def unsupported(culprits):
-    """The error for ops that LiteRT's built-in set lacks."""
+def make_op_error(culprits):
+    """The `ExportError` for ops that LiteRT's built-in set lacks."""
     first = culprits[0]
     listed = "; ".join(dict.fromkeys(map(str, culprits)))
     return ExportError(
@@ -49,14 +59,37 @@ def unsupported(culprits):
     )
 
 
-def from_converter(error, model):
-    """Translates TensorFlow's ConverterError, which carries ops and locations as messages."""
-    culprits = []
-    for entry in getattr(error, "errors", None) or []:
-        if entry.location.call:
-            op = entry.operator.name.removeprefix("tf.")
-            culprits.append(Culprit(op, locate.layer_of(model, entry.location.call[0].name)))
+def make_converter_error(explained, model):
+    """The `ExportError` for what `converter.explain_error` gives for a conversion of `model`."""
+    culprits = [Culprit(op, find_layer(model, node)) for op, node in explained["ops"]]
     if culprits:
-        return unsupported(culprits)
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return ExportError(f"The LiteRT converter refused the model: {lines[0] if lines else error}")
+        return make_op_error(culprits)
+    return ExportError(f"The LiteRT converter refused the model: {explained['reason']}")
+
+
+def find_layer(model, op_name):
+    """Names the innermost layer of `model` that an op of a graph came from.
+
+    Keras opens a name scope per layer, and TensorFlow keeps it in op names, in converter errors
+    and in the tensor names of LiteRT files: `labeler_1/block_0_1/attention_1/MatrixInverse`. The
+    numbers at the end make scopes unique (Keras enters each layer's scope twice, so the first
+    call is `_1`); `dense_1` may thus be a call of `dense`, and that reading is tried first.
+
+    Returns:
+        str such as `"layer 'block_0/attention' (MultiHeadAttention)"`, or None when the name
+        shows no layer.
+    """
+    path, layer = [], None
+    children = {model.name: model}
+    for part in re.split("[/;@]", op_name):
+        child = children.get(re.sub(r"_\d+$", "", part), children.get(part))
+        if child is None and layer is not None:
+            break
+        if child is not None:
+            path, layer = [*path, child.name], child
+            children = {inner.name: inner for inner in keras_internals.direct_layers(child)}
+    if layer is None:
+        return None
+    if layer is model:
+        return f"model '{model.name}' (no layer of its own)"
+    return f"layer '{'/'.join(path[1:])}' ({type(layer).__name__})"

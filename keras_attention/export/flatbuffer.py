@@ -1,4 +1,4 @@
-"""What is inside a LiteRT file, read with the schema that the runtime itself brings along."""
+"""LiteRT files by the schema of the runtime: read in plain terms, or as objects to change."""
 
 import collections
 import dataclasses
@@ -7,8 +7,13 @@ import math
 import mmap
 import struct
 
+import numpy as np
+
 from keras_attention.export import backend
 from keras_attention.export.report import Signature, Tensor
+
+# The names of options that are no words of one capital.
+_OPTIONS = {"STRIDED_SLICE": "StridedSliceOptions", "BATCH_MATMUL": "BatchMatMulOptions"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,11 +49,19 @@ class Operator:
 
 @dataclasses.dataclass(frozen=True)
 class Flatbuffer:
-    """A LiteRT file in plain terms."""
+    """A LiteRT file in plain terms.
+
+    `shared` has for each signature the names of outputs that are no tensor of their own: a
+    constant, an input, or another output once more.
+    `runtime` is the first TensorFlow Lite that has the version of every op, as the converter notes
+    it in the file.
+    """
 
     signatures: tuple[Signature, ...]
     tensors: tuple[Stored, ...]
     operators: tuple[Operator, ...]
+    shared: dict = dataclasses.field(default_factory=dict)
+    runtime: str | None = None
 
     @property
     def ops(self):
@@ -60,9 +73,9 @@ class Flatbuffer:
         return tuple({t.buffer: t for t in self.tensors if t.constant}.values())
 
 
-def read(path):
+def read_graph(path):
     """Reads the graph of the LiteRT file at `path`; weights are not copied."""
-    backend.litert()
+    backend.import_litert()
     try:
         with open(path, "rb") as file:
             return _Reader(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)).read()
@@ -74,7 +87,7 @@ def read(path):
         AttributeError,
         struct.error,
     ) as error:
-        # What an offset that leads nowhere raises depends on where it leads.
+        # An offset that leads nowhere raises one of these, depending on where it leads.
         raise ValueError(f"{path} is damaged: its graph cannot be read.") from error
 
 
@@ -82,8 +95,8 @@ class _Reader:
     def __init__(self, content):
         self.schema = importlib.import_module("ai_edge_litert.schema_py_generated")
         self.model = self.schema.Model.GetRootAs(content, 0)
-        self.types = _names(self.schema.TensorType)
-        self.kinds = _names(self.schema.BuiltinOperator)
+        self.types = _list_names(self.schema.TensorType)
+        self.kinds = _list_names(self.schema.BuiltinOperator)
 
     def read(self):
         graphs = [self.model.Subgraphs(i) for i in range(self.model.SubgraphsLength())]
@@ -96,7 +109,8 @@ class _Reader:
         count = self.model.SignatureDefsLength()
         signatures = [self.signature(self.model.SignatureDefs(i), tensors) for i in range(count)]
         flat = tuple(tensor for stored in tensors for tensor in stored)
-        return Flatbuffer(tuple(signatures), flat, tuple(operators))
+        shared = dict(list_shared_outputs(self.model))
+        return Flatbuffer(tuple(signatures), flat, tuple(operators), shared, self.runtime())
 
     def tensor(self, entry):
         shape = tuple(int(entry.Shape(i)) for i in range(entry.ShapeLength()))
@@ -120,6 +134,14 @@ class _Reader:
             number == self.schema.BuiltinOperator.STRIDED_SLICE and self.masked(entry),
         )
 
+    def runtime(self):
+        for i in range(self.model.MetadataLength()):
+            entry = self.model.Metadata(i)
+            if _text(entry.Name()) == "min_runtime_version":
+                content = self.model.Buffers(entry.Buffer()).DataAsNumpy()
+                return content.tobytes().rstrip(b"\0").decode() or None
+        return None
+
     def masked(self, entry):
         options = self.schema.StridedSliceOptions()
         table = entry.BuiltinOptions()
@@ -140,9 +162,130 @@ def _named(maps, stored):
     return tuple(Tensor(name, tensor.shape, tensor.dtype) for name, tensor in tensors)
 
 
-def _names(enumeration):
+def _list_names(enumeration):
     return {v: name for name, v in vars(enumeration).items() if isinstance(v, int)}
 
 
 def _text(value):
     return (value or b"").decode()
+
+
+def list_shared_outputs(model):
+    """(name of a signature, names of its outputs that no op writes for them alone) of a file.
+
+    Args:
+        model: `Model` of the schema.
+    """
+    for i in range(model.SignatureDefsLength()):
+        signature = model.SignatureDefs(i)
+        graph = model.Subgraphs(signature.SubgraphIndex())
+        ops = (graph.Operators(k) for k in range(graph.OperatorsLength()))
+        written = {op.Outputs(k) for op in ops for k in range(op.OutputsLength())}
+        outputs = [signature.Outputs(k) for k in range(signature.OutputsLength())]
+        shared = find_shared([entry.TensorIndex() for entry in outputs], written)
+        yield signature.SignatureKey().decode(), [outputs[k].Name().decode() for k in shared]
+
+
+def find_shared(tensors, written):
+    """Indices into a list of tensors: those that occur before, or that no op writes."""
+    return [k for k, x in enumerate(tensors) if x not in written or x in tensors[:k]]
+
+
+class GraphFile:
+    """A LiteRT file; operators name the tensors of a graph by number.
+
+    Args:
+        content: bytes.
+    """
+
+    def __init__(self, content):
+        self.schema = importlib.import_module("ai_edge_litert.schema_py_generated")
+        self.model = self.schema.ModelT.InitFromPackedBuf(bytearray(content), 0)
+        self.graphs = self.model.subgraphs
+
+    def content(self):
+        """The file as bytes."""
+        builder = importlib.import_module("flatbuffers").Builder(1 << 20)
+        builder.Finish(self.model.Pack(builder), b"TFL3")
+        return bytes(builder.Output())
+
+    def kind(self, operator):
+        """The name of what an operator does, such as `"GATHER"`."""
+        if not hasattr(self, "_kinds"):
+            codes = vars(self.schema.BuiltinOperator).items()
+            self._kinds = {code: name for name, code in codes if isinstance(code, int)}
+        return self._kinds[self.model.operatorCodes[operator.opcodeIndex].builtinCode]
+
+    def of_kind(self, kind, operators):
+        """Those of `operators` that are of a kind."""
+        codes, code = self.model.operatorCodes, getattr(self.schema.BuiltinOperator, kind)
+        return [x for x in operators if codes[x.opcodeIndex].builtinCode == code]
+
+    def operator(self, kind, inputs, output, **options):
+        """A new operator, in no graph yet; `options` are attributes of its table in the schema."""
+        name = _OPTIONS.get(kind, f"{kind.capitalize()}Options")
+        table = getattr(self.schema, f"{name}T", lambda: None)()  # FLOOR has no options
+        for key, value in options.items():
+            setattr(table, key, value)
+        return self.schema.OperatorT(
+            opcodeIndex=self._code_index(kind),
+            inputs=np.asarray(inputs, "int32"),
+            outputs=np.asarray([output], "int32"),
+            builtinOptionsType=getattr(self.schema.BuiltinOptions, name, 0),
+            builtinOptions=table,
+        )
+
+    def value(self, tensor):
+        """The stored numbers of a constant of float16, float32 or int32, or None."""
+        types, data = self.schema.TensorType, self.bytes_of(tensor)
+        known = ("float16", "float32", "int32")
+        dtype = {getattr(types, name.upper()): name for name in known}.get(tensor.type)
+        if not data or dtype is None:
+            return None
+        return np.frombuffer(data, dtype).reshape(get_shape(tensor))
+
+    def bytes_of(self, tensor):
+        """The stored bytes of a tensor; none if it is computed."""
+        data = self.model.buffers[tensor.buffer].data
+        return b"" if data is None else np.asarray(data, "uint8").tobytes()
+
+    def constant(self, graph, value):
+        """The number of a new constant tensor: of floats, int32 or bool."""
+        value, types = np.ascontiguousarray(value), self.schema.TensorType
+        self.model.buffers.append(self.schema.BufferT(np.frombuffer(value.tobytes(), "uint8")))
+        tensor = self.schema.TensorT(
+            shape=np.asarray(value.shape, "int32"),
+            type=getattr(types, str(value.dtype).upper()),
+            buffer=len(self.model.buffers) - 1,
+            hasRank=True,
+        )
+        return add_tensor(graph, tensor)
+
+    def _code_index(self, kind):
+        codes, code = self.model.operatorCodes, getattr(self.schema.BuiltinOperator, kind)
+        known = [entry.builtinCode for entry in codes]
+        if code not in known:
+            codes.append(self.schema.OperatorCodeT(min(code, 127), None, 1, code))
+        return [*known, code].index(code)
+
+
+def get_shape(tensor):
+    """The shape as a tuple of ints; an axis of any size is 1 there."""
+    return () if tensor.shape is None else tuple(map(int, tensor.shape))
+
+
+def list_readers(graph, tensor):
+    """The operators that take the tensor."""
+    return [operator for operator in graph.operators if tensor in operator.inputs]
+
+
+def add_tensor(graph, tensor):
+    """The number of a new tensor."""
+    graph.tensors.append(tensor)
+    return len(graph.tensors) - 1
+
+
+def replace_operator(graph, operator, *others):
+    """Puts `others` in the place of an operator."""
+    place = next(i for i, x in enumerate(graph.operators) if x is operator)
+    graph.operators[place : place + 1] = others

@@ -1,10 +1,24 @@
-"""What a model file offers, without running it: signatures, ops, size."""
+"""Inspection of model files without running them: signatures, ops, size, vocabulary sizes."""
 
 import collections
 import dataclasses
+import importlib
+import pathlib
 
-from keras_attention.export import endpoint, files, flatbuffer, keras_file, saved_model_file, text
+import keras
+
+from keras_attention import keras_internals
+from keras_attention.data.manifest import size
+from keras_attention.export import flatbuffer
+from keras_attention.export.cases import find_smallest_table
+from keras_attention.export.endpoint import list_input_names, make_endpoint
+from keras_attention.export.formatting import format_ops, format_signatures, format_size
 from keras_attention.export.report import Signature, Tensor
+from keras_attention.export.runner import find_format, load_keras_model
+from keras_attention.export.saved_model import read_saved_model
+
+# Operators that ids pass on their way to a table, and stay ids.
+_PASSED = ("ADD", "CAST", "RESHAPE", "EXPAND_DIMS", "SQUEEZE", "SELECT", "SELECT_V2", "SLICE")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,6 +31,7 @@ class Inspection:
         signatures: its functions, with names, shapes and dtypes.
         ops: dict, kind of op -> count; for a `.keras` file, class of layer -> count.
         size: int, bytes on disk.
+        id_limits: dict, name of an input -> how many ids its embedding knows, where that is seen.
     """
 
     path: str
@@ -24,17 +39,18 @@ class Inspection:
     signatures: tuple[Signature, ...]
     ops: dict
     size: int
+    id_limits: dict = dataclasses.field(default_factory=dict)
 
     def __str__(self):
-        head = f"{self.path}: {self.format}, {text.size(self.size)}"
-        return "\n".join([head, text.signatures(self.signatures), text.ops(self.ops)])
+        head = f"{self.path}: {self.format}, {format_size(self.size)}"
+        return "\n".join([head, format_signatures(self.signatures), format_ops(self.ops)])
 
 
 def inspect(path):
     """Reads what is in a `.keras` file, a SavedModel folder or a `.tflite` file.
 
-    The kind is told by the content, not by the name. A `.keras` file is loaded, so that its
-    custom layers must be importable; the others are only read.
+    The content decides what kind of file it is, not the name. A `.keras` file is loaded, so that
+    its custom layers must be importable; the others are only read.
 
     Returns:
         `Inspection`.
@@ -42,27 +58,126 @@ def inspect(path):
     Raises:
         ValueError: if the file is no model, or damaged. FileNotFoundError: if there is none.
     """
-    kind = files.kind(path)
-    signatures, ops = _READERS[kind](path)
-    return Inspection(str(path), kind, signatures, ops, files.size(path))
+    kind = find_format(path)
+    signatures, ops, limits = _READERS[kind](path)
+    return Inspection(str(path), kind, signatures, ops, size(path), limits)
 
 
-def _keras(path):
-    model = keras_file.load(path)
-    found = endpoint.of(model)
+def _read_keras(path):
+    model = load_keras_model(path)
+    found = make_endpoint(model)
     outputs = tuple(
         Tensor(name, tuple(tensor.shape), tensor.dtype)
         for name, tensor in zip(found.outputs, model.outputs, strict=True)
     )
     layers = collections.Counter(
-        type(layer).__name__ for layer in model._flatten_layers(include_self=False)
+        type(layer).__name__ for layer in keras_internals.inner_layers(model)
     )
-    return (Signature(found.name, found.inputs, outputs),), dict(layers)
+    signature = Signature(found.name, found.inputs, outputs)
+    return (signature,), dict(layers), find_id_limits(model)
 
 
-def _litert(path):
-    graph = flatbuffer.read(path)
-    return graph.signatures, graph.ops
+def _read_litert(path):
+    graph = flatbuffer.read_graph(path)
+    return graph.signatures, graph.ops, find_litert_id_limits(path)
 
 
-_READERS = {"keras": _keras, "saved_model": saved_model_file.read, "litert": _litert}
+def _read_saved_model(path):
+    return *read_saved_model(path), {}
+
+
+_READERS = {"keras": _read_keras, "saved_model": _read_saved_model, "litert": _read_litert}
+
+
+def find_id_limits(model):
+    """dict, name of an input of a functional model -> the size of the embedding that reads it.
+
+    Inputs that no embedding reads, or that one reads together with others, are left out.
+    """
+    found = {}
+    for name, tensor in zip(list_input_names(model), model.inputs, strict=True):
+        calls = keras_internals.consumers(tensor)
+        alone = [operation for operation, inputs in calls if len(inputs) == 1]
+        layers = [x for x in alone if isinstance(x, keras.layers.Layer)]
+        size = find_smallest_table(inner for x in layers for inner in keras_internals.all_layers(x))
+        if size is not None:
+            found[name] = size
+    return found
+
+
+def find_litert_id_limits(path):
+    """`find_id_limits` for a LiteRT file's first signature, by the tables that ids go into."""
+    schema = importlib.import_module("ai_edge_litert.schema_py_generated")
+    model = schema.Model.GetRootAs(pathlib.Path(path).read_bytes(), 0)
+    if not model.SignatureDefsLength():
+        return {}
+    signature = model.SignatureDefs(0)
+    graph = model.Subgraphs(signature.SubgraphIndex())
+    operators = [graph.Operators(i) for i in range(graph.OperatorsLength())]
+    kinds = {v: k for k, v in vars(schema.BuiltinOperator).items() if isinstance(v, int)}
+    codes = [model.OperatorCodes(i) for i in range(model.OperatorCodesLength())]
+    codes = [kinds.get(max(c.BuiltinCode(), c.DeprecatedBuiltinCode())) for c in codes]
+    calls = [(codes[op.OpcodeIndex()], _list_inputs(op), op.Outputs(0)) for op in operators]
+    found = {}
+    for i in range(signature.InputsLength()):
+        entry = signature.Inputs(i)
+        tables = _find_tables(calls, entry.TensorIndex())
+        if tables:
+            found[entry.Name().decode()] = min(int(graph.Tensors(t).Shape(0)) for t in tables)
+    return found
+
+
+def _list_inputs(operator):
+    return [operator.Inputs(i) for i in range(operator.InputsLength())]
+
+
+def _find_tables(calls, tensor):
+    """The tensors that rows are taken from by the numbers in `tensor`; calls are in their order."""
+    ids, tables = {tensor}, []
+    for kind, inputs, output in calls:
+        if kind == "GATHER" and inputs[1] in ids:
+            tables.append(inputs[0])
+        elif kind in _PASSED and ids & set(inputs):
+            ids.add(output)
+    return tables
+
+
+def check_sizes(inspection, *, labels=None, vocabularies=None, lengths=None):
+    """Raises ValueError where a model is not made for these sizes of labels and vocabularies.
+
+    With those of another model its answers would be silently wrong. (Where the sizes agree, digests
+    tell them apart: see `data.manifest.check_unchanged`.)
+
+    Args:
+        inspection: `Inspection` of the model's file. Its first signature counts.
+        labels: int, how many labels there are for its first output.
+        vocabularies: dict, name of an input of ids -> how many entries its vocabulary has.
+        lengths: dict, name of an input -> the size of its last axis.
+    """
+    signature = inspection.signatures[0]
+    if labels is not None:
+        _check_labels(inspection.path, signature.outputs[0], labels)
+    for name, entries in (vocabularies or {}).items():
+        known = inspection.id_limits.get(name, entries)
+        if known != entries:
+            raise ValueError(
+                f"The vocabulary has {entries} entries, and {inspection.path} was made for {known} "
+                f"ids in {name}: it is the vocabulary of another model."
+            )
+    shapes = {tensor.name: tensor.shape for tensor in signature.inputs}
+    for name, length in (lengths or {}).items():
+        wanted = shapes[name][-1] if shapes.get(name) else None
+        if wanted not in (None, length):
+            raise ValueError(
+                f"{inspection.path} takes {name} of {wanted} along the last axis, and {length} is "
+                "what the manifest beside it says: it is the manifest of another model."
+            )
+
+
+def _check_labels(path, output, labels):
+    scores = output.shape[-1] if output.shape else None
+    if scores not in (None, labels):
+        raise ValueError(
+            f"There are {labels} labels, and {path} gives {scores} scores in {output.name!r}: they "
+            "are the labels of another model."
+        )

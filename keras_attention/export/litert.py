@@ -3,25 +3,28 @@
 import pathlib
 import tempfile
 
+from keras_attention import checks
+from keras_attention.data.files import make_workplace
+from keras_attention.data.manifest import measure
 from keras_attention.export import (
     backend,
-    batches,
+    compatibility,
     convert,
-    files,
-    generative,
-    litert_check,
-    lookups,
+    endpoint,
+    flatbuffer,
+    graph_checks,
     manifest,
     memory,
-    trace,
-    weights,
+    parity,
 )
+from keras_attention.export.cases import read_calibration
+from keras_attention.export.generation.drift import measure_drift
+from keras_attention.export.generation.exportable import make_exportable
+from keras_attention.export.quantization import get_quantization
+from keras_attention.export.report import ExportReport
 
-# What masks add to scores. float16 ends at 65504; in int8 the constant sets the scale of the
-# score tensor, and one of -1e4 leaves no levels for the scores themselves.
-MASK_CONSTANTS = {None: -1e9, "int8_weights": -1e9, "float16": -1e4, "int8": -100.0}
 
-
+@checks.refuse_old_names(begin_id="start_token_id", end_id="end_token_id")
 def to_litert(
     model,
     path,
@@ -30,20 +33,24 @@ def to_litert(
     calibration=None,
     batch_size=None,
     sequence_length=None,
+    compatible_with="interpreter",
     examples=None,
     metadata=None,
     mask_constant=None,
+    per_channel=True,
     generate=None,
     max_length=None,
     max_new_tokens=None,
-    begin_id=None,
-    end_id=None,
+    start_token_id=None,
+    end_token_id=None,
 ):
     """Writes `model` as a LiteRT file of built-in ops only, and proves that it runs.
 
     The file has one signature, `serving_default`, which takes the model's inputs by name and
-    returns its outputs by name, as `to_saved_model` does. Its ops are counted, and the stock
-    runtime runs it with and without XNNPACK; what it computes is compared with the model.
+    returns its outputs by name, as `to_saved_model` does. Integers are int32 there, and so are
+    bool inputs and outputs (1 and 0), which not every runtime takes. The file's ops are counted,
+    and the stock runtime runs it with and without XNNPACK; what it computes is compared with the
+    model.
 
     With `generate=` a model that generates has others in its place, over one copy of the weights:
     `encode` reads a source (of an encoder-decoder), `step` takes any number of new tokens, `index`
@@ -57,33 +64,49 @@ def to_litert(
             when the new one has passed all checks, not before.
         quantization: None, `"float16"` (half the size), `"int8_weights"` (a quarter, and usually
             the fastest on CPUs) or `"int8"` (activations, too; needs `calibration`).
-        calibration: iterable of batches of real inputs, as `examples`, all of which are run.
+        calibration: iterable of batches of real inputs, as `examples`, all of which are run. They
+            must be finite, and inputs that the model itself can run. (Full int8 is converted in a
+            process of its own, some seconds more: what overflows there would end this one.)
         batch_size, sequence_length: int fixes the batch axis, or every other free axis; None
-            leaves it free. GPU and NPU delegates want both fixed. With `generate=` the length is
+            leaves it free. Free shapes are for the interpreter only; `CompiledModel`, GPU and NPU
+            delegates and browsers want both fixed. With `generate=` the length is
             that of a source, or of a language model's prompts, which `prefill` then takes in
             pieces of that length, and `step` takes one token.
+        compatible_with: `"interpreter"`, `"gpu"`, `"web"`, or several of them: what must hold, is
+            checked, and is said in the report's `runtimes`. All files run in the interpreter. For
+            `"gpu"` and `"web"` shapes must be fixed, and `CompiledModel` is to compute the same.
+            `"gpu"` runs the file on a GPU delegate where there is a driver of Vulkan, and compares
+            the numbers, too; `"web"` wants the dtypes float32, int32 and uint8, at most 4 axes, and
+            outputs of their own.
         examples: inputs to check with, a batch or an iterable of batches (dicts of arrays, or
             an array where there is one input). Made up from the embeddings' sizes if None. Int8
-            files must agree with the model on given examples; made-up ones only warn. Of a model
-            that generates they are whole texts, and the report has the file's `Drift` on them.
+            files must agree with the model on given examples; made-up ones only warn. Outputs that
+            are scores of classes must have the same largest entries; vectors (outputs called
+            `embedding`, `hidden_states` and the like, or of 64 entries and more without a telling
+            name) the same directions. Of a model that generates examples are whole texts, and the
+            report has the file's `Drift` on them.
         metadata: dict for `manifest.json` beside the file: labels, vocabulary, lengths.
         mask_constant: float, what masks add to scores; by default -1e9, or -1e4 for float16 and
             -100 for int8.
+        per_channel: bool, of int8 files. False gives the weights of a dense layer one scale in
+            place of one for each row, which TensorFlow Lite knows since 2.17 in `int8_weights`:
+            less exact, and for older runtimes. The report's `minimum_runtime` tells the oldest.
         generate: for a causal language model or an encoder-decoder: `"greedy"`, a sampler, a
             `Beam`, or a list of a sampler and a `Beam`; an empty list gives `step` without loops.
             A sampler that draws takes chance as an input, `uniform`.
         max_length: int, tokens that the cache has room for, old and new; 256 by default, or what
             the model's positions have room for.
         max_new_tokens: int, how many tokens `generate` and `beam` write at most.
-        begin_id: int, what an encoder-decoder writes first. end_id: int or several, what ends a
-            text; without one it is as long as it may be.
+        start_token_id: int, what an encoder-decoder writes first.
+        end_token_id: int or several, what ends a text; without one it is as long as it may be.
 
     Returns:
         `ExportReport`.
 
     Raises:
-        ExportError: if the model needs an op that LiteRT lacks (its `op` and `layer` name it), or
-            the file computes something else than the model.
+        ExportError: if the model needs an op that LiteRT lacks (its `op` and `layer` name it),
+            the file computes something else than the model, or does not run where it was asked to.
+        ValueError: if arguments do not go together, such as free shapes and `"web"`.
 
     ```python
     import tempfile
@@ -107,12 +130,15 @@ def to_litert(
     assert output["generated_ids"].shape == (1, 4)
     ```
     """
-    backend.tensorflow()
-    backend.litert()
-    _check_arguments(quantization, calibration, generate)
-    path = _target(path)
-    manifest.check(path.parent, metadata)
-    work = generative.job(
+    backend.import_tensorflow()
+    backend.import_litert()
+    quantization = get_quantization(quantization)
+    _check_arguments(quantization, calibration, generate, per_channel)
+    runtimes = compatibility.parse_runtimes(compatible_with)
+    compatibility.check_shapes(model, runtimes, batch_size, sequence_length)
+    path = _check_path(path)
+    manifest.check_metadata(path.parent, metadata)
+    exportable = make_exportable(
         model,
         generate,
         batch_size=batch_size,
@@ -120,52 +146,104 @@ def to_litert(
         examples=examples,
         max_length=max_length,
         max_new_tokens=max_new_tokens,
-        begin_id=begin_id,
-        end_id=end_id,
+        start_token_id=start_token_id,
+        end_token_id=end_token_id,
     )
+    memory.check_file_size(exportable.model, quantization)
     if calibration is not None:
-        calibration = batches.read(calibration, work.endpoints[0], "calibration", most=None)
-    memory.check(weights.bytes_of(work.model))
+        calibration = read_calibration(exportable.endpoints[0], calibration)
+    memory.check_free_memory(exportable.model)
     if mask_constant is None:
-        mask_constant = MASK_CONSTANTS[quantization]
-    with files.replacing(path) as new:
+        mask_constant = quantization.mask_constant
+    with make_workplace(path) as new:
         with tempfile.TemporaryDirectory() as folder:
-            trace.save(work.model, work.endpoints, folder, mask_constant)
-            content = convert.convert(
+            endpoint.save_endpoints(exportable.model, exportable.endpoints, folder, mask_constant)
+            content = convert.convert_saved_model(
                 folder,
-                work.endpoints,
-                work.model,
+                exportable.endpoints,
+                exportable.model,
                 quantization=quantization,
                 calibration=calibration,
+                per_channel=per_channel,
             )
-        if quantization == "int8_weights":
-            content = lookups.compact(content)
         new.write_bytes(content)
-        report = litert_check.check(work, new, path, quantization, mask_constant)
-    manifest.write(report, metadata)
+        report = _check_file(exportable, new, path, quantization, mask_constant, runtimes)
+        manifest.publish_export(new, report, metadata)
     return report
 
 
-def _check_arguments(quantization, calibration, generate):
-    if quantization not in MASK_CONSTANTS:
-        known = ", ".join(repr(name) for name in MASK_CONSTANTS)
-        raise ValueError(f"quantization={quantization!r} is unknown. Known: {known}.")
-    if quantization == "int8" and generate is not None:
+def _check_arguments(quantization, calibration, generate, per_channel):
+    if not per_channel and not quantization.has_scales:
+        raise ValueError(
+            f"per_channel={per_channel!r} is about the scales of int8 weights; received "
+            f'quantization={quantization.name!r}. Choose "int8_weights" or "int8", or leave it out.'
+        )
+    measures = quantization.quantizes_activations
+    if measures and generate is not None:
         raise ValueError(
             'quantization="int8" also rounds what a decoder keeps, and the rounding adds up token '
             'by token: use "int8_weights" for models that generate.'
         )
-    if (quantization == "int8") != (calibration is not None):
+    if measures != (calibration is not None):
         raise ValueError(
             'quantization="int8" measures its activations on real inputs: pass calibration=, an '
             "iterable of batches."
-            if calibration is None
-            else f'calibration= is for quantization="int8"; received {quantization!r}.'
+            if measures
+            else f'calibration= is for quantization="int8"; received {quantization.name!r}.'
         )
 
 
-def _target(path):
+def _check_path(path):
     path = pathlib.Path(path)
+    manifest.check_target(path)
     if path.suffix != ".tflite" or path.is_dir():
         raise ValueError(f"path={str(path)!r} must name a file that ends in .tflite.")
     return path
+
+
+def _check_file(exportable, new, path, quantization, mask_constant, runtimes):
+    """The `ExportReport` of the file at `new`, which goes to `path`; ExportError where it fails."""
+    model, graph = exportable.model, flatbuffer.read_graph(new)
+    warnings = [*exportable.warnings, *graph_checks.check_ops(graph, model)]
+    signatures = exportable.order_signatures(graph.signatures)
+    graph_checks.check_static(graph, exportable.endpoints, model)
+    warnings += graph_checks.check_weights(graph, model, quantization)
+    if quantization.quantizes_activations:
+        warnings += graph_checks.check_int8(graph, model)
+    measured = []
+    for one in exportable.checked:
+        measured += parity.measure_litert(new, one.endpoint, one.cases, quantization)
+    drift = measure_drift(new, exportable.generation, quantization)
+    if drift is None:
+        warnings += parity.list_warnings(measured, quantization, exportable.has_examples)
+    others = compatibility.RuntimeCheck(
+        new, graph, exportable, runtimes, quantization, tuple(measured)
+    )
+    known_runtimes, elsewhere, notes = others.try_runtimes()
+    return ExportReport(
+        path=str(path),
+        format="litert",
+        model=model.name,
+        signatures=signatures,
+        ops=graph.ops,
+        weights_bytes=memory.count_weight_bytes(model),
+        parity=(*measured, *elsewhere),
+        checks=(
+            "built-in ops only, no variables, at most 4 axes",
+            "the shapes are those asked for",
+            "every weight is stored once",
+            "runs in the stock runtime with and without XNNPACK, called by name",
+            f"compared with the model in {exportable.num_batches} batches",
+        ),
+        quantization=quantization.name,
+        mask_constant=mask_constant,
+        gpu=graph_checks.list_gpu_objections(graph),
+        warnings=(*warnings, *notes),
+        versions=backend.find_versions("tensorflow", "ai_edge_litert"),
+        generation=exportable.describe_generation(),
+        drift=drift,
+        compatible_with=runtimes,
+        runtimes=tuple(known_runtimes),
+        minimum_runtime=graph_checks.find_minimum_runtime(graph),
+        **measure(new),
+    )

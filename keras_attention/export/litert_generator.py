@@ -4,10 +4,16 @@ This one file is all that an app needs beside numpy and ai_edge_litert: copy it.
 `ka.export.to_litert(model, path, generate=...)` wrote, the file and the `manifest.json` beside it.
 """
 
+import hashlib
 import json
 import pathlib
 
 import numpy as np
+
+# The contract of signatures with their callers, see docs/on-device.md. Files without a number keep
+# to the first: bool among inputs and outputs, and every entry of the cache out of `encode`.
+CONTRACT = 3
+RENAMED = {"begin_id": "start_token_id", "end_ids": "end_token_ids"}  # before contract 3
 
 
 class LiteRTGenerator:
@@ -16,7 +22,8 @@ class LiteRTGenerator:
     Args:
         path: the file.
         num_threads: int, of the interpreter.
-        known: `begin_id`, `end_ids`, `max_length`, `max_new_tokens`, where there is no manifest.
+        known: `start_token_id`, `end_token_ids`, `max_length`, `max_new_tokens`, where there is no
+            manifest.
 
     Example:
 
@@ -27,7 +34,7 @@ class LiteRTGenerator:
     model = ka.models.causal_language_model(20, num_layers=1, num_heads=2, hidden_dim=8)
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/model.tflite"
-        ka.export.to_litert(model, path, generate=[], max_length=16, end_id=2)
+        ka.export.to_litert(model, path, generate=[], max_length=16, end_token_id=2)
         generator = ka.export.LiteRTGenerator(path)
         for token in generator.stream([[5, 7, 11]], max_new_tokens=4):
             assert token.shape == (1,)
@@ -39,11 +46,24 @@ class LiteRTGenerator:
     def __init__(self, path, *, num_threads=None, **known):
         from ai_edge_litert.interpreter import Interpreter
 
+        for old, new in RENAMED.items():
+            if old in known:
+                raise TypeError(f"LiteRTGenerator has no argument {old}: it is called {new}.")
         path = pathlib.Path(path)
         manifest = path.with_name("manifest.json")
         if manifest.exists():
-            files = json.loads(manifest.read_text("utf-8")).get("files", {})
-            known = (files.get(path.name, {}).get("generation") or {}) | known
+            entry = _entry(manifest, path.name)
+            if entry.get("sha256", digest := _sha256(path)) != digest:
+                raise ValueError(
+                    f"{path} is not the file that {manifest} speaks of: damaged, or new."
+                )
+            said = entry.get("generation") or {}
+            known = {RENAMED.get(name, name): value for name, value in said.items()} | known
+        if known.get("contract", 1) > CONTRACT:
+            raise ValueError(
+                f"{path} keeps to contract {known['contract']}, and this program knows those up to "
+                f"{CONTRACT}: take a newer keras_attention."
+            )
         self.known = known
         self.interpreter = Interpreter(str(path), num_threads=num_threads)
         names = self.interpreter.get_signature_list()
@@ -52,6 +72,7 @@ class LiteRTGenerator:
         self.run = {name: self.interpreter.get_signature_runner(name) for name in names}
         inputs = {name: run.get_input_details() for name, run in self.run.items()}
         self.inputs = {name: {k: inputs[name][k] for k in names[name]["inputs"]} for name in names}
+        self.outputs = {name: set(names[name]["outputs"]) for name in names}
 
     def stream(self, prompt, max_new_tokens=None, *, temperature=0.0, top_k=None, seed=None):
         """Yields the next id of every row, int32 (B,), as they come; 0 for rows that have ended.
@@ -59,16 +80,13 @@ class LiteRTGenerator:
         Args:
             prompt: lists of ids, or ids (B, T), with 0 as padding on either side: what a language
                 model goes on from, or what an encoder-decoder reads (or a dict of its inputs).
-            max_new_tokens: int. Rows also end with an id of `end_ids`, and when the cache is full.
+            max_new_tokens: int. Rows also end with an id of `end_token_ids`, and when the cache is
+                full.
             temperature: float; 0 takes the best token, more than that draws.
             top_k: int, draws from the k best only. seed: int, of the draws.
         """
-        needed = {"end_ids", "max_length", "max_new_tokens"}
-        needed |= {"begin_id"} if "encode" in self.run else set()
-        if missing := sorted(needed - self.known.keys()):
-            raise ValueError(f"No manifest.json beside the file says its {missing}: give them.")
         random = np.random.default_rng(seed)
-        limit = self.known["max_new_tokens"] if max_new_tokens is None else max_new_tokens
+        limit = self._limit(max_new_tokens)
         if limit < 1 or temperature < 0 or (top_k is not None and not (top_k > 0 < temperature)):
             raise ValueError(
                 f"{max_new_tokens=}, {temperature=}, {top_k=}: expected at least 1, at least 0, "
@@ -79,9 +97,9 @@ class LiteRTGenerator:
         while limit > 0 and index + tokens.shape[1] <= self.known["max_length"]:
             logits, cache = self._read(tokens, index, start, cache)
             index, limit = index + tokens.shape[1], limit - 1
-            chosen = np.where(done, 0, choose(logits, temperature, top_k, random))
+            chosen = np.where(done, 0, choose_tokens(logits, temperature, top_k, random))
             yield chosen.astype("int32")
-            done |= np.isin(chosen, self.known["end_ids"])
+            done |= np.isin(chosen, self.known["end_token_ids"])
             if done.all():
                 return
             tokens = chosen[:, None]
@@ -90,8 +108,55 @@ class LiteRTGenerator:
         """All new ids, int32 (B, N), 0 after the end; arguments as for `stream`."""
         return np.stack(list(self.stream(prompt, max_new_tokens, **sampling)), axis=1)
 
+    def beam(
+        self,
+        prompt,
+        max_new_tokens=None,
+        *,
+        width=4,
+        length_penalty=0.0,
+        num_return_sequences=1,
+    ):
+        """The most probable sequences, by a beam search over `step`.
+
+        It finds what `loop(prompt, "beam")` finds in a file that was exported with such a `Beam`,
+        with a width and a length of your choice. A file of a fixed batch takes its beams in turns.
+
+        Args:
+            width: int, how many beginnings are continued.
+            length_penalty: float, at least 0; the log-probability of n new tokens is divided by
+                `((5 + n) / 6) ** length_penalty`.
+            num_return_sequences: int, R, at most `width`.
+
+        Returns:
+            dict: `generated_ids` int32 (B, R, N), best first, 0 after the end, and `scores` float32
+            (B, R); -inf where fewer sequences exist.
+        """
+        limit = self._limit(max_new_tokens)
+        if limit < 1 or not 1 <= num_return_sequences <= width or length_penalty < 0:
+            raise ValueError(
+                f"{max_new_tokens=}, {width=}, {num_return_sequences=}, {length_penalty=}: "
+                "expected at least 1, at least 1, from 1 to the width, and at least 0."
+            )
+        tokens, start, cache = self._begin(prompt)
+        index = tokens.shape[1]
+        room = min(limit, self.known["max_length"] - index + 1)
+        search = _Search(len(tokens), width, num_return_sequences, length_penalty, room)
+        logits, cache = self._read(tokens, 0, start, cache)
+        rows = np.repeat(np.arange(len(tokens)), width)
+        start, logits = start[rows], logits[rows]
+        cache = {name: array[rows] for name, array in cache.items()}
+        changing = cache.keys() & self.outputs["step"]
+        while True:
+            parents = search.extend(logits, self.known["end_token_ids"])
+            if not search.goes_on():
+                return search.results()
+            cache |= {name: cache[name][parents] for name in changing}
+            logits, cache = self._read(search.last(), index, start, cache)
+            index += 1
+
     def loop(self, prompt, signature="generate", seed=None):
-        """The same in one call, by a loop inside the file, which has its own sampler and length.
+        """`generate` or `beam` in one call, by the loop in the file with its own sampler.
 
         Args:
             signature: `"generate"`, or `"beam"`, whose ids are (B, R, N), the best first.
@@ -112,20 +177,47 @@ class LiteRTGenerator:
             inputs["uniform"] = np.random.default_rng(seed).random(shape, "float32")
         return self.run[signature](**inputs)
 
+    def _limit(self, max_new_tokens):
+        """How many tokens to write; a ValueError where settings are unknown that this needs."""
+        needed = {"end_token_ids", "max_length", "max_new_tokens"}
+        needed |= {"start_token_id"} if "encode" in self.run else set()
+        if missing := sorted(needed - self.known.keys()):
+            raise ValueError(f"No manifest.json beside the file says its {missing}: give them.")
+        return self.known["max_new_tokens"] if max_new_tokens is None else max_new_tokens
+
     def _begin(self, prompt):
         """The first tokens, where each row begins, and the cache before them."""
         if "encode" in self.run:
-            cache = self.run["encode"](**self._source(prompt))
-            rows = len(next(iter(cache.values())))
-            return np.full((rows, 1), self.known["begin_id"]), np.zeros(rows, "int32"), cache
-        tokens, start = self._ids(prompt)
-        self._check_room(tokens)
-        entries = {k: v for k, v in self.inputs["step"].items() if k not in _CALL}
+            encoded = self.run["encode"](**self._source(prompt))
+            rows = len(next(iter(encoded.values())))
+            tokens, start = (
+                np.full((rows, 1), self.known["start_token_id"]),
+                np.zeros(rows, "int32"),
+            )
+        else:
+            encoded, (tokens, start) = {}, self._ids(prompt)
+            self._check_room(tokens)
+        entries = {k: v for k, v in self.inputs["step"].items() if k not in {*_CALL, *encoded}}
         shapes = {k: (len(tokens), *v["shape"][1:]) for k, v in entries.items()}
-        return tokens, start, {k: np.zeros(shapes[k], v["dtype"]) for k, v in entries.items()}
+        zeros = {k: np.zeros(shapes[k], v["dtype"]) for k, v in entries.items()}
+        return tokens, start, encoded | zeros
 
     def _read(self, tokens, index, start, cache):
         """The logits (B, V) after new tokens, and the cache with them."""
+        fixed = self.inputs["step"]["token_ids"]["shape_signature"][0]
+        if fixed < 0 or fixed == len(tokens):
+            return self._read_rows(tokens, index, start, cache)
+        parts = []
+        for k in range(0, len(tokens), fixed):  # more beams than rows
+            rows = slice(k, k + fixed)
+            part = {name: array[rows] for name, array in cache.items()}
+            parts.append(self._read_rows(tokens[rows], index, start[rows], part))
+        logits, caches = zip(*parts, strict=True)
+        joined = {name: np.concatenate([part[name] for part in caches]) for name in cache}
+        return np.concatenate(logits), joined
+
+    def _read_rows(self, tokens, index, start, cache):
+        """`_read` for as many rows as the file takes."""
         name = "prefill" if "prefill" in self.run and tokens.shape[1] > 1 else "step"
         length = self.inputs[name]["token_ids"]["shape_signature"][1]
         for k in range(0, tokens.shape[1], length if length > 0 else tokens.shape[1]):
@@ -159,8 +251,8 @@ class LiteRTGenerator:
         return {name: np.stack([np.pad(row, (0, length - len(row))) for row in rows])}
 
     def _check_room(self, tokens, new=1):
-        """Refuses a prompt that the cache has no room for with `new` tokens, the last of which
-        takes no place."""
+        """Refuses a prompt that does not fit into the cache with `new` tokens, the last of which
+        is not cached."""
         room = self.known.get("max_length", np.inf) - new + 1
         if tokens.shape[1] > room:
             raise ValueError(
@@ -179,7 +271,7 @@ class LiteRTGenerator:
         rows = [np.trim_zeros(row) for row in map(np.asarray, rows) if row.ndim]
         if not rows or not all(map(len, rows)):
             raise ValueError(f"{ids!r} has a row without ids: there is nothing to go on from.")
-        size = np.inf if "encode" in self.run else self.known.get("vocabulary_size", np.inf)
+        size = 2**31 if "encode" in self.run else self.known.get("vocabulary_size", 2**31)  # int32
         if any(x.dtype.kind not in "iu" or x.min() < 0 or x.max() >= size for x in rows):
             raise ValueError(f"{ids!r}: expected ids, whole numbers from 1 to below {size}.")
         rows = [row.astype("int32") for row in rows]
@@ -189,10 +281,24 @@ class LiteRTGenerator:
         return rows
 
 
+def _entry(manifest, name):
+    """The entry of a file in a manifest, a dict."""
+    try:
+        content = json.loads(manifest.read_text("utf-8"))
+        return {**content.get("files", {}).get(name, {})}
+    except (ValueError, RecursionError, AttributeError, TypeError) as error:
+        raise ValueError(f"{manifest} is damaged: it is not what an export writes.") from error
+
+
+def _sha256(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 _CALL = ("token_ids", "index", "start")
 
 
-def choose(logits, temperature=0.0, top_k=None, random=None):
+def choose_tokens(logits, temperature=0.0, top_k=None, random=None):
     """The next ids (B,) by logits (B, V); never padding, which is 0."""
     logits = np.where(np.arange(logits.shape[1]) == 0, -np.inf, logits)
     if not temperature:
@@ -202,3 +308,87 @@ def choose(logits, temperature=0.0, top_k=None, random=None):
         logits = np.where(logits >= least, logits, -np.inf)
     # The largest of logits with Gumbel noise is a draw from their softmax.
     return (logits / temperature + random.gumbel(size=logits.shape)).argmax(axis=1)
+
+
+IMPOSSIBLE = np.float32(-1e9)  # the total of a sequence that does not exist
+
+
+class _Search:
+    """The beams of a search, and the best sequences that have ended."""
+
+    def __init__(self, batch, width, results, length_penalty, limit):
+        self.limit, self.length_penalty, self.count = limit, length_penalty, 0
+        self.tokens = np.zeros((batch, width, limit), "int32")
+        # One beam of each row counts at first: the others are the same.
+        self.totals = np.where(np.arange(width) > 0, IMPOSSIBLE, np.float32(0)) + np.zeros(
+            (batch, 1), "float32"
+        )
+        self.ended = np.zeros((batch, results, limit), "int32")
+        self.ended_totals = np.full((batch, results), IMPOSSIBLE)
+
+    def extend(self, logits, end_token_ids):
+        """Takes the best continuations by logits (B·W, V); returns their parents (B·W,)."""
+        batch, width, _ = self.tokens.shape
+        log_p = compute_log_softmax(logits)
+        log_p[:, 0] = IMPOSSIBLE
+        sums = (self.totals.reshape(-1, 1) + log_p).reshape(batch, -1)
+        # As many as leave the beam full when all that can have ended.
+        number = min(width * (1 + len(end_token_ids)), sums.shape[1])
+        index = find_best(sums, number)
+        totals = np.take_along_axis(sums, index, axis=1)
+        parents, new = np.divmod(index, log_p.shape[1])
+        tokens = np.take_along_axis(self.tokens, parents[:, :, None], axis=1)
+        tokens[:, :, self.count] = new
+        self.count += 1
+        is_end = np.isin(new, end_token_ids)
+        self._keep(
+            tokens[:, :width], np.where(is_end, totals, IMPOSSIBLE)[:, :width].astype("float32")
+        )
+        totals = np.where(is_end, IMPOSSIBLE, totals)
+        index = find_best(totals, width)
+        self.totals = np.take_along_axis(totals, index, axis=1)
+        self.tokens = np.take_along_axis(tokens, index[:, :, None], axis=1)
+        parents = np.take_along_axis(parents, index, axis=1)
+        return (parents + np.arange(batch)[:, None] * width).ravel()
+
+    def last(self):
+        """The newest tokens of all beams (B·W, 1)."""
+        return self.tokens[:, :, self.count - 1].reshape(-1, 1)
+
+    def goes_on(self):
+        """Whether a row can still find a better sequence than its worst result."""
+        # Further tokens only take from a total; the longest sequence is divided by most.
+        best_of_all = self._ranked(self.totals.max(axis=1), self.limit)
+        return self.count < self.limit and (best_of_all > self.ended_totals.min(axis=1)).any()
+
+    def results(self):
+        """The best sequences, ended or cut off at the limit."""
+        self._keep(self.tokens, self.totals)
+        found = self.ended_totals > IMPOSSIBLE / 2
+        return {
+            "generated_ids": np.where(found[:, :, None], self.ended, 0),
+            "scores": np.where(found, self.ended_totals, -np.inf).astype("float32"),
+        }
+
+    def _ranked(self, totals, length):
+        divisor = np.power((5.0 + length) / 6.0, self.length_penalty).astype("float32")
+        return np.where(totals > IMPOSSIBLE / 2, totals / divisor, IMPOSSIBLE)
+
+    def _keep(self, tokens, totals):
+        """Keeps the best of the results and of `tokens` (B, C, N), by totals (B, C)."""
+        totals = np.concatenate([self.ended_totals, self._ranked(totals, self.count)], axis=1)
+        tokens = np.concatenate([self.ended, tokens], axis=1)
+        index = find_best(totals, self.ended.shape[1])
+        self.ended_totals = np.take_along_axis(totals, index, axis=1)
+        self.ended = np.take_along_axis(tokens, index[:, :, None], axis=1)
+
+
+def find_best(values, count):
+    """Indices of the `count` largest of each row, largest first, and the first of equal ones."""
+    return np.argsort(-values, axis=1, kind="stable")[:, :count]
+
+
+def compute_log_softmax(logits):
+    """Log-probabilities (B, V) of logits (B, V)."""
+    logits = logits - logits.max(axis=1, keepdims=True)
+    return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))

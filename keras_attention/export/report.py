@@ -1,10 +1,17 @@
-"""What an export promises about its file: names, shapes, ops, size and measured parity."""
+"""Reports of exports: names, shapes, ops, size and measured parity of a file."""
 
 import dataclasses
 import json
 import pathlib
 
-from keras_attention.export import text
+from keras_attention.data.files import read_json
+from keras_attention.export.formatting import (
+    format_bullets,
+    format_ops,
+    format_signatures,
+    format_size,
+    format_table,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,7 +25,7 @@ class Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """A function that a file offers: called by the names of its inputs, answers by name."""
+    """A function of a file, from named inputs to named outputs."""
 
     name: str
     inputs: tuple[Tensor, ...]
@@ -30,7 +37,10 @@ class Parity:
     """How far one output of a file was from the model's, on one batch, in one runtime.
 
     `argmax_agreement` is the share of positions whose largest entry is the same, padding left
-    out; None where the output has no axis to take an argmax over.
+    out; `cosine` the mean cosine of its vectors with the model's. An output has the one or the
+    other: scores of classes are judged by their largest entry, and vectors (embeddings, hidden
+    states) by their direction. The name of an output decides which it is (`logits`, `embedding`),
+    or its size: see `parity.is_vector`. Both are None where there is no axis to judge along.
     """
 
     signature: str
@@ -39,15 +49,28 @@ class Parity:
     batch: str
     max_abs_error: float
     argmax_agreement: float | None
+    cosine: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Runtime:
+    """A runtime and a file: whether it `ran` there, and how, or why not."""
+
+    name: str
+    ran: bool
+    note: str
+
+    def __str__(self):
+        return f"{self.name}: {self.note}"
 
 
 @dataclasses.dataclass(frozen=True)
 class Drift:
-    """How far a file that decodes is from the model on real text, which both read alike.
+    """How far a file that decodes is from the model, both reading the same real text.
 
     Attributes:
         tokens: how many tokens were compared at each position.
-        argmax_agreement: the share of them after which both would say the same next.
+        argmax_agreement: the share of them after which both choose the same next token.
         max_abs_error: the largest difference of a logit, at each position.
     """
 
@@ -86,13 +109,16 @@ class ExportReport:
         checks: what the file passed, in words.
         quantization: None, `"float16"`, `"int8_weights"` or `"int8"`.
         mask_constant: float, the number that masks add to scores in this file.
-        gpu: what GPU delegates would object to (LiteRT); empty when nothing was found.
-        warnings: things to know that are no reason to refuse.
+        gpu: what GPU delegates refuse in the file (LiteRT); empty when nothing was found.
+        warnings: weaknesses that are no reason to refuse the file.
         versions: dict, package -> version that wrote the file.
         sha256: str, of the file; of all names and contents for a folder.
         generation: dict, of a file that generates: its special ids, its lengths, and what its
             cache holds; else None.
         drift: `Drift` on the examples that were given (LiteRT), or None.
+        compatible_with: the runtimes that were asked for, as in `to_litert` (LiteRT).
+        runtimes: a `Runtime` for each that is known, whether the file ran in it or not (LiteRT).
+        minimum_runtime: dict, package -> the oldest version that runs the file (LiteRT), or None.
     """
 
     path: str
@@ -112,6 +138,9 @@ class ExportReport:
     sha256: str
     generation: dict | None = None
     drift: Drift | None = None
+    compatible_with: tuple[str, ...] = ()
+    runtimes: tuple[Runtime, ...] = ()
+    minimum_runtime: dict | None = None
 
     @property
     def max_abs_error(self):
@@ -123,6 +152,11 @@ class ExportReport:
         """The smallest argmax agreement over all outputs, batches and runtimes, or None."""
         shares = [p.argmax_agreement for p in self.parity if p.argmax_agreement is not None]
         return min(shares, default=None)
+
+    @property
+    def cosine(self):
+        """The smallest mean cosine over all outputs that are vectors, batches and runtimes."""
+        return min((p.cosine for p in self.parity if p.cosine is not None), default=None)
 
     def as_dict(self):
         """The report as plain dicts, tuples, numbers and strings."""
@@ -140,6 +174,8 @@ class ExportReport:
             for s in values["signatures"]
         )
         lists = {key: tuple(values[key]) for key in ("checks", "gpu", "warnings")}
+        lists["compatible_with"] = tuple(values.get("compatible_with", ()))  # older files lack it
+        lists["runtimes"] = tuple(Runtime(**entry) for entry in values.get("runtimes", ()))
         parity = tuple(Parity(**p) for p in values["parity"])
         drift = values.get("drift")
         drift = drift and Drift(**{name: tuple(column) for name, column in drift.items()})
@@ -148,22 +184,30 @@ class ExportReport:
 
     @classmethod
     def load(cls, path):
-        """Reads what `save` wrote."""
-        return cls.from_dict(json.loads(pathlib.Path(path).read_text("utf-8")))
+        """Reads what `save` wrote; a ValueError where that is no report."""
+        values = read_json(path)
+        try:
+            return cls.from_dict(values)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{path} is no report that `save` wrote: {error!r}.") from error
 
     def __str__(self):
-        head = f"{self.path}: {self.format}, {text.size(self.size)}"
+        head = f"{self.path}: {self.format}, {format_size(self.size)}"
         quantized = f", {self.quantization}" if self.quantization else ""
         sections = [
-            f"{head} (weights {text.size(self.weights_bytes)} as float32){quantized}, "
+            f"{head} (weights {format_size(self.weights_bytes)} as float32){quantized}, "
             f"mask constant {self.mask_constant:g}",
-            text.signatures(self.signatures),
-            text.ops(self.ops),
+            format_signatures(self.signatures),
+            format_ops(self.ops),
             _parity_table(self.parity),
             str(self.drift) if self.drift else "",
-            text.bullets("checks passed", self.checks),
-            text.bullets("a GPU delegate would object to", self.gpu),
-            text.bullets("warnings", self.warnings),
+            format_bullets("checks passed", self.checks),
+            format_bullets("runtimes", self.runtimes),
+            format_bullets(
+                "runs from", [" ".join(x) for x in (self.minimum_runtime or {}).items()]
+            ),
+            format_bullets("a GPU delegate would object to", self.gpu),
+            format_bullets("warnings", self.warnings),
             f"sha256 {self.sha256}",
         ]
         return "\n".join(section for section in sections if section)
@@ -181,11 +225,13 @@ def _parity_table(parity):
         output = f"{entry.signature}: {entry.output}" if several else entry.output
         groups.setdefault((output, entry.runtime), []).append(entry)
     rows = [(*key, len(group), *_worst(group)) for key, group in groups.items()]
-    header = ("output", "runtime", "batches", "max abs error", "argmax agreement")
-    return text.table("parity with the model, at worst", header, rows)
+    header = ("output", "runtime", "batches", "max abs error", "argmax agreement", "cosine")
+    return format_table("parity with the model, at worst", header, rows)
 
 
 def _worst(group):
-    shares = [p.argmax_agreement for p in group if p.argmax_agreement is not None]
-    share = f"{min(shares):.4f}" if shares else "-"
-    return f"{max(p.max_abs_error for p in group):.1e}", share
+    found = [f"{max(p.max_abs_error for p in group):.1e}"]
+    for numbers in ([p.argmax_agreement for p in group], [p.cosine for p in group]):
+        known = [number for number in numbers if number is not None]
+        found.append(f"{min(known):.4f}" if known else "-")
+    return found

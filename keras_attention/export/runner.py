@@ -1,11 +1,52 @@
-"""Files as plain functions: a dict of arrays in, a dict of arrays out, whatever the format."""
+"""Model files of any format as functions: a dict of arrays in, a dict of arrays out."""
 
 import contextlib
 import pathlib
+import zipfile
 
+import keras
 import numpy as np
 
-from keras_attention.export import backend, endpoint, files, keras_file
+from keras_attention.data.manifest import check_unchanged
+from keras_attention.export import backend, batches, endpoint, flatbuffer
+from keras_attention.export.errors import first_line
+from keras_attention.export.formatting import format_shape
+
+
+def find_format(path):
+    """`"keras"`, `"saved_model"` or `"litert"`, by content; anything else is a ValueError."""
+    path = pathlib.Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file or folder {path}.")
+    if path.is_dir():
+        if (path / "saved_model.pb").is_file():
+            return "saved_model"
+    elif _starts_as_flatbuffer(path):
+        return "litert"
+    elif zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            if "config.json" in archive.namelist():
+                return "keras"
+    raise ValueError(
+        f"{path} is no model: expected a .keras file, a SavedModel folder (one that holds "
+        "saved_model.pb) or a .tflite file."
+    )
+
+
+def _starts_as_flatbuffer(path):
+    with open(path, "rb") as file:
+        return file.read(8)[4:] == b"TFL3"
+
+
+def load_keras_model(path):
+    """The model in a `.keras` file, for inference; one that cannot be loaded is a ValueError."""
+    try:
+        return keras.saving.load_model(path, compile=False)
+    except Exception as error:
+        reason = str(error).strip().splitlines()
+        raise ValueError(
+            f"{path} could not be loaded as a Keras model: {reason[0] if reason else error!r}"
+        ) from error
 
 
 def load(path, signature=None):
@@ -20,18 +61,24 @@ def load(path, signature=None):
 
     Returns:
         A callable, dict of arrays -> dict of numpy arrays, with `inputs` (name -> dtype) and
-        `outputs` (names) as attributes. An input that is missing or unknown is a ValueError.
+        `outputs` (names) as attributes. A ValueError says which input is missing or unknown, has
+        another shape than the file takes, or numbers that its dtype cannot hold (ids with a
+        fraction, or too large), and what the file could not be run on.
+
+    Raises:
+        ValueError: if `path` is no model, is damaged, or is not what its manifest says.
     """
     path = pathlib.Path(path)
-    return {"keras": Keras, "saved_model": SavedModel, "litert": LiteRT}[files.kind(path)](
-        path, signature
-    )
+    check_unchanged(path)
+    kinds = {"keras": Keras, "saved_model": SavedModel, "litert": LiteRT}
+    return kinds[find_format(path)](path, signature)
 
 
 class Runner:
-    """What the three formats share: the check of names, and dtypes as the file wants them."""
+    """A model file as a function; its inputs are checked by name, shape and dtype."""
 
     inputs: dict
+    shapes: dict  # of the inputs, None where any size is taken
     outputs: list
 
     def __call__(self, inputs):
@@ -40,14 +87,39 @@ class Runner:
                 f"{self.path} takes the inputs {', '.join(self.inputs)}; "
                 f"received {', '.join(map(str, inputs)) or 'none'}."
             )
-        arrays = {
-            name: np.asarray(inputs[name]).astype(dtype, copy=False)
-            for name, dtype in self.inputs.items()
-        }
-        return self.run(arrays)
+        arrays = {name: self._array(name, inputs[name]) for name in self.inputs}
+        try:
+            return self.run(arrays)
+        except Exception as error:
+            raise ValueError(
+                f"{self.path} cannot be run on {batches.describe_batch(arrays)}: "
+                f"{first_line(error)}"
+            ) from error
 
-    def choose(self, names, signature):
-        """The signature asked for, or the obvious one."""
+    def _array(self, name, values):
+        """The values of an input as an array that the file takes."""
+        wanted, shape = self.inputs[name], self.shapes[name]
+        is_text = wanted == "string" or np.dtype(wanted).kind in "SOU"
+        try:
+            array = np.asarray(values)
+        except ValueError as error:  # rows of different lengths
+            raise ValueError(f"{self.path} takes an array for {name}: {error}.") from error
+        axes = zip(shape, array.shape, strict=False)
+        fits = len(shape) == array.ndim and all(size in (None, real) for size, real in axes)
+        if not fits or 0 in array.shape:
+            raise ValueError(
+                f"{self.path} takes {name} of shape {format_shape(shape)}; received {array.shape}."
+            )
+        if is_text:
+            return array if wanted == "string" else array.astype(wanted, copy=False)
+        dtype = np.dtype(wanted).name
+        try:
+            return batches.cast_exactly(array, dtype)
+        except ValueError as error:
+            raise ValueError(f"{self.path} takes {dtype} for {name}; received {error}.") from error
+
+    def choose_signature(self, names, signature):
+        """The name of the signature asked for; by default `serving_default`, or the only one."""
         signature = signature or ("serving_default" if len(names) > 1 else next(iter(names), None))
         if signature not in names:
             raise ValueError(
@@ -59,9 +131,10 @@ class Runner:
 class Keras(Runner):
     def __init__(self, path, signature=None):
         self.path = path
-        self.endpoint = endpoint.of(keras_file.load(path))
-        self.choose([self.endpoint.name], signature)
+        self.endpoint = endpoint.make_endpoint(load_keras_model(path))
+        self.choose_signature([self.endpoint.name], signature)
         self.inputs = {tensor.name: tensor.dtype for tensor in self.endpoint.inputs}
+        self.shapes = {tensor.name: tensor.shape for tensor in self.endpoint.inputs}
         self.outputs = list(self.endpoint.outputs)
 
     def run(self, arrays):
@@ -70,16 +143,23 @@ class Keras(Runner):
 
 class SavedModel(Runner):
     def __init__(self, path, signature=None):
-        tf = backend.tensorflow()
-        self.path, self.module = path, tf.saved_model.load(str(path))
-        signature = self.choose(list(self.module.signatures), signature)
+        tf = backend.import_tensorflow()
+        self.path = path
+        try:
+            self.module = tf.saved_model.load(str(path))
+        except Exception as error:
+            raise ValueError(
+                f"{path} could not be loaded as a SavedModel: {first_line(error)}"
+            ) from error
+        signature = self.choose_signature(list(self.module.signatures), signature)
         self.function = self.module.signatures[signature]
         specs = self.function.structured_input_signature[1]
         self.inputs = {name: spec.dtype.as_numpy_dtype for name, spec in specs.items()}
+        self.shapes = {name: tuple(spec.shape) for name, spec in specs.items()}
         self.outputs = list(self.function.structured_outputs)
 
     def run(self, arrays):
-        tf = backend.tensorflow()
+        tf = backend.import_tensorflow()
         tensors = {name: tf.constant(array) for name, array in arrays.items()}
         return {name: value.numpy() for name, value in self.function(**tensors).items()}
 
@@ -88,25 +168,37 @@ class LiteRT(Runner):
     """A `.tflite` in the stock runtime; `xnnpack=False` runs the reference kernels instead."""
 
     def __init__(self, path, signature=None, *, xnnpack=True):
-        litert = backend.litert()
+        litert = backend.import_litert()
         kinds = litert.OpResolverType
         kind = kinds.AUTO if xnnpack else kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
         self.path, self.xnnpack = path, xnnpack
-        with backend.quiet():
-            self.interpreter = litert.Interpreter(
-                model_path=str(path), experimental_op_resolver_type=kind
-            )
+        flatbuffer.read_graph(path)  # refuses a graph that would crash the process
+        try:
+            with backend.hide_stderr():
+                self.interpreter = litert.Interpreter(
+                    model_path=str(path), experimental_op_resolver_type=kind
+                )
+        except (ValueError, RuntimeError) as error:
+            raise ValueError(
+                f"{path} could not be loaded as a LiteRT file: {first_line(error)}"
+            ) from error
         signatures = self.interpreter.get_signature_list()
-        signature = self.choose(list(signatures), signature)
+        signature = self.choose_signature(list(signatures), signature)
+        self.signature = signature
         self.function = self.interpreter.get_signature_runner(signature)
         details = self.function.get_input_details()
         self.inputs = {name: details[name]["dtype"] for name in signatures[signature]["inputs"]}
+        self.shapes = {name: _shape(details[name]["shape_signature"]) for name in self.inputs}
         self.outputs = list(signatures[signature]["outputs"])
-        self.quiet = backend.quiet
+        self.quiet = backend.hide_stderr
 
     def run(self, arrays):
         with self.quiet():
             outputs = dict(self.function(**arrays))
-        # It chatters once, and to keep it quiet takes longer than a small model does.
+        # It logs in its first call only, and hiding that takes longer than a small model.
         self.quiet = contextlib.nullcontext
         return outputs
+
+
+def _shape(sizes):
+    return tuple(None if size < 0 else int(size) for size in sizes)

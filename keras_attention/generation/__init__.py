@@ -1,21 +1,22 @@
-"""Text token by token: caches, and what chooses the next token."""
+"""Generation token by token: `generate`, samplers, penalties, constraints, and the cache."""
 
 from keras_attention.generation import constraints, penalties, samplers
 from keras_attention.generation.cache import decoding_scope, initial_cache
+from keras_attention.generation.config import GenerationConfig
 from keras_attention.generation.decoder import Decoder
-from keras_attention.generation.generate import generate
-from keras_attention.generation.result import Generated
+from keras_attention.generation.generate import GenerationOutput, generate
 from keras_attention.generation.samplers import Beam, Greedy, Sample
 from keras_attention.generation.streaming import stream
-from keras_attention.generation.written import Written
+from keras_attention.generation.token_history import TokenHistory
 
 __all__ = [
     "Beam",
     "Decoder",
-    "Generated",
+    "GenerationConfig",
+    "GenerationOutput",
     "Greedy",
     "Sample",
-    "Written",
+    "TokenHistory",
     "constraints",
     "decoding_scope",
     "generate",
@@ -24,3 +25,10 @@ __all__ = [
     "samplers",
     "stream",
 ]
+
+
+def __getattr__(name):
+    """Names of earlier versions are errors that say the names of today."""
+    successor = {"Generated": "GenerationOutput", "Written": "TokenHistory"}.get(name)
+    hint = f": it is called {successor}" if successor else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")

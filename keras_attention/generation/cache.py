@@ -1,24 +1,32 @@
-"""Caches: what a model keeps of the tokens it has seen, as a flat dict of tensors."""
+"""The cache of a model that decodes: which tensors it needs, and empty ones to begin with."""
 
+import itertools
 import operator
 
+import keras
 from keras import ops
 
-from keras_attention import checks, scope
-from keras_attention.generation import plan as plans
+from keras_attention import checks, keras_internals, scope
+from keras_attention.cache_spec import CacheSpec, trace_cache
+
+SOURCE_LENGTH = 3  # of a traced source
+LONGEST_PREFIX = 4096  # tokens that attend to one another
 
 
 def decoding_scope(cache, index):
     """A scope in which a functional model takes new tokens alone, one or many.
 
-    The layers of the model find in the cache what they kept of the tokens before, and leave there
+    The layers of the model find in the cache what they kept of earlier tokens, and leave there
     what the next call needs. Positions count on from `index`. It works in eager code, in traced
-    functions and in exported ones. Layers of others know nothing of it: they must take each token
-    for itself, which `generate` and the exports try out, and this does not.
+    functions and in exported ones. Layers of other packages do not use the cache: they must handle
+    each token by itself, which `generate` and the exports test, and this function does not.
 
     Args:
         cache: dict of tensors, from `initial_cache` or from the scope of the call before.
-        index: int or integer scalar, how many tokens the cache holds already.
+        index: int or integer scalar, how many tokens the cache holds already. One that leaves no
+            room for the new tokens is an error: a ValueError where it is known, and in a graph of
+            TensorFlow an InvalidArgumentError when it runs. XLA, JAX's compiled functions and
+            exported files raise nothing: they overwrite the last tokens.
 
     Returns:
         A context manager; its `cache` is the new one after the model has been called. Open a new
@@ -45,10 +53,10 @@ def decoding_scope(cache, index):
     assert np.allclose(np.concatenate([first, last], axis=1), model(text), atol=1e-6)
     ```
     """
-    return scope.Decoding(cache, _index(index))
+    return scope.Decoding(cache, _check_index(index))
 
 
-def _index(index):
+def _check_index(index):
     """An int where it is known, an int32 scalar where it is not."""
     try:
         index = operator.index(index)
@@ -62,7 +70,7 @@ def _index(index):
 
 
 def initial_cache(model, batch_size, max_length, *, memory_length=None, dtype=None, start=None):
-    """An empty cache for `model`: zeros, by the names of the layers that keep something.
+    """An empty cache for `model`: tensors of zeros, by the names of the layers that need them.
 
     Attention keeps keys and values of `max_length` tokens, with as few heads as it has of them,
     latent attention its latent vectors, and attention through a causal window those of the window
@@ -103,19 +111,19 @@ def initial_cache(model, batch_size, max_length, *, memory_length=None, dtype=No
     """
     checks.whole_number("initial_cache", "batch_size", batch_size)
     checks.whole_number("initial_cache", "max_length", max_length)
-    plan = plans.of(model, tokens_of(model))
-    plan.least_prompt(max_length)
+    spec = trace_decoding(model, find_token_input(model))
+    min_prompt_length(spec, max_length)
     if memory_length is None:
-        plan.check_length(max_length)
+        check_max_length(spec, max_length)
     else:
         checks.whole_number("initial_cache", "memory_length", memory_length)
-    cache = make(plan, batch_size, max_length, memory_length, dtype)
+    cache = make_empty_cache(spec, batch_size, max_length, memory_length, dtype)
     if start is not None:
         cache["start"] = ops.cast(ops.convert_to_tensor(start), "int32")
     return cache
 
 
-def tokens_of(model):
+def find_token_input(model):
     """The name of the input that holds tokens: whole numbers, or else the first."""
     inputs = model.inputs
     whole = [x for x in inputs if "int" in str(x.dtype)]
@@ -123,20 +131,149 @@ def tokens_of(model):
     return (named or whole or inputs)[0].name
 
 
-def make(plan, batch_size, max_length, memory_length=None, dtype=None):
-    """The tensors of a plan, but for those of a source, which comes later."""
+def trace_decoding(model, tokens, encoder=None, join=None):
+    """The `CacheSpec` of a functional model that decodes.
+
+    Args:
+        tokens: str, the name of the input that holds token ids.
+        encoder: a functional model of the source that makes the other inputs, or None.
+        join: function of the encoder's outputs and of the tokens, to the inputs of `model`.
+    """
+    _refuse_keras_layers(model)
+    _check_token_input(model, tokens)
+    if encoder is None:
+        spec = CacheSpec(_unused_length(model.input))
+        inputs = keras.tree.map_structure(
+            lambda x: _symbol(x, spec.length if x.name == tokens else SOURCE_LENGTH), model.input
+        )
+        trace_cache(model, scope.Decoding(spec=spec), inputs)
+    else:
+        source = keras.tree.map_structure(lambda x: _symbol(x, SOURCE_LENGTH), encoder.input)
+        encoded = encoder.compute_output_spec(source)
+        spec = CacheSpec(_unused_length([model.input, encoded]))
+        token_ids = next(x for x in model.inputs if x.name == tokens)
+        target = _symbol(token_ids, spec.length)
+        decoding = scope.Decoding(spec=spec)
+        trace_cache(model, decoding, source, target, encoder=encoder, join=join)
+    if spec.refusals:
+        raise ValueError(f"{model.name} cannot decode token by token: {spec.refusals[0]}")
+    if not spec.entries:
+        raise ValueError(
+            f"{model.name} keeps nothing of earlier tokens, so that every token would be chosen "
+            "by the one before alone: it has no attention, recurrent or convolution layer of "
+            "keras_attention."
+        )
+    return spec
+
+
+def _unused_length(tensors):
+    """A number of tokens unlike every other size, so that layers can tell tokens by it."""
+    sizes = {axis for x in keras.tree.flatten(tensors) for axis in x.shape[1:]} | {SOURCE_LENGTH}
+    return next(number for number in itertools.count(2) if number not in sizes)
+
+
+def _symbol(tensor, length):
+    sizes = [length] + [SOURCE_LENGTH] * len(tensor.shape)
+    axes = zip(tensor.shape[1:], sizes, strict=False)
+    shape = [size if axis is None else axis for axis, size in axes]
+    return keras.Input(batch_shape=(None, *shape), dtype=tensor.dtype, name=tensor.name)
+
+
+def _refuse_keras_layers(model):
+    """Refuses Keras's own layers that mix tokens: they use no cache and would be silently wrong."""
+    kinds = (
+        keras.layers.MultiHeadAttention,
+        keras.layers.GroupQueryAttention,
+        keras.layers.Attention,
+        keras.layers.RNN,
+        keras.layers.Bidirectional,
+        keras.layers.Conv1D,
+        keras.layers.DepthwiseConv1D,
+        keras.layers.SeparableConv1D,
+        keras.layers.GlobalAveragePooling1D,
+        keras.layers.GlobalMaxPooling1D,
+    )
+    for layer in keras_internals.inner_layers(model):
+        if isinstance(layer, kinds) and _is_in_graph(layer, model):
+            raise ValueError(
+                f"{layer.name} is Keras's {type(layer).__name__}, which mixes tokens and cannot "
+                "take them one by one. Use the layer of keras_attention in its place."
+            )
+
+
+def _check_token_input(model, tokens):
+    """Refuses models whose tokens have a fixed length."""
+    given = next(x for x in model.inputs if x.name == tokens)
+    if len(given.shape) < 2 or given.shape[1] is not None:
+        raise ValueError(
+            f"{model.name} takes {tokens} of shape {tuple(given.shape)}, and decoding gives it one "
+            "token at a time: build it with keras.Input((None,), dtype='int32')."
+        )
+
+
+def _is_in_graph(layer, model):
+    """Whether a layer is part of the model's graph, and not of a layer of this package."""
+    return any(layer is child for child in _functional_layers(model))
+
+
+def _functional_layers(model):
+    for layer in model.layers:
+        yield layer
+        if isinstance(layer, keras.Model):
+            yield from _functional_layers(layer)
+
+
+def min_prompt_length(spec, max_length):
+    """The fewest tokens that a first call may have: more than 1 where some look ahead among them.
+
+    A layer that looks ahead everywhere cannot decode: a ValueError names it.
+    """
+    return max((_min_first_call(n, m, max_length) for n, m in spec.masks.items()), default=1)
+
+
+def _min_first_call(name, mask, max_length):
+    """How many first tokens must come together: up to the last that is looked ahead to."""
+    right = None if mask is None or mask.global_tokens() else mask.band()[1]
+    if right is not None and right <= 0:
+        return 1
+    if mask is not None:
+        length = min(max_length, LONGEST_PREFIX) + 1
+        queries, keys = mask.to_numpy(length).nonzero()
+        least = max(keys[keys > queries], default=0) + 1
+        if least < length:
+            return int(least)
+    raise ValueError(
+        f"{name} looks ahead (mask={mask}), so that earlier tokens change with every new one: it "
+        "cannot decode token by token. Give it a mask that looks back, such as "
+        "ka.masks.Causal(); of an encoder-decoder it is the decoder that decodes."
+    )
+
+
+def check_max_length(spec, max_length):
+    """Refuses a cache that is longer than the positions of the model."""
+    for what, longest in spec.max_lengths.items():
+        if longest < max_length:
+            raise ValueError(
+                f"{max_length} places (max_length, or a prompt and its new tokens but for the "
+                f"last) are more than {what} has room for. Choose at most {longest}, or build "
+                "the model with more."
+            )
+
+
+def make_empty_cache(spec, batch_size, max_length, memory_length=None, dtype=None):
+    """Zeros for all entries of a spec but those of a source, which its encoder makes."""
     return {
         name: ops.zeros((batch_size, *shape), dtype=kind)
-        for name, (shape, kind) in layout(plan, max_length, memory_length, dtype).items()
+        for name, (shape, kind) in cache_shapes(spec, max_length, memory_length, dtype).items()
     }
 
 
-def layout(plan, max_length, memory_length=None, dtype=None):
-    """{name in the cache: (shape without the batch, dtype)} of a plan, without its source."""
+def cache_shapes(spec, max_length, memory_length=None, dtype=None):
+    """{name in the cache: (shape without the batch, dtype)} of a spec, without its source."""
     if dtype not in (None, "int8"):
         raise ValueError(f"dtype={dtype!r}: a cache is kept as it is (None) or as 'int8'.")
     found = {}
-    for (prefix, name), entry in plan.entries.items():
+    for (prefix, name), entry in spec.entries.items():
         if isinstance(entry, scope.State):
             found[f"{prefix}_{name}"] = entry.shape, entry.dtype
         elif isinstance(entry, scope.Sequence):

@@ -1,4 +1,4 @@
-"""Functions of tensors, compiled once for all lengths: `compiled(owners, key, function, specs)`."""
+"""Functions of tensors that are compiled once for all lengths, and kept with their model."""
 
 import collections
 import dataclasses
@@ -8,27 +8,26 @@ import keras
 
 from keras_attention import scope
 
-KEPT = 16  # compiled functions of one model; the one that was not used for longest goes first
+KEPT = 16  # compiled functions of one model; the least recently used one goes first
 
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """What stays of a tensor from call to call: its shape, None where sizes differ, and dtype."""
+    """The shape of a tensor, None where sizes differ from call to call, and its dtype."""
 
     shape: tuple
     dtype: str
 
 
-def compiled(owners, key, function, specs):
+def get_compiled(owners, key, function, specs):
     """`function`, of a nested dict of tensors, compiled where the backend can.
 
-    It is kept with the first owner: traced once for the same key, and gone when that is gone. On
-    TensorFlow one graph serves every size of an axis; on JAX each has its own; PyTorch runs as it
-    is.
+    It is kept with the first owner, and traced once for each key. On TensorFlow one graph serves
+    every size of an axis; on JAX each size has its own; on PyTorch the function is not compiled.
 
     Args:
-        owners: the decoders that `function` computes with; the weights of their models may change.
-        key: hashable, what `function` depends on beside its tensors.
+        owners: the decoders that `function` uses; the weights of their models may change.
+        key: hashable, all that `function` depends on beside its tensors.
         function: (tensors) -> nested dict of tensors.
         specs: nested dict of `Spec`.
 
@@ -64,7 +63,8 @@ class Compiled:
         self._run = getattr(self, f"_{keras.backend.backend()}")(specs)
 
     def __call__(self, tensors):
-        return self._run(tensors)
+        with scope.Recording(()):  # nothing is recorded while a function is traced
+            return self._run(tensors)
 
     def output_specs(self, tensors):
         """`Spec`s of what the function returns for `tensors`; sizes that may differ are None."""
@@ -74,7 +74,7 @@ class Compiled:
 
     def _trace(self, tensors):
         self.traces += 1
-        with scope.AsItIs():
+        with scope.NativeGraph():
             return self.function(tensors)
 
     def _tensorflow(self, specs):

@@ -1,13 +1,21 @@
-"""A model as a function of new tokens and a cache: what every way of generating is made of."""
+"""`Decoder`: a model as a function of new tokens and a cache, which every way to generate uses."""
 
 import contextlib
 
 import keras
 from keras import ops
 
-from keras_attention import scope
-from keras_attention.generation import cache as caches
-from keras_attention.generation import plan as plans
+from keras_attention import keras_internals, scope
+from keras_attention.cache_spec import without_mask_warnings
+from keras_attention.generation.cache import (
+    LONGEST_PREFIX,
+    cache_shapes,
+    check_max_length,
+    find_token_input,
+    make_empty_cache,
+    min_prompt_length,
+    trace_decoding,
+)
 from keras_attention.paths import paths_in
 
 
@@ -21,7 +29,7 @@ class Decoder:
 
     Attributes:
         encoder, decoder: functional models; the first is None for a language model.
-        plan: `plan.Plan` of the decoder.
+        cache_spec: the `CacheSpec` of the decoder.
         vocabulary_size: int, V.
 
     `start`, `step` and `reorder` are made of `keras.ops`, so that they run in eager code and in
@@ -30,8 +38,8 @@ class Decoder:
 
     def __init__(self, model):
         self.model = model
-        self.encoder, self.decoder = _parts(model)
-        self.tokens = caches.tokens_of(self.decoder)
+        self.encoder, self.decoder = _split_model(model)
+        self.tokens = find_token_input(self.decoder)
         self._others = {x.name: x for x in self.decoder.inputs if x.name != self.tokens}
         if self._others and not self.has_source:
             raise ValueError(
@@ -39,8 +47,8 @@ class Decoder:
                 "says what they are for new tokens. Generate with a model of token ids alone, or "
                 "with one that holds an 'encoder' and a 'decoder'."
             )
-        self.plan = plans.of(self.decoder, self.tokens, self.encoder, self._join)
-        self.plan.least_prompt(plans.LONGEST_PREFIX)  # refuses what looks ahead everywhere
+        self.cache_spec = trace_decoding(self.decoder, self.tokens, self.encoder, self._join)
+        self.min_prompt_length(LONGEST_PREFIX)  # refuses layers that look ahead everywhere
         self.vocabulary_size = _vocabulary_size(self.decoder)
 
     @property
@@ -50,32 +58,41 @@ class Decoder:
 
     @property
     def source_names(self):
-        """Names in the cache of what is made of the source once and never changes."""
-        return self._names(scope.Source) - self._names(scope.SourceState)
+        """Names of the cache entries that are computed from the source once and never change."""
+        entries = self.cache_spec
+        return entries.named(scope.Source).keys() - entries.named(scope.SourceState).keys()
 
     @property
     def state_names(self):
-        """Names in the cache of what every call replaces, so that none can be taken back."""
-        return self._names(scope.State) | self._names(scope.SourceState)
+        """Names of the cache entries that every call replaces, so that none can be taken back."""
+        entries = self.cache_spec
+        return entries.named(scope.State).keys() | entries.named(scope.SourceState).keys()
 
-    def layout(self, max_length, memory_length=None, dtype=None):
+    @property
+    def max_positions(self):
+        """How many positions the model has, or None where nothing limits them."""
+        return min(self.cache_spec.max_lengths.values(), default=None)
+
+    def min_prompt_length(self, max_length):
+        """The fewest tokens that a first call may have: those of a prefix come together."""
+        return min_prompt_length(self.cache_spec, max_length)
+
+    def cache_shapes(self, max_length, memory_length=None, dtype=None):
         """{name: (shape without the batch, dtype)} of the cache; None is the source's length."""
-        found = caches.layout(self.plan, max_length, memory_length, dtype)
-        for (prefix, name), entry in self.plan.entries.items():
-            if isinstance(entry, scope.Source):
-                shape = (*entry.shape[:-1], None, *entry.shape[-1:])
-                found[f"{prefix}_{name}"] = shape, entry.dtype
+        found = cache_shapes(self.cache_spec, max_length, memory_length, dtype)
+        for name, entry in self.cache_spec.named(scope.Source).items():
+            found[name] = (*entry.shape[:-1], None, *entry.shape[-1:]), entry.dtype
         return found
 
-    def check(self, prompt_length, max_length):
-        """Refuses a cache that the prompt or the model's positions do not fit."""
+    def check_lengths(self, prompt_length, max_length):
+        """Refuses a prompt that is too long or too short, and more tokens than positions."""
         if prompt_length > max_length:
             raise ValueError(
                 f"The prompt has {prompt_length} tokens, and the cache room for {max_length}: give "
                 "a larger max_length, or a shorter prompt."
             )
-        self.plan.check_length(max_length)
-        least = self.plan.least_prompt(max_length)
+        check_max_length(self.cache_spec, max_length)
+        least = self.min_prompt_length(max_length)
         if prompt_length < least:
             raise ValueError(
                 f"The first {least} tokens see one another (a prefix), so that they must come "
@@ -90,10 +107,10 @@ class Decoder:
         Args:
             batch_size, max_length, memory_length, dtype: as in `initial_cache`; the batch may be a
                 tensor.
-            source: int ids (B, S), or what else the encoder takes; None for a language model.
-            start: int32 (B,), places of padding in front of each row, or None.
+            source: int ids (B, S), or other inputs of the encoder; None for a language model.
+            start: int32 (B,), how many padding tokens each row begins with, or None.
         """
-        cache = caches.make(self.plan, batch_size, max_length, memory_length, dtype)
+        cache = make_empty_cache(self.cache_spec, batch_size, max_length, memory_length, dtype)
         if self.has_source:
             cache |= self.encode(source, cache)
         if start is not None:
@@ -101,7 +118,7 @@ class Decoder:
         return cache
 
     def encode(self, source, cache):
-        """What the decoder keeps of a source, by the names in the cache.
+        """The cache entries of a source.
 
         Args:
             source: as for `start`.
@@ -110,33 +127,35 @@ class Decoder:
         encoded = self.encoder(source, training=False)
         first = keras.tree.flatten(encoded)[0]
         tokens = ops.ones((ops.shape(first)[0], 1), dtype="int32")
-        with scope.Decoding(cache, 0, encoding=True) as encoding, plans.quiet():
+        with scope.Decoding(cache, 0, encoding=True) as encoding, without_mask_warnings():
             self.decoder(self._join(encoded, tokens), training=False)
-        kept = self._names(scope.Source) | self._names(scope.State)
-        return {name: x for name, x in encoding.cache.items() if name in kept}
+        entries = self.cache_spec
+        names = entries.named(scope.Source).keys() | entries.named(scope.State).keys()
+        return {name: x for name, x in encoding.cache.items() if name in names}
 
     def step(self, tokens, cache, index):
         """Logits of new tokens, and the cache with them.
 
         Args:
             tokens: int32 (B, T).
-            cache: dict of tensors. index: int or int32 scalar, how many places of it are filled.
+            cache: dict of tensors.
+            index: int or int32 scalar, how many tokens of each row it holds.
 
         Returns:
             Logits (B, T, V), float32, and the new cache.
         """
         tokens = ops.cast(ops.convert_to_tensor(tokens), "int32")
         batch = ops.shape(tokens)[0]
-        dummies = {name: _nothing(x, batch) for name, x in self._others.items()}
+        dummies = {name: _dummy(x, batch) for name, x in self._others.items()}
         with scope.Decoding(cache, index) as decoding:
             logits = self.decoder(self._inputs(tokens, dummies), training=False)
         return ops.cast(logits, "float32"), decoding.cache
 
     @contextlib.contextmanager
     def recording(self):
-        """Yields a dict that steps fill with weights, {layer path: (B, N, T, S)}; traced too."""
+        """Yields a dict that `step` fills with weights, {layer path: (B, N, T, S)}; traced too."""
         paths = paths_in(self.decoder)
-        with scope.Recording(self.decoder._flatten_layers()) as looking:
+        with scope.Recording(keras_internals.all_layers(self.decoder)) as looking:
             looking.path_of = lambda layer: paths[id(layer)]
             yield looking.maps
 
@@ -144,17 +163,13 @@ class Decoder:
         """The rows `rows` (B',) of a cache, in that order.
 
         Args:
-            source: bool, whether to move what was made of the source, too: there is no need where
-                rows change places among those of one source.
+            source: bool, whether to reorder the entries of the source, too; not needed where rows
+                are reordered among those of one source.
         """
-        still = set() if source else self.source_names
+        unchanged = set() if source else self.source_names
         return {
-            name: x if name in still else ops.take(x, rows, axis=0) for name, x in cache.items()
+            name: x if name in unchanged else ops.take(x, rows, axis=0) for name, x in cache.items()
         }
-
-    def _names(self, kind):
-        entries = self.plan.entries.items()
-        return {f"{p}_{name}" for (p, name), entry in entries if isinstance(entry, kind)}
 
     def _by_name(self, encoded):
         """The encoder's outputs by the names of the decoder's inputs."""
@@ -178,14 +193,14 @@ class Decoder:
         return self._inputs(tokens, self._by_name(encoded))
 
     def _inputs(self, tokens, others):
-        """What the decoder is called on, in the structure that it was built with."""
+        """The inputs of the decoder, in the structure that it was built with."""
         if not others:
             return keras.tree.pack_sequence_as(self.decoder.input, [tokens])
         by_name = {self.tokens: tokens, **others}
         return keras.tree.map_structure(lambda x: by_name[x.name], self.decoder.input)
 
 
-def _parts(model):
+def _split_model(model):
     """(encoder or None, decoder), functional models."""
     if not isinstance(model, keras.Model) or not getattr(model, "inputs", None):
         raise ValueError(
@@ -208,7 +223,7 @@ def _vocabulary_size(model):
     return shape[-1]
 
 
-def _nothing(tensor, batch):
-    """What stands in for an input that is in the cache already: one place of zeros."""
+def _dummy(tensor, batch):
+    """Zeros in place of an input that is in the cache already."""
     shape = (1 if axis is None else axis for axis in tensor.shape[1:])
     return ops.zeros((batch, *shape), dtype=tensor.dtype)

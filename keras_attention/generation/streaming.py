@@ -1,26 +1,42 @@
-"""Tokens as they come: `stream`, and what `generate(callback=...)` does."""
+"""`stream`, which yields tokens one step at a time, and `generate` with a callback."""
 
 import numpy as np
 from keras import ops
 
-from keras_attention.generation import loop
-from keras_attention.generation.compiled import compiled, map_leaves
-from keras_attention.generation.request import prepare
-from keras_attention.generation.rules import rules_of
+from keras_attention import checks
+from keras_attention.generation import alignments, loop
+from keras_attention.generation.compiled import get_compiled, map_leaves
+from keras_attention.generation.config import make_config
+from keras_attention.generation.inputs import prepare_inputs
 from keras_attention.generation.samplers import TokenSampler
 
-_CHOICE = frozenset(rules_of.__kwdefaults__) - {"with_scores"}
-_WHAT = frozenset(prepare.__kwdefaults__) - {"draft_model", "num_draft_tokens"}
 
-
-def stream(model, prompt=None, max_new_tokens=None, sampler="greedy", **options):
+@checks.refuse_old_names(begin_id="start_token_id", end_id="end_token_id")
+def stream(
+    model,
+    prompt=None,
+    max_new_tokens=None,
+    sampler="greedy",
+    *,
+    source=None,
+    start_token_id=None,
+    end_token_id=None,
+    padding_id=0,
+    min_new_tokens=0,
+    repetition_penalty=None,
+    no_repeat_ngram_size=None,
+    allowed_ids=None,
+    penalties=(),
+    constraints=(),
+    seed=None,
+    max_length=None,
+    memory_length=None,
+    cache_dtype=None,
+):
     """Yields the tokens that `generate` returns, one step at a time.
 
-    Args:
-        model, prompt, max_new_tokens, sampler: as in `generate`; not `Beam`, which goes back on
-            tokens.
-        options: those of `generate` that say which tokens come: all but `draft_model`,
-            `num_draft_tokens`, `callback`, `return_scores` and `return_attention`.
+    Args: as in `generate`, without those of drafts and of the full result. `Beam` is refused,
+    because it goes back on tokens.
 
     Returns:
         An iterator of int32 ids (B,), NumPy, `padding_id` for rows that have ended. It stops when
@@ -41,56 +57,86 @@ def stream(model, prompt=None, max_new_tokens=None, sampler="greedy", **options)
         assert ids.shape == (1,)
     ```
     """
-    if unknown := sorted(options.keys() - _CHOICE - _WHAT):
-        known = ", ".join(sorted(_CHOICE | _WHAT))
-        raise ValueError(f"stream does not take {', '.join(unknown)}: expected {known}.")
-    choice = {name: options.pop(name) for name in _CHOICE & options.keys()}
-    return steps(prepare(model, prompt, max_new_tokens, rules_of(sampler, **choice), **options))
+    config = make_config(
+        sampler,
+        end_token_id=end_token_id,
+        padding_id=padding_id,
+        min_new_tokens=min_new_tokens,
+        repetition_penalty=repetition_penalty,
+        no_repeat_ngram_size=no_repeat_ngram_size,
+        allowed_ids=allowed_ids,
+        penalties=penalties,
+        constraints=constraints,
+    )
+    inputs = prepare_inputs(
+        model,
+        prompt,
+        max_new_tokens,
+        config,
+        source=source,
+        start_token_id=start_token_id,
+        seed=seed,
+        max_length=max_length,
+        memory_length=memory_length,
+        cache_dtype=cache_dtype,
+    )
+    _check_sampler(inputs)
+    _refuse_recording(inputs)
+    return _stream_tokens(inputs)
 
 
-def steps(request):
-    """An iterator of the new ids (B,) of a `Request`."""
-    _check(request)
-    return (ids for ids, _ in _states(request))
+def _stream_tokens(inputs):
+    for ids, _ in _states(inputs):
+        _refuse_recording(inputs)
+        yield ids
 
 
-def run(request, callback):
-    """What `loop.write` gives for a request; `callback` is called with the ids of each step."""
-    _check(request)
-    for ids, after in _states(request):
+def generate_with_callback(inputs, callback):
+    """Runs `loop.generate_tokens`, and calls `callback` with the ids of each step."""
+    _check_sampler(inputs)
+    for ids, after in _states(inputs):
         callback(ids)
         state = after
-    outputs = loop.results(request.rules, state, request.inputs["prompt"].shape[1])
+    outputs = loop.collect_results(inputs.config, state, inputs.tensors["prompt"].shape[1])
     return map_leaves(ops.convert_to_numpy, outputs)
 
 
-def _check(request):
-    drafted = "" if request.draft is None else " with a draft model"
-    if drafted or not isinstance(request.rules.sampler, TokenSampler):
+def _check_sampler(inputs):
+    drafted = "" if inputs.draft is None else " with a draft model"
+    if drafted or not isinstance(inputs.config.sampler, TokenSampler):
         raise ValueError(
-            f"sampler={request.rules.sampler}{drafted} does not settle one token after the other: "
+            f"sampler={inputs.config.sampler}{drafted} does not settle one token after the other: "
             "stream, or use a callback, with Greedy() or Sample() and no draft model."
         )
 
 
-def _states(request):
+def _refuse_recording(inputs):
+    if alignments.find_recording(inputs.decoder):
+        raise ValueError(
+            "stream gives tokens one by one, and record_attention has what they looked at when all "
+            "are there: use generate(..., callback=...) within it."
+        )
+
+
+def _states(inputs):
     """Yields the ids of each step, and the state after it."""
-    decoder, rules = request.decoder, request.rules
-    begin = compiled(
+    decoder, config = inputs.decoder, inputs.config
+    begin = get_compiled(
         (decoder,),
-        (loop.begin, rules),
-        lambda inputs: loop.begin(decoder, rules, inputs),
-        request.specs,
+        (loop.begin_state, config),
+        lambda tensors: loop.begin_state(decoder, config, tensors),
+        inputs.specs,
     )
-    state = begin(request.inputs)
-    advance = compiled(
+    state = begin(inputs.tensors)
+    advance = get_compiled(
         (decoder,),
-        (loop.advance, rules),
-        lambda state: loop.advance(decoder, rules, state),
+        (loop.advance_state, config),
+        lambda state: loop.advance_state(decoder, config, state),
         begin.output_specs(state),
     )
-    for number in range(request.number):
+    for number in range(inputs.number):
+        loop.raise_failures((decoder,), state["failed"])
         yield ops.convert_to_numpy(state["last"]).astype("int32"), state
-        if number + 1 == request.number or np.all(ops.convert_to_numpy(state["done"])):
+        if number + 1 == inputs.number or np.all(ops.convert_to_numpy(state["done"])):
             return
         state = advance(state)

@@ -1,32 +1,26 @@
-"""Masks: who may look at whom. `allows(i, j) -> bool`, True = may attend; `&`, `|`, `~`."""
+"""Masks: which keys a query may attend to. `allows(i, j) -> bool`; `&`, `|`, `~` combine them."""
 
 from keras_attention import part
-from keras_attention.masks.base import Mask
-from keras_attention.masks.big_bird import BigBird
-from keras_attention.masks.block_sparse import BlockSparse
-from keras_attention.masks.blockwise import Blockwise
-from keras_attention.masks.causal import Causal
-from keras_attention.masks.chunked import Chunked
-from keras_attention.masks.combine import Both, Either, Not
-from keras_attention.masks.dilated import Dilated
-from keras_attention.masks.full import Full
-from keras_attention.masks.global_tokens import Global
-from keras_attention.masks.longformer import Longformer
-from keras_attention.masks.materialize import materialize
-from keras_attention.masks.prefix import Prefix
-from keras_attention.masks.random_keys import Random
-from keras_attention.masks.reach import Reach
-from keras_attention.masks.strided import Strided
-from keras_attention.masks.tensors import (
+from keras_attention.masks.attention_mask import (
     all_of,
     any_of,
+    materialize,
     padding,
     positions_in_segments,
     prefix_lengths,
     same_segment,
 )
-from keras_attention.masks.window import Window
-from keras_attention.masks.window_2d import Window2D
+from keras_attention.masks.base import Both, Either, Full, Mask, Not
+from keras_attention.masks.big_bird import BigBird
+from keras_attention.masks.blocks import BlockSparse, Blockwise, Chunked
+from keras_attention.masks.causal import Causal
+from keras_attention.masks.global_tokens import Global
+from keras_attention.masks.longformer import Longformer
+from keras_attention.masks.prefix import Prefix
+from keras_attention.masks.random_keys import Random
+from keras_attention.masks.reach import Reach
+from keras_attention.masks.strided import Strided
+from keras_attention.masks.window import Dilated, Window, Window2D
 
 NAMES = {
     "full": Full,

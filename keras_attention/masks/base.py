@@ -1,19 +1,28 @@
-"""What every mask is: a rule about two positions."""
+"""The base class of masks, their combinations with `&`, `|` and `~`, and the full mask."""
 
-from keras_attention.masks.reach import Reach
+import dataclasses
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_attention.checks import whole_number
+from keras_attention.masks import drawing
+from keras_attention.masks.reach import NOTHING, Reach
+from keras_attention.part import Part
 
 
 class Mask:
     """Says which key positions each query position may attend to.
 
     A mask is data: it is printed, compared, saved, combined with `&`, `|` and `~`, and drawn, all
-    without a tensor. A new one is a frozen dataclass under `Mask` and `Part` with `allows`, and
-    with `reach` where it does not reach everywhere, which is what lets a kernel skip work.
+    without a tensor. A new mask is a frozen dataclass under `Mask` and `Part` with `allows`, and
+    with `reach` if it is bounded, so that a kernel can skip work.
 
-    Positions are whatever the caller says they are. Where a layer is given none, queries count
-    0..T-1 and keys 0..S-1, as in Keras: with T != S the pattern is aligned at the top left, so
-    `Causal` shows query 0 nothing but key 0. To align at the bottom right (new queries at the end
-    of a longer memory), give query positions that start at S - T.
+    Positions default to 0..T-1 for queries and 0..S-1 for keys, as in Keras: with T != S the
+    pattern is aligned at the top left, so `Causal` shows query 0 only key 0. To align it at the
+    bottom right (new queries at the end of a longer memory), pass query positions that start at
+    S - T.
 
     Example:
 
@@ -38,7 +47,7 @@ class Mask:
     """
 
     def __init_subclass__(cls, **kwargs):
-        """A mask that redefines `allows` inherits nothing of what was said of the old one."""
+        """A mask that redefines `allows` does not inherit the bounds of its parent."""
         super().__init_subclass__(**kwargs)
         parents = cls.__mro__[1 : cls.__mro__.index(Mask)]
         if "allows" in vars(cls) and any("allows" in vars(parent) for parent in parents):
@@ -46,9 +55,9 @@ class Mask:
                 setattr(cls, name, getattr(Mask, name))
 
     relative = False
-    """Whether `allows` asks about i - j alone, as `Causal` does: kernels then need one small table.
+    """Whether `allows` depends on i - j alone, as in `Causal`: kernels then need one small table.
 
-    Set it to True in a mask of your own where that holds.
+    Set it to True in your own mask where that holds.
     """
 
     def allows(self, i, j):
@@ -63,11 +72,17 @@ class Mask:
         """
         raise NotImplementedError(f"{type(self).__name__}.allows")
 
-    def reach(self):
-        """A bound on the pairs this mask allows, as a `Reach`; everywhere, unless a mask says less.
+    def check_length(self, length, exact=True):
+        """Raises ValueError if the mask is not made for `length` tokens (int, or None if unknown).
 
-        It speaks of positions, so that a kernel which cuts a band out of the tensors may use it
-        where positions count up by one along them, from any start.
+        Most masks are for any length. Arguments as in `Position.check_length`.
+        """
+
+    def reach(self):
+        """A bound on the pairs that this mask allows, as a `Reach`; by default none.
+
+        It bounds positions: a kernel that cuts a band out of tensors may use it where positions
+        count up by one along them, from any start.
 
         Example:
 
@@ -81,14 +96,14 @@ class Mask:
         return Reach()
 
     def outside(self):
-        """The reach of `~self`: a bound on the pairs this mask does not allow."""
+        """The reach of `~self`: a bound on the pairs that this mask hides."""
         return Reach()
 
     def band(self):
-        """`(left, right)`: the diagonals between which allowed pairs lie; None is without bound.
+        """`(left, right)`: the diagonals between which allowed pairs lie; None is unbounded.
 
-        Every allowed pair (i, j) has `-left <= j - i <= right` or is of a query or a key among
-        `global_tokens()`. The band without any pair is `(0, -1)`.
+        For every allowed pair (i, j), `-left <= j - i <= right`, or i or j is in
+        `global_tokens()`. The empty band is `(0, -1)`.
 
         Example:
 
@@ -104,7 +119,7 @@ class Mask:
         return reach.left, reach.right
 
     def global_tokens(self):
-        """Positions that see, or are seen, beyond `band()`: a sorted tuple.
+        """Positions that attend, or are attended to, outside `band()`: a sorted tuple.
 
         Example:
 
@@ -117,7 +132,7 @@ class Mask:
         return self.reach().tokens
 
     def density(self, query_length, key_length=None):
-        """Which part of all pairs is allowed, 0.0 to 1.0, for T queries and S (or T) keys.
+        """The share of allowed pairs, 0.0 to 1.0, for T queries and S (or T) keys.
 
         Example:
 
@@ -127,16 +142,35 @@ class Mask:
         assert ka.masks.Causal().density(4) == 10 / 16
         ```
         """
-        from keras_attention.masks import drawing  # drawing needs NumPy
+        query_length, key_length = _check_lengths("density", query_length, key_length)
+        rows = 1 + 2**22 // key_length  # a few million pairs at a time
+        allowed = 0
+        for first in range(0, query_length, rows):
+            queries = range(first, min(first + rows, query_length))
+            allowed += np.count_nonzero(_compute_cells(self, queries, key_length))
+        return allowed / (query_length * key_length)
 
-        return drawing.density(self, query_length, key_length)
+    def to_numpy(self, query_length, key_length=None):
+        """The mask as a NumPy bool array (T, S), for T queries and S (or T) keys.
+
+        Example:
+
+        ```python
+        import numpy as np
+        import keras_attention as ka
+
+        assert np.array_equal(ka.masks.Causal().to_numpy(3), np.tri(3, dtype=bool))
+        ```
+        """
+        query_length, key_length = _check_lengths("to_numpy", query_length, key_length)
+        return _compute_cells(self, range(query_length), key_length)
 
     def draw(self, query_length=8, key_length=None, path=None):
         """The mask as a text grid, a row for each query (■ may attend, · may not).
 
         Args:
             query_length, key_length: int, T and S; S defaults to T.
-            path: file to write the same grid to as a picture, for which matplotlib is needed.
+            path: file to which the grid is also written as a picture; needs matplotlib.
 
         Returns:
             The grid as text.
@@ -155,32 +189,215 @@ class Mask:
         ]
         ```
         """
-        from keras_attention.masks import drawing  # drawing needs NumPy and, for files, matplotlib
-
-        cells = drawing.grid(self, query_length, key_length)
+        query_length, key_length = _check_lengths("draw", query_length, key_length)
+        cells = _compute_cells(self, range(query_length), key_length)
         if path is not None:
-            drawing.write(cells, path, title=str(self))
-        return drawing.text(cells)
+            drawing.save_picture(cells, path, title=str(self))
+        return drawing.format_text(cells)
 
     def __bool__(self):
         raise TypeError(
             f"{self} is neither true nor false. Combine masks with &, | and ~; "
-            "`and`, `or` and `not` would leave one of them out."
+            "`and`, `or` and `not` would drop one of them."
         )
 
     def __and__(self, other):
-        return _combine("Both", self, other)
+        return Both(self, other) if isinstance(other, Mask) else NotImplemented
 
     def __or__(self, other):
-        return _combine("Either", self, other)
+        return Either(self, other) if isinstance(other, Mask) else NotImplemented
 
     def __invert__(self):
-        return _combine("Not", self)
+        return Not(self)
 
 
-def _combine(name, *masks):
-    if not all(isinstance(mask, Mask) for mask in masks):
-        return NotImplemented
-    from keras_attention.masks import combine  # which is made of masks itself
+class Combination(Mask, Part):
+    """A mask whose fields are masks."""
 
-    return getattr(combine, name)(*masks)
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if not isinstance(value, Mask):
+                raise ValueError(
+                    f"{type(self).__name__}({field.name}={value!r}): {field.name} must be a mask, "
+                    "such as Causal()."
+                )
+
+    def check_length(self, length, exact=True):
+        for field in dataclasses.fields(self):
+            getattr(self, field.name).check_length(length, exact)
+
+    @property
+    def relative(self):
+        return all(getattr(self, field.name).relative for field in dataclasses.fields(self))
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class Both(Combination):
+    """`left & right`: visible where both allow it.
+
+    Example:
+
+    ```python
+    import keras
+    import keras_attention as ka
+
+    mask = ka.masks.Causal() & ka.masks.Window(128)  # the last 128 tokens, this one included
+    assert mask == ka.masks.Both(ka.masks.Causal(), ka.masks.Window(128))
+    assert ka.masks.get(keras.saving.serialize_keras_object(mask)) == mask
+    ```
+    """
+
+    left: Mask
+    right: Mask
+
+    def __str__(self):
+        return f"({self.left} & {self.right})"
+
+    def allows(self, i, j):
+        return ops.logical_and(self.left.allows(i, j), self.right.allows(i, j))
+
+    def reach(self):
+        return self.left.reach() & self.right.reach()
+
+    def outside(self):
+        return self.left.outside() | self.right.outside()
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class Either(Combination):
+    """`left | right`: visible where at least one allows it.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    prefix_language_model = ka.masks.Causal() | ka.masks.Prefix(2)
+    assert prefix_language_model.draw(3).splitlines()[2:] == ["0   ■ ■ ·", "1   ■ ■ ·", "2   ■ ■ ■"]
+    ```
+    """
+
+    left: Mask
+    right: Mask
+
+    def __str__(self):
+        return f"({self.left} | {self.right})"
+
+    def allows(self, i, j):
+        return ops.logical_or(self.left.allows(i, j), self.right.allows(i, j))
+
+    def reach(self):
+        return self.left.reach() | self.right.reach()
+
+    def outside(self):
+        return self.left.outside() & self.right.outside()
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class Not(Combination):
+    """`~mask`: visible where `mask` does not allow it.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    later = ~ka.masks.Causal()
+    assert later.draw(2).splitlines()[2:] == ["0   · ■", "1   · ·"]
+    ```
+    """
+
+    mask: Mask
+
+    def __str__(self):
+        return f"~{self.mask}"
+
+    def allows(self, i, j):
+        return ops.logical_not(self.mask.allows(i, j))
+
+    def reach(self):
+        return self.mask.outside()
+
+    def outside(self):
+        return self.mask.reach()
+
+
+class NamedMask(Mask, Part):
+    """A short name for a combination of masks, which `parts()` spells out."""
+
+    def parts(self):
+        """The combination that this mask stands for."""
+        raise NotImplementedError(f"{type(self).__name__}.parts")
+
+    def allows(self, i, j):
+        return self.parts().allows(i, j)
+
+    def reach(self):
+        return self.parts().reach()
+
+    def outside(self):
+        return self.parts().outside()
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class Full(Mask, Part):
+    """Every key is visible to every query: the same as no mask, at the same cost.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    assert ka.masks.materialize(ka.masks.Full(), range(3), range(3)) is None
+    ```
+    """
+
+    relative = True
+
+    def allows(self, i, j):
+        return ops.equal(i - j, i - j)
+
+    def outside(self):
+        return NOTHING
+
+
+def expand_queries(positions):
+    """Query positions (T,) or (B, T) -> int32 (1 or B, 1, T, 1)."""
+    return ops.expand_dims(_rank_three(positions), axis=3)
+
+
+def expand_keys(positions):
+    """Key positions (S,) or (B, S) -> int32 (1 or B, 1, 1, S)."""
+    return ops.expand_dims(_rank_three(positions), axis=2)
+
+
+def _rank_three(positions):
+    if not keras.backend.is_keras_tensor(positions):
+        positions = ops.convert_to_tensor(positions)
+    positions = ops.cast(positions, "int32")
+    if len(positions.shape) not in (1, 2):
+        raise ValueError(
+            f"Positions must be of shape (length,) or (batch, length); received {positions.shape}."
+        )
+    axes = (0, 1) if len(positions.shape) == 1 else (1,)
+    for axis in axes:
+        positions = ops.expand_dims(positions, axis=axis)
+    return positions
+
+
+def _check_lengths(caller, query_length, key_length):
+    key_length = query_length if key_length is None else key_length
+    query_length = whole_number(caller, "query_length", query_length)
+    return query_length, whole_number(caller, "key_length", key_length)
+
+
+def _compute_cells(mask, queries, key_length):
+    """Whether `mask` allows each pair, as a NumPy bool array (queries, keys)."""
+    allowed = mask.allows(expand_queries(queries), expand_keys(range(key_length)))
+    allowed = ops.convert_to_numpy(allowed)
+    return np.broadcast_to(allowed, (1, 1, len(queries), key_length))[0, 0]

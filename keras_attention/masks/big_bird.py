@@ -1,34 +1,34 @@
-"""A window, a few global tokens and some at random, all in blocks."""
+"""BigBird's mask: a window, global tokens and random keys, in blocks."""
 
 import dataclasses
 
 import keras
 
 from keras_attention import checks
-from keras_attention.masks.blockwise import Blockwise
+from keras_attention.masks.base import NamedMask
+from keras_attention.masks.blocks import Blockwise
 from keras_attention.masks.global_tokens import Global
-from keras_attention.masks.named import Named
 from keras_attention.masks.random_keys import Random
 from keras_attention.masks.window import Window
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
-class BigBird(Named):
+class BigBird(NamedMask):
     """Blocks see neighbours, the first blocks, and some at random (Zaheer et al., 2020, section 2).
 
-    It is `Blockwise(Window(...) | Global(...) | Random(...), block_size)`, the paper's internal
+    Equal to `Blockwise(Window(...) | Global(...) | Random(...), block_size)`, the paper's internal
     transformer construction; the defaults are those of its base model. As in the authors' code, no
     random block falls into the window or on a global block. Inputs may be shorter than `length`, or
-    longer: the tokens behind have no random blocks.
+    longer: later tokens have no random blocks.
 
     Args:
-        length: int: how many tokens the random blocks are drawn from and for; at least as many as
-            the window, the global and the random blocks have together.
-        block_size: int, at least 1: how many tokens a block has.
-        num_window_blocks: int, odd: how many blocks the window has, the query's own in the middle.
+        length: int: the number of tokens that random blocks are drawn for, and from; at least the
+            window, the global and the random blocks together.
+        block_size: int, at least 1: the number of tokens in a block.
+        num_window_blocks: int, odd: the blocks in the window, the query's own in the middle.
         num_global_blocks, num_random_blocks: int, at least 1.
-        seed: int, at least 0; the paper draws anew for each layer, which is a seed for each.
+        seed: int, at least 0. The paper draws anew for each layer: give each layer its own seed.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Nobody sees the future."""
+"""The causal mask: no query attends to a later key."""
 
 import dataclasses
 
@@ -14,8 +14,8 @@ from keras_attention.part import Part
 class Causal(Mask, Part):
     """Key j is visible to query i when j <= i (Vaswani et al., 2017, section 3.2.3).
 
-    Positions count from 0 on both sides unless the caller gives others, so with fewer queries than
-    keys the triangle starts at the top left, as in Keras.
+    Positions of queries and keys count from 0 unless the caller gives others, so with fewer queries
+    than keys the triangle starts at the top left, as in Keras.
 
     Example:
 

@@ -1,43 +1,13 @@
-"""Masks as text and as pictures."""
+"""Drawings of masks, as text and as pictures."""
 
 import textwrap
 
 import numpy as np
-from keras import ops
-
-from keras_attention.checks import whole_number
-from keras_attention.masks.materialize import column, row
 
 VISIBLE, HIDDEN = "■", "·"
 
 
-def grid(mask, query_length, key_length=None):
-    """What `mask` allows, as a NumPy bool array (T, S)."""
-    query_length, key_length = _lengths("draw", query_length, key_length)
-    return _cells(mask, range(query_length), range(key_length))
-
-
-def density(mask, query_length, key_length=None):
-    """The share of (T, S) pairs that `mask` allows, counted a few million pairs at a time."""
-    query_length, key_length = _lengths("density", query_length, key_length)
-    queries, step = range(query_length), 1 + 2**22 // key_length
-    slices = (queries[start : start + step] for start in range(0, query_length, step))
-    allowed = sum(np.count_nonzero(_cells(mask, rows, range(key_length))) for rows in slices)
-    return allowed / (query_length * key_length)
-
-
-def _lengths(caller, query_length, key_length):
-    key_length = query_length if key_length is None else key_length
-    query_length = whole_number(caller, "query_length", query_length)
-    return query_length, whole_number(caller, "key_length", key_length)
-
-
-def _cells(mask, queries, keys):
-    allowed = ops.convert_to_numpy(mask.allows(column(queries), row(keys)))
-    return np.broadcast_to(allowed, (1, 1, len(queries), len(keys)))[0, 0]
-
-
-def text(cells):
+def format_text(cells):
     """`cells` (T, S) as lines: a header with the keys j, then one line for each query i."""
     digits = len(str(cells.shape[0] - 1))
     width = len(str(cells.shape[1] - 1))
@@ -51,7 +21,7 @@ def text(cells):
     return "\n".join(lines)
 
 
-def write(cells, path, title):
+def save_picture(cells, path, title):
     """Writes `cells` (T, S) to `path` as a picture, query 0 at the top."""
     try:
         from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""A few tokens see everybody, and everybody sees them."""
+"""The global mask: a few tokens attend to all and are attended to by all."""
 
 import dataclasses
 import functools

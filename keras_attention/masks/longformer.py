@@ -1,28 +1,28 @@
-"""A window and a few global tokens."""
+"""Longformer's mask: a sliding window and a few global tokens."""
 
 import dataclasses
 
 import keras
 
 from keras_attention import checks
-from keras_attention.masks.dilated import Dilated
+from keras_attention.masks.base import NamedMask
 from keras_attention.masks.global_tokens import Global
-from keras_attention.masks.named import Named
+from keras_attention.masks.window import Dilated
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
-class Longformer(Named):
+class Longformer(NamedMask):
     """A sliding window, dilated or not, with global tokens (Beltagy et al., 2020, section 3.1).
 
-    It is `Dilated(window // 2 + 1, dilation) | Global(tokens)`. The paper has one set of
-    projections for the global tokens and one for the rest; here both have the same.
+    Equal to `Dilated(window // 2 + 1, dilation) | Global(tokens)`. The paper has separate
+    projections for the global tokens; here all tokens share one set.
 
     Args:
-        window: int, even, at least 2: the paper's w. A query sees w / 2 keys on each side, and
-            itself.
+        window: int, even, at least 2: the paper's w. A query sees itself and w / 2 keys on each
+            side.
         tokens: int n, at least 1, for the first n positions, or a tuple of positions.
-        dilation: int, at least 1: how far apart the keys of the window are.
+        dilation: int, at least 1: the distance between neighbouring keys of the window.
 
     Example:
 

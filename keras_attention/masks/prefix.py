@@ -1,4 +1,4 @@
-"""Everybody sees the beginning."""
+"""The prefix mask: every query attends to the first keys."""
 
 import dataclasses
 

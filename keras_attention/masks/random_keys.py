@@ -1,4 +1,4 @@
-"""Everybody sees a few keys drawn at random."""
+"""The random mask: each query attends to a few keys, drawn once from a seed."""
 
 import dataclasses
 import functools
@@ -18,20 +18,20 @@ from keras_attention.part import Part
 class Random(Mask, Part):
     """Key j is visible to query i when it is among the `num_keys` keys drawn for i.
 
-    Random attention (Zaheer et al., 2020, section 2): each query has keys of its own, all
-    different, drawn once and for all: the same seed draws the same keys, in every process and every
-    release. Tokens from `length` on see nothing and are not seen.
+    Random attention (Zaheer et al., 2020, section 2): each query has its own distinct keys. A seed
+    draws the same keys in every process and every release. Tokens from `length` on see nothing and
+    are not seen.
 
-    As in the paper, blocks are drawn rather than tokens with `Blockwise(Random(3, 64), 64)`, and
-    `BigBird` adds the window and the global tokens.
+    `Blockwise(Random(3, 64), 64)` draws blocks, as in the paper; `BigBird` adds the window and the
+    global tokens.
 
     Args:
-        num_keys: int, at least 1: how many keys each query sees.
-        length: int, at least 1: how many queries there are, and how many keys to draw from.
+        num_keys: int, at least 1: the number of keys each query sees.
+        length: int, at least 1: the number of queries, and of keys to draw from.
         seed: int, at least 0.
-        min_distance: int, at least 0: how far from the query the keys are drawn, so that they do
-            not fall into its window, `Window(min_distance)`.
-        start: int, at least 0: the first key to draw, so that those before it may be global.
+        min_distance: int, at least 0: the least distance of a key from its query, so that no key
+            falls into the query's window, `Window(min_distance)`.
+        start: int, at least 0: the first key to draw; those before it may be global.
 
     Example:
 
@@ -62,8 +62,8 @@ class Random(Mask, Part):
             )
 
     def allows(self, i, j):
-        drawn = draw(self)
-        drawn = np.concatenate([drawn, np.full((1, self.num_keys), -1)])  # is no key's position
+        drawn = draw_keys(self)
+        drawn = np.concatenate([drawn, np.full((1, self.num_keys), -1)])  # -1 is no key's position
         i = ops.minimum(i, self.length)
         columns = (ops.convert_to_tensor(column, "int32") for column in drawn.T)
         return functools.reduce(
@@ -71,14 +71,14 @@ class Random(Mask, Part):
         )
 
     def reach(self):
-        ahead = draw(self) - np.arange(self.length)[:, None]
+        ahead = draw_keys(self) - np.arange(self.length)[:, None]
         return Reach(int(-ahead.min()), int(ahead.max()))
 
 
 @functools.lru_cache(maxsize=64)
-def draw(mask):
+def draw_keys(mask):
     """The keys of each query of a `Random` mask: int array (length, num_keys)."""
-    random = np.random.RandomState(mask.seed)  # whose numbers, unlike default_rng's, never change
+    random = np.random.RandomState(mask.seed)  # its numbers never change; default_rng's may
     keys = np.arange(mask.start, mask.length)
     far = (keys[np.abs(keys - i) >= mask.min_distance] for i in range(mask.length))
     return np.array([random.permutation(candidates)[: mask.num_keys] for candidates in far])

@@ -1,4 +1,4 @@
-"""How far a mask reaches: what a kernel must know to leave out what nobody sees."""
+"""Bounds on what a mask allows, by which kernels skip the pairs that nobody sees."""
 
 import dataclasses
 
@@ -7,20 +7,19 @@ import dataclasses
 class Reach:
     """A bound on the pairs that a mask allows: a band along the diagonal, and global tokens.
 
-    Whatever query position i and key position j the mask allows, `-left <= j - i <= right`, or i
-    is in `tokens`, or j is. Not every such pair need be allowed: a kernel asks the mask about those
-    it computes, and may leave out all others. `a | b` bounds what either bounds, `a & b` what both
-    do; the second is sound, not always the least.
+    For every allowed pair of a query position i and a key position j, `-left <= j - i <= right`, or
+    i or j is in `tokens`. Pairs inside the bound may still be masked: a kernel asks the mask about
+    those it computes and skips all others. `a | b` bounds the union and `a & b` the intersection,
+    the latter not always as tightly as possible.
 
     Args:
-        left: int, how many positions back a query sees, or None for all. It may be negative:
-            `left=-1` is a query that sees later keys alone.
-        right: int, how many positions ahead, or None for all. May be negative as well.
-        tokens: positions that see, or are seen, beyond the band; kept sorted, as a tuple.
+        left: int, how many positions back a query sees, or None for all. Negative numbers count
+            ahead: with `left=-1` a query sees only later keys.
+        right: int, how many positions ahead a query sees, or None for all; may be negative.
+        tokens: positions that attend, or are attended to, outside the band; kept as a sorted tuple.
 
-    Two bounds have a form of their own. A band without pairs is always (0, -1), so that its width
-    `left + right + 1` is 0: nothing is allowed but what `tokens` see or show. A band without bounds
-    has no `tokens`, as it holds every pair.
+    Equal bounds compare equal: an empty band is always (0, -1), of width `left + right + 1 = 0`,
+    and an unbounded band has no `tokens`, as it holds every pair.
 
     Example:
 
@@ -63,7 +62,7 @@ class Reach:
         return Reach(left, right, self.tokens + other.tokens)
 
     def in_blocks(self, size):
-        """The same bound for tokens, where this one is about blocks of `size` tokens each."""
+        """This bound on blocks of `size` tokens, as a bound on tokens."""
         tokens = tuple(block * size + k for block in self.tokens for k in range(size))
         if self._is_empty():
             return Reach(0, -1, tokens)

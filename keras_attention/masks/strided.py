@@ -1,4 +1,4 @@
-"""Everybody sees every n-th key, counted from itself."""
+"""The strided mask: each query attends to every n-th key, counted from its own."""
 
 import dataclasses
 
@@ -15,8 +15,8 @@ from keras_attention.part import Part
 class Strided(Mask, Part):
     """Key j is visible to query i when stride divides i - j (Child et al., 2019, section 4.2).
 
-    This is the second of the paper's two heads, the one that sees the column. The whole sparse
-    Transformer pattern is `Causal() & (Window(stride) | Strided(stride))`.
+    The second of the paper's two heads, which attends to the column. The whole pattern of the
+    sparse Transformer is `Causal() & (Window(stride) | Strided(stride))`.
 
     Args:
         stride: int, at least 1.

@@ -1,11 +1,11 @@
-"""Everybody sees the neighbours."""
+"""Sliding-window masks: over a sequence, dilated, and over an image."""
 
 import dataclasses
 
 import keras
 from keras import ops
 
-from keras_attention import checks
+from keras_attention import checks, scope
 from keras_attention.masks.base import Mask
 from keras_attention.masks.reach import Reach
 from keras_attention.part import Part
@@ -45,3 +45,111 @@ class Window(Mask, Part):
 
     def reach(self):
         return Reach(self.size - 1, self.size - 1)
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class Dilated(Mask, Part):
+    """Key j is visible to query i when dilation divides i - j and |i - j| < size * dilation.
+
+    A dilated sliding window (Beltagy et al., 2020, section 3.1): as many keys as `Window(size)`,
+    `dilation` apart, so it reaches `dilation` times as far. `dilation=1` is `Window(size)`.
+
+    Args:
+        size: int, at least 1: how many keys on each side, the query's own included in both.
+        dilation: int, at least 1: the distance between neighbouring keys.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    mask = ka.masks.Dilated(size=2, dilation=2)
+    assert mask.draw(5).splitlines()[2] == "0   ■ · ■ · ·"
+    assert mask.draw(5).splitlines()[4] == "2   ■ · ■ · ■"
+    ```
+    """
+
+    relative = True
+
+    size: int
+    dilation: int
+
+    def __post_init__(self):
+        checks.whole(self, "size", "dilation")
+
+    def allows(self, i, j):
+        aligned = ops.equal((i - j) % self.dilation, 0)
+        return ops.logical_and(aligned, ops.abs(i - j) < self.size * self.dilation)
+
+    def reach(self):
+        farthest = (self.size - 1) * self.dilation
+        return Reach(farthest, farthest)
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class Window2D(Mask, Part):
+    """Key j is visible to query i when it is nearer than `size` in rows and in columns.
+
+    Local attention over an image (Parmar et al., 2018, section 3.3; Ramachandran et al., 2019)
+    whose patches are numbered row by row: token `prefix + row * columns + column`. A query sees
+    (2 size - 1)² keys, fewer at the border. Prefix tokens, such as a class token or registers, see
+    all and are seen by all (`& ~Global(prefix)` removes that). Tokens after the grid, such as
+    padding, see only prefix tokens; they need explicit positions, because attention refuses any
+    known number of tokens but prefix + rows · columns. A causal model may have fewer: the beginning
+    of an image.
+
+    Args:
+        size: int, at least 1, or a pair for rows and columns; `size=1` is the query's own patch.
+        grid: (rows, columns), ints of at least 1.
+        prefix: int, at least 0: the number of tokens before the grid.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    mask = ka.masks.Window2D(2, grid=(2, 3))
+    assert mask.draw(6).splitlines()[2:4] == ["0   ■ ■ · ■ ■ ·", "1   ■ ■ ■ ■ ■ ■"]
+    ```
+    """
+
+    size: int | tuple
+    grid: tuple
+    prefix: int = 0
+
+    def __post_init__(self):
+        if isinstance(self.size, list | tuple):
+            size = checks.rows_and_columns("Window2D", "size", self.size)
+            object.__setattr__(self, "size", size)
+        else:
+            checks.whole(self, "size")
+        object.__setattr__(self, "grid", checks.rows_and_columns("Window2D", "grid", self.grid))
+        checks.whole(self, "prefix", least=0)
+
+    def allows(self, i, j):
+        rows, columns = self.grid
+        height, width = self._sizes()
+        i, j = i - self.prefix, j - self.prefix
+        near = ops.logical_and(
+            ops.abs(i // columns - j // columns) < height,
+            ops.abs(i % columns - j % columns) < width,
+        )
+        inside = ops.logical_and(i < rows * columns, j < rows * columns)
+        before = ops.logical_or(i < 0, j < 0)
+        return ops.logical_or(ops.logical_and(near, inside), before)
+
+    def check_length(self, length, exact=True):
+        rows, columns = self.grid
+        places = self.prefix + rows * columns
+        checks.one_token_each(self, places, length, exact and not scope.current(scope.Decoding))
+
+    def reach(self):
+        rows, columns = self.grid
+        height, width = self._sizes()
+        farthest = (min(height, rows) - 1) * columns + min(width, columns) - 1
+        return Reach(farthest, farthest, tokens=range(self.prefix))
+
+    def _sizes(self):
+        return self.size if isinstance(self.size, tuple) else (self.size, self.size)

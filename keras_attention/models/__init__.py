@@ -14,6 +14,7 @@ from keras_attention.models.sequence_labeler import SIZES as _LABELER_SIZES
 from keras_attention.models.sequence_labeler import sequence_labeler
 from keras_attention.models.text_classifier import SIZES as _CLASSIFIER_SIZES
 from keras_attention.models.text_classifier import text_classifier
+from keras_attention.models.transformer import TransformerDecoder, TransformerEncoder
 from keras_attention.models.vision_transformer import SIZES as _VISION_SIZES
 from keras_attention.models.vision_transformer import vision_transformer
 
@@ -47,6 +48,8 @@ def sizes(builder):
 
 
 __all__ = [
+    "TransformerDecoder",
+    "TransformerEncoder",
     "causal_language_model",
     "encoder_decoder",
     "masked_language_model",

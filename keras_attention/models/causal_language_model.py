@@ -2,10 +2,14 @@
 
 import keras
 
-from keras_attention import positions
 from keras_attention.blocks import TokenEmbedding
-from keras_attention.models import ends
-from keras_attention.models.stack import encoder_stack, own, positioned
+from keras_attention.blocks.packed_documents import document_inputs, name_inputs
+from keras_attention.models.transformer import (
+    TransformerEncoder,
+    causal_mask,
+    takes_keywords_of,
+    token_logits,
+)
 
 
 def _gpt_2(num_layers, num_heads, hidden_dim):
@@ -30,56 +34,45 @@ SIZES = {
 }
 
 
-def causal_language_model(
-    vocabulary_size,
-    *,
+@takes_keywords_of(
+    TransformerEncoder,
     num_layers=6,
     num_heads=6,
     hidden_dim=384,
     intermediate_dim=1536,
-    num_key_value_heads=None,
     dropout=0.1,
-    attention_dropout=0.0,
-    norm="pre",
-    normalization="layer_norm",
-    activation="gelu",
     position="rotary",
-    max_length=None,
-    score="scaled_dot",
-    normalizer="softmax",
+)
+def causal_language_model(
+    vocabulary_size,
+    *,
     mask=None,
-    num_blocks=None,
-    use_bias=True,
     tie_embeddings=True,
-    epsilon=1e-6,
+    packed=False,
     name="causal_language_model",
+    **decoder,
 ):
     """Decoder-only Transformer: logits of the next token (Radford et al., 2019, section 2.3).
 
     Args:
         vocabulary_size: int, number of token ids; id 0 is padding and masked inside.
-        num_layers, num_heads, hidden_dim, intermediate_dim: ints, the decoder's size. Published
-            ones: `ka.models.sizes("causal_language_model")`.
-        num_key_value_heads: int that divides `num_heads`, or None for as many (Ainslie et al.,
-            2023): the cache of a decoding model shrinks with it.
-        dropout: float, on embeddings and in every block; attention_dropout: on attention weights.
-        norm, normalization, activation: as in `EncoderBlock` and `FeedForward`.
-        position: a part, its name or its config; a list combines them. Those that are added go to
-            the embedding, the others into every block. `"learned"` is a table of `max_length`.
-        score, normalizer: a part, its name or its config.
         mask: what the tokens may attend to of those before them, such as `Window(128)`, or None
             for all: nobody sees the future, whatever it allows.
-        num_blocks: int, how many blocks have weights of their own: 1 shares one over all layers
-            (Lan et al., 2020, *ALBERT*). None is one for each layer.
-        use_bias: bool, whether projections in the blocks have a bias.
         tie_embeddings: bool, whether the logits are inner products with the tokens' embeddings
             (Press and Wolf, 2017), or have a matrix of their own.
-        epsilon: float, of the normalizations.
+        packed: bool, whether rows hold several documents each: a second input tells them apart, so
+            that tokens see their own document alone and count from its first token.
+            For training: a model built without, which has the same weights, generates.
         name: str.
+        decoder: keywords of `TransformerEncoder`, which documents them: sizes, `dropout` (here of
+            embeddings too), norms, and the parts `score`, `normalizer` and `position`. Published
+            sizes: `ka.models.sizes("causal_language_model")`.
 
     Returns:
-        A functional `keras.Model`. Input `"token_ids"` int32 (B, T). Output: logits (B, T,
-        vocabulary_size), float32, at each place those of the token that follows.
+        A functional `keras.Model`. Input `"token_ids"` int32 (B, T); packed a dict with
+        `"document_ids"` int32 (B, T) too, the number of each token's document, 1, 2, ..., and 0 for
+        padding. Output: logits (B, T, vocabulary_size), float32, at each place those of the token
+        that follows.
 
     Example:
 
@@ -101,33 +94,18 @@ def causal_language_model(
     assert "GPT-2" in ka.models.sizes("causal_language_model")
     ```
     """
+    decoder = TransformerEncoder(mask=causal_mask(mask), **decoder)
     tokens = keras.Input((None,), dtype="int32", name="token_ids")
-    position = positioned(position, max_length)
     embedding = TokenEmbedding(
         vocabulary_size,
-        hidden_dim,
-        position=own(positions.for_role(position, "embed")),
+        decoder.hidden_dim,
+        position=decoder.embedding_position(),
         embeddings_initializer=keras.initializers.RandomNormal(stddev=0.02),
         name="embedding",
     )
-    x = keras.layers.Dropout(dropout, name="dropout")(embedding(tokens))
-    x = encoder_stack(
-        x,
-        num_layers=num_layers,
-        num_heads=num_heads,
-        intermediate_dim=intermediate_dim,
-        num_key_value_heads=num_key_value_heads,
-        num_blocks=num_blocks,
-        dropout=dropout,
-        attention_dropout=attention_dropout,
-        norm=norm,
-        normalization=normalization,
-        activation=activation,
-        use_bias=use_bias,
-        position=position,
-        score=score,
-        normalizer=normalizer,
-        mask=ends.causal(mask),
-        epsilon=epsilon,
-    )
-    return keras.Model(tokens, ends.logits(x, embedding, tie_embeddings), name=name)
+    inputs, documents = document_inputs(packed)
+    x = embedding(tokens, positions=documents.get("positions"))
+    x = keras.layers.Dropout(decoder.dropout, name="dropout")(x)
+    x = decoder(x, **documents)
+    logits = token_logits(x, embedding, tie_embeddings)
+    return keras.Model(name_inputs(tokens, **inputs), logits, name=name)

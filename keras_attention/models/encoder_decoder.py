@@ -1,7 +1,10 @@
-"""Encoder-decoders in the manner of those that others have trained: T5 and BART."""
+"""Encoder-decoders with the structures of published ones: T5 and BART."""
+
+import inspect
 
 from keras_attention import positions
 from keras_attention.models.seq2seq_transformer import seq2seq_transformer
+from keras_attention.models.transformer import check_keywords
 
 
 def _t5():
@@ -82,8 +85,8 @@ def encoder_decoder(vocabulary_size, *, structure="t5", name="encoder_decoder", 
             `"t5_1.1"` (Shazeer, 2020): with gates, and an output matrix of its own; or `"bart"`
             (Lewis et al., 2020, section 2.1): learned positions, norms after each sum, GELU.
         name: str.
-        settings: keywords of `seq2seq_transformer`, the size first of all, and what is to differ
-            from the structure. Published sizes: `ka.models.sizes("encoder_decoder")`.
+        settings: keywords of `seq2seq_transformer`, which documents them: sizes, and where it is to
+            differ from the structure. Published sizes: `ka.models.sizes("encoder_decoder")`.
 
     Returns:
         A functional `keras.Model`, as `seq2seq_transformer`.
@@ -105,5 +108,6 @@ def encoder_decoder(vocabulary_size, *, structure="t5", name="encoder_decoder", 
     """
     if structure not in STRUCTURES:
         raise ValueError(f"structure={structure!r}: expected one of {', '.join(STRUCTURES)}.")
+    check_keywords("encoder_decoder", settings, inspect.signature(seq2seq_transformer).parameters)
     settings = {**STRUCTURES[structure](), **settings}
     return seq2seq_transformer(vocabulary_size, name=name, **settings)

@@ -1,15 +1,13 @@
-"""Masked language modelling: the tokens that were taken away, from those around them."""
+"""Masked language modelling: tokens from those on both sides."""
 
 import functools
 
 import keras
 
-from keras_attention import positions
 from keras_attention.blocks import SegmentEmbedding, TokenEmbedding
-from keras_attention.blocks.encoder import NORMALIZATIONS
-from keras_attention.blocks.feed_forward import activation_of
-from keras_attention.models import ends
-from keras_attention.models.stack import encoder_stack, own, positioned
+from keras_attention.blocks.feed_forward import get_activation
+from keras_attention.blocks.packed_documents import document_inputs, name_inputs
+from keras_attention.models.transformer import TransformerEncoder, name_logits, takes_keywords_of
 
 
 def _bert(num_layers, num_heads, hidden_dim):
@@ -38,27 +36,23 @@ SIZES = {
 }
 
 
-def masked_language_model(
-    vocabulary_size,
-    *,
+@takes_keywords_of(
+    TransformerEncoder,
     num_layers=6,
     num_heads=6,
     hidden_dim=384,
     intermediate_dim=1536,
     dropout=0.1,
-    attention_dropout=0.0,
     norm="post",
-    normalization="layer_norm",
-    activation="gelu",
     position="rotary",
-    max_length=None,
+)
+def masked_language_model(
+    vocabulary_size,
+    *,
     num_segments=None,
-    score="scaled_dot",
-    normalizer="softmax",
-    mask=None,
-    num_blocks=None,
-    epsilon=1e-6,
+    packed=False,
     name="masked_language_model",
+    **encoder,
 ):
     """Bidirectional encoder with logits for every place (Devlin et al., 2019, task 1 of 3.1).
 
@@ -67,23 +61,19 @@ def masked_language_model(
 
     Args:
         vocabulary_size: int, number of token ids; id 0 is padding and masked inside.
-        num_layers, num_heads, hidden_dim, intermediate_dim: ints, the encoder's size. Published
-            ones: `ka.models.sizes("masked_language_model")`.
-        dropout: float, on embeddings and in every block; attention_dropout: on attention weights.
-        norm, normalization, activation: as in `EncoderBlock` and `FeedForward`.
-        position: a part, its name or its config; a list combines them. Those that are added go to
-            the embedding, the others into every block. `"learned"` is a table of `max_length`.
         num_segments: int, kinds of segments, such as 2 for pairs of sentences, or None for none.
-        score, normalizer, mask: a part, its name or its config.
-        num_blocks: int, how many blocks have weights of their own: 1 shares one over all layers
-            (Lan et al., 2020, *ALBERT*). None is one for each layer.
-        epsilon: float, of the normalizations.
+        packed: bool, whether rows hold several documents each: a second input tells them apart, so
+            that tokens see their own document alone and count from its first token.
         name: str.
+        encoder: keywords of `TransformerEncoder`, which documents them: sizes, `dropout` (here of
+            embeddings too), norms, and the parts `score`, `normalizer`, `mask` and `position`.
+            Published sizes: `ka.models.sizes("masked_language_model")`.
 
     Returns:
         A functional `keras.Model`. Input `"token_ids"` int32 (B, T); with `num_segments` a dict
-        with `"segment_ids"` int32 (B, T) too, from 0. Output: logits (B, T, vocabulary_size),
-        float32.
+        with `"segment_ids"` int32 (B, T) too, from 0, and packed one with `"document_ids"` int32
+        (B, T), the number of each token's document, 1, 2, ..., and 0 for padding. Output: logits
+        (B, T, vocabulary_size), float32.
 
     Example:
 
@@ -99,41 +89,28 @@ def masked_language_model(
     assert "BERT-Base" in ka.models.sizes("masked_language_model")
     ```
     """
-    make_norm = functools.partial(NORMALIZATIONS[normalization], epsilon=epsilon)
+    encoder = TransformerEncoder(**encoder)
     small = functools.partial(keras.initializers.TruncatedNormal, stddev=0.02)
-    tokens = inputs = keras.Input((None,), dtype="int32", name="token_ids")
-    position = positioned(position, max_length)
+    tokens = keras.Input((None,), dtype="int32", name="token_ids")
     embedding = TokenEmbedding(
         vocabulary_size,
-        hidden_dim,
-        position=own(positions.for_role(position, "embed")),
+        encoder.hidden_dim,
+        position=encoder.embedding_position(),
         embeddings_initializer=small(),
         logit_bias=True,
         name="embedding",
     )
-    x = embedding(tokens)
+    inputs, documents = document_inputs(packed)
+    x = embedding(tokens, positions=documents.get("positions"))
     if num_segments is not None:
         segments = keras.Input((None,), dtype="int32", name="segment_ids")
-        inputs = {"token_ids": tokens, "segment_ids": segments}
+        inputs = {"segment_ids": segments, **inputs}
         x = SegmentEmbedding(num_segments, small(), name="segments")(x, segments)
-    x = keras.layers.Dropout(dropout, name="dropout")(make_norm(name="embedding_norm")(x))
-    x = encoder_stack(
-        x,
-        num_layers=num_layers,
-        num_heads=num_heads,
-        intermediate_dim=intermediate_dim,
-        num_blocks=num_blocks,
-        dropout=dropout,
-        attention_dropout=attention_dropout,
-        norm=norm,
-        normalization=normalization,
-        activation=activation,
-        position=position,
-        score=score,
-        normalizer=normalizer,
-        mask=mask,
-        epsilon=epsilon,
-    )
-    x = keras.layers.Dense(hidden_dim, activation=activation_of(activation), name="transform")(x)
-    x = make_norm(name="transform_norm")(x)
-    return keras.Model(inputs, ends.named(embedding(x, reverse=True)), name=name)
+    x = encoder.make_normalization("embedding_norm")(x)
+    x = keras.layers.Dropout(encoder.dropout, name="dropout")(x)
+    x = encoder(x, **documents)
+    activation = get_activation(encoder.activation)
+    x = keras.layers.Dense(encoder.hidden_dim, activation=activation, name="transform")(x)
+    x = encoder.make_normalization("transform_norm")(x)
+    logits = name_logits(embedding(x, reverse=True))
+    return keras.Model(name_inputs(tokens, **inputs), logits, name=name)

@@ -1,11 +1,10 @@
-"""Sequence to sequence with recurrent networks and attention."""
+"""Recurrent networks with attention, from one sequence to another."""
 
 import keras
 from keras import ops
 
 from keras_attention.blocks import TokenEmbedding
-from keras_attention.models import ends
-from keras_attention.models.stack import own
+from keras_attention.models.transformer import copy_part, name_logits
 from keras_attention.recurrent import (
     AttentionCell,
     Bridge,
@@ -76,8 +75,8 @@ def seq2seq_recurrent(
     Returns:
         A functional `keras.Model` of two others, which are its layers `"encoder"` and `"decoder"`.
         Inputs: `"source_ids"` int32 (B, S) and `"target_ids"` int32 (B, T), which begins with a
-        BEGIN id. Output: logits (B, T, target_vocabulary_size), float32, those at t for the token
-        after t.
+        start token. Output: logits (B, T, target_vocabulary_size), float32, at each place those of
+        the token that follows.
 
     Example:
 
@@ -105,7 +104,7 @@ def seq2seq_recurrent(
         dropout=dropout,
         name="recurrent_encoder",
     )(x)
-    decoding = get_cell(own(cell), hidden_dim, num_layers)
+    decoding = get_cell(copy_part(cell), hidden_dim, num_layers)
     states = Bridge(state_sizes(decoding), name="bridge")(states)
     states = {f"state_{i}": state for i, state in enumerate(states)}
     outputs = {"encoded": encoded, "encoded_mask": ops.not_equal(source, 0), **states}
@@ -117,8 +116,8 @@ def seq2seq_recurrent(
     attending = AttentionCell(
         decoding,
         attention=attention,
-        score=own(score),
-        normalizer=own(normalizer),
+        score=copy_part(score),
+        normalizer=copy_part(normalizer),
         attention_dim=hidden_dim,
         input_feeding=input_feeding,
         local=None if local_half_width is None else LocalWindow(local_half_width, name="local"),
@@ -142,4 +141,4 @@ def seq2seq_recurrent(
 
     ids = {"source_ids": source, "target_ids": target}
     logits = decoder({"target_ids": target, **encoder(source)})
-    return keras.Model(ids, ends.named(logits), name=name)
+    return keras.Model(ids, name_logits(logits), name=name)

@@ -2,9 +2,9 @@
 
 import keras
 
-from keras_attention import positions
 from keras_attention.blocks import CharacterEmbedding, TokenDropout, TokenEmbedding, WordEmbedding
-from keras_attention.models.stack import encoder_stack, own
+from keras_attention.blocks.packed_documents import document_inputs, name_inputs
+from keras_attention.models.transformer import TransformerEncoder, takes_keywords_of
 
 SIZES = {
     # Vaswani et al. (2017), table 3, the base and big encoders
@@ -13,32 +13,29 @@ SIZES = {
 }
 
 
-def sequence_labeler(
-    vocabulary_size,
-    num_labels,
-    *,
+@takes_keywords_of(
+    TransformerEncoder,
     num_layers=3,
     num_heads=6,
     hidden_dim=192,
     intermediate_dim=768,
     dropout=0.1,
-    attention_dropout=0.0,
-    token_dropout=0.0,
-    norm="pre",
-    normalization="layer_norm",
-    activation="gelu",
     position="rotary",
-    score="scaled_dot",
-    normalizer="softmax",
-    mask=None,
-    num_blocks=None,
+)
+def sequence_labeler(
+    vocabulary_size,
+    num_labels,
+    *,
+    token_dropout=0.0,
     scale_embeddings=False,
     character_vocabulary_size=None,
     word_length=16,
     character_dim=32,
     character_filters=64,
     character_widths=(2, 3, 4),
+    packed=False,
     name="sequence_labeler",
+    **encoder,
 ):
     """Transformer encoder with a label for every token, as for tags and entities.
 
@@ -47,26 +44,24 @@ def sequence_labeler(
     Args:
         vocabulary_size: int, number of token ids; id 0 is padding and masked inside, id 1 unknown.
         num_labels: int.
-        num_layers, num_heads, hidden_dim, intermediate_dim: ints, the encoder's size.
-        dropout: float, on embeddings and in every block; attention_dropout: on attention weights.
         token_dropout: float, the share of tokens that become unknown in training.
-        norm: as in `EncoderBlock`: `"pre"`, `"post"`, `"sandwich"`, `"deep_norm"`, `"rezero"`,
-            `"resi_dual"`. normalization: `"layer_norm"` or `"rms_norm"`.
-        activation: of the feed-forward networks, gates included.
-        position, score, normalizer, mask: a part, its name or its config; a list of positions
-            combines them. Those that are added go to the embedding, the others into every block.
-        num_blocks: int, how many blocks have weights of their own: 1 shares one over all layers
-            (Lan et al., 2020, *ALBERT*). None is one for each layer.
         scale_embeddings: bool, whether tokens are multiplied by √hidden_dim (Vaswani et al., 2017,
             section 3.4): without it they start small beside `"sinusoidal"` positions.
         character_vocabulary_size: int, number of character ids, or None for words alone.
         word_length: int C, characters of a word that are looked at.
         character_dim, character_filters, character_widths: the sizes of `CharacterEmbedding`.
+        packed: bool, whether rows hold several documents each: a second input tells them apart, so
+            that tokens see their own document alone and count from its first token.
         name: str.
+        encoder: keywords of `TransformerEncoder`, which documents them: sizes, `dropout` (here of
+            embeddings too), norms, and the parts `score`, `normalizer`, `mask` and `position`.
+            Published sizes: `ka.models.sizes("sequence_labeler")`.
 
     Returns:
         A functional `keras.Model`. Input `"token_ids"` int32 (B, T); with characters a dict with
-        `"character_ids"` int32 (B, T, C) too. Output: logits (B, T, num_labels), float32.
+        `"character_ids"` int32 (B, T, C) too, and packed one with `"document_ids"` int32 (B, T),
+        the number of each token's document, 1, 2, ..., and 0 for padding. Output: logits
+        (B, T, num_labels), float32.
 
     Example:
 
@@ -88,47 +83,34 @@ def sequence_labeler(
     assert model(words).shape == (2, 5, 17)
     ```
     """
+    encoder = TransformerEncoder(**encoder)
     tokens = keras.Input((None,), dtype="int32", name="token_ids")
-    inputs = tokens
-    position = positions.get(position)
+    inputs, documents = document_inputs(packed)
+    positions = documents.get("positions")
     x = TokenDropout(token_dropout, name="token_dropout")(tokens) if token_dropout else tokens
     embedding = TokenEmbedding(
         vocabulary_size,
-        hidden_dim,
-        position=own(positions.for_role(position, "embed")),
+        encoder.hidden_dim,
+        position=encoder.embedding_position(),
         scale=scale_embeddings,
         name="embedding",
     )
     if character_vocabulary_size is None:
-        x = embedding(x)
+        x = embedding(x, positions=positions)
     else:
         characters = keras.Input((None, word_length), dtype="int32", name="character_ids")
-        inputs = {"token_ids": tokens, "character_ids": characters}
+        inputs = {"character_ids": characters, **inputs}
         spelling = CharacterEmbedding(
             character_vocabulary_size,
             character_dim,
             filters=character_filters,
             widths=character_widths,
-            dropout=dropout,
+            dropout=encoder.dropout,
             name="characters",
         )
-        x = WordEmbedding(embedding, spelling, hidden_dim, name="words")(x, characters)
-    x = keras.layers.Dropout(dropout, name="dropout")(x)
-    x = encoder_stack(
-        x,
-        num_layers=num_layers,
-        num_heads=num_heads,
-        intermediate_dim=intermediate_dim,
-        num_blocks=num_blocks,
-        dropout=dropout,
-        attention_dropout=attention_dropout,
-        norm=norm,
-        normalization=normalization,
-        activation=activation,
-        position=position,
-        score=score,
-        normalizer=normalizer,
-        mask=mask,
-    )
+        words = WordEmbedding(embedding, spelling, encoder.hidden_dim, name="words")
+        x = words(x, characters, positions=positions)
+    x = keras.layers.Dropout(encoder.dropout, name="dropout")(x)
+    x = encoder(x, **documents)
     logits = keras.layers.Dense(num_labels, dtype="float32", name="logits")(x)
-    return keras.Model(inputs, logits, name=name)
+    return keras.Model(name_inputs(tokens, **inputs), logits, name=name)

@@ -1,10 +1,9 @@
-"""Text classification: a label, or several, for a whole text."""
+"""Text classification: one label or several for a whole text."""
 
 import keras
 
-from keras_attention import positions
 from keras_attention.blocks import Pooling, PrefixTokens, TokenDropout, TokenEmbedding
-from keras_attention.models.stack import encoder_stack, own
+from keras_attention.models.transformer import TransformerEncoder, takes_keywords_of
 
 
 def _bert(num_layers, hidden_dim):
@@ -34,28 +33,24 @@ SIZES = {
 }
 
 
-def text_classifier(
-    vocabulary_size,
-    num_classes,
-    *,
+@takes_keywords_of(
+    TransformerEncoder,
     num_layers=2,
     num_heads=4,
     hidden_dim=128,
     intermediate_dim=256,
     dropout=0.1,
-    attention_dropout=0.0,
-    token_dropout=0.0,
-    norm="pre",
-    normalization="layer_norm",
-    activation="gelu",
     position="rotary",
-    score="scaled_dot",
-    normalizer="softmax",
-    mask=None,
-    num_blocks=None,
+)
+def text_classifier(
+    vocabulary_size,
+    num_classes,
+    *,
+    token_dropout=0.0,
     scale_embeddings=False,
     pooling="mean",
     name="text_classifier",
+    **encoder,
 ):
     """Transformer encoder with a label for the whole text, as for sentiment, topic or intent.
 
@@ -70,24 +65,16 @@ def text_classifier(
     Args:
         vocabulary_size: int, number of token ids; id 0 is padding and masked inside, id 1 unknown.
         num_classes: int.
-        num_layers, num_heads, hidden_dim, intermediate_dim: ints, the encoder's size. Published
-            ones: `ka.models.sizes("text_classifier")`.
-        dropout: float, on embeddings, in every block and on the pooled vector;
-            attention_dropout: on attention weights.
         token_dropout: float, the share of tokens that become unknown in training.
-        norm: as in `EncoderBlock`: `"pre"`, `"post"`, `"sandwich"`, `"deep_norm"`, `"rezero"`,
-            `"resi_dual"`. normalization: `"layer_norm"` or `"rms_norm"`.
-        activation: of the feed-forward networks, gates included.
-        position, score, normalizer, mask: a part, its name or its config; a list of positions
-            combines them. Those that are added go to the embedding, the others into every block.
-        num_blocks: int, how many blocks have weights of their own: 1 shares one over all layers
-            (Lan et al., 2020, *ALBERT*). None is one for each layer.
         scale_embeddings: bool, whether tokens are multiplied by √hidden_dim (Vaswani et al., 2017,
             section 3.4): without it they start small beside `"sinusoidal"` positions, and a small
             model learns little of them.
         pooling: `"mean"`, `"max"` or `"attention"` over the tokens; `"cls"` puts a class token in
             front, place 0 of every mask and position in attention, and reads it.
         name: str.
+        encoder: keywords of `TransformerEncoder`, which documents them: sizes, `dropout` (here of
+            embeddings and of the pooled vector too), norms, and the parts `score`, `normalizer`,
+            `mask` and `position`. Published sizes: `ka.models.sizes("text_classifier")`.
 
     Returns:
         A functional `keras.Model`. Input `"token_ids"` int32 (B, T); output: logits
@@ -118,36 +105,21 @@ def text_classifier(
     assert probabilities.shape == (2, 3)
     ```
     """
+    encoder = TransformerEncoder(**encoder)
     tokens = keras.Input((None,), dtype="int32", name="token_ids")
-    position = positions.get(position)
     x = TokenDropout(token_dropout, name="token_dropout")(tokens) if token_dropout else tokens
     x = TokenEmbedding(
         vocabulary_size,
-        hidden_dim,
-        position=own(positions.for_role(position, "embed")),
+        encoder.hidden_dim,
+        position=encoder.embedding_position(),
         scale=scale_embeddings,
         name="embedding",
     )(x)
     if pooling == "cls":
         x = PrefixTokens(1, name="class_token")(x)
-    x = keras.layers.Dropout(dropout, name="dropout")(x)
-    x = encoder_stack(
-        x,
-        num_layers=num_layers,
-        num_heads=num_heads,
-        intermediate_dim=intermediate_dim,
-        num_blocks=num_blocks,
-        dropout=dropout,
-        attention_dropout=attention_dropout,
-        norm=norm,
-        normalization=normalization,
-        activation=activation,
-        position=position,
-        score=score,
-        normalizer=normalizer,
-        mask=mask,
-    )
+    x = keras.layers.Dropout(encoder.dropout, name="dropout")(x)
+    x = encoder(x)
     x = Pooling(pooling, name="pooling")(x)
-    x = keras.layers.Dropout(dropout, name="pooled_dropout")(x)
+    x = keras.layers.Dropout(encoder.dropout, name="pooled_dropout")(x)
     logits = keras.layers.Dense(num_classes, dtype="float32", name="logits")(x)
     return keras.Model(tokens, logits, name=name)

@@ -1,10 +1,10 @@
-"""Vision transformer: an image as a sequence of patches."""
+"""The vision transformer: images as sequences of patches."""
 
 import keras
 
-from keras_attention import positions
+from keras_attention import checks
 from keras_attention.blocks import ConvolutionStem, PatchEmbedding, Pooling
-from keras_attention.models.stack import encoder_stack, own
+from keras_attention.models.transformer import TransformerEncoder, takes_keywords_of
 
 
 def _size(patch_size, hidden_dim, num_layers, num_heads):
@@ -32,33 +32,27 @@ SIZES = {
 }
 
 
+@takes_keywords_of(
+    TransformerEncoder,
+    without=["max_length"],
+    num_layers=12,
+    num_heads=3,
+    hidden_dim=192,
+    intermediate_dim=768,
+)
 def vision_transformer(
     image_size,
     num_classes,
     *,
     patch_size=16,
     num_channels=3,
-    num_layers=12,
-    num_heads=3,
-    hidden_dim=192,
-    intermediate_dim=768,
-    dropout=0.0,
-    attention_dropout=0.0,
-    stochastic_depth=0.0,
-    layer_scale=None,
-    norm="pre",
-    normalization="layer_norm",
-    activation="gelu",
     position="learned",
-    score="scaled_dot",
-    normalizer="softmax",
-    mask=None,
-    num_blocks=None,
     pooling="cls",
     num_registers=0,
     stem_filters=None,
     stem_strides=None,
     name="vision_transformer",
+    **encoder,
 ):
     """Vision transformer for classification (Dosovitskiy et al., 2021, figure 1).
 
@@ -67,20 +61,17 @@ def vision_transformer(
         num_classes: int.
         patch_size: int or (height, width); of the stem's output when there is a stem.
         num_channels: int.
-        num_layers, num_heads, hidden_dim, intermediate_dim: ints, the encoder's size. Published
-            ones: `ka.models.sizes("vision_transformer")`.
-        dropout, attention_dropout, stochastic_depth: floats. layer_scale: float or None.
-        norm, normalization, activation: as in `EncoderBlock` and `FeedForward`.
-        position: `"learned"` for the paper's table, or any part, name, config or list.
-        score, normalizer, mask: a part, its name or its config.
-        num_blocks: int, how many blocks have weights of their own: 1 shares one over all layers
-            (Lan et al., 2020, *ALBERT*). None is one for each layer.
+        position: `"learned"` for the paper's table, one vector for each patch and prefix token; or
+            as in `TransformerEncoder`.
         pooling: `"cls"` puts a class token in front and reads it; `"mean"`, `"max"` and
             `"attention"` pool the patches.
         num_registers: int, learned tokens that are thrown away (Darcet et al., 2024).
         stem_filters: tuple, a `ConvolutionStem` of these filters before the patches (Xiao et al.,
             2021); stem_strides: tuple, as many strides, all 2 by default.
         name: str.
+        encoder: keywords of `TransformerEncoder`, which documents them: sizes, `dropout` (here of
+            embeddings too), norms, and the parts `score`, `normalizer` and `mask`. Published
+            sizes: `ka.models.sizes("vision_transformer")`.
 
     Returns:
         A functional `keras.Model`. Input `"images"` float32 (B, height, width, num_channels), by
@@ -106,41 +97,24 @@ def vision_transformer(
     assert "DeiT-S" in ka.models.sizes("vision_transformer")
     ```
     """
-    size = (image_size, image_size) if isinstance(image_size, int) else tuple(image_size)
-    images = keras.Input((*size, num_channels), name="images")
+    learned = position == "learned"
+    encoder = TransformerEncoder(position=None if learned else position, **encoder)
+    size = checks.height_and_width("vision_transformer", "image_size", image_size)
+    num_channels = checks.whole_number("vision_transformer", "num_channels", num_channels)
     num_prefix_tokens = num_registers + (pooling == "cls")
-    x = images
+    images = x = keras.Input((*size, num_channels), name="images")
     if stem_filters:
         strides = stem_strides or (2,) * len(stem_filters)
         x = ConvolutionStem(stem_filters, strides, name="stem")(x)
-    if position != "learned":
-        position = positions.get(position)
     x = PatchEmbedding(
-        hidden_dim,
+        encoder.hidden_dim,
         patch_size,
         num_prefix_tokens=num_prefix_tokens,
-        position=position if position == "learned" else own(positions.for_role(position, "embed")),
-        dropout=dropout,
+        position="learned" if learned else encoder.embedding_position(),
+        dropout=encoder.dropout,
         name="patches",
     )(x)
-    x = encoder_stack(
-        x,
-        num_layers=num_layers,
-        num_heads=num_heads,
-        intermediate_dim=intermediate_dim,
-        num_blocks=num_blocks,
-        dropout=dropout,
-        attention_dropout=attention_dropout,
-        stochastic_depth=stochastic_depth,
-        layer_scale=layer_scale,
-        norm=norm,
-        normalization=normalization,
-        activation=activation,
-        position=None if position == "learned" else position,
-        score=score,
-        normalizer=normalizer,
-        mask=mask,
-    )
+    x = encoder(x)
     x = Pooling(pooling, num_prefix_tokens=num_prefix_tokens, name="pooling")(x)
     logits = keras.layers.Dense(num_classes, dtype="float32", name="logits")(x)
     return keras.Model(images, logits, name=name)

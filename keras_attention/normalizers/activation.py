@@ -1,4 +1,4 @@
-"""Any function of one score."""
+"""The activation normalizer: any function of each score."""
 
 import collections.abc
 import dataclasses
@@ -23,7 +23,7 @@ KNOWN = sorted(
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Activation(Normalizer, Part):
-    """`weights = fn(s)`, and zero where the mask forbids, whatever `fn` gives there.
+    """`weights = fn(s)`, and zero where the mask hides keys, whatever `fn` gives there.
 
     Args:
         fn: name of a Keras activation, or a function from scores to weights of the same shape,

@@ -1,4 +1,4 @@
-"""What every normalizer is: scores in, weights out, and nothing where nothing may be seen."""
+"""The base class of normalizers, with exact zeros where the mask hides keys."""
 
 import keras
 from keras import ops
@@ -9,27 +9,29 @@ from keras_attention import scope
 class Normalizer:
     """Turns scores into weights: `normalizer(scores, mask)`, over the last axis.
 
-    A subclass says how in `normalize`, for float32 scores; this class does what all share. It adds
-    a large negative number where the mask forbids, and multiplies the weights by the mask after:
-    masked weights are exact zeros, and a row that may attend to nothing gets zeros with zero
-    gradient, even though its scores, all equally low, have been normalized like any others.
+    A subclass defines `normalize` for float32 scores; this class applies the mask. It adds a large
+    negative number to masked scores and multiplies the weights by the mask: masked weights are
+    exact zeros, and a row without visible keys gets zeros with zero gradient.
 
-    Inside `scope.Export(mask_constant=-100.0)` the number is that mild, for int8. It then bounds
-    what the scores may be: an unmasked score below it by far loses its weight to masked ones.
+    Inside `scope.Export(mask_constant=-100.0)` that number is -100, for int8: an unmasked score far
+    below it then loses its weight to masked ones.
 
     Call arguments:
         scores: float, (B, N, T, S) or any shape of rank 4 or less.
         mask: bool, True = may attend, broadcastable to the scores' shape, or None.
 
     Returns:
-        The weights, in the scores' shape and dtype; computed in float32 whatever that is.
+        The weights, in the scores' shape and dtype (Keras's float dtype for integers), computed in
+        float32.
     """
 
     temperature = 1.0
-    """What `normalize` divides the scores by, with the mask in them already."""
+    """The number that `normalize` divides masked scores by."""
 
     def __call__(self, scores, mask=None):
-        dtype = keras.backend.standardize_dtype(scores.dtype)
+        dtype = keras.backend.result_type(scores.dtype, float)
+        if 0 in scores.shape:  # empty, without a maximum
+            return ops.cast(scores, dtype)
         scores = self.prepare(ops.cast(scores, "float32"))
         if mask is None:
             return ops.cast(self.normalize(scores, None), dtype)
@@ -38,21 +40,22 @@ class Normalizer:
         return ops.cast(self.normalize(scores, allowed) * allowed, dtype)
 
     def loose(self, scores, mask):
-        """The weights, but of a row that may attend to nothing any weights: a kernel that clears
-        the output of such rows needs no pass over the weights for them.
+        """The weights, but any for a row without visible keys.
+
+        For kernels that clear the output of such rows: it saves a pass over the weights.
         """
         return self(scores, mask)
 
     def mask_constant(self):
-        """What is added to the scores of masked keys."""
+        """The number added to the scores of masked keys."""
         return scope.mask_constant() * self.temperature
 
     def prepare(self, scores):
-        """What happens to the scores before the mask."""
+        """Changes the scores before the mask; by default not at all."""
         return scores
 
     def normalize(self, scores, allowed):
-        """Float32 scores, masked ones very low, to weights.
+        """The weights of float32 scores, in which masked scores are very low.
 
         `allowed` is the mask as 0.0 and 1.0, broadcastable to the scores, or None.
         """
@@ -60,10 +63,10 @@ class Normalizer:
 
 
 def count_allowed(scores, allowed):
-    """How many keys each row may attend to, at least 1; a number or a float32 tensor (..., 1)."""
+    """The number of visible keys of each row, at least 1: a number or float32 (..., 1)."""
     length = ops.shape(scores)[-1]
     if allowed is None:
         return ops.cast(length, "float32")
-    # A mask of width 1 speaks for all keys.
+    # A mask of width 1 is for all keys.
     repeats = ops.cast(length // ops.shape(allowed)[-1], "float32")
     return ops.maximum(ops.sum(allowed, axis=-1, keepdims=True) * repeats, 1.0)

@@ -1,4 +1,4 @@
-"""Between softmax and sparsemax, and beyond."""
+"""Entmax: a family from softmax over sparsemax to sparser weights."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_attention import checks
 from keras_attention.normalizers.base import Normalizer
-from keras_attention.normalizers.sparsemax import highest_first, relative_to_highest, sparsemax
+from keras_attention.normalizers.sparsemax import sort_descending, sparsemax, subtract_highest
 from keras_attention.part import Part
 
 CORRECTIONS = 3
@@ -21,8 +21,8 @@ class Entmax(Normalizer, Part):
     """`weights = max(0, (α - 1) s - τ)^(1 / (α - 1))`, τ such that they sum to 1.
 
     Peters, Niculae & Martins (2019). Towards α = 1 it is softmax; at α = 2 it is sparsemax; the
-    larger α, the fewer keys get any weight. 1.5 and 2 are exact by sorting (algorithm 2); any other
-    α is found by bisection beyond the resolution of float32, at 52 passes over the scores. The
+    larger α, the fewer keys get weight. For 1.5 and 2 it is exact, by sorting (algorithm 2); for
+    other α, bisection finds τ beyond the resolution of float32, in 52 passes over the scores. The
     gradient is exact, and finite where weights are 0.
 
     Args:
@@ -57,7 +57,7 @@ def _entmax(scores, alpha):
 
     @ops.custom_gradient
     def entmax(scores):
-        scores = relative_to_highest(scores) * (alpha - 1.0)
+        scores = subtract_highest(scores) * (alpha - 1.0)
         above = _above_by_sorting(scores) if alpha == 1.5 else _above_by_halving(scores, power)
         weights = _power(above, power)
         weights = weights / _total(weights)
@@ -65,7 +65,7 @@ def _entmax(scores, alpha):
 
         def gradient(*args, upstream=None):
             upstream = args[0] if upstream is None else upstream
-            # Seen from the steepest key, where its slope is huge what it multiplies is exact.
+            # Relative to the steepest key: a huge slope then multiplies an exact number.
             steepest = ops.cast(slope >= ops.max(slope, axis=-1, keepdims=True), "float32")
             upstream = upstream - _mean(upstream, steepest)
             return slope * (upstream - _mean(upstream, slope))
@@ -76,7 +76,7 @@ def _entmax(scores, alpha):
 
 
 def _total(x):
-    """The sum of numbers none of which is negative, kept above 0 for rows without support."""
+    """The sum of non-negative numbers, kept above 0 for rows without support."""
     return ops.maximum(ops.sum(x, axis=-1, keepdims=True), TINY)
 
 
@@ -94,12 +94,12 @@ def _above_by_sorting(scores):
     If the k highest get weight, τ solves `sum (s - τ)² = 1` over them; k is the largest for which
     the k-th is above that τ, and τ grows up to there.
     """
-    ordered, ranks = highest_first(scores)
-    height = ordered + 1.0  # where many keys share the weight, they and τ are near -1
+    ordered, ranks = sort_descending(scores)
+    height = ordered + 1.0  # scores and τ near -1, where many keys share the weight
     mean = ops.cumsum(height, axis=-1) / ranks
     spread = ops.cumsum(ops.square(height), axis=-1) / ranks - ops.square(mean)
     tau = mean - ops.sqrt(ops.relu(1.0 / ranks - spread)) - 1.0
-    tau = tau - 2.0 * ops.cast(tau > ordered, "float32")  # out of the race: τ is above -1
+    tau = tau - 2.0 * ops.cast(tau > ordered, "float32")  # excluded from the maximum: τ is above -1
     tau = ops.max(tau, axis=-1, keepdims=True)
     for _ in range(CORRECTIONS):
         tau = tau + _correction(ops.relu(scores - tau))
@@ -107,10 +107,10 @@ def _above_by_sorting(scores):
 
 
 def _correction(above):
-    """What to add to τ for the squares of these to sum to 1: the lower root of a parabola.
+    """The change of τ after which the squares sum to 1: the lower root of a parabola.
 
-    A running sum over thousands of keys, and the difference of two, are off by more than their
-    weights; this is a sum of small numbers. It can be off only in who is above τ.
+    A running sum over thousands of keys, or the difference of two, has errors larger than the
+    weights; this sum of small numbers can err only in which keys are above τ.
     """
     size = ops.sum(ops.sign(above), axis=-1, keepdims=True)
     total = ops.sum(above, axis=-1, keepdims=True)
@@ -122,9 +122,9 @@ def _correction(above):
 def _above_by_halving(scores, power):
     """`max(0, s - τ)` for scores (α - 1) s whose highest is 0.
 
-    First the interval [0, 1] of the highest weight, `(-τ)^power`, is halved: its scale suits every
-    α. Then what float32 leaves of τ: above α = 2 a small weight is a root of its distance to τ, and
-    distances are small differences, exact, to which the rest of τ can still be added.
+    First it halves the interval [0, 1] of the highest weight, `(-τ)^power`, whose scale suits every
+    α; then the rest of τ below the resolution of float32. Above α = 2, a small weight is a root of
+    its distance to τ: these distances are small, exact differences to which that rest is added.
     """
     coarse, fine = HALVINGS
     zero = ops.zeros_like(ops.max(scores, axis=-1, keepdims=True))

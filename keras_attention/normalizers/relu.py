@@ -1,4 +1,4 @@
-"""The positive part."""
+"""The ReLU normalizer: the positive part of each score."""
 
 import dataclasses
 
@@ -16,8 +16,8 @@ class ReLU(Normalizer, Part):
     """`weights = max(0, s)`, or that over the length (Wortsman et al., 2023, section 3).
 
     Keys do not compete: rows need not sum to 1. With `divide_by_length`, the paper's form,
-    weights shrink as there are more keys: the length is the number of those that the row may attend
-    to, so that padding, and in causal attention tokens still to come, change nothing.
+    weights shrink with the number of keys. The length is the number of the row's visible keys, so
+    that padding, and later tokens in causal attention, change nothing.
 
     Args:
         divide_by_length: bool; False is the plain positive part.

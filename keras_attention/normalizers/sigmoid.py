@@ -1,4 +1,4 @@
-"""Each key on its own."""
+"""The sigmoid normalizer: a weight for each key, independent of the others."""
 
 import dataclasses
 
@@ -15,9 +15,9 @@ from keras_attention.part import Part
 class Sigmoid(Normalizer, Part):
     """`weights = 1 / (1 + exp(-(s + b)))` (Ramapuram et al., 2024).
 
-    Keys do not compete: rows need not sum to 1. With `bias="-log_length"`, the paper's advice, they
-    start near it. The length is the number of keys that the row may attend to, so that padding, and
-    in causal attention tokens still to come, change nothing.
+    Keys do not compete: rows need not sum to 1. With `bias="-log_length"`, the paper's advice, sums
+    start near 1. The length is the number of the row's visible keys, so that padding, and later
+    tokens in causal attention, change nothing.
 
     Args:
         bias: float, b itself, or `"-log_length"`.

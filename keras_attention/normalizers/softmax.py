@@ -1,4 +1,4 @@
-"""Softmax."""
+"""Softmax, with temperature, soft cap, and one more zero score (plus one)."""
 
 import dataclasses
 
@@ -9,7 +9,7 @@ from keras_attention import checks, scope
 from keras_attention.normalizers.base import Normalizer
 from keras_attention.part import Part
 
-LEAST_OF_EXP = -1e4  # e to the power of less is zero, whatever scores add to it
+LEAST_OF_EXP = -1e4  # exp of less is zero, whatever scores are added
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -52,10 +52,10 @@ class Softmax(Normalizer, Part):
     def loose(self, scores, mask):
         if mask is None or scope.mask_constant() > LEAST_OF_EXP:
             return self(scores, mask)
-        dtype = keras.backend.standardize_dtype(scores.dtype)
+        dtype = keras.backend.result_type(scores.dtype, float)
         scores = self.prepare(ops.cast(scores, "float32"))
         scores = scores + (1.0 - ops.cast(mask, "float32")) * self.mask_constant()
-        return ops.cast(self.normalize(scores, None), dtype)  # exp makes exact zeros of masked ones
+        return ops.cast(self.normalize(scores, None), dtype)  # exp of masked scores is exactly 0
 
     def prepare(self, scores):
         if self.soft_cap is None:
@@ -63,20 +63,20 @@ class Softmax(Normalizer, Part):
         return self.soft_cap * ops.tanh(scores / self.soft_cap)
 
     def normalize(self, scores, allowed):
-        # Not in `prepare`: product · scale + mask in this order is a slow fusion of TensorFlow's.
+        # Not in `prepare`: TensorFlow fuses product · scale + mask, in this order, slowly.
         scores = scores if self.temperature == 1 else scores / self.temperature
         return softmax_with_sink(scores, 0.0) if self.plus_one else softmax(scores)
 
 
 def softmax(scores):
-    """Softmax over the last axis. A single key has all the weight, of which Keras's own warns."""
+    """Softmax over the last axis, without the warning of Keras's own for a single key."""
     if scores.shape[-1] == 1:
         return 1.0 + 0.0 * scores  # with a gradient, of zero
     return ops.softmax(scores, axis=-1)
 
 
 def softmax_with_sink(scores, sink):
-    """Softmax over the last axis and one score more, `sink`, which belongs to no key."""
+    """Softmax over the last axis and one more score, `sink`, that belongs to no key."""
     highest = ops.maximum(ops.max(scores, axis=-1, keepdims=True), sink)
     highest = ops.stop_gradient(highest)
     exponentials = ops.exp(scores - highest)

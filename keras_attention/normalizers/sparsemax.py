@@ -1,4 +1,4 @@
-"""Softmax's sparse relative."""
+"""Sparsemax: the projection of the scores onto the simplex."""
 
 import dataclasses
 
@@ -36,43 +36,43 @@ class Sparsemax(Normalizer, Part):
 
 def sparsemax(scores):
     """Sparsemax of float32 scores over the last axis."""
-    scores = relative_to_highest(scores)
+    scores = subtract_highest(scores)
     fixed = ops.stop_gradient(scores)
-    tau = _corrected(fixed, _threshold(fixed))
-    # With the support known τ is linear in the scores: its derivative is the exact gradient.
-    return ops.relu(scores - _corrected(scores, tau))
+    tau = _correct_threshold(fixed, _compute_threshold(fixed))
+    # With a known support, τ is linear in the scores: its derivative is the exact gradient.
+    return ops.relu(scores - _correct_threshold(scores, tau))
 
 
-def _threshold(scores):
+def _compute_threshold(scores):
     """τ of scores whose highest is 0: the largest of (sum of the k highest - 1) / k."""
-    ordered, ranks = highest_first(scores)
+    ordered, ranks = sort_descending(scores)
     return ops.max((ops.cumsum(ordered, axis=-1) - 1.0) / ranks, axis=-1, keepdims=True)
 
 
-def _corrected(scores, tau):
+def _correct_threshold(scores, tau):
     """The τ that makes the weights of the scores above `tau` sum to 1.
 
-    A running sum over thousands of keys is off by more than their weights.
+    A running sum over thousands of keys has errors larger than their weights.
     """
     size = ops.sum(ops.cast(scores > tau, "float32"), axis=-1, keepdims=True)
     excess = ops.sum(ops.relu(scores - tau), axis=-1, keepdims=True) - 1.0
-    return tau + excess / ops.maximum(size, 1.0)  # no support: see relative_to_highest
+    return tau + excess / ops.maximum(size, 1.0)  # no support: see subtract_highest
 
 
-def relative_to_highest(scores):
+def subtract_highest(scores):
     """The scores with each row's highest moved to 0.
 
-    It can miss 0 by the resolution of float32, which is 64 in rows where all is masked: a compiler
-    may round differently where it computes the maximum. Such rows then have no support.
+    The highest may differ from 0 by the resolution of float32, 64 in rows where all is masked,
+    because a compiler may round the maximum differently. Such rows then have no support.
     """
     return scores - ops.stop_gradient(ops.max(scores, axis=-1, keepdims=True))
 
 
-def highest_first(scores):
+def sort_descending(scores):
     """The scores (highest 0) in descending order, and their ranks 1, 2, ... along the last axis.
 
-    What is 1 or more below the highest gets no weight; held at -1, masked scores of -1e9 cannot
-    drown the sums of the others.
+    Scores of -1 or less get no weight; clipped to -1, masked scores of -1e9 do not swamp the sums
+    of the others.
     """
     ordered = -ops.sort(-ops.maximum(scores, -1.0), axis=-1)
     return ordered, ops.arange(1, ops.shape(scores)[-1] + 1, dtype="float32")

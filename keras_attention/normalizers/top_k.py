@@ -1,4 +1,4 @@
-"""Softmax of the best few."""
+"""Top-k softmax: softmax over the k highest scores of a row."""
 
 import dataclasses
 
@@ -16,8 +16,8 @@ from keras_attention.part import Part
 class TopK(Normalizer, Part):
     """Softmax over the k highest scores of a row, zero elsewhere (Gupta et al., 2021).
 
-    Scores equal to the k-th highest are all kept, so that the order of the keys never matters: with
-    ties, more than k keys get weight. Where a row has fewer than k keys it is softmax.
+    All scores equal to the k-th highest are kept, so that the order of the keys does not matter:
+    with ties, more than k keys get weight. A row of fewer than k keys gets plain softmax.
 
     Args:
         k: int, at least 1; may be larger than the number of keys.

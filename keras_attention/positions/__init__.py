@@ -1,28 +1,21 @@
-"""Positions: where a token is. embed(x) | rotate(q), rotate(k) | bias(i, j), all in float32."""
+"""Positions: where each token is. embed(x), rotate(q) and rotate(k), or bias(i, j), in float32."""
 
 from keras_attention import part
 from keras_attention.positions import scalings
-from keras_attention.positions.alibi import ALiBi
-from keras_attention.positions.base import ROLES, Position
-from keras_attention.positions.continuous_bias import ContinuousBias
-from keras_attention.positions.counting import count, distances
+from keras_attention.positions.alibi import ALiBi, LearnedALiBi
+from keras_attention.positions.base import ROLES, Position, Weighted
+from keras_attention.positions.combined import CombinedPositions, for_role
 from keras_attention.positions.disentangled import Disentangled
-from keras_attention.positions.interpolation import interpolate
-from keras_attention.positions.learned import Learned
-from keras_attention.positions.learned_2d import Learned2D
-from keras_attention.positions.learned_alibi import LearnedALiBi
+from keras_attention.positions.indices import count, distances
+from keras_attention.positions.learned import Learned, Learned2D
+from keras_attention.positions.patch_grid import interpolate
 from keras_attention.positions.relative_bias import RelativeBias
-from keras_attention.positions.rotary import Rotary
+from keras_attention.positions.rotary import Rotary, XPos, convert_layout
 from keras_attention.positions.scalar import Scalar
-from keras_attention.positions.several import Several, for_role
 from keras_attention.positions.shaw import Shaw
-from keras_attention.positions.sinusoidal import Sinusoidal
-from keras_attention.positions.sinusoidal_2d import Sinusoidal2D
-from keras_attention.positions.swin_bias import SwinBias
+from keras_attention.positions.sinusoidal import Sinusoidal, Sinusoidal2D
+from keras_attention.positions.swin_bias import ContinuousBias, SwinBias
 from keras_attention.positions.transformer_xl import TransformerXL
-from keras_attention.positions.turning import convert_layout
-from keras_attention.positions.weighted import Weighted
-from keras_attention.positions.xpos import XPos
 
 NAMES = {
     "sinusoidal": Sinusoidal,
@@ -44,7 +37,7 @@ NAMES = {
 
 
 def get(identifier, dtype=None):
-    """The position that `identifier` means: one, its name, its config, None, or a list of these.
+    """The position that `identifier` means: a position, its name, its config, None, or a list.
 
     Example:
 
@@ -57,7 +50,7 @@ def get(identifier, dtype=None):
     """
     if isinstance(identifier, list | tuple):
         parts = [get(one, dtype) for one in identifier]
-        return Several(parts, **({} if dtype is None else {"dtype": dtype}))
+        return CombinedPositions(parts, **({} if dtype is None else {"dtype": dtype}))
     return part.get(identifier, names=NAMES, family="position", base=Position, dtype=dtype)
 
 
@@ -74,7 +67,7 @@ __all__ = [
     "RelativeBias",
     "Rotary",
     "Scalar",
-    "Several",
+    "CombinedPositions",
     "Shaw",
     "Sinusoidal",
     "Sinusoidal2D",

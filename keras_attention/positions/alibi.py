@@ -1,4 +1,4 @@
-"""The further, the less."""
+"""ALiBi: a penalty on distance, with fixed or learned slopes."""
 
 import dataclasses
 import math
@@ -9,8 +9,9 @@ from keras import ops
 
 from keras_attention import checks
 from keras_attention.part import Part
-from keras_attention.positions.base import Position
-from keras_attention.positions.counting import count_both, distances
+from keras_attention.positions.base import Position, Weighted
+from keras_attention.positions.indices import count_queries_and_keys, distances
+from keras_attention.positions.relative_scores import check_heads
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -24,8 +25,8 @@ class ALiBi(Position, Part):
 
     Args:
         causal: False, the symmetric form, for attention in both directions. True, the paper's
-            form for a causal mask, -m max(i - j, 0): the same for every key up to the query, and
-            no bias at all for later keys, so that nothing but a mask distinguishes them.
+            form for a causal mask, -m max(i - j, 0): the same up to the query, and no bias for
+            later keys, which only a mask then hides.
 
     Example:
 
@@ -47,20 +48,77 @@ class ALiBi(Position, Part):
         checks.one_of(self, "causal", (True, False))
 
     def bias(self, query_positions, key_positions, query, key=None):
-        far = distance_penalty(query_positions, key_positions, query, key, self.causal)
-        slope = np.reshape(slopes(query.shape[2]), (1, -1, 1, 1))
+        far = compute_distance_penalty(query_positions, key_positions, query, key, self.causal)
+        slope = np.reshape(compute_slopes(query.shape[2]), (1, -1, 1, 1))
         return far * ops.convert_to_tensor(slope, "float32")
 
 
-def distance_penalty(query_positions, key_positions, query, key, causal):
+def compute_distance_penalty(query_positions, key_positions, query, key, causal):
     """-|i - j|, or -max(i - j, 0): float32 (1 or B, 1, T, S)."""
-    ahead = distances(*count_both(query_positions, key_positions, query, key))
+    ahead = distances(*count_queries_and_keys(query_positions, key_positions, query, key))
     return ops.cast(ops.minimum(ahead, 0) if causal else -ops.abs(ahead), "float32")
 
 
-def slopes(num_heads):
+def compute_slopes(num_heads):
     """The slope of each head, NumPy float64 (num_heads,)."""
     power = 2 ** int(math.log2(num_heads))  # the power of two at or below
     own = 2.0 ** (-8.0 * np.arange(1, power + 1) / power)
     between = 2.0 ** (-8.0 * np.arange(1, 2 * power + 1, 2) / (2 * power))
     return np.concatenate([own, between[: num_heads - power]])
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class LearnedALiBi(Weighted):
+    """`ALiBi` with learned slopes, initialized to its own (Press et al., 2022, section 3).
+
+    The logarithms of the slopes are learned, so that slopes stay positive.
+
+    Args:
+        causal: bool, as in `ALiBi`.
+        initializer: of the logarithms (N,); None starts from ALiBi's slopes.
+
+    Call arguments:
+        query: (B, T, N, H). key: (B, S, K, H) or None.
+        query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S).
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    query = np.zeros((1, 3, 8, 16), "float32")
+    fixed, learned = ka.positions.ALiBi(), ka.positions.LearnedALiBi()
+    assert np.allclose(learned(query), fixed.bias(None, None, query))
+    assert learned.log_slopes.shape == (8,)
+    ```
+    """
+
+    roles = frozenset({"bias"})
+
+    def __init__(self, causal=False, initializer=None, **kwargs):
+        super().__init__(initializer, **kwargs)
+        self.causal, self._as_alibi = causal, initializer is None
+        checks.one_of(self, "causal", (True, False))
+
+    def build(self, shape):
+        check_heads(self, shape)
+        initializer = _compute_log_slopes if self._as_alibi else None
+        self.log_slopes = self.add_table((shape[2],), "log_slopes", initializer)
+
+    def call(self, query, key=None, query_positions=None, key_positions=None):
+        return self.bias(query_positions, key_positions, query, key)
+
+    def bias(self, query_positions, key_positions, query, key=None):
+        self.check_built()
+        far = compute_distance_penalty(query_positions, key_positions, query, key, self.causal)
+        return far * ops.reshape(ops.exp(self.log_slopes), (1, -1, 1, 1))
+
+    def get_config(self):
+        config = {**super().get_config(), "causal": self.causal}
+        return {**config, "initializer": None} if self._as_alibi else config
+
+
+def _compute_log_slopes(shape, dtype):
+    """The logarithms of ALiBi's slopes."""
+    return ops.convert_to_tensor(np.log(compute_slopes(shape[0])), dtype)

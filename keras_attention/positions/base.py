@@ -1,22 +1,27 @@
-"""What every position is: an answer to "where is a token", in one of three ways."""
+"""The base classes of positions: `Position`, and `Weighted` for those with weights."""
+
+import keras
+
+from keras_attention.part import LayerPart
 
 ROLES = ("embed", "rotate", "bias")
 
 
 class Position:
-    """Says where a token is, in one or more of three roles; the roles it does not play do nothing.
+    """Says where a token is, in one or more of three roles; other roles have no effect.
 
-    *embed* adds to the tokens before the first layer, *rotate* turns queries and keys, *bias* adds
-    to the scores. `roles` names those that a class plays, so that a builder can hand each part
-    to the layer that uses it (`for_role`). Everything is computed in float32, whatever the
-    policy, and cast to the tokens' dtype at the end: bfloat16 cannot count past 256.
+    *embed* adds to the tokens before the first layer, *rotate* rotates queries and keys, *bias*
+    adds to the scores. `roles` names the roles of a class, so that a builder can pass each part to
+    the layer that uses it (`for_role`). Everything is computed in float32, whatever the policy, and
+    cast to the tokens' dtype at the end: bfloat16 cannot count past 256.
 
-    Positions are int tensors (T,) or (B, T) and count from 0. None means 0, 1, 2, ...; with a
-    cache, a memory or several documents in a row they say where the tokens really are, and
-    those of the keys may differ from those of the queries.
+    Positions are int tensors (T,) or (B, T) and count from 0; None means 0, 1, 2, ... With a cache,
+    a memory or packed documents they say where the tokens are, and those of the keys may differ
+    from those of the queries.
 
-    A part without weights is a frozen dataclass under `Position` and `Part`. One with weights is a
-    `Weighted`, which its owner builds with (B, T, D) for embed and (B, T, N, H) for the others.
+    A position without weights is a frozen dataclass under `Position` and `Part`. One with weights
+    is a `Weighted`, which its owner builds with (B, T, D) for embed and (B, T, N, H) for the
+    others.
 
     Example:
 
@@ -47,28 +52,37 @@ class Position:
 
     roles = frozenset()
 
+    def check_length(self, length, exact=True):
+        """Raises ValueError if the position does not fit a sequence of `length` tokens.
+
+        Layers call it where the caller gives no positions. Most positions fit any length.
+
+        Args:
+            length: int, or None where it is unknown until a graph runs.
+            exact: bool, whether the sequence must be whole, not only its beginning.
+        """
+
     def embed(self, x, positions=None):
         """Tokens `x` (B, T, D) with their positions added, (B, T, D), in the dtype of `x`."""
         return x
 
     def rotate(self, x, positions=None):
-        """Queries or keys `x` (B, T, N, H), turned by their positions; same shape and dtype."""
+        """Queries or keys `x` (B, T, N, H), rotated by their positions; same shape and dtype."""
         return x
 
     def rotate_key(self, x, positions=None):
-        """Keys `x` (B, S, K, H), where they are treated unlike queries; else as `rotate`."""
+        """Keys `x` (B, S, K, H), where they rotate unlike queries; by default as `rotate`."""
         return self.rotate(x, positions)
 
     def bias(self, query_positions, key_positions, query, key=None):
-        """What to add to the scores.
+        """The bias added to the scores.
 
         Args:
             query_positions: int (T,) or (B, T); None counts along the query.
-            key_positions: int (S,) or (B, S); None counts along the key, and without a key means
-                that the sequence attends to itself.
-            query: (B, T, N, H), after `rotate`: its shape gives N, and its values what a bias that
-                depends on content needs.
-            key: (B, S, N or K, H), after `rotate`, for the same.
+            key_positions: int (S,) or (B, S); None counts along the key, or, without a key, means
+                self-attention.
+            query: (B, T, N, H), after `rotate`, for N and for biases that depend on content.
+            key: (B, S, N or K, H), after `rotate`, for biases that depend on content.
 
         Returns:
             float32 (1 or B, N, T, S), or None for nothing.
@@ -76,13 +90,82 @@ class Position:
         return None
 
     def values(self, query_positions, key_positions, weights):
-        """What to add to the attention's output, which goes with `bias`.
+        """The term added to the attention's output, for positions with vectors for the values.
 
         Args:
             query_positions, key_positions: as for `bias`.
-            weights: (B, N, T, S), those that meet the values, so after dropout.
+            weights: (B, N, T, S), after dropout.
 
         Returns:
             float32 (B, T, N, Hv), or None for nothing.
         """
         return None
+
+
+class Weighted(Position, LayerPart):
+    """A position with weights, which stay in float32 under every policy.
+
+    A subclass is registered, adds its table in `build` and returns its constructor's arguments from
+    `get_config`; unknown keys of a config are an error.
+
+    Args:
+        initializer: for the weights; None is the normal distribution with deviation 0.02 of BERT
+            and ViT.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+
+    class Everywhere(ka.positions.Weighted):
+        "Adds one learned vector, the same at every position."
+
+        roles = frozenset({"embed"})
+
+        def build(self, shape):
+            self.table = self.add_table((shape[2],))
+
+        def embed(self, x, positions=None):
+            self.check_built()
+            return x + self.table
+
+
+    everywhere = Everywhere("ones")
+    everywhere.build((None, None, 3))
+    assert np.array_equal(everywhere.embed(np.zeros((1, 2, 3), "float32")), np.ones((1, 2, 3)))
+    ```
+    """
+
+    def __init__(self, initializer=None, **kwargs):
+        super().__init__(**kwargs)
+        if initializer is None:
+            initializer = keras.initializers.RandomNormal(stddev=0.02)
+        self.initializer = keras.initializers.get(initializer)
+
+    def add_table(self, shape, name="table", initializer=None):
+        """A trainable float32 table that mixed precision leaves alone."""
+        initializer = self.initializer if initializer is None else initializer
+        if isinstance(initializer, keras.initializers.Initializer):
+            # a copy for each: an initializer object draws the same values every time
+            initializer = initializer.__class__.from_config(initializer.get_config())
+        return self.add_weight(
+            name=name,
+            shape=shape,
+            initializer=initializer,
+            dtype="float32",
+            autocast=False,
+        )
+
+    def check_built(self):
+        """Raises ValueError if `build` has not been called."""
+        if not self.built:
+            raise ValueError(
+                f"{type(self).__name__} has no weights yet: the layer that owns it must call its "
+                "build() first."
+            )
+
+    def get_config(self):
+        initializer = keras.initializers.serialize(self.initializer)
+        return {**super().get_config(), "initializer": initializer}

@@ -1,13 +1,19 @@
-"""Content looks at distance, and distance at content."""
+"""DeBERTa's disentangled attention: content to position, position to content."""
 
 import keras
 import numpy as np
 from keras import ops
 
 from keras_attention import checks
-from keras_attention.positions.counting import count_both, distances
-from keras_attention.positions.relative import check_heads, check_key, per_head, pick, scale_of
-from keras_attention.positions.weighted import Weighted
+from keras_attention.positions.base import Weighted
+from keras_attention.positions.indices import count_queries_and_keys, distances
+from keras_attention.positions.relative_scores import (
+    check_heads,
+    check_key,
+    gather_pairs,
+    get_scale,
+    multiply_per_head,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -15,23 +21,23 @@ class Disentangled(Weighted):
     """Adds content-to-position and position-to-content scores (DeBERTa; He et al., 2021).
 
     scores + (q · k_r[d] + k · q_r[d]) / √H, where d is the distance i - j, clipped, and each head
-    has its learned vectors k_r and q_r for each d (equation 4: c2p and p2c). Equation 4 counts
-    j - i in the second term; its authors' code i - j, and so do we. Their k_r and q_r are products
-    of an embedding that all layers share with a layer's projections; here they are learned as they
-    are, which is the same function, and DeBERTa's can be put in as products.
+    learns vectors k_r and q_r for each d (equation 4: c2p and p2c). The second term of equation 4
+    has j - i; the authors' code has i - j, and so does this class. The paper's k_r and q_r are
+    products of an embedding shared by all layers with a layer's projections; here they are learned
+    directly, which is the same function, and DeBERTa's products can be loaded into them.
 
-    The paper divides all three terms of the score by √(3H), so that their sum varies as one term
-    did. The score `scaled_dot` and this part divide by √H; the rest is the softmax's temperature:
+    The paper divides the three terms of the score by √(3H), which keeps the variance of their sum.
+    The score `scaled_dot` and this class divide by √H; the softmax's temperature does the rest:
     `MultiHeadAttention(..., position="disentangled", normalizer=Softmax(temperature=3**0.5))` is
     the paper's attention.
 
     Args:
-        max_distance: int. Distances past it count as it: k in the paper.
-        num_buckets: int, how many distances a direction is told apart in. None is `max_distance`,
-            one for each, as the first DeBERTa; fewer are exact up to half of them and grow
-            logarithmically from there, as in the second and third, whose position_buckets this
-            is (256, for a max_distance of 512).
-        scale: float, what both terms are multiplied by; None is 1/√H.
+        max_distance: int, k in the paper: larger distances count as this one.
+        num_buckets: int, the number of buckets for the distances of one direction. None is
+            `max_distance`, one for each, as in the first DeBERTa; with fewer, the first half are
+            exact and the rest grow logarithmically, as in the second and third (their
+            position_buckets, 256 for a max_distance of 512).
+        scale: float, the factor of both terms; None is 1/√H.
         initializer: of the tables (2 num_buckets, N, H); None is a normal distribution with
             deviation 0.02.
 
@@ -82,10 +88,12 @@ class Disentangled(Weighted):
     def bias(self, query_positions, key_positions, query, key=None):
         self.check_built()
         check_key(self, key)
-        index = self._index(*count_both(query_positions, key_positions, query, key))
-        scale = scale_of(self, query)
-        c2p = pick(per_head(query, self.key_table, scale), index)
-        p2c = pick(per_head(key, self.query_table, scale), ops.transpose(index, (0, 2, 1)))
+        index = self._index(*count_queries_and_keys(query_positions, key_positions, query, key))
+        scale = get_scale(self, query)
+        c2p = gather_pairs(multiply_per_head(query, self.key_table, scale), index)
+        p2c = gather_pairs(
+            multiply_per_head(key, self.query_table, scale), ops.transpose(index, (0, 2, 1))
+        )
         return c2p + ops.transpose(p2c, (0, 1, 3, 2))
 
     def _index(self, i, j):
@@ -101,7 +109,7 @@ class Disentangled(Weighted):
         if self.num_buckets is not None:
             half, last = rows // 2, self.max_distance - 1
             far = np.maximum(np.abs(relative), half) / half
-            # a hair less, so that an edge is the whole number that it is
+            # a little less, so that rounding keeps edges at whole numbers
             steps = np.ceil(np.log(far) / np.log(last / half) * (half - 1) - 1e-9)
             shared = np.sign(relative) * (half + steps).astype(int)
             relative = np.where(np.abs(relative) <= half, relative, shared)

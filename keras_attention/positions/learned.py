@@ -1,21 +1,32 @@
-"""A vector for each position, learned."""
+"""Learned positions, for text and for images."""
 
 import keras
 from keras import ops
 
 from keras_attention import checks, scope
-from keras_attention.positions.counting import count, known, where
-from keras_attention.positions.interpolation import interpolate
-from keras_attention.positions.weighted import Weighted
+from keras_attention.positions.base import Weighted
+from keras_attention.positions.indices import (
+    count,
+    expand_positions,
+    resolve_positions,
+    to_numpy_or_none,
+)
+from keras_attention.positions.patch_grid import (
+    check_grid,
+    check_grid_length,
+    check_grid_positions,
+    compute_coordinates,
+    interpolate,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Learned(Weighted):
     """Adds a learned vector for each position (Gehring et al., 2017; BERT and ViT).
 
-    There is no vector past `max_length`: a longer input is an error, as early as its length is
-    known (in a graph or a LiteRT file of unknown length, when it runs), never a wrong answer.
-    `extend` makes the table longer, `interpolate` moves that of an image to another size.
+    There is no vector past `max_length`: a longer input is an error as soon as its length is known
+    (in a graph or a LiteRT file of unknown length, when it runs). `extend` makes the table longer,
+    `interpolate` resizes that of an image.
 
     Args:
         max_length: int, the number of positions.
@@ -25,8 +36,8 @@ class Learned(Weighted):
     Call arguments:
         x: (B, T, D), T at most max_length.
         positions: int (T,) or (B, T), each from 0 to max_length - 1. Default: 0, 1, 2, ... Others
-            are an error; where they are known only at run time, TensorFlow's CPU and LiteRT raise
-            it, while a GPU and JAX do not check.
+            are an error; where they are known only at run time, TensorFlow on the CPU and LiteRT
+            raise it; GPUs and JAX do not check.
 
     Example:
 
@@ -64,8 +75,8 @@ class Learned(Weighted):
 
     def embed(self, x, positions=None):
         self.check_built()
-        scope.at_most(self.max_length, f"{type(self).__name__}(max_length={self.max_length})")
-        positions = where(positions, x)
+        scope.limit_length(self.max_length, f"{type(self).__name__}(max_length={self.max_length})")
+        positions = resolve_positions(positions, x)
         if positions is None:
             self._check_length(x)
             table = ops.convert_to_tensor(self.table)
@@ -78,15 +89,15 @@ class Learned(Weighted):
         return ops.cast(ops.cast(x, "float32") + rows, x.dtype)
 
     def extend(self, new_length, initializer=None):
-        """The same part with room for `new_length` positions.
+        """This position with a table of `new_length` vectors.
 
         Args:
             new_length: int, at least `max_length`.
-            initializer: for the new rows; this part's own by default.
+            initializer: for the new rows; by default the position's own.
 
         Returns:
-            A new `Learned`, built if this one is. To put it into a trained model, build the model
-            anew with `Learned(new_length)` and give its position the weights of this.
+            A new `Learned`, built if this one is. To use it in a trained model, build the model
+            anew with `Learned(new_length)` and set the weights of its position to these.
         """
         new_length = checks.whole_number("extend", "new_length", new_length, self.max_length)
         config = {**self.get_config(), "max_length": new_length}
@@ -101,17 +112,17 @@ class Learned(Weighted):
         return longer
 
     def interpolate(self, grid, new_grid, prefix=0, method="bicubic"):
-        """The same part for an image of another size, its table resized.
+        """This position for an image of another size, its table resized.
 
         Args:
             grid: (rows, columns) of the patches that the table is for; (1, n) for text.
             new_grid: (rows, columns) wanted.
-            prefix: int, the vectors in front that stay: class token, registers.
+            prefix: int, the number of first vectors that stay: class token, registers.
             method: as in `interpolate`.
 
         Returns:
-            A new, built `Learned`. To put it into a trained model, build the model anew for the
-            new size and give its position the weights of this.
+            A new, built `Learned`. To use it in a trained model, build the model anew for the new
+            size and set the weights of its position to these.
         """
         self.check_built()
         table = interpolate(self.table, grid, new_grid, prefix, method)
@@ -128,7 +139,7 @@ class Learned(Weighted):
             )
 
     def _check_inside(self, positions):
-        values = known(positions)
+        values = to_numpy_or_none(positions)
         if values is None or not values.size:
             return
         first, last = values.min(), values.max()
@@ -145,3 +156,114 @@ class Learned(Weighted):
 
     def get_config(self):
         return {**super().get_config(), "max_length": self.max_length}
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class Learned2D(Weighted):
+    """Adds a learned vector of the column to half of the features, of the row to the other half.
+
+    Carion et al. (2020, DETR); Dosovitskiy et al. (2021, appendix D.4). It has rows + columns
+    vectors where `Learned` has rows · columns.
+
+    Args:
+        grid: (rows, columns) of the image in patches; tokens are the patches, row by row.
+        prefix: int, the number of tokens before the grid; each has its own vector.
+        initializer: of the tables (columns, D/2), (rows, D/2) and (prefix, D); None is a normal
+            distribution with deviation 0.02.
+
+    Call arguments:
+        x: (B, T, D), T at most prefix + rows · columns, D even.
+        positions: int (T,) or (B, T). Default: 0, 1, 2, ...
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    position = ka.positions.Learned2D(grid=(2, 3))
+    x = position(np.zeros((1, 6, 4), "float32"))[0]  # tokens 1 and 4 are in column 1
+    assert np.array_equal(x[1, :2], x[4, :2]) and not np.array_equal(x[1, 2:], x[4, 2:])
+    assert position.interpolate((4, 6)).row_table.shape == (4, 2)
+    ```
+    """
+
+    roles = frozenset({"embed"})
+
+    def __init__(self, grid, prefix=0, initializer=None, **kwargs):
+        super().__init__(initializer, **kwargs)
+        self.grid, self.prefix = grid, prefix
+        check_grid(self)
+
+    def build(self, shape):
+        if len(shape) != 3 or shape[2] is None or shape[2] % 2:
+            raise ValueError(
+                "Learned2D adds to tokens of shape (batch, length, width), the width known and "
+                f"even; received {tuple(shape)}."
+            )
+        width = shape[2]
+        rows, columns = self.grid
+        self.column_table = self.add_table((columns, width // 2), "column_table")
+        self.row_table = self.add_table((rows, width // 2), "row_table")
+        if self.prefix:
+            self.prefix_table = self.add_table((self.prefix, width), "prefix_table")
+
+    def call(self, x, positions=None):
+        return self.embed(x, positions)
+
+    def check_length(self, length, exact=True):
+        check_grid_length(self, length, exact)
+
+    def embed(self, x, positions=None):
+        self.check_built()
+        if positions is None:
+            check_grid_length(self, x.shape[1], exact=False)
+        else:
+            check_grid_positions(self, to_numpy_or_none(positions))
+        vectors = self._vectors(expand_positions(count(positions, x)))
+        return ops.cast(ops.cast(x, "float32") + vectors, x.dtype)
+
+    def _vectors(self, positions):
+        """float32 (1 or B, T, D)."""
+        rows, columns = compute_coordinates(positions, self.grid, self.prefix)
+        vectors = ops.concatenate(
+            [ops.take(self.column_table, columns, axis=0), ops.take(self.row_table, rows, axis=0)],
+            axis=2,
+        )
+        if not self.prefix:
+            return vectors
+        in_front = ops.take(self.prefix_table, ops.minimum(positions, self.prefix - 1), axis=0)
+        is_in_front = ops.cast(ops.expand_dims(positions < self.prefix, axis=2), "float32")
+        return in_front * is_in_front + vectors * (1 - is_in_front)
+
+    def interpolate(self, new_grid, method="bicubic"):
+        """This position for an image of `new_grid`, each table resized along its axis.
+
+        Args:
+            new_grid: (rows, columns).
+            method: as in `interpolate`.
+
+        Returns:
+            A new `Learned2D`, built if this one is. To use it in a trained model, build the model
+            anew for the new grid and set the weights of its position to these.
+        """
+        new_grid = checks.rows_and_columns("interpolate", "new_grid", new_grid)
+        other = self.from_config({**self.get_config(), "grid": new_grid})
+        if self.built:
+            other.build((None, None, 2 * self.row_table.shape[1]))
+            for name, old, new in zip(("row", "column"), self.grid, new_grid, strict=True):
+                table = getattr(self, f"{name}_table")
+                getattr(other, f"{name}_table").assign(
+                    interpolate(table, (1, old), (1, new), method=method)
+                )
+            if self.prefix:
+                other.prefix_table.assign(self.prefix_table)
+        return other
+
+    def compute_output_spec(self, x, positions=None):
+        if positions is None:
+            check_grid_length(self, x.shape[1], exact=False)
+        return keras.KerasTensor(x.shape, dtype=x.dtype)
+
+    def get_config(self):
+        return {**super().get_config(), "grid": self.grid, "prefix": self.prefix}

@@ -1,4 +1,4 @@
-"""A learned number for each distance, distant ones sharing."""
+"""T5's relative bias: a learned number for each bucket of distances."""
 
 import bisect
 
@@ -7,8 +7,8 @@ import numpy as np
 from keras import ops
 
 from keras_attention import checks
-from keras_attention.positions.counting import count_both, spread
-from keras_attention.positions.weighted import Weighted
+from keras_attention.positions.base import Weighted
+from keras_attention.positions.indices import count_queries_and_keys, expand_positions
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -16,16 +16,16 @@ class RelativeBias(Weighted):
     """Adds to each head's scores a learned number for the distance (Raffel et al., 2020, T5).
 
     Distances j - i share buckets: half of a direction's n buckets hold one distance each, 0 to
-    n/2 - 1; the others grow as powers up to `max_distance`, and the last holds all that is
-    further. With `bidirectional` each direction has half of the buckets, the past first; without,
+    n/2 - 1; the others grow as powers up to `max_distance`, and the last holds all larger
+    distances. With `bidirectional` each direction has half of the buckets, the past first; without,
     all are for the past and every later key counts as distance 0.
 
-    The bucket of every distance is computed exactly (in whole numbers, no logarithm) when the part
-    is made, so all backends and the exported model agree at the edges.
+    Buckets are computed exactly, in whole numbers without a logarithm, in the constructor, so that
+    all backends and the exported model agree at the edges.
 
     Args:
         num_buckets: int, at least 2; with `bidirectional` even and at least 4.
-        max_distance: int, more than the number of distances that have a bucket of their own.
+        max_distance: int, larger than the number of distances with a bucket of their own.
         bidirectional: bool.
         initializer: of the weights (num_buckets, N); None is a normal distribution with deviation
             0.02.
@@ -76,8 +76,8 @@ class RelativeBias(Weighted):
 
     def bias(self, query_positions, key_positions, query, key=None):
         self.check_built()
-        i, j = count_both(query_positions, key_positions, query, key)
-        steps = spread(j, 1) - spread(i, 2)  # (1 or B, T, S)
+        i, j = count_queries_and_keys(query_positions, key_positions, query, key)
+        steps = expand_positions(j, 1) - expand_positions(i, 2)  # (1 or B, T, S)
         steps = ops.clip(steps, -self.max_distance, self.max_distance) + self.max_distance
         by_step = ops.take(self.table, self._bucket_of_step, axis=0)  # (2 max_distance + 1, N)
         return ops.transpose(ops.take(by_step, steps, axis=0), (0, 3, 1, 2))

@@ -1,42 +1,51 @@
-"""Queries and keys turned by their positions."""
+"""Rotary positions: queries and keys rotated by their positions."""
 
 import dataclasses
 
 import keras
+import numpy as np
 from keras import ops
 
+from keras_attention import checks
 from keras_attention.part import Part
 from keras_attention.positions import scalings
 from keras_attention.positions.base import Position
-from keras_attention.positions.counting import angles, check_wavelength, count, spread
-from keras_attention.positions.grid import check_grid, coordinates
-from keras_attention.positions.turning import check_layout, turn, turning_size
+from keras_attention.positions.indices import (
+    check_max_wavelength,
+    compute_angles,
+    count,
+    expand_positions,
+)
+from keras_attention.positions.patch_grid import check_grid, check_grid_length, compute_coordinates
+from keras_attention.shapes import batch_and
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Rotary(Position, Part):
-    """Turns pairs of features by an angle that grows with the position (Su et al., 2021, eq. 34).
+    """Rotates pairs of features by an angle that grows with the position (Su et al., 2021, eq. 34).
 
-    Pair k of R/2 turns by p · max_wavelength^(-2k/R), so that the product of a query at i and a
-    key at j depends on i - j alone. Heads turn alike; R = H unless `rotary_dim` says otherwise.
+    Pair k of R/2 rotates by p · max_wavelength^(-2k/R), so that the product of a query at i and a
+    key at j depends on i - j alone. All heads rotate alike; R = H unless `rotary_dim` is given.
 
-    On a grid (axial; Heo et al., 2024) the first half of the pairs turns by the row, the second by
-    the column, each as R/2 features would alone. DINOv3 counts from -1 to 1 over n rows and
+    On a grid (axial; Heo et al., 2024) the first half of the pairs rotates by the row, the second
+    by the column, each as R/2 features would alone. DINOv3 counts from -1 to 1 over n rows and
     columns, which gives the same scores as `scaling=Linear(n / (4 * math.pi))`.
 
     Args:
         layout: which features are a pair. `"half"`: k and k + R/2, as GPT-NeoX and Llama's
             published weights, and the faster one (one concatenation); `"interleaved"`: 2k and
-            2k + 1, as the paper and GPT-J. The same up to a permutation of features, which the
-            query and key projections can learn; `convert_layout` permutes learned ones.
-        max_wavelength: number above 0. The slowest wave is almost 2π times as long.
-        rotary_dim: even int, how many of the H features turn, the first ones; None is all.
+            2k + 1, as in the paper and GPT-J. They differ by a permutation of features, which the
+            query and key projections can learn; `convert_layout` permutes learned projections.
+        max_wavelength: number above 0. The longest wavelength is almost 2π times as long.
+        rotary_dim: even int, how many of the H features rotate, the first ones; None is all.
         scaling: a part of `keras_attention.positions.scalings`, for inputs longer than those of
             training, its name, its config, or None.
         grid: (rows, columns) of an image whose patches are the tokens, row by row; None for
-            text. Positions stay numbers, 0, 1, 2, ... along the tokens.
-        prefix: int, how many tokens in front are not in the grid; they do not turn.
+            text. Positions still count 0, 1, 2, ... along the tokens.
+        prefix: int, the number of tokens before the grid; they do not rotate. Without explicit
+            positions, attention refuses any known number of tokens but prefix + rows · columns; a
+            causal model may have fewer, the beginning of an image.
 
     Example:
 
@@ -65,26 +74,30 @@ class Rotary(Position, Part):
 
     def __post_init__(self):
         check_layout(self)
-        check_wavelength(self)
+        check_max_wavelength(self)
         object.__setattr__(self, "scaling", scalings.get(self.scaling))
         check_grid(self, optional=True)
 
+    def check_length(self, length, exact=True):
+        if self.grid is not None:
+            check_grid_length(self, length, exact)
+
     def rotate(self, x, positions=None):
-        size = turning_size(self, x.shape[3])
+        size = compute_rotary_size(self, x.shape[3])
         amplitude = None if self.scaling is None else self.scaling.amplitude
-        return turn(x, self.angle(count(positions, x), size), self.layout, amplitude)
+        return rotate_pairs(x, self.angle(count(positions, x), size), self.layout, amplitude)
 
     def angle(self, positions, size):
-        """What each pair turns by at `positions` (T,) or (B, T): float32 (1 or B, T, 1, size/2)."""
+        """The angle of each pair at `positions` (T,) or (B, T): float32 (1 or B, T, 1, size/2)."""
         if self.grid is None:
             return self._along(positions, size)
         if size % 4:
             raise ValueError(
-                f"Rotary(grid={self.grid}) turns half of the pairs by the row and half by the "
+                f"Rotary(grid={self.grid}) rotates half of the pairs by the row and half by the "
                 f"column, but {size} features are {size // 2} pairs. Choose a head size or "
                 "rotary_dim that 4 divides."
             )
-        axes = coordinates(positions, self.grid, self.prefix)
+        axes = compute_coordinates(positions, self.grid, self.prefix)
         return ops.concatenate([self._along(axis, size // 2) for axis in axes], axis=3)
 
     def _along(self, positions, size):
@@ -94,4 +107,200 @@ class Rotary(Position, Part):
             rates = self.scaling.rates(size, self.max_wavelength, positions)
         if len(rates.shape) == 1:
             rates = rates[None, None, None]
-        return angles(spread(positions, 2, 3), rates)
+        return compute_angles(expand_positions(positions, 2, 3), rates)
+
+
+GAMMA = 0.4
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class XPos(Position, Part):
+    """`Rotary` whose pairs decay with the distance, the fast ones most (Sun et al., 2023).
+
+    Pair k of R/2 of a query at i is multiplied by z^(i / scale_base), that of a key at j by
+    z^(-j / scale_base), with z = (2k/R + 0.4) / 1.4, so that their product holds z^((i - j) /
+    scale_base). It decays for keys before the query and grows for those after it: for causal
+    attention.
+
+    Keys grow with their position, although products do not: features around 1 stay within float16
+    up to 4000 positions from `middle`, within float32 and bfloat16 up to 35,000.
+
+    Args:
+        layout: `"half"` or `"interleaved"`, which features are a pair; see `Rotary`. The paper's
+            code interleaves.
+        max_wavelength: number above 0.
+        rotary_dim: even int, how many of the H features rotate, the first ones; None is all.
+        scale_base: number above 0: the larger, the slower pairs decay.
+        middle: int, the position with factor 1. It changes no product: half of the longest length
+            keeps the numbers smallest.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    position = ka.positions.XPos()
+    q, k = np.ones((2, 1, 1, 1, 8), "float32")
+    score = lambda i, j: np.sum(position.rotate(q, [i]) * position.rotate_key(k, [j]))
+    assert np.isclose(score(500, 100), score(700, 300), rtol=1e-3)
+    assert abs(score(5000, 0)) < 0.1 * abs(score(0, 0))
+    ```
+    """
+
+    layout: str = "half"
+    max_wavelength: float = 10000
+    rotary_dim: int | None = None
+    scale_base: float = 512
+    middle: int = 0
+
+    roles = frozenset({"rotate"})
+
+    def __post_init__(self):
+        check_layout(self)
+        check_max_wavelength(self)
+        checks.number(self, "scale_base", above=0)
+        checks.whole(self, "middle", least=0)
+
+    def rotate(self, x, positions=None):
+        return self._rotate(x, positions, 1)
+
+    def rotate_key(self, x, positions=None):
+        return self._rotate(x, positions, -1)
+
+    def _rotate(self, x, positions, sign):
+        size = compute_rotary_size(self, x.shape[3])
+        positions = expand_positions(count(positions, x), 2, 3)  # (1 or B, T, 1, 1)
+        rates = scalings.unscaled(size, self.max_wavelength)
+        decay = np.log((2 * np.arange(size // 2) / size + GAMMA) / (1 + GAMMA))
+        growth = compute_angles(
+            positions - self.middle, sign * decay[None, None, None] / self.scale_base
+        )
+        angle = compute_angles(positions, rates[None, None, None])
+        return rotate_pairs(x, angle, self.layout, keras.ops.exp(growth))
+
+
+LAYOUTS = ("half", "interleaved")
+
+
+def check_layout(part):
+    """Refuses a `layout` or a `rotary_dim` that does not pair features."""
+    checks.one_of(part, "layout", LAYOUTS)
+    if part.rotary_dim is not None:
+        checks.whole(part, "rotary_dim", least=2)
+        if part.rotary_dim % 2:
+            raise ValueError(
+                f"{type(part).__name__}(rotary_dim={part.rotary_dim}) rotates features in pairs: "
+                "rotary_dim must be even."
+            )
+
+
+def compute_rotary_size(part, head_size):
+    """How many of a head's features rotate, the first ones: an even number."""
+    name = type(part).__name__
+    size = head_size if part.rotary_dim is None else part.rotary_dim
+    if size > head_size:
+        raise ValueError(
+            f"{name}(rotary_dim={part.rotary_dim}) cannot rotate more features than the "
+            f"{head_size} that a head has."
+        )
+    if size % 2:
+        raise ValueError(
+            f"{name} rotates features in pairs, but a head has an odd number of them, {size}. "
+            f"Choose an even head size, or rotate all but one with {name}(rotary_dim={size - 1})."
+        )
+    return size
+
+
+def rotate_pairs(x, angle, layout, amplitude=None):
+    """`x` (B, T, N, H) with its first features rotated, in its dtype.
+
+    Args:
+        angle: float32 (1 or B, T, 1, R/2), one for each pair, in radians.
+        layout: `"half"` or `"interleaved"`.
+        amplitude: factor of the rotated features, a number or a tensor like `angle`; or None.
+    """
+    size = 2 * angle.shape[3]
+    rotating, rest = ops.cast(x, "float32"), []
+    if size < x.shape[3]:
+        rotating, *rest = ops.split(rotating, [size], axis=3)
+    cosine, sine = ops.cos(angle), ops.sin(angle)
+    if amplitude is not None:
+        cosine, sine = cosine * amplitude, sine * amplitude
+    # (a, b) becomes (a cos - b sin, b cos + a sin): the minus goes with the first of a pair.
+    cosine, sine = _expand_pairs(cosine, cosine, layout), _expand_pairs(-sine, sine, layout)
+    rotated = rotating * cosine + _swap_pairs(rotating, layout) * sine
+    return ops.cast(ops.concatenate([rotated, *rest], axis=3) if rest else rotated, x.dtype)
+
+
+def _expand_pairs(first, second, layout):
+    """Values for the first and the second of each pair, in the order of the features."""
+    if layout == "half":
+        return ops.concatenate([first, second], axis=3)
+    pairs = first.shape[3]
+    order = np.arange(2 * pairs).reshape(2, pairs).T.reshape(-1)
+    return ops.take(ops.concatenate([first, second], axis=3), order, axis=3)
+
+
+def _swap_pairs(x, layout):
+    """`x` with the two features of each pair swapped."""
+    if layout == "half":
+        half = x.shape[3] // 2
+        # Slices: GPU delegates remove a split whose parts are concatenated, in whatever order.
+        return ops.concatenate([x[:, :, :, half:], x[:, :, :, :half]], axis=3)
+    heads, size = x.shape[2:]
+    pairs = ops.reshape(x, (-1, heads * size // 2, 2))  # a fifth axis would bar GPU delegates
+    shape = batch_and(x, ops.shape(x)[1], heads, size)
+    return ops.reshape(ops.flip(pairs, axis=2), shape)
+
+
+def convert_layout(weights, source, target, rotary_dim=None):
+    """Permutes weights of query and key projections from one layout of `Rotary` to the other.
+
+    The layouts pair different features, so a projection trained with one needs its outputs permuted
+    for the other; both then give the same scores.
+
+    Args:
+        weights: NumPy or tensor whose last axis is a head's H features: a kernel (D, N, H), a
+            bias (N, H), a scale of query or key norm (H,).
+        source, target: `"half"` or `"interleaved"`.
+        rotary_dim: even int, how many of the H features rotate, the first ones; None is all.
+
+    Returns:
+        NumPy array of the same shape.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    kernel = np.arange(8).reshape(1, 1, 8)  # one head of 8 features, numbered
+    half = ka.positions.convert_layout(kernel, "interleaved", "half")
+    assert half.ravel().tolist() == [0, 2, 4, 6, 1, 3, 5, 7]
+    assert np.array_equal(ka.positions.convert_layout(half, "half", "interleaved"), kernel)
+    ```
+    """
+    for name, layout in (("source", source), ("target", target)):
+        if layout not in LAYOUTS:
+            raise ValueError(
+                f"convert_layout({name}={layout!r}): {name} must be one of 'half', 'interleaved'."
+            )
+    weights = ops.convert_to_numpy(weights)
+    size = weights.shape[-1] if rotary_dim is None else rotary_dim
+    checks.whole_number("convert_layout", "rotary_dim", size, least=2)
+    if size % 2 or size > weights.shape[-1]:
+        raise ValueError(
+            f"convert_layout(rotary_dim={size}): rotary_dim must be even and at most the "
+            f"{weights.shape[-1]} features of a head."
+        )
+    if source == target:
+        return weights
+    order = np.arange(weights.shape[-1])
+    order[:size] = (
+        np.arange(size).reshape(-1, 2).T.reshape(-1)  # first of each pair, then second
+        if target == "half"
+        else np.arange(size).reshape(2, -1).T.reshape(-1)
+    )
+    return weights[..., order]

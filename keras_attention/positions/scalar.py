@@ -1,4 +1,4 @@
-"""The index itself, added to the tokens."""
+"""Scalar positions: the index itself, added to the tokens."""
 
 import dataclasses
 
@@ -8,23 +8,22 @@ from keras import ops
 from keras_attention import checks, scope
 from keras_attention.part import Part
 from keras_attention.positions.base import Position
-from keras_attention.positions.counting import count, spread
+from keras_attention.positions.indices import count, expand_positions
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Scalar(Position, Part):
-    """Adds the position, one number, to every feature: how not to do it.
+    """Adds the position, one number, to every feature: a baseline for comparison.
 
-    The two ideas that every lecture starts with (for example Kazemnejad, *Transformer
-    Architecture: The Positional Encoding*, 2019), here to be compared with. The raw index p grows
-    until it drowns the token. Scaled to 0..1 over the sequence, p / (T - 1), it stays small, but a
-    step means something else at every length.
+    The two ideas that lectures start with (for example Kazemnejad, *Transformer Architecture: The
+    Positional Encoding*, 2019). The raw index p outgrows the token. Scaled to 0..1 over the
+    sequence, p / (T - 1), it stays small, but the size of a step depends on the length.
 
     Args:
-        scaled: bool, whether the last position is 1.
-        length: int, the number of positions from 0 to 1, when it is not the T of the tokens at
-            hand: explicit positions (a slice, a cache) do not tell it, so they need it.
+        scaled: bool, whether positions are scaled so that the last one is 1.
+        length: int, the number of positions from 0 to 1; by default the T of the tokens. Explicit
+            positions (a slice, a cache) need it.
 
     Example:
 
@@ -49,7 +48,7 @@ class Scalar(Position, Part):
             checks.whole(self, "length", least=2)
 
     def embed(self, x, positions=None):
-        index = ops.cast(spread(count(positions, x), 2), "float32")  # (1 or B, T, 1)
+        index = ops.cast(expand_positions(count(positions, x), 2), "float32")  # (1 or B, T, 1)
         if self.scaled:
             index = index / self._last(x, positions)
         return ops.cast(ops.cast(x, "float32") + index, x.dtype)

@@ -1,12 +1,18 @@
-"""A learned vector for each distance, near ones apart and far ones shared."""
+"""Shaw's relative positions: a learned vector for each distance, for keys and values."""
 
 import keras
 from keras import ops
 
 from keras_attention import checks
-from keras_attention.positions.counting import count, count_both, distances
-from keras_attention.positions.relative import check_heads, collect, pick, scale_of, shared
-from keras_attention.positions.weighted import Weighted
+from keras_attention.positions.base import Weighted
+from keras_attention.positions.indices import count, count_queries_and_keys, distances
+from keras_attention.positions.relative_scores import (
+    check_heads,
+    gather_pairs,
+    get_scale,
+    multiply_shared,
+    sum_pairs,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -15,15 +21,14 @@ class Shaw(Weighted):
 
     scores + q · a^K[clip(j - i)] / √H (equation 5) and output + Σ weights · a^V[clip(j - i)]
     (equation 3), where clip keeps a distance between -max_distance and max_distance. The vectors
-    are the same for all heads, as in the paper. No vector is made for a pair of positions: queries
-    meet the 2 max_distance + 1 vectors, and each pair picks its number.
+    are the same for all heads, as in the paper. No vector is made for a pair of positions: each
+    query is multiplied with the 2 max_distance + 1 vectors, and pairs gather their scores.
 
     Args:
-        max_distance: int, k in the paper: further away, all distances are one.
-        use_values: bool, whether values get vectors too; the paper finds that keys alone do as
-            well.
+        max_distance: int, k in the paper: larger distances share one vector.
+        use_values: bool, whether values get vectors too; the paper finds keys alone as good.
         value_dim: int, the size of a head of the values; None is that of the queries.
-        scale: float, what q · a^K is multiplied by; None is 1/√H, as the score `scaled_dot` has.
+        scale: float, the factor of q · a^K; None is 1/√H, as in the score `scaled_dot`.
         initializer: of the tables (2 max_distance + 1, H or value_dim); None is a normal
             distribution with deviation 0.02.
 
@@ -78,8 +83,8 @@ class Shaw(Weighted):
 
     def bias(self, query_positions, key_positions, query, key=None):
         self.check_built()
-        index = self._index(*count_both(query_positions, key_positions, query, key))
-        return pick(shared(query, self.key_table, scale_of(self, query)), index)
+        index = self._index(*count_queries_and_keys(query_positions, key_positions, query, key))
+        return gather_pairs(multiply_shared(query, self.key_table, get_scale(self, query)), index)
 
     def values(self, query_positions, key_positions, weights):
         if not self.use_values:
@@ -87,7 +92,7 @@ class Shaw(Weighted):
         self.check_built()
         i = count(query_positions, weights, axis=2)
         index = self._index(i, count(key_positions, weights, axis=3))
-        return ops.matmul(collect(weights, index, self._rows), self.value_table)
+        return ops.matmul(sum_pairs(weights, index, self._rows), self.value_table)
 
     @property
     def _rows(self):

@@ -1,4 +1,4 @@
-"""Waves of many lengths, added to the tokens."""
+"""Sinusoidal positions, for text and for images."""
 
 import dataclasses
 
@@ -9,7 +9,19 @@ from keras import ops
 from keras_attention import checks
 from keras_attention.part import Part
 from keras_attention.positions.base import Position
-from keras_attention.positions.counting import angles, check_wavelength, count, spread
+from keras_attention.positions.indices import (
+    check_max_wavelength,
+    compute_angles,
+    count,
+    expand_positions,
+    to_numpy_or_none,
+)
+from keras_attention.positions.patch_grid import (
+    check_grid,
+    check_grid_length,
+    check_grid_positions,
+    compute_coordinates,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -22,10 +34,10 @@ class Sinusoidal(Position, Part):
 
     Args:
         layout: `"interleaved"`, the paper's, sine and cosine in turn; or `"concatenated"`, all
-            sines first. The same numbers in another order. (tensor2tensor, which began the second
-            layout, divides the exponent by n - 1, n = D/2, where the paper divides by n: its waves
-            are ours with max_wavelength=10000 ** (n / (n - 1)).)
-        max_wavelength: number above 0. The slowest wave is almost 2π times as long.
+            sines first: the same numbers in another order. (tensor2tensor, where the second layout
+            comes from, divides the exponent by n - 1, n = D/2, where the paper divides by n: the
+            same as max_wavelength=10000 ** (n / (n - 1)) here.)
+        max_wavelength: number above 0. The longest wavelength is almost 2π times as long.
 
     Example:
 
@@ -47,28 +59,28 @@ class Sinusoidal(Position, Part):
 
     def __post_init__(self):
         check_layout(self)
-        check_wavelength(self)
+        check_max_wavelength(self)
 
     def embed(self, x, positions=None):
         waves = self.waves(count(positions, x), x.shape[2])
         return ops.cast(ops.cast(x, "float32") + waves, x.dtype)
 
     def waves(self, positions, width):
-        """What is added at `positions`, (T,) or (B, T): float32 (1 or B, T, width)."""
-        rates, is_sine = frequencies(width, self.layout, self.max_wavelength)
-        angle = angles(spread(positions, 2), rates[None, None])
-        # Both waves everywhere and one of them kept: LiteRT runs this as one XNNPACK partition, at
-        # any length, twice as fast as putting the waves in order with a reshape or a gather.
+        """The term added at `positions`, (T,) or (B, T): float32 (1 or B, T, width)."""
+        rates, is_sine = compute_frequencies(width, self.layout, self.max_wavelength)
+        angle = compute_angles(expand_positions(positions, 2), rates[None, None])
+        # Sine and cosine of every feature, of which one is kept: LiteRT runs this as one XNNPACK
+        # partition, at any length, twice as fast as a reshape or a gather.
         sine, cosine = (ops.convert_to_tensor(w, "float32") for w in (is_sine, ~is_sine))
         return ops.sin(angle) * sine + ops.cos(angle) * cosine
 
 
 def check_layout(part):
-    """Refuses a `layout` that is none."""
+    """Refuses an unknown `layout`."""
     checks.one_of(part, "layout", ("interleaved", "concatenated"))
 
 
-def frequencies(width, layout, max_wavelength):
+def compute_frequencies(width, layout, max_wavelength):
     """The rate of each feature, NumPy (width,), and whether it is a sine, bool (width,)."""
     feature = np.arange(width)
     if layout == "interleaved":
@@ -77,3 +89,76 @@ def frequencies(width, layout, max_wavelength):
         sines = (width + 1) // 2
         pair, is_sine = feature % sines, feature < sines
     return float(max_wavelength) ** (-2.0 * pair / width), is_sine
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class Sinusoidal2D(Position, Part):
+    """Adds `Sinusoidal` of the column to half of the features, of the row to the other half.
+
+    As in MAE (He et al., 2022); of an odd width the column has one feature more. MoCo v3 and
+    big_vision divide exponents by n - 1 instead of n = D/4: the same as
+    max_wavelength=10000 ** (n / (n - 1)) here.
+
+    Args:
+        grid: (rows, columns) of the image in patches; tokens are the patches, row by row.
+        prefix: int, the number of tokens before the grid; nothing is added to them.
+        layout: of each half: `"concatenated"`, all sines first, as in MAE; or `"interleaved"`,
+            sine and cosine in turn.
+        max_wavelength: number above 0. The longest wavelength is almost 2π times as long.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    position = ka.positions.Sinusoidal2D(grid=(2, 3), prefix=1)
+    x = position.embed(np.zeros((1, 7, 4), "float32"))[0]
+    assert np.array_equal(x[0], [0, 0, 0, 0])  # the class token
+    assert np.allclose(x[6], [np.sin(2), np.cos(2), np.sin(1), np.cos(1)])  # column 2, row 1
+    ```
+    """
+
+    grid: tuple
+    prefix: int = 0
+    layout: str = "concatenated"
+    max_wavelength: float = 10000
+
+    roles = frozenset({"embed"})
+
+    def __post_init__(self):
+        check_grid(self)
+        check_layout(self)
+        check_max_wavelength(self)
+
+    def check_length(self, length, exact=True):
+        check_grid_length(self, length, exact)
+
+    def embed(self, x, positions=None):
+        if positions is None:
+            check_grid_length(self, x.shape[1], exact=False)
+        else:
+            check_grid_positions(self, to_numpy_or_none(positions))
+        waves = self.waves(count(positions, x), x.shape[2])
+        return ops.cast(ops.cast(x, "float32") + waves, x.dtype)
+
+    def waves(self, positions, width):
+        """The term added at `positions`, (T,) or (B, T): float32 (1 or B, T, width)."""
+        halves = (width + 1) // 2, width // 2
+        of_column, of_row = (
+            compute_frequencies(half, self.layout, self.max_wavelength) for half in halves
+        )
+        rows, columns = compute_coordinates(positions, self.grid, self.prefix)
+        # A feature has the rate of its axis and 0 for the other axis: no concatenation.
+        column_rates = np.concatenate([of_column[0], np.zeros(halves[1])])
+        row_rates = np.concatenate([np.zeros(halves[0]), of_row[0]])
+        angle = compute_angles(expand_positions(columns, 2), column_rates[None, None])
+        angle = angle + compute_angles(expand_positions(rows, 2), row_rates[None, None])
+        is_sine = np.concatenate([of_column[1], of_row[1]])
+        sine, cosine = (ops.convert_to_tensor(w, "float32") for w in (is_sine, ~is_sine))
+        waves = ops.sin(angle) * sine + ops.cos(angle) * cosine
+        if self.prefix:
+            in_grid = ops.cast(expand_positions(positions, 2) >= self.prefix, "float32")
+            waves = waves * in_grid
+        return waves

@@ -1,32 +1,43 @@
-"""Waves of the distance, seen through each head's projection."""
+"""Transformer-XL's relative positions: sinusoids of the distance, projected for each head."""
 
 import keras
 import numpy as np
 from keras import ops
 
 from keras_attention import checks
-from keras_attention.positions.counting import angles, check_wavelength, count_both, spread
-from keras_attention.positions.relative import check_heads, check_key, scale_of
-from keras_attention.positions.weighted import Weighted
+from keras_attention.positions.base import Weighted
+from keras_attention.positions.indices import (
+    check_max_wavelength,
+    compute_angles,
+    count_queries_and_keys,
+    expand_positions,
+)
+from keras_attention.positions.relative_scores import (
+    check_heads,
+    check_key,
+    get_scale,
+    multiply_rows_per_head,
+)
+from keras_attention.shapes import batch_and
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class TransformerXL(Weighted):
-    """Adds how query and head like the distance, and how the head likes the key (Dai et al., 2019).
+    """Adds Transformer-XL's terms of distance and of content bias (Dai et al., 2019).
 
-    With the score q · k (term a of section 3.3), adds (q + v) · W r(i - j) (terms b and d) and
+    To the score q · k (term a of section 3.3), adds (q + v) · W r(i - j) (terms b and d) and
     u · k (term c), all times 1/√H, where r(d) holds the sines, then the cosines, of the distance d
     in D/2 wavelengths, W projects them for each head, and u and v are learned.
 
-    r(i - j) is never made: a wave of a difference is a product of waves, so (q + v) W, turned by
-    i, meets the waves of j. That is exact for any positions, memories and chunks included, and
-    needs no relative shift; it costs N · D products for a pair of positions where the score needs
-    N · H, so a smaller `hidden_dim` makes it cheaper.
+    r(i - j) is never made: by the addition theorems, (q + v) W, rotated by i, is multiplied with
+    the sinusoids of j. That is exact for any positions, memories and chunks included, without a
+    relative shift. A pair of positions costs N · D products where the score costs N · H: a smaller
+    `hidden_dim` is cheaper.
 
     Args:
         hidden_dim: even int, D, the width of r; None is the model's, N · H, as in the paper.
-        max_wavelength: number above 0. The slowest wave is almost 2π times as long.
-        scale: float, what all is multiplied by; None is 1/√H, as the score `scaled_dot` has.
+        max_wavelength: number above 0. The longest wavelength is almost 2π times as long.
+        scale: float, the factor of all terms; None is 1/√H, as in the score `scaled_dot`.
         initializer: of W (D, N, H), u and v (N, H); None is a normal distribution with deviation
             0.02.
 
@@ -58,7 +69,7 @@ class TransformerXL(Weighted):
         self.hidden_dim, self.max_wavelength, self.scale = hidden_dim, max_wavelength, scale
         if hidden_dim is not None:
             checks.whole(self, "hidden_dim", least=2)
-        check_wavelength(self)
+        check_max_wavelength(self)
         if scale is not None:
             checks.number(self, "scale")
 
@@ -82,47 +93,52 @@ class TransformerXL(Weighted):
     def bias(self, query_positions, key_positions, query, key=None):
         self.check_built()
         check_key(self, key)
-        i, j = count_both(query_positions, key_positions, query, key)
+        i, j = count_queries_and_keys(query_positions, key_positions, query, key)
         by_distance = self._position_terms(i, j, ops.cast(query, "float32"))
-        return (by_distance + self._content_term(ops.cast(key, "float32"))) * scale_of(self, query)
+        return (by_distance + self._content_term(ops.cast(key, "float32"))) * get_scale(self, query)
 
     def _position_terms(self, i, j, query):
         """(q + v) · W r(i - j), float32 (B, N, T, S)."""
-        i, j = spread(i), spread(j)  # (1 or B, T), (1 or B, S)
-        origin = ops.slice(i, (0, 0), (ops.shape(i)[0], 1))
-        # Small numbers keep the waves exact, wherever in a long stream the tokens are.
+        i, j = expand_positions(i), expand_positions(j)  # (1 or B, T), (1 or B, S)
+        origin = i[:, :1]
+        if not i.shape[1]:  # without queries, keys count from 0
+            origin = ops.sum(origin, axis=1, keepdims=True)
+        # Small numbers keep the sinusoids exact, wherever in a long stream the tokens are.
         sine_i, cosine_i = self._waves(i - origin)
         sine_j, cosine_j = self._waves(j - origin)  # (1 or B, S, D/2)
         _, length, heads, _ = ops.shape(query)
-        query = ops.transpose(query + self.position_bias, (0, 2, 1, 3))  # (B, N, T, H)
-        seen = ops.matmul(query, ops.transpose(self.kernel, (1, 2, 0)))  # (B, N, T, D)
+        batch, *_ = batch_and(query, length)
+        by_head = ops.transpose(query + self.position_bias, (2, 0, 1, 3))  # (N, B, T, H)
+        seen = multiply_rows_per_head(by_head, ops.transpose(self.kernel, (1, 2, 0)))  # (N, B T, D)
+        seen = ops.reshape(seen, (heads, batch, length, self.kernel.shape[0]))
+        seen = ops.transpose(seen, (1, 0, 2, 3))  # (B, N, T, D)
         of_sine, of_cosine = ops.split(seen, 2, axis=3)
         # sin(i - j) = sin i cos j - cos i sin j and cos(i - j) = cos i cos j + sin i sin j
         sine_i, cosine_i = (ops.expand_dims(wave, axis=1) for wave in (sine_i, cosine_i))
         with_cosine_j = of_sine * sine_i + of_cosine * cosine_i
         with_sine_j = of_cosine * sine_i - of_sine * cosine_i
-        turned = ops.concatenate([with_cosine_j, with_sine_j], axis=3)
+        rotated = ops.concatenate([with_cosine_j, with_sine_j], axis=3)
         waves = ops.transpose(ops.concatenate([cosine_j, sine_j], axis=2), (0, 2, 1))
-        turned = ops.reshape(turned, (ops.shape(waves)[0], -1, self.kernel.shape[0]))
-        return ops.reshape(ops.matmul(turned, waves), (-1, heads, length, ops.shape(j)[1]))
+        rotated = ops.reshape(rotated, (ops.shape(waves)[0], -1, self.kernel.shape[0]))
+        shape = batch_and(query, heads, length, ops.shape(j)[1])
+        return ops.reshape(ops.matmul(rotated, waves), shape)
 
     def _content_term(self, key):
         """u · k, float32 (B, N, 1, S)."""
         heads, size = self.content_bias.shape
         length, groups = ops.shape(key)[1:3]
+        batch, *_ = batch_and(key, length)
         bias = ops.reshape(self.content_bias, (groups, heads // groups, size))
-        # All rows as one: where a batch of one key head was broadcast, TensorFlow 2.21 with oneDNN
-        # gave other numbers every time.
-        keys = ops.reshape(ops.transpose(key, (2, 0, 1, 3)), (groups, -1, size))  # (K, B S, H)
-        liked = ops.matmul(keys, ops.transpose(bias, (0, 2, 1)))  # (K, B S, N / K)
-        liked = ops.reshape(liked, (groups, -1, length, heads // groups))
-        return ops.reshape(ops.transpose(liked, (1, 0, 3, 2)), (-1, heads, 1, length))
+        keys = ops.transpose(key, (2, 0, 1, 3))  # (K, B, S, H)
+        liked = multiply_rows_per_head(keys, ops.transpose(bias, (0, 2, 1)))  # (K, B S, N / K)
+        liked = ops.reshape(liked, (groups, batch, length, heads // groups))
+        return ops.reshape(ops.transpose(liked, (1, 0, 3, 2)), (batch, heads, 1, length))
 
     def _waves(self, positions):
         """Sines and cosines, float32 (1 or B, T, D/2) each."""
         width = self.kernel.shape[0]
         rates = float(self.max_wavelength) ** (-2.0 * np.arange(width // 2) / width)
-        angle = angles(ops.expand_dims(positions, axis=2), rates[None, None])
+        angle = compute_angles(ops.expand_dims(positions, axis=2), rates[None, None])
         return ops.sin(angle), ops.cos(angle)
 
     def get_config(self):

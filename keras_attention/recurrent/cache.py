@@ -1,39 +1,39 @@
-"""What a recurrent decoder keeps from one piece of the target to the next."""
+"""The cache of a recurrent decoder: its source, and its states after the last piece."""
 
 import keras
 from keras import ops
 
 from keras_attention import masks, scope
-from keras_attention.recurrent.source import Source
+from keras_attention.recurrent.attention_cell import EncodedSource
 
 
-def plan_or_fill(place, cell, source, states):
-    """Says what will be kept, or keeps the source and the states to begin with."""
+def fill_slot(slot, cell, source, states):
+    """Keeps the source and the first states; where the cache is traced, declares their entries."""
     tensors = {**_of_source(source), **_of_states(cell, states)}
-    if place.scope.planning:
-        place.scope.declare(place, **{name: _entry(name, x) for name, x in tensors.items()})
+    if slot.tracing:
+        slot.declare(**{name: _entry(name, x) for name, x in tensors.items()})
     else:
-        place.keep(**tensors)
+        slot.update(**tensors)
 
 
-def read(place, cell):
-    """The `Source` and the states that were kept."""
-    keys = ops.expand_dims(place["keys"], axis=2) if "keys" in place else None
-    values = place["values"]
+def read_slot(slot, cell):
+    """The `EncodedSource` and the states that were kept."""
+    keys = ops.expand_dims(slot["keys"], axis=2) if "keys" in slot else None
+    values = slot["values"]
     states = [
-        ops.cast(place[name], cell.compute_dtype) for name in _of_states(cell, cell.own_state_sizes)
+        ops.cast(slot[name], cell.compute_dtype) for name in _of_states(cell, cell.own_state_sizes)
     ]
-    return Source(values, place["mask"], keys), states
+    return EncodedSource(values, slot["mask"], keys), states
 
 
-def keep_states(place, cell, states):
+def update_states(slot, cell, states):
     """Keeps the states for the next call, in the dtypes of the cache."""
     named = _of_states(cell, states)
-    place.keep(**{name: ops.cast(x, place[name].dtype) for name, x in named.items()})
+    slot.update(**{name: ops.cast(x, slot[name].dtype) for name, x in named.items()})
 
 
 def with_start(inputs, mask):
-    """`mask` (B, T) or None, and False before the place where a row of the batch begins."""
+    """`mask` (B, T) or None, and False for padding in front of a row of the batch."""
     return masks.all_of(mask, scope.is_token(ops.shape(inputs)[1]))
 
 
@@ -54,7 +54,7 @@ def _of_states(cell, states):
 
 
 def _entry(name, x):
-    """Whatever has an axis as long as the source is an entry of the source's."""
+    """The `CacheEntry` of a tensor: what is as long as the source is an entry of the source's."""
     if name == "coverage":
         return scope.SourceState(tuple(x.shape[2:]), _dtype(x))
     if name in ("values", "mask", "keys"):

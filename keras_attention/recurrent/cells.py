@@ -1,10 +1,12 @@
-"""Keras's recurrent cells as others see them: found by name, stacked, their states in a list."""
+"""Keras's recurrent cells: found by name, stacked, stepped with their states in a flat list."""
 
 import contextlib
 import copy
 
 import keras
 from keras import ops
+
+from keras_attention import keras_internals
 
 NAMES = {
     "gru": keras.layers.GRUCell,
@@ -13,8 +15,8 @@ NAMES = {
 }
 
 
-def get(identifier, units, num_layers=1):
-    """The cell that `identifier` means: a name, with `units`, or a cell or its config.
+def get_cell(identifier, units, num_layers=1):
+    """A cell by name, with `units`, or a cell or its config as it is.
 
     Args:
         identifier: `"gru"`, `"lstm"`, `"rnn"`, a Keras cell, or a cell's config.
@@ -35,7 +37,7 @@ def get(identifier, units, num_layers=1):
     ```
     """
     if not isinstance(identifier, str):
-        return checked(identifier)
+        return check_cell(identifier)
     if identifier not in NAMES:
         raise ValueError(
             f"Unknown cell {identifier!r}. Known: {', '.join(NAMES)}. A cell can also be given as "
@@ -45,7 +47,7 @@ def get(identifier, units, num_layers=1):
     return cells[0] if num_layers == 1 else keras.layers.StackedRNNCells(cells, name="cells")
 
 
-def checked(cell):
+def check_cell(cell):
     """`cell`, revived if it is a config; an error if it is no Keras cell."""
     if isinstance(cell, dict):  # a copy: Keras takes the config of stacked cells apart
         cell = keras.saving.deserialize_keras_object(copy.deepcopy(cell))
@@ -57,7 +59,7 @@ def checked(cell):
     return cell
 
 
-def copy_of(cell, **changes):
+def copy_cell(cell, **changes):
     """Another cell of the same config."""
     config = {**cell.get_config(), **changes}
     return type(cell).from_config(config)
@@ -69,14 +71,14 @@ def state_sizes(cell):
 
 
 def output_size(cell):
-    """The size of what `cell` gives: Keras's cells give their first state."""
+    """The size of the output of `cell`: that of its first state, unless it states another."""
     cell = cell.cells[-1] if isinstance(cell, keras.layers.StackedRNNCells) else cell
     size = getattr(cell, "output_size", None)
     return state_sizes(cell)[0] if size is None else size
 
 
 def query_index(cell):
-    """Which of the states, in a list, is the hidden state of the last layer."""
+    """The index of the state that attends: the hidden state of the last layer."""
     if isinstance(cell, keras.layers.StackedRNNCells):
         return len(state_sizes(cell)) - len(state_sizes(cell.cells[-1]))
     return 0
@@ -87,10 +89,10 @@ def zero_states(cell, batch_size):
     return [ops.zeros((batch_size, size), dtype=cell.compute_dtype) for size in state_sizes(cell)]
 
 
-def run(cell, inputs, states, training=None):
+def step_cell(cell, inputs, states, training=None):
     """One step: (B, D) and the list of states to the output (B, U) and the list of new states."""
     packed = keras.tree.pack_sequence_as(_structure(cell), list(states))
-    given = {"training": training} if cell._call_has_training_arg else {}
+    given = {"training": training} if keras_internals.takes_training(cell) else {}
     output, new = cell(inputs, packed, **given)
     return output, keras.tree.flatten(new)
 
@@ -101,8 +103,8 @@ def _structure(cell):
 
 
 @contextlib.contextmanager
-def dropout_of(cell, batch_size, width, training):
-    """A context in which `cell` drops the same of its inputs (B, width) at all times of a loop."""
+def hold_dropout(cell, batch_size, width, training):
+    """A context in which `cell` drops the same inputs (B, width) at every step of a loop."""
     drops = training and hasattr(cell, "get_dropout_mask")
     if drops:
         ones = ops.ones((batch_size, width), dtype=cell.compute_dtype)
@@ -113,11 +115,11 @@ def dropout_of(cell, batch_size, width, training):
 
 
 def draw_dropout(cell, batch_size, width):
-    """Draws the dropout of a cell, which is the same at all times, before a loop begins.
+    """Draws the dropout of a cell, the same at every step, before a loop begins.
 
-    Random numbers that are drawn inside a loop would stay in it, with all of JAX's complaints.
+    JAX refuses random numbers that are drawn inside the loop and kept outside of it.
     """
-    for each in each_of(cell):
+    for each in unstack_cells(cell):
         if hasattr(each, "get_dropout_mask"):
             each.get_dropout_mask(ops.ones((batch_size, width), dtype=cell.compute_dtype))
             state = ops.ones((batch_size, state_sizes(each)[0]), dtype=cell.compute_dtype)
@@ -126,13 +128,13 @@ def draw_dropout(cell, batch_size, width):
 
 
 def forget_dropout(cell):
-    """Lets the next loop draw its own."""
-    for each in each_of(cell):
+    """Drops the masks of `draw_dropout`, so that the next loop draws new ones."""
+    for each in unstack_cells(cell):
         if hasattr(each, "reset_dropout_mask"):
             each.reset_dropout_mask()
             each.reset_recurrent_dropout_mask()
 
 
-def each_of(cell):
+def unstack_cells(cell):
     """The cells of a stack, first to last, or the cell itself."""
     return cell.cells if isinstance(cell, keras.layers.StackedRNNCells) else [cell]

@@ -1,22 +1,22 @@
-"""A recurrent decoder: an attention cell over the target tokens."""
+"""The recurrent decoder: an attention cell over the target tokens."""
 
 import keras
 from keras import ops
 
 from keras_attention import checks, scope
-from keras_attention.attention import recording
+from keras_attention.attention.base import record_weights, weights_wanted
 from keras_attention.recurrent import cache, cells
-from keras_attention.recurrent.cell import AttentionCell
+from keras_attention.recurrent.attention_cell import AttentionCell
 from keras_attention.recurrent.loop import recur
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class RecurrentDecoder(keras.layers.Layer):
-    """Runs an `AttentionCell` over a target, looking at an encoded source.
+    """Runs an `AttentionCell` over a target, with attention to an encoded source.
 
     (Bahdanau et al., 2015; Luong et al., 2015.) The keys are projected once for all steps. The
-    weights (B, 1, T, S) can be seen with `record_attention`. In a decoding scope it goes on where
-    the call before it stopped, and in an exported file it needs built-in ops only.
+    weights (B, 1, T, S) can be seen with `record_attention`. In a decoding scope a call continues
+    from the states of the one before; an exported file needs built-in ops only.
 
     Args:
         cell: an `AttentionCell`.
@@ -83,53 +83,53 @@ class RecurrentDecoder(keras.layers.Layer):
         encoded_mask=None,
         training=None,
     ):
-        place, source, states = self.begin(encoded, initial_states, encoded_mask)
+        slot, source, states = self.begin_decoding(encoded, initial_states, encoded_mask)
         inputs_mask = cache.with_start(inputs, inputs_mask)
 
         def step(x, states):
             output, new, weights = self.cell.step(x, states, source, training)
-            return {"output": output, **self.seen(weights, states, training)}, new
+            return {"output": output, **self.observe_step(weights, states, training)}, new
 
         batch, _, width = ops.shape(inputs)
-        with cells.dropout_of(self.cell, batch, width, training):
+        with cells.hold_dropout(self.cell, batch, width, training):
             outputs, states = recur(step, inputs, states, inputs_mask)
-        self.end(place, states)
-        self.look_at(outputs, inputs_mask)
+        self.keep_states(slot, states)
+        self.record_steps(outputs, inputs_mask)
         return outputs["output"]
 
-    def begin(self, encoded, initial_states=None, encoded_mask=None):
-        """Where in a cache the states are, or None; the `Source`; and the states to begin with."""
+    def begin_decoding(self, encoded, initial_states=None, encoded_mask=None):
+        """The `CacheSlot`, or None; the `EncodedSource`; and the initial states."""
         decoding = scope.current(scope.Decoding)
-        place = None if decoding is None else decoding.place(self)
-        if place is not None and not (decoding.planning or decoding.encoding):
-            return place, *cache.read(place, self.cell)
+        slot = None if decoding is None else decoding.slot(self)
+        if slot is not None and not (decoding.tracing or decoding.encoding):
+            return slot, *cache.read_slot(slot, self.cell)
         source = self.cell.prepare(encoded, encoded_mask)
         states = self.cell.start(encoded, initial_states)
         states = [ops.cast(x, self.compute_dtype) for x in states]
-        if place is not None:
-            cache.plan_or_fill(place, self.cell, source, states)
-        return place, source, states
+        if slot is not None:
+            cache.fill_slot(slot, self.cell, source, states)
+        return slot, source, states
 
-    def end(self, place, states):
-        """Leaves the states where the next call finds them."""
+    def keep_states(self, slot, states):
+        """Keeps the states for the next call."""
         decoding = scope.current(scope.Decoding)
-        if place is not None and not (decoding.planning or decoding.encoding):
-            cache.keep_states(place, self.cell, states)
+        if slot is not None and not (decoding.tracing or decoding.encoding):
+            cache.update_states(slot, self.cell, states)
 
-    def seen(self, weights, states, training=None):
-        """What else a step gives: the weights if somebody looks at them, the coverage loss."""
+    def observe_step(self, weights, states, training=None):
+        """Further outputs of a step: the weights, if they are recorded, and the coverage loss."""
         seen = {}
-        if recording.wanted(self):
+        if weights_wanted(self):
             seen["weights"] = weights  # (B, S)
         if self.coverage_loss and training:
             covered = ops.sum(ops.minimum(weights, states[-1]), axis=1, keepdims=True)
             seen["covered"] = covered  # (B, 1)
         return seen
 
-    def look_at(self, outputs, mask):
-        """Records the weights, and adds the loss, from what the steps gave."""
+    def record_steps(self, outputs, mask):
+        """Records the weights and adds the loss, from the outputs of all steps."""
         if "weights" in outputs:
-            recording.record(self, ops.expand_dims(outputs["weights"], axis=1))
+            record_weights(self, ops.expand_dims(outputs["weights"], axis=1))
         if "covered" in outputs:
             covered = ops.cast(ops.squeeze(outputs["covered"], axis=2), "float32")
             tokens = ops.ones_like(covered) if mask is None else ops.cast(mask, "float32")

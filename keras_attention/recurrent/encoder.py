@@ -1,13 +1,14 @@
-"""A recurrent encoder: what Bahdanau and Luong attend to."""
+"""The recurrent encoder, and the bridge from its final states to the initial ones of a decoder."""
 
 import keras
 from keras import ops
 
 from keras_attention import checks, scope
+from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.recurrent import cells
 from keras_attention.recurrent.loop import recur
 
-# Keras's layers of these cells use cuDNN where it is.
+# Keras's layers of these cells use cuDNN where it is installed.
 LAYERS = {keras.layers.GRUCell: keras.layers.GRU, keras.layers.LSTMCell: keras.layers.LSTM}
 
 
@@ -23,9 +24,9 @@ class RecurrentEncoder(keras.layers.Layer):
         cell: a Keras cell, such as `keras.layers.GRUCell(64)`; every layer and direction has one
             of this config.
         num_layers: int.
-        bidirectional: bool, whether a second cell in each layer reads backwards; what both give is
-            put side by side.
-        dropout: float, applied to what a layer gives to the next (Zaremba et al., 2014).
+        bidirectional: bool, whether a second cell in each layer reads backwards; the outputs of
+            both are concatenated.
+        dropout: float, applied between layers (Zaremba et al., 2014).
 
     Call arguments:
         inputs: (B, S, D).
@@ -55,7 +56,7 @@ class RecurrentEncoder(keras.layers.Layer):
     def __init__(self, cell, num_layers=1, bidirectional=True, dropout=0.0, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
-        self.cell, self.num_layers = cells.checked(cell), num_layers
+        self.cell, self.num_layers = cells.check_cell(cell), num_layers
         checks.whole(self, "num_layers")
         self.bidirectional, self.dropout = bidirectional, dropout
         self._layers_of = [
@@ -75,7 +76,7 @@ class RecurrentEncoder(keras.layers.Layer):
         if type(self.cell) in LAYERS:
             config = self.cell.get_config()
             return LAYERS[type(self.cell)].from_config({**config, **kwargs})
-        return keras.layers.RNN(cells.copy_of(self.cell), **kwargs)
+        return keras.layers.RNN(cells.copy_cell(self.cell), **kwargs)
 
     def build(self, input_shape):
         shape = tuple(input_shape)
@@ -129,15 +130,84 @@ class RecurrentEncoder(keras.layers.Layer):
 
 
 def _run(layer, x, mask, training):
-    """The output (B, S, U) of a Keras RNN at the places of its input, and its last states."""
+    """The output (B, S, U) of a Keras RNN, in the order of its input, and its final states."""
     if scope.current(scope.Export) or scope.current(scope.Decoding):
         states = cells.zero_states(layer.cell, ops.shape(x)[0])
 
         def step(x, states):
-            return cells.run(layer.cell, x, states)
+            return cells.step_cell(layer.cell, x, states)
 
         return recur(step, x, states, mask, backwards=layer.go_backwards)
     output, *states = layer(x, mask=mask, training=training)
-    if layer.go_backwards:  # Keras gives it in the order in which it was computed
+    if layer.go_backwards:  # Keras returns it in the order of computation
         output = ops.flip(output, axis=1)
     return output, keras.tree.flatten(states)
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class Bridge(ProjectionOwner):
+    """Makes a decoder's initial states of an encoder's final ones, one dense layer for each.
+
+    (Bahdanau et al., 2015, appendix A.2.2: `s_0 = tanh(W_s h_1)`.) Where encoder and decoder have
+    as many states, each is made of its counterpart, or else each of all.
+
+    Args:
+        sizes: list of ints, those of the decoder's states; see `state_sizes`.
+        activation: of the dense layers.
+
+    Call arguments:
+        states: list of (B, any size), an encoder's final states.
+
+    Returns a list of (B, size).
+
+    Example:
+
+    ```python
+    import keras
+    import numpy as np
+    import keras_attention as ka
+
+    cell = keras.layers.LSTMCell(8)
+    bridge = ka.recurrent.Bridge(ka.recurrent.state_sizes(cell))
+    states = bridge([np.random.rand(3, 12), np.random.rand(3, 12)])
+    assert [state.shape for state in states] == [(3, 8), (3, 8)]
+    ```
+    """
+
+    def __init__(self, sizes, activation="tanh", **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.sizes = [int(size) for size in sizes]
+        self.activation = keras.activations.get(activation)
+        self._dense = [
+            keras.layers.Dense(
+                size, activation=self.activation, **self._projection_arguments(f"state_{i}")
+            )
+            for i, size in enumerate(self.sizes)
+        ]
+
+    def build(self, states_shape):
+        widths = [shape[-1] for shape in states_shape]
+        if len(widths) != len(self.sizes):
+            widths = [sum(widths)] * len(self.sizes)
+        for dense, width in zip(self._dense, widths, strict=True):
+            dense.build((None, width))
+
+    def call(self, states):
+        if len(states) != len(self.sizes):
+            states = [ops.concatenate(states, axis=-1)] * len(self.sizes)
+        return [dense(state) for dense, state in zip(self._dense, states, strict=True)]
+
+    def compute_mask(self, states, previous=None):
+        return [None] * len(self.sizes)
+
+    def compute_output_shape(self, states_shape):
+        return [(states_shape[0][0], size) for size in self.sizes]
+
+    def compute_output_spec(self, states):
+        shapes = self.compute_output_shape([state.shape for state in states])
+        return [keras.KerasTensor(shape, self.compute_dtype) for shape in shapes]
+
+    def get_config(self):
+        activation = keras.activations.serialize(self.activation)
+        return {**super().get_config(), "sizes": self.sizes, "activation": activation}

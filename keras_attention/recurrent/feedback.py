@@ -1,4 +1,4 @@
-"""A decoder of token ids, which in training may be fed what it predicts."""
+"""The decoder of token ids, which in training may be fed what it predicts."""
 
 import keras
 from keras import ops
@@ -7,7 +7,6 @@ from keras_attention import checks
 from keras_attention.recurrent import cells
 from keras_attention.recurrent.decoder import RecurrentDecoder
 from keras_attention.recurrent.loop import recur
-from keras_attention.recurrent.predicted import predicted_ids
 
 FEEDBACK = (None, "argmax", "sample")
 
@@ -28,7 +27,7 @@ class FeedbackDecoder(keras.layers.Layer):
         output: a layer from (B, T, any width) to logits (B, T, V), such as `keras.layers.Dense`.
         feedback: None, `"argmax"` to feed the likeliest token, or `"sample"` to draw it from the
             predicted distribution. Id 0, which is padding, is not fed.
-        dropout: float, applied to the embedded tokens and to what the decoder gives.
+        dropout: float, applied to the embedded tokens and to the decoder's outputs.
         seed: int.
 
     Call arguments:
@@ -66,8 +65,8 @@ class FeedbackDecoder(keras.layers.Layer):
     def __init__(self, embedding, decoder, output, feedback=None, dropout=0.0, seed=None, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
-        self.embedding, self.decoder = _revived(embedding), _revived(decoder)
-        self.output_layer = _revived(output)
+        self.embedding, self.decoder = _revive(embedding), _revive(decoder)
+        self.output_layer = _revive(output)
         if not isinstance(self.decoder, RecurrentDecoder):
             raise ValueError(
                 f"decoder={decoder!r}: expected a keras_attention.recurrent.RecurrentDecoder."
@@ -107,7 +106,7 @@ class FeedbackDecoder(keras.layers.Layer):
 
     def _with_feedback(self, target_ids, encoded, initial_states, encoded_mask):
         decoder, mask = self.decoder, ops.not_equal(target_ids, 0)
-        _, source, states = decoder.begin(encoded, initial_states, encoded_mask)
+        _, source, states = decoder.begin_decoding(encoded, initial_states, encoded_mask)
 
         def step(given, states):
             *states, predicted = states
@@ -115,21 +114,21 @@ class FeedbackDecoder(keras.layers.Layer):
             x = self.embedding(ids)[:, 0]
             x = x * given["keep_input"] if self.dropout else x
             output, new, weights = decoder.cell.step(x, states, source, training=True)
-            seen = decoder.seen(weights, states, training=True)
+            seen = decoder.observe_step(weights, states, training=True)
             output = output * given["keep_output"] if self.dropout else output
             logits = self.output_layer(ops.expand_dims(output, axis=1))  # (B, 1, V)
             predicted = predicted_ids(logits, given.get("uniform"))  # (B, 1)
             return {"logits": logits[:, 0], **seen}, [*new, predicted]
 
-        given = self._drawn(target_ids, encoded)
+        given = self._draw_inputs(target_ids, encoded)
         states = [*states, ops.zeros_like(given["ids"][:, 0])]
-        with cells.dropout_of(decoder.cell, ops.shape(encoded)[0], self._width, training=True):
+        with cells.hold_dropout(decoder.cell, ops.shape(encoded)[0], self._width, training=True):
             outputs, _ = recur(step, given, states, mask)
-        decoder.look_at(outputs, mask)
+        decoder.record_steps(outputs, mask)
         return outputs["logits"]
 
-    def _drawn(self, target_ids, encoded):
-        """What a loop needs at each time, all random numbers among it: they are drawn before."""
+    def _draw_inputs(self, target_ids, encoded):
+        """The inputs of the loop, with all its random numbers, which are drawn before it."""
         ids = ops.expand_dims(ops.cast(target_ids, "int32"), axis=2)  # (B, T, 1)
         coins = keras.random.uniform(ops.shape(ids), seed=self.seed_generator)
         first = ops.cast(ops.arange(ops.shape(ids)[1]), "int32") == 0
@@ -172,5 +171,26 @@ class FeedbackDecoder(keras.layers.Layer):
         }
 
 
-def _revived(layer):
+def _revive(layer):
     return keras.saving.deserialize_keras_object(layer) if isinstance(layer, dict) else layer
+
+
+def predicted_ids(logits, uniform=None):
+    """The likeliest token of each place, or one drawn by its probability; never 0, the padding.
+
+    Args:
+        logits: (..., V).
+        uniform: float in [0, 1), (...): a random number for each place to draw by, or None for the
+            likeliest.
+
+    Returns:
+        int32 (...), without a gradient.
+    """
+    logits = ops.cast(logits[..., 1:], "float32")
+    if uniform is None:
+        ids = ops.argmax(logits, axis=-1)
+    else:  # the first whose share of the probability, with those before, is above the number
+        shares = ops.cumsum(ops.softmax(logits, axis=-1), axis=-1)
+        below = ops.cast(shares <= ops.expand_dims(uniform, axis=-1), "int32")
+        ids = ops.minimum(ops.sum(below, axis=-1), logits.shape[-1] - 1)
+    return ops.stop_gradient(ops.cast(ids, "int32") + 1)

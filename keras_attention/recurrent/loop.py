@@ -1,4 +1,4 @@
-"""The loop over time: the backend's own to train with, and one that devices can run."""
+"""The loop over time: the backend's own for training, and one of built-in ops for devices."""
 
 import keras
 from keras import ops
@@ -10,29 +10,27 @@ def recur(step, inputs, states, mask=None, backwards=False):
     """Runs `step` over time: `output, states = step(inputs of one time, states)`.
 
     In training it is the loop of the backend. Inside `scope.Export` and `scope.Decoding` the
-    outputs are written into a tensor of their final size instead of a list of tensors, for which
-    LiteRT has no built-in ops. That loop has no gradient.
+    outputs are written into one tensor of their final size: LiteRT has no built-in ops for a list
+    of tensors. That loop has no gradient.
 
     Args:
-        step: callable. It takes what `inputs` holds at one time, each (B, ...), and the states, and
+        step: callable. It takes the `inputs` of one time, each (B, ...), and the states, and
             returns outputs, each (B, ...), and states of the same structure, shapes and dtypes.
         inputs: a tensor (B, T, ...) of rank 3 or 4, or a structure of them; T is at least 1.
         states: list of tensors (B, ...).
-        mask: bool (B, T), True = a token. Elsewhere the states stay as they are, whichever way the
-            loop runs, and the outputs are zeros. Or None.
-        backwards: bool, whether to begin at the last place.
+        mask: bool (B, T), True = a token, or None. At padding the states stay as they are, in both
+            directions, and the outputs are zeros.
+        backwards: bool, whether to run from the last time to the first.
 
     Returns:
-        The outputs, each (B, T, ...), at the places of their inputs, and the last states.
+        The outputs, each (B, T, ...), in the order of the inputs, and the final states.
     """
     if mask is not None:
-        inputs, step = (inputs, ops.expand_dims(mask, axis=2)), _holding(step)
+        inputs, step = (inputs, ops.expand_dims(mask, axis=2)), _hold_where_masked(step)
     if scope.current(scope.Export) or scope.current(scope.Decoding):
-        return _into_tensors(step, inputs, states, backwards)
+        return _write_into_tensors(step, inputs, states, backwards)
     if keras.backend.backend() == "tensorflow":
-        from keras_attention.recurrent import loop_tensorflow
-
-        return loop_tensorflow.scan(step, inputs, states, backwards)
+        return _scan_tensorflow(step, inputs, states, backwards)
     return _scan(step, inputs, states, backwards)
 
 
@@ -50,38 +48,74 @@ def _swap(x):
     return keras.tree.map_structure(lambda x: ops.swapaxes(x, 0, 1), x)
 
 
-def _holding(step):
-    """`step` on (inputs, mask (B, 1)): where the mask is False, nothing happens."""
+def _scan_tensorflow(step, inputs, states, backwards):
+    """The loop with TensorFlow's arrays, which have gradients, in a compiled graph too.
+
+    Keras's `ops.scan` wants outputs of the shapes of the states, and gives its loop no bound, which
+    XLA needs for a gradient.
+    """
+    import tensorflow as tf
+
+    def array(dtype, length, shape):
+        return tf.TensorArray(dtype, length, element_shape=shape)
+
+    def swap(x):  # (B, T, ...) to (T, B, ...) and back
+        return tf.transpose(x, (1, 0, *range(2, len(x.shape))))
+
+    flat = [swap(x) for x in keras.tree.flatten(inputs)]
+    length = ops.shape(flat[0])[0]
+    arrays = [array(x.dtype, length, x.shape[1:]).unstack(x) for x in flat]
+    first = keras.tree.pack_sequence_as(inputs, [x[0] for x in flat])
+    structure, _ = step(first, states)  # for dtypes and shapes: TensorFlow leaves it out of a graph
+    written = [array(x.dtype, length, x.shape) for x in keras.tree.flatten(structure)]
+
+    def body(i, written, states):
+        index = length - 1 - i if backwards else i
+        read = keras.tree.pack_sequence_as(inputs, [each.read(index) for each in arrays])
+        outputs, states = step(read, states)
+        outputs = keras.tree.flatten(outputs)
+        written = [w.write(index, x) for w, x in zip(written, outputs, strict=True)]
+        return i + 1, written, states
+
+    _, written, states = tf.while_loop(
+        lambda i, *_: i < length, body, (0, written, list(states)), maximum_iterations=length
+    )
+    outputs = [swap(each.stack()) for each in written]
+    return keras.tree.pack_sequence_as(structure, outputs), list(states)
+
+
+def _hold_where_masked(step):
+    """`step` on (inputs, mask (B, 1)): at padding states stay, and outputs are zeros."""
 
     def held(inputs, states):
         inputs, mask = inputs
         outputs, new = step(inputs, states)
-        new = [ops.where(_of_rank(mask, x), x, y) for x, y in zip(new, states, strict=True)]
+        new = [ops.where(_with_rank_of(mask, x), x, y) for x, y in zip(new, states, strict=True)]
         outputs = keras.tree.map_structure(
-            lambda x: ops.where(_of_rank(mask, x), x, ops.zeros_like(x)), outputs
+            lambda x: ops.where(_with_rank_of(mask, x), x, ops.zeros_like(x)), outputs
         )
         return outputs, new
 
     return held
 
 
-def _of_rank(mask, x):
+def _with_rank_of(mask, x):
     return ops.reshape(mask, (-1, *[1] * (len(x.shape) - 1)))
 
 
-def _into_tensors(step, inputs, states, backwards):
+def _write_into_tensors(step, inputs, states, backwards):
     length = ops.shape(keras.tree.flatten(inputs)[0])[1]
     outputs, after = step(_at(inputs, 0), states)  # for shapes; unless it is all there is
     if isinstance(length, int) and length == 1:
         return keras.tree.map_structure(lambda x: ops.expand_dims(x, axis=1), outputs), after
     structure, flat = outputs, keras.tree.flatten(outputs)
-    written = [ops.zeros((_rows(x), length, *ops.shape(x)[1:]), dtype=x.dtype) for x in flat]
+    written = [ops.zeros((ops.shape(x)[0], length, *ops.shape(x)[1:]), dtype=x.dtype) for x in flat]
 
     def body(i, written, states):
-        place = length - 1 - i if backwards else i
-        outputs, states = step(_at(inputs, place), states)
+        index = length - 1 - i if backwards else i
+        outputs, states = step(_at(inputs, index), states)
         outputs = keras.tree.flatten(outputs)
-        written = [_write(w, place, x) for w, x in zip(written, outputs, strict=True)]
+        written = [_write(w, index, x) for w, x in zip(written, outputs, strict=True)]
         return i + 1, written, states
 
     _, written, states = ops.while_loop(
@@ -90,12 +124,8 @@ def _into_tensors(step, inputs, states, backwards):
     return keras.tree.pack_sequence_as(structure, written), states
 
 
-def _rows(x):
-    return ops.shape(x)[0]
-
-
 def _at(inputs, i):
-    """What `inputs` holds at time i."""
+    """The `inputs` of time i."""
 
     def take(x):
         shape = ops.shape(x)

@@ -1,14 +1,11 @@
 """Scores: how well each query fits each key. (B, T, N, H), (B, S, N, H) -> (B, N, T, S)."""
 
 from keras_attention import part
-from keras_attention.scores.additive import Additive
+from keras_attention.scores.additive import Additive, Concat, sum_over_units
 from keras_attention.scores.base import Score
 from keras_attention.scores.bilinear import Bilinear
-from keras_attention.scores.concat import Concat
 from keras_attention.scores.cosine import Cosine
-from keras_attention.scores.dot import Dot
-from keras_attention.scores.pairs import sum_over_units
-from keras_attention.scores.scaled_dot import ScaledDot
+from keras_attention.scores.dot import Dot, ScaledDot
 from keras_attention.scores.squared_distance import SquaredDistance
 
 NAMES = {
@@ -23,9 +20,9 @@ NAMES = {
 
 
 def get(identifier, dtype=None):
-    """The score that `identifier` means: one, its name, its config, or None.
+    """The score that `identifier` means: a score, its name, its config, or None.
 
-    `dtype` is the policy of a score with weights that is made from its name.
+    `dtype` is the dtype policy of a score with weights that is made from its name.
 
     Example:
 

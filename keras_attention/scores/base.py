@@ -1,17 +1,13 @@
-"""What every score is."""
-
-import inspect
+"""The base classes of scores, and the checks that they share."""
 
 import keras
 from keras import ops
 
-from keras_attention.part import check_keys
-
-OF_ANY_LAYER = ("name", "trainable", "dtype")
+from keras_attention.part import LayerPart
 
 
 class Score:
-    """Says how well each query fits each key: `score(query, key)` -> scores (B, N, T, S).
+    """Scores how well each query fits each key: `score(query, key)` -> scores (B, N, T, S).
 
     query (B, T, N, H) and key (B, S, N, H) have the same heads; the scores have their dtype, or the
     compute dtype of a score with weights.
@@ -19,35 +15,31 @@ class Score:
     Attributes:
         fold: for a score that is a dot product after a change of query and key, the method
             `fold(query, key) -> (query', key', scale)` with `score = scale · query' · key'`, where
-            `scale` is a Python float; None for the others. It takes keys with fewer heads too
-            (B, S, K, H), K dividing N: each key is changed alone. Every kernel can compute a score
-            that folds; the others need the dense one.
+            `scale` is a Python float; None for other scores. Keys may have fewer heads
+            (B, S, K, H), K dividing N. Every kernel computes a score with `fold`; the others need
+            the dense kernel.
     """
 
     fold = None
 
     def prepare(self, key):
-        """What keys (B, S, N, H) become before any query is known, (B, S, N, any width).
+        """The part of the score that depends on keys (B, S, N, H) alone, (B, S, N, any width).
 
-        For queries that come one at a time, as in a recurrent decoder: what depends on the keys
-        alone is computed once, and `match` does the rest for each query.
+        For queries that come one at a time, as in a recurrent decoder: it is computed once, and
+        `match` computes the rest for each query.
         """
         return key
 
     def match(self, query, prepared):
-        """Scores (B, N, 1, S) of one query (B, 1, N, H) and the keys that `prepare` has seen."""
+        """Scores (B, N, 1, S) of one query (B, 1, N, H) and the output of `prepare`."""
         return self(query, prepared)
 
 
-class WeightedScore(keras.layers.Layer, Score):
+class WeightedScore(LayerPart, Score):
     """A score with weights, which are per head: their first axis is N."""
 
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.supports_masking = True
-
     def ensure_built(self, query, key):
-        """Makes the weights when `fold` is used without calling the layer first."""
+        """Builds the layer where `fold` is used without calling it first."""
         if not self.built:
             self.build(tuple(query.shape), tuple(key.shape))
 
@@ -57,13 +49,6 @@ class WeightedScore(keras.layers.Layer, Score):
 
     def compute_mask(self, inputs, previous_mask):
         return None  # the axes of scores are not those of the inputs
-
-    @classmethod
-    def from_config(cls, config):
-        parameters = inspect.signature(cls.__init__).parameters
-        own = [name for name in parameters if name not in ("self", "kwargs")]
-        check_keys(cls, config, [*own, *OF_ANY_LAYER])
-        return super().from_config(config)
 
 
 class KernelScore(WeightedScore):
@@ -90,8 +75,8 @@ class KernelScore(WeightedScore):
         return {**super().get_config(), "kernel_initializer": initializer}
 
 
-def head_shapes(part, query_shape, key_shape):
-    """N, H and the key's H of (B, T, N, H) and (B, S, K, H); refuses other or unknown ones."""
+def check_head_shapes(part, query_shape, key_shape):
+    """N, H and the key's H of (B, T, N, H) and (B, S, K, H); refuses other or unknown shapes."""
     shapes = tuple(query_shape), tuple(key_shape)
     if any(len(shape) != 4 or None in shape[2:] for shape in shapes):
         raise ValueError(
@@ -103,8 +88,8 @@ def head_shapes(part, query_shape, key_shape):
 
 
 def check_one_width(part, query, key):
-    """Refuses query and key of different widths, for scores that compare them by coordinate."""
-    _, width, key_width = head_shapes(part, query.shape, key.shape)
+    """Refuses query and key of different sizes, for scores that compare coordinates."""
+    _, width, key_width = check_head_shapes(part, query.shape, key.shape)
     if width != key_width:
         raise ValueError(
             f"{type(part).__name__} compares query and key coordinate by coordinate, but the query "
@@ -114,7 +99,7 @@ def check_one_width(part, query, key):
 
 
 def check_one_key_head_each(part, query, key):
-    """Refuses grouped keys where the score itself is asked; kernels deal with those."""
+    """Refuses grouped keys, which only kernels handle."""
     heads, key_heads = query.shape[2], key.shape[2]
     if heads != key_heads:
         raise ValueError(
@@ -123,9 +108,37 @@ def check_one_key_head_each(part, query, key):
         )
 
 
-def product(part, query, key):
-    """The scores (B, N, T, S) of a part that folds."""
+def score_pairs(score, query, key):
+    """`score(query, key)`, whose axes must be (B, N, T, S) where sizes are known."""
+    scores = score(query, key)
+    check_axes(score, "scores", scores, (query.shape[0], *query.shape[2:0:-1], key.shape[1]))
+    return scores
+
+
+def check_axes(part, what, tensor, expected):
+    """Refuses a tensor from a part, maybe a user's own, without the `expected` axes."""
+    given = getattr(tensor, "shape", ())
+    known = zip(given, expected, strict=False)
+    if len(given) != len(expected) or any(
+        isinstance(a, int) and isinstance(b, int) and a != b for a, b in known
+    ):
+        axes = {"scores": "heads, queries, keys", "key": "keys, heads, size"}
+        raise ValueError(
+            f"{type(part).__name__} gave {what} of shape {tuple(given)}, where (batch, "
+            f"{axes.get(what, 'queries, heads, size')}) = {expected} is expected."
+        )
+
+
+def as_floats(*tensors):
+    """`tensors`, with integers cast to floats, as scores and weights are floats."""
+    dtype = keras.backend.result_type(*(x.dtype for x in tensors), float)
+    return [x if keras.backend.is_float_dtype(x.dtype) else ops.cast(x, dtype) for x in tensors]
+
+
+def compute_product(part, query, key):
+    """The scores (B, N, T, S) of a part with `fold`."""
     check_one_key_head_each(part, query, key)
+    query, key = as_floats(query, key)
     query, key, scale = part.fold(query, key)
     if scale != 1:
         query = query * scale  # (B, T, N, H), not (B, N, T, S): fewer numbers, and no overflow

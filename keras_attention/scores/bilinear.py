@@ -1,9 +1,9 @@
-"""A learned matrix between query and key."""
+"""The bilinear score: a learned matrix between query and key."""
 
 import keras
 from keras import ops
 
-from keras_attention.scores.base import KernelScore, head_shapes, product
+from keras_attention.scores.base import KernelScore, check_head_shapes, compute_product
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -33,13 +33,13 @@ class Bilinear(KernelScore):
     """
 
     def build(self, query_shape, key_shape):
-        heads, width, key_width = head_shapes(self, query_shape, key_shape)
+        heads, width, key_width = check_head_shapes(self, query_shape, key_shape)
         self.kernel = self.add_per_head(
             "kernel", (heads, width, key_width), variance=1 / (width * key_width)
         )
 
     def call(self, query, key):
-        return product(self, query, key)
+        return compute_product(self, query, key)
 
     def fold(self, query, key):
         self.ensure_built(query, key)

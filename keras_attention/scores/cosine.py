@@ -1,4 +1,4 @@
-"""The cosine of the angle between query and key."""
+"""The cosine score, with a learned or fixed scale."""
 
 import math
 
@@ -6,7 +6,12 @@ import keras
 from keras import ops
 
 from keras_attention import checks
-from keras_attention.scores.base import WeightedScore, check_one_width, head_shapes, product
+from keras_attention.scores.base import (
+    WeightedScore,
+    check_head_shapes,
+    check_one_width,
+    compute_product,
+)
 
 LEAST_SQUARE = 2.0**-24  # the smallest number above zero in float16
 
@@ -17,14 +22,14 @@ class Cosine(WeightedScore):
 
     Scaled cosine attention of Swin Transformer V2 (Liu et al., 2022, section 3.2): the logarithm of
     the scale (the paper's 1/τ) is the weight, and the scale never exceeds `max_scale`. With
-    `learned=False` there is no weight and `scale` stays what it is.
+    `learned=False` there is no weight, and `scale` is fixed.
 
-    Lengths are computed in float32, as root mean squares; one below `epsilon` counts as `epsilon`.
-    A vector of zeros has score 0 with everything, and a finite gradient. The square of `epsilon`
-    may not vanish in float16, in which delegates of phones compute.
+    Norms are computed in float32, as root mean squares; smaller ones count as `epsilon`. A zero
+    vector has score 0 with every other, and a finite gradient. The square of `epsilon` must not
+    vanish in float16, in which delegates of phones compute.
 
     Args:
-        scale: float above 0, the fixed scale, or where the learned one starts.
+        scale: float above 0, the fixed scale, or the initial value of the learned one.
         learned: bool.
         max_scale: float, the bound of the learned scale.
         epsilon: float, at least 2^-12.
@@ -66,7 +71,7 @@ class Cosine(WeightedScore):
             )
 
     def build(self, query_shape, key_shape):
-        heads, _, _ = head_shapes(self, query_shape, key_shape)
+        heads, _, _ = check_head_shapes(self, query_shape, key_shape)
         if self.learned:
             self.log_scale = self.add_weight(
                 name="log_scale",
@@ -76,7 +81,7 @@ class Cosine(WeightedScore):
             )
 
     def call(self, query, key):
-        return product(self, query, key)
+        return compute_product(self, query, key)
 
     def fold(self, query, key):
         self.ensure_built(query, key)
@@ -92,7 +97,7 @@ class Cosine(WeightedScore):
     def _level(self, x, scale=1.0):
         """`x` with mean square 1 over its coordinates, times `scale`.
 
-        Mean square, not length: LiteRT's converter makes of a division by the length an operation
+        Mean square, not norm: LiteRT's converter turns a division by the norm into an operation
         with its own epsilon. The maximum comes before the root: the gradient of √0 is infinite.
         """
         dtype, x = keras.backend.standardize_dtype(x.dtype), ops.cast(x, "float32")

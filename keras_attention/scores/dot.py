@@ -1,11 +1,11 @@
-"""Plain dot product."""
+"""Dot-product scores, plain and scaled."""
 
 import dataclasses
 
 import keras
 
 from keras_attention.part import Part
-from keras_attention.scores.base import Score, check_one_width, product
+from keras_attention.scores.base import Score, check_one_width, compute_product
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -31,8 +31,38 @@ class Dot(Score, Part):
     """
 
     def __call__(self, query, key):
-        return product(self, query, key)
+        return compute_product(self, query, key)
 
     def fold(self, query, key):
         check_one_width(self, query, key)
         return query, key, 1.0
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class ScaledDot(Score, Part):
+    """`score = q · k / √H` (Vaswani et al., 2017, equation 1).
+
+    The query is scaled before the product, so that float16 does not overflow on the way.
+
+    Call arguments:
+        query: (B, T, N, H). key: (B, S, N, H). Returns (B, N, T, S) in their dtype.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    query, key = np.ones((1, 5, 2, 4), "float32"), np.ones((1, 7, 2, 4), "float32")
+    scores = ka.scores.ScaledDot()(query, key)
+    assert np.all(np.asarray(scores) == 4 / np.sqrt(4))
+    ```
+    """
+
+    def __call__(self, query, key):
+        return compute_product(self, query, key)
+
+    def fold(self, query, key):
+        check_one_width(self, query, key)
+        return query, key, query.shape[-1] ** -0.5

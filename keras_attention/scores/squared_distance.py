@@ -1,4 +1,4 @@
-"""Minus the squared distance."""
+"""The squared-distance score: a Gaussian kernel under softmax."""
 
 import dataclasses
 
@@ -15,9 +15,9 @@ from keras_attention.scores.base import Score, check_one_key_head_each, check_on
 class SquaredDistance(Score, Part):
     """`score = -scale · |q - k|²`: under softmax, the Gaussian kernel (Tsai et al., 2019).
 
-    Computed as `2 q · k - |q|² - |k|²`, which needs no (B, N, T, S, H) tensor, and in float32
-    whatever the dtype: for near neighbours that is a small difference of large numbers. The error
-    is some 1e-7 of |q|² + |k|², so a score that should be 0 can be that far from it on either side.
+    Computed as `2 q · k - |q|² - |k|²`, without a (B, N, T, S, H) tensor, and in float32 whatever
+    the dtype: for near neighbours that is a small difference of large numbers. The error is about
+    1e-7 · (|q|² + |k|²), so that a score of 0 may come out slightly positive.
 
     Args:
         scale: float above 0; `1 / (2 σ²)` gives the Gaussian of width σ.

@@ -1,22 +1,22 @@
-"""What training needs beside Keras's own: losses and metrics with padding, schedules,
-scheduled sampling, precision.
-"""
+"""Losses, metrics, schedules and callbacks for training with padding, beside Keras's own."""
 
 from keras_attention.training.entity_f1 import EntityF1, EntityPrecision, EntityRecall
-from keras_attention.training.masked_accuracy import MaskedSparseCategoricalAccuracy
-from keras_attention.training.masked_crossentropy import MaskedSparseCategoricalCrossentropy
-from keras_attention.training.perplexity import MaskedPerplexity
+from keras_attention.training.losses import MaskedSparseCategoricalCrossentropy
+from keras_attention.training.metrics import (
+    MaskedPerplexity,
+    MaskedSequenceAccuracy,
+    MaskedSparseCategoricalAccuracy,
+)
 from keras_attention.training.precision import fastest_dtype_policy
 from keras_attention.training.reset_memory import ResetMemory
-from keras_attention.training.scheduled_sampling import ScheduledSampling
-from keras_attention.training.schedules import Noam, warmup_cosine
-from keras_attention.training.sequence_accuracy import MaskedSequenceAccuracy
-from keras_attention.training.teacher_forcing import (
+from keras_attention.training.scheduled_sampling import (
     ConstantForcing,
     ExponentialForcing,
     InverseSigmoidForcing,
     LinearForcing,
+    ScheduledSampling,
 )
+from keras_attention.training.schedules import Noam, warmup_cosine
 from keras_attention.training.two_passes import TwoPasses, with_two_passes
 
 __all__ = [

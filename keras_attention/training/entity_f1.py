@@ -1,16 +1,109 @@
 """Precision, recall and F1 of whole entities, from BIO tags."""
 
 import keras
+import numpy as np
 from keras import ops
 
-from keras_attention.training.position_weights import position_weights
-from keras_attention.training.spans import Scheme, agreeing, left_align, starts_and_ends
+from keras_attention.training.metrics import compute_position_weights
+
+
+class TagScheme:
+    """The entity type of each label of a BIO tag set, and whether it begins an entity.
+
+    A batch of tags is a pair of int tensors (B, T): `begins`, 1 for a `B-` tag, and `types`, 0 for
+    `O` and k for the k-th entity type. Entities follow from comparing neighbours.
+
+    Args:
+        labels: list of str; `O`, `B-X`, `I-X`, or plain `B` and `I` where there is one type.
+    """
+
+    def __init__(self, labels):
+        labels = list(labels)
+        if wrong := [tag for tag in labels if not _is_bio(tag)]:
+            raise ValueError(
+                f"labels has {', '.join(map(repr, wrong))}, which is no BIO tag: expected 'O', "
+                "'B-<type>' or 'I-<type>'."
+            )
+        kinds = [None if tag == "O" else tag[2:] for tag in labels]
+        self.types = tuple(sorted({kind for kind in kinds if kind is not None}))
+        if not self.types:
+            raise ValueError(f"labels={labels} names no entity: expected 'B-<type>' tags.")
+        self._begins = np.array([tag.startswith("B") for tag in labels], "int32")
+        self._types = np.array([self._number(kind) for kind in kinds], "int32")
+
+    def _number(self, kind):
+        return 0 if kind is None else 1 + self.types.index(kind)
+
+    def read(self, labels):
+        """Label ids (B, T) -> `begins`, `types` (B, T). An ignored id, below 0, is read as `O`."""
+        known = ops.cast(labels >= 0, "int32")
+        labels = ops.maximum(labels, 0)
+        begins = ops.take(ops.convert_to_tensor(self._begins), labels, axis=0)
+        types = ops.take(ops.convert_to_tensor(self._types), labels, axis=0)
+        return begins * known, types * known
+
+
+def _is_bio(tag):
+    return tag in ("O", "B", "I") or tag[:2] in ("B-", "I-")
+
+
+def left_align(true, predicted, weights):
+    """Moves the positions of weight 0 to the end of each row and makes them -1 in both tags.
+
+    Positions left out then follow the sentence. All three are (B, T).
+    """
+    kept = ops.not_equal(weights, 0)
+    length = ops.shape(true)[1]
+    position = ops.broadcast_to(ops.expand_dims(ops.arange(length), 0), ops.shape(true))
+    # Distinct keys: no backend needs a stable sort.
+    order = ops.argsort(position + length * ops.cast(ops.logical_not(kept), position.dtype), axis=1)
+    true, predicted = ops.where(kept, true, -1), ops.where(kept, predicted, -1)
+    return tuple(ops.take_along_axis(x, order, axis=1) for x in (true, predicted, weights))
+
+
+def find_starts_and_ends(begins, types):
+    """The first and the last tokens of entities: two bool tensors (B, T)."""
+    inside = types > 0
+    before, after = _shift(types, 1), _shift(types, -1)
+    # An `I-` continues what is before it only if the types agree: `O` has type 0.
+    starts = ops.logical_and(inside, ops.logical_or(begins > 0, ops.not_equal(before, types)))
+    next_begins = _shift(begins, -1) > 0
+    ends = ops.logical_and(inside, ops.logical_or(next_begins, ops.not_equal(after, types)))
+    return starts, ends
+
+
+def _shift(x, by):
+    """Moves columns of (B, T) by one to the right (1) or left (-1); 0 comes in."""
+    edge = ops.zeros_like(x[:, :1])
+    parts = [edge, x[:, :-1]] if by == 1 else [x[:, 1:], edge]
+    return ops.concatenate(parts, axis=1)
+
+
+def find_agreeing(true, predicted):
+    """Bool (B, T): for the tokens of each true entity, whether the prediction has the same entity.
+
+    It has if types, starts and ends agree at every token of the entity: the predicted entity then
+    begins and ends there, and nothing begins or ends in between.
+    """
+    starts, ends = find_starts_and_ends(*true)
+    predicted_starts, predicted_ends = find_starts_and_ends(*predicted)
+    same = ops.logical_and(ops.equal(starts, predicted_starts), ops.equal(ends, predicted_ends))
+    same = ops.logical_and(same, ops.equal(true[1], predicted[1]))
+    wrong = ops.logical_and(true[1] > 0, ops.logical_not(same))
+    # Entities are numbered from 1 through the batch, and errors are summed for each.
+    flat = (ops.shape(starts)[0] * ops.shape(starts)[1],)
+    number = ops.cumsum(ops.cast(ops.reshape(starts, flat), "int32"))
+    errors = ops.segment_sum(
+        ops.cast(ops.reshape(wrong, flat), "int32"), number, num_segments=flat[0] + 1
+    )
+    return ops.reshape(ops.equal(ops.take(errors, number, axis=0), 0), ops.shape(starts))
+
 
 AVERAGES = ("micro", "macro", "weighted", None)
 
 
 class EntityMetric(keras.metrics.Metric):
-    """Counts entities: those there are, those predicted, and those predicted right."""
+    """Counts the actual entities, the predicted ones, and those predicted correctly."""
 
     def __init__(self, labels, average="micro", ignore_class=-1, name=None, dtype=None):
         super().__init__(name=name, dtype=dtype)
@@ -19,7 +112,7 @@ class EntityMetric(keras.metrics.Metric):
                 f"{type(self).__name__}(average={average!r}): average must be one of "
                 f"{', '.join(map(repr, AVERAGES))}."
             )
-        self.scheme = Scheme(labels)
+        self.scheme = TagScheme(labels)
         self.labels, self.average, self.ignore_class = list(labels), average, ignore_class
         shape = (len(self.scheme.types),)
         self.actual = self.add_variable(shape, "zeros", name="actual")
@@ -28,7 +121,7 @@ class EntityMetric(keras.metrics.Metric):
 
     @property
     def types(self):
-        """The kinds of entities, in the order of the scores that `average=None` returns."""
+        """The entity types, in the order of the scores of `average=None`."""
         return list(self.scheme.types)
 
     def update_state(self, y_true, y_pred, sample_weight=None):
@@ -40,13 +133,18 @@ class EntityMetric(keras.metrics.Metric):
             sample_weight: (B,) or (B, T). An entity has the weight of its first token; tokens of
                 weight 0 are left out as padding is.
         """
-        weights = position_weights(y_true, y_pred, sample_weight, self.ignore_class, self.dtype)
+        weights = compute_position_weights(
+            y_true, y_pred, sample_weight, self.ignore_class, self.dtype
+        )
         true = ops.cast(y_true, "int32")
         predicted = ops.cast(ops.argmax(y_pred, axis=-1), "int32")
         true, predicted, weights = left_align(true, predicted, weights)
         true, predicted = self.scheme.read(true), self.scheme.read(predicted)
-        true_starts, predicted_starts = starts_and_ends(*true)[0], starts_and_ends(*predicted)[0]
-        right = ops.logical_and(true_starts, agreeing(true, predicted))
+        true_starts, predicted_starts = (
+            find_starts_and_ends(*true)[0],
+            find_starts_and_ends(*predicted)[0],
+        )
+        right = ops.logical_and(true_starts, find_agreeing(true, predicted))
         self.actual.assign_add(self._count(true_starts, true[1], weights))
         self.predicted.assign_add(self._count(predicted_starts, predicted[1], weights))
         self.correct.assign_add(self._count(right, true[1], weights))
@@ -65,7 +163,7 @@ class EntityMetric(keras.metrics.Metric):
         scores = self.score(actual, predicted, correct)
         if self.average is None:
             return scores
-        # A type that is neither there nor predicted has no score to average.
+        # A type that neither occurs nor is predicted has no score to average.
         present = ops.cast(actual + predicted > 0, self.dtype)
         shares = present if self.average == "macro" else actual
         return ops.divide_no_nan(ops.sum(scores * shares), ops.sum(shares))
@@ -106,7 +204,7 @@ class EntityF1(EntityMetric):
 
     labels = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
     f1 = ka.training.EntityF1(labels)
-    predicted = np.eye(5)[[[1, 2, 0, 3, 0], [3, 0, 0, 0, 0]]]  # one place too many
+    predicted = np.eye(5)[[[1, 2, 0, 3, 0], [3, 0, 0, 0, 0]]]  # one location too many
     f1.update_state(np.array([[1, 2, 0, 3, -1], [0, 0, 0, -1, -1]]), predicted)
     assert abs(float(f1.result()) - 0.8) < 1e-6  # 2 of 2 found, 2 of 3 right
     ```

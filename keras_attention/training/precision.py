@@ -1,4 +1,4 @@
-"""Which precision a machine computes in fastest: asked, not assumed."""
+"""The fastest dtype policy of a machine, measured."""
 
 import statistics
 import time
@@ -6,16 +6,16 @@ import time
 import numpy as np
 from keras import ops
 
-PAYS = 1.5  # how many times faster products must be, as all that is no product gets no faster
+LEAST_GAIN = 1.5  # of matrix products, as nothing else gets faster
 SIZE = 1024
 
 
 def fastest_dtype_policy():
     """`"mixed_bfloat16"` where this machine multiplies bfloat16 faster, or else `"float32"`.
 
-    GPUs, TPUs and processors with AMX do; on others bfloat16 is several times slower, and what
-    their name says is no guide: TensorFlow's XLA, for instance, does not use AMX at all. So both
-    are timed, for a fraction of a second, on the backend and the device in use.
+    GPUs, TPUs and processors with AMX do; on others bfloat16 is several times slower. Their names
+    do not tell (TensorFlow's XLA, for one, does not use AMX), so both are timed, for a fraction of
+    a second, on the backend and the device in use.
 
     Returns:
         The name of a Keras dtype policy. Weights stay float32 under both.
@@ -36,12 +36,12 @@ def fastest_dtype_policy():
     # or, for every layer made from now on: keras.config.set_dtype_policy(policy)
     ```
     """
-    gain = _seconds("float32") / _seconds("bfloat16")
-    return "mixed_bfloat16" if gain >= PAYS else "float32"
+    gain = _time_product("float32") / _time_product("bfloat16")
+    return "mixed_bfloat16" if gain >= LEAST_GAIN else "float32"
 
 
-def _seconds(dtype):
-    """How long a product of two matrices takes, the median of five."""
+def _time_product(dtype):
+    """Seconds of a matrix product, the median of five."""
     x = ops.cast(np.ones((SIZE, SIZE), "float32"), dtype)
     times = []
     for _ in range(7):

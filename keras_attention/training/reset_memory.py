@@ -1,7 +1,8 @@
-"""Memories that end where the text does."""
+"""A callback that empties memories of earlier segments before each pass over a text."""
 
 import keras
 
+from keras_attention import keras_internals
 from keras_attention.attention import SegmentRecurrence
 
 
@@ -42,6 +43,6 @@ class ResetMemory(keras.callbacks.Callback):
         self._reset()
 
     def _reset(self):
-        for layer in self.model._flatten_layers():
+        for layer in keras_internals.all_layers(self.model):
             if isinstance(layer, SegmentRecurrence) and layer.batch_size is not None:
                 layer.reset_state()

@@ -1,23 +1,179 @@
-"""The callback that weans a decoder from the given tokens."""
+"""Scheduled sampling: schedules of teacher forcing, and the callback that applies them."""
+
+import dataclasses
+import math
 
 import keras
 
-from keras_attention.training.teacher_forcing import get_teacher_forcing
+from keras_attention import checks, keras_internals
+from keras_attention.part import Part, get
+
+
+class TeacherForcing(Part):
+    """A schedule of teacher forcing: `schedule(step)` is the probability of the given token, ε.
+
+    `step` counts from 0, in updates or in epochs; see `ScheduledSampling`.
+    """
+
+    def __call__(self, step):
+        raise NotImplementedError(f"{type(self).__name__}.__call__")
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class ConstantForcing(TeacherForcing):
+    """`ε_i = probability` (Bengio et al., 2015, section 4, *uniform scheduled sampling* at 0.5).
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    assert ka.training.ConstantForcing(0.75)(1000) == 0.75
+    ```
+    """
+
+    probability: float
+
+    def __post_init__(self):
+        _check_share(self, "probability")
+
+    def __call__(self, step):
+        return self.probability
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class LinearForcing(TeacherForcing):
+    """`ε_i = max(least, start - slope · i)` (Bengio et al., 2015, section 2.4, *linear decay*).
+
+    Args:
+        slope: float above 0, the paper's c: how much the probability falls in a step.
+        start: float from 0 to 1, k. least: float from 0 to 1, ε.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    schedule = ka.training.LinearForcing(slope=0.01, least=0.2)
+    assert schedule(0) == 1.0 and schedule(50) == 0.5 and schedule(1000) == 0.2
+    ```
+    """
+
+    slope: float
+    start: float = 1.0
+    least: float = 0.0
+
+    def __post_init__(self):
+        checks.number(self, "slope", above=0)
+        _check_share(self, "start", "least")
+
+    def __call__(self, step):
+        return max(self.least, self.start - self.slope * step)
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class ExponentialForcing(TeacherForcing):
+    """`ε_i = base^i` (Bengio et al., 2015, section 2.4, *exponential decay*).
+
+    Args:
+        base: float from 0 to 1, the paper's k.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    schedule = ka.training.ExponentialForcing(0.5)
+    assert [schedule(step) for step in range(3)] == [1.0, 0.5, 0.25]
+    ```
+    """
+
+    base: float
+
+    def __post_init__(self):
+        _check_share(self, "base")
+
+    def __call__(self, step):
+        return self.base**step
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class InverseSigmoidForcing(TeacherForcing):
+    """`ε_i = k / (k + exp(i / k))` (Bengio et al., 2015, section 2.4, *inverse sigmoid decay*).
+
+    Near 1 at first, one half at step `k · log k`, and near 0 at the end.
+
+    Args:
+        k: float of at least 1, how slowly it falls.
+
+    Example:
+
+    ```python
+    import math
+    import keras_attention as ka
+
+    schedule = ka.training.InverseSigmoidForcing(100)
+    assert schedule(0) > 0.99 and abs(schedule(100 * math.log(100)) - 0.5) < 1e-9
+    ```
+    """
+
+    k: float
+
+    def __post_init__(self):
+        checks.number(self, "k")
+        if self.k < 1:
+            raise ValueError(f"InverseSigmoidForcing(k={self.k}): k must be at least 1.")
+
+    def __call__(self, step):
+        # k / (k + exp(i / k)), written so that no exponential overflows late in training
+        return 1 / (1 + math.exp(min(step / self.k - math.log(self.k), 700.0)))
+
+
+NAMES = {
+    "constant": ConstantForcing,
+    "linear": LinearForcing,
+    "exponential": ExponentialForcing,
+    "inverse_sigmoid": InverseSigmoidForcing,
+}
+
+
+def get_teacher_forcing(identifier):
+    """The schedule that `identifier` means: a schedule, its config, or a constant."""
+    if isinstance(identifier, int | float) and not isinstance(identifier, bool):
+        return ConstantForcing(identifier)
+    schedule = get(identifier, names=NAMES, family="teacher forcing", base=TeacherForcing)
+    if schedule is None:
+        raise ValueError("schedule=None: expected a schedule, such as LinearForcing(slope=1e-4).")
+    return schedule
+
+
+def _check_share(schedule, *names):
+    for name in names:
+        checks.number(schedule, name)
+        if not 0 <= getattr(schedule, name) <= 1:
+            raise ValueError(
+                f"{type(schedule).__name__}({name}={getattr(schedule, name)!r}): {name} must be "
+                "a number from 0 to 1."
+            )
 
 
 class ScheduledSampling(keras.callbacks.Callback):
     """Lowers how often the model is fed given tokens, by a schedule (Bengio et al., 2015).
 
-    For models that can be fed their own predictions in training: recurrent ones made with
-    `feedback=`, and any sequence-to-sequence model through `with_two_passes`. Their layers have a
-    weight `teacher_forcing`, the probability of a given token, which this sets; evaluation and
-    prediction do not look at it. It is logged as `teacher_forcing` at the end of each epoch.
+    For models that can be fed their own predictions in training: recurrent ones built with
+    `feedback=`, and any sequence-to-sequence model through `with_two_passes`. It sets the weight
+    `teacher_forcing` of their layers, the probability of a given token, which evaluation and
+    prediction ignore, and logs it as `teacher_forcing` at the end of each epoch.
 
     Args:
         schedule: `ConstantForcing`, `LinearForcing`, `ExponentialForcing`, `InverseSigmoidForcing`,
             a config of one, or a number for a constant.
-        per: `"step"` counts updates of the weights (from the optimizer, so that a training that
-            was interrupted goes on where it was), `"epoch"` counts epochs.
+        per: `"step"` counts the optimizer's updates, so that a resumed training continues where it
+            stopped; `"epoch"` counts epochs.
 
     Example:
 
@@ -52,7 +208,7 @@ class ScheduledSampling(keras.callbacks.Callback):
         self._weights, self._now = [], None
 
     def on_train_begin(self, logs=None):
-        layers = self.model._flatten_layers()
+        layers = keras_internals.all_layers(self.model)
         self._weights = [
             w for w in (getattr(x, "teacher_forcing", None) for x in layers) if w is not None
         ]

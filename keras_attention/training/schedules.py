@@ -1,4 +1,4 @@
-"""Learning-rate schedules: warm-up and cosine (Keras's own, named), and the Transformer's."""
+"""Learning-rate schedules: warm-up with cosine decay, and the Transformer's (Noam)."""
 
 import keras
 from keras import ops
@@ -7,7 +7,7 @@ from keras_attention.checks import whole_number
 
 
 def warmup_cosine(peak, warmup_steps, total_steps, final=0.0):
-    """Keras's `CosineDecay` by the numbers one has: linear warm-up to `peak`, then a half cosine.
+    """A linear warm-up to `peak`, then a half cosine: Keras's `CosineDecay`.
 
     (Loshchilov and Hutter, 2017; Goyal et al., 2017, for the warm-up.) Step 0 has rate 0, step
     `warmup_steps` has `peak`, step `total_steps` and all later ones have `final * peak`.
@@ -19,7 +19,7 @@ def warmup_cosine(peak, warmup_steps, total_steps, final=0.0):
         final: float, the last rate as a share of `peak`.
 
     Returns:
-        A `keras.optimizers.schedules.CosineDecay`, which Keras saves and loads by itself.
+        A `keras.optimizers.schedules.CosineDecay`.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Scheduled sampling for models that see the whole target at once."""
+"""Scheduled sampling in two passes, for models that see the whole target at once."""
 
 import copy
 
@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_attention import checks
-from keras_attention.recurrent.predicted import predicted_ids
+from keras_attention.recurrent.feedback import predicted_ids
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -14,26 +14,26 @@ class TwoPasses(keras.layers.Layer):
     """Runs a model on the given target, and again on a target mixed with what it predicted.
 
     (Mihaylova and Martins, 2019, *Scheduled sampling for Transformers*, section 3; Duckworth et
-    al., 2019, *Parallel scheduled sampling*, with more passes.) A Transformer decodes all places at
-    once, so that it cannot be fed its prediction at the place before; it is fed those of a first
-    pass. In training each token but the first is the given one with probability `teacher_forcing`,
-    and otherwise the predicted one; no gradient flows into what was predicted. Otherwise there is
-    one pass, on what is given. Use `with_two_passes` to make a model of it.
+    al., 2019, *Parallel scheduled sampling*, with more passes.) A Transformer decodes all positions
+    at once, so it cannot be fed its prediction at the position before; it is fed those of a first
+    pass. In training, each token but the first is the given one with probability `teacher_forcing`,
+    and otherwise the predicted one; no gradient flows through predictions. Outside of training
+    there is one pass, on the given tokens. `with_two_passes` makes a model of it.
 
     Args:
         model: a functional `keras.Model` whose inputs are a dict with `"target_ids"` int (B, T),
-            0 = padding, and whose output is logits (B, T, V), those at t for the token after t.
+            0 = padding, and whose output is logits (B, T, V), those at t for token t + 1.
         feedback: `"argmax"` to feed the likeliest token, or `"sample"` to draw it from the
             predicted distribution. Id 0 is not fed.
-        passes: int, how often targets are mixed; each time with predictions from the one before.
+        passes: int, how often targets are mixed, each time with the predictions of the last pass.
         seed: int.
 
     Call arguments:
-        inputs: dict, what the model takes.
+        inputs: dict, the inputs of the model.
 
     Attributes:
-        teacher_forcing: a weight that is not trained, 1.0 at first. A callback moves it:
-            `ScheduledSampling`.
+        teacher_forcing: a non-trainable weight, 1.0 at first, that the callback
+            `ScheduledSampling` sets.
 
     Example:
 
@@ -46,7 +46,7 @@ class TwoPasses(keras.layers.Layer):
     model = keras.Model({"target_ids": ids}, keras.layers.Embedding(9, 9)(ids))
     layer = ka.training.TwoPasses(model)
     target = {"target_ids": np.array([[1, 7, 5], [1, 2, 0]])}
-    assert np.allclose(layer(target, training=True), model(target))  # so far all is given
+    assert np.allclose(layer(target, training=True), model(target))  # all tokens are given
     layer.teacher_forcing.assign(0.0)
     assert not np.allclose(layer(target, training=True), model(target))
     ```
@@ -74,11 +74,11 @@ class TwoPasses(keras.layers.Layer):
         )
 
     def build(self, input_shape):
-        pass  # the model is
+        pass  # the model is built
 
     @property
     def metrics(self):
-        """Those of the layers. What the model itself measured when it was fitted is not of ours."""
+        """Metrics of the layers, without those that the inner model was compiled with."""
         return [metric for layer in self.model.layers for metric in layer.metrics]
 
     def call(self, inputs, training=None):
@@ -93,21 +93,21 @@ class TwoPasses(keras.layers.Layer):
         return self.model({**inputs, "target_ids": mixed}, training=True)
 
     def _given(self, target):
-        """Which tokens stay as they are: bool (B, T)."""
+        """Which tokens are the given ones: bool (B, T)."""
         coins = keras.random.uniform(ops.shape(target), seed=self.seed_generator)
         first = ops.cast(ops.arange(ops.shape(target)[1]), "int32") == 0
         stays = ops.logical_or(coins < self.teacher_forcing, ops.expand_dims(first, axis=0))
         return ops.logical_or(stays, ops.equal(target, 0))
 
     def _after(self, logits, target):
-        """The tokens that were predicted, each at its own place: (B, T), the first as given."""
+        """The predicted tokens at their positions, (B, T), the first one as given."""
         uniform = None
         if self.feedback == "sample":
             uniform = keras.random.uniform(ops.shape(target), seed=self.seed_generator)
         return ops.concatenate([target[:, :1], predicted_ids(logits, uniform)[:, :-1]], axis=1)
 
     def compute_mask(self, inputs, previous_mask=None):
-        return None  # what the model gives carries the mask that the model gave it
+        return None  # the output carries the mask of the inner model
 
     def compute_output_spec(self, inputs, training=None):
         return self.model.compute_output_spec(inputs)
@@ -123,9 +123,9 @@ class TwoPasses(keras.layers.Layer):
 
 
 def with_two_passes(model, feedback="argmax", passes=1, seed=None):
-    """The same model, to be fitted with scheduled sampling in two passes: see `TwoPasses`.
+    """The same model, for training with scheduled sampling in two passes: see `TwoPasses`.
 
-    It shares the weights of `model`, which is what to generate with and to export.
+    It shares the weights of `model`, which stays the one to generate with and to export.
 
     Args:
         model, feedback, passes, seed: as in `TwoPasses`.

@@ -1,7 +1,7 @@
-"""Looking inside: the attention weights of any model of our layers, as arrays and as pictures."""
+"""The attention weights of any model of this package's layers, as arrays and as pictures."""
 
 from keras_attention.visualization.attention_map import attention_map
-from keras_attention.visualization.gallery import attention_gallery
+from keras_attention.visualization.overlay import attention_gallery
 from keras_attention.visualization.record import record_attention
 
 __all__ = ["attention_gallery", "attention_map", "record_attention"]

@@ -1,14 +1,14 @@
-"""Matplotlib, asked for only when a picture is drawn, and never through pyplot.
+"""Matplotlib figures, made without pyplot and imported only when a picture is drawn.
 
-A bare `Figure` draws with Agg whatever backend is configured, so pictures come out the same in a
-notebook, on a server without a display and in threads, and no global state is left behind.
+A bare `Figure` draws with Agg whatever backend is configured, so pictures are the same in a
+notebook, on a server without a display and in threads, and no global state changes.
 """
 
 import pathlib
 
-COLOURS = "viridis"
+COLORS = "viridis"
 
-# Matplotlib's own font has no Chinese, Japanese or Korean; these do, where they are installed.
+# Fonts with Chinese, Japanese and Korean, which matplotlib's own font lacks.
 WIDE_FONTS = (
     "Noto Sans CJK SC",
     "Noto Sans CJK JP",
@@ -36,16 +36,16 @@ def new_figure(width, height, title=None):
     return figure
 
 
-def fonts():
-    """Families to write tokens in: the usual one first, then what has the letters it lacks."""
+def list_fonts():
+    """Font families for tokens: the default first, then installed ones with more scripts."""
     from matplotlib import font_manager
 
     installed = {font.name for font in font_manager.fontManager.ttflist}
     return ["DejaVu Sans", *(name for name in WIDE_FONTS if name in installed)]
 
 
-def save(figure, path):
-    """Writes `figure` to `path` if there is one; the folder is made when it is missing."""
+def save_figure(figure, path):
+    """Writes `figure` to `path`, unless None, making its folder if needed; returns the figure."""
     if path is not None:
         path = pathlib.Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,21 +53,21 @@ def save(figure, path):
     return figure
 
 
-def small_multiples(figure, count, across):
+def add_panels(figure, count, across):
     """`count` axes in rows of `across`, as a list in reading order."""
     rows = -(-count // across)
     grid = figure.add_gridspec(rows, across)
     return [figure.add_subplot(grid[k // across, k % across]) for k in range(count)]
 
 
-def columns_for(count, most):
-    """How many of `count` panels stand side by side, at most `most`, so that rows fill evenly."""
+def count_columns(count, most):
+    """The number of columns, at most `most`, in which `count` panels fill rows evenly."""
     rows = -(-count // max(most, 1))
     return -(-count // rows)
 
 
-def colour_bar(figure, image, axes):
-    """One colour bar for all `axes`, at the right."""
+def add_color_bar(figure, image, axes):
+    """Adds one color bar for all `axes`, at the right."""
     height = figure.get_size_inches()[1]
     bar = figure.colorbar(
         image, ax=axes, fraction=0.04, aspect=20, shrink=min(0.9, 3.5 / height), pad=0.02

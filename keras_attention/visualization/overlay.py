@@ -1,25 +1,92 @@
-"""What a vision transformer looks at, laid over the picture it looks at."""
+"""Attention weights laid over images: one image head by head, or a gallery of images."""
 
 import numpy as np
 
-from keras_attention.visualization import figure as figures
+from keras_attention.visualization.figure import (
+    add_color_bar,
+    add_panels,
+    count_columns,
+    new_figure,
+    save_figure,
+)
+
+
+def attention_gallery(
+    images, weights, titles=None, *, grid=None, query=None, columns=6, title=None, path=None
+):
+    """Draws several images and, under each, the mean over heads of its attention weights.
+
+    The color scale runs from 0 to the largest weight of each image, so that sharp and spread
+    attention can both be read; `attention_map` shows the numbers.
+
+    Args:
+        images: (B, H, W[, C]), floats in 0..1 or uint8.
+        weights: (B, N, T, S), as `record_attention` gives them for these images.
+        titles: B strings, for example the predictions.
+        grid, query: as for `attention_map`.
+        columns: the number of images in a row.
+        title, path: as for `attention_map`.
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    images = np.random.default_rng(0).uniform(size=(2, 8, 8, 1))
+    weights = np.full((2, 3, 17, 17), 1 / 17)  # a class token and 4 × 4 patches
+    figure = ka.visualization.attention_gallery(images, weights, ["a seven", "a one"])
+    assert figure.axes[0].get_title() == "a seven"
+    ```
+    """
+    images, weights = np.asarray(images), np.asarray(weights, "float32")
+    if weights.ndim != 4 or len(weights) != len(images) or not len(images):
+        raise ValueError(
+            f"weights of shape {weights.shape} for images of shape {images.shape}: expected "
+            "(B, N, T, S) and (B, H, W, C) with the same B."
+        )
+    if titles is not None and len(titles) != len(images):
+        raise ValueError(f"{len(titles)} titles for {len(images)} images.")
+    columns = min(columns, len(images))
+    rows = -(-len(images) // columns)
+    figure = new_figure(1.3 * columns + 0.3, 3.0 * rows + 0.5 * bool(title), title)
+    cells = figure.add_gridspec(2 * rows, columns)
+    for k in range(len(images)):
+        upper = figure.add_subplot(cells[k // columns * 2, k % columns])
+        lower = figure.add_subplot(cells[k // columns * 2 + 1, k % columns])
+        _draw_pair(upper, lower, normalize_image(images[k]), weights[k].mean(axis=0), grid, query)
+        upper.set_title(titles[k] if titles is not None else "", fontsize=8, parse_math=False)
+        if k % columns == 0:
+            upper.set_ylabel("image", fontsize=8)
+            lower.set_ylabel("looked at", fontsize=8)
+    return save_figure(figure, path)
+
+
+def _draw_pair(upper, lower, image, matrix, grid, query):
+    heat = select_patch_weights(
+        matrix, grid or infer_patch_grid(matrix.shape[1], image.shape[:2]), query
+    )
+    draw_picture(upper, image)
+    draw_heat(lower, image, heat, float(heat.max()) or 1.0)
+    for axis in (upper, lower):
+        axis.set_xticks([])
+        axis.set_yticks([])
+
 
 PANEL = 2.0  # inches
 COLUMNS = 5
 
 
 def draw_overlay(panels, image, grid, query, title):
-    """A figure of the picture and, per panel (title, weights (T, S)), of the picture under them."""
-    image = as_picture(image)
-    grid = grid or patch_grid(panels[0][1].shape[1], image.shape[:2])
-    heats = [(name, patch_weights(matrix, grid, query)) for name, matrix in panels]
-    across = figures.columns_for(len(heats) + 1, COLUMNS)
+    """A figure of the image and, for each panel (title, weights (T, S)), the image with weights."""
+    image = normalize_image(image)
+    grid = grid or infer_patch_grid(panels[0][1].shape[1], image.shape[:2])
+    heats = [(name, select_patch_weights(matrix, grid, query)) for name, matrix in panels]
+    across = count_columns(len(heats) + 1, COLUMNS)
     down = -(-(len(heats) + 1) // across)
     ratio = image.shape[0] / image.shape[1]
-    figure = figures.new_figure(
+    figure = new_figure(
         across * PANEL + 1.4, down * (PANEL * ratio + 0.4) + 0.5 + 0.4 * bool(title), title
     )
-    axes = figures.small_multiples(figure, len(heats) + 1, across)
+    axes = add_panels(figure, len(heats) + 1, across)
     draw_picture(axes[0], image)
     axes[0].set_title("image", fontsize=9)
     top = max(float(heat.max()) for _, heat in heats) or 1.0
@@ -27,25 +94,25 @@ def draw_overlay(panels, image, grid, query, title):
         shown = draw_heat(axis, image, heat, top)
         axis.set_title(name, fontsize=9)
     for k, axis in enumerate(axes):
-        _label(axis, left=k % across == 0, bottom=k + across > len(heats))
-    figures.colour_bar(figure, shown, axes)
+        _label_pixels(axis, left=k % across == 0, bottom=k + across > len(heats))
+    add_color_bar(figure, shown, axes)
     return figure
 
 
-def _label(axis, left, bottom):
+def _label_pixels(axis, left, bottom):
     axis.tick_params(labelsize=7, labelleft=left, labelbottom=bottom)
     axis.set_xlabel("column (pixels)" if bottom else "", fontsize=8)
     axis.set_ylabel("row (pixels)" if left else "", fontsize=8)
 
 
 def draw_picture(axis, image):
-    """The picture alone, row 0 on top, axes in pixels."""
+    """Draws the image alone, row 0 on top, axes in pixels."""
     height, width = image.shape[:2]
     axis.imshow(image, extent=(0, width, height, 0), vmin=0.0, vmax=1.0, cmap="gray")
 
 
 def draw_heat(axis, image, heat, top):
-    """The picture in grey with the patch grid `heat` (rows, columns) spread over it."""
+    """Draws the image in grey under the patch grid `heat` (rows, columns)."""
     height, width = image.shape[:2]
     grey = image if image.ndim == 2 else image[..., :3] @ np.array([0.299, 0.587, 0.114])
     axis.imshow(grey, extent=(0, width, height, 0), vmin=0.0, vmax=1.0, cmap="gray")
@@ -54,19 +121,19 @@ def draw_heat(axis, image, heat, top):
         extent=(0, width, height, 0),
         vmin=0.0,
         vmax=top,
-        cmap=_see_through(),
-        interpolation="nearest",  # a patch is one token: nothing between two is known
+        cmap=_make_color_map(),
+        interpolation="nearest",  # a patch is one token: there is nothing in between
     )
 
 
-def _see_through():
-    """Colours from none, which shows the picture, to strong orange: hue says where, grey what."""
+def _make_color_map():
+    """A color map from transparent to strong orange, over the grey image."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("looked_at", [(1, 0.6, 0, 0), (1, 0.25, 0, 0.9)])
 
 
-def as_picture(image):
+def normalize_image(image):
     """An image (H, W), (H, W, 1), (H, W, 3 or 4), uint8 or floats in 0..1, ready for imshow."""
     image = np.asarray(image)
     if image.ndim == 4 and len(image) == 1:
@@ -87,11 +154,11 @@ def as_picture(image):
     return np.clip(image.astype("float32"), 0.0, 1.0)
 
 
-def patch_grid(keys, size):
+def infer_patch_grid(keys, size):
     """Rows and columns of the patches among `keys` tokens of an image of `size` (H, W).
 
-    The largest grid with the image's own proportions that fits; what is left over are prefix
-    tokens (class token, registers).
+    The largest grid with the image's proportions that fits; the other keys are prefix tokens (class
+    token, registers).
     """
     height, width = size
     divisor = int(np.gcd(height, width))
@@ -105,12 +172,12 @@ def patch_grid(keys, size):
     return rows * scale, columns * scale
 
 
-def patch_weights(matrix, grid, query=None):
+def select_patch_weights(matrix, grid, query=None):
     """The weights (T, S) of one query on the patches, as (rows, columns).
 
-    Tokens before the patches (class token, registers) are skipped among the keys. The query is row
-    `query`, or the mean of the patches' rows (`"mean"`); by default the first token where there are
-    prefix tokens, else the mean.
+    Keys before the patches (class token, registers) are left out. The query is row `query`, or the
+    mean of the patches' rows (`"mean"`); by default the first token if there are prefix tokens,
+    else the mean.
     """
     rows, columns = grid
     queries, keys = matrix.shape

@@ -1,15 +1,15 @@
-"""`record_attention`: what the attention layers of a model looked at while it ran."""
+"""`record_attention`: the attention weights of a model while it runs."""
 
 import contextlib
 
 from keras import ops
 
-from keras_attention import scope
+from keras_attention import keras_internals, scope
 from keras_attention.paths import paths_in
 
 
 class Maps(dict):
-    """{layer path: weights (B, N, T, S)}; a path that is missing says what there is, and why."""
+    """{layer path: weights (B, N, T, S)}; the error for a missing path lists those recorded."""
 
     def __missing__(self, path):
         raise KeyError(
@@ -27,8 +27,10 @@ def record_attention(model):
     without rebuilding or changing it. The weights are those of `return_attention_scores=True`:
     after the normalizer, before dropout, in the layer's compute dtype.
 
-    The model must be called, `model(x)`. `model.predict(x)`, `fit`, `evaluate` and a call inside
-    one `tf.function` run a traced graph, whose tensors have no values to keep: they record nothing.
+    Call the model itself, `model(x)`: `model.predict(x)`, `fit`, `evaluate` and calls inside a
+    `tf.function` run a traced graph, whose tensors have no values, and record nothing.
+    `generation.generate` records the weights of every token at its end, (B, N, limit, S), as its
+    `return_attention`.
 
     Args:
         model: a built `keras.Model` (or layer). Attention layers outside it are not recorded.
@@ -60,10 +62,10 @@ def record_attention(model):
 
 
 class _Values(scope.Recording):
-    """Records the layers of one model, under paths that are the same before and after saving."""
+    """Records the layers of one model, under paths that stay the same when it is saved."""
 
     def __init__(self, model):
-        super().__init__(model._flatten_layers())
+        super().__init__(keras_internals.all_layers(model))
         self.paths = paths_in(model)
 
     def record(self, layer, weights):
@@ -75,7 +77,7 @@ class _Values(scope.Recording):
 
 
 def _has_values(weights):
-    """False for the tensors of a graph being traced, which stand for values they do not have."""
+    """False for the symbolic tensors of a graph that is being traced."""
     try:
         float(ops.sum(weights))
     except TypeError:  # what every backend raises for a symbolic tensor

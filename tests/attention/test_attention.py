@@ -66,3 +66,55 @@ def test_refuses_a_single_tensor():
 def test_refuses_what_it_could_not_do(arguments, message):
     with pytest.raises(ValueError, match=message):
         ka.attention.Attention(**arguments)
+
+
+def test_more_axes_are_more_rows():
+    """As in Keras; each row of a grid is a sequence of its own here."""
+    query, value, key = (random.normal(size=(B, 3, 2, n, D)).astype("float32") for n in (T, S, S))
+    inputs = [query, value, key]
+    expected = keras.layers.Attention()(inputs, return_attention_scores=True, use_causal_mask=True)
+    ours = ka.attention.Attention()(inputs, return_attention_scores=True, use_causal_mask=True)
+    for a, b in zip(ours, expected, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+    rows = [x.reshape(-1, *x.shape[3:]) for x in inputs]
+    masks = [random.random(x.shape[:-1]) < 0.7 for x in (query, value)]
+    layer = ka.attention.Attention(score="additive", position=ka.positions.Rotary(rotary_dim=10))
+    output = layer(inputs, mask=masks)
+    of_rows = layer(rows, mask=[x.reshape(-1, x.shape[-1]) for x in masks])
+    np.testing.assert_allclose(np.reshape(output, of_rows.shape), of_rows, atol=1e-5)
+
+
+def test_more_axes_in_a_model():
+    query, value = keras.Input((None, None, D)), keras.Input((None, 7, D))
+    output, weights = ka.attention.Attention()([query, value], return_attention_scores=True)
+    assert output.shape == (None, None, None, D) and weights.shape == (None, None, None, 7)
+    model = keras.Model([query, value], [output, weights])
+    given = random.normal(size=(B, 3, T, D)), random.normal(size=(B, 3, S, D))
+    output, weights = model([x.astype("float32") for x in given])
+    assert output.shape == (B, 3, T, D) and weights.shape == (B, 3, T, S)
+
+
+@pytest.mark.parametrize(
+    "shapes", [[(T, D), (S, D)], [(B, T, D), (B, 3, S, D)], [(B, 3, T, D), (B, 2, S, D)]], ids=str
+)
+def test_other_axes_in_front_are_refused(shapes):
+    with pytest.raises(ValueError, match=r"the same axes in front of the length"):
+        ka.attention.Attention()([np.ones(shape, "float32") for shape in shapes])
+
+
+@pytest.mark.parametrize("score", ka.scores.NAMES)
+def test_whole_numbers_are_computed_with_as_floats(score):
+    """In their own dtype all weights below 1 would be 0."""
+    whole = [random.integers(-2, 3, size=x.shape) for x in (QUERY, VALUE)]
+    layer = ka.attention.Attention(score=score)
+    expected = layer([x.astype("float32") for x in whole], return_attention_scores=True)
+    found = layer(whole, return_attention_scores=True)
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+    heads = [x[:, :, None] for x in whole]
+    output, weights = ka.attention.attend(heads[0], heads[1], heads[1])
+    floats = [x.astype("float32") for x in heads]
+    for a, b in zip((output, weights), ka.attention.attend(*floats, floats[1]), strict=True):
+        np.testing.assert_array_equal(a, b)
+    mixed, _ = ka.attention.attend(floats[0], floats[1], heads[1])
+    np.testing.assert_array_equal(mixed, output)

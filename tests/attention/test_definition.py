@@ -86,6 +86,8 @@ SCORES = {name: built(name) for name in ka.scores.NAMES}
 def test_equals_the_definition(score, normalizer, mask):
     part, normalize = NORMALIZERS[normalizer]
     structure, rule = MASKS[mask]
+    # The queries are some of those of the grid.
+    places = {"query_positions": np.arange(QUERY.shape[1])} if mask == "window_2d" else {}
     output, weights = ka.attention.attend(
         QUERY,
         KEY,
@@ -94,6 +96,7 @@ def test_equals_the_definition(score, normalizer, mask):
         normalizer=part,
         mask=structure,
         attention_mask=PADDING[:, None, None],
+        **places,
     )
     expected, expected_weights = definition.attention(
         QUERY,

@@ -190,7 +190,7 @@ def test_every_kernel_gives_the_same(kernel):
     """In output and gradients, under a window, which the banded one asks for."""
     results = []
     for name in ("dense", kernel):
-        layer = built(mask=ka.masks.Window(2), kernel=name)
+        layer = built(mask=ka.masks.Window(2), implementation=name)
         layer.set_weights(results[0][-1] if results else layer.get_weights())
         query = tf.Variable(QUERY)
         with tf.GradientTape() as tape:

@@ -103,7 +103,7 @@ def attention(kernel, dtype, mask, heads, batch, queries, keys, **case):
             attention_mask=allowed,
             bias=inputs[3] if case["biased"] else None,
             return_weights=False,
-            kernel=kernel,
+            implementation=kernel,
         )
         loss = tf.reduce_sum(tf.cast(output * upstream, "float32"))
     gradients = tape.gradient(
@@ -152,7 +152,13 @@ def test_no_square_is_held_in_either_pass(kernel, normalizer):
         with tf.GradientTape() as tape:
             tape.watch(x)
             output = ka.attention.attend(
-                x, x, x, normalizer=normalizer, mask=mask, return_weights=False, kernel=kernel
+                x,
+                x,
+                x,
+                normalizer=normalizer,
+                mask=mask,
+                return_weights=False,
+                implementation=kernel,
             )
         return tape.gradient(output, x)
 
@@ -187,10 +193,12 @@ USUAL = dict(score="scaled_dot", normalizer="softmax", position=None, biased=Non
 def test_the_form_for_the_usual_softmax_equals_dense(mask, case, normalizer, score, dtype):
     """The form that TensorFlow has by hand is the one that computes, and computes the same."""
     taken = []
-    run = softmax_tensorflow.run
+    run = softmax_tensorflow.attend_in_slices
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            softmax_tensorflow, "run", lambda *a, **k: taken.append(run(*a, **k)) or taken[-1]
+            softmax_tensorflow,
+            "attend_in_slices",
+            lambda *a, **k: taken.append(run(*a, **k)) or taken[-1],
         )
         case = case | {"normalizer": normalizer, "score": score}
         assert_equal("chunked", dtype, 6e-2 if dtype == "bfloat16" else 2e-5, mask, case)
@@ -210,7 +218,7 @@ def test_no_graph_asks_for_the_slow_fusion(score, normalizer):
     @tf.function(autograph=False)
     def attend(x):
         return ka.attention.attend(
-            *(x, x, x), score=score, normalizer=normalizer, mask="causal", kernel="dense"
+            *(x, x, x), score=score, normalizer=normalizer, mask="causal", implementation="dense"
         )[0]
 
     graph = attend.get_concrete_function(tf.TensorSpec((2, 9, 3, 4))).graph
@@ -232,7 +240,9 @@ def test_gradients_have_gradients():
             with tf.GradientTape() as inner:
                 inner.watch(q)
                 loss = tf.reduce_sum(
-                    ka.attention.attend(q, k, v, mask="causal", return_weights=False, kernel=kernel)
+                    ka.attention.attend(
+                        q, k, v, mask="causal", return_weights=False, implementation=kernel
+                    )
                     ** 2
                 )
             gradient = inner.gradient(loss, q)
@@ -254,7 +264,12 @@ def test_in_graphs_of_any_batch(jit_compile):
     )
     def attend(x):
         return ka.attention.attend(
-            x, x[:, :, :2], x[:, :, :2], mask="causal", return_weights=False, kernel="chunked"
+            x,
+            x[:, :, :2],
+            x[:, :, :2],
+            mask="causal",
+            return_weights=False,
+            implementation="chunked",
         )
 
     expected, _ = ka.attention.attend(x, x[:, :, :2], x[:, :, :2], mask="causal")
@@ -267,10 +282,14 @@ def test_masked_values_may_be_anything():
     q, k, v = random.normal(size=(3, 1, 200, 2, 4)).astype("float32")
     mask = ka.masks.Window(5)
     for kernel in ("banded", "chunked"):
-        before = ka.attention.attend(q, k, v, mask=mask, return_weights=False, kernel=kernel)
+        before = ka.attention.attend(
+            q, k, v, mask=mask, return_weights=False, implementation=kernel
+        )
         changed = v.copy()
         changed[:, 150:] = 1e30
-        after = ka.attention.attend(q, k, changed, mask=mask, return_weights=False, kernel=kernel)
+        after = ka.attention.attend(
+            q, k, changed, mask=mask, return_weights=False, implementation=kernel
+        )
         np.testing.assert_array_equal(before[:, :146], after[:, :146])
 
 
@@ -307,9 +326,11 @@ def test_explain_in_training_and_with_weights():
 
 def test_the_layer_computes_with_the_kernel_that_explain_names(monkeypatch):
     used = []
-    run = ka.attention.kernels.run
+    run = ka.attention.kernels.run_kernel
     monkeypatch.setattr(
-        ka.attention.kernels, "run", lambda name, *a, **k: used.append(name) or run(name, *a, **k)
+        ka.attention.kernels,
+        "run_kernel",
+        lambda name, *a, **k: used.append(name) or run(name, *a, **k),
     )
     x = np.random.default_rng(0).normal(size=(1, 1100, 8)).astype("float32")
     layer = ka.attention.MultiHeadAttention(2, 4, mask=ka.masks.Window(20), dropout=0.5)
@@ -345,7 +366,9 @@ def test_recording_gets_the_weights_that_a_kernel_does_not_hold():
 def test_a_named_kernel_that_cannot_is_an_error(kernel, arguments, message):
     x = np.zeros((1, 3, 1, 4), "float32")
     with pytest.raises(ValueError, match=message):
-        ka.attention.attend(x, x, x, kernel=kernel, **{"return_weights": False, **arguments})
+        ka.attention.attend(
+            x, x, x, implementation=kernel, **{"return_weights": False, **arguments}
+        )
 
 
 @pytest.mark.parametrize(
@@ -358,7 +381,9 @@ def test_a_named_kernel_that_cannot_is_an_error(kernel, arguments, message):
 )
 def test_exports_at_fixed_length(kernel, mask, tmp_path):
     x = keras.Input((300, 8), name="x")
-    layer = ka.attention.MultiHeadAttention(2, 4, mask=mask, position="rotary", kernel=kernel)
+    layer = ka.attention.MultiHeadAttention(
+        2, 4, mask=mask, position="rotary", implementation=kernel
+    )
     model = keras.Model(x, layer(x, x))
     report = ka.export.to_litert(model, tmp_path / "m.tflite", batch_size=1)
     assert report.max_abs_error < 1e-4 and not any("While" in op for op in report.ops)
@@ -366,12 +391,55 @@ def test_exports_at_fixed_length(kernel, mask, tmp_path):
 
 def test_weights_can_be_seen_whatever_the_kernel():
     x = np.random.default_rng(0).normal(size=(1, 70, 8)).astype("float32")
-    layer = ka.attention.MultiHeadAttention(2, 4, mask=ka.masks.Window(5), kernel="banded")
+    layer = ka.attention.MultiHeadAttention(2, 4, mask=ka.masks.Window(5), implementation="banded")
     output, weights = layer(x, x, return_attention_scores=True)
     np.testing.assert_allclose(output, layer(x, x), atol=1e-6)
     assert weights.shape == (1, 2, 70, 70)
     assert ka.attention.explain(layer, 70).kernel == "banded"
-    assert ka.attention.explain(layer, 70, return_attention_scores=True).kernel == "dense"
+    assert ka.attention.explain(layer, 70, return_attention_scores=True).kernel == "banded"
+
+
+def test_a_named_kernel_computes_the_output_also_where_weights_are_looked_at(monkeypatch):
+    used = []
+    run = ka.attention.kernels.run_kernel
+    kernels = ka.attention.kernels
+    monkeypatch.setattr(
+        kernels, "run_kernel", lambda name, *a, **k: used.append(name) or run(name, *a, **k)
+    )
+    x = np.random.default_rng(0).normal(size=(1, 70, 8)).astype("float32")
+    named = {"mask": ka.masks.Window(5), "implementation": "banded"}
+    for layer in [
+        ka.attention.MultiHeadAttention(2, 4, **named),
+        ka.attention.LatentAttention(2, 4, 4, 4, **named),
+        ka.attention.DifferentialAttention(2, 4, **named),
+        ka.attention.Attention(**named),
+    ]:
+        used.clear()
+        call = (x, x) if not isinstance(layer, ka.attention.Attention) else ([x, x],)
+        plain, (output, weights) = layer(*call), layer(*call, return_attention_scores=True)
+        maps = 2 if isinstance(layer, ka.attention.DifferentialAttention) else 1
+        assert used == ["banded"] * maps + ["dense", "banded"] * maps
+        np.testing.assert_allclose(output, plain, atol=1e-6)
+        assert weights.shape[-2:] == (70, 70)
+
+
+def test_the_argument_of_earlier_versions_is_named_by_the_error():
+    with pytest.raises(ValueError, match="kernel='banded'.*called implementation='banded'"):
+        ka.attention.MultiHeadAttention(2, 4, kernel="banded")
+    x = np.zeros((1, 3, 1, 4), "float32")
+    with pytest.raises(ValueError, match="called implementation='dense'"):
+        ka.attention.attend(x, x, x, kernel="dense")
+    with pytest.raises(TypeError, match="no argument 'kernels'"):
+        ka.attention.attend(x, x, x, kernels="dense")
+    config = ka.attention.LatentAttention(2, 4, 4, 4, implementation="chunked").get_config()
+    config["kernel"] = config.pop("implementation")  # as earlier versions saved it
+    assert ka.attention.LatentAttention.from_config(config).implementation == "chunked"
+
+
+def test_a_named_kernel_does_not_attend_to_a_cache():
+    x = np.zeros((1, 3, 1, 4), "float32")
+    with pytest.raises(ValueError, match="implementation='chunked' with cached=True"):
+        ka.attention.attend(x, x, x, cached=True, implementation="chunked")
 
 
 def test_explain_says_what_it_explains():
@@ -412,7 +480,7 @@ def test_masks_of_every_shape(known, mask, shape):
     given = random.random(shape) < 0.5
 
     def attend(given, kernel):
-        how = {"mask": mask, "return_weights": False, "kernel": kernel}
+        how = {"mask": mask, "return_weights": False, "implementation": kernel}
         return ka.attention.attend(q, k, v, attention_mask=given, **how)
 
     signature = [tf.TensorSpec(shape if known else [None] * 4, "bool")]
@@ -440,7 +508,7 @@ def test_what_dense_broadcasts_chunked_does(shapes, dtypes):
         with tf.GradientTape() as tape:
             tape.watch(tensors)
             output = ka.attention.attend(
-                *tensors, mask="causal", return_weights=False, kernel=kernel
+                *tensors, mask="causal", return_weights=False, implementation=kernel
             )
             loss = tf.reduce_sum(tf.cast(output, "float32") ** 2)
         return [output, *tape.gradient(loss, tensors)]

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 import keras_attention as ka
 from tests.attention import definition
-from tests.masks.litert import assert_converts
+from tests.litert import assert_converts
 
 B, N, T, S, D = 2, 3, 5, 7, 13
 H, C, R = 11, 17, 6
@@ -273,7 +273,7 @@ def test_every_kernel_gives_the_same(kernel, absorb):
     """In output and gradients, under a window, which the banded one asks for."""
     results = []
     for name in ("dense", kernel):
-        layer = built(mask=ka.masks.Window(2), kernel=name)
+        layer = built(mask=ka.masks.Window(2), implementation=name)
         layer.set_weights(results[0][-1] if results else layer.get_weights())
         query = tf.Variable(QUERY)
         with tf.GradientTape() as tape:

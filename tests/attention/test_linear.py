@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 import keras_attention as ka
-from keras_attention.attention import prefix_sums
+from keras_attention.attention import linear
 from tests.contract import Case
 from tests.export.helpers import assert_exports
 
@@ -282,9 +282,9 @@ def test_any_length_fits_any_chunk(length, dynamic):
 
     @tf.function(input_signature=[tf.TensorSpec((None, 2, None, w)) for w in (3, 3, 5)])
     def run(q, k, v):
-        return prefix_sums.over_earlier(q, k, v, chunk_size=4)
+        return linear.over_earlier(q, k, v, chunk_size=4)
 
-    output, state = run(q, k, v) if dynamic else prefix_sums.over_earlier(q, k, v, chunk_size=4)
+    output, state = run(q, k, v) if dynamic else linear.over_earlier(q, k, v, chunk_size=4)
     np.testing.assert_allclose(output, expected, atol=1e-5)
     np.testing.assert_allclose(state, np.swapaxes(k, 2, 3) @ v, atol=1e-5)
 

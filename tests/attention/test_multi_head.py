@@ -384,7 +384,7 @@ def test_structures_in_slices_equal_dense_with_gradients(name, kernel):
     padding = np.arange(200) < np.array([[200], [120]])
     found, weights = [], None
     for way in ("dense", kernel):
-        layer = ka.attention.MultiHeadAttention(N, H, kernel=way, **arguments)
+        layer = ka.attention.MultiHeadAttention(N, H, implementation=way, **arguments)
         layer.build(x.shape, x.shape)
         definition.randomize(layer, scale=0.3)
         with tf.GradientTape() as tape:
@@ -462,7 +462,12 @@ def test_a_later_token_changes_no_earlier_output():
         (dict(num_heads=2, key_dim=4, value_dim=-1), "value_dim=-1"),
         (dict(num_heads=2, key_dim=4, sink=3), "sink=3.*True, False"),
         (dict(num_heads=2, key_dim=4, talking_heads="yes"), "talking_heads='yes'.*True, False"),
-        (dict(num_heads=2, key_dim=4, flash_attention=True), "flash_attention"),
+        (dict(num_heads=2, key_dim=4, flash_attention="yes"), "flash_attention='yes'"),
+        (dict(num_heads=2, key_dim=4, flash_attention=True, dropout=0.1), "dropout=0.1"),
+        (
+            dict(num_heads=2, key_dim=4, flash_attention=True, implementation="dense"),
+            "implementation='dense'",
+        ),
     ],
     ids=str,
 )
@@ -475,3 +480,39 @@ def test_refuses_axes_that_are_not_there():
     layer = ka.attention.MultiHeadAttention(2, 4, attention_axes=3)
     with pytest.raises(ValueError, match=r"attention_axes=\(3,\).*rank 4"):
         layer(np.ones((2, 3, 4, 5)), np.ones((2, 3, 4, 5)))
+
+
+def test_flash_attention_is_an_argument_as_in_keras():
+    x = np.random.default_rng(0).normal(size=(2, 5, 8)).astype("float32")
+    plain = ka.attention.MultiHeadAttention(2, 4)
+    expected = plain(x, x)
+    for asked in (None, False):
+        layer = ka.attention.MultiHeadAttention(2, 4, flash_attention=asked)
+        layer.build(x.shape, x.shape)
+        layer.set_weights(plain.get_weights())
+        np.testing.assert_allclose(layer(x, x), expected, atol=1e-6)
+    again = type(layer).from_config(layer.get_config())
+    assert again.flash_attention is False and again.get_config() == layer.get_config()
+
+
+@pytest.mark.tensorflow
+def test_flash_attention_that_is_asked_for_is_not_dropped():
+    x = np.ones((2, 5, 8), "float32")
+    layer = ka.attention.MultiHeadAttention(2, 4, flash_attention=True)
+    with pytest.raises(ValueError, match="flash_attention=True.*tensorflow has no attention of it"):
+        layer(x, x)
+    with pytest.raises(ValueError, match="flash_attention=True.*tensorflow has no attention of it"):
+        ka.attention.explain(layer, 5)
+    with pytest.raises(ValueError, match="Returning attention scores is not supported when flash"):
+        layer(x, x, return_attention_scores=True)
+
+
+def test_keras_can_be_told_to_have_no_flash_attention():
+    keras.config.disable_flash_attention()
+    try:
+        layer = ka.attention.MultiHeadAttention(2, 4)
+        asking = ka.attention.MultiHeadAttention(2, 4, flash_attention=True)
+    finally:
+        keras.config.enable_flash_attention()
+    assert layer._flash_attention is False and layer.flash_attention is None
+    assert asking._flash_attention is True

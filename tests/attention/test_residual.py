@@ -129,5 +129,7 @@ def test_refuses_scores_of_other_shapes(shape):
 
 
 def test_refuses_kernels_that_hold_no_scores():
-    with pytest.raises(ValueError, match="kernel='chunked'.*scores that are handed on.*dense"):
-        ka.attention.ResidualAttention(N, H, kernel="chunked")
+    with pytest.raises(
+        ValueError, match="implementation='chunked'.*scores that are handed on.*dense"
+    ):
+        ka.attention.ResidualAttention(N, H, implementation="chunked")

@@ -91,7 +91,7 @@ def attention(
             attention_mask=allowed,
             bias=bias,
             return_weights=False,
-            kernel=kernel,
+            implementation=kernel,
             **kwargs,
         )
         assert keras.backend.standardize_dtype(output.dtype) == dtype
@@ -161,4 +161,26 @@ def test_fused_is_chosen_and_gives_what_the_weights_say():
 def test_what_fused_cannot_is_an_error(arguments, message):
     x = np.zeros((1, 3, 1, 4), "float32")
     with pytest.raises(ValueError, match=message):
-        ka.attention.attend(x, x, x, kernel="fused", **{"return_weights": False, **arguments})
+        ka.attention.attend(
+            x, x, x, implementation="fused", **{"return_weights": False, **arguments}
+        )
+
+
+def test_flash_attention_is_asked_of_the_backend(monkeypatch):
+    asked, dot_product_attention = [], ops.dot_product_attention
+
+    def listening(*args, flash_attention=None, **kwargs):
+        asked.append((flash_attention, kwargs["is_causal"], kwargs["mask"] is None))
+        return dot_product_attention(*args, **kwargs)
+
+    monkeypatch.setattr(ops, "dot_product_attention", listening)
+    x = np.random.default_rng(0).normal(size=(2, 9, 8)).astype("float32")
+    for asking in (None, True, False):
+        layer = ka.attention.MultiHeadAttention(2, 4, mask="causal", flash_attention=asking)
+        layer(x, x)
+        assert asked.pop() == (asking, True, True)
+        layer(x, x, value_mask=np.ones((2, 9), "bool"))
+        assert asked.pop() == (asking, False, False)
+    layer = ka.attention.MultiHeadAttention(2, 4, normalizer="sparsemax", flash_attention=True)
+    with pytest.raises(ValueError, match="flash_attention=True.*Sparsemax"):
+        layer(x, x)

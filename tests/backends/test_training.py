@@ -16,7 +16,7 @@ def test_a_model_learns(kernel):
     """Each token's label is the token before it: attention has to look one back."""
     tokens = keras.Input((None,), dtype="int32")
     attention = ka.attention.MultiHeadAttention(
-        2, 8, mask=ka.masks.Window(3), position="rotary", dropout=0.0, kernel=kernel
+        2, 8, mask=ka.masks.Window(3), position="rotary", dropout=0.0, implementation=kernel
     )
     x = ka.blocks.TokenEmbedding(6, 16)(tokens)
     x = ka.blocks.EncoderBlock(attention, ka.blocks.FeedForward(16), dropout=0.1)(x)

@@ -232,6 +232,14 @@ def test_patches_are_cut_row_by_row():
         (lambda: ka.blocks.PrefixTokens(0), r"num_tokens=0\): .* at least 1"),
         (lambda: ka.blocks.TokenEmbedding(9, 8, position="rotary"), "Rotary.*rotate"),
         (lambda: ka.blocks.PatchEmbedding(8, 4)(np.ones((1, 6, 8, 1))), r"\(4, 4\).*\(6, 8\)"),
+        (
+            lambda: ka.blocks.PatchEmbedding(4, 16),
+            r"hidden_dim=4 .*=16 look swapped.*\(16, 4",
+        ),
+        (lambda: ka.blocks.PatchEmbedding(8, (4, 4, 1)), r"patch_size=\(4, 4, 1\).*height, width"),
+        (lambda: ka.blocks.PatchEmbedding(8, 0), "patch_size=0.* at least 1"),
+        (lambda: ka.blocks.PatchEmbedding(8.5, 2), "hidden_dim=8.5.* whole number"),
+        (lambda: ka.blocks.PatchEmbedding(8, 2)(np.ones((6, 8, 1))), r"channels\).*\(6, 8, 1\)"),
         (lambda: ka.blocks.ConvolutionStem((8, 8), (2,)), r"\(8, 8\).*\(2,\)"),
     ],
     ids=[
@@ -243,6 +251,11 @@ def test_patches_are_cut_row_by_row():
         "prefix",
         "position",
         "patch",
+        "swapped",
+        "three sizes",
+        "no pixels",
+        "no width",
+        "no batch",
         "stem",
     ],
 )

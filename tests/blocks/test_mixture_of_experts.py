@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from tests.gradients import enabled
 
 random = np.random.default_rng(0)
 B, T, D, E = 2, 11, 5, 3
@@ -200,3 +201,47 @@ def test_a_traced_call_leaves_no_symbolic_losses():
 def test_refuses(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+on_jax = keras.backend.backend() == "jax"
+
+
+@pytest.mark.skipif(on_jax, reason="JAX takes no metrics from layers while they run")
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+def test_fit_shows_the_balance(compiled):
+    first, second = mixture(name="first"), mixture(top_k=1, load_balance=0.0, name="second")
+    x = keras.Input((None, D))
+    model = keras.Model(x, second(first(x)))
+    model.compile(keras.optimizers.SGD(0.0), "mse", run_eagerly=not compiled)
+    with enabled():
+        fitted = model.fit(X, X, validation_data=(X, X), batch_size=1, epochs=2, verbose=0)
+    history = fitted.history
+    assert set(history) == {"loss", "val_loss", "first_load_balance", "second_load_balance"}
+    inner = keras.ops.convert_to_numpy(first(X))
+    for layer, inputs in ((first, X), (second, inner)):
+        expected = []
+        for row in range(B):
+            mask = np.zeros((B, T), bool)
+            mask[row] = True
+            expected.append(losses_by_definition(layer, inputs, mask)[0])
+        found = history[f"{layer.name}_load_balance"]
+        np.testing.assert_allclose(found, [np.mean(expected)] * 2, rtol=1e-4)
+    logs = model.evaluate(X, X, verbose=0, return_dict=True)
+    assert set(logs) == {"loss"}
+
+
+def test_what_fit_shows_is_not_saved(tmp_path):
+    x = keras.Input((None, D))
+    layer = mixture(name="experts")
+    model = keras.Model(x, layer(x))
+    count = len(model.weights)
+    model.compile("sgd", "mse")
+    with enabled():
+        model.fit(X, X, verbose=0)
+    assert len(model.weights) == count == len(layer.weights)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(loaded(X), model(X), atol=1e-6)
+    with enabled():
+        history = loaded.fit(X, X, verbose=0).history
+    assert on_jax or "experts_load_balance" in history

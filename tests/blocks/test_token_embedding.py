@@ -7,7 +7,7 @@ from keras import ops
 
 import keras_attention as ka
 from keras_attention import scope
-from keras_attention.blocks.inner_products import inner_products
+from keras_attention.blocks.token_embedding import inner_products
 from tests import gradients
 
 random = np.random.default_rng(0)

@@ -13,7 +13,7 @@ WORDS = {
     "VERB": ["sat", "ran", "saw"],
     "PUNCT": ["."],
 }
-SMALL = ["--layers", "1", "--heads", "2", "--width", "16", "--dropout", "0"]
+SMALL = ["--num-layers", "1", "--num-heads", "2", "--hidden-dim", "16", "--dropout", "0"]
 
 
 def write_conllu(path, sentences, seed):

@@ -8,6 +8,7 @@ import pytest
 
 from keras_attention.cli import card, console
 
+TRAIN = ["train", "sequence_labeler", "--output", "x"]
 COMMANDS = ["demo", "train", "evaluate", "predict", "export", "inspect"]
 
 
@@ -44,12 +45,32 @@ def test_python_m_reports_on_the_real_stderr():
     assert done.stderr == "keras-attention: There is no file or folder absent.tflite.\n"
 
 
+def test_names_that_are_not_utf_8(tmp_path):
+    """Bytes of a name that no encoding explains are written out, on stderr as on stdout."""
+    done = subprocess.run(
+        [sys.executable, "-m", "keras_attention", "inspect", b"absent-\xff.tflite"],
+        capture_output=True,
+    )
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr == b"keras-attention: There is no file or folder absent-\\udcff.tflite.\n"
+
+
 def test_wrong_words(run):
     for words, message in [
         (["nonsense"], "No such command 'nonsense'"),
         (["train"], "Missing"),
         (["train", "poetry", "--output", "x"], "'poetry' is not one of"),
         (["train", "sequence_labeler", "--output", "x", "--colour", "red"], "No such option"),
+        ([*TRAIN, "--seed", "99999999999999999999"], "Invalid value for '--seed'"),
+        ([*TRAIN, "--learning-rate", "nan"], "Invalid value for '--learning-rate'"),
+        ([*TRAIN, "--minutes", "inf"], "Invalid value for '--minutes': inf is no finite number"),
+        ([*TRAIN, "--dropout", "nan"], "Invalid value for '--dropout'"),
+        ([*TRAIN, "--layers", "2"], "--layers is called --num-layers now."),
+        ([*TRAIN, "--heads=2"], "--heads is called --num-heads now."),
+        ([*TRAIN, "--width", "64"], "--width is called --hidden-dim now."),
+        ([*TRAIN, "--hidden-dim", "1000000000"], "Invalid value for '--hidden-dim'"),
+        (["predict", "x", "y", "--temperature", "nan"], "Invalid value for '--temperature'"),
+        (["predict", "x\0y", "z"], r"'x\x00y' holds a NUL"),
     ]:
         code, _, err = run(*words)
         assert code == 2 and message in err and err.count("\n") == 1

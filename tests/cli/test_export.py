@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 import keras_attention as ka
-from keras_attention.cli.export import default_name
+from keras_attention.cli.export import default_name, name_shape
 
 
 @pytest.fixture
@@ -16,9 +16,10 @@ def folder(tagger, tmp_path):
 
 def test_a_file_of_fixed_shape_is_made_and_used(run, folder):
     words = ["--quantization", "int8_weights", "--batch-size", 1, "--sequence-length", 6]
-    code, out, _ = run("export", folder, *words)
+    code, out, _ = run("export", folder, *words, "--compatible-with", "web")
     path = folder / "model.int8.1x6.tflite"
     assert code == 0 and "checks passed" in out and path.is_file()
+    assert "- CompiledModel: ran on the CPU" in out and "- browser: not run; it keeps" in out
     assert ka.export.inspect(path).signatures[0].inputs[0].shape[:2] == (1, 6)
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     assert (
@@ -42,15 +43,17 @@ def test_full_int8_is_calibrated_on_real_sentences(run, folder, corpus):
 @pytest.mark.parametrize(
     ("arguments", "name"),
     [
-        (("litert", None, None, None), "model.tflite"),
-        (("litert", "int8", 1, 128), "model.full_int8.1x128.tflite"),
-        (("litert", "float16", None, 64), "model.float16.nx64.tflite"),
-        (("saved_model", None, None, None), "saved_model"),
-        (("saved_model", None, 1, None), "saved_model_1xn"),
+        (("litert", None, (None, None, True)), "model.tflite"),
+        (("litert", "int8", (1, 128, True)), "model.full_int8.1x128.tflite"),
+        (("litert", "float16", (None, 64, True)), "model.float16.nx64.tflite"),
+        (("litert", "int8_weights", (1, None, False)), "model.int8.1.tflite"),
+        (("saved_model", None, (None, None, False)), "saved_model"),
+        (("saved_model", None, (1, None, True)), "saved_model_1xn"),
     ],
 )
 def test_default_names(arguments, name):
-    assert default_name(*arguments) == name
+    format, quantization, shape = arguments
+    assert default_name(format, quantization, name_shape(*shape)) == name
 
 
 def test_bad_input(run, tagger, folder, tmp_path):
@@ -60,6 +63,9 @@ def test_bad_input(run, tagger, folder, tmp_path):
         ((folder, "--quantization", "int8"), "name a labelled file"),
         ((folder, "--format", "saved_model", "--quantization", "float16"), "is for LiteRT"),
         ((folder, "--output", folder / "model.bin"), "must name a file that ends in .tflite"),
+        ((folder, "--format", "saved_model", "--compatible-with", "web"), "is for LiteRT"),
+        ((folder, "--compatible-with", "gpu"), "pass batch_size= and sequence_length="),
+        ((folder, "--compatible-with", "toaster"), "Invalid value for '--compatible-with'"),
         ((folder / "no.keras",), "no.keras is no model"),
         ((tmp_path,), "holds no model.keras"),
         ((folder, "--quantization", "int4"), "Invalid value for '--quantization'"),

@@ -1,6 +1,10 @@
-"""Training that is interrupted ends where one without interruption does."""
+"""Interrupted training ends as one that is not, also on a full disk or with damaged files."""
 
+import contextlib
 import dataclasses
+import json
+import resource
+import shutil
 
 import h5py
 import keras
@@ -10,12 +14,9 @@ import tensorflow as tf
 
 from keras_attention import training
 from keras_attention.cli import fit as fit_module
-from keras_attention.cli.backup import Backup
-from keras_attention.cli.callbacks import KeepBest, Progress
-from keras_attention.cli.errors import Interrupted
-from keras_attention.cli.fit import fit
+from keras_attention.cli.console import Interrupted
+from keras_attention.cli.fit import Backup, Job, KeepBest, Progress, fit
 from keras_attention.cli.folder import Folder
-from keras_attention.cli.job import Job
 from keras_attention.cli.recipes import Recipe
 
 RECIPE = Recipe(model={}, epochs=4, batch_size=8, learning_rate=0.05)
@@ -103,7 +104,7 @@ def test_ctrl_c_while_the_state_is_written_loses_that_epoch_only(
 
     def half(model, filepath, **keywords):
         """The second state is a file that opens but lacks weights, as HDF5 leaves it."""
-        if "latest" not in str(filepath) or not list((tmp_path / "broken").rglob("epoch-*")):
+        if "latest" not in str(filepath) or not list((tmp_path / "broken").rglob("backup/epoch-*")):
             return whole(model, filepath, **keywords)
         h5py.File(filepath, "w").close()
         raise KeyboardInterrupt
@@ -170,8 +171,9 @@ def test_biases_and_norms_do_not_decay():
 
 
 def test_backup_ignores_a_state_that_was_not_finished(tmp_path):
-    (tmp_path / "unfinished").mkdir(parents=True)
-    (tmp_path / "unfinished" / "latest.weights.h5").write_bytes(b"half")
+    unfinished = tmp_path / ".epoch-00001.01234567.unfinished" / "epoch-00001"
+    unfinished.mkdir(parents=True)
+    (unfinished / "latest.weights.h5").write_bytes(b"half")
     backup = Backup(tmp_path)
     job = make_job()
     backup.set_model(job.model)
@@ -213,3 +215,120 @@ def test_training_ends_when_its_time_is_over_and_goes_on_no_further(tmp_path, ca
     assert len(history) == 1 and capsys.readouterr().out.count("epoch ") == 1
     assert fit(make_job(), recipe, start(tmp_path / "run")) == (best, history)
     assert capsys.readouterr().out == ""
+
+
+@contextlib.contextmanager
+def files_of(size):
+    """Inside, no file can have more bytes, as on a disk that is full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def names(folder):
+    return sorted(path.name for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_full_disk_is_a_sentence_and_the_training_goes_on_later(tmp_path, capsys):
+    """HDF5 dies of it, at the latest at the end of the process: it must not meet the disk."""
+    folder = start(tmp_path / "run")
+    with pytest.raises(
+        OSError, match="run: File too large. What was trained is kept there"
+    ) as error:
+        with files_of(1000):
+            fit(make_job(), RECIPE, folder)
+    assert "unfinished" not in str(error.value) and names(tmp_path) == ["settings.json"]
+    best, history = fit(make_job(), RECIPE, start(tmp_path / "run"))
+    expected = fit(make_job(), RECIPE, start(tmp_path / "other"))
+    assert best == expected[0] and numbers(history) == numbers(expected[1])
+
+
+def test_a_disk_that_is_full_after_some_epochs_loses_none_of_them(tmp_path, monkeypatch, capsys):
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, keras.callbacks.Callback, "on_epoch_begin", 10**9)
+        whole, calls = keras.Model.save_weights, []
+
+        def save(model, filepath, **keywords):
+            calls.append(filepath)
+            if len(calls) > 4:
+                raise OSError(28, "No space left on device")
+            return whole(model, filepath, **keywords)
+
+        patch.setattr(keras.Model, "save_weights", save)
+        with pytest.raises(OSError, match="run: No space left on device. What was trained is kept"):
+            fit(make_job(), RECIPE, start(tmp_path / "run"))
+    assert "epoch   2/4" in capsys.readouterr().out
+    job = make_job()
+    best, history = fit(job, RECIPE, start(tmp_path / "run"))
+    assert "epoch   2/4" not in capsys.readouterr().out
+    other = make_job()
+    expected = fit(other, RECIPE, start(tmp_path / "other"))
+    assert best == expected[0] and numbers(history) == numbers(expected[1])
+    for ours, theirs in zip(job.model.get_weights(), other.model.get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def copy(stopped, folder):
+    """The same, with a best epoch that no other surpasses: its weights are needed at the end."""
+    shutil.copytree(stopped, folder)
+    (path,) = folder.rglob("best.json")
+    path.write_text('{"score": 1.0, "loss": 0.0, "epoch": 2}')
+    return folder
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """The folder of a run that was interrupted after two epochs."""
+    path = tmp_path_factory.mktemp("stopped") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        from keras_attention.cli.console import Interrupted
+        from keras_attention.cli.fit import Progress
+
+        interrupt_at(patch, Progress, "on_epoch_begin", 3)
+        with pytest.raises(Interrupted):
+            fit(make_job(), RECIPE, start(path))
+    return path
+
+
+DEEP = b"[" * 10**5
+DAMAGED = [
+    *[("settings.json", content) for content in (b"", b"[]", b"null", b'"x"', b"\xff", DEEP)],
+    *[
+        ("best.json", content)
+        for content in (b"[]", DEEP, b'{"score": 1, "loss": 1, "epoch": 1e9}')
+    ],
+    *[("history.json", content) for content in (b"null", b"[1]", b'[{"epoch": 1, "seconds": []}]')],
+    *[("training_metadata.json", content) for content in (b"[]", b"{}", b'{"epoch": "two"}')],
+    *[("latest.weights.h5", content) for content in (b"", b"\x89HDF\r\n\x1a\n")],
+    ("best.weights.h5", b""),
+]
+
+
+@pytest.mark.parametrize(("name", "content"), DAMAGED)
+def test_a_state_that_is_damaged_is_named(stopped, tmp_path, name, content):
+    folder = copy(stopped, tmp_path / "run")
+    (path,) = folder.rglob(name)
+    path.write_bytes(content)
+    with pytest.raises(ValueError) as error:
+        fit(make_job(), RECIPE, start(folder))
+    # The state of an epoch is one folder.
+    assert (path.parent.name if path.parent.name.startswith("epoch-") else name) in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["best.weights.h5", "latest.weights.h5"])
+def test_weights_of_which_a_part_is_missing(stopped, tmp_path, name):
+    folder = copy(stopped, tmp_path / "run")
+    (path,) = folder.rglob(name)
+    path.write_bytes(path.read_bytes()[:-500])
+    with pytest.raises(ValueError, match=f"({name}|epoch-00002) is damaged.*Delete the folder"):
+        fit(make_job(), RECIPE, start(folder))
+
+
+def test_a_score_that_is_no_number_is_a_state_as_well(stopped, tmp_path):
+    folder = copy(stopped, tmp_path / "run")
+    (path,) = folder.rglob("best.json")
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"loss": float("nan")}))
+    fit(make_job(), RECIPE, start(folder))

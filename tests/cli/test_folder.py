@@ -1,16 +1,19 @@
-"""Who may write into a folder, and that results come whole."""
+"""Who may write into a folder; its manifest is checked, and its files are those of one model."""
 
 import json
+import shutil
 
 import pytest
 
-from keras_attention.cli.folder import Folder, flat, locate
+from keras_attention.cli.folder import Folder, find_model_file, flatten
+from keras_attention.cli.tasks import TASKS
+from keras_attention.data.fields import Fields
 
 
 def test_results_arrive_together_and_the_state_goes(tmp_path):
     folder = Folder(tmp_path / "new", {"seed": 0})
     folder.start()
-    with folder.finishing() as result:
+    with folder.collect_results() as result:
         (result / "model.keras").write_text("model")
         assert not (folder.path / "model.keras").exists()
     assert [path.name for path in folder.path.iterdir()] == ["model.keras"]
@@ -19,12 +22,12 @@ def test_results_arrive_together_and_the_state_goes(tmp_path):
 def test_results_that_fail_leave_the_unfinished_run(tmp_path):
     folder = Folder(tmp_path, {})
     folder.start()
-    with pytest.raises(RuntimeError), folder.finishing() as result:
+    with pytest.raises(RuntimeError), folder.collect_results() as result:
         (result / "model.keras").write_text("half")
         raise RuntimeError
     assert [path.name for path in tmp_path.iterdir()] == [".training"]
     assert Folder(tmp_path, {}).resumed
-    with folder.finishing() as result:
+    with folder.collect_results() as result:
         assert list(result.iterdir()) == []
 
 
@@ -43,7 +46,7 @@ def test_a_finished_model_is_replaced_only_when_asked_to(tmp_path):
     folder = Folder(tmp_path, {}, replace=True)
     folder.start()
     assert (tmp_path / "old.png").exists()
-    with folder.finishing() as result:
+    with folder.collect_results() as result:
         (result / "new.png").write_text("")
     assert [path.name for path in tmp_path.iterdir()] == ["new.png"]
 
@@ -80,22 +83,150 @@ def trained(tmp_path):
     ],
 )
 def test_locate(trained, inside, kind, found):
-    assert locate(trained / inside, kind) == (trained, trained / found)
+    assert find_model_file(trained / inside, kind) == (trained, trained / found)
 
 
 def test_locate_says_what_is_missing(trained, tmp_path):
     with pytest.raises(ValueError, match="no file or folder .*absent"):
-        locate(trained / "absent")
+        find_model_file(trained / "absent")
     with pytest.raises(ValueError, match="holds no model.int8.tflite"):
-        locate(trained, "litert-int8")
+        find_model_file(trained, "litert-int8")
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="holds no model: none of model.keras, saved_model"):
-        locate(tmp_path / "empty")
+        find_model_file(tmp_path / "empty")
     (tmp_path / "x.keras").write_text("hello")
     with pytest.raises(ValueError, match="x.keras is no model"):
-        locate(tmp_path / "x.keras")
+        find_model_file(tmp_path / "x.keras")
 
 
 def test_flat():
-    assert flat({"a": 1, "b": {"c": {"d": 2}, "e": []}}) == {"a": 1, "b.c.d": 2, "b.e": []}
-    assert flat(json.loads("{}")) == {}
+    assert flatten({"a": 1, "b": {"c": {"d": 2}, "e": []}}) == {"a": 1, "b.c.d": 2, "b.e": []}
+    assert flatten(json.loads("{}")) == {}
+
+
+def test_a_file_is_no_folder_to_write_in(tmp_path):
+    (tmp_path / "notes.txt").write_text("")
+    with pytest.raises(ValueError, match="notes.txt/a/b: .*notes.txt is a file"):
+        Folder(tmp_path / "notes.txt" / "a" / "b", {})
+
+
+RIGHT = {
+    "sequence_labeler": {"labels": ["a"], "maximum_length": 8},
+    "text_classifier": {},
+    "vision_transformer": {"labels": ["a"], "image_size": [8, 8], "channels": 1},
+    "seq2seq_transformer": {
+        "score": "bleu",
+        "writing": {"beam": 2, "max_new_tokens": 8, "start_token_id": 2, "end_token_id": 3},
+    },
+    "causal_language_model": {
+        "maximum_length": 8,
+        "writing": {"temperature": 0.8, "max_length": 32, "max_new_tokens": 16, "end_token_id": 3},
+    },
+}
+RIGHT["seq2seq_recurrent"] = RIGHT["seq2seq_transformer"]
+
+
+def places(said, outer=()):
+    """The paths of all fields."""
+    for name, value in said.items():
+        yield (*outer, name)
+        if isinstance(value, dict):
+            yield from places(value, (*outer, name))
+
+
+@pytest.mark.parametrize("task", sorted(TASKS))
+def test_each_field_is_checked(task):
+    TASKS[task].check_manifest(Fields("m/manifest.json", RIGHT[task]))
+    for place in places(RIGHT[task]):
+        for value in (KeyError, None, [], "no", -1, 10**12, {"x": 1}):
+            said = json.loads(json.dumps(RIGHT[task]))
+            inner = said
+            for name in place[:-1]:
+                inner = inner[name]
+            if value is KeyError:
+                del inner[place[-1]]
+            else:
+                inner[place[-1]] = value
+            if (place[-1], value) == ("temperature", 10**12):
+                continue
+            with pytest.raises(ValueError, match=rf"^m/manifest.json: {'.'.join(place[:1])}"):
+                TASKS[task].check_manifest(Fields("m/manifest.json", said))
+
+
+def change(folder, **said):
+    path = folder / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | said))
+
+
+def forget_digests(folder):
+    """As a folder made before manifests had them."""
+    manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
+    for entry in manifest["files"].values():
+        entry.pop("sha256", None)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+@pytest.fixture
+def folder(tagger, tmp_path):
+    return shutil.copytree(tagger, tmp_path / "tagger")
+
+
+@pytest.mark.parametrize("kind", ["keras", "litert", "saved_model"])
+def test_files_of_another_model_are_refused(run, folder, kind):
+    """Also where no manifest says what they were."""
+    forget_digests(folder)
+    words = ["predict", folder, "the cat", "--with", kind]
+    assert run(*words)[0] == 0
+    manifest = (folder / "manifest.json").read_text("utf-8")
+    labels = (folder / "labels.txt").read_text("utf-8")
+    (folder / "labels.txt").write_text(labels + "X\n")
+    code, out, err = run(*words)
+    assert (code, out) == (2, "") and "There are 6 labels, and" in err and "gives 5" in err
+    (folder / "labels.txt").write_text("\n".join(reversed(labels.split())) + "\n")
+    code, out, err = run(*words)
+    assert (code, out) == (2, "") and "labels.txt and" in err and "name different labels" in err
+    (folder / "labels.txt").write_text(labels)
+    (folder / "manifest.json").write_text(manifest.replace('"word_length": 16', '"word_length": 8'))
+    code, out, err = run(*words)
+    assert (code, out) == (2, "") and "takes character_ids of 16" in err and "and 8 is" in err
+    (folder / "manifest.json").write_text(
+        manifest.replace('"characters": "characters.txt"', '"characters": null')
+    )
+    code, out, err = run(*words)
+    assert (code, out) == (2, "") and "preprocessing.characters is not of" in err
+
+
+def test_pictures_of_another_size_are_refused(run, classifier, tmp_path):
+    folder = shutil.copytree(classifier, tmp_path / "classifier")
+    picture = tmp_path / "x.png"
+    picture.write_bytes(b"")
+    for said, message in [
+        ({"image_size": [8, 9]}, "manifest.json has 9 columns in an image, and model.tflite"),
+        (
+            {"channels": 3},
+            "manifest.json has 3 channels, and model.tflite beside it was made with 1",
+        ),
+        ({"labels": ["a", "b"]}, "There are 2 labels, and "),
+    ]:
+        shutil.copyfile(classifier / "manifest.json", folder / "manifest.json")
+        change(folder, **said)
+        code, _, err = run("predict", folder, picture, "--with", "litert")
+        assert code == 2 and message in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate", "export"])
+@pytest.mark.parametrize("content", ["[]", "null", '"x"', "{", "[" * 10**5, '{"task": ["x"]}'])
+def test_a_manifest_that_is_none(run, folder, corpus, command, content):
+    (folder / "manifest.json").write_text(content)
+    tail = {"predict": ["x"], "evaluate": ["--file", corpus / "test.conllu"], "export": []}
+    code, out, err = run(command, folder, *tail[command])
+    assert (code, out) == (2, "") and "manifest.json" in err and err.count("\n") == 1
+
+
+def test_nothing_outside_is_shown(run, folder):
+    manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
+    manifest["preprocessing"]["words"] = "/etc/passwd"
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    code, out, err = run("predict", folder, "x", "--with", "litert")
+    assert (code, out) == (2, "") and "root:" not in err
+    assert "preprocessing.words is '/etc/passwd': expected the plain name" in err

@@ -7,15 +7,15 @@ from keras_attention.cli import recipes
 
 
 def test_a_data_set_may_have_its_own():
-    general = recipes.choose("vision_transformer", "cifar10")
+    general = recipes.choose_recipe("vision_transformer", "cifar10")
     assert general == recipes.RECIPES["vision_transformer"]
-    assert recipes.choose("vision_transformer", "digits") != general
+    assert recipes.choose_recipe("vision_transformer", "digits") != general
 
 
 def test_options_replace_single_numbers():
-    options = {"epochs": 2, "layers": 1, "heads": 3, "dropout": 0.5, "seed": None}
-    plain = recipes.choose("sequence_labeler")
-    recipe = recipes.choose("sequence_labeler", None, options | {"maximum_length": 9})
+    options = {"epochs": 2, "num_layers": 1, "num_heads": 3, "dropout": 0.5, "seed": None}
+    plain = recipes.choose_recipe("sequence_labeler")
+    recipe = recipes.choose_recipe("sequence_labeler", None, options | {"maximum_length": 9})
     assert recipe.epochs == 2 and recipe.seed == plain.seed
     assert recipe.model == plain.model | {"num_layers": 1, "num_heads": 3, "dropout": 0.5}
     assert recipe.data == plain.data | {"maximum_length": 9}
@@ -23,8 +23,10 @@ def test_options_replace_single_numbers():
 
 
 def test_the_feed_forward_layers_grow_with_the_width():
-    plain = recipes.choose("sequence_labeler").model
-    half = recipes.choose("sequence_labeler", None, {"width": plain["hidden_dim"] // 2}).model
+    plain = recipes.choose_recipe("sequence_labeler").model
+    half = recipes.choose_recipe(
+        "sequence_labeler", None, {"hidden_dim": plain["hidden_dim"] // 2}
+    ).model
     assert half["intermediate_dim"] * 2 == plain["intermediate_dim"]
 
 

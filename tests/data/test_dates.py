@@ -7,9 +7,7 @@ import sys
 import pytest
 
 import keras_attention as ka
-from keras_attention.data.date_forms import date_forms
-from keras_attention.data.date_readings import told_apart
-from keras_attention.data.dates import LOCALES, days_of, forms_of
+from keras_attention.data.dates import LOCALES, date_forms, keep_distinct, list_days, select_forms
 
 babel_dates = pytest.importorskip("babel.dates")
 FOURTH_OF_MARCH = datetime.date(2024, 3, 4)
@@ -18,7 +16,7 @@ SPLITS = ("train", "dev", "test")
 
 def written(locales):
     """{locale: how the fourth of March 2024 is written in the forms that remain}."""
-    forms = forms_of(tuple(locales))
+    forms = select_forms(tuple(locales))
     return {locale: [form.write(FOURTH_OF_MARCH) for form in forms[locale]] for locale in locales}
 
 
@@ -43,7 +41,7 @@ EASILY_MISTAKEN = [
 
 
 def test_nothing_written_means_two_dates():
-    forms = [form for of_locale in forms_of(LOCALES).values() for form in of_locale]
+    forms = [form for of_locale in select_forms(LOCALES).values() for form in of_locale]
     assert len(LOCALES) >= 30 and len(forms) > 100
     assert not with_two_meanings(forms, EASILY_MISTAKEN)
 
@@ -58,8 +56,8 @@ def test_without_the_rule_much_means_two_dates():
 
 @pytest.mark.slow
 def test_nothing_written_in_a_hundred_years_means_two_dates():
-    forms = [form for of_locale in forms_of(LOCALES).values() for form in of_locale]
-    days = [day for split in SPLITS for day in days_of(split)]
+    forms = [form for of_locale in select_forms(LOCALES).values() for form in of_locale]
+    days = [day for split in SPLITS for day in list_days(split)]
     assert len(days) == 36_525 and not with_two_meanings(forms, days)
 
 
@@ -115,7 +113,7 @@ def test_rule(locales, text, remains):
     forms = [form for locale in locales for form in date_forms(locale)]
     texts = {form.write(FOURTH_OF_MARCH): form for form in reversed(forms)}
     assert text in texts
-    assert (texts[text] in told_apart(forms)) == remains
+    assert (texts[text] in keep_distinct(forms)) == remains
 
 
 def test_examples_are_true_and_repeat_by_seed():
@@ -123,7 +121,7 @@ def test_examples_are_true_and_repeat_by_seed():
     assert len(examples) == 500 and examples == ka.data.dates("train", 500, seed=3)
     assert examples != ka.data.dates("train", 500, seed=4)
     assert {locale for _, _, locale in examples} == set(LOCALES)
-    forms = forms_of(LOCALES)
+    forms = select_forms(LOCALES)
     for text, iso, locale in examples:
         day = datetime.date.fromisoformat(iso)
         assert text in {form.write(day) for form in forms[locale]}
@@ -131,7 +129,7 @@ def test_examples_are_true_and_repeat_by_seed():
 
 
 def test_splits_share_no_day():
-    days = {split: set(days_of(split)) for split in SPLITS}
+    days = {split: set(list_days(split)) for split in SPLITS}
     assert sum(map(len, days.values())) == len(set.union(*days.values())) == 36_525
     assert [round(len(days[s]) / 365.25) for s in SPLITS] == [85, 5, 10]
     assert {(d.month, d.day) for d in days["train"]} >= {(d.month, d.day) for d in days["test"]}
@@ -144,8 +142,8 @@ def test_splits_share_no_day():
 
 def test_days_stay_where_they_are():
     """Models are trained and tested on these: a day that moves would be in both."""
-    first = [day.isoformat() for day in days_of("test")[:3]]
-    assert first == ["1950-01-02", "1950-01-07", "1950-01-09"] and len(days_of("test")) == 3631
+    first = [day.isoformat() for day in list_days("test")[:3]]
+    assert first == ["1950-01-02", "1950-01-07", "1950-01-09"] and len(list_days("test")) == 3631
 
 
 def test_errors(monkeypatch):

@@ -23,7 +23,11 @@ def test_sources_and_targets():
     assert {row.dtype.name for row in targets} == {"int32"}
     assert preprocessor.texts(targets) == ["xyz", ""]
     assert preprocessor.texts(np.array([[4, 4, 3, 6, 6], [6, 0, 0, 0, 0]])) == ["xx", "z"]
-    assert [preprocessor.padding_id, preprocessor.begin_id, preprocessor.end_id] == [0, 2, 3]
+    assert [preprocessor.padding_id, preprocessor.start_token_id, preprocessor.end_token_id] == [
+        0,
+        2,
+        3,
+    ]
 
 
 def test_language_model():
@@ -60,6 +64,7 @@ def test_saved_with_the_model(tmp_path, make, files):
     preprocessor.save(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == files | {"manifest.json"}
     manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert set(manifest.pop("files")) == {p.name for p in tmp_path.glob("*.*")} - {"manifest.json"}
     assert manifest == {"task": "seq2seq", "preprocessing": preprocessor.config()}
     loaded = SequencePreprocessor.load(tmp_path)
     assert loaded == preprocessor
@@ -88,5 +93,5 @@ def test_errors(tmp_path):
         SequencePreprocessor.load(tmp_path)
     config = {**preprocessor.config(), "target": {"kind": "syllables", "file": "a"}}
     (tmp_path / "manifest.json").write_text(json.dumps({"preprocessing": config}))
-    with pytest.raises(ValueError, match="kind 'syllables': expected one of characters, subwords"):
+    with pytest.raises(ValueError, match="kind is 'syllables': expected one of characters"):
         SequencePreprocessor.load(tmp_path)

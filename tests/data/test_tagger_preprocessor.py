@@ -6,7 +6,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.data import Sentence, TaggerPreprocessor
-from tests.data.test_conllu import TINY
+from tests.data.test_tagged import TINY
 
 
 @pytest.fixture
@@ -63,6 +63,7 @@ def test_saved_with_the_model(tmp_path, characters):
     )
     assert {path.name for path in tmp_path.iterdir()} == files
     manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert set(manifest.pop("files")) == {p.name for p in tmp_path.glob("*.*")} - {"manifest.json"}
     assert manifest == {"task": "tagging", "preprocessing": preprocessor.config()}
     assert TaggerPreprocessor.load(tmp_path) == preprocessor
 

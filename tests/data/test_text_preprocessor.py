@@ -31,6 +31,7 @@ def test_saved_with_the_model(tmp_path, preprocessor):
     preprocessor.save(tmp_path)
     assert {p.name for p in tmp_path.iterdir()} == {"words.txt", "labels.txt", "manifest.json"}
     manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert set(manifest.pop("files")) == {p.name for p in tmp_path.glob("*.*")} - {"manifest.json"}
     assert manifest == {"task": "text_classifier", "preprocessing": preprocessor.config()}
     assert TextPreprocessor.load(tmp_path) == preprocessor
 

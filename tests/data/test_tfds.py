@@ -11,7 +11,7 @@ import pytest
 import requests
 
 import keras_attention as ka
-from keras_attention.data.tfds_features import find_columns
+from keras_attention.data.tfds import find_columns
 
 tfds = pytest.importorskip("tensorflow_datasets")
 Text, Sequence, ClassLabel = tfds.features.Text, tfds.features.Sequence, tfds.features.ClassLabel

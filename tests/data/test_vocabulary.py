@@ -1,3 +1,4 @@
+import keras
 import numpy as np
 import pytest
 
@@ -54,6 +55,20 @@ def test_labels(tmp_path):
         labels.ids(["B-y"])
 
 
+def test_labels_are_a_sequence():
+    labels = Labels(["O", "B-x", "I-x"])
+    assert list(labels) == ["O", "B-x", "I-x"] and list(reversed(labels)) == ["I-x", "B-x", "O"]
+    assert labels[1] == "B-x" and labels[-1] == "I-x" and labels[np.int64(0)] == "O"
+    assert labels[1:] == ("B-x", "I-x")
+    assert "B-x" in labels and "B-y" not in labels and 1 not in labels
+    assert labels.index("I-x") == 2
+    with pytest.raises(ValueError, match="The tag 'B-y' is not among the labels"):
+        labels.index("B-y")
+    with pytest.raises(IndexError):
+        labels[3]
+    assert Labels(labels) == labels
+
+
 def test_errors(tmp_path):
     with pytest.raises(ValueError, match="begins with 'a', 'b'"):
         Vocabulary(["a", "b"])
@@ -82,3 +97,13 @@ def test_split_words():
     ]
     assert split("don't  a@b.org 3.5 état") == ["don't", "a@b.org", "3.5", "état"]
     assert split(" \n") == []
+
+
+def test_string_lookup_gives_the_same_ids():
+    words = Vocabulary.build("the cat and the dog".split())
+    lookup = keras.layers.StringLookup(
+        vocabulary=list(words.entries[2:]), mask_token="<pad>", oov_token="<unk>"
+    )
+    tokens = ["dog", "the", "cow", "<unk>"]
+    assert words.ids(tokens).tolist() == np.asarray(lookup(tokens)).tolist()
+    assert words.ids(["<pad>"]).tolist() == [1]  # a word of a text, which must not be masked

@@ -6,6 +6,7 @@ import pytest
 
 import keras_attention as ka
 import keras_attention.export as export
+from keras_attention.export import convert
 from keras_attention.generation.decoder import Decoder
 
 
@@ -39,8 +40,21 @@ def exported(labeler, tmp_path_factory):
     return folder, saved_model, litert
 
 
-WRITER = {"max_length": 14, "max_new_tokens": 5, "end_id": 3}
-TRANSLATOR = {"max_length": 7, "begin_id": 1, "end_id": [2, 3]}
+@pytest.fixture
+def in_this_process(monkeypatch):
+    """Full int8 is converted here, and not in a new process, to save its seconds."""
+
+    def run(folder, signatures, model, samples, **settings):
+        from keras_attention.export import backend, converter
+
+        with backend.hide_stderr():
+            return converter.convert_folder(folder, signatures, "int8", samples, **settings)
+
+    monkeypatch.setattr(convert, "_convert_apart", run)
+
+
+WRITER = {"max_length": 14, "max_new_tokens": 5, "end_token_id": 3}
+TRANSLATOR = {"max_length": 7, "start_token_id": 1, "end_token_id": [2, 3]}
 TEXTS = np.array([[5, 7, 11, 13, 2, 17], [18, 4, 8, 9, 0, 0]])
 
 

@@ -6,16 +6,16 @@ import tempfile
 
 import keras
 import numpy as np
+import pytest
 
 from keras_attention.export import (
     cases,
-    compare,
     convert,
     endpoint,
     flatbuffer,
-    inventory,
-    trace,
-    trial,
+    gpu_delegate,
+    graph_checks,
+    parity,
 )
 
 MASK_CONSTANT = -1e9
@@ -47,6 +47,16 @@ def assert_exports(target, *, batch_size=1, sequence_length=8, examples=None):
         return _check(model, checked, pathlib.Path(folder))
 
 
+def find_delegate():
+    """The module `gpu_delegate`; the test is skipped where there is no driver of Vulkan.
+
+    Where Debian's Chromium has put one, as on CI, not to find it is a failure.
+    """
+    if missing := gpu_delegate.explain_missing():
+        (pytest.fail if gpu_delegate._SWIFTSHADER.exists() else pytest.skip)(missing)
+    return gpu_delegate
+
+
 def randomize(model):
     """Draws all weights anew: zeros and ones would hide what is lost on the way."""
     random = np.random.default_rng(3)
@@ -58,9 +68,9 @@ def randomize(model):
 def _of_model(model, batch_size, sequence_length, examples):
     """(endpoint, cases) with free and with fixed shapes."""
     has_length = any(None in tensor.shape[1:] for tensor in model.inputs)
-    fixed = endpoint.of(model, batch_size, sequence_length if has_length else None)
-    points = [endpoint.of(model), dataclasses.replace(fixed, name="fixed")]
-    return [(point, cases.of(model, point, examples)[0]) for point in points]
+    fixed = endpoint.make_endpoint(model, batch_size, sequence_length if has_length else None)
+    points = [endpoint.make_endpoint(model), dataclasses.replace(fixed, name="fixed")]
+    return [(point, cases.make_cases(model, point, examples)[0]) for point in points]
 
 
 def _of_case(case):
@@ -70,7 +80,10 @@ def _of_case(case):
     layer = case.make()
     free, fixed = case.model(layer), case.model(layer, sizes=SIZES)
     randomize(free)
-    points = endpoint.of(free), dataclasses.replace(endpoint.of(fixed), name="fixed")
+    points = (
+        endpoint.make_endpoint(free),
+        dataclasses.replace(endpoint.make_endpoint(fixed), name="fixed"),
+    )
     batches = [case.arrays(sizes) for sizes in ({**SIZES, "B": 1}, SIZES, OTHER_SIZES)]
     checked = [
         (points[0], _cases(points[0], batches)),
@@ -80,21 +93,25 @@ def _of_case(case):
 
 
 def _cases(point, batches):
-    named = [dict(zip([t.name for t in point.inputs], arrays, strict=True)) for arrays in batches]
-    return [cases.Case(batch, cases.run(point, batch)) for batch in named]
+    named = [
+        {t.name: x.astype(t.dtype) for t, x in zip(point.inputs, arrays, strict=True)}
+        for arrays in batches
+    ]
+    return [cases.Case(batch, cases.run_model(point, batch)) for batch in named]
 
 
 def _check(model, checked, folder):
     points, path = [point for point, _ in checked], folder / "model.tflite"
-    trace.save(model, points, folder / "saved_model", MASK_CONSTANT)
-    path.write_bytes(convert.convert(folder / "saved_model", points, model))
-    graph = flatbuffer.read(path)
-    assert not inventory.check(graph, model)
+    endpoint.save_endpoints(model, points, folder / "saved_model", MASK_CONSTANT)
+    content = convert.convert_saved_model(folder / "saved_model", points, model)
+    path.write_bytes(content)
+    graph = flatbuffer.read_graph(path)
+    assert not graph_checks.check_ops(graph, model)
     _check_saved_model(folder / "saved_model", checked)
     shapes = {signature.name: signature.inputs for signature in graph.signatures}
     for point, several in checked:
         assert set(shapes[point.name]) == set(point.inputs)
-        trial.run(path, point, several)
+        parity.measure_litert(path, point, several)
     return graph
 
 
@@ -105,5 +122,7 @@ def _check_saved_model(folder, checked):
     for point, several in checked:
         for case in several:
             outputs = signatures[point.name](**{k: tf.constant(v) for k, v in case.inputs.items()})
-            measured = compare.measure(case, outputs, signature=point.name, runtime="TensorFlow")
-            compare.check(case, measured, tolerance=compare.TOLERANCE["saved_model"])
+            measured = parity.measure_parity(
+                case, outputs, signature=point.name, runtime="TensorFlow"
+            )
+            parity.check_parity(case, measured, tolerance=parity.SAVED_MODEL_TOLERANCE)

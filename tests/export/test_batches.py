@@ -26,17 +26,22 @@ FEATURES = Tensor("features", (None, None, 2), "float32")
     ],
 )
 def test_one_batch_in_all_its_forms(given):
-    (batch,) = batches.read(given, point(IDS), "examples")
+    (batch,) = batches.read_batches(given, point(IDS), "examples")
     assert batch["ids"].dtype == np.int32 and batch["ids"].tolist() == [[1, 1, 1]] * 2
 
 
 def test_lists_follow_the_order_of_the_inputs():
-    (batch,) = batches.read([[np.ones((1, 4)), np.zeros((1, 4, 2))]], point(IDS, FEATURES), "x")
+    (batch,) = batches.read_batches(
+        [[np.ones((1, 4)), np.zeros((1, 4, 2))]], point(IDS, FEATURES), "x"
+    )
     assert batch["ids"].shape == (1, 4) and batch["features"].shape == (1, 4, 2)
 
 
 def test_no_more_batches_are_read_than_needed():
-    assert len(batches.read(iter([np.ones((1, 1))] * 99), point(IDS), "examples")) == batches.MOST
+    assert (
+        len(batches.read_batches(iter([np.ones((1, 1))] * 99), point(IDS), "examples"))
+        == batches.MOST
+    )
 
 
 @pytest.mark.parametrize(
@@ -51,31 +56,38 @@ def test_no_more_batches_are_read_than_needed():
 )
 def test_other_things_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
-        batches.read(given, point(IDS), "examples")
+        batches.read_batches(given, point(IDS), "examples")
 
 
 def test_the_number_of_arrays_must_be_right():
     with pytest.raises(ValueError, match="batches of 1 arrays, but the model takes 2 inputs"):
-        batches.read([[np.ones((1, 4))]], point(IDS, FEATURES), "examples")
+        batches.read_batches([[np.ones((1, 4))]], point(IDS, FEATURES), "examples")
 
 
 def test_fixed_shapes_cut_pad_and_repeat():
     fixed = point(Tensor("ids", (3, 4), "int32"))
     batch = {"ids": np.array([[1, 2], [3, 4]], "int32")}
-    assert batches.fit(batch, fixed)["ids"].tolist() == [[1, 2, 0, 0], [3, 4, 0, 0], [1, 2, 0, 0]]
+    assert batches.fit_batch(batch, fixed)["ids"].tolist() == [
+        [1, 2, 0, 0],
+        [3, 4, 0, 0],
+        [1, 2, 0, 0],
+    ]
     batch = {"ids": np.arange(6, dtype="int32").reshape(1, 6)}
-    assert batches.fit(batch, fixed)["ids"].tolist() == [[0, 1, 2, 3]] * 3
+    assert batches.fit_batch(batch, fixed)["ids"].tolist() == [[0, 1, 2, 3]] * 3
 
 
 def test_free_lengths_stay_or_are_halved():
     batch = {"ids": np.arange(10, dtype="int32").reshape(2, 5)}
-    assert batches.fit(batch, point(IDS), rows=1)["ids"].tolist() == [[0, 1, 2, 3, 4]]
-    assert batches.fit(batch, point(IDS), halve=True)["ids"].tolist() == [[0, 1], [5, 6]]
+    assert batches.fit_batch(batch, point(IDS), rows=1)["ids"].tolist() == [[0, 1, 2, 3, 4]]
+    assert batches.fit_batch(batch, point(IDS), halve=True)["ids"].tolist() == [[0, 1], [5, 6]]
 
 
 def test_axes_that_are_no_lengths_are_left_alone():
     images = point(Tensor("images", (None, 8, 8, 1), "float32"), lengths={"images": ()})
-    assert batches.fit({"images": np.ones((2, 8, 8, 1))}, images, 1, True)["images"].shape[1] == 8
+    assert (
+        batches.fit_batch({"images": np.ones((2, 8, 8, 1))}, images, 1, True)["images"].shape[1]
+        == 8
+    )
 
 
 def test_padding_fills_the_end_of_the_first_row_of_ids():

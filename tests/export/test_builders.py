@@ -97,7 +97,7 @@ def padded():
     return np.where(np.arange(24) < np.arange(64)[:, None] % 20 + 4, x, 0)
 
 
-def test_int8_wants_a_mild_mask_constant(padded, tmp_path):
+def test_int8_wants_a_mild_mask_constant(padded, tmp_path, in_this_process):
     """The constant sets the scale of the int8 scores: -1e9 leaves no levels for the scores."""
     model = ka.models.sequence_labeler(
         200, 5, num_layers=2, num_heads=4, hidden_dim=64, intermediate_dim=128

@@ -11,7 +11,7 @@ def shapes(found):
 
 
 def test_made_up_cases_vary_what_is_free(labeler):
-    found, notes = cases.of(labeler, endpoint.of(labeler))
+    found, notes = cases.make_cases(labeler, endpoint.make_endpoint(labeler))
     assert shapes(found) == [(1, 12), (3, 12), (2, 6)] and not notes
     for case in found:
         ids = case.inputs["token_ids"]
@@ -20,14 +20,14 @@ def test_made_up_cases_vary_what_is_free(labeler):
 
 
 def test_fixed_shapes_give_three_different_cases(labeler):
-    found, _ = cases.of(labeler, endpoint.of(labeler, 1, 5))
+    found, _ = cases.make_cases(labeler, endpoint.make_endpoint(labeler, 1, 5))
     assert shapes(found) == [(1, 5)] * 3
     assert len({case.inputs["token_ids"].tobytes() for case in found}) == 3
 
 
 def test_given_examples_are_checked_as_they_are_too(labeler):
     given = [np.full((4, 7), 3), np.full((2, 9), 5)]
-    found, _ = cases.of(labeler, endpoint.of(labeler), given)
+    found, _ = cases.make_cases(labeler, endpoint.make_endpoint(labeler), given)
     assert shapes(found) == [(1, 7), (3, 9), (2, 3), (4, 7), (2, 9)]
     assert [case.real for case in found] == [False] * 3 + [True] * 2
     assert found[-1].inputs["token_ids"].min() == 5
@@ -37,7 +37,7 @@ def test_ids_stay_below_the_embedding_that_reads_them():
     few, many = (keras.Input((None,), dtype="int32", name=name) for name in ("few", "many"))
     outputs = keras.layers.Embedding(2, 3)(few) + keras.layers.Embedding(1000, 3)(many)
     model = keras.Model([few, many], outputs)
-    found, _ = cases.of(model, endpoint.of(model))
+    found, _ = cases.make_cases(model, endpoint.make_endpoint(model))
     assert max(case.inputs["few"].max() for case in found) == 1
     assert max(case.inputs["many"].max() for case in found) > 100
 
@@ -45,7 +45,7 @@ def test_ids_stay_below_the_embedding_that_reads_them():
 def test_ids_behind_an_op_stay_below_the_smallest_embedding():
     ids = keras.Input((None,), dtype="int32", name="ids")
     model = keras.Model(ids, keras.layers.Embedding(7, 3)(keras.ops.maximum(ids, 0)))
-    found, _ = cases.of(model, endpoint.of(model))
+    found, _ = cases.make_cases(model, endpoint.make_endpoint(model))
     assert max(case.inputs["ids"].max() for case in found) == 6
 
 
@@ -58,19 +58,21 @@ def picky():
 def test_a_model_that_refuses_made_up_inputs_asks_for_examples():
     model = picky()
     with pytest.raises(ExportError, match=r"inputs made up.*waves \(1, 12, 1\).*Pass examples="):
-        cases.of(model, endpoint.of(model))
+        cases.make_cases(model, endpoint.make_endpoint(model))
 
 
 def test_given_examples_that_the_model_cannot_run_are_an_error_in_plain_words(labeler):
     with pytest.raises(
         ValueError, match=r"cannot run examples= \(token_ids \(1, 2\)\): (?!.*node)"
     ):
-        cases.of(labeler, endpoint.of(labeler), [{"token_ids": np.array([[1, 10**6]])}])
+        cases.make_cases(
+            labeler, endpoint.make_endpoint(labeler), [{"token_ids": np.array([[1, 10**6]])}]
+        )
 
 
 def test_shapes_that_the_model_refuses_are_noted_when_examples_are_given():
     model = picky()
-    found, notes = cases.of(model, endpoint.of(model), np.ones((1, 30, 1)))
+    found, notes = cases.make_cases(model, endpoint.make_endpoint(model), np.ones((1, 30, 1)))
     assert [case.inputs["waves"].shape for case in found] == [(1, 30, 1), (3, 30, 1), (1, 30, 1)]
     assert notes == ["not checked at waves (2, 15, 1): the model refuses it"]
 
@@ -79,15 +81,15 @@ def test_a_model_that_gives_nan_is_refused():
     inputs = keras.Input((2,), name="x")
     model = keras.Model(inputs, keras.layers.Activation(keras.ops.log, name="log")(inputs - 5.0))
     with pytest.raises(ExportError, match="The model itself gives NaN in 'log'"):
-        cases.of(model, endpoint.of(model))
+        cases.make_cases(model, endpoint.make_endpoint(model))
 
 
 def test_text_cannot_be_made_up():
     text = keras.Input((), dtype="string", name="text")
     model = keras.Model(text, keras.layers.Identity()(text))
     with pytest.raises(ExportError, match="No text can be made up for the input 'text'"):
-        cases.of(model, endpoint.of(model))
+        cases.make_cases(model, endpoint.make_endpoint(model))
 
 
 def test_make_labeler_is_seen_from_outside_as_one_function():
-    assert endpoint.of(make_labeler(5)).inputs[0].shape == (None, 5)
+    assert endpoint.make_endpoint(make_labeler(5)).inputs[0].shape == (None, 5)

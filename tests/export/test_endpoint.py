@@ -16,7 +16,7 @@ def embed(tensor, name):
 
 def test_one_input_and_one_output_have_the_names_of_their_layers():
     tokens = ids("token_ids")
-    point = endpoint.of(keras.Model(tokens, embed(tokens, "logits")))
+    point = endpoint.make_endpoint(keras.Model(tokens, embed(tokens, "logits")))
     assert point.inputs == (Tensor("token_ids", (None, None), "int32"),)
     assert point.outputs == ("logits",)
     assert point.lengths == {"token_ids": (1,)}
@@ -29,7 +29,7 @@ def test_several_inputs_keep_their_places(kind):
     tensors = [first, second] if kind is list else {"zebra": first, "ant": second}
     outputs = embed(first, "wide") + 100.0, embed(second, "narrow")
     model = keras.Model(tensors, {"near": outputs[1], "far": outputs[0]})
-    point = endpoint.of(model)
+    point = endpoint.make_endpoint(model)
     assert {tensor.name for tensor in point.inputs} == {"zebra", "ant"}
     results = point.call({"ant": np.ones((1, 2), "int32"), "zebra": np.ones((1, 5), "int32")})
     assert results["far"].shape == (1, 5, 4) and np.min(results["far"]) > 50
@@ -40,32 +40,37 @@ def test_outputs_of_one_layer_are_numbered():
     tokens = ids("token_ids")
     shared = keras.layers.Dense(2, name="head")
     model = keras.Model(tokens, [shared(embed(tokens, "a")), shared(embed(tokens, "b"))])
-    assert endpoint.of(model).outputs == ("head", "head_1")
+    assert endpoint.make_endpoint(model).outputs == ("head", "head_1")
 
 
 def test_names_are_made_of_letters_digits_and_underscores():
     tokens = ids("token-ids.1")
-    assert endpoint.of(keras.Model(tokens, embed(tokens, "x"))).inputs[0].name == "token_ids_1"
+    assert (
+        endpoint.make_endpoint(keras.Model(tokens, embed(tokens, "x"))).inputs[0].name
+        == "token_ids_1"
+    )
 
 
 def test_sequential_models_have_an_endpoint_once_built():
     model = keras.Sequential([keras.Input((3,), name="features"), keras.layers.Dense(2)])
-    point = endpoint.of(model)
+    point = endpoint.make_endpoint(model)
     assert point.inputs == (Tensor("features", (None, 3), "float32"),)
     assert list(point.call({"features": np.ones((1, 3), "float32")})) == list(point.outputs)
     with pytest.raises(ValueError, match="has no inputs to export: expected a functional"):
-        endpoint.of(keras.Sequential([keras.layers.Dense(2)]))
+        endpoint.make_endpoint(keras.Sequential([keras.layers.Dense(2)]))
 
 
 def test_integers_of_any_width_become_int32():
     tokens = ids("token_ids", dtype="int64")
-    assert endpoint.of(keras.Model(tokens, embed(tokens, "x"))).inputs[0].dtype == "int32"
+    assert (
+        endpoint.make_endpoint(keras.Model(tokens, embed(tokens, "x"))).inputs[0].dtype == "int32"
+    )
 
 
 def test_fixed_sizes_fill_the_free_axes():
     tokens, images = ids("token_ids"), keras.Input((None, None, 3), name="images")
     model = keras.Model([tokens, images], [embed(tokens, "x"), keras.layers.Dense(2)(images)])
-    point = endpoint.of(model, batch_size=2, sequence_length=8)
+    point = endpoint.make_endpoint(model, batch_size=2, sequence_length=8)
     assert [tensor.shape for tensor in point.inputs] == [(2, 8), (2, 8, 8, 3)]
     assert point.lengths == {"token_ids": (1,), "images": (1, 2)}
 
@@ -73,10 +78,10 @@ def test_fixed_sizes_fill_the_free_axes():
 def test_sizes_that_contradict_the_model_are_refused():
     tokens = keras.Input(batch_shape=(4, 6), dtype="int32", name="token_ids")
     model = keras.Model(tokens, embed(tokens, "x"))
-    assert endpoint.of(model, batch_size=4, sequence_length=6).inputs[0].shape == (4, 6)
+    assert endpoint.make_endpoint(model, batch_size=4, sequence_length=6).inputs[0].shape == (4, 6)
     with pytest.raises(ValueError, match="batch_size=3, .* 'token_ids' has a fixed batch of 4"):
-        endpoint.of(model, batch_size=3)
+        endpoint.make_endpoint(model, batch_size=3)
     with pytest.raises(
         ValueError, match=r"sequence_length=7, but no input has a free axis.*\(4, 6\)"
     ):
-        endpoint.of(model, sequence_length=7)
+        endpoint.make_endpoint(model, sequence_length=7)

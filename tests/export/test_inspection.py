@@ -1,6 +1,12 @@
+"""How many ids a model knows, by the model and by its file."""
+
+import keras
 import pytest
 
+import keras_attention as ka
 import keras_attention.export as export
+from keras_attention.export.inspection import Inspection, check_sizes, find_id_limits
+from keras_attention.export.report import Signature, Tensor
 
 
 def test_all_formats_tell_the_same_signature(exported):
@@ -41,3 +47,77 @@ def test_files_that_generate_show_all_they_offer(translated):
     lines = str(found).splitlines()
     assert "signature step" in lines and "  input   source_ids     int32  (2, 6)" in lines
     assert sum("decoder_block_0_cross_attention_source_key" in line for line in lines) == 2
+
+
+SIZES = {"num_layers": 1, "num_heads": 2, "hidden_dim": 8}
+
+
+def test_keras_and_litert_files_say_their_ids(exported):
+    folder, *_ = exported
+    for name in ("model.keras", "model.tflite"):
+        assert ka.export.inspect(folder / name).id_limits == {"token_ids": 20}
+    assert ka.export.inspect(folder / "saved_model").id_limits == {}
+
+
+def test_models_that_write(written, translated):
+    """The first signature of a LiteRT file counts: what it reads first."""
+    assert ka.export.inspect(written[0]).id_limits == {"token_ids": 23}
+    assert ka.export.inspect(translated[0]).id_limits == {"source_ids": 19}
+
+
+def test_embeddings_that_read_one_input_tell():
+    translator = ka.models.seq2seq_transformer(19, 23, **SIZES)
+    assert find_id_limits(translator) == {"source_ids": 19}  # the decoder reads both
+    assert find_id_limits(ka.models.text_classifier(31, 5, **SIZES)) == {"token_ids": 31}
+    images = ka.models.vision_transformer((8, 8), 3, patch_size=4, **SIZES)
+    assert find_id_limits(images) == {}
+
+
+@pytest.mark.parametrize("quantization", [None, "int8_weights"])
+def test_a_file_tells_of_every_input(quantization, tmp_path):
+    """Where one layer reads both, a model does not say whose embedding is whose; its file does."""
+    sizes = {"character_vocabulary_size": 11, "word_length": 4}
+    model = ka.models.sequence_labeler(3000, 5, **sizes, **SIZES)
+    assert find_id_limits(model) == {}
+    ka.export.to_litert(model, tmp_path / "m.tflite", quantization=quantization)
+    found = ka.export.inspect(tmp_path / "m.tflite").id_limits
+    assert found == {"token_ids": 3000, "character_ids": 11}
+
+
+def test_numbers_that_look_nothing_up_are_no_ids(tmp_path):
+    x = keras.Input((3,), name="x")
+    ka.export.to_litert(keras.Model(x, keras.layers.Dense(2)(x)), tmp_path / "m.tflite")
+    assert ka.export.inspect(tmp_path / "m.tflite").id_limits == {}
+
+
+INPUTS = (
+    Tensor("token_ids", (None, None), "int32"),
+    Tensor("character_ids", (None, None, 16), "int32"),
+)
+OUTPUT = Tensor("logits", (None, None, 17), "float32")
+
+
+def inspection(inputs=INPUTS, output=OUTPUT, **limits):
+    signature = Signature("serving_default", inputs, (output,))
+    return Inspection("m.tflite", "litert", (signature,), {}, 0, limits)
+
+
+def test_what_fits_passes():
+    sizes = {"labels": 17, "vocabularies": {"token_ids": 50}, "lengths": {"character_ids": 16}}
+    check_sizes(inspection(token_ids=50), **sizes)
+    check_sizes(inspection(), **sizes)  # an older export, whose manifest says no limits
+    free = Tensor("y", (None, None), "float32")
+    check_sizes(inspection(INPUTS[:1], free), **sizes)
+
+
+@pytest.mark.parametrize(
+    "sizes, message",
+    [
+        ({"labels": 16}, "There are 16 labels, and m.tflite gives 17 scores in 'logits'"),
+        ({"vocabularies": {"token_ids": 51}}, "51 entries, and m.tflite was made for 50 ids in to"),
+        ({"lengths": {"character_ids": 8}}, "takes character_ids of 16 along the last axis, and 8"),
+    ],
+)
+def test_what_does_not_fit_is_told(sizes, message):
+    with pytest.raises(ValueError, match=message):
+        check_sizes(inspection(token_ids=50), **sizes)

@@ -1,10 +1,14 @@
+import errno
+import pathlib
+
 import keras
 import numpy as np
 import pytest
 
 import keras_attention.export as export
 from keras_attention import scope
-from keras_attention.export import convert, files, flatbuffer, trace
+from keras_attention.data.manifest import sha256
+from keras_attention.export import convert, endpoint, flatbuffer, memory
 
 
 def test_the_report_tells_what_the_file_offers(exported, labeler):
@@ -16,7 +20,7 @@ def test_the_report_tells_what_the_file_offers(exported, labeler):
     assert {parity.runtime for parity in report.parity} == {"LiteRT", "LiteRT without XNNPACK"}
     assert len(report.parity) == 6
     assert report.size == (folder / "model.tflite").stat().st_size
-    assert report.sha256 == files.sha256(folder / "model.tflite")
+    assert report.sha256 == sha256(folder / "model.tflite")
     assert report.ops["SOFTMAX"] == 1 and report.mask_constant == -1e9
     assert report.gpu == ("dynamic shapes: fix batch_size and sequence_length for a GPU",)
     assert set(report.versions) >= {"python", "keras", "tensorflow", "ai_edge_litert"}
@@ -26,7 +30,7 @@ def test_given_sizes_are_fixed_in_every_tensor(labeler, tmp_path):
     path = tmp_path / "m.tflite"
     report = export.to_litert(labeler, path, batch_size=1, sequence_length=6)
     assert report.signatures[0].inputs[0].shape == (1, 6)
-    assert all(None not in tensor.shape for tensor in flatbuffer.read(path).tensors)
+    assert all(None not in tensor.shape for tensor in flatbuffer.read_graph(path).tensors)
     assert not any("dynamic" in line for line in report.gpu)
 
 
@@ -40,8 +44,8 @@ def test_a_tensor_that_stays_dynamic_is_refused(labeler, tmp_path, monkeypatch):
     free = flatbuffer.Operator(
         "WHERE", False, (), (stored("labeler_1/attention_1/x", (None, 2)),), 0
     )
-    read = flatbuffer.read
-    monkeypatch.setattr(flatbuffer, "read", lambda path: add_operator(read(path), free))
+    read = flatbuffer.read_graph
+    monkeypatch.setattr(flatbuffer, "read_graph", lambda path: add_operator(read(path), free))
     with pytest.raises(export.ExportError, match="the shape of what WHERE in layer 'attention'"):
         export.to_litert(labeler, tmp_path / "m.tflite", batch_size=1, sequence_length=6)
     assert not list(tmp_path.iterdir())
@@ -66,15 +70,17 @@ class Constant(keras.layers.Layer):
     "quantization, given, expected",
     [("float16", None, -1e4), (None, -7.0, -7.0), ("int8", None, -100.0)],
 )
-def test_the_mask_constant_reaches_the_graph(quantization, given, expected, tmp_path, monkeypatch):
+def test_the_mask_constant_reaches_the_graph(
+    quantization, given, expected, tmp_path, monkeypatch, in_this_process
+):
     seen = []
-    save = trace.save
+    save = endpoint.save_endpoints
 
     def spy(model, endpoints, folder, constant):
         seen.append(constant)
         return save(model, endpoints, folder, constant)
 
-    monkeypatch.setattr(trace, "save", spy)
+    monkeypatch.setattr(endpoint, "save_endpoints", spy)
     inputs = keras.Input((2,), name="x")
     outputs = keras.layers.Dense(2, name="y")(inputs)
     report = export.to_litert(
@@ -102,10 +108,10 @@ def test_weights_that_the_converter_drops_are_noticed(labeler, tmp_path, monkeyp
     import tensorflow as tf
 
     def from_functions(folder, endpoints, model, **_):
-        function = trace._trace(endpoints[0])
+        function = endpoint._trace(endpoints[0])
         return tf.lite.TFLiteConverter.from_concrete_functions([function], model).convert()
 
-    monkeypatch.setattr(convert, "convert", from_functions)
+    monkeypatch.setattr(convert, "convert_saved_model", from_functions)
     with pytest.raises(export.ExportError, match="weights did not become constants: .*(VAR|READ)_"):
         export.to_litert(labeler, tmp_path / "m.tflite")
 
@@ -130,7 +136,9 @@ def test_a_file_that_another_runtime_computes_differently_is_refused(
 def test_what_fails_leaves_the_old_file_and_nothing_else(labeler, tmp_path, monkeypatch):
     path = tmp_path / "m.tflite"
     path.write_bytes(b"what was there before")
-    monkeypatch.setattr(convert, "convert", lambda *args, **kwargs: b"\0\0\0\0TFL3 broken")
+    monkeypatch.setattr(
+        convert, "convert_saved_model", lambda *args, **kwargs: b"\0\0\0\0TFL3 broken"
+    )
     with pytest.raises((export.ExportError, ValueError)):
         export.to_litert(labeler, path)
     assert path.read_bytes() == b"what was there before"
@@ -140,19 +148,25 @@ def test_what_fails_leaves_the_old_file_and_nothing_else(labeler, tmp_path, monk
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"quantization": "int4"}, "quantization='int4' is unknown. Known: None, 'int8_weights'"),
+        (
+            {"quantization": "int4"},
+            "quantization='int4' is unknown. Known: None, 'float16', 'int8_weights'",
+        ),
         ({"quantization": "int8"}, "pass calibration=, an iterable of batches"),
         ({"calibration": [1]}, 'calibration= is for quantization="int8"; received None'),
         ({"metadata": {"files": []}}, 'metadata= has a key "files"'),
         ({"metadata": {"labels": {1}}}, "metadata= cannot be written as JSON"),
         ({"quantization": "int8", "calibration": []}, "calibration= holds no batch"),
         ({"quantization": "int8", "generate": "greedy"}, 'use "int8_weights" for models that gen'),
-        ({"max_length": 9, "end_id": 0}, "max_length, end_id is for files that generate: pass"),
+        (
+            {"max_length": 9, "end_token_id": 0},
+            "max_length, end_token_id is for files that generate: pass",
+        ),
         ({"generate": "greedy"}, "labeler cannot generate|attention is Keras's MultiHeadAttention"),
     ],
 )
 def test_wrong_arguments_are_refused_early(labeler, tmp_path, arguments, message, monkeypatch):
-    monkeypatch.setattr(trace, "save", None)
+    monkeypatch.setattr(endpoint, "save_endpoints", None)
     with pytest.raises(ValueError, match=message):
         export.to_litert(labeler, tmp_path / "m.tflite", **arguments)
     assert not list(tmp_path.iterdir())
@@ -164,9 +178,7 @@ def test_the_path_must_be_a_tflite_file(labeler, tmp_path):
 
 
 def test_too_large_a_model_is_refused_before_the_work(labeler, tmp_path, monkeypatch):
-    from keras_attention.export import memory
-
-    monkeypatch.setattr(memory, "available", lambda: 1000)
+    monkeypatch.setattr(memory, "find_free_memory", lambda: 1000)
     with pytest.raises(export.ExportError, match="takes about .* of memory, and 1.0 kB are free"):
         export.to_litert(labeler, tmp_path / "m.tflite")
 
@@ -174,3 +186,55 @@ def test_too_large_a_model_is_refused_before_the_work(labeler, tmp_path, monkeyp
 def test_nothing_but_a_functional_model_can_be_exported(tmp_path):
     with pytest.raises(ValueError, match="expected a functional keras.Model"):
         export.to_litert(keras.layers.Dense(2), tmp_path / "m.tflite")
+
+
+@pytest.mark.parametrize("full", ["m.tflite", "manifest"])
+def test_a_disk_that_is_full_leaves_the_old_file(labeler, tmp_path, monkeypatch, full):
+    path = tmp_path / "m.tflite"
+    path.write_bytes(b"old")
+    (tmp_path / "manifest.json").write_text('{"labels": ["A"]}')
+
+    def write(self, content):
+        if full in self.name:
+            raise OSError(errno.ENOSPC, "No space left on device", str(self))
+        with open(self, "wb") as file:
+            file.write(content)
+
+    monkeypatch.setattr(pathlib.Path, "write_bytes", write)
+    with pytest.raises(OSError, match="No space left on device"):
+        export.to_litert(labeler, path, metadata={"labels": ["B"]})
+    assert path.read_bytes() == b"old"
+    assert (tmp_path / "manifest.json").read_text() == '{"labels": ["A"]}'
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.tflite", "manifest.json"]
+
+
+@pytest.mark.parametrize(
+    "quantization, ways",
+    [
+        (None, r'4.4 GB: use quantization="int8_weights" \(1.1 GB\) or to_saved_model'),
+        ("int8", r'4.4 GB: use quantization="int8_weights" \(1.1 GB\) or to_saved_model'),
+        ("float16", r'2.2 GB: use quantization="int8_weights" \(1.1 GB\) or to_saved_model'),
+        ("int8_weights", r"2.6 GB: use to_saved_model"),
+    ],
+)
+def test_a_model_above_the_format_is_refused_before_the_work(
+    labeler, tmp_path, monkeypatch, quantization, ways
+):
+
+    sizes = {None: 4.4e9, "int8": 4.4e9, "float16": 4.4e9, "int8_weights": 1e10}
+    monkeypatch.setattr(memory, "count_weight_bytes", lambda model: sizes[quantization])
+    monkeypatch.setattr(endpoint, "save_endpoints", None)
+    given = {"calibration": [np.ones((1, 2))]} if quantization == "int8" else {}
+    with pytest.raises(export.ExportError, match=f"2 GB, and the weights of labeler take {ways}"):
+        export.to_litert(labeler, tmp_path / "m.tflite", quantization=quantization, **given)
+    assert not list(tmp_path.iterdir())
+
+
+def test_links_are_refused_as_targets(labeler, tmp_path):
+    (tmp_path / "m.tflite").symlink_to("elsewhere.tflite")
+    with pytest.raises(ValueError, match="is a link to elsewhere.tflite: name the file or folder"):
+        export.to_litert(labeler, tmp_path / "m.tflite")
+    (tmp_path / "m").symlink_to("elsewhere")
+    with pytest.raises(ValueError, match="is a link to elsewhere: name the file or folder"):
+        export.to_saved_model(labeler, tmp_path / "m")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m", "m.tflite"]

@@ -11,7 +11,7 @@ import pytest
 import keras_attention as ka
 from keras_attention.export import LiteRTGenerator, litert_generator
 from tests.export.conftest import TEXTS
-from tests.export.generative.test_endpoints import naive
+from tests.export.generation.test_endpoints import naive
 
 PROMPTS = [TEXTS[0].tolist(), TEXTS[1, :4].tolist()]
 SOURCES = {"source_ids": np.array([[5, 7, 11, 13, 2, 17], [18, 4, 8, 0, 0, 0]], "int32")}
@@ -51,7 +51,7 @@ def test_tokens_come_one_by_one_until_the_cache_is_full(generator):
 def test_rows_that_have_ended_are_padding(written, generator):
     first = generator.generate(PROMPTS)
     ends = first[0, 1]
-    ending = LiteRTGenerator(written[0], end_ids=[int(ends)])
+    ending = LiteRTGenerator(written[0], end_token_ids=[int(ends)])
     found = ending.generate(PROMPTS)
     stop = first[1].tolist().index(ends) + 1 if ends in first[1] else 5
     assert found[0].tolist()[:2] == first[0, :2].tolist() and not found[0, 2:].any()
@@ -72,9 +72,9 @@ def test_draws_follow_their_seed(generator):
 def test_draws_are_in_proportion():
     logits = np.log(np.tile([[0.9, 0.5, 0.3, 0.2]], (4000, 1)))
     random = np.random.default_rng(0)
-    shares = np.bincount(litert_generator.choose(logits, 1.0, 2, random), minlength=4) / 4000
+    shares = np.bincount(litert_generator.choose_tokens(logits, 1.0, 2, random), minlength=4) / 4000
     np.testing.assert_allclose(shares, [0, 5 / 8, 3 / 8, 0], atol=0.03)
-    assert (litert_generator.choose(logits) == 1).all()  # never padding
+    assert (litert_generator.choose_tokens(logits) == 1).all()  # never padding
 
 
 @pytest.mark.parametrize(
@@ -104,6 +104,13 @@ def test_wrong_arguments_are_said(generator, prompt, settings, message):
         generator.generate(prompt, **settings)
 
 
+def test_ids_of_any_vocabulary_fit_into_32_bits(written):
+    generator = LiteRTGenerator(written[0])
+    generator.known.pop("vocabulary_size")
+    with pytest.raises(ValueError, match="below 2147483648"):
+        generator.generate([[2**40]])
+
+
 def test_a_loop_takes_what_its_cache_has_room_for(generator):
     assert generator.loop([[5] * 10])["generated_ids"].shape == (1, 5)
     with pytest.raises(ValueError, match="11 tokens, .* room for 10"):
@@ -116,10 +123,10 @@ def test_a_prefix_comes_together(written):
 
 
 def test_rows_end_with_any_of_the_ends(written):
-    free = LiteRTGenerator(written[0], end_ids=[]).generate([[5, 7, 11]])[0]
+    free = LiteRTGenerator(written[0], end_token_ids=[]).generate([[5, 7, 11]])[0]
     never, wanted = 22, int(free[1])
     assert never not in free
-    found = LiteRTGenerator(written[0], end_ids=[never, wanted]).generate([[5, 7, 11]])[0]
+    found = LiteRTGenerator(written[0], end_token_ids=[never, wanted]).generate([[5, 7, 11]])[0]
     assert found.tolist() == free[: list(free).index(wanted) + 1].tolist()
 
 
@@ -143,7 +150,7 @@ ALONE = """
 import sys
 sys.modules.update(dict.fromkeys(("keras", "tensorflow", "keras_attention")))
 from litert_generator import LiteRTGenerator
-generator = LiteRTGenerator("writer.tflite", end_ids=[], max_length=14, max_new_tokens=5)
+generator = LiteRTGenerator("writer.tflite", end_token_ids=[], max_length=14, max_new_tokens=5)
 print(generator.generate([[5, 7, 11]]).tolist())
 """
 
@@ -155,11 +162,119 @@ def test_the_file_is_enough_for_an_app(written, generator, tmp_path):
     command = [sys.executable, "-c", ALONE]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    known = LiteRTGenerator(written[0], end_ids=[])
+    known = LiteRTGenerator(written[0], end_token_ids=[])
     assert json.loads(done.stdout) == known.generate([[5, 7, 11]]).tolist()
 
 
 def test_the_manifest_says_what_the_file_does_not(written):
     manifest = json.loads(pathlib.Path(written[0]).with_name("manifest.json").read_text())
     known = manifest["files"]["writer.tflite"]["generation"]
-    assert known["max_length"] == 14 and known["end_ids"] == [3] and known["padding_id"] == 0
+    assert known["max_length"] == 14 and known["end_token_ids"] == [3] and known["padding_id"] == 0
+
+
+def test_files_of_later_contracts_are_refused(written):
+    with pytest.raises(ValueError, match="contract 4, and this program knows those up to 3"):
+        LiteRTGenerator(written[0], contract=4)
+
+
+def test_a_file_that_was_changed_is_refused(written, tmp_path):
+    path = tmp_path / written[0].name
+    for file in (written[0], written[0].with_name("manifest.json")):
+        shutil.copy(file, tmp_path)
+    content = bytearray(path.read_bytes())
+    content[-100] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="writer.tflite is not the file that .*manifest.json spea"):
+        LiteRTGenerator(path)
+
+
+BEAMS = [
+    ka.generation.Beam(3, length_penalty=0.6, num_return_sequences=2),
+    pytest.param(ka.generation.Beam(1), marks=pytest.mark.slow),
+    # wider than the vocabulary
+    pytest.param(ka.generation.Beam(30, num_return_sequences=4), marks=pytest.mark.slow),
+]
+
+
+def check_beam(found, model, prompts, sampler, count, **ends):
+    expected = ka.generation.generate(
+        model, prompts, count, sampler=sampler, return_scores=True, **ends
+    )
+    rows = len(prompts), sampler.num_return_sequences
+    assert found["generated_ids"].shape == (*rows, count)
+    np.testing.assert_array_equal(found["generated_ids"], expected.ids.reshape(*rows, count))
+    np.testing.assert_allclose(found["scores"], expected.totals.reshape(rows), rtol=1e-5)
+
+
+@pytest.mark.parametrize("sampler", BEAMS, ids=str)
+def test_a_beam_over_steps_finds_what_generate_finds(sampler, generator, writer):
+    found = generator.beam(PROMPTS, **sampler_settings(sampler))
+    check_beam(found, writer, PROMPTS, sampler, 5, end_token_id=3)
+
+
+def test_beams_of_short_texts(written, writer):
+    """Nearly every token ends a text, and only the beam's width of others keeps it from running
+    dry; the penalty makes long texts the best."""
+    ends = list(range(4, 23))
+    sampler = ka.generation.Beam(3, length_penalty=5.0, num_return_sequences=3)
+    found = LiteRTGenerator(written[0], end_token_ids=ends).beam(
+        PROMPTS, **sampler_settings(sampler)
+    )
+    check_beam(found, writer, PROMPTS, sampler, 5, end_token_id=ends)
+
+
+def sampler_settings(sampler):
+    config = sampler.get_config()
+    return {k: config[k] for k in ("width", "length_penalty", "num_return_sequences")}
+
+
+def test_a_beam_of_fixed_batch_goes_in_turns(translated, translator):
+    """Sources of two rows, and beams of two rows at a time."""
+    sampler = BEAMS[0]
+    found = LiteRTGenerator(translated[0]).beam(SOURCES, **sampler_settings(sampler))
+    prompts = SOURCES["source_ids"]
+    check_beam(found, translator, prompts, sampler, 7, start_token_id=1, end_token_id=[2, 3])
+
+
+def test_a_beam_is_bounded(generator):
+    for wrong in ({"width": 0}, {"num_return_sequences": 5}, {"length_penalty": -1.0}):
+        with pytest.raises(ValueError, match="width=.* expected at least 1"):
+            generator.beam(PROMPTS, **wrong)
+    found = generator.beam([[5] * 12], 100, width=2)
+    assert found["generated_ids"].shape == (1, 1, 14 - 12 + 1)  # the last one takes no place
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", [{}, {"batch_size": 1, "sequence_length": 6}])
+def test_a_beam_over_steps_finds_what_the_loop_finds(sizes, translator, tmp_path):
+    path, sampler = tmp_path / "m.tflite", BEAMS[0]
+    settings = {"max_length": 7, "start_token_id": 1, "end_token_id": [2, 3], **sizes}
+    ka.export.to_litert(translator, path, generate=sampler, **settings)
+    generator = LiteRTGenerator(path)
+    for sources in SOURCES["source_ids"][:, None]:
+        found = generator.beam(sources, **sampler_settings(sampler))
+        loop = generator.loop(sources, "beam")
+        np.testing.assert_array_equal(found["generated_ids"], loop["generated_ids"])
+        np.testing.assert_allclose(found["scores"], loop["scores"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("content", ["[]", "null", "{", '{"files": []}', '{"files": {"m": 3}}'])
+def test_a_damaged_manifest_is_told(tmp_path, content):
+    (tmp_path / "m").write_bytes(b"")
+    (tmp_path / "manifest.json").write_text(content)
+    with pytest.raises(ValueError, match="manifest.json is damaged: it is not what an export wri"):
+        LiteRTGenerator(tmp_path / "m")
+
+
+def test_files_of_earlier_contracts_call_ids_by_other_names(written, tmp_path):
+    path = tmp_path / written[0].name
+    path.write_bytes(written[0].read_bytes())
+    manifest = json.loads(written[0].with_name("manifest.json").read_text())
+    said = manifest["files"][path.name]["generation"]
+    said |= {"contract": 2, "begin_id": said.pop("start_token_id")}
+    said["end_ids"] = said.pop("end_token_ids")
+    path.with_name("manifest.json").write_text(json.dumps(manifest))
+    found, expected = (LiteRTGenerator(each).generate(PROMPTS) for each in (path, written[0]))
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(TypeError, match="no argument end_ids: it is called end_token_ids"):
+        LiteRTGenerator(path, end_ids=[3])

@@ -1,10 +1,15 @@
+"""Models that Keras has quantized are exported with the kernels they have."""
+
 import keras
 import numpy as np
 import pytest
 
+import keras_attention as ka
 import keras_attention.export as export
 from keras_attention.export import flatbuffer, precision
+from tests import contract
 from tests.export.conftest import make_labeler
+from tests.export.helpers import randomize
 
 
 @pytest.fixture
@@ -17,7 +22,7 @@ def mixed():
 
 def test_reduced_models_are_exported_in_float32(mixed, tmp_path):
     report = export.to_litert(mixed, tmp_path / "m.tflite")
-    assert {tensor.dtype for tensor in flatbuffer.read(tmp_path / "m.tflite").tensors} <= {
+    assert {tensor.dtype for tensor in flatbuffer.read_graph(tmp_path / "m.tflite").tensors} <= {
         "float32", "int32", "bool"
     }  # fmt: skip
     assert report.signatures[0].outputs[0].dtype == "float32"
@@ -30,11 +35,142 @@ def test_reduced_models_are_exported_in_float32(mixed, tmp_path):
 
 
 def test_models_in_float32_are_taken_as_they_are(labeler):
-    assert precision.in_float32(labeler) is labeler
+    assert precision.convert_to_float32(labeler) is labeler
 
 
 def test_a_model_that_cannot_be_rebuilt_says_what_to_do(mixed, monkeypatch):
     monkeypatch.setattr(type(mixed), "from_config", lambda config: 1 / 0)
     with pytest.raises(export.ExportError, match="computes in mixed_bfloat16 and could not be"):
-        precision.in_float32(mixed)
+        precision.convert_to_float32(mixed)
     assert keras.config.dtype_policy().name == "mixed_bfloat16"
+
+
+pytestmark = pytest.mark.tensorflow
+
+
+def make_model():
+    """Of everything that is quantized: tables, heads, a feed-forward network, a dense layer."""
+    model = ka.models.causal_language_model(
+        70, num_layers=1, num_heads=2, hidden_dim=32, intermediate_dim=64, position="rotary"
+    )
+    randomize(model)
+    return model
+
+
+def quantized():
+    model = make_model()
+    contract.quantize(model, "int8")
+    return model
+
+
+@pytest.mark.parametrize(
+    "quantization", [pytest.param(None, marks=pytest.mark.slow), "int8_weights"]
+)
+def test_quantized_models_become_litert_files(quantization, tmp_path):
+    model, path = quantized(), tmp_path / "model.tflite"
+    report = export.to_litert(model, path, quantization=quantization)
+    assert "the model computes in int8_from_float32 and differs by" in report.warnings[0]
+    dtypes = {tensor.dtype for tensor in flatbuffer.read_graph(path).constants}
+    assert ("int8" in dtypes) == (quantization is not None)
+    ids = np.array([[3, 4, 5, 6]])
+    ours = np.asarray(export.load(path)({"token_ids": ids.astype("int32")})["logits"])
+    theirs = np.asarray(model(ids))
+    assert np.abs(ours - theirs).max() < 0.05 * np.abs(theirs).max()
+
+
+@pytest.mark.slow
+def test_quantized_models_become_saved_models(tmp_path):
+    report = export.to_saved_model(quantized(), tmp_path / "model")
+    assert report.max_abs_error < 1e-5 and "int8_from_float32" in report.warnings[0]
+
+
+def test_the_copy_multiplies_with_the_numbers_of_the_quantized_kernels():
+    model = quantized()
+    copy = precision.convert_to_float32(model)
+    assert not precision.list_reduced_policies(copy)
+    original = make_model()
+    for ours, theirs in zip(copy.weights, original.weights, strict=True):
+        assert ours.name == theirs.name and ours.dtype == "float32"
+        step = np.abs(theirs.numpy()).max() / 127
+        np.testing.assert_allclose(ours, theirs, atol=0.51 * step)
+    twice = precision.convert_to_float32(model)
+    for ours, theirs in zip(copy.weights, twice.weights, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("mode", ["int8", "int4", "float8"])
+@pytest.mark.parametrize(
+    "make, shape",
+    [
+        (lambda: keras.layers.Dense(5, "relu"), (2, 7)),
+        (lambda: keras.layers.EinsumDense("abc,cd->abd", (None, 5), bias_axes="d"), (2, 3, 7)),
+        (lambda: keras.layers.EinsumDense("bax,xy->bay", (None, 5), activation="gelu"), (2, 3, 7)),
+        (lambda: keras.layers.EinsumDense("abc,cde->adbe", (3, None, 5)), (2, 4, 7)),
+        (lambda: keras.layers.EinsumDense("abcd,dce->abe", (None, 5)), (2, 3, 4, 5)),
+    ],
+)
+def test_kernels_are_what_they_mean(make, shape, mode):
+    layer, other = make(), make()
+    layer.build(shape)
+    other.build(shape)
+    random = np.random.default_rng(0)
+    for weight in layer.weights:
+        weight.assign(random.normal(size=weight.shape))
+    exact = np.asarray(layer.kernel)
+    contract.quantize(keras.Sequential([keras.Input(batch_shape=shape), layer]), mode)
+    precision.dequantize(layer, other)
+    step = {"int8": 127, "int4": 7, "float8": 8}[mode]
+    tolerance = np.abs(exact).max() / step
+    np.testing.assert_allclose(other.kernel, exact, atol=0.6 * tolerance)
+    if layer.bias is not None:
+        np.testing.assert_array_equal(other.bias, layer.bias)
+
+
+def test_what_has_no_kernel_to_speak_of_is_refused():
+    layer = keras.layers.EinsumDense("bc,bcd->bd", (5,))
+    layer.build((3, 7))
+    other = keras.layers.EinsumDense("bc,bcd->bd", (5,))
+    other.build((3, 7))
+    with pytest.raises(ValueError, match="bc,bcd->bd"):
+        precision.dequantize(layer, other)
+
+
+def labeler():
+    return ka.models.sequence_labeler(
+        *(30, 4),
+        num_layers=1,
+        num_heads=2,
+        hidden_dim=8,
+        intermediate_dim=8,
+        mask="causal",
+        position="rotary",
+    )
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(
+    "to, name", [(export.to_saved_model, "model"), (export.to_litert, "model.tflite")]
+)
+def test_models_that_keep_their_memory_say_how_to_export(to, name, tmp_path):
+    model = ka.attention.with_memory(labeler(), 6, batch_size=2)
+    message = r"'recurrence' \(SegmentRecurrence\) keeps what it saw.*without batch_size"
+    with pytest.raises(export.ExportError, match=message):
+        to(model, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.tensorflow
+def test_what_the_error_says_works(tmp_path):
+    stateful = ka.attention.with_memory(labeler(), 6, batch_size=2)
+    layer = stateful.get_layer("recurrence")
+    model = ka.attention.with_memory(layer.model, layer.memory_length)
+    export.to_litert(model, tmp_path / "model.tflite")
+    assert model.get_layer("recurrence").model is layer.model
+
+
+@pytest.mark.tensorflow
+def test_keras_layers_with_a_state_are_refused_too(tmp_path):
+    x = keras.Input(batch_shape=(2, 3, 4))
+    model = keras.Model(x, keras.layers.GRU(5, stateful=True, name="gru")(x))
+    with pytest.raises(export.ExportError, match=r"'gru' \(GRU\).*stateful=False"):
+        export.to_litert(model, tmp_path / "model.tflite")

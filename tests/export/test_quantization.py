@@ -1,11 +1,62 @@
 """Smaller files: how small, how near to the model, and what is refused."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
 
 import keras_attention.export as export
-from keras_attention.export import compare, flatbuffer, weights
+from keras_attention.export import (
+    backend,
+    convert,
+    converter,
+    endpoint,
+    flatbuffer,
+    gpu_graphs,
+)
+from keras_attention.export.quantization import (
+    FLOAT16,
+    FLOAT32,
+    INT8,
+    INT8_WEIGHTS,
+    QUANTIZATIONS,
+    find_quantization,
+    get_quantization,
+)
+
+
+def raise_bar(monkeypatch, **bars):
+    """Asks more of full int8 than any file reaches."""
+    monkeypatch.setitem(QUANTIZATIONS, "int8", dataclasses.replace(INT8, **bars))
+
+
+def test_a_quantization_is_known_by_its_name():
+    assert [get_quantization(name) for name in (None, "float16", "int8_weights", "int8")] == [
+        FLOAT32, FLOAT16, INT8_WEIGHTS, INT8
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="quantization='int4' is unknown. Known: None, 'float16'"):
+        get_quantization("int4")
+
+
+@pytest.mark.parametrize(
+    "dtypes, expected",
+    [
+        ({"float32", "int32"}, FLOAT32),
+        ({"float32", "float16"}, FLOAT16),
+        ({"float32", "int8"}, INT8_WEIGHTS),
+    ],
+)
+def test_constants_tell_the_quantization_of_a_file(dtypes, expected):
+    assert find_quantization(dtypes) is expected
+
+
+def test_every_quantization_is_held_to_something():
+    """Files are held to a tolerance, or to an agreement and a cosine on given examples."""
+    for one in QUANTIZATIONS.values():
+        assert (one.tolerance is None) != (one.agreement is None)
+        assert (one.agreement is None) == (one.cosine is None)
+        assert one.has_scales == (one.agreement is not None)
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +82,9 @@ def data():
 @pytest.mark.parametrize(
     "quantization, ratio", [("float16", 0.5), ("int8_weights", 0.25), ("int8", 0.25)]
 )
-def test_files_shrink_and_still_decide_alike(classifier, quantization, ratio, tmp_path):
+def test_files_shrink_and_still_decide_alike(
+    classifier, quantization, ratio, tmp_path, in_this_process
+):
     x, _ = data()
     report = export.to_litert(
         classifier,
@@ -45,11 +98,50 @@ def test_files_shrink_and_still_decide_alike(classifier, quantization, ratio, tm
     assert report.max_abs_error < (1e-2 if quantization == "float16" else 2.0)
     assert report.signatures[0].inputs[0].dtype == "int32"
     assert report.signatures[0].outputs[0].dtype == "float32"
-    kinds = {tensor.dtype for tensor in flatbuffer.read(tmp_path / "m.tflite").constants}
+    kinds = {tensor.dtype for tensor in flatbuffer.read_graph(tmp_path / "m.tflite").constants}
     assert ("float16" if quantization == "float16" else "int8") in kinds
 
 
-def test_float_inputs_stay_float_in_int8(tmp_path):
+@pytest.mark.parametrize("quantization", ["int8_weights", "int8"])
+def test_one_scale_for_a_matrix_is_for_older_runtimes(
+    classifier, quantization, tmp_path, in_this_process
+):
+    x, _ = data()
+    given = {"quantization": quantization, "examples": x[:32]}
+    if quantization == "int8":
+        given["calibration"] = [x[:64]]
+    kinds = {}
+    for per_channel in (True, False):
+        path = tmp_path / f"{per_channel}.tflite"
+        kinds[per_channel] = export.to_litert(classifier, path, per_channel=per_channel, **given)
+        scales = scales_of_products(path)
+        assert scales == ({256, 4} if per_channel else {1})
+    assert kinds[False].argmax_agreement > 0.95
+    assert kinds[False].size < kinds[True].size
+    if quantization == "int8_weights":
+        oldest = {key: report.minimum_runtime["tensorflow_lite"] for key, report in kinds.items()}
+        assert oldest[True] == "2.17.0"
+        assert [int(part) for part in oldest[False].split(".")] < [2, 14]
+
+
+def scales_of_products(path):
+    """How many scales the weights of dense layers have."""
+    details = export.load(path).interpreter.get_tensor_details()
+    shapes = ([256, 128], [4, 256])
+    weights = [x for x in details if x["shape"].tolist() in shapes and x["dtype"] == np.int8]
+    assert len(weights) >= 2
+    return {len(x["quantization_parameters"]["scales"]) for x in weights}
+
+
+@pytest.mark.parametrize("quantization", [None, "float16"])
+def test_scales_are_of_int8(classifier, quantization, tmp_path):
+    with pytest.raises(ValueError, match="per_channel=False is about the scales of int8 weights"):
+        export.to_litert(
+            classifier, tmp_path / "m.tflite", quantization=quantization, per_channel=False
+        )
+
+
+def test_float_inputs_stay_float_in_int8(tmp_path, in_this_process):
     inputs = keras.Input((8, 8, 1), name="images")
     x = keras.layers.Flatten()(keras.layers.Conv2D(4, 3)(inputs))
     model = keras.Model(inputs, keras.layers.Dense(3, name="logits")(x))
@@ -67,9 +159,9 @@ def test_float_inputs_stay_float_in_int8(tmp_path):
 
 
 def test_an_int8_file_that_decides_otherwise_on_real_inputs_is_refused(
-    classifier, tmp_path, monkeypatch
+    classifier, tmp_path, monkeypatch, in_this_process
 ):
-    monkeypatch.setitem(compare.AGREEMENT, "int8", 1.01)
+    raise_bar(monkeypatch, agreement=1.01)
     x, _ = data()
     settings = {"quantization": "int8", "calibration": [x[:8]]}
     with pytest.raises(export.ExportError, match="decides differently from the model"):
@@ -78,25 +170,148 @@ def test_an_int8_file_that_decides_otherwise_on_real_inputs_is_refused(
     assert any("pass examples= to see" in warning for warning in report.warnings)
 
 
-def constant(elements, size, buffer):
-    return flatbuffer.Stored("w", (elements,), "float32", size, buffer)
+@pytest.fixture(scope="module")
+def encoder():
+    """Ids to vectors, with many entries that are almost as large as the largest."""
+    keras.utils.set_random_seed(0)
+    ids = keras.Input((None,), dtype="int32", name="token_ids")
+    x = keras.layers.Embedding(500, 32, name="words")(ids)
+    x = keras.layers.GlobalAveragePooling1D()(x)
+    steep = keras.initializers.RandomNormal(stddev=300.0)
+    x = keras.layers.Dense(64, "softsign", kernel_initializer=steep, name="embedding")(x)
+    return keras.Model(ids, x)
 
 
-def graph(*constants):
-    return flatbuffer.Flatbuffer((), constants, ())
+def test_vectors_are_judged_by_their_cosine(encoder, tmp_path, in_this_process):
+    """By the largest entry this good file would be refused."""
+    x, path = data()[0][:32], tmp_path / "m.tflite"
+    report = export.to_litert(encoder, path, quantization="int8", calibration=[x], examples=x)
+    assert report.argmax_agreement is None and 0.95 < report.cosine < 1 and not report.warnings
+    assert f"{report.cosine:.4f}" in str(report)
+    expected, found = encoder(x).numpy(), export.load(path)({"token_ids": x})["embedding"]
+    same = np.argmax(expected, -1) == np.argmax(found, -1)
+    assert same.mean() < INT8.agreement
+    (parity,) = export.verify(encoder, path, x).values()
+    lengths = np.linalg.norm(expected, axis=-1) * np.linalg.norm(found, axis=-1)
+    assert parity.cosine == pytest.approx(((expected * found).sum(-1) / lengths).mean(), abs=1e-5)
 
 
-def test_weights_stored_twice_are_refused(classifier):
-    once = [
-        constant(w.shape.num_elements(), 4 * w.shape.num_elements(), i)
-        for i, w in enumerate(w.value for w in classifier.weights)
-    ]
-    table = constant(999_983, 4 * 999_983, 99)  # computed in advance, as long as no weight
-    assert weights.check(graph(*once, table), classifier, None) == []
-    twice = [constant(t.elements, t.constant, t.buffer + 50) for t in once]
-    with pytest.raises(export.ExportError, match="some are stored more than once"):
-        weights.check(graph(*once, *twice), classifier, None)
-    shared = [constant(t.elements, t.constant, t.buffer) for t in once]
-    assert weights.check(graph(*once, *shared), classifier, None) == []
-    (warning,) = weights.check(graph(*once), classifier, "int8")
-    assert "quantized in part only" in warning
+def test_int8_that_turns_vectors_is_refused_with_a_way_out(
+    encoder, tmp_path, monkeypatch, in_this_process
+):
+    raise_bar(monkeypatch, cosine=1.01)
+    x, path = data()[0][:32], tmp_path / "m.tflite"
+    given = {"quantization": "int8", "calibration": [x]}
+    way_out = 'Use quantization="int8_weights"'
+    with pytest.raises(
+        export.ExportError, match=rf"other vectors .* cosine of \d\S+ with .* {way_out}"
+    ):
+        export.to_litert(encoder, path, examples=x, **given)
+    assert not list(tmp_path.iterdir())
+    (warning,) = export.to_litert(encoder, path, **given).warnings
+    assert "gives vectors of a cosine of only " in warning and way_out in warning
+    report = export.to_litert(encoder, path, quantization="int8_weights", examples=x)
+    assert report.cosine > 0.99 and not report.warnings
+
+
+def test_a_converter_that_crashes_is_an_error(tmp_path):
+    """Finite calibration, finite outputs, and a variance that overflows on the way to them."""
+    inputs = keras.Input((4,), name="x")
+    x = keras.layers.LayerNormalization()(keras.layers.Dense(8)(inputs))
+    model = keras.Model(inputs, keras.layers.Dense(3, name="logits")(x))
+    calibration = [np.full((1, 4), size) for size in (1.0, 1e30)]
+    with pytest.raises(export.ExportError, match=r"converter crashed \(SIG\w+\) .* a number insi"):
+        export.to_litert(
+            model,
+            tmp_path / "deep" / "m.tflite",
+            quantization="int8",
+            calibration=calibration,
+            batch_size=1,
+        )
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_converter_of_its_own_process_gives_the_same_file(tmp_path, classifier):
+    x, _ = data()
+    samples = [{"token_ids": x[i : i + 1].astype("int32")} for i in range(4)]
+    point = endpoint.make_endpoint(classifier, 1, 9)
+    endpoint.save_endpoints(classifier, [point], tmp_path / "m", -100.0)
+    with backend.hide_stderr():
+        here = converter.convert_folder(tmp_path / "m", [point.name], "int8", samples)
+    given = {"quantization": INT8, "calibration": samples}
+    found = convert.convert_saved_model(tmp_path / "m", [point], classifier, **given)
+    assert found == gpu_graphs.adapt_to_gpu(here)
+
+
+REFUSES = """
+import json, pathlib, sys
+said = {"ops": [["MatrixInverse", "labeler_1/embedding_1/Inverse"]], "reason": ""}
+(pathlib.Path(sys.argv[1]) / "error.json").write_text(json.dumps(said))
+"""
+
+
+@pytest.mark.parametrize(
+    "script, message",
+    [
+        (REFUSES, r"no built-in op for MatrixInverse in layer 'embedding' \(Embedding\)"),
+        ("raise OSError('no space left')", "converter could not run: OSError: no space left"),
+        ("import os; os.kill(os.getpid(), 9)", "converter was killed .* the memory was not enough"),
+    ],
+)
+def test_what_a_converter_ends_with_is_told(labeler, tmp_path, monkeypatch, script, message):
+    monkeypatch.setattr(convert, "_SCRIPT", tmp_path / "script.py")
+    (tmp_path / "script.py").write_text(script)
+    given = {"quantization": INT8, "calibration": []}
+    with pytest.raises(export.ExportError, match=message):
+        convert.convert_saved_model(tmp_path, [endpoint.make_endpoint(labeler)], labeler, **given)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_calibration_must_be_finite(value, tmp_path):
+    inputs = keras.Input((4,), name="x")
+    model = keras.Model(inputs, keras.layers.Dense(3, name="logits")(inputs))
+    calibration = [np.ones((2, 4)), np.full((2, 4), value)]
+    with pytest.raises(ValueError, match="calibration= has NaN or inf.*'x', in batch 1: expected"):
+        export.to_litert(model, tmp_path / "m.tflite", quantization="int8", calibration=calibration)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "ids, message",
+    [
+        (500, r"model cannot run calibration= \(token_ids \(1, 9\)\): .*500 is not in"),
+        (2**40, "calibration= has numbers from 1099511627776 to 1099511627776 for the input"),
+        (0.5, "calibration= has numbers with a fraction for the input 'token_ids', which takes"),
+        (np.nan, "calibration= has NaN or infinite numbers for the input 'token_ids', which"),
+    ],
+)
+def test_calibration_is_what_the_model_takes(classifier, ids, message, tmp_path):
+    calibration = [np.full((1, 9), ids)]
+    given = {"quantization": "int8", "calibration": calibration}
+    with pytest.raises(ValueError, match=message):
+        export.to_litert(classifier, tmp_path / "m.tflite", **given)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_model_that_overflows_on_calibration_is_told(tmp_path):
+    inputs = keras.Input((4,), name="x")
+    model = keras.Model(inputs, keras.layers.Dense(3, "exponential", name="y")(inputs))
+    given = {"quantization": "int8", "calibration": [np.full((1, 4), 1e30)]}
+    model.layers[-1].kernel.assign(np.ones((4, 3)))
+    with pytest.raises(ValueError, match="gives infinite numbers in 'y' for calibration="):
+        export.to_litert(model, tmp_path / "m.tflite", **given)
+
+
+def test_a_full_int8_file_of_floats_is_refused(classifier, tmp_path, monkeypatch):
+    """What the converter makes of ranges that are NaN."""
+    x, _ = data()
+    weights_only = converter.convert_folder
+
+    def run(folder, signatures, model, samples, **settings):
+        return weights_only(folder, signatures, "int8_weights")
+
+    monkeypatch.setattr(convert, "_convert_apart", run)
+    given = {"quantization": "int8", "calibration": [x[:8]]}
+    with pytest.raises(export.ExportError, match="no range for the activations, and left them in"):
+        export.to_litert(classifier, tmp_path / "m.tflite", **given)
+    assert not list(tmp_path.iterdir())

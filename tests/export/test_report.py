@@ -1,7 +1,9 @@
 import dataclasses
 
-from keras_attention.export import text
-from keras_attention.export.report import ExportReport, Signature, Tensor
+import pytest
+
+from keras_attention import export
+from keras_attention.export.report import ExportReport
 
 
 def test_a_report_survives_being_saved(exported, tmp_path):
@@ -24,36 +26,31 @@ def test_a_report_prints_what_it_knows(exported):
     assert all(len(line) <= 100 for line in lines[1:])
 
 
+def test_the_oldest_runtimes_are_known(exported, written, tmp_path):
+    """A scalar input, as `index` is, crashes the first ai-edge-litert that was tried."""
+    saved_model, plain = exported[1:]
+    assert saved_model.minimum_runtime is None
+    assert plain.minimum_runtime["ai_edge_litert"] == "1.0.1"
+    assert [int(x) for x in plain.minimum_runtime["tensorflow_lite"].split(".")] < [2, 14]
+    assert written[1].minimum_runtime["ai_edge_litert"] == "1.1.0"
+    assert "runs from\n  - tensorflow_lite 2." in str(plain)
+
+
+def test_rows_of_float16_are_looked_up_by_new_runtimes(labeler, tmp_path):
+    """Measured by benchmarks/runtimes.py; files of free shapes turn the table to floats first."""
+    fixed = {"batch_size": 1, "sequence_length": 8}
+    for sizes, oldest in (({}, "1.0.1"), (fixed, "1.3.0")):
+        path = tmp_path / f"{oldest}.tflite"
+        report = export.to_litert(labeler, path, quantization="float16", **sizes)
+        assert report.minimum_runtime["ai_edge_litert"] == oldest
+
+
 def test_the_worst_counts(exported):
     _, _, report = exported
     worse = dataclasses.replace(report.parity[0], max_abs_error=0.5, argmax_agreement=0.25)
     report = dataclasses.replace(report, parity=(worse, *report.parity[1:]))
     assert report.max_abs_error == 0.5 and report.argmax_agreement == 0.25
     assert "5.0e-01        0.2500" in str(report)
-
-
-def test_sizes_are_written_as_people_read_them():
-    assert [text.size(n) for n in (999, 1_234, 5_600_000, 4_370_000_000)] == [
-        "999 bytes", "1.2 kB", "5.6 MB", "4.4 GB"
-    ]  # fmt: skip
-    assert [text.shape(axes) for axes in ((), (None,), (1, None))] == ["()", "(?,)", "(1, ?)"]
-
-
-def test_tensors_of_like_layers_are_one_line():
-    cache = [Tensor(f"block_{k}_key", (None, 2), "float32") for k in range(12)]
-    several = [
-        Tensor("ids", (1,), "int32"),
-        *cache,
-        Tensor("b_1", (), "bool"),
-        Tensor("b_2", (), "bool"),
-    ]
-    lines = text.signatures([Signature("step", tuple(several), ())]).splitlines()
-    assert lines[2:] == [
-        "  input  ids               int32    (1,)",
-        "  input  block_*_key (12)  float32  (?, 2)",
-        "  input  b_1               bool     ()",
-        "  input  b_2               bool     ()",
-    ]
 
 
 def test_reports_of_files_that_generate(written, tmp_path):
@@ -64,3 +61,10 @@ def test_reports_of_files_that_generate(written, tmp_path):
     assert any(line.split()[:4] == ["step:", "cache", "LiteRT", "6"] for line in lines)
     assert any(line.startswith("drift on 10 tokens of the examples") for line in lines)
     assert report.generation["max_new_tokens"] == 5
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", "null", "7", '{"signatures": 3}', "{", "[" * 9999])
+def test_what_is_no_report_is_told(tmp_path, content):
+    (tmp_path / "report.json").write_text(content)
+    with pytest.raises(ValueError, match="report.json is (no report|not valid JSON)"):
+        ExportReport.load(tmp_path / "report.json")

@@ -1,7 +1,11 @@
+import shutil
+import zipfile
+
 import numpy as np
 import pytest
 
 import keras_attention.export as export
+from keras_attention.export import runner
 
 FORMATS = ("model.keras", "saved_model", "model.tflite")
 
@@ -43,3 +47,107 @@ def test_signatures_of_files_that_generate(written):
     assert {"token_ids", "index", "start"} < set(export.load(path, "step").inputs)
     with pytest.raises(ValueError, match="no signature 'serving_default'. It has: generate, step"):
         export.load(path)
+
+
+@pytest.mark.parametrize("name", ["model.tflite", "saved_model"])
+def test_flipped_bits_are_seen(exported, tmp_path, name):
+    folder, *_ = exported
+    copied = tmp_path / "copy"
+    shutil.copytree(folder, copied)
+    export.load(copied / name)
+    path = copied / name
+    if path.is_dir():
+        path = path / "variables" / "variables.data-00000-of-00001"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=f"{name} is not what it was when .*manifest.json was wri"):
+        export.load(copied / name)
+    (copied / "manifest.json").unlink()
+    if name == "model.tflite":
+        export.load(copied / name)
+
+
+@pytest.mark.parametrize("name", ["model.keras", "model.tflite", "saved_model"])
+def test_inputs_that_do_not_fit_are_told(exported, name):
+    run = export.load(exported[0] / name)
+    for ids, message in (
+        ([[1.5]], "takes int32 for token_ids; received numbers with a fraction"),
+        ([[np.nan]], "takes int32 for token_ids; received NaN or infinite numbers"),
+        ([[2**40]], "takes int32 for token_ids; received numbers from 1099511627776 to 109951162"),
+        ([["a"]], "takes int32 for token_ids; received an array of <U1"),
+        ([1, 2], r"takes token_ids of shape \(\?, \?\); received \(2,\)"),
+        (np.ones((1, 0)), r"takes token_ids of shape \(\?, \?\); received \(1, 0\)"),
+        ([[1], [2, 3]], "takes an array for token_ids: "),
+        ([[20]], r"cannot be run on token_ids \(1, 1\): "),
+    ):
+        with pytest.raises(ValueError, match=f"{name} {message}"):
+            run({"token_ids": ids})
+    assert run({"token_ids": [[3.0, 4.0]]})["logits"].shape == (1, 2, 3)
+
+
+def test_sizes_that_are_fixed_are_told(translated):
+    run = export.load(translated[0], "encode")
+    with pytest.raises(ValueError, match=r"takes source_ids of shape \(2, 6\); received \(2, 7\)"):
+        run({"source_ids": np.ones((2, 7), "int32")})
+
+
+@pytest.mark.parametrize(
+    "name, part",
+    [
+        ("saved_model", "variables/variables.data-00000-of-00001"),
+        ("saved_model", "variables/variables.index"),
+        ("saved_model", "saved_model.pb"),
+        ("model.tflite", ""),
+    ],
+)
+def test_damage_without_a_manifest_is_told(exported, tmp_path, name, part):
+    folder, *_ = exported
+    copied = tmp_path / name
+    (shutil.copytree if part else shutil.copy)(folder / name, copied)
+    path = copied / part if part else copied
+    content = path.read_bytes()
+    path.write_bytes(content[:16] + bytes(len(content) // 2 - 16) + content[len(content) // 2 :])
+    with pytest.raises(ValueError, match=f"{name} could not be loaded as a (SavedModel|LiteRT f)"):
+        export.load(copied)
+
+
+def test_a_graph_that_leads_nowhere_is_refused_before_the_runtime_reads_it(exported, tmp_path):
+    content = (exported[0] / "model.tflite").read_bytes()
+    path, refused = tmp_path / "model.tflite", 0
+    for place in range(8, len(content) - 64, len(content) // 20):
+        path.write_bytes(content[:place] + b"\xff" * 64 + content[place + 64 :])
+        try:
+            export.load(path)
+        except ValueError as error:
+            assert str(path) in str(error)
+            refused += 1
+    assert refused >= 3  # the others are in weights, which only a digest would tell
+
+
+def test_kinds_are_told_by_content(tmp_path, exported):
+    folder, *_ = exported
+    renamed = tmp_path / "model.bin"
+    renamed.write_bytes((folder / "model.tflite").read_bytes())
+    assert runner.find_format(renamed) == "litert"
+    assert runner.find_format(folder / "model.keras") == "keras"
+    assert runner.find_format(folder / "saved_model") == "saved_model"
+
+
+@pytest.mark.parametrize("name", ["text.tflite", "empty.keras", "other.zip", "folder"])
+def test_a_file_that_is_no_model_is_refused(tmp_path, name):
+    path = tmp_path / name
+    if name == "folder":
+        path.mkdir()
+    elif name == "other.zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("readme", "hello")
+    else:
+        path.write_text("hello" if "text" in name else "")
+    with pytest.raises(ValueError, match=f"{name} is no model: expected a .keras file, a SavedM"):
+        runner.find_format(path)
+
+
+def test_a_file_that_is_not_there_is_told_so(tmp_path):
+    with pytest.raises(FileNotFoundError, match="There is no file or folder .*nowhere"):
+        runner.find_format(tmp_path / "nowhere")

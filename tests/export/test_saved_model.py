@@ -1,11 +1,13 @@
 import pathlib
+import sys
 
 import keras
 import numpy as np
 import pytest
 
 import keras_attention.export as export
-from keras_attention.export import files, reload, saved_model_file
+from keras_attention.data.manifest import sha256, size
+from keras_attention.export import saved_model
 from tests.export.conftest import make_labeler
 
 FREE = (export.Tensor("token_ids", (None, None), "int32"),)
@@ -17,8 +19,8 @@ def test_the_report_tells_what_the_folder_offers(exported, labeler):
     assert signature.name == "serving_default" and signature.inputs == FREE
     assert signature.outputs == (export.Tensor("logits", (None, None, 3), "float32"),)
     assert report.max_abs_error <= 1e-5 and report.argmax_agreement == 1.0
-    assert report.size == files.size(folder / "saved_model")
-    assert report.sha256 == files.sha256(folder / "saved_model")
+    assert report.size == size(folder / "saved_model")
+    assert report.sha256 == sha256(folder / "saved_model")
     assert report.weights_bytes == 4 * labeler.count_params()
     assert {"token_ids (1, 12)", "token_ids (3, 12)", "token_ids (2, 6)"} == {
         parity.batch for parity in report.parity
@@ -28,19 +30,19 @@ def test_the_report_tells_what_the_folder_offers(exported, labeler):
 
 def test_every_variable_is_stored_once(exported, labeler):
     folder, *_ = exported
-    values = saved_model_file.values(folder / "saved_model")
+    values = saved_model.count_values(folder / "saved_model")
     assert values in (labeler.count_params(), labeler.count_params() + 1)
 
 
 def test_the_reload_cannot_import_keras(exported, monkeypatch):
     """What the new process may import is blocked there, not merely unused."""
     folder, *_ = exported
-    script = pathlib.Path(reload._SCRIPT).read_text("utf-8")
+    script = pathlib.Path(saved_model._SCRIPT).read_text("utf-8")
     probe = folder / "probe.py"
     probe.write_text(script.replace("import tensorflow as tf", "import keras.layers"))
-    monkeypatch.setattr(reload, "_SCRIPT", probe)
+    monkeypatch.setattr(saved_model, "_SCRIPT", probe)
     with pytest.raises(export.ExportError, match="does not run without Keras: .*keras"):
-        reload.run(folder / "saved_model", [])
+        saved_model.run_without_keras(folder / "saved_model", [])
 
 
 @pytest.fixture
@@ -50,7 +52,7 @@ def without_reload(monkeypatch):
     def run(folder, calls):
         return [export.load(folder, signature)(batch) for signature, batch in calls]
 
-    monkeypatch.setattr(reload, "run", run)
+    monkeypatch.setattr(saved_model, "run_without_keras", run)
 
 
 def test_given_sizes_are_fixed(labeler, tmp_path, without_reload):
@@ -83,11 +85,13 @@ def test_what_fails_leaves_the_old_export_and_nothing_else(
     path = tmp_path / "m"
     wrong = {"logits": np.zeros((1, 1, 3), "float32")}
     export.to_saved_model(labeler, path, metadata={"labels": ["A"]})
-    before, manifest = files.sha256(path), (tmp_path / "manifest.json").read_text()
-    monkeypatch.setattr(reload, "run", lambda folder, calls: [wrong] * len(calls))
+    before, manifest = sha256(path), (tmp_path / "manifest.json").read_text()
+    monkeypatch.setattr(
+        saved_model, "run_without_keras", lambda folder, calls: [wrong] * len(calls)
+    )
     with pytest.raises(export.ExportError, match="Wrong shape of 'logits'"):
         export.to_saved_model(make_labeler(), path, metadata={"labels": ["B"]})
-    assert files.sha256(path) == before
+    assert sha256(path) == before
     assert (tmp_path / "manifest.json").read_text() == manifest
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m", "manifest.json"]
 
@@ -105,7 +109,7 @@ def test_a_folder_of_other_things_is_never_replaced(labeler, tmp_path):
 
 def test_doubled_variables_are_refused(labeler, tmp_path, monkeypatch):
     """What Keras's own Model.export does (keras issue 23553)."""
-    monkeypatch.setattr(saved_model_file, "values", lambda folder: 2 * labeler.count_params())
+    monkeypatch.setattr(saved_model, "count_values", lambda folder: 2 * labeler.count_params())
     with pytest.raises(export.ExportError, match="checkpoint holds .* values for .* of the model"):
         export.to_saved_model(labeler, tmp_path / "m")
     assert not list(tmp_path.iterdir())
@@ -125,3 +129,21 @@ def test_state_that_is_no_weight_is_owned_too(tmp_path, without_reload):
     inputs = keras.Input((3,), name="x")
     model = keras.Model(inputs, keras.layers.Dense(2, name="y")(Noisy()(inputs)))
     assert export.to_saved_model(model, tmp_path / "m").max_abs_error < 1e-6
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits of file sizes")
+def test_a_disk_that_is_full_is_told(tmp_path):
+    """As TensorFlow meets it: a file may not grow."""
+    import resource
+
+    inputs = keras.Input((4,), name="x")
+    model = keras.Model(inputs, keras.layers.Dense(2000, name="y")(inputs))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
+    try:
+        for write, name in ((export.to_saved_model, "m"), (export.to_litert, "m.tflite")):
+            with pytest.raises(export.ExportError, match="could not be written: .*File too large"):
+                write(model, tmp_path / "deep" / name)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(tmp_path.iterdir())

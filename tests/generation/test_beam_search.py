@@ -32,7 +32,7 @@ def ranked(toy, prompt, alpha, ends, length=LENGTH, source=(), fits=lambda text:
 def test_a_beam_that_holds_all_finds_the_best_of_all(seed, alpha, ends):
     toy = Toy(V, seed)
     beam = G.Beam(V**LENGTH, length_penalty=alpha, num_return_sequences=5)
-    found = G.generate(toy, PROMPTS, LENGTH, beam, end_id=ends or None, return_scores=True)
+    found = G.generate(toy, PROMPTS, LENGTH, beam, end_token_id=ends or None, return_scores=True)
     assert found.ids.shape == found.scores.shape == (3, 5, LENGTH)
     for prompt, ids, totals in zip(PROMPTS, found.ids, found.totals, strict=True):
         expected = ranked(toy, prompt, alpha, ends)[:5]
@@ -62,7 +62,7 @@ def by_hand(toy, prompt, wide, alpha, ends, length):
 )
 def test_a_narrow_beam_is_what_it_says(toy, wide, ends, alpha):
     beam = G.Beam(wide, length_penalty=alpha, num_return_sequences=min(wide, 2))
-    found = G.generate(toy, PROMPTS, 6, beam, end_id=ends, return_scores=True)
+    found = G.generate(toy, PROMPTS, 6, beam, end_token_id=ends, return_scores=True)
     ids, totals = found.ids.reshape(3, -1, 6), found.totals.reshape(3, -1)
     for prompt, rows, scores in zip(PROMPTS, ids, totals, strict=True):
         expected = by_hand(toy, prompt, wide, alpha, ends, 6)[: min(wide, 2)]
@@ -72,14 +72,14 @@ def test_a_narrow_beam_is_what_it_says(toy, wide, ends, alpha):
 
 def test_a_batch_gives_what_its_rows_give(toy):
     beam = G.Beam(2, length_penalty=1.0, num_return_sequences=2)
-    together = G.generate(toy, PROMPTS, 4, beam, end_id=2)
-    alone = [G.generate(toy, [prompt], 4, beam, end_id=2) for prompt in PROMPTS]
+    together = G.generate(toy, PROMPTS, 4, beam, end_token_id=2)
+    alone = [G.generate(toy, [prompt], 4, beam, end_token_id=2) for prompt in PROMPTS]
     assert np.array_equal(together, np.concatenate(alone))
 
 
 def test_a_beam_of_one_is_greedy(toy):
-    greedy = G.generate(toy, PROMPTS, 6, end_id=2, return_scores=True)
-    beam = G.generate(toy, PROMPTS, 6, G.Beam(1), end_id=2, return_scores=True)
+    greedy = G.generate(toy, PROMPTS, 6, end_token_id=2, return_scores=True)
+    beam = G.generate(toy, PROMPTS, 6, G.Beam(1), end_token_id=2, return_scores=True)
     assert np.array_equal(beam.ids, greedy.ids)
     np.testing.assert_allclose(beam.totals, greedy.totals, atol=1e-5)
     np.testing.assert_allclose(beam.scores, greedy.scores, atol=1e-5)
@@ -87,7 +87,7 @@ def test_a_beam_of_one_is_greedy(toy):
 
 def test_totals_are_the_scores_by_the_length_of_each(toy):
     beam = G.Beam(3, length_penalty=2.0, num_return_sequences=3)
-    found = G.generate(toy, PROMPTS, 5, beam, end_id=2, return_scores=True)
+    found = G.generate(toy, PROMPTS, 5, beam, end_token_id=2, return_scores=True)
     lengths = (found.ids != 0).sum(-1)
     expected = found.scores.sum(-1) / ((5 + lengths) / 6) ** 2.0
     assert len(set(lengths.ravel().tolist())) > 1
@@ -98,7 +98,7 @@ def test_every_beam_reads_its_source():
     toy = Toy(V, has_source=True)
     sources = [[3, 1], [2]]
     beam = G.Beam(V**3, num_return_sequences=2)
-    found = G.generate(toy, sources, 3, beam, begin_id=1, end_id=2)
+    found = G.generate(toy, sources, 3, beam, start_token_id=1, end_token_id=2)
     for source, ids in zip(sources, found.tolist(), strict=True):
         expected = ranked(toy, [1], 0.0, (2,), 3, source)[:2]
         assert ids == [text for text, _ in expected]
@@ -108,7 +108,7 @@ def test_constraints_cut_off_sequences_and_change_no_total(toy):
     """A beam may end where nothing is allowed, without an END: END here is no second token 3."""
     constraints = dict(no_repeat_ngram_size=1, min_new_tokens=1)
     beam = G.Beam(V**LENGTH, num_return_sequences=4)
-    found = G.generate(toy, [[1]], LENGTH, beam, end_id=2, return_scores=True, **constraints)
+    found = G.generate(toy, [[1]], LENGTH, beam, end_token_id=2, return_scores=True, **constraints)
     # After 1 only 2 and 3 are new, and 2, END, may not come first; nor may anything after 3, 2.
     assert found.ids[0].tolist() == [[3, 2, 0, 0], *[[0] * 4] * 3]
     assert found.totals[0, 1:].tolist() == [-np.inf] * 3
@@ -129,7 +129,9 @@ def test_constraints_cut_off_sequences_and_change_no_total(toy):
 )
 def test_constraints_that_are_the_same_for_all_rows(toy, constraints, fits):
     beam = G.Beam(V**LENGTH, num_return_sequences=3)
-    found = G.generate(toy, PROMPTS, LENGTH, beam, end_id=2, return_scores=True, **constraints)
+    found = G.generate(
+        toy, PROMPTS, LENGTH, beam, end_token_id=2, return_scores=True, **constraints
+    )
     for prompt, ids, totals in zip(PROMPTS, found.ids, found.totals, strict=True):
         expected = ranked(toy, prompt, 0.0, (2,), fits=fits)[:3]
         np.testing.assert_allclose(totals, [total for _, total in expected], atol=1e-5)
@@ -145,10 +147,10 @@ class Fixed:
         self.table = np.asarray(table, "float32")
         self.vocabulary_size = len(self.table)
 
-    def layout(self, max_length, memory_length=None, dtype=None):
+    def cache_shapes(self, max_length, memory_length=None, dtype=None):
         return {}
 
-    def check(self, prompt_length, max_length):
+    def check_lengths(self, prompt_length, max_length):
         pass
 
     def step(self, tokens, cache, index):
@@ -168,7 +170,7 @@ def test_trap_32_finished_beams_are_frozen_and_tiny_probabilities_stay_apart():
     table[4] = [0.0, 0.0, 0.0, 0.0, 0.0]
     model = Fixed(table)
     beam = G.Beam(3, num_return_sequences=3)
-    found = G.generate(model, [[1]], 2, beam, end_id=2, return_scores=True, padding_id=None)
+    found = G.generate(model, [[1]], 2, beam, end_token_id=2, return_scores=True, padding_id=None)
     first = np.log(np.exp([0.0, -0.1]).sum())
     assert found.ids[0].tolist() == [[2, 0], [3, 3], [3, 4]]
     np.testing.assert_allclose(found.totals[0, 0], -first, atol=1e-6)
@@ -180,7 +182,7 @@ def test_trap_32_finished_beams_are_frozen_and_tiny_probabilities_stay_apart():
 def test_an_end_that_is_sure_is_taken_at_once():
     table = np.zeros((4, 4))
     table[:, 2] = 30.0
-    found = G.generate(Fixed(table), [[1], [3]], 5, G.Beam(2), end_id=2)
+    found = G.generate(Fixed(table), [[1], [3]], 5, G.Beam(2), end_token_id=2)
     assert found.tolist() == [[2, 0, 0, 0, 0]] * 2
 
 
@@ -190,7 +192,7 @@ def test_trap_33_the_length_of_each_sequence_counts():
     table[1] = [-20.0, -20.0, 0.0, -0.05]  # END now is a little better than 3
     table[3] = [-20.0, -20.0, -20.0, 3.0]  # after which all is sure
     orders = [
-        G.generate(Fixed(table), [[1]], 4, G.Beam(2, alpha, 2), end_id=2)[0].tolist()
+        G.generate(Fixed(table), [[1]], 4, G.Beam(2, alpha, 2), end_token_id=2)[0].tolist()
         for alpha in (0.0, 1.0)
     ]
     assert orders == [[[2, 0, 0, 0], [3, 3, 3, 3]], [[3, 3, 3, 3], [2, 0, 0, 0]]]
@@ -199,7 +201,7 @@ def test_trap_33_the_length_of_each_sequence_counts():
 def test_a_beam_goes_on_beside_as_many_ends_as_there_are():
     """Both ENDs are more probable than 3, but the penalty is for what is long."""
     table = np.tile([-20.0, 2.0, 1.9, 1.5], (4, 1))
-    found = G.generate(Fixed(table), [[3]], 3, G.Beam(1, 5.0), end_id=(1, 2))
+    found = G.generate(Fixed(table), [[3]], 3, G.Beam(1, 5.0), end_token_id=(1, 2))
     assert found.tolist() == [[3, 3, 1]]
 
 

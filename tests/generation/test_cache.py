@@ -249,7 +249,7 @@ def test_a_prefix_of_any_length_is_no_sight_of_all(prefix, length):
     model = model_of(attention(mask=M.Causal() | M.Prefix(prefix)))
     assert ka.generation.initial_cache(model, 1, length)
     with pytest.raises(ValueError, match=f"first {prefix} tokens see one another"):
-        ka.generation.Decoder(model).check(prefix - 1, length)
+        ka.generation.Decoder(model).check_lengths(prefix - 1, length)
 
 
 def test_layers_that_share_a_mask_keep_it_once():
@@ -396,6 +396,24 @@ def test_a_traced_index_may_be_of_any_whole_dtype(dtype):
     _, cache = step(text[:, :5], cache, tf.constant(0, dtype))
     last, _ = step(text[:, 5:], cache, tf.constant(5, dtype))
     assert np.allclose(last, model(text)[:, 5:], atol=1e-6)
+
+
+@pytest.mark.tensorflow
+def test_a_traced_index_behind_the_end_is_told_when_the_graph_runs():
+    import tensorflow as tf
+
+    model = model_of(attention(name="first"))
+    text, cache = ids(1, 8), ka.generation.initial_cache(model, 1, 8)
+
+    @tf.function(input_signature=[tf.TensorSpec((1, None), "int32"), tf.TensorSpec((), "int32")])
+    def step(tokens, index):
+        with ka.generation.decoding_scope(cache, index):
+            return model(tokens)
+
+    assert step(text[:, :3], 5).shape[1] == 3
+    for length, index in ((3, 6), (1, 8), (8, 2)):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="do not fit the cache of first"):
+            step(text[:, :length], index)
 
 
 @pytest.mark.parametrize("index", [-1, 1.0, None, [3], np.array([3, 4])])

@@ -48,7 +48,7 @@ def test_compiled_code_goes_with_the_model():
 
 def test_streams_and_callbacks_give_what_generate_gives(toy):
     sampler = G.Sample(top_k=4, seed=1)
-    options = dict(end_id=3, no_repeat_ngram_size=2)
+    options = dict(end_token_id=3, no_repeat_ngram_size=2)
     expected = G.generate(toy, PROMPTS, 7, sampler, **options)
     streamed = np.stack(list(G.stream(toy, PROMPTS, 7, sampler, **options)), axis=1)
     steps = []

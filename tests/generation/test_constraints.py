@@ -15,7 +15,7 @@ V = 5
 def written(tokens, begin=0):
     """What is written, of rows of which the last place is empty; -1 in front."""
     tokens = np.array([[*row, -1] for row in tokens], "int32")
-    return ka.generation.Written(tokens, tokens.shape[1] - 1, begin, V)
+    return ka.generation.TokenHistory(tokens, tokens.shape[1] - 1, begin, V)
 
 
 def allowed(constraint, *arguments):

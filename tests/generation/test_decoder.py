@@ -66,9 +66,9 @@ def test_steps_are_the_whole(model):
     cache = decoder.start(2, 9, source() if decoder.has_source else None)
     logits, after = in_steps(decoder, target, cache)
     assert_close(logits, np.asarray(model(whole)))
-    layout = decoder.layout(9)
-    assert set(layout) == set(cache) == set(after)
-    for name, (shape, dtype) in layout.items():
+    shapes = decoder.cache_shapes(9)
+    assert set(shapes) == set(cache) == set(after)
+    for name, (shape, dtype) in shapes.items():
         known = tuple(
             b if a is None else a for a, b in zip(shape, cache[name].shape[1:], strict=True)
         )
@@ -103,14 +103,14 @@ def test_a_prefix_comes_whole():
     x = ka.blocks.TokenEmbedding(20, 8)(ids)
     x = ka.attention.MultiHeadAttention(2, 4, mask=mask)(x, x)
     decoder = Decoder(keras.Model(ids, keras.layers.Dense(20)(x)))
-    decoder.check(3, 9)
+    decoder.check_lengths(3, 9)
     with pytest.raises(ValueError, match="The first 3 tokens see one another .* has 2"):
-        decoder.check(2, 9)
+        decoder.check_lengths(2, 9)
 
 
 def test_a_prompt_longer_than_the_cache():
     with pytest.raises(ValueError, match="prompt has 9 tokens, and the cache room for 8"):
-        Decoder(BUILDERS["language model"]()).check(9, 8)
+        Decoder(BUILDERS["language model"]()).check_lengths(9, 8)
 
 
 def test_what_is_no_generating_model():

@@ -1,10 +1,14 @@
 """generate with a decoder that is a table, whose every sequence can be told by hand."""
 
+from types import SimpleNamespace
+
+import keras
 import numpy as np
 import pytest
 from keras import ops
 
 import keras_attention as ka
+from keras_attention.generation.inputs import read_source
 from tests.generation.toy import Toy
 
 G = ka.generation
@@ -44,7 +48,7 @@ def test_greedy_by_hand_for_prompts_of_any_lengths(toy):
 @pytest.mark.parametrize("end", [3, (3, 5)])
 def test_rows_end_and_are_padded(toy, end):
     ends = np.ravel(end).tolist()
-    found = G.generate(toy, PROMPTS, 9, end_id=end)
+    found = G.generate(toy, PROMPTS, 9, end_token_id=end)
     assert found.tolist() == [greedy(toy, prompt, 9, ends) for prompt in PROMPTS]
     assert (found == 0).any()
 
@@ -65,8 +69,8 @@ def test_prompts_in_any_form(toy, prompts):
 
 def test_one_row_alone_and_a_begin(toy):
     assert G.generate(toy, [1, 2, 3], 4).tolist() == [greedy(toy, [1, 2, 3], 4)]
-    assert G.generate(toy, begin_id=6, max_new_tokens=4).tolist() == [greedy(toy, [6], 4)]
-    found = G.generate(toy, PROMPTS, 4, begin_id=6)
+    assert G.generate(toy, start_token_id=6, max_new_tokens=4).tolist() == [greedy(toy, [6], 4)]
+    found = G.generate(toy, PROMPTS, 4, start_token_id=6)
     assert found.tolist() == [greedy(toy, [6, *prompt], 4) for prompt in PROMPTS]
 
 
@@ -78,16 +82,16 @@ def test_every_id_may_be_a_token(toy):
 
 
 def test_padding_may_be_the_end(toy):
-    found = G.generate(toy, PROMPTS, 9, end_id=0)
+    found = G.generate(toy, PROMPTS, 9, end_token_id=0)
     expected = [greedy(toy, prompt, 9, ends=(0,), forbidden=()) for prompt in PROMPTS]
     assert found.tolist() == expected
 
 
 def test_an_encoder_reads_the_prompt(translator):
     sources = [[3, 4, 5], [6]]
-    found = G.generate(translator, sources, 5, begin_id=1)
+    found = G.generate(translator, sources, 5, start_token_id=1)
     assert found.tolist() == [greedy(translator, [1], 5, source=s) for s in sources]
-    found = G.generate(translator, [[2, 3], [4]], 5, source=sources, begin_id=1)
+    found = G.generate(translator, [[2, 3], [4]], 5, source=sources, start_token_id=1)
     rows = zip([[1, 2, 3], [1, 4]], sources, strict=True)
     assert found.tolist() == [greedy(translator, p, 5, source=s) for p, s in rows]
 
@@ -99,8 +103,8 @@ def test_max_length_counts_the_prompt(toy):
 
 
 def test_scores_are_log_probabilities(toy):
-    plain = G.generate(toy, PROMPTS, 6, end_id=3)
-    result = G.generate(toy, PROMPTS, 6, end_id=3, return_scores=True)
+    plain = G.generate(toy, PROMPTS, 6, end_token_id=3)
+    result = G.generate(toy, PROMPTS, 6, end_token_id=3, return_scores=True)
     assert np.array_equal(result.ids, plain)
     for prompt, ids, scores, total in zip(
         PROMPTS, result.ids, result.scores, result.totals, strict=True
@@ -139,7 +143,7 @@ def test_penalties_and_constraints_are_heeded(toy):
     assert sorted(text) == [4, 5, 6]  # and there it ends: nothing is left
     allowed = G.generate(toy, PROMPTS, 8, allowed_ids=[2, 5])
     assert set(allowed.ravel().tolist()) <= {2, 5}
-    free, late = (G.generate(toy, PROMPTS, 8, end_id=3, min_new_tokens=n) for n in (0, 6))
+    free, late = (G.generate(toy, PROMPTS, 8, end_token_id=3, min_new_tokens=n) for n in (0, 6))
     assert (free[:, :5] == 3).any() and not (late[:, :6] == 3).any()
     penalized = G.generate(toy, PROMPTS, 8, repetition_penalty=100.0)
     assert not np.array_equal(penalized, G.generate(toy, PROMPTS, 8))
@@ -150,7 +154,7 @@ def test_penalties_and_constraints_are_heeded(toy):
 
 def test_a_stream_stops_when_all_rows_have_ended(toy):
     end = greedy(toy, [4], 2)[1]
-    assert len(list(G.stream(toy, [[4]], 30, end_id=end))) == 2
+    assert len(list(G.stream(toy, [[4]], 30, end_token_id=end))) == 2
 
 
 @pytest.mark.parametrize(
@@ -165,14 +169,19 @@ def test_a_stream_stops_when_all_rows_have_ended(toy):
             "row 0 has the id 7.*vocabulary of 7 ids, 0 to 6",
         ),
         (dict(prompt=[[1, -2]], max_new_tokens=2), "the id -2"),
+        (dict(prompt=[[2**40]], max_new_tokens=2), "the id 1099511627776.*of 7 ids, 0 to 6"),
+        (dict(prompt=[[2**32 + 1, 1]], max_new_tokens=2), "the id 4294967297"),
+        (dict(prompt=[[-(2**40)]], max_new_tokens=2), "the id -1099511627776"),
+        (dict(prompt=[[2**63]], max_new_tokens=2), "outside the vocabulary of 7"),
+        (dict(prompt=[[2**70]], max_new_tokens=2), "token ids are whole numbers"),
         (dict(prompt=[[1.5]], max_new_tokens=2), "row 0 holds float64"),
         (dict(prompt=[[1]]), "needs max_new_tokens"),
         (dict(prompt=[[1]], max_new_tokens=0), r"max_new_tokens=0"),
         (dict(prompt=[[1, 2, 3]], max_length=3), "prompt has 3 tokens.*max_length=3"),
         (dict(prompt=[[1, 2, 3]], max_length=5, max_new_tokens=4), "room for 2 new"),
-        (dict(prompt=[[1]], max_new_tokens=2, end_id=7), "end_id=7 is outside"),
+        (dict(prompt=[[1]], max_new_tokens=2, end_token_id=7), "end_token_id=7 is outside"),
         (dict(prompt=[[1]], max_new_tokens=2, padding_id=9), "padding_id=9 is outside"),
-        (dict(prompt=[[1]], max_new_tokens=2, begin_id=9), "begin_id=9 is outside"),
+        (dict(prompt=[[1]], max_new_tokens=2, start_token_id=9), "start_token_id=9 is outside"),
         (dict(prompt=[[1]], max_new_tokens=2, source=[[1]]), "this model has none"),
         (dict(prompt="a text", max_new_tokens=2), "prompt='a text': expected token ids"),
         (dict(prompt=5, max_new_tokens=2), "prompt=5: expected token ids"),
@@ -200,14 +209,21 @@ def test_bad_arguments_are_refused(toy, arguments, message):
         G.generate(toy, **arguments)
 
 
+@pytest.mark.parametrize("ids", [[2**31], [-(2**31) - 1]])
+def test_inputs_by_name_are_not_wrapped(ids):
+    decoder = SimpleNamespace(encoder=SimpleNamespace(inputs=[keras.Input((None,), dtype="int32")]))
+    name = decoder.encoder.inputs[0].name
+    read_source(decoder, {name: np.array([[5]])})
+    with pytest.raises(ValueError, match=f"reads int32, -2147483648 to .* given {ids[0]}"):
+        read_source(decoder, {name: np.array([ids])})
+
+
 def test_a_stream_refuses_before_its_first_token(toy):
     with pytest.raises(ValueError, match="does not settle"):
         G.stream(toy, [[1]], 2, G.Beam(2))
     with pytest.raises(ValueError, match="row 0 is empty"):
         G.stream(toy, [[]], 2)
-    with pytest.raises(
-        ValueError, match="stream does not take return_scores: expected allowed_ids"
-    ):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'return_scores'"):
         G.stream(toy, [[1]], 2, return_scores=True)
 
 
@@ -228,10 +244,14 @@ def test_a_single_part_needs_no_list(toy):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (dict(max_new_tokens=2, begin_id=1), "The model has an encoder"),
+        (dict(max_new_tokens=2, start_token_id=1), "The model has an encoder"),
         (dict(prompt=[[3]], max_new_tokens=2), "nothing to go on from"),
-        (dict(prompt=[[3], []], max_new_tokens=2, begin_id=1), "source: row 1 is empty"),
-        (dict(prompt=[], max_new_tokens=2, begin_id=1), "source has no rows"),
+        (dict(prompt=[[3], []], max_new_tokens=2, start_token_id=1), "source: row 1 is empty"),
+        (
+            dict(prompt=[[3, 2**40]], max_new_tokens=2, start_token_id=1),
+            "source: row 0 has the id 1099511627776.*any vocabulary.*0 to 2147483647",
+        ),
+        (dict(prompt=[], max_new_tokens=2, start_token_id=1), "source has no rows"),
         (dict(prompt=[[3]], source=[[3], [4]], max_new_tokens=2), "1 rows and the source 2"),
     ],
     ids=str,
@@ -239,3 +259,14 @@ def test_a_single_part_needs_no_list(toy):
 def test_bad_sources_are_refused(translator, arguments, message):
     with pytest.raises(ValueError, match=message):
         G.generate(translator, **arguments)
+
+
+@pytest.mark.parametrize("function", [G.generate, G.stream])
+def test_names_of_earlier_versions_are_told(function, toy):
+    with pytest.raises(TypeError, match="has no argument end_id: it is called end_token_id"):
+        function(toy, [[1, 2]], 3, end_id=2)
+
+
+def test_classes_of_earlier_versions_are_told():
+    with pytest.raises(AttributeError, match="no attribute 'Written': it is called TokenHistory"):
+        assert G.Written

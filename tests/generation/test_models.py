@@ -71,8 +71,8 @@ def test_any_parts_write_what_they_would_read_anew(parts):
     expected = [anew(model, prompt, 7) for prompt in PROMPTS]
     assert G.generate(model, PROMPTS, 7).tolist() == expected
     beam = G.Beam(3, num_return_sequences=2)
-    together = G.generate(model, PROMPTS, 5, beam, end_id=3)
-    alone = [G.generate(model, [prompt], 5, beam, end_id=3) for prompt in PROMPTS]
+    together = G.generate(model, PROMPTS, 5, beam, end_token_id=3)
+    alone = [G.generate(model, [prompt], 5, beam, end_token_id=3) for prompt in PROMPTS]
     assert np.array_equal(together, np.concatenate(alone))
 
 
@@ -84,12 +84,12 @@ def test_a_recurrent_model_writes_what_it_would_read_anew():
     rows = zip(PROMPTS, sources, strict=True)
     assert found.tolist() == [anew(model, prompt, 5, source) for prompt, source in rows]
     with pytest.raises(ValueError, match="state or a window that rolls on"):
-        G.generate(model, sources, 3, begin_id=1, draft_model=model)
+        G.generate(model, sources, 3, start_token_id=1, draft_model=model)
 
 
 def test_an_encoder_decoder_writes_what_it_would_read_anew(translator):
     sources = [[3, 4, 5], [7]]
-    found = G.generate(translator, sources, 5, begin_id=1)
+    found = G.generate(translator, sources, 5, start_token_id=1)
     assert found.tolist() == [anew(translator, [1], 5, source) for source in sources]
 
 
@@ -111,8 +111,8 @@ def test_a_beam_has_the_totals_that_the_model_gives(translator):
         sources,
         4,
         beam,
-        begin_id=1,
-        end_id=2,
+        start_token_id=1,
+        end_token_id=2,
         return_scores=True,
         return_attention=True,
     )
@@ -131,7 +131,9 @@ def test_beams_of_recurrent_models_keep_their_states(settings):
         if weight.name == "coverage_kernel":
             weight.assign(3 * np.random.default_rng(1).normal(size=weight.shape))
     sources, beam = [[3, 4, 5, 6, 8, 9], [7, 3]], G.Beam(3, num_return_sequences=3)
-    found = G.generate(model, sources, 8, beam, begin_id=1, end_id=2, return_scores=True)
+    found = G.generate(
+        model, sources, 8, beam, start_token_id=1, end_token_id=2, return_scores=True
+    )
     check_totals(model, sources, found)
 
 
@@ -158,7 +160,7 @@ def test_an_encoder_may_give_two_places():
     decoder = keras.Model([ids, encoded], keras.layers.Dense(V)(x), name="decoder")
     model = lively(keras.Model([source, ids], decoder([ids, encoder(source)])))
     frames, text = np.random.default_rng(0).normal(size=(1, 2, 8)).astype("float32"), [1]
-    for token in G.generate(model, frames, 4, begin_id=1)[0]:
+    for token in G.generate(model, frames, 4, start_token_id=1)[0]:
         logits = np.asarray(model([frames, np.array([text])]))[0, -1]
         assert token == 1 + logits[1:].argmax()
         text.append(int(token))
@@ -166,7 +168,7 @@ def test_an_encoder_may_give_two_places():
 
 def test_attention_up_to_the_end(writer):
     end = int(G.generate(writer, PROMPTS, 3)[0, 1])
-    found = G.generate(writer, PROMPTS, 4, end_id=end, return_attention=True)
+    found = G.generate(writer, PROMPTS, 4, end_token_id=end, return_attention=True)
     told = np.cumsum(found.ids == end, -1) - (found.ids == end) == 0
     assert not told.all()
     (weights,) = found.attention.values()
@@ -185,6 +187,36 @@ def test_attention_is_that_of_the_model(writer):
         empty = weights.shape[-1] - expected.shape[-1]
         np.testing.assert_allclose(weights[..., empty:], expected, atol=1e-5)
         assert not weights[..., :empty].any()
+
+
+def test_who_records_attention_sees_that_of_the_new_tokens(writer):
+    expected = G.generate(writer, PROMPTS, 4, return_attention=True)
+    with ka.visualization.record_attention(writer) as maps:
+        assert np.array_equal(G.generate(writer, PROMPTS, 4), expected.ids)
+    assert list(maps) == list(expected.attention)
+    for path, weights in expected.attention.items():
+        assert np.array_equal(maps[path], weights)
+    with ka.visualization.record_attention(writer):
+        with pytest.raises(ValueError, match="use generate\\(..., callback="):
+            G.stream(writer, PROMPTS, 4)
+        with pytest.raises(ValueError, match="record_attention would read .* memory_length=2"):
+            G.generate(writer, PROMPTS, 3, memory_length=2)
+    tokens = G.stream(writer, PROMPTS, 4)
+    with ka.visualization.record_attention(writer), pytest.raises(ValueError, match="callback="):
+        next(tokens)
+
+
+def test_who_records_an_encoder_decoder_sees_how_it_read_too(translator):
+    sources, beam = [[3, 4, 5], [7]], G.Beam(3, num_return_sequences=2)
+    inputs = {"source_ids": np.array([[3, 4, 5], [7, 0, 0]]), "target_ids": np.ones((2, 4))}
+    with ka.visualization.record_attention(translator) as called:
+        translator(inputs)
+    with ka.visualization.record_attention(translator) as maps:
+        G.generate(translator, sources, 4, beam, start_token_id=1)
+    assert set(maps) == set(called)
+    encoder, _, cross = sorted(maps, key=lambda path: ("decoder" in path, "cross" in path))
+    np.testing.assert_allclose(maps[encoder], called[encoder], atol=1e-6)
+    assert maps[cross].shape == (2, 2, 2, 4, 3)
 
 
 def test_a_draft_changes_nothing(writer):
@@ -221,7 +253,7 @@ def test_what_a_model_cannot_read_is_refused(writer, translator):
     with pytest.raises(ValueError, match="dtype='int4': a cache"):
         G.generate(writer, [[1]], 2, cache_dtype="int4")
     with pytest.raises(ValueError, match="reads ids, whole numbers, and was given float64"):
-        G.generate(translator, np.array([[3.5]]), 2, begin_id=1)
+        G.generate(translator, np.array([[3.5]]), 2, start_token_id=1)
 
 
 def test_models_that_cannot_are_named():

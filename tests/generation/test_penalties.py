@@ -12,7 +12,7 @@ random = np.random.default_rng(0)
 V = 7
 TOKENS = np.array([[-1, -1, 3, 3, 0, -1, -1], [5, 1, 5, 5, 2, -1, -1]], "int32")
 LOGITS = random.normal(size=(2, V), scale=3).astype("float32")
-WRITTEN = ka.generation.Written(TOKENS, count=5, begin=3, vocabulary_size=V)
+HISTORY = ka.generation.TokenHistory(TOKENS, count=5, begin=3, vocabulary_size=V)
 
 
 def by_definition(change):
@@ -42,18 +42,18 @@ def ctrl(logit, times):
     ids=["CTRL", "none", "frequency"],
 )
 def test_penalties_by_definition(penalty, change):
-    found = ops.convert_to_numpy(penalty(ops.convert_to_tensor(LOGITS), WRITTEN))
+    found = ops.convert_to_numpy(penalty(ops.convert_to_tensor(LOGITS), HISTORY))
     np.testing.assert_allclose(found, by_definition(change), rtol=1e-6)
     assert penalties.get(keras.saving.serialize_keras_object(penalty)) == penalty
 
 
 def test_padding_is_not_written():
-    assert ops.convert_to_numpy(WRITTEN.occurrences()).tolist() == [
+    assert ops.convert_to_numpy(HISTORY.occurrences()).tolist() == [
         [1, 0, 0, 2, 0, 0, 0],
         [0, 1, 1, 0, 0, 3, 0],
     ]
-    assert ops.convert_to_numpy(WRITTEN.last(4)).tolist() == [[-1, 3, 3, 0], [1, 5, 5, 2]]
-    assert ops.convert_to_numpy(WRITTEN.last(6))[1].tolist() == [-1, 5, 1, 5, 5, 2]
+    assert ops.convert_to_numpy(HISTORY.last(4)).tolist() == [[-1, 3, 3, 0], [1, 5, 5, 2]]
+    assert ops.convert_to_numpy(HISTORY.last(6))[1].tolist() == [-1, 5, 1, 5, 5, 2]
 
 
 def test_bad_penalties_are_refused():

@@ -88,7 +88,7 @@ def chi_square(counts, weights):
 def test_draws_are_as_frequent_as_they_are_probable(sampler):
     """Beyond 37.6 (15.1) chi-square with 12 (3) degrees of freedom is once in 5,000 (560)."""
     number = 20_000
-    uniform = G.request.chance(7, sampler, (1, number))[0][0]
+    uniform = G.inputs.draw_uniform(7, sampler, (1, number))[0][0]
     logits = np.broadcast_to(LOGITS[:1], (number, LOGITS.shape[1]))
     drawn = ops.convert_to_numpy(sampler.choose(logits, uniform))
     weights = ops.convert_to_numpy(sampler.probabilities(LOGITS[:1]))[0].astype("float64")
@@ -104,16 +104,16 @@ def test_nothing_of_weight_zero_is_drawn():
 
 
 def test_chance_is_that_of_its_seed():
-    first, again = (G.request.chance(3, G.Greedy(), (4, 2))[0] for _ in range(2))
+    first, again = (G.inputs.draw_uniform(3, G.Greedy(), (4, 2))[0] for _ in range(2))
     assert np.array_equal(first, again)
     assert first.dtype == "float32" and (first >= 0).all() and (first < 1).all()
-    assert not np.array_equal(first, G.request.chance(4, G.Greedy(), (4, 2))[0])
-    assert np.array_equal(first, G.request.chance(None, G.Sample(seed=3), (4, 2))[0])
+    assert not np.array_equal(first, G.inputs.draw_uniform(4, G.Greedy(), (4, 2))[0])
+    assert np.array_equal(first, G.inputs.draw_uniform(None, G.Sample(seed=3), (4, 2))[0])
     keras.utils.set_random_seed(1)
-    unseeded = [G.request.chance(None, G.Sample(), (4, 2))[0] for _ in range(2)]
+    unseeded = [G.inputs.draw_uniform(None, G.Sample(), (4, 2))[0] for _ in range(2)]
     assert not np.array_equal(*unseeded)
     keras.utils.set_random_seed(1)
-    assert np.array_equal(unseeded[0], G.request.chance(None, G.Sample(), (4, 2))[0])
+    assert np.array_equal(unseeded[0], G.inputs.draw_uniform(None, G.Sample(), (4, 2))[0])
 
 
 @pytest.mark.parametrize("sampler", [G.Greedy(), G.Sample(0.5, 3, 0.9, 0.1, 7), G.Beam(4, 0.6, 2)])

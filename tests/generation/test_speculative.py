@@ -18,7 +18,7 @@ def toy():
 
 
 @pytest.mark.parametrize("ahead", [1, 3])
-@pytest.mark.parametrize("options", [dict(end_id=3), dict(no_repeat_ngram_size=2)], ids=str)
+@pytest.mark.parametrize("options", [dict(end_token_id=3), dict(no_repeat_ngram_size=2)], ids=str)
 def test_greedy_results_are_the_models(toy, ahead, options):
     expected = G.generate(toy, PROMPTS, 9, return_scores=True, **options)
     for draft in (Toy(V, seed=1), toy):
@@ -83,15 +83,15 @@ def test_samples_of_small_batches_have_the_models_distribution(rows, monkeypatch
 def test_a_draft_of_an_encoder_decoder():
     toy, draft = (Toy(V, seed, has_source=True) for seed in (0, 1))
     sources = [[3, 4], [2]]
-    expected = G.generate(toy, sources, 6, begin_id=1, end_id=3)
-    found = G.generate(toy, sources, 6, begin_id=1, end_id=3, draft_model=draft)
+    expected = G.generate(toy, sources, 6, start_token_id=1, end_token_id=3)
+    found = G.generate(toy, sources, 6, start_token_id=1, end_token_id=3, draft_model=draft)
     assert np.array_equal(found, expected)
 
 
 class Rolling(Toy):
     """A decoder whose cache is a window."""
 
-    def layout(self, max_length, memory_length=None, dtype=None):
+    def cache_shapes(self, max_length, memory_length=None, dtype=None):
         return {"block_0_attention_recent_key": ((3,), "int32")}
 
 

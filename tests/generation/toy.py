@@ -25,10 +25,10 @@ class Toy:
         self.table = self.table.astype("float32")
         self.factors = random.integers(1, self.bins, size=64).astype("int32")
 
-    def layout(self, max_length, memory_length=None, dtype=None):
+    def cache_shapes(self, max_length, memory_length=None, dtype=None):
         return {"seen": ((max_length,), "int32")}
 
-    def check(self, prompt_length, max_length):
+    def check_lengths(self, prompt_length, max_length):
         assert max_length <= len(self.factors)
 
     def start(self, batch_size, max_length, source=None, start=None):
@@ -67,12 +67,12 @@ class Toy:
         logits = self.logits(text, source).astype("float64")
         return logits - np.log(np.exp(logits).sum())
 
-    def all_sequences(self, length, end_ids=(), padding_id=0):
+    def all_sequences(self, length, end_token_ids=(), padding_id=0):
         """Every result of at most `length` tokens: cut off there, or ended before."""
         tokens = [i for i in range(self.vocabulary_size) if i != padding_id]
         for size in range(1, length + 1):
             for text in itertools.product(tokens, repeat=size):
-                ended = [token in end_ids for token in text]
+                ended = [token in end_token_ids for token in text]
                 if not any(ended[:-1]) and (size == length or ended[-1]):
                     yield text
 

@@ -6,7 +6,7 @@ from keras import ops
 import keras_attention as ka
 from keras_attention import masks
 
-litert = pytest.importorskip("tests.masks.litert", reason="needs tensorflow and ai-edge-litert")
+litert = pytest.importorskip("tests.litert", reason="needs tensorflow and ai-edge-litert")
 
 MASKS = {
     "causal": masks.Causal(),

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from keras_attention import masks
-from keras_attention.masks.random_keys import draw
+from keras_attention.masks.random_keys import draw_keys
 from tests.masks.definition import assert_is
 
 
@@ -13,7 +13,7 @@ def seen(mask, length):
 @pytest.mark.parametrize("arguments", [(1, 1), (2, 7), (3, 11, 4), (5, 5, 1), (2, 9, 0, 2, 1)])
 def test_drawn_keys_are_visible(arguments):
     mask = masks.Random(*arguments)
-    keys = draw(mask)
+    keys = draw_keys(mask)
     assert keys.shape == (mask.length, mask.num_keys)
     assert_is(mask, lambda i, j: i < mask.length and j in keys[i])
 
@@ -47,7 +47,7 @@ def test_seeds_differ():
 
 def test_all_keys_are_as_likely():
     drawn = (masks.Random(2, 10, seed) for seed in range(400))
-    counts = sum(np.any(draw(mask)[..., None] == np.arange(10), 1) for mask in drawn)
+    counts = sum(np.any(draw_keys(mask)[..., None] == np.arange(10), 1) for mask in drawn)
     # 80 expected in each of the 100 cells, standard deviation 8
     assert counts.min() > 40 and counts.max() < 120
 

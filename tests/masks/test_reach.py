@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from keras_attention import masks
 from keras_attention.masks import Reach
-from tests.masks.drawn import ANY
+from tests.masks.strategies import ANY
 
 LENGTH = 41  # well beyond every bound below
 

@@ -120,7 +120,8 @@ def test_encoders_have_the_parameters_of_bert(name, count):
 def test_structure(name):
     """Layer names and weight shapes, so that a review shows every change of them."""
     lines = [f"{w.path.split('/', 1)[-1]} {tuple(w.shape)}" for w in BUILT[name]().weights]
-    lines = [re.sub(r"(several|relative_bias|learned)_\d+", r"\1", line) for line in lines]
+    numbered = re.compile(r"(combined_positions|relative_bias|learned)_\d+")
+    lines = [numbered.sub(r"\1", line) for line in lines]
     lines = [line for line in lines if "seed_generator" not in line]
     file = STRUCTURE / f"{name}.txt"
     assert "\n".join(lines) + "\n" == file.read_text()
@@ -235,3 +236,28 @@ def test_refuses_heads_that_do_not_divide():
         labeler(num_heads=5)
     with pytest.raises(ValueError, match="'speech'.*sequence_labeler"):
         ka.models.sizes("speech")
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (
+            dict(image_size=(8, 8, 1)),
+            r"image_size=\(8, 8, 1\).*height, width.*channels",
+        ),
+        (dict(image_size="8"), "image_size='8'.*whole number"),
+        (dict(image_size=8, num_channels=0), "num_channels=0.* at least 1"),
+        (dict(image_size=10), r"patch_size=\(4, 4\) does not divide the image size \(10, 10\)"),
+        (dict(image_size=32, patch_size=32), "hidden_dim=16 and patch_size=32 look swapped"),
+    ],
+)
+def test_refuses_images_of_sizes_that_are_none(arguments, message):
+    sizes = dict(num_classes=3, patch_size=4, num_layers=1, num_heads=2, hidden_dim=16)
+    with pytest.raises(ValueError, match=message):
+        ka.models.vision_transformer(**{**sizes, "intermediate_dim": 16, **arguments})
+
+
+def test_a_patch_may_be_wider_than_its_vector_if_that_is_said():
+    layer = ka.blocks.PatchEmbedding(4, (16, 16))
+    assert layer(np.ones((1, 16, 32, 1))).shape == (1, 3, 4)
+    assert type(layer).from_config(layer.get_config()).patch_size == (16, 16)

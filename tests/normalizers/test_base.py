@@ -185,3 +185,15 @@ def test_a_base_without_normalize_says_so():
 
     with pytest.raises(NotImplementedError, match="Unfinished.normalize"):
         Unfinished()(definition.scores())
+
+
+@every
+def test_weights_of_whole_numbers_are_floats(name):
+    """In the scores' own dtype all weights below 1 would be 0."""
+    normalizer, _ = EXAMPLES[name]
+    scores = np.round(3 * definition.scores()).astype("int32")
+    for mask in (None, definition.mask(MASKS["all"])):
+        expected = normalizer(scores.astype("float32"), mask)
+        np.testing.assert_array_equal(normalizer(scores, mask), expected)
+        of_slices = normalizer.loose(scores, mask)
+        np.testing.assert_array_equal(of_slices, normalizer.loose(scores.astype("float32"), mask))

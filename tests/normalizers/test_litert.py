@@ -3,7 +3,7 @@ import pytest
 from keras_attention import scope
 from tests.normalizers import definition
 
-litert = pytest.importorskip("tests.masks.litert", reason="needs tensorflow and ai-edge-litert")
+litert = pytest.importorskip("tests.litert", reason="needs tensorflow and ai-edge-litert")
 
 
 def test_every_normalizer():

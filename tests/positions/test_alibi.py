@@ -3,7 +3,7 @@ import pytest
 from keras import ops
 
 from keras_attention import positions
-from keras_attention.positions.alibi import slopes
+from keras_attention.positions.alibi import compute_slopes
 
 SQRT = 2**-0.5
 
@@ -24,12 +24,12 @@ SQRT = 2**-0.5
     ],
 )
 def test_slopes(heads, expected):
-    np.testing.assert_allclose(slopes(heads), expected, rtol=1e-12)
+    np.testing.assert_allclose(compute_slopes(heads), expected, rtol=1e-12)
 
 
 def test_slopes_of_many_heads_are_all_different():
     for heads in range(1, 70):
-        assert len(np.unique(slopes(heads))) == heads == len(slopes(heads))
+        assert len(np.unique(compute_slopes(heads))) == heads == len(compute_slopes(heads))
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -81,3 +81,58 @@ def test_parity_with_keras_hub_under_a_causal_mask(heads):
 def test_causal_is_checked(causal):
     with pytest.raises(ValueError, match=rf"ALiBi\(causal={causal!r}\)"):
         positions.ALiBi(causal)
+
+
+RANDOM = np.random.default_rng(0)
+
+
+def built(heads, **kwargs):
+    position = positions.LearnedALiBi(**kwargs)
+    position.build((None, None, heads, 4))
+    return position
+
+
+@pytest.mark.parametrize("heads", [1, 3, 6, 8, 12])
+@pytest.mark.parametrize("causal", [False, True])
+def test_it_begins_as_alibi(heads, causal):
+    query = np.zeros((2, 5, heads, 4), "float32")
+    i, j = RANDOM.integers(0, 50, (2, 5)), RANDOM.integers(0, 50, (2, 7))
+    fixed = positions.ALiBi(causal).bias(i, j, query)
+    np.testing.assert_allclose(built(heads, causal=causal).bias(i, j, query), fixed, rtol=1e-5)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_learned_by_definition(causal):
+    position = built(3, causal=causal)
+    position.log_slopes.assign(RANDOM.normal(size=3))
+    m = np.exp(position.get_weights()[0])
+    i, j = np.array([4, 9]), np.array([0, 5, 11])
+    bias = position.bias(i, j, np.zeros((1, 2, 3, 4)))
+    for n in range(3):
+        for t in range(2):
+            for s in range(3):
+                far = int(i[t] - j[s])
+                far = max(far, 0) if causal else abs(far)
+                assert float(bias[0, n, t, s]) == pytest.approx(-m[n] * far, rel=1e-5)
+
+
+def test_config_keeps_where_it_begins():
+    assert positions.LearnedALiBi().get_config()["initializer"] is None
+    zeros = built(4, initializer="zeros")
+    assert np.all(zeros.get_weights()[0] == 0)
+    again = positions.LearnedALiBi.from_config(zeros.get_config())
+    again.build((None, None, 4, 4))
+    assert np.all(again.get_weights()[0] == 0)
+
+
+def test_weights_stay_float32_under_a_mixed_policy():
+    position = built(3, dtype="mixed_bfloat16")
+    assert position.log_slopes.dtype == "float32"
+    assert "float32" in str(position.bias(None, None, np.zeros((1, 5, 3, 4), "float16")).dtype)
+
+
+def test_learned_arguments_are_checked():
+    with pytest.raises(ValueError, match=r"LearnedALiBi\(causal='yes'\)"):
+        positions.LearnedALiBi("yes")
+    with pytest.raises(ValueError, match="LearnedALiBi adds to the scores"):
+        positions.LearnedALiBi().build((2, 5, 3))

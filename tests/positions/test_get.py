@@ -24,13 +24,13 @@ EXAMPLES = [
     positions.Disentangled(9, num_buckets=4),
     positions.SwinBias((2, 3), 1, max_distance=(1, 1)),
     positions.ContinuousBias((2, 3), hidden_dim=5, pretrained_grid=(4, 4)),
-    positions.Several([positions.Rotary(), positions.Learned(3)]),
+    positions.CombinedPositions([positions.Rotary(), positions.Learned(3)]),
 ]
 ids = [type(position).__name__ for position in EXAMPLES]
 
 
 def test_there_is_an_example_of_every_position():
-    assert {type(p) for p in EXAMPLES} == {*positions.NAMES.values(), positions.Several}
+    assert {type(p) for p in EXAMPLES} == {*positions.NAMES.values(), positions.CombinedPositions}
 
 
 @pytest.mark.parametrize("position", EXAMPLES, ids=ids)
@@ -52,7 +52,7 @@ def test_by_class_name_and_config(position):
 @pytest.mark.parametrize("position", EXAMPLES, ids=ids)
 def test_roles_are_played_and_others_do_nothing(position):
     x, query = np.ones((2, 3, 4), "float32"), np.ones((2, 3, 5, 4), "float32")
-    if isinstance(position, positions.Several):
+    if isinstance(position, positions.CombinedPositions):
         return
     if isinstance(position, keras.layers.Layer):
         position.build(x.shape if "embed" in position.roles else query.shape)
@@ -84,12 +84,12 @@ def test_a_name_that_needs_arguments_says_which(name):
 
 
 @pytest.mark.parametrize("kind", [list, tuple])
-def test_a_list_makes_several(kind):
+def test_a_list_is_combined(kind):
     rotary = positions.Rotary()
-    several = positions.get(kind([rotary, "relative_bias"]), dtype="mixed_bfloat16")
-    assert isinstance(several, positions.Several)
-    assert several.parts[0] is rotary and type(several.parts[1]) is positions.RelativeBias
-    assert several.dtype_policy.name == several.parts[1].dtype_policy.name == "mixed_bfloat16"
+    combined = positions.get(kind([rotary, "relative_bias"]), dtype="mixed_bfloat16")
+    assert isinstance(combined, positions.CombinedPositions)
+    assert combined.parts[0] is rotary and type(combined.parts[1]) is positions.RelativeBias
+    assert combined.dtype_policy.name == combined.parts[1].dtype_policy.name == "mixed_bfloat16"
 
 
 def test_none_is_none():

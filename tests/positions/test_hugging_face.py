@@ -134,7 +134,7 @@ def test_dino_v3_turns_by_rows_and_columns():
 @pytest.mark.parametrize("heads", [3, 6, 8, 12])
 def test_bloom_has_the_same_slopes(heads):
     theirs = modeling("bloom")._get_alibi_slopes(heads, torch.device("cpu"))
-    np.testing.assert_allclose(alibi.slopes(heads), array(theirs).ravel(), rtol=1e-6)
+    np.testing.assert_allclose(alibi.compute_slopes(heads), array(theirs).ravel(), rtol=1e-6)
 
 
 @pytest.mark.parametrize("bidirectional", [True, False])

@@ -247,7 +247,7 @@ def test_arguments_are_checked(make, message):
 
 def test_factors_of_another_size_are_refused():
     scaling = scalings.LongRoPE((1, 1), (1, 1), original_length=8)
-    with pytest.raises(ValueError, match="has 2 short_factors, but 14 features turn in 7 pairs"):
+    with pytest.raises(ValueError, match="has 2 short_factors, but 14 features are 7 pairs"):
         positions.Rotary(scaling=scaling).rotate(ops.zeros((1, 3, 1, SIZE)))
 
 

@@ -169,3 +169,13 @@ def test_a_foreign_shape_is_refused(shape):
 def test_without_weights_it_says_so():
     with pytest.raises(ValueError, match="Shaw has no weights yet"):
         positions.Shaw().bias(None, None, QUERY)
+
+
+def test_vectors_of_another_size_than_the_values_are_refused():
+    x = np.zeros((2, 3, 8), "float32")
+    layer = attention.MultiHeadAttention(2, 4, value_dim=6, position=positions.Shaw(3))
+    with pytest.raises(ValueError, match="size 4 to values whose heads have size 6.*value_dim=6"):
+        layer(x, x)
+    fitting = positions.Shaw(3, value_dim=6)
+    layer = attention.MultiHeadAttention(2, 4, value_dim=6, position=fitting)
+    assert layer(x, x).shape == (2, 3, 8)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.recurrent.predicted import predicted_ids
+from keras_attention.recurrent.feedback import predicted_ids
 from tests import gradients
 from tests.recurrent import definition
 from tests.recurrent.definition import B, E, T

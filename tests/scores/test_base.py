@@ -76,3 +76,11 @@ def test_a_mask_on_the_query_is_not_handed_to_the_scores():
     inputs = keras.Input((None, 2, 11))
     inputs._keras_mask = keras.Input((None,), dtype="bool")
     assert getattr(scores.Additive()(inputs, inputs), "_keras_mask", None) is None
+
+
+@pytest.mark.parametrize("name", scores.NAMES)
+def test_scores_of_whole_numbers_are_those_of_floats(name):
+    query, key = (np.round(2 * x).astype("int32") for x in definition.tensors())
+    score = scores.get(name)
+    expected = score(query.astype("float32"), key.astype("float32"))
+    np.testing.assert_allclose(np.asarray(score(query, key), "float32"), expected, rtol=1e-5)

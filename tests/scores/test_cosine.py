@@ -5,7 +5,7 @@ import pytest
 from keras import ops
 
 from keras_attention import scores
-from tests.masks import litert
+from tests import litert
 from tests.scores import definition
 from tests.scores.definition import H, N, S, T
 

@@ -15,7 +15,7 @@ from keras_attention.training import precision
     ],
 )
 def test_takes_bfloat16_where_it_pays(seconds, policy, monkeypatch):
-    monkeypatch.setattr(precision, "_seconds", seconds.get)
+    monkeypatch.setattr(precision, "_time_product", seconds.get)
     assert ka.training.fastest_dtype_policy() == policy
 
 

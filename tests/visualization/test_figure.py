@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.visualization import figure as figures
+from keras_attention.visualization.figure import list_fonts
 
 
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
@@ -27,7 +27,7 @@ def test_drawing_needs_neither_pyplot_nor_a_display(monkeypatch):
 def test_tokens_are_written_in_fonts_that_are_there(monkeypatch):
     from matplotlib import font_manager
 
-    assert figures.fonts()[0] == "DejaVu Sans"
+    assert list_fonts()[0] == "DejaVu Sans"
     wide = font_manager.FontEntry(name="PingFang SC")
     monkeypatch.setattr(font_manager.fontManager, "ttflist", [wide])
-    assert figures.fonts() == ["DejaVu Sans", "PingFang SC"]
+    assert list_fonts() == ["DejaVu Sans", "PingFang SC"]

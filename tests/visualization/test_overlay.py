@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.visualization.overlay import patch_grid, patch_weights
+from keras_attention.visualization.overlay import infer_patch_grid, select_patch_weights
 from tests.visualization.pixels import Pixels
 
 ORANGE = np.array([1.0, 0.25, 0.0])
@@ -65,14 +65,16 @@ def test_heads_and_their_mean_share_one_scale(image):
 
 def test_query_is_the_class_token_the_mean_or_the_one_asked_for():
     matrix = np.arange(25, dtype="float32").reshape(5, 5)
-    np.testing.assert_array_equal(patch_weights(matrix, (2, 2)), [[1, 2], [3, 4]])
-    np.testing.assert_array_equal(patch_weights(matrix, (2, 2), query=4), [[21, 22], [23, 24]])
+    np.testing.assert_array_equal(select_patch_weights(matrix, (2, 2)), [[1, 2], [3, 4]])
     np.testing.assert_array_equal(
-        patch_weights(matrix, (2, 2), query="mean"), [[13.5, 14.5], [15.5, 16.5]]
+        select_patch_weights(matrix, (2, 2), query=4), [[21, 22], [23, 24]]
+    )
+    np.testing.assert_array_equal(
+        select_patch_weights(matrix, (2, 2), query="mean"), [[13.5, 14.5], [15.5, 16.5]]
     )
     pooled = matrix[:4, :4]
-    np.testing.assert_array_equal(patch_weights(pooled, (2, 2)), [[7.5, 8.5], [9.5, 10.5]])
-    np.testing.assert_array_equal(patch_weights(pooled[2:3], (2, 2)), [[10, 11], [12, 13]])
+    np.testing.assert_array_equal(select_patch_weights(pooled, (2, 2)), [[7.5, 8.5], [9.5, 10.5]])
+    np.testing.assert_array_equal(select_patch_weights(pooled[2:3], (2, 2)), [[10, 11], [12, 13]])
 
 
 @pytest.mark.parametrize(
@@ -86,7 +88,7 @@ def test_query_is_the_class_token_the_mean_or_the_one_asked_for():
     ],
 )
 def test_grid_follows_the_image(keys, size, grid):
-    assert patch_grid(keys, size) == grid
+    assert infer_patch_grid(keys, size) == grid
 
 
 def test_pictures_of_every_kind():
@@ -104,9 +106,45 @@ def test_pictures_of_every_kind():
         ({"grid": (9, 9)}, "81 patches; there are 25 keys"),
         ({"query": 25}, "query=25: expected 'mean' or 0 to 24"),
         ({"image": np.zeros((31, 37))}, r"grid of patches of an image 31 × 37"),
-        ({"tokens": ["a"]}, "tokens go with text"),
+        ({"tokens": ["a"]}, "tokens are for text"),
     ],
 )
 def test_errors(image, change, message):
     with pytest.raises(ValueError, match=message):
         ka.visualization.attention_map(**{"weights": looking_at(0, 0), "image": image, **change})
+
+
+def test_pairs_of_picture_and_attention(tmp_path):
+    images = np.zeros((7, 4, 4, 1), "float32")
+    weights = np.zeros((7, 2, 5, 5), "float32")
+    for k in range(7):
+        images[k, k % 4, 0] = 1.0
+        weights[k, :, 0, 1 + k % 4] = 1.0
+    titles = [f"number {k}" for k in range(7)]
+    path = tmp_path / "gallery.png"
+    figure = ka.visualization.attention_gallery(
+        images, weights, titles, columns=3, title="digits", path=path
+    )
+    pictures, looks = figure.axes[::2], figure.axes[1::2]
+    assert [axis.get_title() for axis in pictures] == titles
+    for k in range(7):
+        np.testing.assert_array_equal(pictures[k].images[0].get_array(), images[k, ..., 0])
+        heat = looks[k].images[1].get_array().ravel()
+        assert heat.argmax() == k % 4 and heat.max() == 1.0
+    assert looks[0].get_position().y1 <= pictures[0].get_position().y0
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("images", "weights", "titles", "message"),
+    [
+        (2, 3, None, "with the same B"),
+        (2, 2, ["one"], "1 titles for 2 images"),
+        (0, 0, None, "with the same B"),
+    ],
+)
+def test_gallery_errors(images, weights, titles, message):
+    with pytest.raises(ValueError, match=message):
+        ka.visualization.attention_gallery(
+            np.zeros((images, 4, 4)), np.zeros((weights, 1, 5, 5)), titles
+        )

@@ -3,9 +3,8 @@
 import numpy as np
 from keras import ops
 
-from keras_attention.attention.kernels import dense, slicing
-from keras_attention.attention.kernels.sliced import sliced
-from keras_attention.attention.span import Places, Span, Whole
+from keras_attention.attention.kernels import dense, sliced
+from keras_attention.attention.kernels.bias_and_mask import AxisIndices, AxisRange, WholeAxis
 
 LEAST_ROWS, MOST_ROWS = 64, 256
 
@@ -15,39 +14,43 @@ def refuses(case):
     if case.mask is None or None in case.mask.band():
         return "the mask has no band: it bounds neither or only one side"
     if case.positions:
-        return "positions are given, so that places tell nothing about who may see whom"
-    return slicing.refuses(case)
+        return "positions are given, so that indices do not bound which keys a query attends to"
+    return sliced.refuses(case)
 
 
-def banded(query, key, value, *, score, normalizer, square, dropout=None):
-    """As `dense`, where the mask has a `band()`: O(T · width), and global tokens beside it.
+def banded(query, key, value, *, score, normalizer, bias_and_mask, dropout=None):
+    """As `dense`, where the mask has a `band()`: O(T · width), plus global tokens.
 
     A slice of queries sees the keys from the first one's left bound to the last one's right bound,
     and the mask rules within (Beltagy et al., 2020, section 3.1, computed exactly). Global tokens
     are keys for every slice; as queries they are computed by themselves.
     """
     length, keys = query.shape[1], key.shape[1]
-    reach = square.mask.reach()
+    reach = bias_and_mask.mask.reach()
     tokens = tuple(token for token in reach.tokens if token < keys)
     slices = _slices(length, keys, reach)
-    of_tokens = Places(tokens) if tokens else None
-    terms = dict(score=score, normalizer=normalizer, square=square)
-    output = sliced(query, key, value, **terms, slices=slices, places=of_tokens)
+    global_keys = AxisIndices(tokens) if tokens else None
+    terms = dict(score=score, normalizer=normalizer, bias_and_mask=bias_and_mask)
+    output = sliced.attend_in_slices(
+        query, key, value, **terms, slices=slices, global_keys=global_keys
+    )
     queries = tuple(token for token in reach.tokens if token < length)
     if queries:
-        output = _replace(output, queries, _of_tokens(Places(queries), query, key, value, **terms))
+        output = _replace(
+            output, queries, _attend_globally(AxisIndices(queries), query, key, value, **terms)
+        )
     return output, None
 
 
 def _slices(length, keys, reach):
-    """(rows, columns) for all queries; a slice that sees nothing gets one key, and its mask."""
+    """(rows, columns) for all queries; a slice without keys gets one key, and its mask."""
     size = rows_at_once(reach)
     slices = []
     for start in range(0, length, size):
-        rows = Span(start, min(size, length - start))
+        rows = AxisRange(start, min(size, length - start))
         first = min(max(rows.start - reach.left, 0), keys - 1)
         end = min(max(rows.end + reach.right, first + 1), keys)
-        slices.append((rows, Span(first, end - first)))
+        slices.append((rows, AxisRange(first, end - first)))
     return slices
 
 
@@ -57,21 +60,21 @@ def rows_at_once(reach):
     return min(max(width // 2, LEAST_ROWS), MOST_ROWS)
 
 
-def _of_tokens(places, query, key, value, *, score, normalizer, square):
-    """The output of the global tokens as queries, (B, tokens, N, Hv): they may see everybody."""
-    query = places.take(query, 1) if query.shape[1] != 1 else query
-    bias = None if square.bias is None else places.take(square.bias, 2)
-    everybody = Whole(ops.shape(key)[1])
-    bias, mask = square.block(places, everybody, query, key, bias)
+def _attend_globally(indices, query, key, value, *, score, normalizer, bias_and_mask):
+    """The output (B, tokens, N, Hv) of the global tokens as queries, over all keys."""
+    query = indices.take(query, 1) if query.shape[1] != 1 else query
+    bias = None if bias_and_mask.bias is None else indices.take(bias_and_mask.bias, 2)
+    all_keys = WholeAxis(ops.shape(key)[1])
+    bias, mask = bias_and_mask.block(indices, all_keys, query, key, bias)
     weights = dense.weigh(dense.scores_of(score, query, key), bias, mask, normalizer, value.dtype)
     output = dense.matmul_by_group(weights, ops.transpose(value, (0, 2, 1, 3)))
     output = ops.transpose(output, (0, 2, 1, 3))
-    return dense.plus(output, square.values(places, everybody, weights))
+    return dense.plus(output, bias_and_mask.values(indices, all_keys, weights))
 
 
-def _replace(output, tokens, of_tokens):
+def _replace(output, tokens, rows):
     """`output` (B, T, N, Hv) with the rows `tokens` replaced."""
     length = output.shape[1]
     source = np.arange(length)
     source[list(tokens)] = length + np.arange(len(tokens))
-    return ops.take(ops.concatenate([output, of_tokens], axis=1), source, axis=1)
+    return ops.take(ops.concatenate([output, rows], axis=1), source, axis=1)

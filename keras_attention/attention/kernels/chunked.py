@@ -2,40 +2,45 @@
 
 import math
 
-from keras_attention.attention.kernels import slicing
-from keras_attention.attention.kernels.sliced import sliced
-from keras_attention.attention.span import Span
+from keras_attention.attention.kernels import sliced
+from keras_attention.attention.kernels.bias_and_mask import AxisRange
 
 LEAST_ROWS, MOST_ROWS = 128, 256
 
 
 def refuses(case):
     """Why it cannot compute `case`, or None."""
-    return slicing.refuses(case)
+    return sliced.refuses(case)
 
 
-def chunked(query, key, value, *, score, normalizer, square, dropout=None):
+def chunked(query, key, value, *, score, normalizer, bias_and_mask, dropout=None):
     """As `dense`, in memory O(T) forward and backward (Rabe and Staats, 2021).
 
     Keys are not sliced: a row of weights is normalized at once, by any normalizer. Where the mask
-    lets nobody look ahead, a slice stops where its last query does, or soon after: slices that
+    lets no query look ahead, a slice stops where its last query does, or soon after: slices that
     stop at the same key share what is cut for them.
     """
     length, keys = query.shape[1], key.shape[1]
     ahead = None
-    if square.mask is not None and slicing.counted(square):
-        reach = square.mask.reach()
+    if bias_and_mask.mask is not None and bias_and_mask.positions_are_indices:
+        reach = bias_and_mask.mask.reach()
         ahead = None if reach.tokens else reach.right
     slices = []
     size = rows_at_once(keys)
     step = max(size, keys // 16)
     for start in range(0, length, size):
-        rows = Span(start, min(size, length - start))
+        rows = AxisRange(start, min(size, length - start))
         end = keys if ahead is None else max(1, rows.end + ahead)
         end = min(keys, math.ceil(end / step) * step)
-        slices.append((rows, Span(0, end)))
-    output = sliced(
-        query, key, value, score=score, normalizer=normalizer, square=square, slices=slices
+        slices.append((rows, AxisRange(0, end)))
+    output = sliced.attend_in_slices(
+        query,
+        key,
+        value,
+        score=score,
+        normalizer=normalizer,
+        bias_and_mask=bias_and_mask,
+        slices=slices,
     )
     return output, None
 

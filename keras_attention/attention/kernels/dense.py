@@ -1,8 +1,11 @@
-"""The equation itself, over the whole (T, S) square: every part, and the weights."""
+"""The equation itself, over all (T, S) pairs: every part, and the weights."""
 
+import numpy as np
 from keras import ops
 
-from keras_attention.attention.span import Whole
+from keras_attention.attention.kernels.bias_and_mask import WholeAxis
+from keras_attention.scores.base import check_axes, score_pairs
+from keras_attention.shapes import batch_and
 
 
 def refuses(case):
@@ -10,26 +13,26 @@ def refuses(case):
     return None
 
 
-def dense(query, key, value, *, score, normalizer, square, dropout=None):
+def dense(query, key, value, *, score, normalizer, bias_and_mask, dropout=None):
     """`weights = normalize(score(q, k) + bias, mask)`, `output = weights · v`.
 
     Args:
         query: (B, T, N, H). key: (B, S, K, H). value: (B, S, K, Hv). K divides N: query head h
             attends with key head h // (N / K).
         score, normalizer: parts.
-        square: `Square`, bias and mask.
+        bias_and_mask: `BiasAndMask`, bias and mask.
         dropout: callable applied to the weights before they meet the values, or None.
 
     Returns:
         The output (B, T, N, Hv) and the weights before dropout (B, N, T, S).
     """
-    rows, columns = Whole(ops.shape(query)[1]), Whole(ops.shape(key)[1])
-    bias, mask = square.block(rows, columns, query, key, square.bias)
+    rows, columns = WholeAxis(ops.shape(query)[1]), WholeAxis(ops.shape(key)[1])
+    bias, mask = bias_and_mask.block(rows, columns, query, key, bias_and_mask.bias)
     weights = weigh(scores_of(score, query, key), bias, mask, normalizer, value.dtype)
     mixed = weights if dropout is None else dropout(weights)
     output = matmul_by_group(mixed, ops.transpose(value, (0, 2, 1, 3)))  # (B, N, T, Hv)
     output = ops.transpose(output, (0, 2, 1, 3))
-    return plus(output, square.values(rows, columns, mixed)), weights
+    return plus(output, bias_and_mask.values(rows, columns, mixed)), weights
 
 
 def weigh(scores, bias, mask, normalizer, dtype):
@@ -42,17 +45,38 @@ def weigh(scores, bias, mask, normalizer, dtype):
 def scores_of(score, query, key):
     """(B, T, N, H) and (B, S, K, H) to scores (B, N, T, S)."""
     if score.fold is None:
-        return score(query, repeat_heads(key, query.shape[2]))
+        return score_pairs(score, query, repeat_heads(key, query.shape[2]))
     query, key = folded(score, query, key)
     return matmul_by_group(query, key)
 
 
 def folded(score, query, key):
     """The two factors of a score that folds: (B, N, T, H) and (B, K, H, S)."""
+    (*queries, _), (*keys, _) = query.shape, key.shape
     query, key, scale = score.fold(query, key)
-    if not (isinstance(scale, (int, float)) and scale == 1):
-        query = ops.multiply(query, ops.cast(scale, query.dtype))  # (B, T, N, H): the smaller side
+    check_axes(score, "query", query, (*queries, None))
+    check_axes(score, "key", key, (*keys, query.shape[-1]))
+    query = scaled(query, scale)  # (B, T, N, H): the smaller side
     return ops.transpose(query, (0, 2, 1, 3)), ops.transpose(key, (0, 2, 3, 1))
+
+
+def scaled(query, scale):
+    """`query · scale`, in a form that TensorFlow does not fuse with what follows.
+
+    Where nothing has to be transposed, with one head and one query, a query times a constant, times
+    the keys, plus a mask is one operation of oneDNN in TensorFlow's graphs. These (2.21) take its
+    inputs by the names of the nodes that make them, so that of a `split` it always gets the first
+    part: the second map of differential attention had the queries of the first. And it gives no
+    more rows than the product has, where a mask has more. One constant for each coordinate, which
+    costs nothing, is not fused; where that is one for all, as with heads of size 1, a sign between
+    the products is in the way.
+    """
+    if isinstance(scale, (int, float)) and scale == 1:
+        return query
+    if isinstance(scale, (int, float)) and (query.shape[-1] or 1) > 1:
+        each = np.full(query.shape[-1:], scale)  # other constants of one value become one number
+        return ops.multiply(query, ops.cast(each, query.dtype))
+    return ops.negative(ops.multiply(query, ops.cast(-scale, query.dtype)))
 
 
 def matmul_by_group(left, right):
@@ -64,14 +88,51 @@ def matmul_by_group(left, right):
     if heads == groups:
         return ops.matmul(left, right)
     length = ops.shape(left)[2]
-    left = ops.reshape(left, (-1, groups, heads // groups * length, ops.shape(left)[3]))
-    return ops.reshape(ops.matmul(left, right), (-1, heads, length, ops.shape(right)[3]))
+    rows = heads // groups * length
+    stacked = ops.reshape(left, batch_and(left, groups, rows, ops.shape(left)[3]))
+    product = ops.matmul(stacked, right)
+    return ops.reshape(product, batch_and(left, heads, length, ops.shape(right)[3]))
 
 
 def plus(output, more):
-    return output if more is None else output + ops.cast(more, output.dtype)
+    """The output (B, T, N, Hv) with what a position adds to it, or None."""
+    if more is None:
+        return output
+    size, added = output.shape[-1], more.shape[-1]
+    if None not in (size, added) and added not in (1, size):
+        raise ValueError(
+            f"The position adds vectors of size {added} to values whose heads have size {size}. "
+            f"Give it value_dim={size}, or leave values alone: Shaw(use_values=False)."
+        )
+    return output + ops.cast(more, output.dtype)
 
 
 def repeat_heads(key, heads):
     groups = key.shape[2]
     return key if groups == heads else ops.repeat(key, heads // groups, axis=2)
+
+
+def dense_cached(query, key, value, *, score, normalizer, bias_and_mask, dropout=None):
+    """As `dense`, over a cache: key (B, K, S, H) and value (B, K, S, Hv), not transposed."""
+    rows, columns = WholeAxis(ops.shape(query)[1]), WholeAxis(ops.shape(key)[2])
+    # (B, S, K, H); graphs leave it out if unused. LiteRT's converter makes a wrong graph of a
+    # `transpose` right after the cache's update in a loop, and a right one of this.
+    by_length = ops.einsum("bksh->bskh", key)
+    bias, mask = bias_and_mask.block(rows, columns, query, by_length, bias_and_mask.bias)
+    scores = _cached_scores(score, query, key, by_length)
+    weights = weigh(scores, bias, mask, normalizer, value.dtype)
+    mixed = weights if dropout is None else dropout(weights)
+    output = ops.transpose(matmul_by_group(mixed, value), (0, 2, 1, 3))  # (B, T, N, Hv)
+    return plus(output, bias_and_mask.values(rows, columns, mixed)), weights
+
+
+def _cached_scores(score, query, key, by_length):
+    """(B, N, T, S)."""
+    if score.fold is None:
+        return score_pairs(score, query, repeat_heads(by_length, query.shape[2]))
+    query, folded, scale = score.fold(query, by_length)
+    query = scaled(query, scale)
+    # A score that leaves keys as they are leaves them where they are.
+    key = key if folded is by_length else ops.transpose(folded, (0, 2, 1, 3))
+    query = ops.transpose(query, (0, 2, 1, 3))
+    return matmul_by_group(query, ops.transpose(key, (0, 1, 3, 2)))

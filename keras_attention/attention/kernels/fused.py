@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention.attention.kernels import dense
-from keras_attention.attention.span import Whole
+from keras_attention.attention.kernels.bias_and_mask import WholeAxis
 from keras_attention.normalizers import Softmax
 
 
@@ -25,13 +25,21 @@ def refuses(case):
     return None
 
 
-def fused(query, key, value, *, score, normalizer, square, dropout=None):
-    """As `dense`, by `keras.ops.dot_product_attention` (Dao et al., 2022, on GPUs)."""
+def fused(
+    query, key, value, *, score, normalizer, bias_and_mask, dropout=None, flash_attention=None
+):
+    """As `dense`, by `keras.ops.dot_product_attention` (Dao et al., 2022, on GPUs).
+
+    Args:
+        flash_attention: bool, whether flash attention has to be taken, or None where it can.
+    """
     query, key, scale = score.fold(query, key)
     query = ops.multiply(query, ops.cast(scale / normalizer.temperature, query.dtype))
-    rows, columns = Whole(ops.shape(query)[1]), Whole(ops.shape(key)[1])
-    _, mask = square.block(rows, columns, query, key)
-    seen = None
+    rows, columns = WholeAxis(ops.shape(query)[1]), WholeAxis(ops.shape(key)[1])
+    is_causal = bias_and_mask.is_causal()  # which a backend's flash attention has built in
+    mask = seen = None
+    if not is_causal:
+        _, mask = bias_and_mask.block(rows, columns, query, key)
     if mask is not None:
         seen = ops.any(mask, axis=3, keepdims=True)  # (B or 1, N or 1, T or 1, 1)
         mask = ops.logical_or(mask, ops.logical_not(seen))  # no row is empty, which gives NaN
@@ -44,6 +52,8 @@ def fused(query, key, value, *, score, normalizer, square, dropout=None):
         _widen(dense.repeat_heads(value, heads), size),
         mask=mask,
         scale=1.0,
+        is_causal=is_causal,
+        flash_attention=flash_attention,
     )
     output = output[..., : value.shape[3]]
     if seen is not None:

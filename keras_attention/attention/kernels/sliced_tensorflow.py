@@ -1,19 +1,18 @@
 """The loop over slices for TensorFlow, whose graphs run in any order that inputs allow.
 
 Without an order, all slices may be computed before the first is used, which is the memory of the
-whole square again. Here each waits for the one before, in both passes; and gradients of keys that
-many slices see are added up as they come, instead of each being padded to full length.
+whole score matrix again. Here each waits for the one before, in both passes; and gradients of keys
+that many slices see are added up as they come, instead of each being padded to full length.
 """
 
 import tensorflow as tf
 
 from keras_attention import scope
-from keras_attention.attention.kernels import gradient_sums
 
 MOST_CONSTANT = 2**22  # pairs whose masks TensorFlow may keep as constants: 16 MB in float32
 
 
-def run(block, operands, slices):
+def compute_slices(block, operands, slices):
     """The outputs of all slices, (B, N, T, Hv), with a gradient that computes each block again."""
     exporting = scope.current(scope.Export)
     zero = None if exporting else zero_for(operands[0].tensor, slices)
@@ -55,12 +54,12 @@ def _cuts(block, operands, tensors, rows, columns, after):
             tf.identity(operand.cut(rows, columns, x))
             for operand, x in zip(operands, tensors, strict=True)
         ]
-        zero = block.square.zero
+        zero = block.bias_and_mask.zero
         return cuts, block if zero is None else block.with_zero(tf.identity(zero))
 
 
 def _gradient(block, operands, slices, tensors, upstream, variables):
-    sums = [gradient_sums.sum_for(operand) for operand in operands]
+    sums = [gradient_sum(operand) for operand in operands]
     of_variables = [None] * len(variables)
     done = []
     for rows, columns in slices:
@@ -84,3 +83,98 @@ def _gradient(block, operands, slices, tensors, upstream, variables):
         done = found
     gradients = [total.result() for total in sums]
     return (gradients, of_variables) if variables else gradients
+
+
+class QueryGradients:
+    """Gradients for tensors of queries: side by side."""
+
+    def __init__(self, operand):
+        self.axis, self.pieces = operand.row_axis, []
+
+    def add(self, gradient, columns):
+        self.pieces.append(gradient)
+
+    def result(self):
+        return tf.concat(self.pieces, axis=self.axis)
+
+
+class KeyGradients:
+    """Gradients for tensors of keys: columns overlap, and what no later slice sees is finished."""
+
+    def __init__(self, operand):
+        self.axis, self.length = operand.column_axis, operand.tensor.shape[operand.column_axis]
+        self.finished, self.start, self.end, self.open = [], 0, 0, None
+
+    def add(self, gradient, columns):
+        if self.open is None:
+            self._skip(gradient, columns.start)
+            self.open = gradient
+        elif columns.start >= self.end:  # no query attends to the keys between
+            self.finished.append(self.open)
+            self._skip(gradient, columns.start - self.end)
+            self.open = gradient
+        else:
+            done = columns.start - self.start
+            shared = self.end - columns.start
+            if done:
+                self.finished.append(self._part(self.open, 0, done))
+                self.open = self._part(self.open, done, done + shared)
+            added = self.open + self._part(gradient, 0, shared)
+            rest = self._part(gradient, shared, columns.size)
+            self.open = added if shared == columns.size else tf.concat([added, rest], self.axis)
+        self.start, self.end = columns.start, columns.end
+
+    def result(self):
+        self.finished.append(self.open)
+        self._skip(self.open, self.length - self.end)
+        return tf.concat(self.finished, axis=self.axis)
+
+    def _skip(self, like, size):
+        if size:
+            shape = tf.tensor_scatter_nd_update(tf.shape(like), [[self.axis]], [size])
+            self.finished.append(tf.zeros(shape, like.dtype))
+
+    def _part(self, x, start, end):
+        if start == 0 and end == x.shape[self.axis]:
+            return x
+        return x[(slice(None),) * self.axis + (slice(start, end),)]
+
+
+class PairGradients:
+    """Gradients for tensors with an axis of queries and one of keys: padded and side by side."""
+
+    def __init__(self, operand):
+        self.axis, self.row_axis = operand.column_axis, operand.row_axis
+        self.length, self.pieces = operand.tensor.shape[self.axis], []
+
+    def add(self, gradient, columns):
+        margins = [[0, 0]] * len(gradient.shape)
+        margins[self.axis] = [columns.start, self.length - columns.end]
+        self.pieces.append(tf.pad(gradient, margins))
+
+    def result(self):
+        return tf.concat(self.pieces, axis=self.row_axis)
+
+
+class WholeGradients:
+    """Gradients for tensors that every slice sees whole: a sum."""
+
+    def __init__(self, operand):
+        self.total = 0
+
+    def add(self, gradient, columns):
+        self.total = self.total + gradient
+
+    def result(self):
+        return self.total
+
+
+def gradient_sum(operand):
+    """The sum of the gradients of all slices for a tensor that they are cut from.
+
+    Gradients are added up as they come, and never padded where that is avoidable: `add(gradient,
+    columns)` for the slices in order, then `result()`.
+    """
+    if operand.row_axis is None:
+        return (WholeGradients if operand.column_axis is None else KeyGradients)(operand)
+    return (QueryGradients if operand.column_axis is None else PairGradients)(operand)

@@ -16,25 +16,28 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attention import scope
-from keras_attention.attention.kernels import gradient_sums, slicing
-from keras_attention.attention.kernels.operand import Operand
-from keras_attention.attention.kernels.sliced_tensorflow import zero_for
-from keras_attention.masks.materialize import column, row
+from keras_attention.attention.kernels.bias_and_mask import Operand
+from keras_attention.attention.kernels.sliced_tensorflow import (
+    KeyGradients,
+    QueryGradients,
+    zero_for,
+)
+from keras_attention.masks.base import expand_keys, expand_queries
 from keras_attention.normalizers.softmax import LEAST_OF_EXP, Softmax
 
-MOST_BESIDE = 2**17  # pairs of a slice beside which the next one may begin
+MOST_PARALLEL = 2**17  # pairs of a slice, up to which the next one may begin before it ends
 
 
-def run(query, key, value, *, score, normalizer, square, slices, places):
-    """(B, N, T, Hv), or None for what only the general form computes. Arguments as `sliced`."""
-    if not _takes(query, key, value, score, normalizer, square, places):
+def attend_in_slices(query, key, value, *, score, normalizer, bias_and_mask, slices, global_keys):
+    """(B, N, T, Hv), or None for what only `sliced_tensorflow` computes."""
+    if not _takes(query, key, value, score, normalizer, bias_and_mask, global_keys):
         return None
     query, key, scale = score.fold(query, key)
     if not isinstance(scale, (int, float)):
         return None
     query = tf.transpose(query, (0, 2, 1, 3))
     key, value = (tf.transpose(x, (0, 2, 1, 3)) for x in (key, value))
-    table, padding = _Table(square.mask, slices, query, key), square.attention_mask
+    table, padding = _Table(bias_and_mask.mask, slices, query, key), bias_and_mask.attention_mask
     scale = scale / normalizer.temperature
     if table.is_empty or query.dtype != tf.float32:  # nothing to fuse with, or not fast
         query, scale = query * scale, 1.0
@@ -48,11 +51,11 @@ def run(query, key, value, *, score, normalizer, square, slices, places):
     return output if seen is None else output * tf.cast(seen, output.dtype)
 
 
-def _takes(query, key, value, score, normalizer, square, places):
+def _takes(query, key, value, score, normalizer, bias_and_mask, global_keys):
     """Whether all but the score's fold, which is yet to be had, is as this form needs it."""
     if scope.current(scope.Export) or scope.mask_constant() > LEAST_OF_EXP:
         return False
-    given = square.attention_mask
+    given = bias_and_mask.attention_mask
     if given is not None and (
         tuple(given.shape[1:]) != (1, 1, key.shape[1]) or given.shape[0] not in (1, key.shape[0])
     ):
@@ -62,11 +65,11 @@ def _takes(query, key, value, score, normalizer, square, places):
         and query.shape[0] == key.shape[0] == value.shape[0]
         and query.dtype == key.dtype == value.dtype
         and normalizer == Softmax(temperature=getattr(normalizer, "temperature", 1.0))
-        and (square.mask is None or square.mask.relative)
-        and square.position is None
-        and square.bias is None
-        and places is None
-        and slicing.counted(square)
+        and (bias_and_mask.mask is None or bias_and_mask.mask.relative)
+        and bias_and_mask.position is None
+        and bias_and_mask.bias is None
+        and global_keys is None
+        and bias_and_mask.positions_are_indices
         and query.dtype in (tf.float32, tf.bfloat16)
     )
 
@@ -88,7 +91,7 @@ class _Core:
     def _forward(self, query, key, value):
         outputs, before = [], None
         for rows, columns in self.slices:
-            small = rows.size * columns.size <= MOST_BESIDE
+            small = rows.size * columns.size <= MOST_PARALLEL
             with tf.control_dependencies(outputs[-2:-1] if small else outputs[-1:]):
                 [left] = _rows(rows, [query], key)
                 if columns != before:
@@ -103,8 +106,8 @@ class _Core:
         minus = _minus_inner(upstream, output)
         upstream = tf.concat([upstream, *minus], axis=3)
         value = tf.concat([value, *(tf.ones_like(value[..., :1]) for _ in minus)], axis=3)
-        of_query = gradient_sums.Rows(Operand(query, row_axis=2))
-        of_key, of_value = (gradient_sums.Columns(Operand(x, column_axis=2)) for x in (key, value))
+        of_query = QueryGradients(Operand(query, row_axis=2))
+        of_key, of_value = (KeyGradients(Operand(x, column_axis=2)) for x in (key, value))
         done, before = [], None
         for rows, columns in self.slices:
             with tf.control_dependencies(done):
@@ -152,9 +155,9 @@ def _columns(columns, tensors):
     return _cut(columns, tensors, 1)
 
 
-def _cut(span, tensors, heads):
-    shape = (-1, 1, heads * span.size)
-    cuts = [tf.reshape(span.take(x, 2), (*shape, x.shape[3])) for x in tensors]
+def _cut(piece, tensors, heads):
+    shape = (-1, 1, heads * piece.size)
+    cuts = [tf.reshape(piece.take(x, 2), (*shape, x.shape[3])) for x in tensors]
     return [tf.identity(cut) for cut in cuts]  # of a whole tensor as well, not before it is due
 
 
@@ -202,11 +205,11 @@ class _Table:
         """What is added to the scores of `queries`: (1, 1, rows of all of a group, columns)."""
         if self.is_empty:
             return None
-        place = rows.size, self._first(rows, columns), columns.size
-        if self.cut is None or self.cut[0] != place:
+        key = rows.size, self._first(rows, columns), columns.size
+        if self.cut is None or self.cut[0] != key:
             bias = self._cut(self.biases, rows, columns)
             bias = tf.tile(bias, (queries.shape[2] // rows.size, 1))
-            self.cut = place, tf.reshape(bias, (1, 1, *bias.shape))
+            self.cut = key, tf.reshape(bias, (1, 1, *bias.shape))
         return self.cut[1]
 
     def seen(self, padding):
@@ -238,7 +241,7 @@ def _by_distance(mask, length, keys):
     if mask is None:
         return None
     with tf.init_scope():  # what a graph is made from must be known while it is made
-        i, j = column(np.arange(length + keys - 1)), row([keys - 1])
+        i, j = expand_queries(np.arange(length + keys - 1)), expand_keys([keys - 1])
         allowed = np.asarray(mask.allows(i, j))
     allowed = np.broadcast_to(allowed, (1, 1, length + keys - 1, 1)).reshape(-1)
     return None if allowed.all() else allowed

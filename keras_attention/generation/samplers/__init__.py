@@ -1,4 +1,4 @@
-"""Samplers: how a sequence is found in the distributions that a model gives, token by token."""
+"""Samplers: parts that find a sequence in the distributions of a model, token by token."""
 
 from keras_attention import part
 from keras_attention.generation.samplers.base import Sampler, TokenSampler, draw

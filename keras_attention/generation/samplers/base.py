@@ -1,23 +1,23 @@
-"""What samplers are, and what those have in common that choose one token after the other."""
+"""`Sampler` and `TokenSampler`, the base classes, and drawing by probabilities."""
 
 from keras import ops
 
 from keras_attention.part import Part
 
 IMPOSSIBLE = -1e9
-"""The logit, or log-probability, of what may not be chosen; finite, as LiteRT wants it."""
+"""The logit, or log-probability, of a token that may not be chosen; finite for LiteRT."""
 
 
 class Sampler(Part):
-    """Says how a sequence is found in the distributions that a model gives."""
+    """Finds a sequence in the distributions that a model gives, token by token."""
 
     seed = None
 
 
 class TokenSampler(Sampler):
-    """A sampler that chooses one token after the other, each for good.
+    """A sampler that chooses one token after the other, and takes none back.
 
-    A subclass says with which `probabilities`. It may override `choose` where that is cheaper.
+    A subclass defines the `probabilities`, and may override `choose` with something cheaper.
     """
 
     def probabilities(self, logits):
@@ -29,19 +29,19 @@ class TokenSampler(Sampler):
 
         Args:
             logits: float32 (B, V).
-            uniform: float32 (B,), numbers in [0, 1) that decide where chance does.
+            uniform: float32 (B,), random numbers in [0, 1).
         """
         return draw(self.probabilities(logits), uniform)
 
 
 def draw(weights, uniform):
-    """Draws ids, int32 (B,), in proportion to `weights` (B, V), by the inverse of their sum.
+    """Draws ids, int32 (B,), in proportion to `weights` (B, V), by inverse transform sampling.
 
     Args:
         weights: float32 (B, V), not negative. An id of weight 0 is never drawn.
         uniform: float32 (B,), in [0, 1), multiples of 2^-23.
     """
-    # Sums that are computed in parallel may rise by a rounding where a weight is 0.
+    # Sums computed in parallel may rise by a rounding error where a weight is 0.
     sums = ops.where(weights > 0.0, ops.cumsum(weights, axis=-1), 0.0)
     bound = ops.expand_dims(uniform, axis=-1) * ops.max(sums, axis=-1, keepdims=True)
     return first_of(sums > bound)
@@ -50,7 +50,7 @@ def draw(weights, uniform):
 def first_of(marked):
     """The first id that is marked in each row, int32 (B,) of bool (B, V); the last id if none is.
 
-    An `argmax`, which takes an op that LiteRT lacks for floats, and the longest of all for bools.
+    In place of `argmax`, which LiteRT lacks for floats and computes slowly for bools.
     """
     last = marked.shape[-1] - 1
     return ops.min(ops.where(marked, ops.arange(last + 1, dtype="int32"), last), axis=-1)

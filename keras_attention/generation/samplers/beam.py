@@ -1,4 +1,4 @@
-"""Beam search, as a part; `beam_search` does it."""
+"""`Beam`, the settings of beam search; `generation.beam_search` runs it."""
 
 import dataclasses
 
@@ -14,8 +14,8 @@ from keras_attention.generation.samplers.base import Sampler
 class Beam(Sampler):
     """Beam search: of all beginnings the `width` most probable are continued, step by step.
 
-    A beginning that ends, with an END id, while it is among the `width` best leaves the beam: it
-    waits, as it is, among the results, and the beam stays as wide as it was. Results are ranked by
+    A beginning that ends, with an END id, while it is among the `width` best leaves the beam and
+    becomes a result; the beam stays as wide as it was. Results are ranked by
 
         log P(Y) / ((5 + |Y|) / 6)^length_penalty                 (Wu et al., 2016, equation 14)
 
@@ -54,5 +54,5 @@ class Beam(Sampler):
             )
 
     def divisor(self, length):
-        """What the log-probability of a sequence of `length` new tokens is divided by."""
+        """The length penalty of a sequence of `length` new tokens, a divisor."""
         return ops.power((5.0 + ops.cast(length, "float32")) / 6.0, self.length_penalty)

@@ -1,4 +1,4 @@
-"""Greedy decoding."""
+"""`Greedy`, the most probable token."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Sampling: by temperature, from the best k, from the nucleus, from those near the best."""
+"""`Sample`, random tokens: by temperature, top k, top p (nucleus), and min p."""
 
 import dataclasses
 
@@ -12,12 +12,12 @@ from keras_attention.generation.samplers.base import IMPOSSIBLE, TokenSampler
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Sample(TokenSampler):
-    """Draws each token from the model's distribution, or from the part of it that is worth it.
+    """Draws each token from the model's distribution, or from its more probable part.
 
-    What is given applies in this order, each to the distribution that the one before left:
+    The arguments apply in this order, each to the distribution after the one before:
 
     Args:
-        temperature: float above 0; the logits are divided by it. Below 1 is bolder.
+        temperature: float above 0; the logits are divided by it. Above 1 is more random.
         top_k: int; keeps the k most probable tokens (Fan et al., 2018, section 5.1), and all that
             are as probable as the last of them.
         top_p: float in (0, 1]; keeps the fewest most probable tokens that together have at least
@@ -73,7 +73,7 @@ class Sample(TokenSampler):
 
 
 def _nucleus(weights, top_p, number):
-    """`weights` without those outside the nucleus, all of which are among the `number` highest."""
+    """`weights` with zeros outside the nucleus, which is among the `number` highest."""
     highest, _ = ops.top_k(weights, number)
     before = ops.cumsum(highest, axis=-1) - highest
     least = ops.min(ops.where(before < top_p, highest, 1.0), axis=-1, keepdims=True)

@@ -1,12 +1,11 @@
-"""Scalings: how `Rotary` turns at positions past those that a model was trained at."""
+"""Scalings of rotary positions, for inputs longer than those of training."""
 
 from keras_attention import part
 from keras_attention.positions.scalings.base import Scaling, unscaled
-from keras_attention.positions.scalings.dynamic_ntk import DynamicNTK
 from keras_attention.positions.scalings.linear import Linear
 from keras_attention.positions.scalings.llama3 import Llama3
 from keras_attention.positions.scalings.long_rope import LongRoPE
-from keras_attention.positions.scalings.ntk import NTK
+from keras_attention.positions.scalings.ntk import NTK, DynamicNTK
 from keras_attention.positions.scalings.yarn import YaRN
 
 NAMES = {
@@ -20,7 +19,7 @@ NAMES = {
 
 
 def get(identifier):
-    """The scaling that `identifier` means: one, its name, its config, or None.
+    """The scaling that `identifier` means: a scaling, its name, its config, or None.
 
     Example:
 

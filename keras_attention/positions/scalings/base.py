@@ -1,4 +1,4 @@
-"""What every scaling is: the rates at which pairs of features turn."""
+"""The base class of scalings, and the unscaled rates of rotary positions."""
 
 import numpy as np
 from keras import ops
@@ -7,9 +7,9 @@ from keras_attention import scope
 
 
 class Scaling:
-    """Gives the rates at which `Rotary` turns its pairs of features.
+    """Gives the rates at which `Rotary` rotates its pairs of features.
 
-    A new one is a frozen dataclass under `Scaling` and `Part` with `rates`.
+    A new scaling is a frozen dataclass under `Scaling` and `Part` that defines `rates`.
 
     Example:
 
@@ -21,25 +21,25 @@ class Scaling:
 
     @dataclasses.dataclass(frozen=True)
     class Fastest(ka.positions.scalings.Scaling, ka.part.Part):
-        "Turns the first pair alone."
+        "Rotates the first pair alone."
 
         def rates(self, size, max_wavelength, positions):
             return np.eye(size // 2)[0]
 
 
     x = np.ones((1, 5, 1, 4), "float32")
-    turned = ka.positions.Rotary(scaling=Fastest()).rotate(x)
-    assert np.all(np.asarray(turned)[..., 1::2] == 1)
+    rotated = ka.positions.Rotary(scaling=Fastest()).rotate(x)
+    assert np.all(np.asarray(rotated)[..., 1::2] == 1)
     ```
     """
 
-    amplitude = 1.0  # what the turned features are multiplied by
+    amplitude = 1.0  # factor of the rotated features
 
     def rates(self, size, max_wavelength, positions):
         """The angle of each pair at position 1.
 
         Args:
-            size: even int, R, the number of features that turn.
+            size: even int, R, the number of features that rotate.
             max_wavelength: as in `Rotary`.
             positions: int (T,) or (B, T), where the tokens are.
 
@@ -54,17 +54,17 @@ def unscaled(size, max_wavelength):
     return float(max_wavelength) ** (-2.0 * np.arange(size // 2) / size)
 
 
-def length_of(positions, length=None):
+def compute_length(positions, length=None):
     """`length`, or one more than the last position of each row: float32 (1 or B, 1, 1, 1)."""
     if length is None:
         scope.refuse_decoding(
             "a rotary scaling that goes by the length of the text (DynamicNTK, LongRoPE) would "
-            "turn earlier tokens anew as it grows. Fix its length=."
+            "rotate earlier tokens anew as it grows. Fix its length=."
         )
         length = ops.max(positions, axis=-1) + 1
     return ops.reshape(ops.cast(ops.convert_to_tensor(length), "float32"), (-1, 1, 1, 1))
 
 
-def attention_factor(part, default):
-    """What a part was told to multiply by, or `default`."""
+def get_attention_factor(part, default):
+    """The `attention_factor` of a scaling, or `default` where it is None."""
     return default if part.attention_factor is None else part.attention_factor

@@ -1,4 +1,4 @@
-"""Positions that are closer together."""
+"""Position interpolation: positions divided by a factor."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Waves longer than the training length stretched, smoothly."""
+"""Llama 3.1's scaling: long wavelengths stretched, short ones kept."""
 
 import dataclasses
 import math
@@ -14,11 +14,11 @@ from keras_attention.positions.scalings.base import Scaling, unscaled
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Llama3(Scaling, Part):
-    """Slows long waves by `factor` and leaves short ones alone (Llama 3.1; Dubey et al., 2024).
+    """Stretches long wavelengths by `factor` and keeps short ones (Llama 3.1; Dubey et al., 2024).
 
-    A wave that fits less than `low_frequency_factor` times into `original_length` positions is
-    stretched, one that fits more than `high_frequency_factor` times stays; between the two, the
-    rate goes over linearly in the number of waves.
+    A wavelength that fits less than `low_frequency_factor` times into `original_length` positions
+    is stretched, one that fits more than `high_frequency_factor` times stays; between the two, the
+    rate is interpolated linearly in the number of periods.
 
     Args:
         factor: number above 0, how many times longer the inputs are than in training.

@@ -1,4 +1,4 @@
-"""A factor for each pair, found by search."""
+"""LongRoPE: a searched factor for each pair of features."""
 
 import dataclasses
 import math
@@ -11,8 +11,8 @@ from keras_attention import checks
 from keras_attention.part import Part
 from keras_attention.positions.scalings.base import (
     Scaling,
-    attention_factor,
-    length_of,
+    compute_length,
+    get_attention_factor,
     unscaled,
 )
 
@@ -20,21 +20,21 @@ from keras_attention.positions.scalings.base import (
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class LongRoPE(Scaling, Part):
-    """Slows each pair by a factor of its own, one list for short and one for long inputs.
+    """Slows each pair by its own factor, from one list for short and one for long inputs.
 
     Ding et al. (2024), as in Phi-3: `long_factors` are for inputs longer than `original_length`.
     Queries and keys grow by √(1 + ln(factor) / ln(original_length)) at any length.
 
-    The length is one more than the last position of each row, of queries and of keys for
-    themselves: as in self-attention, both must reach equally far, and keys that a cache keeps stay
-    turned as for the length of then. Where that does not do, fix `length`.
+    The length is one more than the last position of each row, taken for queries and for keys alone:
+    both must reach equally far, as in self-attention, and keys in a cache stay rotated for the
+    length at their time. Otherwise fix `length`.
 
     Args:
         short_factors, long_factors: R / 2 numbers above 0.
         original_length: int, the length that the model was trained at, at least 2.
         factor: number above 0, how many times longer the longest inputs are.
-        attention_factor: float, what queries and keys grow by; None is as above.
-        length: int, the length to assume; None is that of the positions at hand.
+        attention_factor: float, the factor of queries and keys; None is as above.
+        length: int, the length to assume; None is that of the given positions.
 
     Example:
 
@@ -44,10 +44,10 @@ class LongRoPE(Scaling, Part):
 
     scaling = ka.positions.scalings.LongRoPE((1, 1), (1, 3), original_length=4, factor=2)
     x = np.random.rand(1, 9, 2, 4).astype("float32")
-    turned = ka.positions.Rotary(scaling=scaling).rotate(x) / scaling.amplitude
+    rotated = ka.positions.Rotary(scaling=scaling).rotate(x) / scaling.amplitude
     plain = ka.positions.Rotary().rotate(x)
-    assert np.allclose(turned[..., ::2], plain[..., ::2], atol=1e-6)
-    assert not np.allclose(turned[..., 1::2], plain[..., 1::2], atol=1e-6)
+    assert np.allclose(rotated[..., ::2], plain[..., ::2], atol=1e-6)
+    assert not np.allclose(rotated[..., 1::2], plain[..., 1::2], atol=1e-6)
     ```
     """
 
@@ -77,13 +77,13 @@ class LongRoPE(Scaling, Part):
     @property
     def amplitude(self):
         grown = math.log(max(self.factor, 1)) / math.log(self.original_length)
-        return attention_factor(self, math.sqrt(1 + grown))
+        return get_attention_factor(self, math.sqrt(1 + grown))
 
     def rates(self, size, max_wavelength, positions):
         for name in ("short_factors", "long_factors"):
             if len(getattr(self, name)) != size // 2:
                 raise ValueError(
-                    f"LongRoPE has {len(getattr(self, name))} {name}, but {size} features turn in "
+                    f"LongRoPE has {len(getattr(self, name))} {name}, but {size} features are "
                     f"{size // 2} pairs: give one factor for each pair."
                 )
         plain = unscaled(size, max_wavelength)
@@ -91,7 +91,7 @@ class LongRoPE(Scaling, Part):
             ops.convert_to_tensor((plain / factors)[None, None, None], "float32")
             for factors in (self.short_factors, self.long_factors)
         )
-        is_long = length_of(positions, self.length) > self.original_length
+        is_long = compute_length(positions, self.length) > self.original_length
         return ops.where(is_long, long, short)
 
 

@@ -1,13 +1,14 @@
-"""Longer waves, the long ones most."""
+"""NTK scalings of rotary positions, with a fixed and with a dynamic factor."""
 
 import dataclasses
 
 import keras
 import numpy as np
+from keras import ops
 
 from keras_attention import checks
 from keras_attention.part import Part
-from keras_attention.positions.scalings.base import Scaling, unscaled
+from keras_attention.positions.scalings.base import Scaling, compute_length, unscaled
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -15,7 +16,7 @@ from keras_attention.positions.scalings.base import Scaling, unscaled
 class NTK(Scaling, Part):
     """Multiplies max_wavelength by factor^(R / (R - 2)) (bloc97, 2023; Peng et al., 2024, eq. 8).
 
-    The fastest pair turns as before, the slowest `factor` times slower.
+    The fastest pair rotates as before, the slowest `factor` times slower.
 
     Args:
         factor: number above 0, how many times longer the inputs are than in training.
@@ -38,9 +39,57 @@ class NTK(Scaling, Part):
         checks.number(self, "factor", above=0)
 
     def rates(self, size, max_wavelength, positions):
-        return unscaled(size, max_wavelength) * self.factor ** exponents(size)
+        return unscaled(size, max_wavelength) * self.factor ** compute_exponents(size)
 
 
-def exponents(size):
-    """What a power of (wavelength factor)^(R / (R - 2)) each rate gets: 0 to -1, NumPy (R / 2,)."""
+def compute_exponents(size):
+    """The exponent of `factor` in the rate of each pair, from 0 to -1: NumPy (R / 2,)."""
     return -2.0 * np.arange(size // 2) / max(size - 2, 1)
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
+class DynamicNTK(Scaling, Part):
+    """`NTK` with a factor that grows with the length L (emozilla, 2023).
+
+    The factor is factor · L / original_length - (factor - 1), or 1 up to `original_length`.
+
+    L is one more than the last position of each row, taken for queries and for keys alone: both
+    must reach equally far, as in self-attention, and keys in a cache stay rotated for the length at
+    their time. Otherwise fix `length`.
+
+    Args:
+        factor: number above 0.
+        original_length: int, the length that the model was trained at.
+        length: int, the L to assume; None is that of the given positions.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    x = np.random.rand(1, 9, 2, 8).astype("float32")
+    plain = ka.positions.Rotary()
+    dynamic = ka.positions.Rotary(scaling=ka.positions.scalings.DynamicNTK(2, original_length=8))
+    assert np.allclose(dynamic.rotate(x[:, :8]), plain.rotate(x[:, :8]), atol=1e-6)
+    assert not np.allclose(dynamic.rotate(x), plain.rotate(x), atol=1e-3)
+    ```
+    """
+
+    factor: float
+    original_length: int
+    length: int | None = None
+
+    def __post_init__(self):
+        checks.number(self, "factor", above=0)
+        checks.whole(self, "original_length")
+        if self.length is not None:
+            checks.whole(self, "length")
+
+    def rates(self, size, max_wavelength, positions):
+        length = compute_length(positions, self.length)
+        factor = length * (self.factor / self.original_length) - (self.factor - 1)
+        powers = ops.convert_to_tensor(compute_exponents(size)[None, None, None], "float32")
+        plain = ops.convert_to_tensor(unscaled(size, max_wavelength)[None, None, None], "float32")
+        return plain * ops.power(ops.maximum(factor, 1.0), powers)

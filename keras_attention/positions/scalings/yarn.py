@@ -1,4 +1,4 @@
-"""Slow waves stretched, fast ones left alone."""
+"""YaRN: long wavelengths stretched, short ones kept, with a ramp between."""
 
 import dataclasses
 import math
@@ -8,25 +8,25 @@ import numpy as np
 
 from keras_attention import checks
 from keras_attention.part import Part
-from keras_attention.positions.scalings.base import Scaling, attention_factor, unscaled
+from keras_attention.positions.scalings.base import Scaling, get_attention_factor, unscaled
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class YaRN(Scaling, Part):
-    """Stretches the pairs that turn less than once in training by `factor` (Peng et al., 2024).
+    """Stretches the pairs that rotate less than once in training by `factor` (Peng et al., 2024).
 
-    Pairs that turn more than `beta_fast` times in `original_length` positions stay as they are,
-    those that turn less than `beta_slow` times are slowed as by `Linear`, and between the two
-    lies a ramp (section 3.2). Queries and keys grow by 0.1 ln(factor) + 1, which makes up for the
-    softmax over more keys (equation 15).
+    Pairs that rotate more than `beta_fast` times in `original_length` positions stay, those that
+    rotate less than `beta_slow` times are slowed as by `Linear`, with a ramp between the two
+    (section 3.2). Queries and keys grow by 0.1 ln(factor) + 1, to make up for the softmax over more
+    keys (equation 15).
 
     Args:
         factor: number above 0, how many times longer the inputs are than in training.
         original_length: int, the length that the model was trained at.
-        beta_fast, beta_slow: numbers above 0, turns in `original_length`; beta and alpha in the
-            paper.
-        attention_factor: float, what queries and keys grow by; None is the paper's.
+        beta_fast, beta_slow: numbers above 0, rotations in `original_length`; beta and alpha in
+            the paper.
+        attention_factor: float, the factor of queries and keys; None is the paper's.
         truncate: bool, whether the ramp begins and ends at whole pairs, as in the paper's code.
 
     Example:
@@ -59,12 +59,12 @@ class YaRN(Scaling, Part):
         if self.beta_fast <= self.beta_slow:
             raise ValueError(
                 f"YaRN(beta_fast={self.beta_fast}, beta_slow={self.beta_slow}): beta_fast, the "
-                "turns from which a pair stays as it is, must be more than beta_slow."
+                "rotations from which a pair stays, must be more than beta_slow."
             )
 
     @property
     def amplitude(self):
-        return attention_factor(self, 0.1 * math.log(max(self.factor, 1)) + 1)
+        return get_attention_factor(self, 0.1 * math.log(max(self.factor, 1)) + 1)
 
     def rates(self, size, max_wavelength, positions):
         plain = unscaled(size, max_wavelength)
@@ -78,6 +78,6 @@ class YaRN(Scaling, Part):
         return plain * (1 - stretched) + plain / self.factor * stretched
 
     def _pair(self, turns, size, max_wavelength):
-        """The pair, a real number, that turns so often in `original_length` positions."""
+        """The pair, a real number, that rotates `turns` times in `original_length` positions."""
         rate = 2 * math.pi * turns / self.original_length
         return -size * math.log(rate) / (2 * math.log(max_wavelength))

@@ -1,0 +1,264 @@
+"""The cache of attention layers: keys and values of earlier tokens, with new ones behind them."""
+
+import dataclasses
+
+from keras import ops
+
+from keras_attention import in_place, masks, scope
+
+
+@dataclasses.dataclass(frozen=True)
+class CachedHeads:
+    """All that new tokens may attend to, as a cache keeps it.
+
+    Attributes:
+        heads: dict, name -> (B, ..., S, H).
+        query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S).
+        mask: bool (1 or B, S), which slices hold tokens, or None for all.
+    """
+
+    heads: dict
+    query_positions: object
+    key_positions: object
+    mask: object
+
+    @property
+    def positions(self):
+        """The positions as arguments of `attend`."""
+        return {"query_positions": self.query_positions, "key_positions": self.key_positions}
+
+
+def extend_cache(
+    layer, make, kept, query, value, *, mask, value_mask=None, query_positions=None, **refused
+):
+    """Appends new keys and values to those that a decoding scope keeps for `layer`.
+
+    Args:
+        make: function of positions, (S,) or (B, S), to the cache entries of the value: a dict,
+            name -> (B, ..., S, H). Not called for a source that was encoded before.
+        kept: dict, name -> its shape for one token: `{"key": (K, H), ...}`.
+        query: (B, T, D). value: (B, S, D).
+        mask: the mask part that it attends with, or None.
+        value_mask: bool (B, S), as the layer received it, or None.
+        query_positions: of the new tokens; None counts on from those in the cache.
+        refused: call arguments that a cache cannot honour; one that is not None is an error.
+
+    Returns:
+        `CachedHeads`; None where the layer computes as without a cache.
+    """
+    decoding = scope.current(scope.Decoding)
+    if decoding is None:
+        return None
+    _check_arguments(layer, query, refused)
+    slot = decoding.slot(layer)
+    if decoding.tracing:
+        _declare(slot, value, mask, kept, value_mask)
+        return None
+    of_source = not any(name in slot or f"recent_{name}" in slot for name in kept)
+    if decoding.encoding and not of_source:
+        return None
+    if query_positions is None:
+        query_positions = decoding.positions(ops.shape(query)[1])
+    if of_source:
+        return _read_source(slot, make, kept, value, value_mask, query_positions)
+    return _append_tokens(slot, make(query_positions), mask, value_mask, query_positions)
+
+
+def rotate_and_transpose(position, key, value, positions):
+    """Keys (B, S, K, H), rotated, and values (B, S, K, Hv) as a cache keeps them, heads first."""
+    if position is not None:
+        key = position.rotate_key(key, positions)
+    return {"key": heads_first(key), "value": heads_first(value)}
+
+
+def heads_first(x):
+    """(B, S, K, H) -> (B, K, S, H), and back."""
+    return ops.transpose(x, (0, 2, 1, 3))
+
+
+def _check_arguments(layer, query, refused):
+    if given := [name for name, argument in refused.items() if argument is not None]:
+        raise ValueError(
+            f"{layer.name} decodes token by token and was given {given[0]}, which is about all "
+            "tokens at once. Leave it out of models that decode, or call them without a cache."
+        )
+    if len(query.shape) != 3:
+        raise ValueError(
+            f"{layer.name} attends within a tensor of {len(query.shape)} axes: what decodes token "
+            "by token is attention over (batch, length, features)."
+        )
+
+
+def _declare(slot, value, mask, heads, value_mask):
+    """Declares the entries of a layer; a value of another length than the tokens is a source."""
+    dtype = slot.layer.compute_dtype
+    if value.shape[1] != slot.scope.spec.length:
+        kept = {f"source_{name}": scope.Source(shape, dtype) for name, shape in heads.items()}
+        if value_mask is not None:
+            kept["source_mask"] = scope.Source((), "bool")
+    else:
+        slot.declare_mask(mask)
+        window = window_of(mask)
+        kept = {name: scope.Sequence(shape, dtype, window) for name, shape in heads.items()}
+        if value_mask is not None:
+            of_mask, is_new = _mask_slot(slot, value_mask, window)
+            if is_new:
+                of_mask.declare(mask=scope.Sequence((), "bool", window))
+    slot.declare(**kept)
+
+
+def window_of(mask):
+    """How many tokens before a new one `mask` allows at most, or None for all."""
+    if mask is None or mask.global_tokens():
+        return None
+    left, right = mask.band()
+    return None if left is None or right is None or right > 0 else max(left, 1)
+
+
+def looks_back(mask):
+    """Whether `mask` is known to hide all later tokens."""
+    if isinstance(mask, masks.Both):
+        return looks_back(mask.left) or looks_back(mask.right)
+    if mask is None or mask.global_tokens():
+        return False
+    right = mask.band()[1]
+    return right is not None and right <= 0
+
+
+def _read_source(slot, make, kept, value, value_mask, query_positions):
+    """`CachedHeads` of a source, which is written while it is encoded."""
+    if slot.scope.encoding:
+        new = make(ops.arange(ops.shape(value)[1], dtype="int32"))
+        slot.update(**{f"source_{name}": x for name, x in new.items()})
+        if value_mask is not None:
+            slot.update(source_mask=ops.cast(value_mask, "bool"))
+    heads = {name: slot[f"source_{name}"] for name in kept}
+    keys = ops.arange(_length_of(heads), dtype="int32")
+    mask = slot["source_mask"] if "source_mask" in slot else None
+    return CachedHeads(heads, query_positions, keys, mask)
+
+
+def is_first(decoding):
+    """Whether the new tokens are known to be the first: they then attend to one another alone."""
+    return isinstance(decoding.index, int) and decoding.index == 0
+
+
+def _append_tokens(slot, heads, mask, value_mask, query_positions):
+    """`CachedHeads` of the tokens: `heads` (B, ..., T, H) of new ones behind those kept."""
+    decoding, length = slot.scope, _length_of(heads)
+    rolls = f"recent_{next(iter(heads))}" in slot
+    found = {name: _append(slot, name, new, rolls) for name, new in heads.items()}
+    count = _length_of(found)
+    indices = ops.arange(count, dtype="int32")
+    if rolls:
+        indices = indices + (decoding.index + length - count)
+    keys, is_token = _positions_since_start(indices, decoding)
+    if rolls and not is_first(decoding):
+        is_token = masks.all_of(is_token, ops.expand_dims(indices >= 0, axis=0))
+    elif not looks_back(mask) and not is_first(decoding):
+        filled = indices < decoding.index + length
+        is_token = masks.all_of(is_token, ops.expand_dims(filled, axis=0))
+    if value_mask is not None:
+        is_token = masks.all_of(is_token, _append_mask(slot, value_mask, window_of(mask), rolls))
+    return CachedHeads(found, query_positions, keys, is_token)
+
+
+def _length_of(heads):
+    """S of the tensors (B, ..., S, H)."""
+    return ops.shape(next(iter(heads.values())))[-2]
+
+
+def _positions_since_start(indices, decoding):
+    """Positions of the tokens at `indices` (S,) of rows, and which are not before a row's start."""
+    start = decoding.cache.get("start")
+    if start is None:
+        return ops.maximum(indices, 0), None
+    since = ops.expand_dims(indices, axis=0) - ops.expand_dims(start, axis=1)
+    return ops.maximum(since, 0), since >= 0
+
+
+def _append(slot, name, new, rolls):
+    """Writes `new` (B, ..., T, H) behind what is kept; returns all that may be attended to."""
+    name = f"recent_{name}" if rolls else name
+    write = _write_rolling if rolls else _write_at_index
+    if f"{name}_scale" in slot:
+        numbers, scale = _quantize(new)
+        numbers, scale = write(slot, name, numbers), write(slot, f"{name}_scale", scale)
+        kept = ops.cast(numbers, scale.dtype) * scale
+    else:
+        kept = write(slot, name, new)
+    return ops.cast(kept, new.dtype)
+
+
+def _write_at_index(slot, name, new):
+    """Writes into a tensor of fixed length, at the scope's index."""
+    axis, decoding = _length_axis(new), slot.scope
+    _check_room(slot, name, new, axis)
+    new = ops.cast(new, slot[name].dtype)
+    after = in_place.write(slot[name], axis, decoding.index, new)
+    slot.update(**{name: after})
+    return new if is_first(decoding) else after
+
+
+def _check_room(slot, name, new, axis):
+    """Refuses tokens behind the end, which would overwrite the last ones.
+
+    At once where sizes are known; else when the graph runs, if it can raise.
+    """
+    index, length, room = slot.scope.index, ops.shape(new)[axis], ops.shape(slot[name])[axis]
+    more = "Begin with a larger max_length, or keep the newest alone: memory_length=..."
+    if not all(isinstance(size, int) for size in (index, length, room)):
+        if ("room", name) not in slot.scope.shared:  # the other layers have as much
+            slot.scope.shared["room", name] = room
+            sentence = f"The new tokens do not fit the cache of {slot.layer.name}. {more}"
+            in_place.assert_room(index, length, room, sentence)
+    elif index + length > room:
+        raise ValueError(
+            f"{length} tokens after {index} do not fit the cache of {slot.layer.name}, which has "
+            f"room for {room}. {more}"
+        )
+
+
+def _write_rolling(slot, name, new):
+    """Appends to a tensor that keeps the newest tokens alone."""
+    before, axis = slot[name], _length_axis(new)
+    new = ops.cast(new, before.dtype)
+    both = ops.concatenate([before, new], axis=axis)
+    newest = both[(slice(None),) * axis + (slice(-before.shape[axis], None),)]
+    # In a traced loop a cache keeps its shape, which the slice of an unknown length has lost.
+    slot.update(**{name: ops.reshape(newest, (-1, *before.shape[1:]))})
+    return new if is_first(slot.scope) else both
+
+
+def _length_axis(x):
+    """The axis of the length: the last but one, or the last of (B, length)."""
+    return max(len(x.shape) - 2, 1)
+
+
+def _quantize(x):
+    """Whole numbers from -127 to 127, and their scale for each token and head."""
+    x = ops.cast(x, "float32")
+    scale = ops.maximum(ops.max(ops.abs(x), axis=-1, keepdims=True), 1e-8) / 127.0
+    return ops.cast(ops.round(x / scale), "int8"), scale
+
+
+def _append_mask(slot, value_mask, window, rolls):
+    """The masks of all calls, bool (B, S). Layers that receive the same mask keep it once."""
+    of_mask, is_new = _mask_slot(slot, value_mask, window)
+    shared, key = slot.scope.shared, ("extended", of_mask.prefix)
+    if is_new:
+        shared[key] = _append(of_mask, "mask", ops.cast(value_mask, "bool"), rolls)
+    return shared[key]
+
+
+def _mask_slot(slot, value_mask, window):
+    """The slot of a mask that layers with the same `window` share, and whether it is new."""
+    shared = slot.scope.shared
+    key = ("mask", id(value_mask), window)
+    if known := shared.get(key):
+        return known[0], False
+    number = sum(name[0] == "mask" for name in shared)
+    prefix = f"tokens_{number}" if number else "tokens"
+    of_mask = scope.CacheSlot(slot.scope, prefix, slot.layer)
+    shared[key] = of_mask, value_mask  # which lives on, so that no other mask gets its id
+    return of_mask, True

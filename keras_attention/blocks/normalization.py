@@ -1,0 +1,82 @@
+"""Normalizations of blocks, and the learned scale of their branches."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class RMSNormalization(keras.layers.RMSNormalization):
+    """`keras.layers.RMSNormalization` (Zhang and Sennrich, 2019) that passes the mask on.
+
+    Keras's own drops it, so that the loss of a stack that ends in one counts padding.
+
+    Args:
+        axis, epsilon: as Keras's.
+
+    Call arguments:
+        inputs: float, any shape. Returns the same shape and dtype.
+
+    Example:
+
+    ```python
+    import keras
+    import numpy as np
+    import keras_attention as ka
+
+    x = ka.blocks.TokenEmbedding(100, 16)(np.array([[5, 7, 0]]))
+    y = ka.blocks.RMSNormalization()(x)  # the mask of x says that the last token is padding
+    assert np.allclose(np.mean(keras.ops.square(y), axis=-1), 1, atol=1e-2)
+    ```
+    """
+
+    def __init__(self, axis=-1, epsilon=1e-6, **kwargs):
+        super().__init__(axis=axis, epsilon=epsilon, **kwargs)
+        self.supports_masking = True
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class LayerScale(keras.layers.Layer):
+    """Multiplies each feature by a learned factor (Touvron et al., 2021, *CaiT*, equation 4).
+
+    Args:
+        initial: float, from which the factors start; small, deep stacks start as the identity.
+
+    Call arguments:
+        inputs: (..., D). Returns the same shape; the mask passes through.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    assert np.allclose(ka.blocks.LayerScale(0.1)(np.ones((2, 3, 4))), 0.1)
+    ```
+    """
+
+    def __init__(self, initial=1e-5, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.initial = initial
+
+    def build(self, input_shape):
+        self.scale = self.add_weight(
+            shape=(input_shape[-1],),
+            initializer=keras.initializers.Constant(self.initial),
+            name="scale",
+        )
+
+    def call(self, inputs):
+        return ops.multiply(inputs, self.scale)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {**super().get_config(), "initial": self.initial}
+
+
+NORMALIZATIONS = {
+    "layer_norm": keras.layers.LayerNormalization,
+    "rms_norm": RMSNormalization,
+}

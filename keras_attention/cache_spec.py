@@ -1,0 +1,74 @@
+"""The cache that a model needs: `trace_cache` asks its layers, without running them on values."""
+
+import contextlib
+import dataclasses
+import warnings
+
+import keras
+
+from keras_attention.scope import CacheEntry
+
+
+@dataclasses.dataclass
+class CacheSpec:
+    """The cache that the layers of a model need, as they declare it in a traced call.
+
+    Attributes:
+        length: int, the number of tokens in the traced call, by which layers tell them from a
+            source; or None.
+        entries: dict, (prefix of a slot, name there) -> `CacheEntry`.
+        masks: dict, layer name -> mask part of its self-attention.
+        max_lengths: dict, description of what has a limited number of positions -> that number.
+        refusals: list of sentences that say why the model cannot decode token by token.
+    """
+
+    length: int | None = None
+    entries: dict = dataclasses.field(default_factory=dict)
+    masks: dict = dataclasses.field(default_factory=dict)
+    max_lengths: dict = dataclasses.field(default_factory=dict)
+    refusals: list = dataclasses.field(default_factory=list)
+
+    def clear(self):
+        """Forgets everything that was declared."""
+        for found in (self.entries, self.masks, self.max_lengths, self.refusals):
+            found.clear()
+
+    def named(self, kind=CacheEntry):
+        """The entries of a kind by their names in the cache."""
+        entries = self.entries.items()
+        return {f"{prefix}_{name}": x for (prefix, name), x in entries if isinstance(x, kind)}
+
+
+def trace_cache(model, scope, inputs, tokens=None, *, encoder=None, join=None):
+    """Runs a model symbolically in `scope`, a `CacheScope` with a spec, and returns that spec.
+
+    Args:
+        inputs: `keras.Input`s as `model` takes them, or as `encoder` does.
+        tokens: the `keras.Input` of an encoder-decoder's target.
+        encoder: a model whose outputs `join(outputs, tokens)` makes inputs of `model`, or None.
+    """
+    _Trace(model, scope, encoder, join)(inputs, tokens)
+    return scope.spec
+
+
+class _Trace(keras.layers.Layer):
+    """Runs a model inside a scope."""
+
+    def __init__(self, model, scope, encoder, join):
+        super().__init__(autocast=False)
+        self.model, self.scope = model, scope
+        self.encoder, self.join = encoder, join
+
+    def call(self, inputs, tokens=None):
+        if self.encoder is not None:  # whose masks come with its outputs
+            inputs = self.join(self.encoder(inputs), tokens)
+        with self.scope, without_mask_warnings():
+            return self.model(inputs)
+
+
+@contextlib.contextmanager
+def without_mask_warnings():
+    """Silences Keras's warning that a functional model ends masks: its layers have seen them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="(?s).*does not support masking")
+        yield

@@ -1,0 +1,137 @@
+"""Model files of every format as functions: loaded, scored, and checked against their sidecars."""
+
+import numpy as np
+
+from keras_attention import export
+from keras_attention.data import SequencePreprocessor
+from keras_attention.data.manifest import MANIFEST, read_preprocessing
+
+
+def load_runner(path, name=None):
+    """Like `ka.export.load`, and files with a fixed batch or length take any that fits, too.
+
+    Args:
+        name: str, of the signature; None for the first.
+    """
+    run = export.load(path, name)
+    inspection = export.inspect(path)
+    signature = next(found for found in inspection.signatures if name in (None, found.name))
+    shapes = {tensor.name: tensor.shape for tensor in signature.inputs}
+    return PaddedRunner(run, shapes, inspection)
+
+
+class PaddedRunner:
+    """A runner that pads inputs to the file's fixed shapes, and cuts the outputs back.
+
+    Attributes:
+        shapes: dict, input -> its shape; None for an axis that is free.
+        inspection: of the file, or None.
+    """
+
+    def __init__(self, run, shapes, inspection=None):
+        self.run, self.shapes, self.inputs, self.inspection = run, shapes, run.inputs, inspection
+
+    def __call__(self, inputs):
+        inputs = {name: np.asarray(array) for name, array in inputs.items()}
+        first = next(iter(inputs.values()))
+        rows, length = first.shape[:2]
+        step = self._batch or rows
+        parts = []
+        for start in range(0, rows, step):
+            part = {
+                name: self._fit(name, array[start : start + step]) for name, array in inputs.items()
+            }
+            kept = min(step, rows - start)
+            parts.append({name: out[:kept] for name, out in self.run(part).items()})
+        joined = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+        if first.dtype.kind != "i":
+            return joined
+        return {name: out[:, :length] if out.ndim > 2 else out for name, out in joined.items()}
+
+    @property
+    def _batch(self):
+        return next(iter(self.shapes.values()))[0]
+
+    def _fit(self, name, array):
+        """`array` with zeros behind it where the file wants more."""
+        missing = []
+        for axis, wanted in enumerate(self.shapes[name]):
+            size = array.shape[axis]
+            if wanted is not None and size > wanted:
+                raise ValueError(
+                    f"{self.run.path} takes {name} of at most {wanted} along axis {axis}; this "
+                    f"one has {size}. Split it, or export again with a larger --sequence-length."
+                )
+            missing.append((0, 0 if wanted is None else wanted - size))
+        return np.pad(array, missing)
+
+
+def softmax(logits):
+    """Probabilities (..., L) of logits (..., L)."""
+    shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return shares / shares.sum(axis=-1, keepdims=True)
+
+
+def by_name(run, inputs):
+    """Inputs as a dict, under the name that the file has for them if there is one only."""
+    return inputs if isinstance(inputs, dict) else {next(iter(run.inputs)): inputs}
+
+
+def score_batches(run, batches, metrics):
+    """Runs every batch and returns {metric name: score}, which is empty without batches.
+
+    Args:
+        run: function of `load_runner`: dict of arrays -> dict of arrays.
+        batches: tf.data.Dataset of (inputs, labels), or None; inputs are a dict, or one array.
+        metrics: functions that make Keras metrics of labels and logits.
+    """
+    if batches is None:
+        return {}
+    made = [make() for make in metrics]
+    for inputs, labels in batches.as_numpy_iterator():
+        logits = next(iter(run(by_name(run, inputs)).values()))
+        for metric in made:
+            metric.update_state(labels, logits)
+    return {metric.name: round(float(metric.result()), 6) for metric in made}
+
+
+def check_sizes(path, sizes):
+    """Refuses files beside a model that are of another one: predictions would be of other things.
+
+    Args:
+        path: the model file.
+        sizes: (name of the file beside it, what it has, how many, how many the model has); a
+            number of the model that is None is not known.
+    """
+    for name, what, there, wanted in sizes:
+        if wanted is not None and there != wanted:
+            raise ValueError(
+                f"{path.parent / name} has {there} {what}, and {path.name} beside it was made with "
+                f"{wanted}: they are of different models, or damaged. Put the right files together."
+            )
+
+
+def check_labels(path, manifest, labels):
+    """Refuses labels in a file that are not those in the manifest beside it."""
+    if list(labels.names) != manifest["labels"]:
+        raise ValueError(
+            f"{path.parent / 'labels.txt'} and {path.parent / MANIFEST} name different "
+            "labels: they are of different models, or damaged. Put the right files together."
+        )
+
+
+def check_vocabularies(path, classes, limits):
+    """Refuses a vocabulary that has not as many tokens as the model in `path`.
+
+    Args:
+        path: the model file.
+        classes: int, how many tokens the model writes, or None.
+        limits: dict, name of an input -> how many ids it knows, where that is known.
+    """
+    config = read_preprocessing(path.parent, "generator")
+    preprocessor = SequencePreprocessor.load(path.parent)
+    sizes = [(config.object("target").text("file"), "tokens", len(preprocessor.target), classes)]
+    if preprocessor.source is not None:
+        name = config.object("source").text("file")
+        sizes += [(name, "tokens", len(preprocessor.source), limits.get("source_ids"))]
+    check_sizes(path, sizes)

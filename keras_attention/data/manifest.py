@@ -1,0 +1,171 @@
+"""`manifest.json` of a model's folder: checked when it is read, changed by one writer at a time."""
+
+import hashlib
+import pathlib
+
+from keras_attention.data.fields import Fields
+from keras_attention.data.files import UNFINISHED, check_plain, lock_folder, write_json
+
+MANIFEST = "manifest.json"
+PREPROCESSING = "preprocessing"  # the key of what a preprocessor says
+RENAMED = {"begin_id": "start_token_id", "end_id": "end_token_id", "end_ids": "end_token_ids"}
+
+
+def read(folder):
+    """The content of the manifest in `folder`, a dict; empty if there is none.
+
+    Raises:
+        ValueError: it is no JSON object, or its `files` is no object of objects under plain names.
+    """
+    path = pathlib.Path(folder) / MANIFEST
+    if not path.exists():
+        return {}
+    content = Fields.read(path)
+    files = content.object("files") if "files" in content else Fields(path, {})
+    for name in files.values:
+        check_plain(name, f"{path}: a name in files")
+        files.object(name)
+    return _with_current_names(content.values)
+
+
+def _with_current_names(content):
+    """`content` with the names of today for those of earlier versions."""
+    content = dict(content)
+    for key in ("preprocessing", "writing"):
+        if isinstance(content.get(key), dict):
+            content[key] = _rename(content[key])
+    for name, entry in content.get("files", {}).items():
+        if isinstance(entry.get("generation"), dict):
+            entry = {**entry, "generation": _rename(entry["generation"])}
+            content["files"] = {**content["files"], name: entry}
+    return content
+
+
+def _rename(entry):
+    return {RENAMED.get(name, name): value for name, value in entry.items()}
+
+
+def change(folder, function, before=None):
+    """Writes the manifest anew as `function(what it says)`, a dict; nobody else writes between.
+
+    Args:
+        before: function, called when the new manifest is written, before it takes its place: what
+            moves the file that it speaks of.
+    """
+    folder = pathlib.Path(folder)
+    with lock_folder(folder) as alone:
+        for leftover in folder.glob(f".{MANIFEST}.*{UNFINISHED}") if alone else ():
+            leftover.unlink()  # of a process that was killed
+        write_json(folder / MANIFEST, function(read(folder)), before)
+
+
+def record(folder, *names, **content):
+    """Writes sizes and digests of files in `folder`, and other entries, into the manifest.
+
+    What is noted of a file is checked when it is read, see `check_unchanged`. Entries of files
+    that are gone are dropped.
+    """
+    folder = pathlib.Path(folder)
+    entries = {name: {"path": name, **measure(folder / name)} for name in names}
+    change(folder, lambda known: {**add_files(folder, known, entries), **content})
+
+
+def add_files(folder, content, entries):
+    """`content`, of a manifest, with `entries` (dict: name -> dict) among its files."""
+    known = content.get("files", {})
+    there = {name: entry for name, entry in known.items() if (folder / name).exists()}
+    return {**content, "files": {**there, **entries}}
+
+
+def save_preprocessing(folder, config, parts):
+    """Writes `parts`, {file name: what has a `save`}, and puts `config` into the manifest.
+
+    Args:
+        folder: str or path; it is made if it is not there.
+        config: dict with its `"kind"`. What else the manifest says stays.
+    """
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, part in parts.items():
+        part.save(folder / name)
+    record(folder, *parts, **{PREPROCESSING: config})
+
+
+def read_preprocessing(folder, kind):
+    """The config of this kind (`"tagger"`, `"classifier"`) that the manifest in `folder` holds.
+
+    Returns:
+        `Fields`: what a manifest says is checked where it is read.
+    """
+    folder = pathlib.Path(folder)
+    content = Fields.read(folder / MANIFEST)
+    config = content.values.get(PREPROCESSING)
+    if not isinstance(config, dict) or config.get("kind") != kind:
+        raise ValueError(
+            f"{content.path} says nothing about a {kind}'s preprocessing: {folder} holds "
+            f"no trained {kind}."
+        )
+    for name in _list_texts(config) & read(folder).get("files", {}).keys():
+        check_unchanged(folder / name)
+    return content.object(PREPROCESSING)
+
+
+def _list_texts(value):
+    """Every str in nested dicts: the names of files are among them."""
+    if isinstance(value, dict):
+        return set().union(*map(_list_texts, value.values()))
+    return {value} if isinstance(value, str) else set()
+
+
+def measure(path):
+    """dict: the size in bytes and the SHA-256 of a file, or of all files in a folder."""
+    return {"size": size(path), "sha256": sha256(path)}
+
+
+def size(path):
+    """Bytes of a file, or of all files in a folder."""
+    return sum(file.stat().st_size for file in _files(path))
+
+
+def sha256(path):
+    """SHA-256 of a file; of a folder, over the sorted names and contents of its files."""
+    path = pathlib.Path(path)
+    digest = hashlib.sha256()
+    for file in _files(path):
+        if path.is_dir():
+            digest.update(file.relative_to(path).as_posix().encode() + b"\0")
+        with open(file, "rb") as content:
+            while block := content.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def _files(path):
+    path = pathlib.Path(path)
+    return sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+
+
+def check_unchanged(path):
+    """Raises ValueError where the manifest beside a file, or folder, has noted another digest.
+
+    A file that no manifest knows passes, and one beside a manifest of something else.
+    """
+    path = pathlib.Path(path)
+    if _is_as_noted(path):
+        return
+    with lock_folder(path.parent):  # nobody is between writing a file and its manifest
+        if _is_as_noted(path):
+            return
+    raise ValueError(
+        f"{path} is not what it was when {path.parent / MANIFEST} was written: it is damaged, or "
+        "from another model, or was changed. Put the right file back, or write it again; where the "
+        f"change is meant, take the sha256 of {path.name} out of the manifest."
+    )
+
+
+def _is_as_noted(path):
+    try:
+        noted = read(path.parent).get("files", {}).get(path.name, {}).get("sha256")
+    except (OSError, ValueError):
+        return True
+    return not isinstance(noted, str) or noted == sha256(path)

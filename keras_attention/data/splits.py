@@ -1,0 +1,42 @@
+"""The parts of a data set: train, dev and test."""
+
+import numpy as np
+
+
+def read_parts(read, paths):
+    """{part: list of examples}: `paths` maps train, dev and test to a path, several, or None."""
+    if not any(paths.values()):
+        raise ValueError("No file given: pass the paths of train, dev or test.")
+    return {name: _read_all(read, given) for name, given in paths.items()}
+
+
+def _read_all(read, paths):
+    if paths is None:
+        return []
+    paths = paths if isinstance(paths, list | tuple) else [paths]
+    return [example for path in paths for example in read(path)]
+
+
+def add_dev(train, dev, *, dev_fraction, seed):
+    """(train, dev), lists of examples: where dev is empty, a part of train becomes it."""
+    if dev or not train:
+        return train, dev
+    kept, held = hold_out(len(train), dev_fraction, seed)
+    return [train[i] for i in kept], [train[i] for i in held]
+
+
+def hold_out(size, fraction, seed):
+    """Splits range(size) at random: (indices kept, indices held out), both in ascending order.
+
+    The same seed gives the same split. At least one example is held out, unless `fraction` is 0.
+    """
+    if not 0 <= fraction < 1:
+        raise ValueError(f"dev_fraction={fraction}: expected a number from 0 to below 1.")
+    if fraction and size < 2:
+        raise ValueError(
+            f"The training part has {size} example, too few to hold some out as a development "
+            "part. Give a development part, or dev_fraction=0 for none."
+        )
+    number = max(1, round(size * fraction)) if fraction else 0
+    order = np.random.default_rng(seed).permutation(size)
+    return np.sort(order[number:]), np.sort(order[:number])

@@ -1,0 +1,320 @@
+"""Texts to ids and back: by character, and by subwords learnt with SentencePiece."""
+
+import collections
+import dataclasses
+import functools
+import io
+import re
+
+import numpy as np
+
+from keras_attention.checks import whole_number
+from keras_attention.data.extras import import_keras_hub, import_sentencepiece
+from keras_attention.data.files import (
+    prefix_errors,
+    quote_value,
+    read_bytes,
+    read_json,
+    write_json,
+    write_whole,
+)
+
+PADDING_ID, UNKNOWN_ID, BEGIN_ID, END_ID = range(4)
+
+
+def check_texts(owner, texts):
+    """`texts` as a list; a single str, which is one of characters, is refused."""
+    if isinstance(texts, str):
+        raise ValueError(f"{owner}: {texts[:40]!r} is one text, expected a list of texts: [text].")
+    return list(texts)
+
+
+def cut_at_end(ids):
+    """The ids (T,) before the first END, as a list of int without padding and BEGIN."""
+    ids = np.asarray(ids)
+    if ids.ndim != 1 or ids.dtype.kind not in "iu":
+        raise ValueError(
+            f"Ids of shape {ids.shape} and dtype {ids.dtype}: expected a list of int for each text."
+        )
+    ends = np.flatnonzero(ids == END_ID)
+    ids = ids[: ends[0]] if ends.size else ids
+    return ids[(ids != PADDING_ID) & (ids != BEGIN_ID)].tolist()
+
+
+def check_ids(ids, size):
+    """`ids`, a list of int, if every one of them is below `size`."""
+    if wrong := [i for i in ids if not 0 <= i < size]:
+        raise ValueError(f"There is no id {wrong[0]}: the vocabulary has ids from 0 to {size - 1}.")
+    return ids
+
+
+SPECIAL = ("<pad>", "<unk>", "<begin>", "<end>")
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Characters:
+    """Characters and their ids: 0 is padding, 1 everything unknown, 2 BEGIN and 3 END.
+
+    A character is a Unicode code point: spaces, line ends and capitals are characters like any.
+
+    Args:
+        entries: tuple of str, the entry of every id: `<pad>`, `<unk>`, `<begin>`, `<end>`, and
+            then one character each.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    characters = ka.data.Characters.build(["4 mars", "2 maj"])
+    ids = characters.encode(["2 mars", "mai"])
+    assert [len(row) for row in ids] == [6, 3] and ids[1][2] == 1  # no i in what it was built of
+    assert characters.decode(ids) == ["2 mars", "ma\ufffd"]
+    ```
+    """
+
+    entries: tuple
+
+    def __post_init__(self):
+        object.__setattr__(self, "entries", tuple(self.entries))
+        if self.entries[:4] != SPECIAL:
+            raise ValueError(
+                f"Characters begin with {', '.join(SPECIAL)}, ids 0 to 3; these begin with "
+                f"{', '.join(map(quote_value, self.entries[:4])) or 'nothing'}."
+            )
+        known = self.entries[4:]
+        if wrong := [c for c in known if not isinstance(c, str) or len(c) != 1]:
+            raise ValueError(f"The entry {quote_value(wrong[0])} is not one character.")
+        if twice := [c for c, n in collections.Counter(known).items() if n > 1]:
+            raise ValueError(f"Entries must differ; {twice[0]!r} is there more than once.")
+
+    @classmethod
+    def build(cls, texts, *, max_size=None):
+        """The characters of `texts`, the most frequent first: take the training part only.
+
+        Args:
+            texts: iterable of str.
+            max_size: int, the most ids, the four special ones included; rarer characters are
+                unknown.
+        """
+        if max_size is not None:
+            whole_number("Characters.build", "max_size", max_size, least=4)
+        counts = collections.Counter()
+        for text in check_texts("Characters.build", texts):
+            counts.update(text)
+        known = sorted(counts, key=lambda c: (-counts[c], c))
+        return cls((*SPECIAL, *known)[:max_size])
+
+    def __len__(self):
+        return len(self.entries)
+
+    def encode(self, texts):
+        """A list of int32 ids (T,) for each of `texts`, a list of str; no BEGIN and no END."""
+        texts = check_texts("Characters.encode", texts)
+        return [np.fromiter((self._ids.get(c, 1) for c in t), "int32", len(t)) for t in texts]
+
+    def decode(self, rows):
+        """The text of each of `rows`, ids (T,): up to END, without padding and BEGIN.
+
+        Unknown characters become U+FFFD, the replacement character.
+        """
+        size = len(self)
+        return ["".join(map(self._text, check_ids(cut_at_end(r), size))) for r in rows]
+
+    def pieces(self, ids):
+        """The entries that `ids` (T,) stand for, as a list of str."""
+        return [self.entries[i] for i in check_ids(np.asarray(ids).tolist(), len(self))]
+
+    def _text(self, i):
+        return "\ufffd" if i == 1 else self.entries[i]
+
+    @functools.cached_property
+    def _ids(self):
+        return {entry: i for i, entry in enumerate(self.entries) if i >= len(SPECIAL)}
+
+    def save(self, path):
+        """Writes the entries as a list in JSON, in the order of the ids."""
+        write_json(path, list(self.entries))
+
+    @classmethod
+    def load(cls, path):
+        """Reads what `save` wrote."""
+        entries = read_json(path)
+        if not isinstance(entries, list):
+            raise ValueError(f"{path} holds no list of characters.")
+        with prefix_errors(path):
+            return cls(entries)
+
+    def __repr__(self):
+        return f"Characters({len(self)} entries)"
+
+
+MODEL_TYPES = ("unigram", "bpe")
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Subwords:
+    """A SentencePiece model (Kudo & Richardson, 2018), whose ids are those of `Characters`.
+
+    Id 0 is padding, 1 everything unknown, 2 BEGIN and 3 END. So are they in what
+    `keras_hub.tokenizers.compute_sentence_piece_proto` makes; both can read each other's.
+
+    Args:
+        proto: bytes, the model as SentencePiece writes it.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    lines = ["the cat sat", "the cats sit", "a cat, the mat"] * 3
+    subwords = ka.data.Subwords.build(lines, vocabulary_size=18)
+    ids = subwords.encode(["the mat", "cats"])
+    assert subwords.decode(ids) == ["the mat", "cats"] and len(subwords) == 18
+    ```
+    """
+
+    proto: bytes
+
+    def __post_init__(self):
+        processor = self._processor
+        found = [processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()]
+        if found != [0, 1, 2, 3]:
+            raise ValueError(
+                f"The ids of padding, unknown, BEGIN and END are {found} in this SentencePiece "
+                "model, expected [0, 1, 2, 3]. Train it with ka.data.Subwords.build, or with "
+                "pad_id=0, unk_id=1, bos_id=2, eos_id=3."
+            )
+
+    @classmethod
+    def build(
+        cls, texts, vocabulary_size, *, model_type="unigram", lowercase=False, byte_fallback=False
+    ):
+        """The pieces learnt from `texts`: take the training part only.
+
+        Texts of both languages give one vocabulary that source and target can share.
+
+        Args:
+            texts: iterable of str.
+            vocabulary_size: int, the ids, the four special ones included.
+            model_type: `"unigram"` (Kudo, 2018), or `"bpe"`, byte-pair encoding (Sennrich et al.,
+                2016).
+            lowercase: bool, whether case is ignored; what comes back is lower-cased then.
+            byte_fallback: bool, whether characters that `texts` do not have become their bytes in
+                UTF-8, for which there are 256 pieces, and are not unknown.
+
+        Every character of `texts` is a piece. Spaces are squeezed, and compatible forms of
+        characters (ligatures, full-width letters) become the plain ones: Unicode's NFKC.
+        """
+        if model_type not in MODEL_TYPES:
+            raise ValueError(f"model_type={model_type!r}: expected one of {MODEL_TYPES}.")
+        vocabulary_size = whole_number("Subwords.build", "vocabulary_size", vocabulary_size, 5)
+        texts = check_texts("Subwords.build", texts)
+        lines = [line for text in texts for line in text.split("\n") if line.strip()]
+        if not lines:
+            raise ValueError("Subwords.build: texts is empty: there is nothing to learn from.")
+        rule = "nmt_nfkc_cf" if lowercase else "nmt_nfkc"
+        try:
+            return cls(
+                _train(
+                    lines,
+                    vocab_size=vocabulary_size,
+                    model_type=model_type,
+                    byte_fallback=byte_fallback,
+                    normalization_rule_name=rule,
+                )
+            )
+        except RuntimeError as error:
+            raise _size_error(vocabulary_size, error) from error
+
+    def __len__(self):
+        return self._processor.vocab_size()
+
+    def encode(self, texts):
+        """A list of int32 ids (T,) for each of `texts`, a list of str; no BEGIN and no END."""
+        rows = self._processor.encode(check_texts("Subwords.encode", texts))
+        return [np.array(row, "int32") for row in rows]
+
+    def decode(self, rows):
+        """The text of each of `rows`, ids (T,): up to END, without padding and BEGIN.
+
+        Unknown pieces become U+2047, a double question mark.
+        """
+        rows = [check_ids(cut_at_end(row), len(self)) for row in rows]
+        return self._processor.decode(rows) if rows else []
+
+    def pieces(self, ids):
+        """The pieces that `ids` (T,) stand for, as a list of str; `▁` is a space before a word."""
+        ids = check_ids(np.asarray(ids).tolist(), len(self))
+        return [self._processor.id_to_piece(i) for i in ids]
+
+    @functools.cached_property
+    def _processor(self):
+        sentencepiece = import_sentencepiece("Subwords")
+        try:
+            if not self.proto:  # which SentencePiece takes for a model to be given later
+                raise TypeError("no bytes")
+            processor = sentencepiece.SentencePieceProcessor(model_proto=self.proto)
+            for i in range(processor.vocab_size()):
+                processor.id_to_piece(i)  # decodes it
+            return processor
+        except (RuntimeError, TypeError, UnicodeDecodeError) as error:
+            raise ValueError(
+                f"{self.proto[:20]!r}... is no SentencePiece model: expected its bytes. Read a "
+                "file with ka.data.Subwords.load(path)."
+            ) from error
+
+    def keras_hub_tokenizer(self, **options):
+        """The same as a `keras_hub.tokenizers.SentencePieceTokenizer`, a layer for `tf.data`.
+
+        Args:
+            options: of that class, such as `sequence_length`.
+        """
+        tokenizers = import_keras_hub("Subwords.keras_hub_tokenizer").tokenizers
+        return tokenizers.SentencePieceTokenizer(proto=self.proto, **options)
+
+    def save(self, path):
+        """Writes the model as SentencePiece does: its libraries for phones read it, too."""
+        write_whole(path, self.proto)
+
+    @classmethod
+    def load(cls, path):
+        """Reads what `save`, or SentencePiece, wrote."""
+        proto = read_bytes(path)
+        with prefix_errors(path):
+            return cls(proto)
+
+    def __repr__(self):
+        return f"Subwords({len(self)} entries)"
+
+
+def _train(lines, **options):
+    """SentencePiece's model of `lines`, as bytes; `options` are its own."""
+    proto = io.BytesIO()
+    import_sentencepiece("Subwords").SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=proto,
+        character_coverage=1.0,
+        max_sentence_length=1_000_000,  # longer ones are left out without a word
+        pad_id=PADDING_ID,
+        unk_id=UNKNOWN_ID,
+        bos_id=BEGIN_ID,
+        eos_id=END_ID,
+        num_threads=4,  # the pieces depend on it: not the machine's number
+        minloglevel=2,
+        **options,
+    )
+    return proto.getvalue()
+
+
+def _size_error(vocabulary_size, error):
+    """SentencePiece's error in our words; it says the largest size there can be, if that is it."""
+    most = re.search(r"value <= (\d+)", str(error))
+    least = re.search(r"smaller than required_chars. (\d+) vs (\d+)", str(error))
+    if most:
+        mend = f"is too large for these texts: choose {most[1]} at most, or give more text"
+    elif least:
+        mend = f"is too small for the characters of these texts: choose {least[2]} at least"
+    else:
+        mend = f"does not suit these texts: {error}"
+    return ValueError(f"Subwords.build: vocabulary_size={vocabulary_size} {mend}.")

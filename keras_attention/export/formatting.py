@@ -1,0 +1,78 @@
+"""Plain text for reports: sizes, shapes, tables and lists, without colours."""
+
+import re
+import textwrap
+
+WIDTH = 100
+
+
+def format_size(count):
+    """A number of bytes as people read it: `format_size(1_234_567)` is `"1.2 MB"`."""
+    for unit in ("bytes", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+        count = count / 1000
+    return f"{count:.1f} GB"
+
+
+def format_shape(axes):
+    """A shape with `?` for axes of any size: `(?, ?, 17)`."""
+    inner = ", ".join("?" if axis is None else str(axis) for axis in axes)
+    return f"({inner},)" if len(axes) == 1 else f"({inner})"
+
+
+def format_table(title, header, rows):
+    """Left-aligned columns under a title; an empty string when there are no rows."""
+    if not rows:
+        return ""
+    cells = [header, *rows]
+    widths = [max(len(str(row[i])) for row in cells) for i in range(len(header))]
+    lines = [
+        "  " + "  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True))
+        for row in cells
+    ]
+    return "\n".join([title, *(line.rstrip() for line in lines)])
+
+
+def format_bullets(title, lines):
+    """Lines under a title, which are wrapped; an empty string when there are none."""
+    wrapped = [
+        textwrap.fill(str(line), WIDTH, initial_indent="  - ", subsequent_indent="    ")
+        for line in lines
+    ]
+    return "\n".join([title, *wrapped]) if lines else ""
+
+
+def format_signatures(entries):
+    """One table per signature: its inputs and outputs with dtypes and shapes."""
+    parts = []
+    for signature in entries:
+        rows = [("input", *row) for row in _tensors(signature.inputs)]
+        rows += [("output", *row) for row in _tensors(signature.outputs)]
+        title = f"signature {signature.name}"
+        parts.append(format_table(title, ("", "name", "dtype", "shape"), rows))
+    return "\n".join(parts)
+
+
+def _tensors(entries):
+    """(name, dtype, shape) of tensors; those of similar layers share a row, `block_*_key (12)`."""
+    alike = {}
+    for t in entries:
+        alike.setdefault((re.sub(r"\d+", "*", t.name), t.dtype, format_shape(t.shape)), []).append(
+            t
+        )
+    rows = []
+    for (pattern, *kind), several in alike.items():
+        names = [t.name for t in several] if len(several) < 3 else [f"{pattern} ({len(several)})"]
+        rows += [(name, *kind) for name in names]
+    return rows
+
+
+def format_ops(counts, columns=6):
+    """`ops (92): ADD 14, MUL 14, ...`, most frequent first, wrapped."""
+    if not counts:
+        return ""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    words = [f"{kind} {count}" for kind, count in ordered]
+    lines = [", ".join(words[i : i + columns]) for i in range(0, len(words), columns)]
+    return "\n".join([f"ops ({sum(counts.values())})", *(f"  {line}" for line in lines)])

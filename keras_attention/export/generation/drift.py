@@ -1,0 +1,74 @@
+"""The drift of a quantized decoder from its model on real text, position by position.
+
+Free-running comparisons say little: after the first token that differs, two texts have nothing to
+do with one another. Teacher-forced, both read the same tokens, the file through its cache, and the
+next token that each would choose is compared.
+"""
+
+import numpy as np
+
+from keras_attention.export.errors import ExportError
+from keras_attention.export.generation.reference import compute_logits, split_batch
+from keras_attention.export.generation.step_reader import StepReader
+from keras_attention.export.report import Drift
+
+LONGEST = 256  # positions; a report is no evaluation
+
+
+def measure_drift(path, generation, quantization):
+    """The `Drift` of the LiteRT file at `path` on the examples of `generation`.
+
+    Args:
+        generation: `generation.exportable.Generation`, or None.
+        quantization: `Quantization`.
+
+    Returns:
+        `Drift`, or None where there are no examples.
+
+    Raises:
+        ExportError: where a quantized file would too often go on with another token.
+    """
+    if generation is None or not generation.examples:
+        return None
+    drift = compare_texts(path, generation)
+    least = quantization.agreement
+    if least is not None and drift.agreement < least:
+        raise ExportError(
+            "The quantized file writes other texts than the model: after the same tokens of the "
+            f"examples it goes on alike in {drift.agreement:.3f} of the positions; {least} is the "
+            "least allowed."
+        )
+    return drift
+
+
+def compare_texts(path, generation):
+    """The `Drift` of a file on all examples of `generation`."""
+    decoder, settings = generation.decoder, generation.settings
+    reader = StepReader(path, decoder.has_source)
+    length = min(LONGEST, settings.max_length)
+    counted, same, error = np.zeros(length, int), np.zeros(length, int), np.zeros(length)
+    for batch in generation.examples:
+        tokens, source = split_batch(decoder, batch)
+        tokens = tokens[:, :length]
+        expected = compute_logits(decoder, tokens, source)
+        for rows in reader.split_rows(len(tokens)):
+            part = None if source is None else {name: x[rows] for name, x in source.items()}
+            for i, logits in enumerate(_read_each(reader, tokens[rows], part)):
+                real, own = tokens[rows, i] != 0, expected[rows, i]
+                counted[i] += real.sum()
+                same[i] += (logits.argmax(-1) == own.argmax(-1))[real].sum()
+                error[i] = max(error[i], np.abs(logits - own).max(-1)[real].max(initial=0.0))
+    kept = counted > 0
+    return Drift(
+        tokens=tuple(counted[kept].tolist()),
+        argmax_agreement=tuple((same[kept] / counted[kept]).tolist()),
+        max_abs_error=tuple(error[kept].tolist()),
+    )
+
+
+def _read_each(reader, tokens, source):
+    """Yields the logits (B, V) after each column of ids (B, T), read through the cache."""
+    cache = reader.start(len(tokens), source)
+    for i in range(tokens.shape[1]):
+        logits, cache = reader.read(tokens[:, i : i + 1], i, cache)
+        yield logits[:, 0]

@@ -1,0 +1,195 @@
+"""The endpoints of a model that generates, as functions of named tensors.
+
+`encode` reads a source, `step` takes new tokens (of a prompt, or the last one) with the cache of
+those before, `generate` and `beam` are whole loops. All call one `Decoder`.
+"""
+
+import dataclasses
+
+from keras import ops
+
+from keras_attention.export import backend
+from keras_attention.export.cases import make_batches, run_model
+from keras_attention.export.endpoint import (
+    Endpoint,
+    as_signature,
+    from_signature,
+    make_endpoint,
+    pack_inputs,
+    signature_dtype,
+)
+from keras_attention.export.report import Tensor
+from keras_attention.generation import beam_search, cache, loop
+from keras_attention.generation.samplers import Beam, Greedy
+
+TOKENS, INDEX, START, UNIFORM = "token_ids", "index", "start", "uniform"
+
+
+def make_endpoints(decoder, settings, batch_size=None, sequence_length=None):
+    """All endpoints, a list in the order in which they are called.
+
+    Args:
+        batch_size: int fixes the number of rows.
+        sequence_length: int fixes the length of sources, or of the prompts of a language model:
+            `prefill` then takes as many tokens, and `step` one.
+    """
+    encode, layout = _make_encode(decoder, settings, batch_size, sequence_length)
+    cache = tuple(
+        Tensor(name, (batch_size, *shape), signature_dtype(kind))
+        for name, (shape, kind) in layout.items()
+    )
+    lengths = {"step": None if sequence_length is None else 1}
+    if sequence_length is not None and not decoder.has_source:
+        lengths = {"prefill": sequence_length, **lengths}
+    kinds = {name: kind for name, (_, kind) in layout.items()}
+    steps = [
+        _make_step(decoder, cache, kinds, n, batch_size, length) for n, length in lengths.items()
+    ]
+    loops = [
+        _make_loop(decoder, settings, name, encode, batch_size, sequence_length)
+        for name in settings.rules
+    ]
+    return [*([encode] if encode else []), *steps, *loops]
+
+
+def _make_encode(decoder, settings, batch_size, sequence_length):
+    """The endpoint (None for a language model), and the shapes of the cache, known as they are.
+
+    Its outputs are the entries that depend on the source. One that is always zeros is left out
+    where the caller knows its shape: runtimes lose outputs that are constants.
+    """
+    layout = decoder.cache_shapes(settings.max_length)
+    if not decoder.has_source:
+        return None, layout
+    plain = make_endpoint(decoder.encoder, batch_size, sequence_length)
+
+    def call(tensors):
+        source = pack_inputs(decoder.encoder, tensors)
+        rows = ops.shape(tensors[plain.inputs[0].name])[0]
+        cache = decoder.start(rows, settings.max_length, source)
+        return as_signature({name: cache[name] for name in encode.outputs})
+
+    encode = dataclasses.replace(plain, name="encode", outputs=tuple(layout), call=call)
+    traced = _trace(encode)
+    for name, x in traced.structured_outputs.items():
+        axes = zip(layout[name][0], x.shape[1:], strict=True)
+        shape = tuple(known if axis is None else axis for axis, known in axes)
+        layout[name] = shape, layout[name][1]
+    zeros = _find_zeros(decoder, encode, traced)
+    given = tuple(n for n, (shape, _) in layout.items() if n not in zeros or None in shape)
+    encode = dataclasses.replace(encode, outputs=given, cache=given)
+    return encode, layout
+
+
+def _trace(endpoint):
+    """The endpoint as a graph, whose shapes are known as far as its inputs decide them."""
+    tf = backend.import_tensorflow()
+    specs = {t.name: tf.TensorSpec(t.shape, t.dtype) for t in endpoint.inputs}
+    return tf.function(endpoint.call, autograph=False).get_concrete_function(specs)
+
+
+def _find_zeros(decoder, endpoint, traced):
+    """The names of outputs that are zeros whatever the inputs are."""
+    inputs = set(map(id, traced.inputs)) - set(map(id, traced.captured_inputs))
+    inputs = {x.op for x in traced.inputs if id(x) in inputs}
+    constant = [n for n, x in traced.structured_outputs.items() if not _depends_on(x.op, inputs)]
+    if not constant:
+        return set()
+    found = run_model(endpoint, make_batches(decoder.encoder, endpoint)[0])
+    return {name for name in constant if not found[name].any()}
+
+
+_SHAPES_ALONE = {"Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike"}
+
+
+def _depends_on(op, inputs):
+    """Whether an op of a graph computes with the numbers of `inputs`, not with their shapes."""
+    waiting, seen = [op], set()
+    while waiting:
+        op = waiting.pop()
+        if op in inputs:
+            return True
+        if op in seen or op.type in _SHAPES_ALONE:
+            continue
+        seen.add(op)
+        waiting += [x.op for x in op.inputs]
+    return False
+
+
+def _make_step(decoder, cache, kinds, name, batch_size, length):
+    """The endpoint from new tokens, an index and a cache to logits and the cache.
+
+    Args:
+        cache: its entries as the signature has them. kinds: dict, name -> dtype in the model.
+    """
+    tokens = Tensor(TOKENS, (batch_size, length), "int32")
+    inputs = (tokens, Tensor(INDEX, (), "int32"))
+    if not decoder.has_source:
+        inputs = (*inputs, Tensor(START, (batch_size,), "int32"))
+    kept = tuple(tensor.name for tensor in cache if tensor.name not in decoder.source_names)
+
+    def call(tensors):
+        before = {name: from_signature(tensors[name], kind) for name, kind in kinds.items()}
+        if START in tensors:
+            before[START] = tensors[START]
+        logits, after = decoder.step(tensors[TOKENS], before, tensors[INDEX])
+        return as_signature({"logits": logits, **{name: after[name] for name in kept}})
+
+    names = tuple(tensor.name for tensor in cache)
+    lengths = {tensor.name: () for tensor in (*inputs, *cache)} | {TOKENS: (1,)}
+    return Endpoint(name, (*inputs, *cache), lengths, ("logits", *kept), call, names)
+
+
+def _make_loop(decoder, settings, name, encode, batch_size, sequence_length):
+    """The endpoint from a source, or prompts with padding on the left, to whole sequences."""
+    rules, limit = settings.rules[name], settings.max_new_tokens
+    if encode:
+        inputs, lengths = encode.inputs, encode.lengths
+    else:
+        inputs = (Tensor(TOKENS, (batch_size, sequence_length), "int32"),)
+        lengths = {TOKENS: (1,)}
+    if draws_tokens(rules):
+        inputs = (*inputs, Tensor(UNIFORM, (batch_size, limit), "float32"))
+        lengths = {**lengths, UNIFORM: ()}
+
+    def call(tensors):
+        given = _make_prompt(decoder, settings, tensors)
+        rows = ops.shape(given["prompt"])[0]
+        given["cache"] = cache.make_empty_cache(decoder.cache_spec, rows, settings.max_length)
+        given["number"] = limit
+        given["uniform"] = ops.zeros((limit, rows), dtype="float32")
+        if UNIFORM in tensors:
+            given["uniform"] = ops.transpose(tensors[UNIFORM])
+        if name == "beam":
+            found = beam_search.search_beams(decoder, rules, given)
+            shape = (-1, rules.sampler.num_return_sequences, limit)
+            return {"generated_ids": ops.reshape(found["ids"], shape), "scores": found["totals"]}
+        return {
+            "generated_ids": ops.reshape(
+                loop.generate_tokens(decoder, rules, given)["ids"], (-1, limit)
+            )
+        }
+
+    outputs = ("generated_ids", "scores") if name == "beam" else ("generated_ids",)
+    return Endpoint(name, inputs, lengths, outputs, call)
+
+
+def draws_tokens(rules):
+    """Whether tokens are drawn, by random numbers that the caller gives."""
+    return not isinstance(rules.sampler, (Greedy, Beam))
+
+
+def _make_prompt(decoder, settings, tensors):
+    """What the loops start from: a prompt, and where its rows begin, or a source."""
+    if not decoder.has_source:
+        tokens = tensors[TOKENS]
+        return {"prompt": tokens, "start": count_left_padding(tokens)}
+    source = pack_inputs(decoder.encoder, tensors)
+    rows = ops.shape(next(iter(tensors.values())))[0]
+    return {"prompt": ops.full((rows, 1), settings.start_token_id, dtype="int32"), "source": source}
+
+
+def count_left_padding(tokens):
+    """How many zeros stand in front of each row of ids (B, T): int32 (B,)."""
+    seen = ops.cumsum(ops.cast(ops.not_equal(tokens, 0), "int32"), axis=1)
+    return ops.sum(ops.cast(ops.equal(seen, 0), "int32"), axis=1)

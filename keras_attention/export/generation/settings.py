@@ -1,0 +1,107 @@
+"""Settings of a file that generates: samplers, lengths and special ids."""
+
+import dataclasses
+
+from keras_attention import checks
+from keras_attention.generation import samplers
+from keras_attention.generation.config import GenerationConfig
+
+LONGEST = 256  # positions of a cache whose length nobody gave
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How a file generates.
+
+    Attributes:
+        rules: dict, signature -> `GenerationConfig`: of `"generate"`, of `"beam"`, of both or none.
+        max_length: int, positions in the cache: tokens of a prompt and new ones.
+        max_new_tokens: int, how many tokens `generate` and `beam` write at most.
+        start_token_id: int, what an encoder-decoder writes first, or None.
+        end_token_ids: tuple of ints, any of which ends a row.
+    """
+
+    rules: dict
+    max_length: int
+    max_new_tokens: int
+    start_token_id: int | None
+    end_token_ids: tuple[int, ...]
+
+
+def make_settings(
+    decoder, generate, *, max_length, max_new_tokens, start_token_id, end_token_id, sequence_length
+):
+    """The `Settings` of an export's arguments; a ValueError where they do not go together."""
+    end_token_ids = _read_ids(decoder, "end_token_id", end_token_id)
+    if 0 in end_token_ids:
+        raise ValueError(
+            "end_token_id=0: in files 0 is padding, which is never chosen. Give it an id."
+        )
+    start_token_id = (_read_ids(decoder, "start_token_id", start_token_id) or (None,))[0]
+    rules = _make_rules(generate, end_token_ids)
+    if rules and decoder.has_source and start_token_id is None:
+        raise ValueError(
+            f"{decoder.model.name} is an encoder-decoder, and generate= needs to know what it "
+            "writes first: pass start_token_id=."
+        )
+    prompt = 1 if decoder.has_source else sequence_length
+    length, new = _choose_lengths(decoder, prompt, max_length, max_new_tokens)
+    least = decoder.min_prompt_length(length)
+    if sequence_length is not None and least > 1:
+        raise ValueError(
+            f"The first {least} tokens see one another (a prefix) and must come together, and in a "
+            "file of fixed length they stand behind padding: leave sequence_length out."
+        )
+    decoder.check_lengths(prompt or max(1, length - new + 1), length)
+    return Settings(rules, length, new, start_token_id, end_token_ids)
+
+
+def _choose_lengths(decoder, prompt, max_length, max_new_tokens):
+    """The length of the cache and the number of new tokens; the last one is not cached.
+
+    Args:
+        prompt: int, the length of a prompt where it is known, or None.
+    """
+    for name, value in (("max_length", max_length), ("max_new_tokens", max_new_tokens)):
+        if value is not None:
+            checks.whole_number("export", name, value)
+    if max_length is None:
+        wanted = LONGEST if prompt is None else prompt + (max_new_tokens or LONGEST) - 1
+        max_length = min([wanted, *decoder.cache_spec.max_lengths.values()])
+    if max_new_tokens is None:
+        max_new_tokens = max_length // 2 if prompt is None else max_length - prompt + 1
+    if (prompt or 1) + max_new_tokens - 1 > max_length:
+        before = "a prompt" if prompt is None else f"a prompt of {prompt}"
+        raise ValueError(
+            f"max_new_tokens={max_new_tokens} after {before} does not fit into the cache, which "
+            f"has {max_length} places. Give a larger max_length=, or a smaller max_new_tokens=."
+        )
+    return max_length, max_new_tokens
+
+
+def _read_ids(decoder, name, value):
+    """A tuple of ids from one or several; each must be in the vocabulary."""
+    values = () if value is None else value if isinstance(value, (tuple, list)) else (value,)
+    for number in values:
+        checks.whole_number("export", name, number, least=0)
+        if number >= decoder.vocabulary_size:
+            raise ValueError(
+                f"{name}={number} is no id of a vocabulary of {decoder.vocabulary_size}: they go "
+                f"from 0 to {decoder.vocabulary_size - 1}."
+            )
+    return tuple(map(int, values))
+
+
+def _make_rules(generate, end_token_ids):
+    """{signature: `GenerationConfig`} of a sampler or several."""
+    rules = {}
+    for one in generate if isinstance(generate, (tuple, list)) else [generate]:
+        sampler = samplers.get(one)
+        name = "generate" if isinstance(sampler, samplers.TokenSampler) else "beam"
+        if name in rules:
+            raise ValueError(
+                f"generate= has two samplers for the signature {name!r}: {rules[name].sampler} and "
+                f"{sampler}. Export a file for each."
+            )
+        rules[name] = GenerationConfig(sampler, end_token_ids=end_token_ids)
+    return rules

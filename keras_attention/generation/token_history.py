@@ -1,0 +1,56 @@
+"""`TokenHistory`: the tokens of each row so far, as penalties and constraints see them."""
+
+import dataclasses
+
+from keras import ops
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenHistory:
+    """The tokens of each row so far: its prompt, and those generated.
+
+    Attributes:
+        tokens: int32 (B, L), -1 where there is no token: in front of shorter prompts, after the
+            end, and where tokens are still to come.
+        count: int32 scalar, the index of the token that is chosen next.
+        begin: int32 scalar, the index of the first token after the prompt.
+        vocabulary_size: int, V.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    tokens = np.array([[-1, 3, 5, 3, -1]])
+    history = ka.generation.TokenHistory(tokens, count=4, begin=2, vocabulary_size=6)
+    assert np.array_equal(history.occurrences(), [[0, 0, 0, 2, 0, 1]])
+    assert np.array_equal(history.last(3), [[3, 5, 3]])
+    ```
+    """
+
+    tokens: object
+    count: object
+    begin: object
+    vocabulary_size: int
+
+    def occurrences(self):
+        """How often each id occurs in each row, int32 (B, V)."""
+        return count_ids(self.tokens, ops.ones_like(self.tokens), self.vocabulary_size)
+
+    def last(self, number):
+        """The last `number` tokens of each row, int32 (B, number); -1 where there are fewer."""
+        before = -ops.ones((ops.shape(self.tokens)[0], number), dtype="int32")
+        indices = ops.arange(number, dtype="int32") + self.count
+        return ops.take(ops.concatenate([before, self.tokens], axis=1), indices, axis=1)
+
+
+def count_ids(ids, weights, vocabulary_size):
+    """The sum of `weights` (B, L) by id: int32 (B, V) for `ids` (B, L), of which -1 is none."""
+    ids = ops.cast(ids, "int32")
+    batch = ops.shape(ids)[0]
+    first = ops.expand_dims(ops.arange(batch, dtype="int32") * vocabulary_size, axis=1)
+    indices = ops.reshape(ops.maximum(ids, 0) + first, (-1, 1))
+    weights = ops.cast(weights, "int32") * ops.cast(ids >= 0, "int32")
+    sums = ops.scatter(indices, ops.reshape(weights, (-1,)), (batch * vocabulary_size,))
+    return ops.reshape(sums, (-1, vocabulary_size))

@@ -1,0 +1,108 @@
+"""Every private name of Keras that this package depends on, each behind a function.
+
+Nothing else imports `keras.src` or reads a private attribute of a Keras object: when a release of
+Keras moves one of these names, only this file changes.
+"""
+
+import inspect
+
+from keras.src import backend
+from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
+from keras.src.saving import serialization_lib
+
+
+def get_mask(tensor):
+    """The implicit padding mask of a tensor, bool (B, T), or None.
+
+    Keras passes masks between layers this way; code outside of a layer has no public access to it.
+    """
+    return backend.get_keras_mask(tensor)
+
+
+def set_mask(tensor, mask):
+    """Gives a tensor an implicit mask; of the values of a loss, it says which count in the mean."""
+    backend.set_keras_mask(tensor, mask)
+
+
+def all_layers(layer):
+    """The layer and every layer inside it, at any depth, as a list.
+
+    `Model.layers` is public, but holds neither layers that hold layers nor what is inside those.
+    """
+    return layer._flatten_layers()
+
+
+def inner_layers(layer):
+    """Every layer inside `layer`, at any depth, as a list without the layer itself."""
+    return layer._flatten_layers(include_self=False)
+
+
+def direct_layers(layer):
+    """The layers that `layer` itself holds, as a list without those inside them."""
+    return layer._flatten_layers(include_self=False, recursive=False)
+
+
+def producer(tensor):
+    """The operation, such as a layer, whose output a symbolic tensor is."""
+    return tensor._keras_history.operation
+
+
+def consumers(tensor):
+    """Pairs (operation, its input tensors) for each call that takes an input of a model.
+
+    The public graph of a functional model is drawn from its outputs: it cannot be followed down.
+    """
+    return [(node.operation, node.input_tensors) for node in producer(tensor)._outbound_nodes]
+
+
+def takes_training(layer):
+    """Whether the `call` of a layer has the argument `training`.
+
+    Keras fills the argument in by itself, except for RNN cells: their caller passes it.
+    """
+    return layer._call_has_training_arg
+
+
+def takes_argument(layer, name):
+    """Whether the `call` of a layer has an argument `name`, or takes any.
+
+    Keras reads the signature once, to fill in the masks that a `call` names.
+    """
+    parameters = layer._call_signature.parameters
+    return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
+def count_build_shapes(layer):
+    """How many shapes the `build` of a layer takes; Keras matches them with inputs the same way."""
+    return len(inspect.signature(layer.build).parameters)
+
+
+def share_objects():
+    """A context in which a layer with several holders is written once, and read as one layer.
+
+    `.keras` files are written and read in it; `keras.saving` makes it public nowhere.
+    """
+    return serialization_lib.ObjectSharingScope()
+
+
+def first_epoch(model):
+    """The epoch with which `fit` begins, as `keras.callbacks.BackupAndRestore` sets it."""
+    return model._initial_epoch
+
+
+def has_value(variable):
+    """Whether a variable has its initial value: inside a stateless scope it is drawn later."""
+    return variable._value is not None
+
+
+def wrap_initializer(variable, change):
+    """Makes a variable without a value start from `change(value)`."""
+    draw = variable._initializer
+    variable._initializer = lambda *args, **kwargs: change(draw(*args, **kwargs))
+
+
+class CellWithDropout(DropoutRNNCell):
+    """A cell whose dropout `keras.layers.RNN` draws before its loop, and forgets after.
+
+    Keras asks its own cells by this base class, which has no public name.
+    """

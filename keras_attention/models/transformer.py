@@ -1,0 +1,338 @@
+"""Stacks of Transformer blocks, and their keywords, which the builders forward."""
+
+import dataclasses
+import difflib
+import functools
+import inspect
+
+import keras
+
+from keras_attention import checks, masks, positions
+from keras_attention.attention import MultiHeadAttention
+from keras_attention.blocks import DecoderBlock, DeepNorm, EncoderBlock, FeedForward, residuals
+from keras_attention.blocks.normalization import NORMALIZATIONS
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TransformerEncoder:
+    """A stack of encoder blocks (Vaswani et al., 2017, section 3.1).
+
+    Builders of Transformers take these keywords and forward them; each has defaults of its own. A
+    builder of your own makes a stack and calls it on what its embeddings return.
+
+    Args:
+        num_layers: int, how many layers run one after another.
+        num_heads: int N, of every attention.
+        hidden_dim: int D, the width of the model.
+        intermediate_dim: int, the width inside the feed-forward networks.
+        key_dim: int H, the size of a head; None is `hidden_dim / num_heads`.
+        num_key_value_heads: int that divides `num_heads`, None is as many (Ainslie et al., 2023,
+            *GQA*): the cache of a decoding model shrinks with it.
+        num_blocks: int, how many blocks have weights of their own, None is `num_layers`. 1 shares
+            one block between all layers (Lan et al., 2020, *ALBERT*, section 3.1), more make
+            groups: layer i runs block `i * num_blocks // num_layers`.
+        dropout: float, inside every block, and where the builder says.
+        attention_dropout: float, on attention weights.
+        stochastic_depth: float, the share of examples that skip a branch of the last block in
+            training; it grows linearly from 0 at the first (Huang et al., 2016).
+        layer_scale: float, what `LayerScale` starts from, or None for none.
+        norm: `"pre"`, `"post"`, `"sandwich"`, `"deep_norm"`, `"rezero"`, `"resi_dual"`, or a
+            `ka.blocks.Residual`: how a branch joins the stream, as in `EncoderBlock`.
+        normalization: `"layer_norm"` or `"rms_norm"`.
+        activation: of the feed-forward networks, gates such as `"geglu"` included.
+        use_bias: bool, whether projections in the blocks have a bias.
+        position: a part, its name or its config; a list combines them. Positions that are added go
+            to the embedding, those that rotate or bias into the self-attention of every block.
+            `"learned"` is a table of `max_length`.
+        max_length: int, how many positions `position="learned"` has.
+        shared_position: bool, whether the blocks share the weights of their position (Raffel et
+            al., 2020, *T5*); `clone_model` gives each block its own.
+        score, normalizer: parts, their names or their configs.
+        mask: what a token may attend to, a part, its name or its config; None is everything.
+        epsilon: float, of the normalizations.
+
+    Call arguments:
+        x: (B, T, D), as a rule symbolic.
+        name: str, what the names of the blocks begin with.
+        segment_ids, positions: of packed documents, as `EncoderBlock` takes them.
+
+    Returns (B, T, D), after the norm that ends a stack of this `norm`. A layer that runs a block
+    again records its attention under `block_0/attention:1`, `:2`, ...
+
+    Example:
+
+    ```python
+    import keras
+    import numpy as np
+    import keras_attention as ka
+
+    encoder = ka.models.TransformerEncoder(
+        num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=32, position="rotary"
+    )
+    tokens = keras.Input((None,), dtype="int32")
+    x = ka.blocks.TokenEmbedding(100, encoder.hidden_dim)(tokens)
+    model = keras.Model(tokens, encoder(x))
+    assert model(np.array([[5, 7, 9, 0]])).shape == (1, 4, 16)
+    ```
+    """
+
+    num_layers: int
+    num_heads: int
+    hidden_dim: int
+    intermediate_dim: int
+    key_dim: int | None = None
+    num_key_value_heads: int | None = None
+    num_blocks: int | None = None
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    stochastic_depth: float = 0.0
+    layer_scale: float | None = None
+    norm: object = "pre"
+    normalization: str = "layer_norm"
+    activation: object = "gelu"
+    use_bias: bool = True
+    position: object = None
+    max_length: int | None = None
+    shared_position: bool = False
+    score: object = "scaled_dot"
+    normalizer: object = "softmax"
+    mask: object = None
+    epsilon: float = 1e-6
+
+    def __post_init__(self):
+        if self.key_dim is None:
+            key_dim = divide_exactly("hidden_dim", self.hidden_dim, "num_heads", self.num_heads)
+            object.__setattr__(self, "key_dim", key_dim)
+        if self.num_blocks is not None:
+            checks.whole(self, "num_blocks")
+            if self.num_blocks > self.num_layers:
+                raise ValueError(
+                    f"num_blocks={self.num_blocks} is more than num_layers={self.num_layers}: "
+                    "every block runs in one layer or more. Choose at most as many."
+                )
+        object.__setattr__(self, "position", get_position(self.position, self.max_length))
+
+    def __call__(self, x, *, name="block", **documents):
+        return self._run_layers(x, (), name, documents)
+
+    def embedding_position(self):
+        """The part of `position` that is added to embeddings, a copy of its own, or None."""
+        return copy_part(positions.for_role(self.position, "embed"))
+
+    def make_normalization(self, name):
+        """A normalization layer of this stack's kind."""
+        return NORMALIZATIONS[self.normalization](epsilon=self.epsilon, name=name)
+
+    def _run_layers(self, x, source, name, documents):
+        if x.shape[-1] != self.hidden_dim:
+            raise ValueError(
+                f"{type(self).__name__}(hidden_dim={self.hidden_dim}) was called on vectors of "
+                f"size {x.shape[-1]}. Embed into hidden_dim, or set hidden_dim={x.shape[-1]}."
+            )
+        num_blocks = self.num_blocks or self.num_layers
+        norm = self._residual()
+        position = positions.for_role(self.position, "rotate", "bias")
+        shared = copy_part(position) if self.shared_position else None
+        blocks = [
+            self._block(
+                copy_part(position) if shared is None else shared,
+                norm=norm,
+                normalization=self.normalization,
+                dropout=self.dropout,
+                stochastic_depth=self.stochastic_depth * i / max(num_blocks - 1, 1),
+                layer_scale=self.layer_scale,
+                epsilon=self.epsilon,
+                name=f"{name}_{i}",
+            )
+            for i in range(num_blocks)
+        ]
+        for i in range(self.num_layers):
+            x = blocks[i * num_blocks // self.num_layers](x, *source, **documents)
+        return norm.end(x, lambda place: self.make_normalization(f"final_{place}"))
+
+    def _residual(self):
+        """The residual called `norm`; DeepNorm depends on the depth of the stack."""
+        return DeepNorm(self.num_layers) if self.norm == "deep_norm" else residuals.get(self.norm)
+
+    def _block(self, position, **settings):
+        return EncoderBlock(
+            attention=self._attention("attention", position, self.mask),
+            feed_forward=self._feed_forward(),
+            **settings,
+        )
+
+    def _attention(self, name, position, mask=None):
+        return MultiHeadAttention(
+            self.num_heads,
+            self.key_dim,
+            num_key_value_heads=self.num_key_value_heads,
+            dropout=self.attention_dropout,
+            use_bias=self.use_bias,
+            score=copy_part(self.score),
+            normalizer=copy_part(self.normalizer),
+            mask=mask,
+            position=position,
+            name=name,
+        )
+
+    def _feed_forward(self):
+        return FeedForward(
+            self.intermediate_dim,
+            activation=self.activation,
+            dropout=self.dropout,
+            use_bias=self.use_bias,
+            name="feed_forward",
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TransformerDecoder(TransformerEncoder):
+    """A stack of decoder blocks beside an encoder (Vaswani et al., 2017, section 3.1).
+
+    Nobody sees the future, whatever `mask` allows. A decoder without a source is a
+    `TransformerEncoder` with the mask `"causal"`.
+
+    Args:
+        cross_position: a position that rotates or biases in cross-attention, or None.
+        num_layers, ...: as in `TransformerEncoder`; `position` and `mask` are those of the
+            self-attention.
+
+    Call arguments:
+        x: (B, T, D). encoded: (B, S, E), what the encoder returns.
+        name: str, what the names of the blocks begin with.
+        segment_ids, positions, encoded_segment_ids, encoded_positions: of packed documents, as
+            `DecoderBlock` takes them.
+
+    Returns (B, T, D).
+
+    Example:
+
+    ```python
+    import keras
+    import keras_attention as ka
+
+    decoder = ka.models.TransformerDecoder(
+        num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=32, norm="post"
+    )
+    x, encoded = keras.Input((None, 16)), keras.Input((None, 24))
+    assert decoder(x, encoded).shape == (None, None, 16)
+    ```
+    """
+
+    cross_position: object = None
+
+    def __call__(self, x, encoded, *, name="block", **documents):
+        return self._run_layers(x, (encoded,), name, documents)
+
+    def _residual(self):
+        if self.norm == "deep_norm":
+            return DeepNorm(self.num_layers, num_branches=3)
+        return super()._residual()
+
+    def _block(self, position, **settings):
+        of_source = copy_part(positions.get(self.cross_position))
+        return DecoderBlock(
+            attention=self._attention("attention", position, causal_mask(self.mask)),
+            cross_attention=self._attention("cross_attention", of_source),
+            feed_forward=self._feed_forward(),
+            **settings,
+        )
+
+
+def takes_keywords_of(stack, *, without=(), **defaults):
+    """Decorates a builder: its `**` takes the fields of `stack`, with these defaults.
+
+    A keyword that neither builder nor stack has is refused with the list of those known. `help`
+    and `inspect.signature` of the builder show both.
+
+    Args:
+        stack: `TransformerEncoder` or `TransformerDecoder`.
+        without: names of fields that the builder sets itself.
+        defaults: values of fields for this builder, where its caller gives none.
+    """
+
+    def decorate(builder):
+        signature = inspect.signature(builder)
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        taken = {*without, *(parameter.name for parameter in own)}
+        forwarded = [
+            parameter.replace(
+                default=defaults.get(name, parameter.default), annotation=parameter.empty
+            )
+            for name, parameter in inspect.signature(stack).parameters.items()
+            if name not in taken
+        ]
+        known = [parameter.name for parameter in [*own, *forwarded]]
+
+        @functools.wraps(builder)
+        def build(*args, **keywords):
+            check_keywords(builder.__name__, keywords, known)
+            return builder(*args, **{**defaults, **keywords})
+
+        build.__signature__ = signature.replace(parameters=[*own, *forwarded])
+        return build
+
+    return decorate
+
+
+def check_keywords(owner, keywords, known):
+    """Refuses a keyword that is not `known`, with the nearest one and the list of all."""
+    for name in keywords:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise TypeError(
+                f"{owner}() got an unexpected keyword argument {name!r}.{hint} "
+                f"It takes {', '.join(known)}."
+            )
+
+
+def get_position(position, max_length=None):
+    """A position by object, name, config or list; "learned" is a table of `max_length`."""
+    if position != "learned":
+        return positions.get(position)
+    if max_length is None:
+        raise ValueError(
+            "position='learned' needs max_length=, the number of positions that are learned. Give "
+            "it, or use a position that has no end, such as 'sinusoidal' or 'rotary'."
+        )
+    return positions.Learned(max_length)
+
+
+def causal_mask(mask=None):
+    """`mask` without sight of the future: the mask of a decoder."""
+    mask = masks.get(mask)
+    return masks.Causal() if mask in (None, masks.Causal()) else masks.Causal() & mask
+
+
+def copy_part(part):
+    """A copy of a part that has weights, so that blocks do not share them; others as they are."""
+    if isinstance(part, keras.layers.Layer):
+        return part.__class__.from_config(part.get_config())
+    return part
+
+
+def divide_exactly(name, size, by_name, by):
+    """`size / by` as an int; an error says which `by` would divide it."""
+    if size % by:
+        divisors = ", ".join(str(d) for d in range(1, size + 1) if size % d == 0 and d <= 64)
+        raise ValueError(f"{by_name}={by} does not divide {name}={size}. Choose one of {divisors}.")
+    return size // by
+
+
+def token_logits(x, embedding, tied):
+    """(B, T, D) to logits (B, T, vocabulary_size), float32 whatever the policy.
+
+    Args:
+        embedding: a `TokenEmbedding`.
+        tied: bool, whether they are inner products with its table, or have a matrix of their own.
+    """
+    if tied:
+        return name_logits(embedding(x, reverse=True))
+    size = embedding.vocabulary_size
+    return keras.layers.Dense(size, use_bias=False, dtype="float32", name="logits")(x)
+
+
+def name_logits(logits):
+    """The tensor as an output that is called `logits`, in exported files as well."""
+    return keras.layers.Identity(dtype="float32", name="logits")(logits)

@@ -1,0 +1,110 @@
+"""Positions of image patches: coordinates, checks, and tables resized to another grid."""
+
+import numpy as np
+from keras import ops
+
+from keras_attention import checks, scope
+
+
+def check_grid(part, optional=False):
+    """Makes `part.grid` a pair of ints above 0 and `part.prefix` an int, or raises ValueError."""
+    checks.whole(part, "prefix", least=0)
+    if optional and part.grid is None:
+        if part.prefix:
+            raise ValueError(
+                f"{type(part).__name__}(prefix={part.prefix}): a prefix comes before a grid, but "
+                "there is none. Give grid=(rows, columns) too."
+            )
+        return
+    name = type(part).__name__
+    object.__setattr__(part, "grid", checks.rows_and_columns(name, "grid", part.grid))
+
+
+def compute_coordinates(positions, grid, prefix):
+    """The rows and the columns of `positions`, int tensors of its shape.
+
+    Patches are numbered row by row after the prefix, whose tokens are all at (0, 0).
+    """
+    if prefix:
+        positions = ops.maximum(positions - prefix, 0)
+    rows = ops.floor_divide(positions, grid[1])
+    return rows, positions - rows * grid[1]
+
+
+def count_grid_tokens(part):
+    """The number of tokens of a grid and its prefix."""
+    rows, columns = part.grid
+    return part.prefix + rows * columns
+
+
+def check_grid_length(part, length, exact=True):
+    """Refuses more tokens than the grid has, or, if `exact` and not decoding, fewer."""
+    scope.limit_length(count_grid_tokens(part), f"{type(part).__name__}(grid={part.grid})")
+    exact = exact and scope.current(scope.Decoding) is None
+    more = "and move learned weights to it with interpolate(), "
+    checks.one_token_each(part, count_grid_tokens(part), length, exact, more)
+
+
+def check_grid_positions(part, values):
+    """Refuses positions outside the grid; `values` is NumPy, or None while symbolic."""
+    if values is None or not values.size:
+        return
+    first, last, places = values.min(), values.max(), count_grid_tokens(part)
+    if first < 0 or last >= places:
+        raise ValueError(
+            f"Positions {first} to {last} go past {type(part).__name__}(grid={part.grid}, "
+            f"prefix={part.prefix}), which has 0 to {places - 1}."
+        )
+
+
+METHODS = ("bicubic", "bilinear", "nearest")
+
+
+def interpolate(table, grid, new_grid, prefix=0, method="bicubic"):
+    """A table of vectors for patches, resized to an image of another size.
+
+    The vectors are resized as the pixels of an image (Dosovitskiy et al., 2021, section 3.2), with
+    antialiasing. Those of the prefix (class token, registers) stay.
+
+    Args:
+        table: (prefix + rows · columns, D), row by row.
+        grid: (rows, columns) of the table.
+        new_grid: (rows, columns) wanted. For text, both have one row.
+        prefix: int, the number of vectors before the grid.
+        method: `"bicubic"`, `"bilinear"` or `"nearest"`.
+
+    Returns:
+        NumPy (prefix + new rows · new columns, D), in the table's dtype.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    table = np.random.rand(1 + 4 * 4, 8)  # a class token and 4 × 4 patches
+    larger = ka.positions.interpolate(table, (4, 4), (6, 6), prefix=1)
+    assert larger.shape == (1 + 6 * 6, 8) and np.array_equal(larger[0], table[0])
+    ```
+    """
+    grid = checks.rows_and_columns("interpolate", "grid", grid)
+    new_grid = checks.rows_and_columns("interpolate", "new_grid", new_grid)
+    if method not in METHODS:
+        raise ValueError(
+            f"interpolate(method={method!r}): method must be one of "
+            f"{', '.join(map(repr, METHODS))}."
+        )
+    table = ops.convert_to_numpy(table)
+    if table.ndim != 2 or len(table) != prefix + grid[0] * grid[1]:
+        raise ValueError(
+            f"A table of shape {table.shape} does not hold {prefix} vectors and then {grid[0]} · "
+            f"{grid[1]}, as prefix={prefix} and grid={grid} say."
+        )
+    if grid == new_grid:
+        return table
+    front, patches = table[:prefix], table[prefix:].reshape(1, *grid, -1)
+    patches = ops.image.resize(
+        patches.astype("float32"), new_grid, method, antialias=True, data_format="channels_last"
+    )
+    patches = ops.convert_to_numpy(patches).reshape(-1, table.shape[1]).astype(table.dtype)
+    return np.concatenate([front, patches], axis=0)

@@ -1,0 +1,406 @@
+"""The recurrent cell that attends to an encoded source, and the window of local attention."""
+
+import dataclasses
+
+import keras
+from keras import ops
+
+from keras_attention import checks, keras_internals, scores
+from keras_attention.attention import arguments
+from keras_attention.attention.projection import ProjectionOwner
+from keras_attention.recurrent import cells
+
+
+@dataclasses.dataclass(frozen=True)
+class EncodedSource:
+    """An encoded source, ready to be attended to.
+
+    Attributes:
+        values: (B, S, E), the encoder's output.
+        mask: bool (B, S), True = a token.
+        keys: (B, S, 1, any width), what the score's `prepare` made of the values, or None where it
+            leaves them as they are.
+    """
+
+    values: object
+    mask: object
+    keys: object = None
+
+    def prepared_keys(self):
+        """The keys (B, S, 1, width), as the score takes them."""
+        return ops.expand_dims(self.values, axis=2) if self.keys is None else self.keys
+
+
+def mask_or_ones(mask, encoded):
+    """`mask` as bool (B, S); all True for None."""
+    if mask is None:
+        return ops.ones(ops.shape(encoded)[:2], dtype="bool")
+    return ops.cast(mask, "bool")
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class LocalWindow(keras.layers.Layer):
+    """Predicts where in the source to look (Luong et al., 2015, section 3.2, *local-p*).
+
+    `p = S sigmoid(vᵀ tanh(W h))`, where S is the number of tokens of the source; places further
+    than `half_width` from p are not attended to, and the weights of the others are multiplied by
+    `exp(-(s - p)² / 2σ²)`, σ = half_width / 2 (equations 9 and 10).
+
+    Args:
+        half_width: int of at least 1, the paper's D.
+        units: int, rows of W; None is the size of the state.
+
+    Call arguments:
+        state: (B, U), the paper's h_t.
+        mask: bool (B, S), True = a token. Padding is behind the tokens.
+
+    Returns:
+        Which places are near: bool (B, S); and their factors: float32 (B, S).
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    window = ka.recurrent.LocalWindow(half_width=2)
+    near, factors = window(np.random.rand(3, 4), np.ones((3, 20), "bool"))
+    assert np.all(np.sum(near, axis=1) <= 5)
+    assert np.all(np.asarray(factors) <= 1)
+    ```
+    """
+
+    def __init__(self, half_width, units=None, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.half_width, self.units = half_width, units
+        checks.whole(self, "half_width")
+        if units is not None:
+            checks.whole(self, "units")
+
+    def build(self, state_shape, mask_shape=None):
+        width = state_shape[-1]
+        self.kernel = self.add_weight(
+            name="kernel", shape=(width, self.units or width), initializer="glorot_uniform"
+        )
+        self.vector = self.add_weight(
+            name="vector", shape=(self.units or width, 1), initializer="glorot_uniform"
+        )
+
+    def call(self, state, mask):
+        logit = ops.matmul(ops.tanh(ops.matmul(state, self.kernel)), self.vector)  # (B, 1)
+        length = ops.sum(ops.cast(mask, "float32"), axis=1, keepdims=True)
+        center = length * ops.sigmoid(ops.cast(logit, "float32"))
+        places = ops.expand_dims(ops.arange(ops.shape(mask)[1], dtype="float32"), axis=0)
+        distance = places - center  # (B, S)
+        sigma = self.half_width / 2
+        factors = ops.exp(-ops.square(distance) / (2 * sigma**2))
+        return ops.abs(distance) <= self.half_width, factors
+
+    def compute_output_shape(self, state_shape, mask_shape):
+        return mask_shape, mask_shape
+
+    def compute_output_spec(self, state, mask):
+        return keras.KerasTensor(mask.shape, "bool"), keras.KerasTensor(mask.shape, "float32")
+
+    def get_config(self):
+        return {**super().get_config(), "half_width": self.half_width, "units": self.units}
+
+
+DEFAULT_SCORES = {"bahdanau": "additive", "luong": "bilinear"}
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class AttentionCell(ProjectionOwner, keras_internals.CellWithDropout):
+    """Wraps a Keras cell, so that it attends to an encoded source at every step.
+
+    With `attention="bahdanau"` (Bahdanau et al., 2015, section 3.1) it attends with the previous
+    state, then steps: `c_t = attend(s_{t-1})`, `s_t = cell([x_t; c_t], s_{t-1})`. With `"luong"`
+    (Luong et al., 2015, section 3) it steps, then attends: `h_t = cell([x_t; a_{t-1}], h_{t-1})`,
+    `c_t = attend(h_t)`, `a_t = tanh(W_c [c_t; h_t])`, the paper's attentional vector h̃_t.
+
+    Args:
+        cell: a Keras cell, such as `keras.layers.GRUCell(64)`; the last layer of a
+            `StackedRNNCells` attends.
+        attention: `"bahdanau"` or `"luong"`.
+        score: a part of `keras_attention.scores`, its name or its config; None is the paper's:
+            `"additive"` for Bahdanau, `"bilinear"` (*general*) for Luong.
+        normalizer: a part of `keras_attention.normalizers`, its name or its config.
+        attention_dim: int, the size of the output `tanh(W_c [c_t; h_t])`. None is the cell's size
+            for Luong; for Bahdanau, None leaves this layer out, and the output is `[h_t; c_t]`.
+        input_feeding: bool, whether Luong's cell takes a_{t-1} beside x_t (section 3.3).
+            Bahdanau's cell always takes c_t.
+        local: a `LocalWindow`, which predicts at each step the part of the source to attend to
+            (Luong et al., 2015, section 3.2, *local-p*); None attends to the whole source.
+        coverage: bool, whether the score takes into account how much each key was attended to so
+            far: the sum of its weights times a learned vector is added to the prepared key (See et
+            al., 2017, equation 11; Tu et al., 2016).
+        encoded_dim: int E, the width of the source. None takes it from the first source: that of
+            the `RecurrentDecoder` around the cell, or of `initial_states`.
+
+    Call arguments:
+        inputs: (B, D), the tokens of one time.
+        states: list: those of the cell, a_{t-1} with input feeding, the coverage (B, S) if there is
+            one, and last the source (B, S, E) and its mask (B, S), which stay as they are. See
+            `initial_states`.
+
+    Returns the output (B, `output_size`) and the list of new states.
+
+    In `keras.layers.RNN` the keys are projected anew at each step, because a cell there has no way
+    to keep them, and `return_state=True` does not work in a functional model.
+    `keras_attention.recurrent.RecurrentDecoder` projects once, shows its weights, and exports.
+
+    Example:
+
+    ```python
+    import keras
+    import numpy as np
+    import keras_attention as ka
+
+    cell = ka.recurrent.AttentionCell(keras.layers.LSTMCell(8), "luong")
+    targets, encoded = np.random.rand(2, 5, 4), np.random.rand(2, 7, 6)
+    mask = np.arange(7) < [[7], [3]]
+    rnn = keras.layers.RNN(cell, return_sequences=True)
+    assert rnn(targets, initial_state=cell.initial_states(encoded, mask)).shape == (2, 5, 8)
+    ```
+    """
+
+    def __init__(
+        self,
+        cell,
+        attention="bahdanau",
+        score=None,
+        normalizer="softmax",
+        attention_dim=None,
+        input_feeding=True,
+        local=None,
+        coverage=False,
+        encoded_dim=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.cell, self.attention = cells.check_cell(cell), attention
+        checks.one_of(self, "attention", DEFAULT_SCORES)
+        score = DEFAULT_SCORES[attention] if score is None else score
+        self.score = arguments.get_score(score, self.dtype_policy)
+        self.normalizer = arguments.get_normalizer(normalizer, self.dtype_policy)
+        self.attention_dim, self.input_feeding = attention_dim, input_feeding
+        self.local = _local(local)
+        self.coverage, self.encoded_dim = coverage, encoded_dim
+        self._check()
+        self._combine = None
+        if self._attention_size is not None:
+            self._combine = keras.layers.Dense(
+                self._attention_size,
+                activation="tanh",
+                use_bias=False,
+                **self._projection_arguments("combine"),
+            )
+
+    def _check(self):
+        if self.attention_dim is not None:
+            checks.whole(self, "attention_dim")
+        if self.encoded_dim is not None:
+            checks.whole(self, "encoded_dim")
+        if self.attention == "bahdanau" and not self.input_feeding:
+            raise ValueError(
+                "input_feeding=False with attention='bahdanau': what Bahdanau's cell attends to is "
+                "its input. Use attention='luong', or leave input_feeding out."
+            )
+
+    @property
+    def _attention_size(self):
+        """The size of a_t, or None where there is none."""
+        if self.attention == "luong" and self.attention_dim is None:
+            return cells.output_size(self.cell)
+        return self.attention_dim
+
+    @property
+    def output_size(self):
+        if self._attention_size is not None:
+            return self._attention_size
+        if self.encoded_dim is None:
+            raise ValueError(f"{self.name}: {_NO_WIDTH}")
+        return cells.output_size(self.cell) + self.encoded_dim
+
+    @property
+    def own_state_sizes(self):
+        """The sizes of the states but for the source; the coverage's, None, is the source's."""
+        sizes = cells.state_sizes(self.cell)
+        if self._feeds:
+            sizes = [*sizes, self._attention_size]
+        return [*sizes, None] if self.coverage else sizes
+
+    @property
+    def state_size(self):
+        return [*self.own_state_sizes, None, None]
+
+    @property
+    def _feeds(self):
+        return self.attention == "luong" and self.input_feeding
+
+    def build(self, inputs_shape, encoded_shape=None):
+        self._set_width(encoded_shape)
+        units, width = cells.output_size(self.cell), self.encoded_dim
+        fed = width if self.attention == "bahdanau" else self._feeds * (self._attention_size or 0)
+        if not self.cell.built:
+            self.cell.build((inputs_shape[0], inputs_shape[-1] + fed))
+        if isinstance(self.score, keras.layers.Layer) and not self.score.built:
+            self.score.build((None, 1, 1, units), (None, None, 1, width))
+        if self.local is not None and not self.local.built:
+            self.local.build((None, units))
+        if self._combine is not None and not self._combine.built:
+            self._combine.build((None, width + units))
+        if self.coverage:
+            keys = ops.zeros((1, 1, 1, width), dtype=self.compute_dtype)
+            size = self.score.prepare(keys).shape[-1]
+            self.coverage_kernel = self.add_weight(
+                name="coverage_kernel", shape=(size,), initializer="glorot_uniform"
+            )
+
+    def _set_width(self, encoded_shape):
+        width = self.encoded_dim if encoded_shape is None else encoded_shape[-1]
+        if width is None:
+            raise ValueError(f"{self.name}: {_NO_WIDTH}")
+        if self.encoded_dim not in (None, width):
+            raise ValueError(
+                f"{self.name} has encoded_dim={self.encoded_dim}, but the source is of shape "
+                f"{tuple(encoded_shape)}. Leave encoded_dim out, or make it {width}."
+            )
+        self.encoded_dim = width
+
+    def prepare(self, encoded, mask=None):
+        """The `EncodedSource` of an encoder's output (B, S, E) and its mask (B, S), for `step`."""
+        keys = None
+        if type(self.score).prepare is not scores.Score.prepare:
+            keys = self.score.prepare(ops.expand_dims(encoded, axis=2))
+        return EncodedSource(encoded, mask_or_ones(mask, encoded), keys)
+
+    def step(self, inputs, states, source, training=None):
+        """One step: (B, D), the states but for the source, and that as `prepare` gave it.
+
+        Returns the output, the new states, and the weights (B, S).
+        """
+        inner = len(cells.state_sizes(self.cell))
+        hidden, others = list(states[:inner]), list(states[inner:])
+        coverage = others[-1] if self.coverage else None
+        if self.attention == "bahdanau":
+            context, weights = self._attend(hidden, source, coverage)
+            inputs = ops.concatenate([inputs, context], axis=-1)
+        elif self._feeds:
+            inputs = ops.concatenate([inputs, others[0]], axis=-1)
+        output, hidden = cells.step_cell(self.cell, inputs, hidden, training)
+        if self.attention == "luong":
+            context, weights = self._attend(hidden, source, coverage)
+        output = self._output(output, context)
+        fed = [output] if self._feeds else []
+        covered = [coverage + weights] if self.coverage else []
+        return output, [*hidden, *fed, *covered], weights
+
+    def _attend(self, hidden, source, coverage):
+        """The context (B, E) and the weights (B, S)."""
+        query = hidden[cells.query_index(self.cell)]
+        keys = source.prepared_keys()  # (B, S, 1, width)
+        if coverage is not None:
+            kernel = ops.reshape(ops.cast(self.coverage_kernel, keys.dtype), (1, 1, 1, -1))
+            covered = ops.expand_dims(ops.expand_dims(coverage, axis=2), axis=3)
+            # Zeros for padding change nothing, but LiteRT's converter takes a sum right before the
+            # product apart, and makes a wrong graph of it.
+            tokens = ops.expand_dims(ops.expand_dims(source.mask, axis=2), axis=3)
+            keys = (keys + covered * kernel) * ops.cast(tokens, keys.dtype)
+        scored = self.score.match(ops.expand_dims(ops.expand_dims(query, axis=1), axis=1), keys)
+        length = ops.shape(source.values)[1]
+        scored, mask = ops.reshape(scored, (-1, length)), source.mask  # (B, S)
+        if self.local is None:
+            weights = self.normalizer(scored, mask)
+        else:
+            near, focus = self.local(query, mask)
+            weights = self.normalizer(scored, ops.logical_and(mask, near))
+            weights = weights * ops.cast(focus, weights.dtype)
+        weights = ops.cast(weights, source.values.dtype)
+        context = ops.matmul(ops.expand_dims(weights, axis=1), source.values)  # (B, 1, E)
+        return ops.reshape(context, (-1, source.values.shape[-1])), weights
+
+    def _output(self, hidden, context):
+        if self._combine is None:
+            return ops.concatenate([hidden, context], axis=-1)
+        return self._combine(ops.concatenate([context, hidden], axis=-1))
+
+    def call(self, inputs, states, training=None):
+        *states, encoded, mask = states
+        source = self.prepare(encoded, ops.greater(mask, 0))
+        output, states, _ = self.step(inputs, states, source, training)
+        return output, [*states, encoded, mask]
+
+    def initial_states(self, encoded, mask=None, states=None):
+        """The states to start from, for `keras.layers.RNN(cell)(x, initial_state=...)`.
+
+        Args:
+            encoded: (B, S, E), the source. mask: bool (B, S), True = a token, or None.
+            states: list, those of the cell; None is zeros.
+        """
+        encoded = ops.convert_to_tensor(encoded, dtype=self.compute_dtype)
+        self._set_width(encoded.shape)
+        ones = ops.ones_like(encoded[:, :, 0])
+        mask = ones if mask is None else ops.cast(mask, encoded.dtype)
+        return [*self.start(encoded, states), encoded, mask]
+
+    def start(self, encoded, states=None):
+        """The states without the source: those given, then zeros.
+
+        Args:
+            encoded: (B, S, E). states: list, the cell's, or None.
+        """
+        given = list(states or [])
+        zero = ops.zeros_like(encoded[:, 0, :1])  # (B, 1)
+        sizes = self.own_state_sizes[len(given) :]
+        return given + [
+            ops.zeros_like(encoded[:, :, 0]) if size is None else ops.tile(zero, (1, size))
+            for size in sizes
+        ]
+
+    def get_initial_state(self, batch_size=None):
+        """Refuses: without a source there is no state."""
+        raise ValueError(
+            f"{self.name} attends to a source, which is among its states: call "
+            "keras.layers.RNN(cell)(x, initial_state=cell.initial_states(encoded, mask))."
+        )
+
+    # `keras.layers.RNN` draws the dropout of a cell before its loop, and resets it after.
+
+    def get_dropout_mask(self, step_input):
+        fed = self.encoded_dim if self.attention == "bahdanau" else self._attention_size
+        width = step_input.shape[-1] + (fed if self.attention == "bahdanau" or self._feeds else 0)
+        cells.draw_dropout(self.cell, ops.shape(step_input)[0], width)
+
+    def get_recurrent_dropout_mask(self, step_input):
+        pass  # drawn with the other
+
+    def reset_dropout_mask(self):
+        cells.forget_dropout(self.cell)
+
+    def reset_recurrent_dropout_mask(self):
+        pass
+
+    def get_config(self):
+        plain = "attention attention_dim input_feeding coverage encoded_dim".split()
+        objects = "cell score normalizer local".split()
+        return {
+            **super().get_config(),
+            **{name: getattr(self, name) for name in plain},
+            **{n: keras.saving.serialize_keras_object(getattr(self, n)) for n in objects},
+        }
+
+
+_NO_WIDTH = (
+    "a cell that attends must know the width of its source: make the states it begins with by "
+    "cell.initial_states(encoded, mask), pass encoded_dim=, or use it in a RecurrentDecoder."
+)
+
+
+def _local(local):
+    local = keras.saving.deserialize_keras_object(local) if isinstance(local, dict) else local
+    if not isinstance(local, LocalWindow | None):
+        raise ValueError(f"local={local!r}: expected a keras_attention.recurrent.LocalWindow.")
+    return local

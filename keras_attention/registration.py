@@ -1,0 +1,156 @@
+"""Registered names, and how Keras finds a class of ours that is not imported yet.
+
+Importing the package imports no layer, and not even Keras; yet `keras.models.load_model` knows
+every class of ours. Once Keras is there, its registry gets a stand-in under each registered name,
+which imports the folder of the class when a saved file asks for it. A registered name, once
+released, stays: this is also the list of names that saved models may hold. A test compares it with
+the classes.
+"""
+
+import importlib
+import importlib.abc
+import importlib.util
+import sys
+
+PACKAGE = "keras_attention"
+
+# Folder -> the names that its classes are registered under. A new class adds its name here.
+CLASSES = {
+    "scores": """
+        Additive Bilinear Concat Cosine Dot ScaledDot SquaredDistance
+    """.split(),
+    "normalizers": """
+        Activation Entmax ReLU Sigmoid Softmax Sparsemax TopK
+    """.split(),
+    "masks": """
+        BigBird BlockSparse Blockwise Both Causal Chunked Dilated Either Full Global Longformer
+        Not Prefix Random Strided Window Window2D
+    """.split(),
+    "positions": """
+        ALiBi ContinuousBias Disentangled DynamicNTK Learned Learned2D LearnedALiBi Linear
+        Llama3 LongRoPE NTK RelativeBias Rotary Scalar Several Shaw Sinusoidal Sinusoidal2D
+        SwinBias TransformerXL XPos YaRN
+    """.split(),
+    "attention": """
+        Attention DifferentialAttention EluFeatures FavorFeatures HeadProjection LatentAttention
+        LinearAttention MemorizingAttention MultiHeadAttention ReLUFeatures ResidualAttention
+        SegmentRecurrence
+    """.split(),
+    "blocks": """
+        CharacterEmbedding ConformerBlock ConvolutionModule ConvolutionStem DecoderBlock
+        DeepNorm EncoderBlock FeedForward LayerScale MacaronBlock MixtureOfExperts ParallelBlock
+        PatchEmbedding Pooling PositionsInDocuments PostNorm PreNorm PrefixTokens
+        RMSNormalization ReZero Repeat ResiDual ResidualWeight SandwichNorm SegmentEmbedding
+        TokenDropout TokenEmbedding WordEmbedding
+    """.split(),
+    "recurrent": """
+        AttentionCell Bridge FeedbackDecoder LocalWindow RecurrentDecoder RecurrentEncoder
+    """.split(),
+    "generation": """
+        Allowed Beam Forbidden Frequency Greedy MinimumLength NoRepeatNGrams OneOf Repetition
+        Rule Sample
+    """.split(),
+    "training": """
+        ConstantForcing EntityF1 EntityPrecision EntityRecall ExponentialForcing
+        InverseSigmoidForcing LinearForcing MaskedPerplexity MaskedSequenceAccuracy
+        MaskedSparseCategoricalAccuracy MaskedSparseCategoricalCrossentropy Noam TwoPasses
+    """.split(),
+}
+FUNCTIONS = {"blocks": ["gelu_tanh"]}
+
+
+def register_with_keras():
+    """Puts the stand-ins into Keras's registry: now, or as soon as Keras is imported."""
+    if "keras" in sys.modules:
+        _add_stand_ins()
+    else:
+        sys.meta_path.insert(0, _KerasFinder())
+
+
+def _add_stand_ins():
+    import keras
+
+    registry = keras.saving.get_custom_objects()
+    for room, names in CLASSES.items():
+        for name in names:
+            registry.setdefault(f"{PACKAGE}>{name}", _StandIn(room, name))
+    for room, names in FUNCTIONS.items():
+        for name in names:
+            if f"{PACKAGE}>{name}" not in registry:
+                keras.saving.register_keras_serializable(PACKAGE, name)(_defer_call(room, name))
+
+
+class _StandIn:
+    """Behaves as the class that is registered under `name`, which it imports when it is used."""
+
+    def __init__(self, room, name):
+        self._room, self._name, self.__name__ = room, name, name
+
+    def __getattr__(self, attribute):
+        if attribute.startswith("_"):  # such as what `copy` looks for
+            raise AttributeError(attribute)
+        return getattr(_import_registered(self._room, self._name), attribute)
+
+    def __call__(self, *args, **kwargs):
+        return _import_registered(self._room, self._name)(*args, **kwargs)
+
+    def __repr__(self):
+        return f"<{PACKAGE}.{self._room}: {self._name}, not imported yet>"
+
+
+def _defer_call(room, name):
+    """A function that stands in for a registered function: Keras asks for the type."""
+
+    def stand_in(*args, **kwargs):
+        return _import_registered(room, name)(*args, **kwargs)
+
+    stand_in.__name__ = name
+    return stand_in
+
+
+def _import_registered(room, name):
+    import keras
+
+    importlib.import_module(f"{PACKAGE}.{room}")
+    # Not `get_registered_object`: while Keras loads, that may remember the stand-in.
+    found = keras.saving.get_custom_objects()[f"{PACKAGE}>{name}"]
+    if isinstance(found, _StandIn):
+        raise ImportError(f"{PACKAGE}.{room} registers no {name}, which registration.py expects.")
+    return found
+
+
+class _KerasFinder(importlib.abc.MetaPathFinder):
+    """Finds Keras where the other finders do, and has the stand-ins added after its import."""
+
+    searching = False
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname != "keras" or self.searching:
+            return None
+        self.searching = True
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self.searching = False
+        if spec is not None:
+            spec.loader = _KerasLoader(spec.loader, self)
+        return spec
+
+
+class _KerasLoader(importlib.abc.Loader):
+    """Keras's own loader, which adds the stand-ins at the end."""
+
+    def __init__(self, loader, finder):
+        self.loader, self.finder = loader, finder
+
+    def __getattr__(self, name):
+        return getattr(self.loader, name)
+
+    def create_module(self, spec):
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module):
+        module.__loader__ = module.__spec__.loader = self.loader
+        self.loader.exec_module(module)
+        sys.meta_path.remove(self.finder)
+        _add_stand_ins()

@@ -1,0 +1,132 @@
+"""The sum over units of tanh for all pairs, compiled by XLA for TensorFlow.
+
+TensorFlow's own ops write every pair and unit to memory several times; a compiled loop over slices
+of queries keeps a slice in cache. With tanh(a + b) = 1 - 2 / (1 + e^2a e^2b), exponentials are
+computed once for each query and key, and a pair costs a product, a sum and a division. A compiled
+loop runs on one core, so the queries are split into one loop for each core.
+"""
+
+import math
+import os
+import sys
+
+import tensorflow as tf
+
+ROWS = 8  # queries at a time
+BOUND = 20.0  # up to here e^2a e^2b is finite; with larger numbers each pair computes a tanh
+
+
+LEAST_TANHS = 2**22  # tanhs: compiling takes seconds
+
+
+def is_worth_compiling(query, key):
+    """Whether to compile: in large graphs of known shape, not anew for each eager length."""
+    if not tf.inside_function() or None in [*query.shape, *key.shape] or sys.platform == "win32":
+        return False
+    return math.prod(query.shape) * key.shape[2] >= LEAST_TANHS
+
+
+@tf.custom_gradient
+def tanh_sum(query, key, vector):
+    """`sum over u of vector[r, u] tanh(query[r, t, u] + key[r, s, u])`.
+
+    Args:
+        query: (R, T, U). key: (R, S, U). vector: (R, U). All float32, all shapes known.
+
+    Returns:
+        (R, T, S).
+    """
+    length, parts = query.shape[1], _split_queries(query)
+
+    def gradient(upstream):
+        dealt = zip(parts, _split_evenly(upstream, len(parts)), strict=True)
+        to_query, to_key, to_vector = zip(
+            *(_backward(part, key, vector, given) for part, given in dealt), strict=True
+        )
+        return tf.concat(to_query, axis=1)[:, :length], tf.add_n(to_key), tf.add_n(to_vector)
+
+    return tf.concat([_forward(x, key, vector) for x in parts], axis=1)[:, :length], gradient
+
+
+def _split_queries(query):
+    """The queries in equal pieces of whole slices, one for each core."""
+    return _split_evenly(query, max(1, min(os.cpu_count() or 1, query.shape[1] // ROWS)))
+
+
+def _split_evenly(x, count):
+    """`count` equal pieces of the second axis, padded at the end, of a multiple of ROWS each."""
+    size = -(-x.shape[1] // (count * ROWS)) * ROWS
+    return tf.split(tf.pad(x, [[0, 0], [0, count * size - x.shape[1]], [0, 0]]), count, axis=1)
+
+
+def _compute_by_size(query, key, compute):
+    """`compute(query, key, share)`, where share(q, k) is (1 - tanh(q + k)) / 2.
+
+    Small numbers are passed as their exponentials, large ones as they are.
+    """
+    size = tf.maximum(tf.reduce_max(tf.abs(query)), tf.reduce_max(tf.abs(key)))
+    return tf.cond(
+        size <= BOUND,
+        lambda: compute(tf.exp(2.0 * query), tf.exp(2.0 * key), lambda q, k: 1.0 / (1.0 + q * k)),
+        lambda: compute(query, key, lambda q, k: 0.5 - 0.5 * tf.tanh(q + k)),
+    )
+
+
+def _slices(x):
+    """(T, any) -> (slices, ROWS, any)."""
+    return tf.reshape(x, (-1, ROWS, x.shape[1]))
+
+
+@tf.function(jit_compile=True, autograph=False)
+def _forward(query, key, vector):
+    units, keys = key.shape[2], key.shape[1]
+
+    def compute(query, key, share):
+        def of_row(row):
+            queries, key, vector = row  # (T, U), (S, U), (U,)
+
+            def of_slice(queries):
+                shares = share(queries[:, None], key[None])  # (ROWS, S, U)
+                return tf.linalg.matvec(tf.reshape(shares, (-1, units)), vector)
+
+            return tf.reshape(tf.map_fn(of_slice, _slices(queries)), (-1, keys))
+
+        return tf.map_fn(of_row, (query, key, vector), fn_output_signature=tf.float32)
+
+    return tf.reduce_sum(vector, axis=1)[:, None, None] - 2.0 * _compute_by_size(
+        query, key, compute
+    )
+
+
+@tf.function(jit_compile=True, autograph=False)
+def _backward(query, key, vector, upstream):
+    units = key.shape[2]
+
+    def compute(query, key, share):
+        def of_row(row):
+            queries, key, upstream = row  # (T, U), (S, U), (T, S)
+            queries, upstream = _slices(queries), _slices(upstream)
+            count = queries.shape[0]
+
+            def step(i, to_query, to_key, to_vector):
+                given = upstream[i]  # (ROWS, S)
+                shares = share(queries[i][:, None], key[None])  # (ROWS, S, U)
+                slopes = 4.0 * shares * (1.0 - shares)
+                to_query = to_query.write(i, tf.matmul(given[:, None], slopes)[:, 0])
+                to_key += tf.reduce_sum(given[:, :, None] * slopes, axis=0)
+                of_shares = tf.matmul(tf.reshape(given, (1, -1)), tf.reshape(shares, (-1, units)))
+                to_vector += tf.reduce_sum(given) - 2.0 * of_shares[0]
+                return i + 1, to_query, to_key, to_vector
+
+            to_query = tf.TensorArray(tf.float32, count, element_shape=queries.shape[1:])
+            state = (0, to_query, tf.zeros_like(key), tf.zeros(key.shape[1:]))
+            _, to_query, to_key, to_vector = tf.while_loop(
+                lambda i, *_: i < count, step, state, maximum_iterations=count
+            )
+            return tf.reshape(to_query.stack(), (-1, key.shape[1])), to_key, to_vector
+
+        signature = (tf.float32,) * 3
+        return tf.map_fn(of_row, (query, key, upstream), fn_output_signature=signature)
+
+    to_query, to_key, to_vector = _compute_by_size(query, key, compute)
+    return to_query * vector[:, None], to_key * vector[:, None], to_vector

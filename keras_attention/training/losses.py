@@ -1,0 +1,105 @@
+"""Sparse cross-entropy from logits, with label smoothing and padding left out."""
+
+import keras
+from keras import ops
+
+from keras_attention import keras_internals
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class MaskedSparseCategoricalCrossentropy(keras.losses.Loss):
+    """Sparse cross-entropy from logits; labels equal to `ignore_class` do not count.
+
+    Keras's `SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)`, plus label
+    smoothing (Szegedy et al., 2016, section 7), which Keras has for one-hot labels only: of L
+    classes, the target of the right one is 1 - label_smoothing + label_smoothing / L and that of
+    every other one label_smoothing / L.
+
+    Args:
+        label_smoothing: float, 0 to below 1.
+        ignore_class: int, the label of positions that are left out, such as padding.
+        reduction: as in every Keras loss. The mean is over the positions that count, so that more
+            padding changes nothing. A batch in which nothing counts has loss 0.
+        name: str.
+        dtype: computed in float32 unless said otherwise, also under mixed precision.
+
+    Call arguments:
+        y_true: int labels (B, T), or of any shape.
+        y_pred: logits, the shape of `y_true` and one axis of L classes.
+        sample_weight: broadcast to `y_true`.
+
+    A padding mask that the model left on `y_pred` takes positions out as well.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    loss = ka.training.MaskedSparseCategoricalCrossentropy(label_smoothing=0.1)
+    logits = np.random.default_rng(0).normal(size=(2, 5, 7)).astype("float32")
+    labels = np.array([[3, 1, 4, -1, -1], [1, 5, 2, 6, 5]])
+    padded = np.pad(labels, [(0, 0), (0, 4)], constant_values=-1)
+    more = np.pad(logits, [(0, 0), (0, 4), (0, 0)])
+    assert abs(float(loss(labels, logits)) - float(loss(padded, more))) < 1e-6
+    ```
+    """
+
+    def __init__(
+        self,
+        label_smoothing=0.0,
+        ignore_class=-1,
+        reduction="sum_over_batch_size",
+        name="masked_sparse_categorical_crossentropy",
+        dtype=None,
+    ):
+        if not 0 <= label_smoothing < 1:
+            raise ValueError(
+                f"label_smoothing={label_smoothing}: expected a number from 0 to below 1."
+            )
+        # float32 even where floatx is a half: Keras casts the labels as well, and bfloat16
+        # cannot tell 256 from 257.
+        super().__init__(name=name, reduction=reduction, dtype=dtype or "float32")
+        self.label_smoothing, self.ignore_class = label_smoothing, ignore_class
+
+    def call(self, y_true, y_pred):
+        labels = ops.cast(y_true, "int32")
+        counts = ops.not_equal(labels, self.ignore_class)
+        # Logits of ignored positions become 0: if they were not finite, nor would gradients be.
+        logits = ops.where(ops.expand_dims(counts, -1), y_pred, 0.0)
+        labels = ops.where(counts, labels, 0)
+        losses = compute_crossentropy(labels, logits, self.label_smoothing)
+        losses = ops.where(counts, losses, 0.0)
+        keras_internals.set_mask(losses, counts)
+        return losses
+
+    def get_config(self):
+        config = {"label_smoothing": self.label_smoothing, "ignore_class": self.ignore_class}
+        return {**super().get_config(), **config, "dtype": self.dtype}
+
+
+def compute_crossentropy(labels, logits, label_smoothing=0.0):
+    """-log of the probabilities of `labels`, with label smoothing.
+
+    The backends' fused loss is slower on a CPU and would need another pass over the classes for
+    smoothing.
+
+    Args:
+        labels: int32 (...), below L. TensorFlow raises an error on CPUs where one is not.
+        logits: floats (..., L).
+        label_smoothing: float, as in `MaskedSparseCategoricalCrossentropy`.
+
+    Returns:
+        (...), in the dtype of the logits.
+    """
+    size = ops.shape(logits)[-1]
+    classes = ops.arange(size, dtype="int32")
+    labels = ops.take(classes, ops.where(labels < 0, size, labels))
+    # Without the largest logit nothing overflows.
+    logits = logits - ops.stop_gradient(ops.max(logits, axis=-1, keepdims=True))
+    right = ops.where(ops.equal(ops.expand_dims(labels, -1), classes), logits, 0.0)
+    losses = ops.log(ops.sum(ops.exp(logits), axis=-1))
+    losses = losses - (1 - label_smoothing) * ops.sum(right, axis=-1)
+    if label_smoothing:
+        losses = losses - label_smoothing * ops.mean(logits, axis=-1)
+    return losses

@@ -1,0 +1,253 @@
+"""TensorFlow's graphs compute what eager code does, where sizes are 1 and inputs are parts.
+
+A graph is rewritten before it runs: what turns axes of size 1 goes, and products, constants and
+sums are fused. One such rewriting takes the first output of an operation for any of its outputs.
+So everything here is given the last parts of `tf.split`.
+"""
+
+import inspect
+import itertools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import keras_attention as ka
+
+pytestmark = pytest.mark.tensorflow
+
+SCORES = [
+    *(name for name in ka.scores.NAMES if name != "cosine"),
+    lambda: ka.scores.Cosine(learned=False),
+    ka.scores.Cosine,
+]
+NORMALIZERS = [
+    *(name for name in ka.normalizers.NAMES if name not in ("top_k", "activation")),
+    ka.normalizers.Softmax(temperature=2.0),
+    ka.normalizers.Softmax(soft_cap=3.0, plus_one=True),
+    ka.normalizers.TopK(2),
+    ka.normalizers.Activation("tanh"),
+]
+MASKS = [
+    None,
+    "causal",
+    ka.masks.Window(2),
+    ka.masks.Dilated(2, 3),
+    ka.masks.Strided(3),
+    ka.masks.Prefix(2),
+    ka.masks.Global((0,)),
+    ka.masks.Chunked(2),
+    ka.masks.Causal() & (ka.masks.Window(2) | ka.masks.Strided(4)),
+    ka.masks.Blockwise(ka.masks.Causal(), 2),
+]
+POSITIONS = [
+    None,
+    "rotary",
+    "xpos",
+    "alibi",
+    "scalar",
+    ["rotary", "alibi"],
+    ka.positions.LearnedALiBi,
+    ka.positions.RelativeBias,
+    lambda: ka.positions.RelativeBias(bidirectional=False),
+    lambda: ka.positions.Shaw(3),
+    lambda: ka.positions.TransformerXL(hidden_dim=4),
+    lambda: ka.positions.Disentangled(4),
+    lambda: ka.positions.ContinuousBias((2, 4)),
+    lambda: ka.positions.SwinBias((2, 4)),
+]
+
+
+def last_of(x, axis=-1):
+    """The second output of an operation with two."""
+    return tf.split(x, 2, axis=axis)[1]
+
+
+def check(function, arrays, shapes):
+    """A graph of `function`, of inputs of these shapes, gives what the function itself gives."""
+    arrays = [tf.constant(x) for x in arrays]
+    signature = [tf.TensorSpec(s, x.dtype) for s, x in zip(shapes, arrays, strict=True)]
+    expected = function(*arrays)
+    found = tf.function(function, input_signature=signature, autograph=False)(*arrays)
+    for name, x in expected.items():
+        np.testing.assert_allclose(found[name], x, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+def numbers(*shape):
+    return np.random.default_rng(sum(shape)).normal(size=shape).astype("float32")
+
+
+class Half(ka.scores.Dot):
+    """With a scale, whatever the size of a head."""
+
+    def fold(self, query, key):
+        return query, key, 0.5
+
+
+def step(**sizes):
+    """Attention of one query, whose heads and bias are parts of larger tensors."""
+    b, rows, keys, size = (sizes.get(x, n) for x, n in (("B", 2), ("bias", 2), ("S", 5), ("H", 4)))
+
+    def attend(query, key, value, bias):
+        query, key, value, bias = map(last_of, (query, key, value, bias))
+        where = {"mask": "causal", "query_positions": np.array([keys - 1]), "score": Half()}
+        output, weights = ka.attention.attend(query, key, value, bias=bias, **where)
+        return {"output": output, "weights": weights}
+
+    one = [(b, 1, 1, 2 * size), *[(b, keys, 1, 2 * size)] * 2, (rows, 1, 1, 2 * keys)]
+    free = [(None, 1, 1, 2 * size), *[(None, None, 1, 2 * size)] * 2, (None, 1, 1, None)]
+    return attend, [numbers(*shape) for shape in one], free
+
+
+@pytest.mark.parametrize("sizes", [{}, {"bias": 1}, {"H": 1}, {"S": 1}], ids=str)
+def test_one_query_of_one_head(sizes):
+    check(*step(**sizes))
+
+
+def test_the_second_map_has_queries_of_its_own():
+    layer = ka.attention.DifferentialAttention(1, 4, mask="causal")
+    x = numbers(2, 5, 8)
+    layer(x, x)
+
+    def attend(query, value):
+        return {"output": layer(query, value, query_positions=np.array([4]))}
+
+    check(attend, [x[:, -1:], x], [(None, 1, 8), (None, None, 8)])
+
+
+def part(family, one, heads, size):
+    """A part, built for heads (N, H) where it has weights."""
+    made = family.get(one() if inspect.isroutine(one) or inspect.isclass(one) else one)
+    if isinstance(made, keras.layers.Layer):
+        shape = (None, None, heads, size)
+        made.build(*((shape, shape) if family is ka.scores else (shape,)))
+        for weight in made.weights:
+            weight.assign(weight + 0.3 * numbers(*weight.shape))
+    return made
+
+
+def pairs_of_parts():
+    """All scores, normalizers, masks and positions: each with each of another family."""
+    families = SCORES, NORMALIZERS, MASKS, POSITIONS
+    plain = ["scaled_dot", "softmax", "causal", None]
+    for a, b in itertools.combinations(range(4), 2):
+        for one, other in itertools.product(families[a], families[b]):
+            yield [one if i == a else other if i == b else plain[i] for i in range(4)]
+
+
+SIZES = list(itertools.product((1, 2), ((1, 1), (2, 1), (2, 2)), (1, 3), (1, 6)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cached", [False, True], ids=["dense", "stored"])
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_any_parts(sizes, cached):
+    batch, (heads, groups), length, keys = sizes
+    first = 2 * SIZES.index(sizes) + cached  # each pair of parts in four cases
+    size, parts = 4, list(pairs_of_parts())[first % 12 :: 12]
+    made = [
+        [part(family, one, heads, size) for family, one in zip(FAMILIES, case, strict=True)]
+        for case in parts
+    ]
+
+    def attend(query, key, value, seen, where):
+        query, key, value = map(last_of, (query, key, value))
+        seen = last_of(seen)
+        found = {}
+        for case, (score, normalizer, mask, position) in zip(parts, made, strict=True):
+            heads_first = [tf.transpose(x, (0, 2, 1, 3)) for x in (key, value)]
+            output, weights = ka.attention.attend(
+                query,
+                *(heads_first if cached else (key, value)),
+                score=score,
+                normalizer=normalizer,
+                mask=mask,
+                position=position,
+                attention_mask=seen,
+                query_positions=where + tf.range(length),
+                key_positions=np.arange(keys),
+                cached=cached,
+                return_weights=True,
+            )
+            found |= {f"output of {case}": output, f"weights of {case}": weights}
+        return found
+
+    arrays = [numbers(batch, length, heads, 2 * size)]
+    arrays += [numbers(batch, keys, groups, 2 * size) for _ in range(2)]
+    arrays += [numbers(batch, 1, 1, 2 * keys) > -1, np.int32(keys - length)]
+    free = None if keys > 1 else 1
+    shapes = [(None, length, heads, 2 * size), *[(None, free, groups, 2 * size)] * 2]
+    check(attend, arrays, [*shapes, (None, 1, 1, None if free is None else 2), ()])
+
+
+FAMILIES = ka.scores, ka.normalizers, ka.masks, ka.positions
+
+
+def layers(heads):
+    """Layers that attend, by what they are."""
+    attention = ka.attention.MultiHeadAttention
+    given = dict(mask="causal", position="rotary")
+    groups = dict(num_key_value_heads=1, **given)
+    every = dict(qk_norm="rms_norm", sink=True, num_memory_slots=2, talking_heads=True)
+    return {
+        "multi-head": attention(heads, 4, **given),
+        "no position": attention(heads, 4, mask="causal"),
+        "one key head": attention(heads, 4, **groups),
+        "all structures": attention(heads, 4, use_gate=True, **every, **groups),
+        "alibi": attention(heads, 4, mask="causal", position="alibi"),
+        "transformer_xl": attention(heads, 4, mask="causal", position="transformer_xl"),
+        "sparsemax": attention(heads, 4, mask="causal", normalizer="sparsemax"),
+        "additive": attention(heads, 4, mask="causal", score="additive"),
+        "cosine": attention(heads, 4, mask="causal", score="cosine"),
+        "differential": ka.attention.DifferentialAttention(heads, 4, mask="causal"),
+        "differential rotary": ka.attention.DifferentialAttention(heads, 4, **given),
+        "differential, grouped": ka.attention.DifferentialAttention(heads, 4, **groups),
+        "latent": ka.attention.LatentAttention(heads, 4, 6, rotary_dim=2, mask="causal"),
+        "linear": ka.attention.LinearAttention(heads, 4),
+        "residual": ka.attention.ResidualAttention(heads, 4, mask="causal"),
+        "memorizing": ka.attention.MemorizingAttention(heads, 4, 6, mask="causal"),
+        "attention": ka.attention.Attention(mask="causal"),
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (1, 1, 6), (1, 3, 6), (2, 1, 6), (2, 1, 1)], ids=str)
+def test_any_layer(sizes, dtype):
+    heads, length, keys = sizes
+    x, y = numbers(2, length, 16), numbers(2, keys, 16)
+    keras.config.set_dtype_policy(dtype)
+    try:
+        made = layers(heads)
+    finally:
+        keras.config.set_dtype_policy("float32")
+
+    def call(name, layer, query, value):
+        if name == "attention":
+            return layer([query, value])
+        if name == "residual":
+            return layer(query, value)[0]
+        return layer(query, value)
+
+    def attend(x, y):
+        found = {}
+        for name, layer in made.items():
+            query, value = last_of(x), last_of(y)
+            output = call(name, layer, query, value)
+            found[name] = output[0] if isinstance(output, tuple) else output
+        return found
+
+    attend(tf.constant(x), tf.constant(y))
+    for layer in made.values():
+        for weight in layer.weights:
+            if len(weight.shape) > 1:
+                weight.assign(numbers(*weight.shape) / 2)
+    check_loosely = dict(float32=1e-5, mixed_bfloat16=0.1)[dtype]
+    arrays = [tf.constant(x), tf.constant(y)]
+    signature = [tf.TensorSpec((None, length, 16)), tf.TensorSpec((None, keys, 16))]
+    expected = attend(*arrays)
+    found = tf.function(attend, input_signature=signature, autograph=False)(*arrays)
+    for name, x in expected.items():
+        x, y = (np.asarray(tf.cast(z, "float32")) for z in (x, found[name]))
+        np.testing.assert_allclose(y, x, rtol=check_loosely, atol=check_loosely, err_msg=name)

@@ -1,0 +1,129 @@
+"""A file of every builder in LiteRT.js: it loads, runs, and computes what the interpreter does."""
+
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from keras_attention.data import manifest
+from tests.browser.session import BrowserError
+from tests.export.conftest import vary
+
+pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
+
+SMALL = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=24)
+TARGETS = {"start_token_id": 1, "max_length": 7}
+TEXTS = {"max_length": 14, "max_new_tokens": 6}
+LENGTH = 4  # of sources and prompts
+WHOLE = {
+    "sequence_labeler": lambda: ka.models.sequence_labeler(
+        50, 5, **SMALL, character_vocabulary_size=30, position=["alibi", "relative_bias"]
+    ),
+    "text_classifier": lambda: ka.models.text_classifier(50, 5, **SMALL, pooling="cls"),
+    "vision_transformer": lambda: ka.models.vision_transformer(
+        8, 5, **SMALL, patch_size=2, num_channels=1
+    ),
+    "masked_language_model": lambda: ka.models.masked_language_model(50, **SMALL, num_segments=2),
+    "causal_language_model": lambda: ka.models.causal_language_model(
+        50, **SMALL, position="rotary", num_key_value_heads=1
+    ),
+}
+WRITING = {
+    "causal_language_model": (
+        lambda: ka.models.causal_language_model(23, **SMALL, position="rotary"),
+        TEXTS,
+    ),
+    "encoder_decoder": (lambda: ka.models.encoder_decoder(23, **SMALL, structure="bart"), TARGETS),
+    "seq2seq_transformer": (lambda: ka.models.seq2seq_transformer(23, **SMALL), TARGETS),
+    "seq2seq_recurrent": (lambda: ka.models.seq2seq_recurrent(23, 23, hidden_dim=8), TARGETS),
+}
+
+
+def test_every_builder_is_here():
+    stacks = {"TransformerEncoder", "TransformerDecoder"}
+    assert WHOLE.keys() | WRITING.keys() == set(ka.models.__all__) - stacks - {"sizes"}
+
+
+@pytest.mark.parametrize("quantization", [None, "float16", "int8_weights"])
+@pytest.mark.parametrize("name", WHOLE)
+def test_whole_models(name, quantization, browser, tmp_path):
+    model, path = vary(WHOLE[name]()), tmp_path / "m.tflite"
+    sizes = {"batch_size": 1, "sequence_length": 8}
+    if name == "vision_transformer":
+        del sizes["sequence_length"]
+    ka.export.to_litert(model, path, quantization=quantization, **sizes)
+    assert_equal(browser, path, "serving_default")
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_models_that_write(name, browser, tmp_path):
+    """All signatures, and the guide's own loop around `step`."""
+    make, settings = WRITING[name]
+    model, path = vary(make()), tmp_path / "m.tflite"
+    generate = ["greedy", ka.generation.Beam(3, num_return_sequences=2)]
+    sizes = {"batch_size": 1, "sequence_length": LENGTH}
+    report = ka.export.to_litert(
+        model, path, generate=generate, end_token_id=2, **sizes, **settings
+    )
+    for signature in report.signatures:
+        assert_equal(browser, path, signature.name)
+    prompts = [[5, 7, 11], [13, 4, 8, 9], [19]]
+    if name == "causal_language_model":
+        prompts.append([5, 7, 11, 13, 4, 8])  # in two pieces
+    generator, about = ka.export.LiteRTGenerator(path), generation(path)
+    for prompt in prompts:
+        expected = generator.generate([prompt])[0]
+        np.testing.assert_array_equal(browser.write(path, about, prompt), np.trim_zeros(expected))
+        if len(prompt) <= LENGTH:
+            padding = (0, LENGTH - len(prompt))
+            if name == "causal_language_model":
+                padding = padding[::-1]
+            given = {
+                next(iter(signature.inputs)).name: np.pad(prompt, padding)[None].astype("int32")
+            }
+            ((found,),) = browser.run(path, [("generate", given)])[0].values()
+            np.testing.assert_array_equal(np.trim_zeros(found), np.trim_zeros(expected))
+
+
+def test_free_shapes_are_an_error(browser, tmp_path):
+    path = tmp_path / "m.tflite"
+    ka.export.to_litert(WHOLE["text_classifier"](), path)
+    with pytest.raises(BrowserError, match="does not match expected"):
+        browser.run(path, [("serving_default", {"token_ids": np.ones((1, 8), "int32")})])
+
+
+def generation(path):
+    return manifest.read(path.parent)["files"][path.name]["generation"]
+
+
+def assert_equal(browser, path, signature, given=None):
+    """Asserts that the browser computes what the interpreter does: on two draws, or on inputs."""
+    run = ka.export.load(path, signature)
+    given = given or [draw(run, seed) for seed in (0, 1)]
+    found = browser.run(path, [(signature, inputs) for inputs in given])
+    for inputs, outputs in zip(given, found, strict=True):
+        expected = run(inputs)
+        assert outputs.keys() == expected.keys()
+        for name, array in expected.items():
+            assert outputs[name].shape == array.shape and outputs[name].dtype == array.dtype
+            if array.dtype == np.float32:
+                scale = max(1.0, np.abs(array).max())
+                np.testing.assert_allclose(outputs[name], array, atol=1e-5 * scale, err_msg=name)
+            else:
+                np.testing.assert_array_equal(outputs[name], array, err_msg=name)
+
+
+LIMITS = {"segment_ids": (0, 2), "mask": (0, 2), "start": (0, 2), "index": (2, 4)}
+
+
+def draw(run, seed):
+    """Inputs for a signature of fixed shapes."""
+    random, arrays = np.random.default_rng(seed), {}
+    details = run.function.get_input_details()
+    for name, dtype in run.inputs.items():
+        shape = details[name]["shape"]
+        if np.issubdtype(dtype, np.floating):
+            arrays[name] = random.normal(size=shape).astype(dtype)
+        else:
+            limits = next((x for end, x in LIMITS.items() if name.endswith(end)), (1, 23))
+            arrays[name] = random.integers(*limits, shape, dtype=dtype)
+    return arrays

@@ -1,0 +1,88 @@
+"""The files of saved_models that have fixed shapes, in LiteRT.js, on real inputs."""
+
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from keras_attention.data import manifest
+from keras_attention.export import flatbuffer
+from tests.browser.test_builders import assert_equal
+from tests.conftest import ROOT
+
+pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
+
+PRESETS = ROOT / "saved_models"
+SENTENCES = [
+    "The cat sat",
+    "If you are in Zürich , do n't miss the old town !",
+    "I could n't agree more .",
+]
+TEXTS = ["Zwei Hunde spielen im Schnee.", "Ein Mann fährt Fahrrad.", "Eine Frau kocht."]
+
+
+FILES = [
+    "digits-vit/model.1.tflite",
+    "digits-vit/model.int8.1.tflite",
+    "multi30k-de-en/model.int8.1x32.tflite",
+    "pos-tagger-en-ewt/model.int8.1x128.tflite",
+    "pos-tagger-en-ewt/model.int8.1x32.tflite",
+]
+
+
+def test_every_file_of_fixed_shapes_is_here():
+    found = []
+    for path in sorted(PRESETS.glob("*/*.tflite")):
+        signatures = flatbuffer.read_graph(path).signatures
+        if not any(None in tensor.shape for s in signatures for tensor in s.inputs):
+            found.append(path.relative_to(PRESETS).as_posix())
+    assert found == FILES
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_browser_computes_what_the_interpreter_does(name, browser):
+    path = PRESETS / name
+    if path.parent.name == "multi30k-de-en":
+        check_translator(browser, path)
+        return
+    inputs = pictures() if path.parent.name == "digits-vit" else sentences(path)
+    assert_equal(browser, path, "serving_default", inputs)
+
+
+def pictures():
+    from sklearn.datasets import load_digits
+
+    images = load_digits().images[:20].astype("float32") / 16
+    return [{"images": image[None, :, :, None]} for image in images]
+
+
+def sentences(path):
+    preprocessor = ka.data.TaggerPreprocessor.load(path.parent)
+    length = flatbuffer.read_graph(path).signatures[0].inputs[0].shape[1]
+    given = []
+    for sentence in SENTENCES:
+        ids = preprocessor([sentence.split()])
+        given.append({name: pad(np.asarray(array), length) for name, array in ids.items()})
+    return given
+
+
+def pad(ids, length):
+    """Ids (B, T, ...) with zeros behind them, up to `length`, and without more."""
+    ids = ids[:, :length].astype("int32")
+    return np.pad(ids, [(0, 0), (0, length - ids.shape[1])] + [(0, 0)] * (ids.ndim - 2))
+
+
+def check_translator(browser, path):
+    preprocessor = ka.data.SequencePreprocessor.load(path.parent)
+    generator = ka.export.LiteRTGenerator(path)
+    about = manifest.read(path.parent)["files"][path.name]["generation"]
+    given = [{"source_ids": pad(preprocessor([text]), 32)} for text in TEXTS]
+    assert_equal(browser, path, "encode", given)
+    for inputs in given:
+        ((found, scores),) = [x.values() for x in browser.run(path, [("beam", inputs)])]
+        expected = generator.loop(inputs, "beam")
+        np.testing.assert_array_equal(found, expected["generated_ids"])
+        np.testing.assert_allclose(scores, expected["scores"], atol=1e-5)
+        ids = np.trim_zeros(inputs["source_ids"][0])
+        greedy = np.trim_zeros(generator.generate([ids])[0])
+        np.testing.assert_array_equal(browser.write(path, about, ids), greedy)
+    assert preprocessor.texts(found[0])

@@ -1,0 +1,369 @@
+"""Bad inputs to the command line, drawn with a seed: a file that is damaged, or an option that is
+no use, each in a command that is otherwise right.
+"""
+
+import dataclasses
+import gzip
+import json
+import random
+
+import numpy as np
+import tensorflow as tf
+
+from tests.cli.conftest import write_conllu
+
+DEEP = b"[" * 100_000 + b"]" * 100_000
+HUGE = 99999999999999999999
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A command line that should be refused.
+
+    Attributes:
+        words: what is typed.
+        about: str, what is wrong with it, for the report of a test that fails.
+        named: str, what the message has to hold: the file, or the option.
+        certain: bool, whether it is wrong for sure; else it may be taken, if the answer is right.
+    """
+
+    words: tuple
+    about: str
+    named: str
+    certain: bool = True
+
+
+# What can be wrong with a file of any kind: (bytes, random.Random) -> bytes.
+
+
+def flip(content, draw):
+    """A bit is another."""
+    k = draw.randrange(len(content))
+    return content[:k] + bytes([content[k] ^ (1 << draw.randrange(8))]) + content[k + 1 :]
+
+
+def cut(content, draw):
+    """The end is missing."""
+    return content[: draw.randrange(1, len(content))]
+
+
+def lose_line(content, draw):
+    """A line is missing."""
+    lines = content.split(b"\n")
+    del lines[draw.randrange(len(lines))]
+    return b"\n".join(lines)
+
+
+def lose_field(content, draw):
+    """A line lacks its last field."""
+    lines = content.split(b"\n")
+    several = [k for k, line in enumerate(lines) if b"\t" in line or b"," in line]
+    if not several:
+        return cut(content, draw)
+    k = draw.choice(several)
+    lines[k] = lines[k].replace(b"\t", b",").rpartition(b",")[0]
+    return b"\n".join(lines)
+
+
+def add_field(content, draw):
+    """A line has a field more."""
+    lines = content.split(b"\n")
+    k = draw.choice([k for k, line in enumerate(lines) if line])
+    lines[k] += b"\tmore,more"
+    return b"\n".join(lines)
+
+
+def add_bytes(content, draw):
+    """There are some bytes among the others that no text has."""
+    k = draw.randrange(len(content))
+    return content[:k] + draw.choice([b"\0", b"\xff\xfe", b"\x80", b"\x1b[2J", b"\r"]) + content[k:]
+
+
+def add_number(content, draw):
+    """Somewhere is a very long number."""
+    k = draw.randrange(len(content))
+    return content[:k] + b"9" * 5000 + content[k:]
+
+
+MAYBE = (flip, cut, lose_line, lose_field, add_field, add_bytes, add_number)
+
+SURE = {
+    "empty": lambda content, draw: b"",
+    "blank": lambda content, draw: b"\n \n\n",
+    "random bytes": lambda content, draw: b"\xff" + draw.randbytes(400),
+    "UTF-16": lambda content, draw: content.decode("utf-8").encode("utf-16"),
+    "Latin-1": lambda content, draw: content + "été".encode("latin-1"),
+    "a picture": lambda content, draw: b"\x89PNG\r\n\x1a\n" + draw.randbytes(100),
+    "half a gzip file": lambda content, draw: gzip.compress(content)[: draw.randrange(5, 60)],
+    "no gzip file": lambda content, draw: b"\x1f\x8b" + draw.randbytes(50),
+}
+OF_JSON = {
+    "nested deeply": lambda line: DEEP,
+    "half an object": lambda line: line[: len(line) // 2],
+    "a list": lambda line: b"[1, 2]",
+    "null": lambda line: b"null",
+    "no keys": lambda line: b"{}",
+    "an object for a text": lambda line: json.dumps(dict.fromkeys(json.loads(line), {})).encode(),
+    "a fraction for a text": lambda line: json.dumps(dict.fromkeys(json.loads(line), 0.5)).encode(),
+    "half a character": lambda line: json.dumps(dict.fromkeys(json.loads(line), "\ud800")).encode(),
+    "a long number": lambda line: json.dumps(dict.fromkeys(json.loads(line), 0)).encode()
+    .replace(b": 0", b": " + b"9" * 5000),
+}  # fmt: skip
+
+
+def damage_json(content, draw):
+    """(what is wrong, content) of JSON lines with one that is none."""
+    about = draw.choice(sorted(OF_JSON))
+    lines = content.splitlines()
+    k = draw.randrange(len(lines))
+    lines[k] = OF_JSON[about](lines[k])
+    return about, b"\n".join(lines)
+
+
+class Drawn:
+    """Draws cases of files.
+
+    Args:
+        folder: where the files are put: nothing else is written.
+        models: dict, task -> the folder of a trained model; tasks without one are only trained.
+        seed: int.
+    """
+
+    def __init__(self, folder, models, seed):
+        self.folder, self.models, self.draw = folder, models, random.Random(seed)
+        self.good = folder / "good"
+        self.good.mkdir(parents=True)
+        self.count = 0
+        write_good(self.good)
+
+    def case(self):
+        """The next case."""
+        kind = self.draw.choices(("file", "place", "option", "picture"), (60, 12, 20, 8))[0]
+        return getattr(self, f"of_{kind}")()
+
+    def new(self):
+        """A path without suffix for another file."""
+        self.count += 1
+        return self.folder / f"bad-{self.count}"
+
+    def of_file(self):
+        """A file of data is damaged."""
+        task, name, options = self.draw.choice(DATA)
+        content = (self.good / name).read_bytes()
+        if name.endswith(".jsonl") and self.draw.random() < 0.6:
+            about, content = damage_json(content, self.draw)
+        elif self.draw.random() < 0.5:
+            about = self.draw.choice(sorted(SURE))
+            content = SURE[about](content, self.draw)
+        else:
+            change = self.draw.choice(MAYBE)
+            about, content = change.__doc__, change(content, self.draw)
+        certain = about in SURE or about in OF_JSON
+        path = self.new().with_suffix("." + name.partition(".")[2])
+        if self.draw.random() < 0.15 and not content.startswith(b"\x1f\x8b"):
+            path, content = path.with_name(path.name + ".gz"), gzip.compress(content)
+        path.write_bytes(content)
+        if "--languages" in options:
+            other = (self.good / name).with_suffix(".en").read_bytes()
+            path.with_suffix("").with_suffix(".en").write_bytes(other)
+            words = self._command(task, path.with_suffix("").with_suffix(""), options, certain)
+        else:
+            words = self._command(task, path, options, certain)
+        named = path.name.partition(".")[0]  # of aligned files either may be to blame
+        return Case(words, f"{name}: {about}", named, certain)
+
+    def of_place(self):
+        """Where a file should be is something else."""
+        task, name, options = self.draw.choice([d for d in DATA if "--languages" not in d[2]])
+        path = self.new().with_suffix(f".{name.partition('.')[2]}")
+        about = self.draw.choice(["nothing", "a folder", "a circle", "a long name", "bytes", "NUL"])
+        if about == "a folder":
+            path.mkdir()
+        elif about == "a circle":
+            path.symlink_to(path.name)
+        elif about == "a long name":
+            path = path.with_name("x" * self.draw.choice([240, 300, 5000]) + path.suffix)
+        elif about == "bytes":
+            path = path.with_name("x\udcff\udc80" + path.suffix)
+        elif about == "NUL":
+            path = path.with_name("x\0y" + path.suffix)
+        named = path.name if about not in ("bytes", "NUL") else "x\\"
+        return Case(self._command(task, path, options), f"{name}: {about}", named)
+
+    def _command(self, task, path, options, certain=True):
+        """A command that reads `path`; no export, which takes long, if it may be right."""
+        choices = ["train"]
+        if task in self.models:
+            choices += ["evaluate", "evaluate", "export"]
+        command = self.draw.choice(choices)
+        if command == "train":
+            return (
+                "train",
+                task,
+                "--output",
+                self.folder / "new",
+                "--train",
+                path,
+                *options,
+                *SMALL,
+            )
+        model = self.models[task]
+        if "--languages" in options:
+            return (
+                "train",
+                task,
+                "--output",
+                self.folder / "new",
+                "--train",
+                path,
+                *options,
+                *SMALL,
+            )
+        if command == "evaluate" or task in WRITING or not certain:
+            kind = self.draw.choice(("litert", "litert-int8"))
+            return ("evaluate", model, "--file", path, "--with", kind)
+        return ("export", model, "--quantization", "int8", "--file", path,
+                "--output", self.folder / "new.tflite")  # fmt: skip
+
+    def of_option(self):
+        """An option is no use."""
+        option, value, *named = self.draw.choice(OPTIONS)
+        task, name, options = self.draw.choice(DATA)
+        words = [
+            "train",
+            task,
+            "--output",
+            self.folder / "new",
+            "--train",
+            self.good / name,
+            *options,
+        ]
+        if "--languages" in options:
+            words[5] = (self.good / name).with_suffix("")
+        return Case((*words, *SMALL, option, value), f"{option} {value!r:.30}", *named or [option])
+
+    def of_picture(self):
+        """A picture is none."""
+        if "vision_transformer" not in self.models:
+            return self.of_file()
+        content = (self.good / "picture.png").read_bytes()
+        about = self.draw.choice(["empty", "random bytes", "half", "flipped", "text", "a folder"])
+        path = self.new().with_suffix(self.draw.choice((".png", ".jpg", ".gif", ".bmp")))
+        if about == "a folder":
+            path.mkdir()
+        else:
+            changed = {
+                "empty": b"",
+                "random bytes": self.draw.randbytes(300),
+                "half": content[: self.draw.randrange(1, len(content) - 20)],
+                "flipped": flip(content, self.draw),
+                "text": b"no picture",
+            }
+            path.write_bytes(changed[about])
+        words = ("predict", self.models["vision_transformer"], path, "--with", "litert")
+        return Case(words, f"a picture: {about}", path.name, about != "flipped")
+
+
+SMALL = ("--epochs", 1, "--hidden-dim", 8, "--batch-size", 8)
+HEADS = ("--num-heads", 2)
+
+WRITING = ("seq2seq_transformer", "seq2seq_recurrent", "causal_language_model")
+
+# A task, a file that is right for it, and the options that go with that.
+DATA = [
+    ("sequence_labeler", "train.conllu", HEADS),
+    ("sequence_labeler", "train.conll", HEADS),
+    ("text_classifier", "train.csv", HEADS),
+    ("text_classifier", "texts.tsv", HEADS),
+    ("text_classifier", "texts.jsonl", HEADS),
+    ("seq2seq_transformer", "train.tsv", (*HEADS, "--vocabulary-size", 24)),
+    ("seq2seq_recurrent", "pairs.jsonl", ("--tokens", "characters")),
+    ("seq2seq_transformer", "pairs.de", (*HEADS, "--languages", "de-en", "--vocabulary-size", 24)),
+    (
+        "causal_language_model",
+        "train.txt",
+        (*HEADS, "--tokens", "characters", "--maximum-length", 8),
+    ),
+]
+
+OPTIONS = [
+    ("--seed", HUGE),
+    ("--seed", -1),
+    ("--seed", "1.5"),
+    ("--seed", "９"),
+    ("--epochs", HUGE),
+    ("--epochs", "ten"),
+    ("--batch-size", HUGE),
+    ("--batch-size", 0),
+    ("--learning-rate", "nan"),
+    ("--learning-rate", "inf"),
+    ("--learning-rate", -1),
+    ("--learning-rate", ""),
+    ("--minutes", "nan"),
+    ("--minutes", -1),
+    ("--num-layers", HUGE),
+    ("--num-layers", 10**6),
+    ("--num-heads", HUGE),
+    ("--num-heads", 3, "num_heads=3"),
+    ("--hidden-dim", HUGE),
+    ("--hidden-dim", 10**9),
+    ("--dropout", 1),
+    ("--dropout", "nan"),
+    ("--maximum-length", HUGE),
+    ("--maximum-length", "0x10"),
+    ("--steps", HUGE),
+    ("--tokens", "words"),
+    ("--vocabulary-size", HUGE),
+    ("--vocabulary-size", 1),
+    ("--max-tokens", HUGE),
+    ("--beam", HUGE),
+    ("--beam", 0),
+    ("--dataset", "digits"),
+    ("--languages", "de"),
+    ("--languages", "de-fr-en"),
+    ("--languages", "\0-\udcff", "x00"),
+    ("--label-column", HUGE, str(HUGE)),
+    ("--label-column", "\udcff", "\\udcff"),
+    ("--label-column", "", ""),
+    ("--text-column", "no such column", "no such column"),
+    ("--output", "x\0y", "x\\x00y"),
+    ("--output", "/dev/null", "/dev/null"),
+    ("--output", "/dev/null/x", "/dev/null/x"),
+    ("--output", "x" * 5000, "xxx"),
+    ("--colour", "red"),
+]
+
+
+def write_good(folder):
+    """Files that are right, of every kind."""
+    draw = random.Random(0)
+    numbers = {"eins": "one", "zwei": "two", "drei": "three", "vier": "four"}
+    write_conllu(folder / "train.conllu", 40, 0)
+    words = ["the\tDET", "cat\tNOUN", "sat\tVERB", ".\tPUNCT"]
+    write(folder / "train.conll", [*words, ""] * 20)
+    texts = [(f"a {draw.choice(('warm', 'clever'))} film", "good") for _ in range(20)]
+    texts += [(f"a {draw.choice(('cold', 'dull'))} film", "bad") for _ in range(20)]
+    write(folder / "train.csv", ["text,label", *(f'"{t}",{label}' for t, label in texts)])
+    write(folder / "texts.tsv", ["text\tlabel", *("\t".join(pair) for pair in texts)])
+    write(folder / "texts.jsonl", [json.dumps({"text": p[0], "label": p[1]}) for p in texts])
+    pairs = []
+    for _ in range(40):
+        source = [draw.choice(sorted(numbers)) for _ in range(draw.randrange(1, 4))]
+        pairs.append((" ".join(source), " ".join(numbers[word] for word in source)))
+    write(folder / "train.tsv", ["source\ttarget", *("\t".join(pair) for pair in pairs)])
+    write(folder / "pairs.jsonl", [json.dumps({"source": p[0], "target": p[1]}) for p in pairs])
+    write(folder / "pairs.de", [source for source, _ in pairs])
+    write(folder / "pairs.en", [target for _, target in pairs])
+    write(folder / "train.txt", ["the cat sat on the mat and the dog saw it"] * 20)
+    write_picture(folder / "picture.png")
+
+
+def write_picture(path):
+    """A picture of 8 by 8 dots; gives its path."""
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 8, 1), dtype="uint8")
+    path.write_bytes(tf.io.encode_png(pixels).numpy())
+    return path
+
+
+def write(path, lines):
+    path.write_text("".join(f"{line}\n" for line in lines), "utf-8")

@@ -1,0 +1,74 @@
+"""Errors become sentences in one place."""
+
+import pytest
+import typer
+
+from keras_attention.cli.console import LONGEST, Interrupted, printable, run_command
+from keras_attention.export import ExportError
+
+
+def failing(error):
+    def command():
+        raise error
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (ValueError("num_heads=5\n  does not fit."), 2, "num_heads=5 does not fit."),
+        (ExportError("no op for Cumsum."), 2, "no op for Cumsum."),
+        (FileNotFoundError(2, "No such file or directory", "a.txt"), 2, "a.txt: No such file"),
+        (ImportError("pip install x"), 2, "pip install x"),
+        (typer.BadParameter("3 is too small"), 2, "3 is too small"),
+        (Interrupted("interrupted after 2 epochs."), 130, "interrupted after 2 epochs."),
+        (KeyboardInterrupt(), 130, "interrupted."),
+        (ValueError(), 2, "ValueError."),
+    ],
+)
+def test_one_line_on_stderr_and_an_exit_code(capsys, error, code, said):
+    assert run_command(failing(error)) == code
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith("keras-attention: ") and said in err
+    assert err.count("\n") == 1
+
+
+def test_bugs_keep_their_traceback():
+    with pytest.raises(ZeroDivisionError):
+        run_command(lambda: 1 / 0)
+    with pytest.raises(KeyError):
+        run_command(lambda: {}["x"])
+
+
+def test_success_is_0():
+    assert run_command(lambda: None) == 0
+
+
+def test_an_error_from_elsewhere_says_how_to_see_more(capsys, monkeypatch):
+    def elsewhere():
+        int("three")
+
+    assert run_command(elsewhere) == 2
+    assert "KERAS_ATTENTION_DEBUG=1" in capsys.readouterr().err
+    monkeypatch.setenv("KERAS_ATTENTION_DEBUG", "1")
+    run_command(elsewhere)
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_closed_pipe_is_no_error(monkeypatch, tmp_path):
+    with open(tmp_path / "out", "w") as file:
+        monkeypatch.setattr("sys.stdout", file)
+        assert run_command(failing(BrokenPipeError())) == 0
+
+
+def test_what_a_terminal_would_obey_is_written_out(capsys):
+    assert run_command(failing(ValueError("no column \x1b[2J\udcff\x00\x9b of é 中"))) == 2
+    said = "keras-attention: no column \\x1b[2J\\udcff\\x00\\x9b of é 中"
+    assert capsys.readouterr().err.startswith(said)
+
+
+def test_a_sentence_has_an_end():
+    assert printable("x" * LONGEST) == "x" * LONGEST
+    cut = printable("begin" + "x" * 10**6 + "end")
+    assert cut.startswith("begin") and cut.endswith("end") and len(cut) < LONGEST + 10

@@ -1,0 +1,45 @@
+"""Files with fixed shapes take what fits."""
+
+import numpy as np
+import pytest
+
+from keras_attention.cli.model_files import PaddedRunner
+
+
+class Doubler:
+    """A file of fixed shapes (2, 5) that gives, per token, two numbers made of its id."""
+
+    path, inputs = "fixed.tflite", {"token_ids": "int32"}
+
+    def __call__(self, inputs):
+        ids = inputs["token_ids"]
+        assert ids.shape == (2, 5)
+        return {"logits": np.stack([ids, 2 * ids], axis=-1)}
+
+
+def test_rows_and_lengths_are_padded_and_cut_back():
+    run = PaddedRunner(Doubler(), {"token_ids": (2, 5)})
+    ids = np.arange(1, 10).reshape(3, 3)
+    logits = run({"token_ids": ids})["logits"]
+    np.testing.assert_array_equal(logits, np.stack([ids, 2 * ids], axis=-1))
+
+
+def test_what_does_not_fit_is_refused():
+    run = PaddedRunner(Doubler(), {"token_ids": (2, 5)})
+    with pytest.raises(ValueError, match="fixed.tflite takes token_ids of at most 5 .*has 6"):
+        run({"token_ids": np.ones((1, 6), "int32")})
+
+
+def test_free_shapes_and_images_pass_as_they_are():
+    seen = []
+
+    class Mean:
+        path, inputs = "free", {"images": "float32"}
+
+        def __call__(self, inputs):
+            seen.append(inputs["images"].shape)
+            return {"logits": inputs["images"].mean(axis=(1, 2))}
+
+    run = PaddedRunner(Mean(), {"images": (None, 4, 4, 3)})
+    assert run({"images": np.ones((7, 4, 4, 3), "float32")})["logits"].shape == (7, 3)
+    assert seen == [(7, 4, 4, 3)]

@@ -1,0 +1,219 @@
+"""The tasks of pairs of texts."""
+
+import json
+import pathlib
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from keras_attention.cli import datasets, generating_files, recipes, seq2seq
+from keras_attention.cli.tasks import TASKS
+from tests.cli.test_evaluate import printed
+
+ROOT = pathlib.Path(__file__).parents[2]
+SOURCE = {"dataset": "dates", "label_column": None, "text_column": None}
+PAIRS = ka.data.Pairs.from_lists(
+    [("drei vier", "three four"), ("vier", "four"), ("drei drei vier drei", "three three")] * 4,
+    test=[("vier drei", "four three"), ("drei", "three"), ("vier vier vier", "four")],
+    dev_fraction=0.25,
+)
+SMALL = {"epochs": 1, "batch_size": 4, "num_layers": 1, "hidden_dim": 8, "maximum_length": 14}
+
+
+def make_job(task, dataset="dates", **options):
+    """A small job; without training it writes nonsense, but always the same."""
+    keras.utils.set_random_seed(0)
+    heads = {"num_heads": 2} if task == "seq2seq_transformer" else {}
+    recipe = recipes.choose_recipe(task, dataset, SMALL | heads | options)
+    return TASKS[task].make_job(PAIRS, recipe, SOURCE, {"notes": ("made up",)})
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory):
+    """The folder of a small untrained Transformer of subwords, without the exported files."""
+    folder = tmp_path_factory.mktemp("translator")
+    job = make_job("seq2seq_transformer", None, vocabulary_size=18, beam=3)
+    job.model.save(folder / "model.keras")
+    job.sidecars(folder)
+    manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
+    (folder / "manifest.json").write_text(json.dumps(manifest | job.metadata))
+    return folder
+
+
+@pytest.mark.parametrize("task", ["seq2seq_recurrent", "seq2seq_transformer"])
+def test_a_job_of_characters(task, tmp_path):
+    job = make_job(task)
+    long = sum(len(pair.source) >= 14 for pair in PAIRS.train)
+    left_out = (f"{long} pairs of more than 14 tokens were not trained on",) if long else ()
+    assert job.about["notes"] == ("made up", *left_out)
+    assert [metric().name for metric in job.metrics] == ["exact_match", "accuracy"]
+    sizes = [sum(len(labels) for _, labels in part) for part in (job.train, job.dev)]
+    assert sizes == [len(PAIRS.train) - long, len(PAIRS.dev)] and job.test == PAIRS.test
+    inputs, labels = next(iter(job.train))
+    assert job.model(inputs).shape[:2] == labels.shape
+    assert job.metadata["writing"] == {
+        "beam": 1, "max_new_tokens": 14, "start_token_id": 2, "end_token_id": 3
+    }  # fmt: skip
+    assert job.picture(job.model, tmp_path) == ["attention.png"]
+    assert (tmp_path / "attention.png").read_bytes().startswith(b"\x89PNG")
+    job.sidecars(tmp_path)
+    batches, metrics = TASKS[task].make_batches(tmp_path, job.metadata, PAIRS.test, "test")
+    assert sum(len(labels) for _, labels in batches) == 3 and metrics == job.metrics
+    assert TASKS[task].make_batches(tmp_path, job.metadata, [], "dev")[0] is None
+
+
+def test_one_vocabulary_is_one_table_for_the_transformer_only():
+    options = {"vocabulary_size": 18}
+    job = make_job("seq2seq_transformer", None, **options)
+    encoder, decoder = (job.model.get_layer(side) for side in ("encoder", "decoder"))
+    assert encoder.get_layer("embedding").table is decoder.get_layer("embedding").table
+    assert make_job("seq2seq_recurrent", None, **options).model.output_shape[-1] == 18
+
+
+def test_a_corpus_that_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match="Every pair .* more than 3 tokens.*--maximum-length"):
+        make_job("seq2seq_transformer", maximum_length=3)
+
+
+def test_texts_are_written_in_their_order_whatever_the_batches(translator, monkeypatch):
+    manifest = json.loads((translator / "manifest.json").read_text("utf-8"))
+    preprocessor = ka.data.SequencePreprocessor.load(translator)
+    run = generating_files.load_generator(translator / "model.keras", manifest)
+    texts = ["drei vier drei", "vier", "drei drei", "vier vier drei vier"]
+    together = generating_files.generate_texts(run, preprocessor, texts)
+    monkeypatch.setattr(generating_files, "ROWS", 2)
+    assert generating_files.generate_texts(run, preprocessor, texts) == together
+    model = keras.saving.load_model(translator / "model.keras")
+    expected = ka.generation.generate(
+        model, preprocessor(texts), 14, ka.generation.Beam(3), start_token_id=2, end_token_id=3
+    )
+    assert together == preprocessor.texts(expected) and len(set(together)) > 1
+
+
+def test_evaluate_and_predict(run, translator, tmp_path):
+    (tmp_path / "test.tsv").write_text("source\ttarget\ndrei vier\tthree four\nvier\tfour\n")
+    code, out, _ = run("evaluate", translator, "--file", tmp_path / "test.tsv")
+    assert code == 0 and "\nbleu_lowercase  " in out and "%" not in out
+    code, out, _ = run("predict", translator, "drei vier", "vier")
+    assert code == 0 and len(out.splitlines()) == 2
+    code, _, err = run("predict", translator, " ")
+    assert code == 2 and "' ' holds no word." in err
+
+
+def test_scores():
+    assert seq2seq.score_texts("exact_match", ["a", "b", "c"], ["a", "c", "c"]) == {
+        "exact_match": 0.666667
+    }
+    text, other = "a small dog runs over the green grass .", "A small dog runs over green grass ."
+    bleu = pytest.importorskip("sacrebleu").corpus_bleu
+    scores = seq2seq.score_texts("bleu", [text], [other])
+    assert scores["bleu"] == round(bleu([text], [[other]]).score, 4) > 0
+    assert scores["bleu"] < scores["bleu_lowercase"] < 100
+
+
+def test_what_scores_must_be_there_before_the_training(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sacrebleu", None)
+    with pytest.raises(ImportError, match=r"pip install 'keras_attention\[nlp\]'"):
+        make_job("seq2seq_transformer", None)
+
+
+def test_the_picture_is_of_the_last_layer_that_looks_at_the_source():
+    maps = {"block_0/attention": 1, "block_0/cross_attention": 2, "block_1/cross_attention": 3}
+    assert seq2seq.last_of_source(maps) == ("block_1/cross_attention", 3)
+    assert seq2seq.last_of_source({"recurrent_decoder/attention": 4}) == (
+        "recurrent_decoder/attention", 4
+    )  # fmt: skip
+
+
+def test_aligned_files_are_found_by_their_languages(tmp_path):
+    import gzip
+
+    (tmp_path / "a.de").write_text("drei\nvier\n")
+    with gzip.open(tmp_path / "a.en.gz", "wt") as file:
+        file.write("three\nfour\n")
+    files = {"test": tmp_path / "a", "train": None}
+    loaded = datasets.load_data("seq2seq_transformer", files=files, languages="de-en")
+    assert loaded.test == [("drei", "three"), ("vier", "four")]
+    about = datasets.describe_data(loaded, files=files, languages="de-en")
+    assert about["name"] == "a (de-en)" and about["counts"] == {"test pairs": 2}
+
+
+BAD = [
+    (["seq2seq_transformer", "--languages", "de", "--train", "x"], "--languages de: expected two"),
+    (["seq2seq_transformer", "--languages", "de-en", "--train", "x"], "There is no file x.de"),
+    (["seq2seq_transformer", "--train", "x.txt"], "x.txt is no file of pairs"),
+    (["seq2seq_transformer", "--dataset", "digits"], "images, which seq2seq_transformer does not"),
+    (
+        ["seq2seq_recurrent", "--dataset", "dates", "--num-heads", "2"],
+        "--num-heads is not for seq2seq_rec",
+    ),
+    (["sequence_labeler", "--train", "x", "--languages", "de-en"], "is not for files of tagged"),
+    (["sequence_labeler", "--train", "x", "--beam", "2"], "--beam is not for sequence_labeler"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), BAD)
+def test_bad_input_is_one_sentence(run, tmp_path, words, message):
+    code, _, err = run("train", *words, "--output", tmp_path / "new")
+    assert code == 2 and message in err and err.count("\n") == 1
+    assert not (tmp_path / "new").exists()
+
+
+def write_numbers(folder):
+    """Aligned files of German and English numbers."""
+    generator = np.random.default_rng(0)
+    words = {"de": "null eins zwei drei vier".split(), "en": "zero one two three four".split()}
+    for part, count in [("train", 400), ("dev", 20), ("test", 20)]:
+        rows = [generator.integers(5, size=generator.integers(1, 5)) for _ in range(count)]
+        for language, names in words.items():
+            lines = [" ".join(names[k] for k in row) + "." for row in rows]
+            (folder / f"{part}.{language}").write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("task", "options"),
+    [
+        ("seq2seq_transformer", ["--num-heads", "2", "--hidden-dim", "32", "--beam", "3"]),
+        ("seq2seq_recurrent", ["--hidden-dim", "64", "--beam", "1"]),
+    ],
+)
+def test_all_files_of_a_trained_translator_write_the_same(run, tmp_path, task, options):
+    write_numbers(tmp_path)
+    files = [w for part in ("train", "dev", "test") for w in (f"--{part}", tmp_path / part)]
+    options += ["--epochs", "16", "--num-layers", "1", "--dropout", "0", "--vocabulary-size", "24"]
+    options += ["--max-tokens", "256", "--learning-rate", "0.01", "--maximum-length", "24"]
+    folder = tmp_path / "model"
+    words = ["train", task, "--languages", "de-en", *files, "--output", folder, *options]
+    code, out, err = run(*words)
+    assert (code, err) == (0, ""), err
+    assert "perplexity" in out
+    scores = json.loads((folder / "scores.json").read_text("utf-8"))["test"]
+    assert scores["keras"]["bleu"] == scores["litert"]["bleu"] > 50
+    assert scores["litert-int8"]["bleu"] > 50
+    written = {
+        kind: run("predict", folder, "drei vier.", "eins null.", "--with", kind)[:2]
+        for kind in ("keras", "saved_model", "litert")
+    }
+    assert written["keras"][0] == 0 and len(set(written.values())) == 1
+    code, out, _ = run("evaluate", folder, "--file", tmp_path / "test", "--with", "saved_model")
+    assert code == 0 and f"bleu            {scores['keras']['bleu']:.2f}" in out
+    fixed = ["--batch-size", "2", "--sequence-length", "16"]
+    code, out, err = run("export", folder, *fixed)
+    assert (code, err) == (0, "")
+    code, out, _ = run("predict", folder / "model.2x16.tflite", "drei vier.", "eins null.")
+    assert (code, out) == written["keras"]
+
+
+@pytest.mark.slow
+def test_the_translator_of_the_zoo(run, data_root):
+    """What lies in saved_models, on the official test split, by the file for phones."""
+    folder = ROOT / "saved_models" / "multi30k-de-en"
+    code, out, _ = run("predict", folder, "Ein Mann fährt Fahrrad.")
+    assert code == 0 and out == "A man is riding a bicycle.\n"
+    test = data_root / "mt-multi30k-de-en" / "test_2016_flickr"
+    code, out, _ = run("evaluate", folder, "--file", test, "--with", "litert-int8")
+    assert code == 0 and printed(out, "bleu") > 38

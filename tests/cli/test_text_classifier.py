@@ -1,0 +1,177 @@
+"""The task `text_classifier`: its parts alone, and (slow) all commands on a small real run."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from keras_attention.cli import main, recipes, text_classifier
+from tests.cli.conftest import SMALL
+from tests.cli.test_evaluate import printed
+from tests.cli.test_train import FILES, names, read
+
+POLARITY = "sentiment-sentence-polarity"  # the folder among the real data
+SOURCE = {"dataset": "x", "label_column": None, "text_column": None}
+
+
+def write_opinions(path, count, seed):
+    """A CSV file of opinions such as `the film was great`, with the columns `stars` and `said`."""
+    generator = random.Random(seed)
+    subjects = ["the film", "a dog", "this", "the big house"]
+    said = {"positive": ["great", "good", "a joy"], "negative": ["bad", "dull", "a bore"]}
+    with open(path, "w", encoding="utf-8") as file:
+        print("stars,said", file=file)
+        for k in range(count):
+            label = ["positive", "negative"][k % 2]
+            words = f"{generator.choice(subjects)} was {generator.choice(said[label])}"
+            print(f'{label},"{words}, {generator.choice(["so", "and so"])} it was"', file=file)
+
+
+@pytest.fixture(scope="module")
+def opinions(tmp_path_factory):
+    """A folder with train.csv, dev.csv and test.csv."""
+    folder = tmp_path_factory.mktemp("opinions")
+    for seed, (part, count) in enumerate([("train", 96), ("dev", 20), ("test", 20)]):
+        write_opinions(folder / f"{part}.csv", count, seed)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def classifier(opinions, tmp_path_factory):
+    """The folder of a small text classifier, trained and exported by `train`."""
+    folder = tmp_path_factory.mktemp("models") / "classifier"
+    files = [word for p in ("train", "dev", "test") for word in (f"--{p}", f"{opinions}/{p}.csv")]
+    columns = ["--label-column", "stars", "--text-column", "said"]
+    options = ["--epochs", "3", "--learning-rate", "0.02", "--batch-size", "8", *SMALL]
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "text_classifier", *files, *columns, "--output", str(folder), *options])
+    assert stop.value.code == 0
+    return folder
+
+
+def small_job(texts, pooling="mean"):
+    recipe = recipes.choose_recipe(
+        "text_classifier", options={"maximum_length": 9, "hidden_dim": 8}
+    )
+    recipe.model.update(pooling=pooling, num_heads=2)
+    return text_classifier.make_job(texts, recipe, SOURCE, {"notes": ("split",)})
+
+
+TEXTS = ka.data.Texts.from_lists(
+    [("very good , a joy from here to there", "a"), ("bad " * 12, "b")] * 2,
+    test=[("so so", "a"), ("a joy and good , very very good", "b")],
+    dev_fraction=0.25,
+)
+
+
+@pytest.mark.parametrize("pooling", ["attention", "cls"])
+def test_a_job(pooling, tmp_path):
+    job = small_job(TEXTS, pooling)
+    assert job.metadata == {"task": "text_classifier", **SOURCE, "labels": ["a", "b"]}
+    assert job.about["notes"] == ("split", "of 2 longer texts only the first 9 words are used")
+    assert [len(part) for part in (job.train, job.dev, job.test)] == [1, 1, 2]
+    assert job.picture(job.model, tmp_path) == ["attention.png"]
+    assert (tmp_path / "attention.png").read_bytes().startswith(b"\x89PNG")
+    job.sidecars(tmp_path)
+    batches, metrics = text_classifier.make_batches(tmp_path, {}, TEXTS.test, "test")
+    assert [labels.tolist() for _, labels in batches.as_numpy_iterator()] == [[0, 1]]
+    assert [metric().name for metric in metrics] == ["accuracy"]
+    assert text_classifier.make_batches(tmp_path, {}, [], "dev")[0] is None
+
+
+def test_what_is_shown(tmp_path, capsys):
+    small_job(TEXTS).sidecars(tmp_path)
+
+    class Run:
+        inputs = {"token_ids": "int32"}
+
+        def __call__(self, inputs):
+            short = inputs["token_ids"].shape == (1, 3)
+            return {"logits": np.log([[0.25, 0.75]] if short else [[0.9, 0.1]])}
+
+    long = "more than there is room for " * 3
+    text_classifier.print_predictions(Run(), tmp_path, {}, ["a good joy", long], {})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "b  75.00 %  a good joy"
+    assert lines[1] == "a  90.00 %  " + long[:59] + "…"
+    with pytest.raises(ValueError, match="' ' holds no word"):
+        text_classifier.print_predictions(Run(), tmp_path, {}, [" "], {})
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--train", "{csv}"], "train.csv:1: no column 'text'; the first row names stars, said"),
+        (["--train", "{csv}", "--dev", "{conllu}"], "of several kinds, CoNLL-U and texts"),
+        (["--train", "{conllu}"], "tagged sentences, which text_classifier does not take; seq"),
+        (["--dev", "{csv}", "--label-column", "said", "--text-column", "said"], "nothing to train"),
+        (["--train", "{empty}"], "has no folder in it: expected one for each label"),
+        (["--dataset", "sentence_polarity", "--data-dir", "{empty}"], "that NLTK publishes"),
+    ],
+)
+def test_bad_input_is_one_sentence(run, corpus, opinions, tmp_path, words, message):
+    (tmp_path / "empty").mkdir()
+    paths = dict(csv=opinions / "train.csv", conllu=corpus / "train.conllu")
+    if "--data-dir" in words:
+        (tmp_path / "empty" / "sentence_polarity.zip").write_bytes(b"something else")
+    words = [word.format(**paths, empty=tmp_path / "empty") for word in words]
+    code, out, err = run("train", "text_classifier", "--output", tmp_path / "output", *words)
+    assert code == 2 and message in err and err.count("\n") == 1
+    assert not (tmp_path / "output").exists()
+
+
+@pytest.mark.slow
+def test_it_learns_and_its_folder_is_whole(classifier):
+    assert names(classifier) == FILES | {"words.txt"}
+    scores = read(classifier, "scores.json")
+    assert scores["test"]["keras"]["accuracy"] > 0.9
+    assert scores["test"]["litert"] == scores["test"]["keras"]
+    manifest = read(classifier, "manifest.json")
+    assert manifest["task"] == "text_classifier" and manifest["labels"] == ["negative", "positive"]
+    assert manifest["text_column"] == "said" and manifest["label_column"] == "stars"
+    assert manifest["preprocessing"]["maximum_length"] == 512
+    assert "96 train texts" in (classifier / "README.md").read_text("utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["keras", "saved_model", "litert", "litert-int8"])
+def test_labels_with_probabilities_from_every_format(run, classifier, kind):
+    code, out, err = run("predict", classifier, "A great film!", "bad, bad", "--with", kind)
+    assert (code, err) == (0, "")
+    rows = [line.split(maxsplit=3) for line in out.splitlines()]
+    assert [row[0] for row in rows] == ["positive", "negative"]
+    assert all(50 <= float(row[1]) <= 100 and row[2] == "%" for row in rows)
+    assert [row[3] for row in rows] == ["A great film!", "bad, bad"]
+
+
+@pytest.mark.slow
+def test_the_polarity_of_real_sentences(run, data_root, tmp_path):
+    """By the recipe as it is; a CNN of the literature (Kim, 2014, CNN-rand) reaches 76.1 %."""
+    words = ["--dataset", "sentence_polarity", "--data-dir", data_root / POLARITY]
+    if not (data_root / POLARITY).is_dir():
+        pytest.skip(f"no {POLARITY} among the real data")
+    code, _, err = run("train", "text_classifier", *words, "--output", tmp_path / "polarity")
+    assert (code, err) == (0, "")
+    scores = read(tmp_path / "polarity", "scores.json")["test"]
+    assert scores["keras"]["accuracy"] >= 0.74
+    assert scores["litert-int8"]["accuracy"] >= scores["keras"]["accuracy"] - 0.01
+    assert "CC BY 4.0" in (tmp_path / "polarity" / "README.md").read_text("utf-8")
+
+
+@pytest.mark.slow
+def test_columns_are_remembered(run, classifier, opinions):
+    code, out, _ = run("evaluate", classifier, "--file", opinions / "test.csv")
+    score = json.loads((classifier / "scores.json").read_text("utf-8"))["test"]["keras"]
+    assert code == 0 and printed(out, "accuracy") == pytest.approx(
+        100 * score["accuracy"], abs=0.005
+    )
+
+
+@pytest.mark.slow
+def test_an_export_of_fixed_length_calibrated_on_texts(run, classifier, opinions, tmp_path):
+    words = ["--quantization", "int8", "--file", opinions / "dev.csv", "--sequence-length", 12]
+    path = tmp_path / "small.tflite"
+    code, _, err = run("export", classifier, *words, "--output", path)
+    assert (code, err) == (0, "") and path.is_file()

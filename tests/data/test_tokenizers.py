@@ -1,0 +1,185 @@
+import io
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from keras_attention.data import Characters, Subwords
+
+TEXTS = ["abba", "a\nb ", "Ü"]
+
+
+def test_entries_are_by_count_then_by_letter():
+    characters = Characters.build(TEXTS)
+    special = ("<pad>", "<unk>", "<begin>", "<end>")
+    assert characters.entries == (*special, "a", "b", "\n", " ", "Ü") and len(characters) == 9
+    assert Characters.build(TEXTS, max_size=5).entries == (*special, "a")
+    assert Characters.build([]).entries == special
+
+
+def test_characters_back_and_forth():
+    characters = Characters.build(TEXTS)
+    ids = characters.encode(["b a", "", "xÜ"])
+    assert [row.tolist() for row in ids] == [[5, 7, 4], [], [1, 8]]
+    assert {row.dtype.name for row in ids} == {"int32"}
+    assert characters.decode(ids) == ["b a", "", "\ufffdÜ"] and characters.encode([]) == []
+
+
+def test_decoding_stops_at_the_end():
+    characters = Characters.build(TEXTS)
+    rows = np.array([[2, 4, 5, 3, 4], [0, 0, 2, 4, 5], [3, 4, 4, 4, 4], [4, 5, 0, 0, 0]])
+    assert characters.decode(rows) == ["ab", "ab", "", "ab"]
+    assert characters.decode(np.array([[4, 5]], "uint8")) == ["ab"] == characters.decode([[4, 5]])
+
+
+def test_every_character_is_kept_in_the_file(tmp_path):
+    characters = Characters.build(["\n\r\u2028\x85\t\"'\\ \x00é𝄞"])
+    characters.save(tmp_path / "characters.json")
+    assert Characters.load(tmp_path / "characters.json") == characters
+    entries = json.loads((tmp_path / "characters.json").read_text("utf-8"))
+    assert tuple(entries) == characters.entries
+    assert [path.name for path in tmp_path.iterdir()] == ["characters.json"]
+
+
+def test_errors_of_characters(tmp_path):
+    characters = Characters.build(TEXTS)
+    with pytest.raises(ValueError, match="Characters.encode: 'ab' is one text, expected a list"):
+        characters.encode("ab")
+    with pytest.raises(ValueError, match="Characters.build: 'ab' is one text"):
+        Characters.build("ab")
+    with pytest.raises(ValueError, match="There is no id 9: the vocabulary has ids from 0 to 8"):
+        characters.decode([[4, 9]])
+    with pytest.raises(ValueError, match="There is no id -1"):
+        characters.decode([[-1]])
+    with pytest.raises(ValueError, match=r"Ids of shape \(\) and dtype int64: expected a list"):
+        characters.decode([4, 5])
+    with pytest.raises(ValueError, match=r"dtype float64: expected a list of int for each"):
+        characters.decode([[0.5]])
+    with pytest.raises(ValueError, match="begin with <pad>, .* these begin with 'a', 'b'"):
+        Characters(["a", "b"])
+    with pytest.raises(ValueError, match="'ab' is not one character"):
+        Characters([*characters.entries, "ab"])
+    with pytest.raises(ValueError, match="'a' is there more than once"):
+        Characters([*characters.entries, "a"])
+    with pytest.raises(ValueError, match=r"max_size=3\): .* at least 4"):
+        Characters.build(TEXTS, max_size=3)
+    with pytest.raises(FileNotFoundError, match="There is no file .*gone.json"):
+        Characters.load(tmp_path / "gone.json")
+    (tmp_path / "wrong.json").write_text("{}")
+    with pytest.raises(ValueError, match="wrong.json holds no list of characters"):
+        Characters.load(tmp_path / "wrong.json")
+    (tmp_path / "broken.json").write_text("[")
+    with pytest.raises(ValueError, match="broken.json is not valid JSON"):
+        Characters.load(tmp_path / "broken.json")
+
+
+sentencepiece = pytest.importorskip("sentencepiece")
+LINES = [
+    "Ein Mann fährt Fahrrad.",
+    "Eine Frau fährt ein rotes Fahrrad.",
+    "A man rides a bicycle.",
+    "A woman rides a red bicycle.",
+    "Zwei Frauen fahren mit roten Autos.",
+    "Two women are driving red cars.",
+    "Kein Auto fährt mit einem Mann.",
+    "No car is driven with a man riding.",
+    "Der Mann mit dem Auto und die Frau mit dem Rad.",
+    "The man with the car and the woman with the bike.",
+] * 3
+
+
+@pytest.fixture(scope="module")
+def subwords():
+    return Subwords.build(LINES, vocabulary_size=48)
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe"])
+def test_subwords_back_and_forth(model_type):
+    subwords = Subwords.build(LINES, vocabulary_size=48, model_type=model_type)
+    ids = subwords.encode(LINES)
+    assert len(subwords) == 48 and subwords.decode(ids) == LINES
+    assert {row.dtype.name for row in ids} == {"int32"}
+    assert all(4 <= row.min() and row.max() < 48 for row in ids)
+    assert sum(map(len, ids)) < 0.9 * sum(map(len, LINES))  # pieces, not letters
+    assert "".join(subwords.pieces(ids[0])) == "▁Ein▁Mann▁fährt▁Fahrrad."
+    assert subwords == Subwords.build(LINES, vocabulary_size=48, model_type=model_type)
+
+
+def test_special_ids(subwords):
+    assert subwords.pieces([0, 1, 2, 3]) == ["<pad>", "<unk>", "<s>", "</s>"]
+    ids = subwords.encode(["</s> <s>", "Yak", "", "<pad>"])
+    # What reads like a special piece is text, and ends or pads nothing.
+    assert not {0, 2, 3} & {int(i) for row in ids for i in row} and ids[2].shape == (0,)
+    assert 1 in ids[1].tolist()  # no Y in the lines
+    mann = subwords.encode(["Ein Mann"])[0].tolist()
+    assert subwords.decode([[2, *mann, 3, *mann], [0, 0, *mann, 0]]) == ["Ein Mann"] * 2
+    assert subwords.decode(np.array([[3, 5]])) == [""] and subwords.decode([]) == []
+    assert "⁇" in subwords.decode([[1]])[0]
+
+
+def test_options():
+    lower = Subwords.build(LINES, 40, lowercase=True)
+    assert lower.decode(lower.encode(["EIN Mann"])) == ["ein mann"]
+    assert lower.decode(lower.encode(["Ein  Mann"])) == ["ein mann"]
+    bytes_too = Subwords.build(LINES, 300, byte_fallback=True, model_type="bpe")
+    assert bytes_too.decode(bytes_too.encode(["Yak 山"])) == ["Yak 山"]
+
+
+def test_long_texts_and_lines_are_learnt_from():
+    long = " ".join(["blau"] * 2000)
+    subwords = Subwords.build(["rot\n" + long], vocabulary_size=12, model_type="bpe")
+    assert set("rotblau") <= set("".join(subwords.pieces(range(4, len(subwords)))))
+
+
+def test_saved(tmp_path, subwords):
+    subwords.save(tmp_path / "subwords.model")
+    assert Subwords.load(tmp_path / "subwords.model") == subwords
+    processor = sentencepiece.SentencePieceProcessor(str(tmp_path / "subwords.model"))
+    assert processor.encode(LINES[0]) == subwords.encode(LINES[:1])[0].tolist()
+    assert [path.name for path in tmp_path.iterdir()] == ["subwords.model"]
+
+
+@pytest.mark.tensorflow
+def test_keras_hub_gives_the_same_ids(subwords):
+    keras_hub = pytest.importorskip("keras_hub")
+    tokenizer = subwords.keras_hub_tokenizer(sequence_length=16)
+    rows = np.asarray(tokenizer(LINES[:4]))
+    assert rows.shape == (4, 16)
+    for row, ids in zip(rows, subwords.encode(LINES[:4]), strict=True):
+        assert row[row != 0].tolist() == ids.tolist()[:16]
+    import tensorflow as tf
+
+    lines = tf.data.Dataset.from_tensor_slices(LINES)
+    proto = keras_hub.tokenizers.compute_sentence_piece_proto(lines, vocabulary_size=48)
+    theirs = Subwords(proto)
+    assert theirs.decode(theirs.encode(LINES)) == LINES
+
+
+def test_errors_of_subwords(tmp_path, monkeypatch, subwords):
+    with pytest.raises(ValueError, match=r"vocabulary_size=4000 is too large .* \d+ at most"):
+        Subwords.build(LINES, 4000)
+    with pytest.raises(ValueError, match=r"vocabulary_size=9 is too small .* \d+ at least"):
+        Subwords.build(LINES, 9)
+    with pytest.raises(ValueError, match=r"vocabulary_size=2\): .* at least 5"):
+        Subwords.build(LINES, 2)
+    with pytest.raises(ValueError, match="texts is empty"):
+        Subwords.build(["", " \n"], 40)
+    with pytest.raises(ValueError, match="model_type='words': expected one of"):
+        Subwords.build(LINES, 40, model_type="words")
+    with pytest.raises(ValueError, match="'Ein Mann' is one text, expected a list of texts"):
+        subwords.encode("Ein Mann")
+    with pytest.raises(ValueError, match="There is no id 48: .* from 0 to 47"):
+        subwords.decode([[48]])
+    with pytest.raises(FileNotFoundError, match="There is no file .*gone.model"):
+        Subwords.load(tmp_path / "gone.model")
+    with pytest.raises(ValueError, match="b'junk'... is no SentencePiece model: .*Subwords.load"):
+        Subwords(b"junk")
+    proto = io.BytesIO()
+    options = dict(sentence_iterator=iter(LINES), vocab_size=40, minloglevel=2)
+    sentencepiece.SentencePieceTrainer.train(model_writer=proto, **options)
+    with pytest.raises(ValueError, match=r"are \[-1, 0, 1, 2\] in this SentencePiece model"):
+        Subwords(proto.getvalue())
+    monkeypatch.setitem(sys.modules, "sentencepiece", None)
+    with pytest.raises(ImportError, match=r"Subwords needs SentencePiece .*install .*\[nlp\]"):
+        Subwords.build(LINES, 40)

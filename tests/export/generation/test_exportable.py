@@ -1,0 +1,51 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import keras_attention as ka
+from keras_attention.export import ExportError
+from keras_attention.export.generation import endpoints, exportable
+from tests.export.conftest import WRITER
+from tests.export.generation.test_settings import make
+
+
+class Sums(keras.layers.Layer):
+    """Each token with all before it, which it does not keep: it cannot decode."""
+
+    supports_masking = True
+
+    def call(self, x):
+        return ops.cumsum(x, axis=1)
+
+
+def test_a_layer_that_looks_back_without_a_cache_is_noticed():
+    ids = keras.Input((None,), dtype="int32", name="token_ids")
+    x = ka.blocks.TokenEmbedding(23, 8)(ids)
+    x = ka.attention.MultiHeadAttention(2, 4, mask="causal")(x, x)
+    model = keras.Model(ids, keras.layers.Dense(23)(Sums()(x)), name="summing")
+    decoder = ka.generation.Decoder(model)
+    with pytest.raises(ExportError, match="summing gives other logits token by token"):
+        exportable.check_cache(decoder, make(decoder, [], max_length=8))
+
+
+def test_what_a_caller_must_know_is_plain_data(decoders):
+    decoder = decoders["writer"]
+    chosen = make(decoder, ka.generation.Beam(2), **WRITER)
+    points = endpoints.make_endpoints(decoder, chosen)
+    told = exportable.Generation(decoder, chosen, []).describe(points)
+    assert told["kind"] == "language_model" and told["end_token_ids"] == [3]
+    assert told["samplers"]["beam"]["name"] == "Beam" and told["samplers"]["beam"]["width"] == 2
+    assert {"name", "shape", "dtype", "changes", "from_encode"} == set(told["cache"][0])
+    assert [entry["name"] for entry in told["cache"]] == list(points[0].cache)
+
+
+def test_examples_are_texts_of_the_whole_model(translator, translated):
+    """The inputs of an encoder-decoder; what is behind them, as in training data, is left out."""
+    parity = [p for p in translated[1].parity if p.signature == "encode"]
+    assert len(parity) == 12  # three batches that were made up and the examples, in three runtimes
+    arguments = dict.fromkeys(("max_length", "max_new_tokens", "start_token_id", "end_token_id"))
+    sizes = {"batch_size": None, "sequence_length": None}
+    examples = [{"target_ids": np.ones((2, 3))}]
+    with pytest.raises(ValueError, match="examples= has a batch with target_ids, but the model"):
+        exportable.make_exportable(translator, [], examples=examples, **sizes, **arguments)

@@ -1,0 +1,164 @@
+"""Whole files of every kind of model that generates; they take seconds each."""
+
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from tests.export.conftest import TEXTS, TRANSLATOR, WRITER, vary
+from tests.export.generation.test_endpoints import naive
+
+pytestmark = pytest.mark.slow
+
+BEAM = ka.generation.Beam(3, length_penalty=0.6, num_return_sequences=2)
+DRAWING = ka.generation.Sample(0.8, top_k=9, top_p=0.9, min_p=0.02)
+WRITERS = {
+    "gpt_2": {"position": "learned", "max_length": 14},
+    "window": {"mask": ka.masks.Window(4), "position": "alibi"},
+    "cosine": {"score": "cosine", "position": "rotary"},
+    "additive": {"score": "additive"},
+    "grouped heads": {"num_key_value_heads": 1, "position": "relative_bias"},
+}
+
+
+def write(**settings):
+    return vary(
+        ka.models.causal_language_model(23, num_layers=2, num_heads=2, hidden_dim=16, **settings)
+    )
+
+
+def recurrent(**settings):
+    return vary(ka.models.seq2seq_recurrent(19, 23, hidden_dim=8, **settings))
+
+
+def check(report, *signatures):
+    assert tuple(signature.name for signature in report.signatures) == signatures
+    assert report.max_abs_error < 1e-4 and not report.warnings
+    agreements = {p.argmax_agreement for p in report.parity if p.output == "generated_ids"}
+    assert agreements <= {1.0, None}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_language_models(name, tmp_path):
+    path = tmp_path / "m.tflite"
+    report = ka.export.to_litert(write(**WRITERS[name]), path, generate=["greedy", BEAM], **WRITER)
+    check(report, "step", "generate", "beam")
+
+
+def test_a_language_model_of_fixed_shapes(tmp_path):
+    """Prompts go through `prefill` in pieces; every tensor of the file is fixed."""
+    model, path = write(), tmp_path / "m.tflite"
+    sizes = {"batch_size": 2, "sequence_length": 4}
+    report = ka.export.to_litert(model, path, generate=DRAWING, **sizes, **WRITER)
+    check(report, "prefill", "step", "generate")
+    assert not any("dynamic" in line for line in report.gpu)
+    generator = ka.export.LiteRTGenerator(path)
+    prompts = [TEXTS[0].tolist(), TEXTS[1, :4].tolist()]  # six and four: two pieces with padding
+    decoder = ka.generation.Decoder(model)
+    for row, prompt in zip(generator.generate(prompts), prompts, strict=True):
+        np.testing.assert_array_equal(row[None], naive(decoder, [prompt], 5, (3,)))
+    drawn = generator.loop([[5, 7], [11]], seed=1)["generated_ids"]
+    np.testing.assert_array_equal(drawn, generator.loop([[5, 7], [11]], seed=1)["generated_ids"])
+
+
+def test_coverage_of_fixed_shapes(tmp_path):
+    """The converter used to make a loop of it that it refused itself."""
+    model, path = recurrent(attention="luong", coverage=True), tmp_path / "m.tflite"
+    sizes = {"batch_size": 2, "sequence_length": 6}
+    check(
+        ka.export.to_litert(model, path, generate="greedy", **sizes, **TRANSLATOR),
+        *("encode", "step", "generate"),
+    )
+
+
+@pytest.mark.parametrize("settings", [{}, {"cell": "lstm", "attention": "luong"}])
+def test_recurrent_models(settings, tmp_path):
+    """Loops within loops, and no TensorList."""
+    model, path = recurrent(**settings), tmp_path / "m.tflite"
+    report = ka.export.to_litert(model, path, generate=["greedy", BEAM], **TRANSLATOR)
+    check(report, "encode", "step", "generate", "beam")
+    source = {"source_ids": TEXTS.astype("int32")}
+    found = ka.export.LiteRTGenerator(path).loop(TEXTS)["generated_ids"]
+    decoder = ka.generation.Decoder(model)
+    np.testing.assert_array_equal(found, naive(decoder, np.ones((2, 1)), 7, (2, 3), source))
+
+
+def test_a_beam_finds_what_generate_finds(translator, tmp_path):
+    path = tmp_path / "m.tflite"
+    ka.export.to_litert(translator, path, generate=BEAM, **TRANSLATOR)
+    found = ka.export.LiteRTGenerator(path).loop(TEXTS, "beam")
+    result = ka.generation.generate(
+        translator,
+        TEXTS,
+        7,
+        sampler=BEAM,
+        start_token_id=1,
+        end_token_id=[2, 3],
+        return_scores=True,
+    )
+    np.testing.assert_array_equal(found["generated_ids"], result.ids)
+    assert found["generated_ids"].shape == (2, 2, 7)
+
+
+@pytest.mark.parametrize("quantization", ["float16", "int8_weights"])
+def test_quantized_files(quantization, tmp_path):
+    """One quantized copy of the weights, however many signatures; drift on given texts."""
+    model = write(tie_embeddings=False, intermediate_dim=2048)
+    texts = np.random.default_rng(0).integers(1, 23, (4, 14))
+    path = tmp_path / "m.tflite"
+    report = ka.export.to_litert(
+        model, path, generate=["greedy"], quantization=quantization, examples=texts, **WRITER
+    )
+    share = {"float16": 0.5, "int8_weights": 0.25}[quantization]
+    assert report.size < share * report.weights_bytes + 400_000
+    assert report.drift.tokens == (4,) * 14 and report.drift.agreement >= 0.9
+    assert 0 < max(report.drift.max_abs_error) < 1.0
+
+
+def test_models_in_half_precision_are_exported_in_float32(tmp_path):
+    from keras import config
+
+    before = config.dtype_policy()
+    try:
+        config.set_dtype_policy("mixed_bfloat16")
+        model = write()
+    finally:
+        config.set_dtype_policy(before)
+    report = ka.export.to_litert(model, tmp_path / "m.tflite", generate=[], **WRITER)
+    assert report.warnings == ("exported in float32; the model computes in mixed_bfloat16",)
+
+
+SERVED = """
+import sys
+sys.modules.update(dict.fromkeys(("keras", "keras_attention")))
+import tensorflow as tf
+served = tf.saved_model.load(sys.argv[1]).signatures
+source = tf.constant([[5, 7, 11, 13, 2, 17], [18, 4, 8, 9, 0, 0]])
+print(served["generate"](source_ids=source)["generated_ids"].numpy().tolist())
+"""
+
+
+@pytest.mark.parametrize("kind", ["transformer", "recurrent"])
+def test_a_server_needs_tensorflow_alone(kind, translator, tmp_path):
+    model = translator if kind == "transformer" else recurrent()
+    path = tmp_path / "served"
+    report = ka.export.to_saved_model(model, path, generate=["greedy", BEAM], **TRANSLATOR)
+    check(report, "encode", "step", "generate", "beam")
+    assert report.generation["kind"] == "encoder_decoder"
+    command = [sys.executable, "-c", SERVED, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    decoder = ka.generation.Decoder(model)
+    source = {"source_ids": TEXTS.astype("int32")}
+    assert done.stdout.strip() == str(naive(decoder, np.ones((2, 1)), 7, (2, 3), source).tolist())
+
+
+def test_the_page_for_callers_says_what_runs(tmp_path, monkeypatch):
+    page = pathlib.Path(ka.__file__).parents[1] / "docs" / "on-device.md"
+    parts = page.read_text("utf-8").split("```python\n")[1:]
+    code = "\n".join(part.split("```")[0] for part in parts)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, page, "exec"), {"__name__": "__main__"})
+    assert (tmp_path / "model.tflite").exists() and (tmp_path / "model.1x12.tflite").exists()

@@ -1,0 +1,233 @@
+"""Every layer, part and builder on the GPU delegate: its numbers are the model's, or it is listed.
+
+Nothing may be wrong without a word: what the delegate leaves to the CPU, computes wrongly or dies
+of stands in a table below with the operator that stops it, and a table that says too much fails,
+too.
+"""
+
+import keras
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from keras_attention.export import (
+    cases,
+    convert,
+    endpoint,
+    gpu_delegate,
+    runner,
+)
+from keras_attention.export.parity import measure_parity
+from keras_attention.export.quantization import get_quantization
+from tests.export.helpers import MASK_CONSTANT, find_delegate, randomize
+from tests.test_contract import CASES, WITH_PARTS, case_with
+
+pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
+
+SIZES = {"B": 1, "T": 5, "S": 7}
+
+# Operators of these stay on the CPU; the numbers are right.
+PARTIAL = {
+    "MixtureOfExperts switch": "CUMSUM of int32, SCATTER_ND",
+    "MixtureOfExperts masked, within capacity": "CUMSUM of int32, SCATTER_ND",
+    "Shaw": "UNSORTED_SEGMENT_SUM",
+    "position Shaw": "UNSORTED_SEGMENT_SUM",
+    "normalizer Entmax(alpha=1.3)": "WHILE",
+}
+
+# What runs on both is wrong here, such as the inside of loops, if not on every machine and day:
+# checks on the delegate refuse these files where their numbers are not the model's.
+# `CompiledModel` on the CPU is right.
+WRONG = {
+    "SegmentRecurrence": "TOPK_V2 of int32",
+    "SegmentRecurrence of MemorizingAttention": "TOPK_V2 of int32",
+    "RecurrentEncoder": "WHILE",
+    "RecurrentEncoder stacked, masked": "WHILE",
+    "AttentionCell bahdanau": "WHILE",
+    "AttentionCell luong": "WHILE",
+    "AttentionCell coverage": "WHILE",
+    "LocalWindow": "WHILE",
+    "RecurrentDecoder": "WHILE",
+    "FeedbackDecoder": "WHILE",
+}
+
+
+def builders():
+    """dict, name -> a function that makes a model of it."""
+    sizes = dict(num_layers=1, num_heads=2, hidden_dim=64, intermediate_dim=96)
+
+    def images(**kwargs):
+        return lambda: ka.models.vision_transformer(
+            (8, 12), 5, patch_size=4, num_channels=1, **sizes, **kwargs
+        )
+
+    poolings = ("cls", "mean", "max", "attention")
+    return {
+        **{f"vision_transformer {mode}": images(pooling=mode) for mode in poolings},
+        **{
+            f"text_classifier {mode}": lambda mode=mode: ka.models.text_classifier(
+                50, 5, pooling=mode, **sizes
+            )
+            for mode in poolings
+        },
+        "sequence_labeler": lambda: ka.models.sequence_labeler(50, 5, **sizes),
+        "sequence_labeler, characters": lambda: ka.models.sequence_labeler(
+            50, 5, character_vocabulary_size=30, mask=ka.masks.Window(3), **sizes
+        ),
+        "masked_language_model": lambda: ka.models.masked_language_model(
+            50, num_segments=2, **sizes
+        ),
+        "causal_language_model": lambda: ka.models.causal_language_model(50, **sizes),
+        "encoder_decoder": lambda: ka.models.encoder_decoder(50, structure="t5_1.1", **sizes),
+        "seq2seq_transformer": lambda: ka.models.seq2seq_transformer(50, 40, **sizes),
+    }
+
+
+def export(model, point, batches, path, quantization=None):
+    """Writes a model of fixed shapes, and returns the cases to compare it on."""
+    checked = [cases.Case(batch, cases.run_model(point, batch)) for batch in batches]
+    endpoint.save_endpoints(model, [point], path.with_suffix(""), MASK_CONSTANT)
+    content = convert.convert_saved_model(
+        path.with_suffix(""), [point], model, quantization=get_quantization(quantization)
+    )
+    path.write_bytes(content)
+    return checked
+
+
+def export_case(case, path):
+    model = case.model(case.make(), sizes=SIZES)
+    randomize(model)
+    point = endpoint.make_endpoint(model)
+    batches = [
+        {
+            t.name: x.astype(t.dtype)
+            for t, x in zip(point.inputs, case.arrays(SIZES, seed), strict=True)
+        }
+        for seed in (0, 1)
+    ]
+    return export(model, point, batches, path)
+
+
+def export_builder(make, path, quantization=None):
+    keras.utils.set_random_seed(0)
+    model = make()
+    randomize(model)
+    length = 12 if any(None in tensor.shape[1:] for tensor in model.inputs) else None
+    point = endpoint.make_endpoint(model, 1, length)
+    batches = [case.inputs for case in cases.make_cases(model, point)[0]]
+    return export(model, point, batches, path, quantization)
+
+
+def run_files(files, delegate):
+    """dict, name -> (`Delegation`, the largest error per unit of the largest number)."""
+    jobs = [
+        delegate.Job(path, "serving_default", tuple(case.inputs for case in checked))
+        for path, checked in files.values()
+    ]
+    found = zip(files.items(), delegate.run_jobs(jobs), strict=True)
+    return {name: (one, error_of(checked, one)) for (name, (_, checked)), one in found}
+
+
+def error_of(checked, found):
+    if found.failure is not None:
+        return None
+    errors = [
+        parity.max_abs_error / max(1.0, np.abs(case.outputs[parity.output]).max())
+        for case, given in zip(checked, found.outputs, strict=True)
+        for parity in measure_parity(case, given, signature="", runtime="GPU delegate")
+    ]
+    return max(errors)
+
+
+def list_surprises(results):
+    """dict, name -> what became of it, of all that is not what the tables say."""
+    surprises = {}
+    for name, (found, error) in results.items():
+        right = found.failure is None and error <= 1e-4
+        if right:
+            state = "whole" if found.fully_accelerated else "partial"
+        else:
+            state = "wrong"
+        wanted = {"whole"}
+        if name in PARTIAL:
+            wanted = {"partial"}
+        if name in WRONG:  # of memory that nobody wrote: now and then it holds the right numbers
+            wanted = {"wrong", "partial"}
+        if state not in wanted:
+            surprises[name] = (state, error, found.failure, found.refused)
+    return surprises
+
+
+@pytest.mark.parametrize("start", range(0, len(CASES), 12))
+def test_layers(start, tmp_path):
+    delegate, files = find_delegate(), {}
+    for i, name in enumerate(list(CASES)[start : start + 12]):
+        files[name] = tmp_path / f"{i}.tflite", export_case(CASES[name], tmp_path / f"{i}.tflite")
+    assert not list_surprises(run_files(files, delegate))
+
+
+def name_of(family, part):
+    part = type(part).__name__ if isinstance(part, keras.layers.Layer) else part
+    return f"{family} {part}"
+
+
+@pytest.mark.parametrize("start", range(0, len(WITH_PARTS), 12))
+def test_parts(start, tmp_path):
+    delegate, files = find_delegate(), {}
+    for i, (family, part) in enumerate(WITH_PARTS[start : start + 12]):
+        path = tmp_path / f"{i}.tflite"
+        files[name_of(family, part)] = path, export_case(case_with(family, part), path)
+    assert not list_surprises(run_files(files, delegate))
+
+
+@pytest.mark.parametrize("name", list(builders()))
+def test_builders_run_whole(name, tmp_path):
+    """In float32 the numbers are the model's; smaller files give what the interpreter gives."""
+    delegate, files = find_delegate(), {}
+    for quantization in (None, "float16", "int8_weights"):
+        path = tmp_path / f"{quantization}.tflite"
+        files[quantization] = path, export_builder(builders()[name], path, quantization)
+    allowed = {None: 1e-4, "float16": 1e-2, "int8_weights": 0.2}
+    for quantization, (found, error) in run_files(files, delegate).items():
+        assert found.failure is None, (quantization, found.failure)
+        assert found.fully_accelerated, (quantization, found.refused)
+        least = 0.0 if quantization is None else error_of_interpreter(*files[quantization])
+        assert error <= max(allowed[quantization], 1.1 * least), (quantization, error, least)
+
+
+def error_of_interpreter(path, checked):
+    """What rounding weights costs: with weights drawn as large as here, it may be much."""
+    execute = runner.LiteRT(path, "serving_default")
+    outputs = tuple(execute(case.inputs) for case in checked)
+    return error_of(checked, gpu_delegate.Delegation(outputs))
+
+
+STEPS = {
+    "causal_language_model": {},  # rotary: sine and cosine of where a step is
+    "encoder_decoder": {"structure": "t5_1.1"},
+    "seq2seq_transformer": {},
+}
+
+
+@pytest.mark.parametrize("quantization", [None, "float16", "int8_weights"])
+@pytest.mark.parametrize("name", STEPS)
+def test_steps_of_decoders_run_whole(name, quantization, tmp_path):
+    """Also what reads the source or the prompt; the loops inside of files are not for GPUs."""
+    find_delegate()
+    keras.utils.set_random_seed(0)
+    sizes = (50, 40) if name == "seq2seq_transformer" else (50,)
+    common = {"num_layers": 1, "num_heads": 2, "hidden_dim": 64, "intermediate_dim": 96}
+    report = ka.export.to_litert(
+        getattr(ka.models, name)(*sizes, **common, **STEPS[name]),
+        tmp_path / "m.tflite",
+        quantization=quantization,
+        generate=[],
+        max_length=24,
+        end_token_id=2,
+        batch_size=1,
+        sequence_length=8,
+        compatible_with="gpu",
+        **({} if name == "causal_language_model" else {"start_token_id": 1}),
+    )
+    (told,) = [str(runtime) for runtime in report.runtimes if "GPU" in str(runtime)]
+    assert "ran with all operators on the GPU" in told

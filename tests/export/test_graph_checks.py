@@ -1,0 +1,132 @@
+"""Checks of LiteRT graphs: ops, axes, weights that are stored once, and what delegates refuse."""
+
+import keras
+import pytest
+
+import keras_attention.export as export
+from keras_attention.export import flatbuffer, graph_checks
+from keras_attention.export.flatbuffer import Flatbuffer, Operator, Stored
+from keras_attention.export.quantization import FLOAT32, INT8
+
+
+def flex_file(path):
+    """A file with an op that needs TensorFlow, as Keras's own export makes it without a word."""
+    inputs = keras.Input((4, 4), name="x")
+    model = keras.Model(
+        inputs, keras.layers.Lambda(keras.ops.inv, name="solve")(inputs), name="net"
+    )
+    model.export(path, format="litert", verbose=False)
+    return model
+
+
+def test_flex_ops_are_found_and_placed(tmp_path):
+    model = flex_file(tmp_path / "m.tflite")
+    graph = flatbuffer.read_graph(tmp_path / "m.tflite")
+    assert graph.ops == {"FlexMatrixInverse": 1}
+    with pytest.raises(export.ExportError, match="no built-in op for MatrixInverse") as caught:
+        graph_checks.check_ops(graph, model)
+    assert caught.value.op == "MatrixInverse"
+
+
+def tensor(*shape, name="net_1/middle_1/op", dtype="float32"):
+    return Stored(name, shape, dtype, 0, 0)
+
+
+TWO = (tensor(1, 2),)
+
+
+def graph(kind, *inputs, outputs=TWO, masked=False):
+    return Flatbuffer((), (), (Operator(kind, False, inputs, outputs, masked),))
+
+
+@pytest.fixture(scope="module")
+def net():
+    inputs = keras.Input((2,))
+    return keras.Model(inputs, keras.layers.Dense(2, name="middle")(inputs), name="net")
+
+
+def test_more_than_four_axes_are_refused(net):
+    assert graph_checks.check_ops(graph("ADD", tensor(1, 2, 3, 4)), net) == []
+    message = "RESHAPE in layer 'middle' .Dense. works on 5 axes"
+    with pytest.raises(export.ExportError, match=message) as caught:
+        graph_checks.check_ops(graph("RESHAPE", outputs=(tensor(1, 2, 3, 4, 5),)), net)
+    assert caught.value.op == "RESHAPE"
+
+
+def test_the_place_may_be_told_by_the_inputs(net):
+    last = graph("CUSTOM", tensor(2), outputs=(tensor(2, name="StatefulPartitionedCall:0"),))
+    assert (
+        str(graph_checks.find_culprit(last.operators[0], net)) == "CUSTOM in layer 'middle' (Dense)"
+    )
+
+
+def test_variables_are_refused(net):
+    with pytest.raises(export.ExportError, match="did not become constants.*READ_VARIABLE"):
+        graph_checks.check_ops(graph("READ_VARIABLE"), net)
+
+
+def test_64_bits_are_warned_of(net):
+    (warning,) = graph_checks.check_ops(graph("ARG_MAX", outputs=(tensor(2, dtype="int64"),)), net)
+    assert warning == "1 ops compute in int64, the first ARG_MAX in layer 'middle' (Dense)"
+
+
+@pytest.mark.parametrize(
+    "found, words",
+    [
+        (graph("BROADCAST_TO"), "BROADCAST_TO: 1"),
+        (graph("GATHER_ND"), "GATHER_ND: 1"),
+        (graph("STRIDED_SLICE", masked=True), "STRIDED_SLICE that drops or adds axes: 1"),
+        (graph("WHILE"), "WHILE: 1"),
+    ],
+)
+def test_what_a_gpu_delegate_refuses_is_told(found, words):
+    (line,) = graph_checks.list_gpu_objections(found)
+    assert line.startswith(words)
+
+
+def test_what_a_gpu_delegate_takes_is_not_told():
+    assert graph_checks.list_gpu_objections(graph("ADD", tensor(1, 2, 3), tensor(3))) == ()
+    assert graph_checks.list_gpu_objections(graph("STRIDED_SLICE", tensor(1, 2))) == ()
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    """Wide enough that its weights are what counts."""
+    ids = keras.Input((None,), dtype="int32", name="token_ids")
+    x = keras.layers.Embedding(500, 128)(ids)
+    x = keras.layers.Dense(256, "relu")(x)
+    return keras.Model(ids, keras.layers.Dense(4, name="logits")(x))
+
+
+def test_products_in_floats_are_counted(classifier):
+    def product(dtype):
+        stored = flatbuffer.Stored("functional/dense_1/MatMul", (1,), dtype, 0, 0)
+        return flatbuffer.Operator("FULLY_CONNECTED", False, (), (stored,), False)
+
+    found = flatbuffer.Flatbuffer((), (), (product("int8"), product("float32"), product("int8")))
+    (warning,) = graph_checks.check_int8(found, classifier)
+    assert warning.startswith("1 of 3 products compute in floats, the first FULLY_CONNECTED")
+
+
+def constant(elements, size, buffer):
+    return flatbuffer.Stored("w", (elements,), "float32", size, buffer)
+
+
+def stored(*constants):
+    return flatbuffer.Flatbuffer((), constants, ())
+
+
+def test_weights_stored_twice_are_refused(classifier):
+    once = [
+        constant(w.shape.num_elements(), 4 * w.shape.num_elements(), i)
+        for i, w in enumerate(w.value for w in classifier.weights)
+    ]
+    table = constant(999_983, 4 * 999_983, 99)  # computed in advance, as long as no weight
+    assert graph_checks.check_weights(stored(*once, table), classifier, FLOAT32) == []
+    twice = [constant(t.elements, t.constant, t.buffer + 50) for t in once]
+    with pytest.raises(export.ExportError, match="some are stored more than once"):
+        graph_checks.check_weights(stored(*once, *twice), classifier, FLOAT32)
+    shared = [constant(t.elements, t.constant, t.buffer) for t in once]
+    assert graph_checks.check_weights(stored(*once, *shared), classifier, FLOAT32) == []
+    (warning,) = graph_checks.check_weights(stored(*once), classifier, INT8)
+    assert "quantized in part only" in warning

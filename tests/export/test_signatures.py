@@ -1,0 +1,189 @@
+"""What every runtime takes: dtypes of signatures, and outputs that are tensors of their own."""
+
+import pathlib
+
+import keras
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from keras_attention.export import LiteRTGenerator, Tensor, convert, endpoint, flatbuffer
+
+SHIPPED = pathlib.Path(ka.__file__).parents[1] / "saved_models" / "multi30k-de-en"
+
+
+class Zeros(keras.layers.Layer):
+    """Zeros whatever comes in: a constant where shapes are fixed."""
+
+    def call(self, x):
+        return keras.ops.zeros_like(x)
+
+
+def masked(**sizes):
+    """Bool in and out, one tensor under two names, an input that comes out, and constants."""
+    ids = keras.Input((5,), dtype="int32", name="token_ids", **sizes)
+    mask = keras.Input((5,), dtype="bool", name="mask", **sizes)
+    x = keras.layers.Embedding(9, 4)(ids)
+    x = x * keras.ops.expand_dims(keras.ops.cast(mask, "float32"), -1)
+    given = {"sum": x, "again": x, "ids": ids, "mask": mask, "seen": keras.ops.logical_not(mask)}
+    zeros = {"zeros": Zeros()(x), "more": Zeros()(x)}
+    return keras.Model({"token_ids": ids, "mask": mask}, {**given, **zeros})
+
+
+@pytest.fixture(scope="module")
+def fixed(tmp_path_factory):
+    model, path = masked(), tmp_path_factory.mktemp("signatures") / "m.tflite"
+    return model, path, ka.export.to_litert(model, path, batch_size=2)
+
+
+def shared(path):
+    schema = pytest.importorskip("ai_edge_litert.schema_py_generated")
+    return dict(flatbuffer.list_shared_outputs(schema.Model.GetRootAs(path.read_bytes(), 0)))
+
+
+def test_bool_is_int32_in_signatures(fixed):
+    _, _, report = fixed
+    (signature,) = report.signatures
+    assert Tensor("mask", (2, 5), "int32") in signature.inputs
+    assert {t.name: t.dtype for t in signature.outputs} == {
+        **dict.fromkeys(("ids", "mask", "seen"), "int32"),
+        **dict.fromkeys(("sum", "again", "zeros", "more"), "float32"),
+    }
+
+
+def test_files_equal_the_model(fixed):
+    model, path, _ = fixed
+    batch = {"token_ids": [[1, 2, 3, 4, 5], [8, 7, 6, 0, 0]], "mask": [[1, 0, 1, 1, 1], [1] * 5]}
+    batch = {name: np.array(values, "int32") for name, values in batch.items()}
+    found = ka.export.load(path)(batch)
+    expected = model({**batch, "mask": batch["mask"].astype(bool)})
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, atol=1e-6)
+    worst = ka.export.verify(model, path, [batch])
+    assert worst["seen"].max_abs_error == 0.0
+
+
+def test_each_output_is_a_tensor_of_its_own(fixed, tmp_path):
+    """Seven names, of which the converter would make one computed tensor and a few others."""
+    _, path, _ = fixed
+    assert shared(path) == {"serving_default": []}
+    assert len(flatbuffer.read_graph(path).signatures[0].outputs) == 7
+    content = path.read_bytes()
+    assert convert.separate_outputs(content) is content
+
+
+def test_copies_are_made_of_what_is_shared(fixed, monkeypatch, tmp_path):
+    model, path, report = fixed
+    monkeypatch.setattr(convert, "separate_outputs", lambda content: content)
+    ka.export.to_litert(model, tmp_path / "m.tflite", batch_size=2)
+    assert set(shared(tmp_path / "m.tflite")["serving_default"]) >= {"ids", "zeros", "more"}
+    assert path.stat().st_size < (tmp_path / "m.tflite").stat().st_size + 4000
+
+
+def test_saved_models_have_the_same_signatures(fixed, tmp_path):
+    model, _, report = fixed
+    served = ka.export.to_saved_model(model, tmp_path / "served", batch_size=2)
+    assert served.signatures == report.signatures
+
+
+def test_masks_that_are_made_up_have_both_values():
+    point = endpoint.make_endpoint(masked())
+    batch = ka.export.cases.make_batches(masked(), point)[0]
+    assert set(batch["mask"].ravel()) == {0, 1} and batch["mask"].dtype == "int32"
+    assert batch["token_ids"].min() >= 1
+
+
+def test_wide_integers_stay_what_they_are():
+    """int32 does not hold them, and to cut them off would be silently wrong."""
+    x = keras.Input((3,), dtype="int32", name="x")
+    wide, small = (
+        keras.layers.Lambda(lambda x, k=k: keras.ops.cast(x, k), name=k)(x)
+        for k in ("int64", "uint8")
+    )
+    found = endpoint.make_endpoint(keras.Model(x, [wide, small])).call(
+        {"x": np.ones((1, 3), "int32")}
+    )
+    assert {name: str(value.dtype.name) for name, value in found.items()} == {
+        "int64": "int64", "uint8": "int32"
+    }  # fmt: skip
+
+
+def dtypes(report):
+    tensors = [t for s in report.signatures for t in (*s.inputs, *s.outputs)]
+    return {tensor.dtype for tensor in tensors}
+
+
+def test_decoders_have_no_bool(written, translated):
+    for path, report in (written, translated):
+        assert dtypes(report) == {"int32", "float32"}
+        assert not any(shared(path).values())
+        assert report.generation["contract"] == 3
+
+
+def test_encode_gives_what_is_not_zeros(translated):
+    """The masks of two layers, one tensor to the converter, are two in the file."""
+    _, report = translated
+    encode = next(s for s in report.signatures if s.name == "encode")
+    cache = report.generation["cache"]
+    assert [t.name for t in encode.outputs] == [e["name"] for e in cache if e["from_encode"]]
+    assert {e["name"] for e in cache if not e["from_encode"]} == {
+        "tokens_mask",
+        "decoder_block_0_attention_key",
+        "decoder_block_0_attention_value",
+    }
+
+
+@pytest.mark.parametrize("sequence_length, given", [(6, False), (None, True)])
+def test_zeros_as_long_as_a_source_need_its_length(sequence_length, given):
+    """A caller knows the shape of the coverage where the source has a fixed length."""
+    from tests.export.generation.test_endpoints import points
+
+    model = ka.models.seq2seq_recurrent(19, 23, hidden_dim=8, attention="luong", coverage=True)
+    made = points(
+        ka.generation.Decoder(model),
+        sequence_length=sequence_length,
+        start_token_id=1,
+        max_length=7,
+    )
+    names = [name for name in made["step"].cache if name.endswith("coverage")]
+    assert [name in made["encode"].outputs for name in names] == [given]
+    first = [name for name in made["step"].cache if name.endswith("state_0")]
+    assert set(first) <= set(made["encode"].outputs)  # it comes of the encoder's last state
+
+
+@pytest.fixture(scope="module")
+def older(translator, tmp_path_factory):
+    """A file as they were before: bool masks, and all of the cache out of `encode`."""
+    from keras_attention.export.generation import endpoints
+    from tests.export.conftest import TRANSLATOR
+
+    path = tmp_path_factory.mktemp("older") / "translator.tflite"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(endpoints, "signature_dtype", lambda dtype: dtype)
+        patch.setattr(endpoints, "as_signature", lambda tensors: tensors)
+        patch.setattr(endpoints, "_find_zeros", lambda *_: set())
+        patch.setattr(convert, "separate_outputs", lambda content: content)
+        patch.setattr(endpoint, "as_signature", lambda tensors: tensors)
+        report = ka.export.to_litert(translator, path, generate=[], **TRANSLATOR)
+    assert "bool" in dtypes(report)
+    return path
+
+
+def test_files_of_the_first_contract_go_on_working(older, translator):
+    sources = [[5, 7, 11, 13, 2, 17], [18, 4, 8]]
+    known = {"max_new_tokens": 7}
+    found = LiteRTGenerator(older, **known).generate(sources)
+    expected = ka.generation.generate(translator, sources, 7, start_token_id=1, end_token_id=[2, 3])
+    np.testing.assert_array_equal(found, expected[:, : found.shape[1]])
+
+
+def test_the_shipped_translator_goes_on_working():
+    generator = LiteRTGenerator(SHIPPED / "model.int8.tflite")
+    preprocessor = ka.data.SequencePreprocessor.load(SHIPPED)
+    sources = preprocessor.source_ids(["Zwei Hunde spielen im Schnee.", "Ein Mann fährt Fahrrad."])
+    expected = ["Two dogs play in the snow.", "A man is riding a bicycle."]
+    assert preprocessor.texts(generator.generate(sources, 12)) == expected
+    loop, steps = generator.loop(sources, "beam"), generator.beam(sources, width=5)
+    assert preprocessor.texts(loop["generated_ids"][:, 0]) == expected
+    np.testing.assert_array_equal(steps["generated_ids"], loop["generated_ids"])
+    np.testing.assert_allclose(steps["scores"], loop["scores"], rtol=1e-3)

@@ -1,0 +1,225 @@
+"""Drawn language models write, in a graph and in eager code, what they would read anew.
+
+Positions x masks x head structures x attention layers, one head and one key head among them, with
+prompts of unequal lengths. Each is small: of one layer or two, for a few tokens.
+"""
+
+import inspect
+
+import keras
+import numpy as np
+import pytest
+
+import keras_attention as ka
+
+A, M, P = ka.attention, ka.masks, ka.positions
+V, D, NEW = 19, 8, 4
+PROMPTS = [[3, 5, 7], [11, 2, 13, 17, 4]]
+
+
+def shaw():
+    """Adds vectors of the size of a key to values, which must be of that size then."""
+    return P.Shaw(3)
+
+
+MASKS = [
+    "causal",
+    M.Causal() & M.Window(3),
+    M.Causal() & M.Strided(2),
+    M.Causal() & (M.Window(2) | M.Global((0,))),
+    M.Causal() & M.Dilated(2, 2),
+    M.Causal() & M.Chunked(4),
+    M.Causal() | M.Prefix(2),
+]
+POSITIONS = [
+    None,
+    "rotary",
+    "xpos",
+    "alibi",
+    ["rotary", "alibi"],
+    P.LearnedALiBi,
+    "relative_bias",
+    shaw,
+    "transformer_xl",
+    lambda: P.Disentangled(4),
+]
+EMBEDDED = [None, None, "sinusoidal", lambda: P.Scalar(length=16), lambda: P.Learned(16)]
+NORMALIZERS = [
+    "softmax",
+    "sparsemax",
+    "entmax",
+    "sigmoid",
+    "relu",
+    ka.normalizers.TopK(2),
+    ka.normalizers.Softmax(plus_one=True),
+    ka.normalizers.Softmax(temperature=2.0, soft_cap=5.0),
+]
+LAYERS = ["multi-head", "multi-head", "differential", "latent", "linear", "residual", "memorizing"]
+
+
+class Draws:
+    """What a model is made of, by chance; remembered, to be shown where a test fails."""
+
+    def __init__(self, number):
+        self.random, self.found = np.random.default_rng(number), {}
+
+    def one(self, name, *choices):
+        chosen = choices[self.random.integers(len(choices))]
+        self.found[name] = chosen
+        return chosen() if inspect.isclass(chosen) or inspect.isfunction(chosen) else chosen
+
+
+def heads_of(draws):
+    heads, groups = draws.one("heads", (1, 1), (1, 1), (2, 1), (2, 2), (4, 2))
+    return heads, {"num_key_value_heads": groups}
+
+
+def rotated_or_biased(draws):
+    mask = draws.one("mask", *MASKS[:3], *MASKS)
+    return {"mask": mask, "position": draws.one("position", *POSITIONS)}
+
+
+def parts_of(draws):
+    normalizer = draws.one("normalizer", *NORMALIZERS[:1] * 4, *NORMALIZERS)
+    score = draws.one("score", "scaled_dot", "scaled_dot", *ka.scores.NAMES)
+    return {"normalizer": normalizer, "score": score, **rotated_or_biased(draws)}
+
+
+def structures_of(draws):
+    found = {
+        "qk_norm": draws.one("qk_norm", None, None, "rms_norm", "layer_norm"),
+        "num_memory_slots": draws.one("num_memory_slots", 0, 0, 2),
+        "talking_heads": draws.one("talking_heads", False, False, True),
+        "use_gate": draws.one("use_gate", False, True),
+        "value_dim": draws.one("value_dim", None, 4 if draws.found["position"] is shaw else 6),
+    }
+    if draws.found["normalizer"] == "softmax":
+        found["sink"] = draws.one("sink", False, True)
+    return found
+
+
+def multi_head(draws):
+    heads, groups = heads_of(draws)
+    return A.MultiHeadAttention(heads, 4, **groups, **parts_of(draws), **structures_of(draws))
+
+
+def differential(draws):
+    heads, groups = heads_of(draws)
+    given = parts_of(draws)
+    given["value_dim"] = 4 if draws.found["position"] is shaw else None
+    return A.DifferentialAttention(heads, 4, **groups, **given)
+
+
+def latent(draws):
+    mask, normalizer = draws.one("mask", *MASKS), draws.one("normalizer", *NORMALIZERS)
+    given = {"query_latent_dim": draws.one("query_latent_dim", None, 3)}
+    given["position"] = draws.one("position", "rotary", None, "xpos")
+    heads = draws.one("heads", 1, 2, 4)
+    return A.LatentAttention(heads, 4, 6, 2, mask=mask, normalizer=normalizer, **given)
+
+
+def linear(draws):
+    heads, groups = heads_of(draws)
+    features = draws.one("features", "elu", "relu", "favor")
+    return A.LinearAttention(heads, 4, feature_map=features, mask="causal", **groups)
+
+
+def residual(draws):
+    heads, groups = heads_of(draws)
+    return A.ResidualAttention(heads, 4, **groups, **rotated_or_biased(draws))
+
+
+def memorizing(draws):
+    heads, groups = heads_of(draws)
+    return A.MemorizingAttention(heads, 4, 6, num_neighbors=2, **groups, **parts_of(draws))
+
+
+def attend(kind, draws):
+    """A function of (B, T, D): two layers that hand scores on, or one, alone or in a block."""
+    layer = globals()[kind.replace("-", "_")](draws)
+    if kind == "residual":
+        config = {**layer.get_config(), "name": f"{layer.name}_again"}
+        again = A.ResidualAttention.from_config(config)
+
+        def both(x):
+            added, scores = layer(x, x, return_raw_scores=True)
+            return x + added + again(x + added, x + added, previous_scores=scores)
+
+        return both
+    if draws.one("block", False, True):
+        norm = draws.one("norm", "pre", "post", "sandwich")
+        block = ka.blocks.EncoderBlock(layer, ka.blocks.FeedForward(10), norm=norm)
+        return block
+    return lambda x: x + layer(x, x)
+
+
+def draw_model(number):
+    """A causal language model, and what it was made of."""
+    draws = Draws(number)
+    tokens = keras.Input((None,), dtype="int32")
+    x = ka.blocks.TokenEmbedding(V, D, position=draws.one("embedded", *EMBEDDED))(tokens)
+    for k in range(draws.one("layers", 1, 1, 2)):
+        kind = draws.one("kind", *LAYERS)
+        x = attend(kind, draws)(x)
+        draws.found[f"layer {k}"] = dict(draws.found)
+    model = keras.Model(tokens, keras.layers.Dense(V)(x))
+    for weight in model.weights:
+        if len(weight.shape) > 1:
+            weight.assign(draws.random.normal(size=weight.shape, scale=0.6).astype("float32"))
+    return model, draws.found
+
+
+def read_anew(model, text):
+    return keras.ops.convert_to_numpy(model(np.array([text])))[0]
+
+
+def read_by_steps(model, prompt, new):
+    """The logits (T, V) in eager code: of the prompt at once, then of each new token."""
+    cache = ka.generation.initial_cache(model, 1, len(prompt) + len(new))
+    found, index = [], 0
+    for piece in ([prompt], *([[token]] for token in new)):
+        with ka.generation.decoding_scope(cache, index) as decoding:
+            found.append(keras.ops.convert_to_numpy(model(np.array(piece)))[0])
+        cache, index = decoding.cache, index + len(piece[0])
+    return np.concatenate(found)
+
+
+def log_probabilities(logits):
+    logits = logits.astype("float64")
+    logits -= logits.max(-1, keepdims=True)
+    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+
+
+def check(model):
+    found = ka.generation.generate(model, PROMPTS, NEW, return_scores=True)
+    for prompt, ids, scores in zip(PROMPTS, found.ids.tolist(), found.scores, strict=True):
+        logits = read_anew(model, [*prompt, *ids[:-1]])
+        expected = logits[-NEW:]
+        assert ids == (1 + expected[:, 1:].argmax(-1)).tolist()
+        assert np.abs(expected).max() > 0.1  # there is something to be wrong about
+        size = max(1.0, np.abs(logits).max())
+        told = log_probabilities(expected)[range(NEW), ids]
+        np.testing.assert_allclose(scores, told, atol=1e-4 * size)
+    stepped = read_by_steps(model, prompt, ids[:-1])
+    np.testing.assert_allclose(stepped, logits, atol=1e-4 * size)
+    shorter = read_anew(model, prompt)  # and nothing is read that comes later
+    np.testing.assert_allclose(logits[: len(prompt)], shorter, atol=1e-4 * size)
+
+
+def test_differential_attention_of_one_head_without_positions():
+    tokens = keras.Input((None,), dtype="int32")
+    x = ka.blocks.TokenEmbedding(V, 16)(tokens)
+    x = A.DifferentialAttention(1, 4, mask="causal")(x, x)
+    model, random = keras.Model(tokens, keras.layers.Dense(V)(x)), np.random.default_rng(0)
+    for weight in model.weights:
+        if len(weight.shape) > 1:
+            weight.assign(random.normal(size=weight.shape, scale=0.5).astype("float32"))
+    check(model)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(200))
+def test_a_drawn_model_writes_what_it_would_read_anew(number):
+    model, made_of = draw_model(number)
+    print(made_of)
+    check(model)

@@ -1,0 +1,104 @@
+"""Documents packed in one row are read as if each came alone."""
+
+import keras
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from tests.export.helpers import assert_exports
+
+SIZE = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=20)
+LENGTHS = [3, 4, 2]  # of the documents in a row of 11, of which two are padding
+DOCUMENTS = np.array([[1] * 3 + [2] * 4 + [3] * 2 + [0] * 2])
+random = np.random.default_rng(0)
+
+BUILDERS = {
+    "sequence_labeler": lambda **kw: ka.models.sequence_labeler(50, 7, **SIZE, **kw),
+    "characters": lambda **kw: ka.models.sequence_labeler(
+        50,
+        7,
+        character_vocabulary_size=30,
+        position=["sinusoidal", "relative_bias"],
+        mask=ka.masks.Global(1) | ka.masks.Window(2),
+        **SIZE,
+        **kw,
+    ),
+    "causal_language_model": lambda **kw: ka.models.causal_language_model(50, **SIZE, **kw),
+    "learned": lambda **kw: ka.models.causal_language_model(
+        50, position="learned", max_length=4, num_key_value_heads=1, num_blocks=1, **SIZE, **kw
+    ),
+    "masked_language_model": lambda **kw: ka.models.masked_language_model(
+        50, num_segments=2, norm="resi_dual", position=["sinusoidal", "rotary"], **SIZE, **kw
+    ),
+}
+
+
+def draw(model):
+    """Inputs of one row, with padding after the last document."""
+    shapes = {"character_ids": (1, 11, 16)}
+    kinds = {"segment_ids": (0, 2), "character_ids": (1, 30)}
+    names = model.input if isinstance(model.input, dict) else ["token_ids"]
+    drawn = {
+        name: random.integers(*kinds.get(name, (1, 50)), size=shapes.get(name, (1, 11)))
+        for name in names
+    }
+    drawn["document_ids"], drawn["token_ids"][:, 9:] = DOCUMENTS, 0
+    return drawn
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_documents_are_read_as_if_alone(name):
+    packed, alone = BUILDERS[name](packed=True), BUILDERS[name]()
+    alone.set_weights(packed.get_weights())
+    given = draw(packed)
+    together = np.asarray(packed(given))
+    del given["document_ids"]
+    for start, length in zip(np.cumsum([0, *LENGTHS[:-1]]), LENGTHS, strict=True):
+        piece = {key: x[:, start : start + length] for key, x in given.items()}
+        expected = alone(piece if len(piece) > 1 else piece["token_ids"])
+        np.testing.assert_allclose(together[:, start : start + length], expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("cross_position", [None, "rotary"])
+def test_pairs_are_read_as_if_alone(cross_position):
+    settings = dict(target_vocabulary_size=40, cross_position=cross_position, **SIZE)
+    packed, alone = (ka.models.seq2seq_transformer(50, packed=p, **settings) for p in (True, False))
+    alone.set_weights(packed.get_weights())
+    source = random.integers(1, 50, size=(1, 11)) * (DOCUMENTS > 0)
+    target_documents = np.array([[1] * 2 + [2] * 3 + [3] * 4 + [0]])
+    target = random.integers(1, 40, size=(1, 10)) * (target_documents > 0)
+    together = packed(
+        {
+            "source_ids": source,
+            "target_ids": target,
+            "source_document_ids": DOCUMENTS,
+            "target_document_ids": target_documents,
+        }
+    )
+    for pair in (1, 2, 3):
+        mine = target_documents[0] == pair
+        given = {"source_ids": source[:, DOCUMENTS[0] == pair], "target_ids": target[:, mine]}
+        np.testing.assert_allclose(np.asarray(together)[:, mine], alone(given), atol=2e-5)
+
+
+def test_a_packed_model_learns_and_is_saved(tmp_path):
+    model = BUILDERS["causal_language_model"](packed=True)
+    model.compile("adam", ka.training.MaskedSparseCategoricalCrossentropy())
+    given = draw(model)
+    history = model.fit(given, given["token_ids"], epochs=3, verbose=0)
+    assert history.history["loss"][-1] < history.history["loss"][0]
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(loaded(given), model(given), atol=1e-6)
+
+
+@pytest.mark.tensorflow
+def test_a_packed_model_exports():
+    model = BUILDERS["sequence_labeler"](packed=True)
+    assert_exports(model, sequence_length=11, examples=[draw(model)])
+
+
+def test_a_packed_model_does_not_generate():
+    model = BUILDERS["causal_language_model"](packed=True)
+    with pytest.raises(ValueError, match="document_ids|one input|inputs"):
+        ka.generation.generate(model, np.array([[3, 4]]), max_new_tokens=2)

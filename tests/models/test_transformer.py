@@ -1,0 +1,228 @@
+"""Stacks of blocks: norms, shared weights, and the keywords that builders forward."""
+
+import inspect
+
+import keras
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from keras_attention.blocks import residuals
+from tests.export.helpers import assert_exports
+
+random = np.random.default_rng(0)
+B, T, D = 2, 5, 8
+X = random.normal(size=(B, T, D)).astype("float32")
+
+
+def stack(**kwargs):
+    tokens = keras.Input((None, D), name="tokens")
+    size = dict(num_layers=4, num_heads=2, hidden_dim=D, intermediate_dim=12)
+    encoder = ka.models.TransformerEncoder(**{**size, **kwargs})
+    return keras.Model(tokens, encoder(tokens))
+
+
+@pytest.mark.parametrize("norm", residuals.NAMES)
+def test_a_stack_ends_as_its_norm_wants(norm):
+    model = stack(norm=norm, num_layers=2)
+    blocks = [model.get_layer(f"block_{i}") for i in range(2)]
+    x = X
+    for block in blocks:
+        x = block(x)
+    if norm in ("pre", "sandwich"):
+        x = model.get_layer("final_norm")(x)
+    if norm == "resi_dual":
+        x = x[0] + model.get_layer("final_norm")(x[1])
+    assert ("final_norm" in [layer.name for layer in model.layers]) == (
+        norm in ("pre", "sandwich", "resi_dual")
+    )
+    np.testing.assert_allclose(model(X), x, atol=1e-6)
+
+
+def test_two_streams_export():
+    assert_exports(stack(norm="resi_dual", num_layers=2))
+
+
+@pytest.mark.parametrize("norm", ["deep_norm", "rezero", "resi_dual"])
+@pytest.mark.slow
+def test_norms_train(norm):
+    """Two layers learn to say everywhere which token came first."""
+    model = stack(norm=norm, num_layers=2, position="rotary")
+    y = np.repeat(X[:, :1], T, axis=1)
+    model.compile(keras.optimizers.Adam(0.01), "mse")
+    history = model.fit(X, y, epochs=40, verbose=0).history["loss"]
+    assert history[-1] < 0.6 * history[0]
+
+
+def test_the_depth_of_deep_norm_is_that_of_the_stack():
+    model = stack(norm="deep_norm", num_layers=3, num_blocks=1)
+    assert model.get_layer("block_0").norm == ka.blocks.DeepNorm(3)
+
+
+@pytest.mark.parametrize(
+    "num_blocks, order", [(None, [0, 1, 2, 3]), (1, [0] * 4), (2, [0, 0, 1, 1]), (3, [0, 0, 1, 2])]
+)
+def test_layers_in_a_row_share_a_block(num_blocks, order):
+    model = stack(num_blocks=num_blocks, norm="post", position="relative_bias")
+    x = X
+    for i in order:
+        x = model.get_layer(f"block_{i}")(x)
+    np.testing.assert_allclose(model(X), x, atol=1e-6)
+    one = stack(num_layers=1, norm="post", position="relative_bias").count_params()
+    assert model.count_params() == (max(order) + 1) * one
+    with ka.visualization.record_attention(model) as maps:
+        model(X)
+    runs = [f"block_{i}/attention" for i in order]
+    assert list(maps) == [
+        path + (f":{runs[:n].count(path)}" if runs[:n].count(path) else "")
+        for n, path in enumerate(runs)
+    ]
+
+
+@pytest.mark.slow
+def test_shared_weights_train_save_and_export_once(tmp_path):
+    model = stack(num_blocks=1)
+    model.compile(keras.optimizers.Adam(0.01), "mse")
+    history = model.fit(X, X[:, ::-1], epochs=20, verbose=0).history["loss"]
+    assert history[-1] < 0.7 * history[0]
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded.count_params() == model.count_params()
+    np.testing.assert_allclose(loaded(X), model(X), atol=1e-6)
+    shared, own = (
+        sum(each.constant for each in assert_exports(made).constants)
+        for made in (stack(num_blocks=1), stack())
+    )
+    assert shared < 0.4 * own
+
+
+def test_one_block_called_again_in_a_functional_model():
+    """Blocks in turn, as CYCLE of Takase and Kiyono (2021), need no argument at all."""
+    size = dict(attention=ka.attention.MultiHeadAttention, feed_forward=ka.blocks.FeedForward)
+    blocks = [
+        ka.blocks.EncoderBlock(
+            size["attention"](2, 4, name="look"), size["feed_forward"](9), name=name
+        )
+        for name in ("even", "odd")
+    ]
+    tokens = x = keras.Input((None, D), name="tokens")
+    for i in range(4):
+        x = blocks[i % 2](x)
+    model = keras.Model(tokens, x)
+    with ka.visualization.record_attention(model) as maps:
+        model(X)
+    assert list(maps) == ["even/look", "odd/look", "even/look:1", "odd/look:1"]
+    assert_exports(model)
+
+
+@pytest.mark.parametrize("builder", ["sequence_labeler", "vision_transformer"])
+def test_builders_take_num_blocks(builder):
+    size = dict(num_layers=3, num_heads=2, hidden_dim=8, intermediate_dim=8, num_blocks=1)
+    args = (9, 4) if builder == "sequence_labeler" else (8, 4)
+    extra = {} if builder == "sequence_labeler" else {"patch_size": 4}
+    model = getattr(ka.models, builder)(*args, norm="deep_norm", **size, **extra)
+    assert [layer.name for layer in model.layers if "block" in layer.name] == ["block_0"]
+
+
+@pytest.mark.parametrize("num_blocks", [0, 5, 1.5])
+def test_refuses_block_counts(num_blocks):
+    with pytest.raises(ValueError, match=f"num_blocks={num_blocks}"):
+        stack(num_blocks=num_blocks)
+
+
+SIZE = dict(num_layers=1, num_heads=2, hidden_dim=D, intermediate_dim=12)
+
+
+def test_a_decoder_sees_no_future_but_all_of_its_source():
+    decoder = ka.models.TransformerDecoder(**SIZE, position="rotary", cross_position="alibi")
+    tokens, encoded = keras.Input((None, D)), keras.Input((None, 6))
+    model = keras.Model([tokens, encoded], decoder(tokens, encoded))
+    source = random.normal(size=(B, 3, 6)).astype("float32")
+    later, other = X.copy(), source.copy()
+    later[:, -1] += 1
+    other[:, -1] += 1
+    expected = model([X, source])
+    np.testing.assert_allclose(model([later, source])[:, :-1], expected[:, :-1], atol=1e-6)
+    assert np.abs(model([X, other]) - expected)[:, 0].max() > 1e-3
+    assert model.get_layer("block_0").cross_attention.position == ka.positions.ALiBi()
+
+
+def test_each_call_of_a_stack_makes_its_own_weights():
+    encoder = ka.models.TransformerEncoder(
+        **{**SIZE, "num_layers": 2}, position="relative_bias", shared_position=True
+    )
+    tokens = keras.Input((None, D))
+    models = [keras.Model(tokens, encoder(tokens)) for _ in range(2)]
+    shared = [
+        {id(model.get_layer(f"block_{i}").attention.position) for i in range(2)} for model in models
+    ]
+    assert len(shared[0]) == len(shared[1]) == 1 and shared[0] != shared[1]
+
+
+def test_deep_norm_of_a_decoder_counts_three_branches():
+    decoder = ka.models.TransformerDecoder(**SIZE, norm="deep_norm")
+    tokens = keras.Input((None, D))
+    model = keras.Model(tokens, decoder(tokens, tokens))
+    assert model.get_layer("block_0").norm == ka.blocks.DeepNorm(1, num_branches=3)
+
+
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        (dict(num_heads=3), "num_heads=3 does not divide hidden_dim=8. Choose one of 1, 2, 4, 8"),
+        (dict(position="learned"), "position='learned' needs max_length="),
+        (dict(hidden_dim=16), r"TransformerEncoder\(hidden_dim=16\) was called on .* size 8"),
+        (dict(norm="pose"), "pose"),
+        (dict(position="rotery"), "rotery"),
+    ],
+)
+def test_refuses(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        stack(**wrong)
+
+
+STACKED = {
+    "causal_language_model": (9,),
+    "masked_language_model": (9,),
+    "seq2seq_transformer": (9,),
+    "sequence_labeler": (9, 4),
+    "text_classifier": (9, 4),
+    "vision_transformer": (16, 4),
+}
+
+
+@pytest.mark.parametrize("builder", [*STACKED, "encoder_decoder"])
+def test_builders_refuse_unknown_keywords(builder):
+    args = STACKED.get(builder, (9,))
+    with pytest.raises(TypeError, match="num_layer'. Did you mean num_layers?") as error:
+        getattr(ka.models, builder)(*args, num_layer=1)
+    message = str(error.value)
+    assert message.startswith(f"{builder}() got an unexpected keyword argument 'num_layer'")
+    for known in ("name", "hidden_dim", "normalizer", "epsilon"):
+        assert known in message
+    with pytest.raises(TypeError, match="'zzz'. It takes "):
+        getattr(ka.models, builder)(*args, zzz=1)
+
+
+@pytest.mark.parametrize("builder", STACKED)
+def test_the_signature_of_a_builder_has_the_keywords_of_its_stack(builder):
+    build = getattr(ka.models, builder)
+    parameters = inspect.signature(build).parameters
+    fields = set(inspect.signature(ka.models.TransformerEncoder).parameters)
+    assert fields - set(parameters) <= {"max_length"}
+    assert all(p.kind is not p.VAR_KEYWORD for p in parameters.values())
+    sizes = {name: parameters[name].default for name in ("num_layers", "num_heads", "hidden_dim")}
+    assert all(isinstance(size, int) for size in sizes.values())
+    assert "TransformerEncoder" in build.__doc__
+
+
+def test_an_image_has_as_many_positions_as_patches():
+    with pytest.raises(TypeError, match="max_length"):
+        ka.models.vision_transformer(16, 4, max_length=9)
+
+
+def test_builders_forward_what_only_the_stack_knows():
+    model = ka.models.sequence_labeler(9, 4, **SIZE, use_bias=False, key_dim=3, epsilon=1e-3)
+    block = model.get_layer("block_0")
+    assert block.attention.key_dim == 3 and not block.attention.use_bias
+    assert block.epsilon == 1e-3

@@ -1,0 +1,131 @@
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attention import positions
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(2, 5, 4)).astype("float32")
+Q = RANDOM.normal(size=(2, 5, 3, 4)).astype("float32")
+
+
+def test_what_is_added_adds_up():
+    learned, sinusoidal = positions.Learned(11), positions.Sinusoidal()
+    both = positions.get([learned, sinusoidal])
+    both.build(X.shape)
+    for where in (None, [5, 6, 7, 8, 9]):
+        added = [np.asarray(part.embed(X, where)) - X for part in (learned, sinusoidal)]
+        np.testing.assert_allclose(both.embed(X, where), X + sum(added), atol=1e-6)
+    assert both.rotate(Q) is not None and both.bias(None, None, Q) is None
+
+
+def test_what_turns_turns_in_order_and_biases_add_up():
+    parts = [positions.Rotary(), positions.ALiBi(), positions.RelativeBias(8, 20)]
+    combined = positions.CombinedPositions(parts)
+    combined.build(Q.shape)
+    assert len(combined.trainable_weights) == 1 and parts[2].built
+    i, j = np.arange(3, 8), np.arange(7)
+    np.testing.assert_allclose(combined.rotate(Q, i), parts[0].rotate(Q, i), atol=1e-6)
+    expected = parts[1].bias(i, j, Q) + parts[2].bias(i, j, Q)
+    np.testing.assert_allclose(combined.bias(i, j, Q), expected, atol=1e-6)
+    twice = positions.CombinedPositions([positions.Rotary(), positions.Rotary()])
+    np.testing.assert_allclose(twice.rotate(Q, i), parts[0].rotate(Q, 2 * i), atol=1e-4)
+
+
+def test_what_is_added_to_the_output_adds_up_and_keys_turn_as_keys():
+    parts = [positions.Shaw(2), positions.Shaw(3), positions.ALiBi(), positions.XPos(scale_base=10)]
+    combined = positions.CombinedPositions(parts)
+    combined.build(Q.shape)
+    i, j = np.arange(3, 8), np.arange(7)
+    weights = RANDOM.random(size=(2, 3, 5, 7)).astype("float32")
+    expected = sum(np.asarray(part.values(i, j, weights)) for part in parts[:2])
+    np.testing.assert_allclose(combined.values(i, j, weights), expected, atol=1e-6)
+    assert positions.get(["alibi", "rotary"]).values(i, j, weights) is None
+    np.testing.assert_allclose(combined.rotate_key(Q, i), parts[3].rotate_key(Q, i), atol=1e-6)
+    assert not np.allclose(combined.rotate_key(Q, i), combined.rotate(Q, i), atol=0.1)
+
+
+def test_half_precision_is_rounded_once():
+    combined = positions.get(["sinusoidal"] * 8)
+    x = ops.ones((1, 50, 6), "bfloat16")
+    exact = 1 + 8 * np.asarray(positions.Sinusoidal().waves(ops.arange(50), 6))
+    result = combined.embed(x)
+    assert "bfloat16" in str(result.dtype)
+    np.testing.assert_allclose(ops.cast(result, "float32"), exact, rtol=2**-8, atol=1e-5)
+
+
+def test_roles():
+    combined = positions.get(["sinusoidal", "rotary", "alibi"])
+    assert combined.roles == {"embed", "rotate", "bias"}
+
+
+def test_for_role_hands_each_layer_its_parts():
+    learned, rotary, alibi = positions.Learned(5), positions.Rotary(), positions.ALiBi()
+    combined = positions.get([learned, rotary, alibi])
+    assert positions.for_role(combined, "embed") is learned
+    assert positions.for_role(combined, "rotate") is rotary
+    assert positions.for_role(combined, "embed", "rotate", "bias") is combined
+    inside = positions.for_role(combined, "rotate", "bias")
+    assert isinstance(inside, positions.CombinedPositions) and inside.parts == [rotary, alibi]
+
+
+def test_for_role_of_a_single_part_and_of_none():
+    rotary = positions.Rotary()
+    assert positions.for_role(rotary, "rotate", "bias") is rotary
+    assert positions.for_role(rotary, "embed") is None
+    assert positions.for_role(None, "embed") is None
+    assert positions.for_role(positions.get(["rotary", "alibi"]), "embed") is None
+    with pytest.raises(ValueError, match="Unknown role 'rotary'. Known: embed, rotate, bias"):
+        positions.for_role(rotary, "rotary")
+
+
+@pytest.mark.parametrize(
+    "names, shape, message",
+    [
+        (["rotary", "sinusoidal"], (2, 5, 3, 4), r"Sinusoidal\(.* does not bias or rotate"),
+        (["rotary", "sinusoidal"], (2, 5, 4), r"Rotary\(.* does not embed"),
+    ],
+)
+def test_a_part_in_the_wrong_place_is_refused(names, shape, message):
+    with pytest.raises(ValueError, match=message):
+        positions.get(names).build(shape)
+
+
+@pytest.mark.parametrize("parts", [[], ["rotary"], [None]])
+def test_parts_are_checked(parts):
+    with pytest.raises(ValueError, match="parts must be a list of positions"):
+        positions.CombinedPositions(parts)
+
+
+def test_round_trip_with_weights(tmp_path):
+    class Owner(keras.layers.Layer):
+        def __init__(self, position):
+            super().__init__()
+            self.position = positions.get(position)
+
+        def build(self, shape):
+            self.position.build(shape)
+
+        def call(self, query):
+            return self.position.bias(None, None, query)
+
+    def model():
+        query = keras.Input((None, 3, 4))
+        return keras.Model(query, Owner(["alibi", "relative_bias"])(query))
+
+    trained, fresh = model(), model()
+    trained.save_weights(tmp_path / "model.weights.h5")
+    assert not np.allclose(fresh(Q), trained(Q))
+    fresh.load_weights(tmp_path / "model.weights.h5")
+    np.testing.assert_array_equal(fresh(Q), trained(Q))
+
+
+def test_configs_under_the_name_before_load():
+    """Saved models name the class and the module of their time; the registered name stays."""
+    config = keras.saving.serialize_keras_object(positions.get(["rotary", "alibi"]))
+    assert config["registered_name"] == "keras_attention>Several"
+    before = {"class_name": "Several", "module": "keras_attention.positions.several"}
+    again = positions.get({**config, **before})
+    assert isinstance(again, positions.CombinedPositions)
+    assert again.parts == [positions.Rotary(), positions.ALiBi()]

@@ -1,0 +1,48 @@
+"""What CONTRIBUTING.md and docs/architecture.md say is so: code runs, files and rooms exist."""
+
+import re
+
+import keras
+import pytest
+
+import keras_attention as ka
+from tests.conftest import ROOT
+
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", CONTRIBUTING, re.DOTALL)
+PATHS = {
+    *re.findall(r"`((?:tests|benchmarks|docs|examples)/[\w/.]+)`", CONTRIBUTING + ARCHITECTURE),
+    *(
+        f"keras_attention/{path}"
+        for path in re.findall(r"`((?:\w+/)+\w+\.py)`", ARCHITECTURE)
+        if not path.startswith("tests/")
+    ),
+}
+
+
+@pytest.mark.parametrize("code", BLOCKS)
+def test_code_runs(code):
+    known = dict(keras.saving.get_custom_objects())
+    try:
+        exec(compile(code, "CONTRIBUTING.md", "exec"), {"__name__": "__main__"})
+    finally:
+        keras.saving.get_custom_objects().clear()
+        keras.saving.get_custom_objects().update(known)
+
+
+@pytest.mark.parametrize("path", sorted(PATHS))
+def test_files_exist(path):
+    assert (ROOT / path).exists()
+
+
+def test_every_room_is_in_the_table():
+    rooms = {path.parent.name for path in (ROOT / "keras_attention").glob("*/__init__.py")}
+    assert rooms == set(re.findall(r"`(\w+)/`", ARCHITECTURE.split("## How a mask")[0]))
+
+
+def test_names_exist():
+    for name in re.findall(r"`ka\.([\w.]+)", CONTRIBUTING + ARCHITECTURE):
+        found = ka
+        for part in name.split("."):
+            found = getattr(found, part)
