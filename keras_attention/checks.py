@@ -6,7 +6,7 @@ import numbers
 import operator
 
 
-def whole_number(owner, name, value, least=1, most=math.inf):
+def check_whole_number(owner, name, value, least=1, most=math.inf):
     """`value` as an int from `least` to `most`; the error names `owner` and the value."""
     try:
         number = None if isinstance(value, bool) else operator.index(value)
@@ -18,7 +18,7 @@ def whole_number(owner, name, value, least=1, most=math.inf):
     return number
 
 
-def height_and_width(owner, name, size):
+def check_height_and_width(owner, name, size):
     """`size`, an int or a pair of them, in pixels, as (height, width); an error names `owner`."""
     pair = (size, size) if not isinstance(size, (tuple, list)) else tuple(size)
     if len(pair) != 2:
@@ -26,27 +26,27 @@ def height_and_width(owner, name, size):
             f"{owner}({name}={size!r}): {name} must be a whole number or (height, width) in pixels;"
             " channels are no part of it."
         )
-    return tuple(whole_number(owner, name, side) for side in pair)
+    return tuple(check_whole_number(owner, name, side) for side in pair)
 
 
-def rows_and_columns(owner, name, value, least=1):
+def check_rows_and_columns(owner, name, value, least=1):
     """`value` as a pair of ints of at least `least`; an error names `owner`."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise ValueError(f"{owner}({name}={value!r}): {name} must be (rows, columns).")
-    return tuple(whole_number(owner, name, side, least) for side in value)
+    return tuple(check_whole_number(owner, name, side, least) for side in value)
 
 
-def whole(part, *names, least=1):
+def check_whole_numbers(part, *names, least=1):
     """Makes the attributes `names` of `part` ints of at least `least`, or raises ValueError.
 
     NumPy integers become ints, so that configs are plain JSON. Frozen dataclasses are changed, too.
     """
     for name in names:
-        number = whole_number(type(part).__name__, name, getattr(part, name), least)
+        number = check_whole_number(type(part).__name__, name, getattr(part, name), least)
         object.__setattr__(part, name, number)
 
 
-def one_of(part, name, choices):
+def check_choice(part, name, choices):
     """Refuses a value of attribute `name` that is not among `choices`."""
     value = getattr(part, name)
     if value not in choices:
@@ -56,7 +56,7 @@ def one_of(part, name, choices):
         )
 
 
-def number(part, name, above=-math.inf, least=-math.inf, most=math.inf):
+def check_number(part, name, above=-math.inf, least=-math.inf, most=math.inf):
     """Refuses a value of attribute `name` that is not a finite number within the bounds."""
     value = getattr(part, name)
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
@@ -69,7 +69,7 @@ def number(part, name, above=-math.inf, least=-math.inf, most=math.inf):
         )
 
 
-def one_token_each(part, places, length, exact, more=""):
+def check_token_count(part, places, length, exact, more=""):
     """Refuses a number of tokens other than `places`, or, if not `exact`, a larger one."""
     if not isinstance(length, int) or length == places or (length < places and not exact):
         return

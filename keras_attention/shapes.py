@@ -3,7 +3,7 @@
 from keras import ops
 
 
-def batch_and(x, *sizes):
+def prepend_batch(x, *sizes):
     """(B, *sizes), B the first axis of `x`, as the target shape of a reshape.
 
     B is -1, which costs a graph no operation, unless another size may be 0 and -1 is ambiguous.

@@ -6,7 +6,7 @@ from keras import ops
 from keras_attention.attention import axes, kv_cache
 from keras_attention.attention.base import AttendArguments, AttentionLayer, record_weights
 from keras_attention.attention.inputs import check_given, padding_mask
-from keras_attention.shapes import batch_and
+from keras_attention.shapes import prepend_batch
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -123,11 +123,13 @@ class Attention(AttentionLayer):
         output, weights = self.attend(query, key, value, call)
         record_weights(self, weights)
         # a reshape, not a squeeze, which LiteRT lacks for shapes that are not known
-        output = ops.reshape(output, batch_and(output, ops.shape(output)[1], inputs[1].shape[-1]))
+        output = ops.reshape(
+            output, prepend_batch(output, ops.shape(output)[1], inputs[1].shape[-1])
+        )
         output = axes.from_sequences(output, like, dims)
         if not return_attention_scores:
             return output
-        shape = batch_and(weights, *ops.shape(weights)[2:])
+        shape = prepend_batch(weights, *ops.shape(weights)[2:])
         if len(like.shape) > 3:
             shape = (*ops.shape(like)[:-2], *shape[1:])
         return output, ops.reshape(weights, shape)

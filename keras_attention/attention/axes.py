@@ -96,6 +96,6 @@ def weights_shape(heads, query_shape, key_shape, axes, slots=0):
 
 
 def _rows(front, *sizes):
-    """B·rest for a reshape to (B·rest, *sizes), as in `batch_and`."""
+    """B·rest for a reshape to (B·rest, *sizes), as in `prepend_batch`."""
     known = all(isinstance(size, int) and size > 0 for size in sizes)
     return -1 if known else math.prod(front)

@@ -73,9 +73,9 @@ class DifferentialAttention(AttentionLayer, ProjectionOwner):
         self.value_dim = 2 * key_dim if value_dim is None else value_dim
         self.num_key_value_heads = num_heads if num_key_value_heads is None else num_key_value_heads
         self.depth, self.use_bias = depth, use_bias
-        checks.whole(self, "num_heads", "key_dim", "value_dim", "num_key_value_heads")
+        checks.check_whole_numbers(self, "num_heads", "key_dim", "value_dim", "num_key_value_heads")
         if depth is not None:
-            checks.whole(self, "depth")
+            checks.check_whole_numbers(self, "depth")
         arguments.check_groups(self.num_heads, self.num_key_value_heads)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 

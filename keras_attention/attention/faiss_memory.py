@@ -37,7 +37,7 @@ class FaissMemory(scope.Scope):
     def __init__(self, memory_length=None, factory="Flat"):
         self.memory_length, self.factory = memory_length, factory
         if memory_length is not None:
-            checks.whole(self, "memory_length")
+            checks.check_whole_numbers(self, "memory_length")
             if factory != "Flat":
                 raise ValueError(
                     f"FaissMemory(memory_length={memory_length}, factory={factory!r}): only the "

@@ -119,9 +119,9 @@ class FavorFeatures(FeatureMap, Part):
     seed: int | None = None
 
     def __post_init__(self):
-        checks.whole(self, "num_features")
+        checks.check_whole_numbers(self, "num_features")
         if self.seed is not None:
-            checks.whole(self, "seed", least=0)
+            checks.check_whole_numbers(self, "seed", least=0)
 
     def size(self, key_dim):
         return self.num_features

@@ -7,7 +7,7 @@ from keras_attention.normalizers.base import Normalizer
 from keras_attention.normalizers.softmax import softmax_with_sink
 from keras_attention.positions.base import Position
 from keras_attention.scores.base import score_pairs
-from keras_attention.shapes import batch_and
+from keras_attention.shapes import prepend_batch
 
 QK_NORMS = (None, "rms_norm", "layer_norm")
 
@@ -142,7 +142,7 @@ class MemorySlots(keras.layers.Layer):
         keys = ops.cast(self.keys, query.dtype)
         keys = ops.repeat(keys, heads // self.num_heads, axis=1)
         # All queries as one long example: one copy of the slots serves them all.
-        batch, length = batch_and(query, ops.shape(query)[1])
+        batch, length = prepend_batch(query, ops.shape(query)[1])
         rows = ops.reshape(query, (1, -1, heads, size))
         scores = score_pairs(score, rows, ops.expand_dims(keys, axis=0))
         scores = ops.reshape(scores, (heads, batch, length, self.num_slots))
@@ -239,9 +239,9 @@ class _Talking(Normalizer):
 def _mix(x, kernel):
     """(B, M, T, S) and (M, N) -> (B, N, T, S); on a CPU several times faster than as an einsum."""
     heads, rows, columns = kernel.shape[1], *ops.shape(x)[2:]
-    flat = ops.reshape(x, batch_and(x, x.shape[1], rows * columns))
+    flat = ops.reshape(x, prepend_batch(x, x.shape[1], rows * columns))
     mixed = ops.matmul(ops.transpose(ops.cast(kernel, x.dtype)), flat)
-    return ops.reshape(mixed, batch_and(x, heads, rows, columns))
+    return ops.reshape(mixed, prepend_batch(x, heads, rows, columns))
 
 
 class Sink(keras.layers.Layer):

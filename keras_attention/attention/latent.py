@@ -10,7 +10,7 @@ from keras_attention.attention import arguments
 from keras_attention.attention.base import AttendArguments, AttentionLayer, record_weights
 from keras_attention.attention.inputs import AttentionInputs, check_lengths
 from keras_attention.attention.projection import ProjectionOwner, project
-from keras_attention.shapes import batch_and
+from keras_attention.shapes import prepend_batch
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -81,9 +81,11 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
         self.latent_dim, self.rotary_dim = latent_dim, rotary_dim
         self.query_latent_dim = query_latent_dim
         self.value_dim = key_dim if value_dim is None else value_dim
-        checks.whole(self, "num_heads", "key_dim", "latent_dim", "rotary_dim", "value_dim")
+        checks.check_whole_numbers(
+            self, "num_heads", "key_dim", "latent_dim", "rotary_dim", "value_dim"
+        )
         if query_latent_dim is not None:
-            checks.whole(self, "query_latent_dim")
+            checks.check_whole_numbers(self, "query_latent_dim")
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
     def build(self, query_shape, value_shape, key_shape=None):
@@ -151,7 +153,9 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
         rotated = self._rotary_key_dense(value)  # (B, S, 1, R)
         if self.position is not None:
             rotated = self.position.rotate_key(rotated, positions)
-        rotated = ops.reshape(rotated, batch_and(rotated, ops.shape(rotated)[1], self.rotary_dim))
+        rotated = ops.reshape(
+            rotated, prepend_batch(rotated, ops.shape(rotated)[1], self.rotary_dim)
+        )
         return ops.concatenate([latent, rotated], axis=2)
 
     def attend_compressed(

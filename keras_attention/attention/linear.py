@@ -9,7 +9,7 @@ from keras_attention import checks, masks, scope
 from keras_attention.attention import arguments, feature_maps
 from keras_attention.attention.inputs import check_given
 from keras_attention.attention.projection import ProjectionOwner, project
-from keras_attention.shapes import batch_and
+from keras_attention.shapes import prepend_batch
 
 SMALLEST_SUM = 1e-30
 
@@ -85,7 +85,9 @@ class LinearAttention(ProjectionOwner):
         self.value_dim = key_dim if value_dim is None else value_dim
         self.num_key_value_heads = num_heads if num_key_value_heads is None else num_key_value_heads
         self.chunk_size, self.use_bias = chunk_size, use_bias
-        checks.whole(self, "num_heads", "key_dim", "value_dim", "num_key_value_heads", "chunk_size")
+        checks.check_whole_numbers(
+            self, "num_heads", "key_dim", "value_dim", "num_key_value_heads", "chunk_size"
+        )
         arguments.check_groups(self.num_heads, self.num_key_value_heads)
         self.feature_map = feature_maps.get(feature_map)
         self.mask = masks.get(mask)
@@ -244,9 +246,9 @@ def over_all(query, key, value, state=None):
     total = total if state is None else ops.add(total, state)
     heads, length, groups = query.shape[1], ops.shape(query)[2], key.shape[1]
     rows = heads // groups * length
-    grouped = ops.reshape(query, batch_and(query, groups, rows, query.shape[3]))
+    grouped = ops.reshape(query, prepend_batch(query, groups, rows, query.shape[3]))
     sums = ops.matmul(grouped, total)
-    return ops.reshape(sums, batch_and(query, heads, length, value.shape[3])), total
+    return ops.reshape(sums, prepend_batch(query, heads, length, value.shape[3])), total
 
 
 def over_earlier(query, key, value, state=None, chunk_size=128):

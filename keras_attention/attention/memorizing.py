@@ -79,7 +79,7 @@ class MemorizingAttention(MultiHeadAttention):
                 "in a row. Leave attention_axes out."
             )
         self.memory_length, self.num_neighbors = memory_length, num_neighbors
-        checks.whole(self, "memory_length", "num_neighbors")
+        checks.check_whole_numbers(self, "memory_length", "num_neighbors")
         self.gate_initializer = keras.initializers.get(gate_initializer)
 
     def build(self, query_shape, value_shape, key_shape=None):

@@ -133,10 +133,10 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         self.bias_constraint = keras.constraints.get(bias_constraint)
         self.qk_norm, self.sink = qk_norm, sink
         self.num_memory_slots, self.talking_heads = num_memory_slots, talking_heads
-        checks.one_of(self, "qk_norm", QK_NORMS)
-        checks.one_of(self, "sink", (True, False))
-        checks.one_of(self, "talking_heads", (True, False))
-        checks.whole(self, "num_memory_slots", least=0)
+        checks.check_choice(self, "qk_norm", QK_NORMS)
+        checks.check_choice(self, "sink", (True, False))
+        checks.check_choice(self, "talking_heads", (True, False))
+        checks.check_whole_numbers(self, "num_memory_slots", least=0)
         if sink:
             arguments.check_sink(self.normalizer)
         if self._dense_only or num_memory_slots:

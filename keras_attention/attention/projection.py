@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_attention import keras_internals
-from keras_attention.shapes import batch_and
+from keras_attention.shapes import prepend_batch
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -55,7 +55,7 @@ class HeadProjection(keras.layers.EinsumDense):
             x = ops.add(x, ops.reshape(self.bias, (fan_out,)))
         if self.activation is not None:
             x = self.activation(x)
-        return ops.reshape(x, batch_and(inputs, ops.shape(inputs)[1], *self.head_shape))
+        return ops.reshape(x, prepend_batch(inputs, ops.shape(inputs)[1], *self.head_shape))
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:2], *self.head_shape)

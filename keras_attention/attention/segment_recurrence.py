@@ -81,12 +81,12 @@ class SegmentRecurrence(keras.layers.Layer):
                 "keras.Model(inputs, outputs)."
             )
         self.model, self.memory_length, self.batch_size = model, memory_length, batch_size
-        checks.whole(self, "memory_length", least=0)
+        checks.check_whole_numbers(self, "memory_length", least=0)
         self._paths = paths_in(model)
         self._entries = self._trace_memory()
         self._state = {}
         if batch_size is not None:
-            checks.whole(self, "batch_size")
+            checks.check_whole_numbers(self, "batch_size")
             self._state = {key: self._variable(key, x) for key, x in self._entries.items()}
 
     def _trace_memory(self):

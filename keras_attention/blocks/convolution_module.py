@@ -6,7 +6,7 @@ from keras import ops
 from keras_attention import checks, masks, scope
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.normalization import NORMALIZATIONS as BLOCK_NORMALIZATIONS
-from keras_attention.shapes import batch_and
+from keras_attention.shapes import prepend_batch
 
 NORMALIZATIONS = {"batch_norm": keras.layers.BatchNormalization, **BLOCK_NORMALIZATIONS}
 
@@ -61,7 +61,7 @@ class ConvolutionModule(ProjectionOwner):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.kernel_size, self.causal, self.use_bias = kernel_size, causal, use_bias
-        checks.whole(self, "kernel_size")
+        checks.check_whole_numbers(self, "kernel_size")
         self.activation = keras.activations.get(activation)
         self.normalization = normalization
         self._depthwise = keras.layers.DepthwiseConv1D(
@@ -86,7 +86,7 @@ class ConvolutionModule(ProjectionOwner):
     def call(self, inputs, mask=None, training=None):
         length, width = ops.shape(inputs)[1], inputs.shape[-1]
         x = ops.glu(self._gate(ops.reshape(inputs, (-1, width))))
-        shape = batch_and(inputs, length, width)
+        shape = prepend_batch(inputs, length, width)
         x = ops.reshape(x, shape)
         tokens = masks.all_of(mask, scope.is_token(length))
         if tokens is not None:

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention.attention.projection import ProjectionOwner
-from keras_attention.shapes import batch_and
+from keras_attention.shapes import prepend_batch
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -120,7 +120,7 @@ class FeedForward(ProjectionOwner):
         if self.gate:
             inner = ops.multiply(self._gate_dense(x), inner)
         x = self._output_dense(self._dropout_layer(inner, training=training))
-        return ops.reshape(x, batch_and(inputs, *shape[1:]))
+        return ops.reshape(x, prepend_batch(inputs, *shape[1:]))
 
     def compute_output_shape(self, input_shape):
         return input_shape

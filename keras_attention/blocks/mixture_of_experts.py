@@ -8,7 +8,7 @@ from keras import ops
 from keras_attention import checks, scope
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.inner_layers import revive_layer, serialize_inner
-from keras_attention.shapes import batch_and
+from keras_attention.shapes import prepend_batch
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -79,13 +79,13 @@ class MixtureOfExperts(ProjectionOwner):
             raise ValueError("experts: one layer is in the list twice. Make a new one for each.")
         self.top_k, self.capacity_factor = top_k, capacity_factor
         self.load_balance, self.router_z_loss = load_balance, router_z_loss
-        checks.whole(self, "top_k")
+        checks.check_whole_numbers(self, "top_k")
         if top_k > len(self.experts):
             raise ValueError(
                 f"top_k={top_k} is more than the {len(self.experts)} experts there are."
             )
         if capacity_factor is not None:
-            checks.number(self, "capacity_factor", above=0)
+            checks.check_number(self, "capacity_factor", above=0)
         self._balance = _MeanOfTraining(name=f"{self.name}_load_balance")
         self._router = keras.layers.Dense(
             len(self.experts), use_bias=False, **self._projection_arguments("router", "float32")
@@ -116,7 +116,7 @@ class MixtureOfExperts(ProjectionOwner):
             output = self._all(x, gates, asked, training)
         else:
             output = self._within_capacity(x, gates, chosen, asked, tokens, training)
-        return ops.reshape(output, batch_and(inputs, *shape[1:]))
+        return ops.reshape(output, prepend_batch(inputs, *shape[1:]))
 
     def _choose(self, probabilities, tokens):
         """The gates of each token's experts, and which they are: both (B·T, k)."""

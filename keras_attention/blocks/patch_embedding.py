@@ -116,8 +116,8 @@ class PatchEmbedding(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         self.hidden_dim = hidden_dim
-        checks.whole(self, "hidden_dim")
-        self.patch_size = checks.height_and_width(self.name, "patch_size", patch_size)
+        checks.check_whole_numbers(self, "hidden_dim")
+        self.patch_size = checks.check_height_and_width(self.name, "patch_size", patch_size)
         if isinstance(patch_size, int) and hidden_dim < patch_size:
             raise ValueError(
                 f"hidden_dim={hidden_dim} and patch_size={patch_size} look swapped. "

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention import scope
-from keras_attention.checks import whole_number
+from keras_attention.checks import check_whole_number
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -39,7 +39,7 @@ class PrefixTokens(keras.layers.Layer):
     def __init__(self, num_tokens=1, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
-        self.num_tokens = whole_number("PrefixTokens", "num_tokens", num_tokens)
+        self.num_tokens = check_whole_number("PrefixTokens", "num_tokens", num_tokens)
 
     def build(self, input_shape):
         self.tokens = self.add_weight(

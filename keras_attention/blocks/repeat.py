@@ -55,7 +55,7 @@ class Repeat(keras.layers.Layer):
         self.supports_masking = True
         self.block = revive_layer("block", block)
         self.num_layers, self.coordinates = num_layers, coordinates
-        checks.whole(self, "num_layers")
+        checks.check_whole_numbers(self, "num_layers")
 
     def build(self, input_shape):
         if not self.block.built:

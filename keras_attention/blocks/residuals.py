@@ -312,9 +312,9 @@ class DeepNorm(Residual):
     scale_initial: bool = True
 
     def __post_init__(self):
-        checks.whole(self, "num_layers", "num_branches")
+        checks.check_whole_numbers(self, "num_layers", "num_branches")
         if self.num_decoder_layers is not None:
-            checks.whole(self, "num_decoder_layers")
+            checks.check_whole_numbers(self, "num_decoder_layers")
 
     @property
     def alpha(self):

@@ -8,7 +8,7 @@ from keras import ops
 from keras_attention import checks, positions, scope
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.inner_layers import revive_layer
-from keras_attention.shapes import batch_and
+from keras_attention.shapes import prepend_batch
 from keras_attention.sharing import serialize_shared
 
 
@@ -124,7 +124,7 @@ class TokenEmbedding(keras.layers.Layer):
 
     def _logits(self, x):
         """`logit_scale · x Eᵀ + bias`: (B, T, D) to (B, T, vocabulary_size), float32."""
-        shape = batch_and(x, ops.shape(x)[1], self.vocabulary_size)
+        shape = prepend_batch(x, ops.shape(x)[1], self.vocabulary_size)
         x = ops.reshape(x, (-1, self.hidden_dim))
         if self.logit_scale != 1:
             x = ops.multiply(x, ops.cast(self.logit_scale, x.dtype))
@@ -233,7 +233,7 @@ class SegmentEmbedding(ProjectionOwner):
         self.supports_masking = True
         self.num_segments = num_segments
         self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
-        checks.whole(self, "num_segments")
+        checks.check_whole_numbers(self, "num_segments")
 
     def build(self, inputs_shape, segment_ids_shape):
         self._table = keras.layers.Embedding(

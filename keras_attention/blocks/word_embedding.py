@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.inner_layers import revive_layer
-from keras_attention.shapes import batch_and
+from keras_attention.shapes import prepend_batch
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -74,7 +74,7 @@ class CharacterEmbedding(ProjectionOwner):
         # after the ReLU every output is at least 0: a padded place of 0 never exceeds the maximum
         found = [ops.multiply(convolution(x), visible) for convolution in self._convolutions]
         found = ops.concatenate([ops.max(each, axis=1) for each in found], axis=1)
-        return ops.reshape(found, batch_and(inputs, length, len(self.widths) * self.filters))
+        return ops.reshape(found, prepend_batch(inputs, length, len(self.widths) * self.filters))
 
     def compute_mask(self, inputs, previous=None):
         return ops.any(ops.not_equal(inputs, 0), axis=-1)
@@ -146,7 +146,7 @@ class WordEmbedding(ProjectionOwner):
         given = {} if positions is None else {"positions": positions}
         x = self.tokens(tokens, training=training, **given)
         spelling = self.characters(characters, training=training)
-        shape = batch_and(x, ops.shape(x)[1], self.hidden_dim)
+        shape = prepend_batch(x, ops.shape(x)[1], self.hidden_dim)
         x = ops.concatenate([x, spelling], axis=2)
         x = self._projection(ops.reshape(x, (-1, x.shape[-1])))
         return ops.reshape(x, shape)

@@ -199,7 +199,7 @@ def read_any_manifest(folder):
 
 
 def _fields(folder):
-    return Fields(folder / MANIFEST, manifest.read(folder))
+    return Fields(folder / MANIFEST, manifest.read_manifest(folder))
 
 
 def _checked(fields):

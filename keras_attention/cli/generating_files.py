@@ -115,7 +115,7 @@ class ExportedLanguageModel:
         self.reader = StepReader(path)
         step = next(s for s in export.inspect(path).signatures if s.name == "step")
         self.classes = next(tensor.shape[-1] for tensor in step.outputs if tensor.name == "logits")
-        said = Fields(path.parent / manifest.MANIFEST, manifest.read(path.parent))
+        said = Fields(path.parent / manifest.MANIFEST, manifest.read_manifest(path.parent))
         known = said.object("files").object(path.name).object("generation")
         self.max_length = known.whole("max_length", most=MOST_TOKENS)
 

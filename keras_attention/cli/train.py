@@ -84,7 +84,7 @@ def finish_job(job, recipe, output, best, history):
     with output.collect_results() as result:
         model.save(result / MODEL)
         job.sidecars(result)
-        manifest.record(result, MODEL)
+        manifest.record_files(result, MODEL)
         say("exporting and verifying: SavedModel, LiteRT float32, LiteRT int8 weights")
         reports = export_all(model, job, result)
         say("scoring the test set" if job.test else "there is no test set to score")

@@ -5,7 +5,7 @@ import pathlib
 
 import numpy as np
 
-from keras_attention.checks import whole_number
+from keras_attention.checks import check_whole_number
 from keras_attention.data.columns import read_lines
 from keras_attention.data.extras import import_tensorflow
 
@@ -120,12 +120,12 @@ def language_model_batches(tokens, window_length, batch_size=32, *, steps=None, 
     """
     tf = import_tensorflow("language_model_batches")
     tokens = _checked(tokens)
-    window_length = whole_number("language_model_batches", "window_length", window_length)
-    batch_size = whole_number("language_model_batches", "batch_size", batch_size)
+    window_length = check_whole_number("language_model_batches", "window_length", window_length)
+    batch_size = check_whole_number("language_model_batches", "batch_size", batch_size)
     if steps is None:
         ids, labels = _in_order(tokens, window_length)
         return tf.data.Dataset.from_tensor_slices((ids, labels)).batch(batch_size).prefetch(2)
-    whole_number("language_model_batches", "steps", steps)
+    check_whole_number("language_model_batches", "steps", steps)
     places = len(tokens) - window_length
     if places < 1:
         raise ValueError(
@@ -191,8 +191,8 @@ def contiguous_segments(tokens, batch_size, segment_length):
     """
     tokens = np.asarray(tokens, "int32")
     owner = "contiguous_segments"
-    batch_size = whole_number(owner, "batch_size", batch_size)
-    segment_length = whole_number(owner, "segment_length", segment_length)
+    batch_size = check_whole_number(owner, "batch_size", batch_size)
+    segment_length = check_whole_number(owner, "segment_length", segment_length)
     count = (tokens.size - 1) // (batch_size * segment_length)
     if tokens.ndim != 1 or count < 1:
         raise ValueError(

@@ -8,7 +8,7 @@ import typing
 
 import numpy as np
 
-from keras_attention.checks import whole_number
+from keras_attention.checks import check_whole_number
 from keras_attention.data.extras import import_babel
 
 LOCALES = tuple(
@@ -62,7 +62,7 @@ def dates(split="train", num_examples=10_000, *, seed=0, locales=LOCALES):
     ```
     """
     rng = np.random.default_rng([seed, list(_SHARES).index(_known(split))])
-    num_examples = whole_number("dates", "num_examples", num_examples)
+    num_examples = check_whole_number("dates", "num_examples", num_examples)
     days = list_days(split)
     forms = select_forms(tuple(locales))
     chosen = rng.integers([len(days), len(locales), 2**32], size=(num_examples, 3))

@@ -11,7 +11,7 @@ PREPROCESSING = "preprocessing"  # the key of what a preprocessor says
 RENAMED = {"begin_id": "start_token_id", "end_id": "end_token_id", "end_ids": "end_token_ids"}
 
 
-def read(folder):
+def read_manifest(folder):
     """The content of the manifest in `folder`, a dict; empty if there is none.
 
     Raises:
@@ -45,7 +45,7 @@ def _rename(entry):
     return {RENAMED.get(name, name): value for name, value in entry.items()}
 
 
-def change(folder, function, before=None):
+def change_manifest(folder, function, before=None):
     """Writes the manifest anew as `function(what it says)`, a dict; nobody else writes between.
 
     Args:
@@ -56,18 +56,18 @@ def change(folder, function, before=None):
     with lock_folder(folder) as alone:
         for leftover in folder.glob(f".{MANIFEST}.*{UNFINISHED}") if alone else ():
             leftover.unlink()  # of a process that was killed
-        write_json(folder / MANIFEST, function(read(folder)), before)
+        write_json(folder / MANIFEST, function(read_manifest(folder)), before)
 
 
-def record(folder, *names, **content):
+def record_files(folder, *names, **content):
     """Writes sizes and digests of files in `folder`, and other entries, into the manifest.
 
     What is noted of a file is checked when it is read, see `check_unchanged`. Entries of files
     that are gone are dropped.
     """
     folder = pathlib.Path(folder)
-    entries = {name: {"path": name, **measure(folder / name)} for name in names}
-    change(folder, lambda known: {**add_files(folder, known, entries), **content})
+    entries = {name: {"path": name, **measure_file(folder / name)} for name in names}
+    change_manifest(folder, lambda known: {**add_files(folder, known, entries), **content})
 
 
 def add_files(folder, content, entries):
@@ -88,7 +88,7 @@ def save_preprocessing(folder, config, parts):
     folder.mkdir(parents=True, exist_ok=True)
     for name, part in parts.items():
         part.save(folder / name)
-    record(folder, *parts, **{PREPROCESSING: config})
+    record_files(folder, *parts, **{PREPROCESSING: config})
 
 
 def read_preprocessing(folder, kind):
@@ -105,7 +105,7 @@ def read_preprocessing(folder, kind):
             f"{content.path} says nothing about a {kind}'s preprocessing: {folder} holds "
             f"no trained {kind}."
         )
-    for name in _list_texts(config) & read(folder).get("files", {}).keys():
+    for name in _list_texts(config) & read_manifest(folder).get("files", {}).keys():
         check_unchanged(folder / name)
     return content.object(PREPROCESSING)
 
@@ -117,17 +117,17 @@ def _list_texts(value):
     return {value} if isinstance(value, str) else set()
 
 
-def measure(path):
+def measure_file(path):
     """dict: the size in bytes and the SHA-256 of a file, or of all files in a folder."""
-    return {"size": size(path), "sha256": sha256(path)}
+    return {"size": count_bytes(path), "sha256": compute_sha256(path)}
 
 
-def size(path):
+def count_bytes(path):
     """Bytes of a file, or of all files in a folder."""
     return sum(file.stat().st_size for file in _files(path))
 
 
-def sha256(path):
+def compute_sha256(path):
     """SHA-256 of a file; of a folder, over the sorted names and contents of its files."""
     path = pathlib.Path(path)
     digest = hashlib.sha256()
@@ -165,7 +165,7 @@ def check_unchanged(path):
 
 def _is_as_noted(path):
     try:
-        noted = read(path.parent).get("files", {}).get(path.name, {}).get("sha256")
+        noted = read_manifest(path.parent).get("files", {}).get(path.name, {}).get("sha256")
     except (OSError, ValueError):
         return True
-    return not isinstance(noted, str) or noted == sha256(path)
+    return not isinstance(noted, str) or noted == compute_sha256(path)

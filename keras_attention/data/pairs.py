@@ -6,7 +6,7 @@ import typing
 
 import numpy as np
 
-from keras_attention.checks import whole_number
+from keras_attention.checks import check_whole_number
 from keras_attention.data.columns import SUFFIXES, find_suffix, line_error, read_columns, read_lines
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.length_buckets import EDGES, batch_by_length, locate_tokens
@@ -184,7 +184,7 @@ def seq2seq_batches(
     """
     if not pairs:
         raise ValueError("pairs is empty: there is nothing to make batches of.")
-    whole_number("seq2seq_batches", "batch_size", batch_size)
+    check_whole_number("seq2seq_batches", "batch_size", batch_size)
     tf = import_tensorflow("seq2seq_batches")
     sources = preprocessor.source_ids([pair[0] for pair in pairs])
     targets = preprocessor.target_ids([pair[1] for pair in pairs])
@@ -216,7 +216,7 @@ def _sizes(batch_size, max_tokens):
     """How many pairs share a batch, for the length that a bucket is padded to."""
     if max_tokens is None:
         return lambda edge: batch_size
-    whole_number("seq2seq_batches", "max_tokens", max_tokens)
+    check_whole_number("seq2seq_batches", "max_tokens", max_tokens)
 
     def size(edge):
         if edge > max_tokens:

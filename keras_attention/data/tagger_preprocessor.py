@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from keras_attention.checks import whole_number
+from keras_attention.checks import check_whole_number
 from keras_attention.data.manifest import read_preprocessing, save_preprocessing
 from keras_attention.data.vocabulary import Labels, Vocabulary
 
@@ -48,7 +48,9 @@ class TaggerPreprocessor:
     def __post_init__(self):
         if not isinstance(self.labels, Labels):
             object.__setattr__(self, "labels", Labels(self.labels))
-        whole_number("TaggerPreprocessor", "word_length", self.word_length, most=MOST_CHARACTERS)
+        check_whole_number(
+            "TaggerPreprocessor", "word_length", self.word_length, most=MOST_CHARACTERS
+        )
 
     @classmethod
     def build(

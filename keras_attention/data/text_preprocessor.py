@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from keras_attention.checks import whole_number
+from keras_attention.checks import check_whole_number
 from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.manifest import read_preprocessing, save_preprocessing
 from keras_attention.data.vocabulary import PATTERN, Labels, Vocabulary, split_words
@@ -44,7 +44,9 @@ class TextPreprocessor:
     def __post_init__(self):
         if not isinstance(self.labels, Labels):
             object.__setattr__(self, "labels", Labels(self.labels))
-        whole_number("TextPreprocessor", "maximum_length", self.maximum_length, most=MOST_TOKENS)
+        check_whole_number(
+            "TextPreprocessor", "maximum_length", self.maximum_length, most=MOST_TOKENS
+        )
 
     @classmethod
     def build(

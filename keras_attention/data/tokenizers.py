@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 
-from keras_attention.checks import whole_number
+from keras_attention.checks import check_whole_number
 from keras_attention.data.extras import import_keras_hub, import_sentencepiece
 from keras_attention.data.files import (
     prefix_errors,
@@ -98,7 +98,7 @@ class Characters:
                 unknown.
         """
         if max_size is not None:
-            whole_number("Characters.build", "max_size", max_size, least=4)
+            check_whole_number("Characters.build", "max_size", max_size, least=4)
         counts = collections.Counter()
         for text in check_texts("Characters.build", texts):
             counts.update(text)
@@ -208,7 +208,9 @@ class Subwords:
         """
         if model_type not in MODEL_TYPES:
             raise ValueError(f"model_type={model_type!r}: expected one of {MODEL_TYPES}.")
-        vocabulary_size = whole_number("Subwords.build", "vocabulary_size", vocabulary_size, 5)
+        vocabulary_size = check_whole_number(
+            "Subwords.build", "vocabulary_size", vocabulary_size, 5
+        )
         texts = check_texts("Subwords.build", texts)
         lines = [line for text in texts for line in text.split("\n") if line.strip()]
         if not lines:

@@ -12,7 +12,7 @@ import re
 
 import numpy as np
 
-from keras_attention.checks import whole_number
+from keras_attention.checks import check_whole_number
 from keras_attention.data.files import prefix_errors, read_bytes, write_whole
 
 PATTERN = r"\w+(?:[-'’.,:@/]\w+)*|([^\w\s])\1*"
@@ -81,7 +81,7 @@ class Vocabulary:
             lowercase: bool, whether case is ignored.
         """
         if max_size is not None:
-            whole_number("Vocabulary.build", "max_size", max_size, least=2)
+            check_whole_number("Vocabulary.build", "max_size", max_size, least=2)
         counts = collections.Counter((t.lower() for t in tokens) if lowercase else tokens)
         known = [t for t, count in counts.items() if count >= min_count and _is_entry(t)]
         known.sort(key=lambda t: (-counts[t], t))

@@ -8,7 +8,7 @@ import pathlib
 import keras
 
 from keras_attention import keras_internals
-from keras_attention.data.manifest import size
+from keras_attention.data.manifest import count_bytes
 from keras_attention.export import flatbuffer
 from keras_attention.export.cases import find_smallest_table
 from keras_attention.export.endpoint import list_input_names, make_endpoint
@@ -60,7 +60,7 @@ def inspect(path):
     """
     kind = find_format(path)
     signatures, ops, limits = _READERS[kind](path)
-    return Inspection(str(path), kind, signatures, ops, size(path), limits)
+    return Inspection(str(path), kind, signatures, ops, count_bytes(path), limits)
 
 
 def _read_keras(path):

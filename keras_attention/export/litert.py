@@ -5,7 +5,7 @@ import tempfile
 
 from keras_attention import checks
 from keras_attention.data.files import make_workplace
-from keras_attention.data.manifest import measure
+from keras_attention.data.manifest import measure_file
 from keras_attention.export import (
     backend,
     compatibility,
@@ -245,5 +245,5 @@ def _check_file(exportable, new, path, quantization, mask_constant, runtimes):
         compatible_with=runtimes,
         runtimes=tuple(known_runtimes),
         minimum_runtime=graph_checks.find_minimum_runtime(graph),
-        **measure(new),
+        **measure_file(new),
     )

@@ -24,7 +24,7 @@ def check_metadata(folder, metadata):
         json.dumps(metadata, ensure_ascii=False).encode("utf-8")
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"metadata= cannot be written as JSON: {error}") from error
-    manifest.read(folder)
+    manifest.read_manifest(folder)
 
 
 def publish_export(new, report, metadata=None):
@@ -43,4 +43,4 @@ def publish_export(new, report, metadata=None):
         return {**content, **(metadata or {}), "files": content["files"]}
 
     # In one step: another process that exports to the same path must not come between.
-    manifest.change(path.parent, add, before=lambda: move_into_place(new, path))
+    manifest.change_manifest(path.parent, add, before=lambda: move_into_place(new, path))

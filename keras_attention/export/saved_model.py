@@ -12,7 +12,7 @@ import numpy as np
 
 from keras_attention import checks
 from keras_attention.data.files import make_workplace
-from keras_attention.data.manifest import measure
+from keras_attention.data.manifest import measure_file
 from keras_attention.export import backend, manifest
 from keras_attention.export.endpoint import save_endpoints
 from keras_attention.export.errors import ExportError
@@ -141,7 +141,7 @@ def _check_folder(exportable, new, path, owned):
         warnings=tuple(exportable.warnings),
         versions=backend.find_versions("tensorflow"),
         generation=exportable.describe_generation(),
-        **measure(new),
+        **measure_file(new),
     )
 
 

@@ -66,7 +66,7 @@ def _check_index(index):
         raise ValueError(
             f"index={index!r}: expected how many tokens the cache holds, a whole number."
         ) from None
-    return checks.whole_number("decoding_scope", "index", index, least=0)
+    return checks.check_whole_number("decoding_scope", "index", index, least=0)
 
 
 def initial_cache(model, batch_size, max_length, *, memory_length=None, dtype=None, start=None):
@@ -109,14 +109,14 @@ def initial_cache(model, batch_size, max_length, *, memory_length=None, dtype=No
     assert {tuple(x.shape) for x in cache.values()} == {(3, 2, 15, 6)}
     ```
     """
-    checks.whole_number("initial_cache", "batch_size", batch_size)
-    checks.whole_number("initial_cache", "max_length", max_length)
+    checks.check_whole_number("initial_cache", "batch_size", batch_size)
+    checks.check_whole_number("initial_cache", "max_length", max_length)
     spec = trace_decoding(model, find_token_input(model))
     min_prompt_length(spec, max_length)
     if memory_length is None:
         check_max_length(spec, max_length)
     else:
-        checks.whole_number("initial_cache", "memory_length", memory_length)
+        checks.check_whole_number("initial_cache", "memory_length", memory_length)
     cache = make_empty_cache(spec, batch_size, max_length, memory_length, dtype)
     if start is not None:
         cache["start"] = ops.cast(ops.convert_to_tensor(start), "int32")

@@ -115,7 +115,7 @@ def make_config(
     if allowed_ids is not None:
         constraints.append(Allowed(allowed_ids))
     if padding_id is not None:
-        padding_id = checks.whole_number("generate", "padding_id", padding_id, least=0)
+        padding_id = checks.check_whole_number("generate", "padding_id", padding_id, least=0)
     parts = sampler, tuple(penalties), tuple(constraints)
     return GenerationConfig(*parts, ends, padding_id, with_scores)
 

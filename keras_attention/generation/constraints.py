@@ -136,7 +136,7 @@ class MinimumLength(Constraint):
     end_ids: tuple
 
     def __post_init__(self):
-        checks.whole(self, "length", least=0)
+        checks.check_whole_numbers(self, "length", least=0)
         object.__setattr__(self, "end_ids", whole_ids(self, self.end_ids))
 
     def allows(self, history):
@@ -171,7 +171,7 @@ class NoRepeatNGrams(Constraint):
     size: int
 
     def __post_init__(self):
-        checks.whole(self, "size")
+        checks.check_whole_numbers(self, "size")
 
     def allows(self, history):
         tokens, n = ops.convert_to_tensor(history.tokens), self.size
@@ -250,7 +250,7 @@ def get(identifier):
 def whole_ids(part, ids):
     """`ids` as a tuple of ints; the error names the part, or argument, that has others."""
     name = part if isinstance(part, str) else type(part).__name__
-    return tuple(checks.whole_number(name, "id", i, least=0) for i in np.ravel(ids).tolist())
+    return tuple(checks.check_whole_number(name, "id", i, least=0) for i in np.ravel(ids).tolist())
 
 
 def _listed(part, vocabulary_size):

@@ -159,7 +159,7 @@ def generate(
         with_scores=return_scores,
     )
     if draft_model is not None:
-        checks.whole_number("generate", "num_draft_tokens", num_draft_tokens)
+        checks.check_whole_number("generate", "num_draft_tokens", num_draft_tokens)
     if return_attention and memory_length is not None:
         raise ValueError(
             "return_attention=True reads the whole text once more, all of which a memory of "

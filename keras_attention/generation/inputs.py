@@ -113,7 +113,7 @@ def _prompt_rows(prompt, start_token_id, padding_id, source):
 
 def _check_start_token(start_token_id, vocabulary_size):
     """Refuses a start token that is no id of the model."""
-    checks.whole_number("generate", "start_token_id", start_token_id, least=0)
+    checks.check_whole_number("generate", "start_token_id", start_token_id, least=0)
     if start_token_id >= vocabulary_size:
         raise ValueError(
             f"start_token_id={start_token_id} is outside the model's vocabulary of "
@@ -129,10 +129,10 @@ def _count_new_tokens(longest, max_new_tokens, max_length):
             ", how many it may have with its prompt: a model may never write an END."
         )
     if max_new_tokens is not None:
-        checks.whole_number("generate", "max_new_tokens", max_new_tokens)
+        checks.check_whole_number("generate", "max_new_tokens", max_new_tokens)
     if max_length is None:
         return max_new_tokens
-    room = checks.whole_number("generate", "max_length", max_length) - longest
+    room = checks.check_whole_number("generate", "max_length", max_length) - longest
     if room < (max_new_tokens or 1):
         raise ValueError(
             f"The longest prompt has {longest} tokens, which leaves room for {max(room, 0)} new "
@@ -156,7 +156,7 @@ def _pad_prompts(rows, filler_id):
 def _empty_cache(decoder, batch_size, length, *options):
     """Zeros for the cache of tokens, and their `Spec`s: axes that follow the length are None."""
     if options[0] is not None:
-        checks.whole_number("generate", "memory_length", options[0])
+        checks.check_whole_number("generate", "memory_length", options[0])
     here, longer = (
         decoder.cache_shapes(length, *options),
         decoder.cache_shapes(length + 1, *options),
@@ -181,7 +181,7 @@ def draw_uniform(seed, sampler, shape, several=1):
     seed = sampler.seed if seed is None else seed
     if seed is None:  # keras.utils.set_random_seed sets this generator
         seed = np.random.randint(2**31)
-    checks.whole_number("generate", "seed", seed, least=0)
+    checks.check_whole_number("generate", "seed", seed, least=0)
     shape = shape if several == 1 else (shape[0], several, shape[1])
     numbers = np.random.default_rng(seed).integers(2**23, size=shape) / 2**23  # none becomes 1
     return numbers.astype("float32"), Spec((None,) * len(shape), "float32")

@@ -53,8 +53,8 @@ class Frequency(Penalty):
     once: float = 0.0
 
     def __post_init__(self):
-        checks.number(self, "each")
-        checks.number(self, "once")
+        checks.check_number(self, "each")
+        checks.check_number(self, "once")
 
     def __call__(self, logits, history):
         times = ops.cast(history.occurrences(), "float32")
@@ -89,7 +89,7 @@ class Repetition(Penalty):
     factor: float
 
     def __post_init__(self):
-        checks.number(self, "factor", above=0)
+        checks.check_number(self, "factor", above=0)
 
     def __call__(self, logits, history):
         logits = ops.convert_to_tensor(logits)

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention.checks import whole_number
+from keras_attention.checks import check_whole_number
 from keras_attention.masks import drawing
 from keras_attention.masks.reach import NOTHING, Reach
 from keras_attention.part import Part
@@ -392,8 +392,8 @@ def _rank_three(positions):
 
 def _check_lengths(caller, query_length, key_length):
     key_length = query_length if key_length is None else key_length
-    query_length = whole_number(caller, "query_length", query_length)
-    return query_length, whole_number(caller, "key_length", key_length)
+    query_length = check_whole_number(caller, "query_length", query_length)
+    return query_length, check_whole_number(caller, "key_length", key_length)
 
 
 def _compute_cells(mask, queries, key_length):

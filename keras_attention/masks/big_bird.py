@@ -48,8 +48,10 @@ class BigBird(NamedMask):
     seed: int = 0
 
     def __post_init__(self):
-        checks.whole(self, *(f.name for f in dataclasses.fields(self) if f.name != "seed"))
-        checks.whole(self, "seed", least=0)
+        checks.check_whole_numbers(
+            self, *(f.name for f in dataclasses.fields(self) if f.name != "seed")
+        )
+        checks.check_whole_numbers(self, "seed", least=0)
         if self.num_window_blocks % 2 == 0:
             raise ValueError(
                 f"BigBird(num_window_blocks={self.num_window_blocks}): num_window_blocks must be "

@@ -36,7 +36,7 @@ class Chunked(Mask, Part):
     size: int
 
     def __post_init__(self):
-        checks.whole(self, "size")
+        checks.check_whole_numbers(self, "size")
 
     def allows(self, i, j):
         return ops.equal(i // self.size, j // self.size)
@@ -74,7 +74,7 @@ class Blockwise(Mask, Part):
             raise ValueError(
                 f"Blockwise(mask={self.mask!r}): mask must be a mask, such as Window(2)."
             )
-        checks.whole(self, "size")
+        checks.check_whole_numbers(self, "size")
 
     def allows(self, i, j):
         return self.mask.allows(i // self.size, j // self.size)
@@ -113,7 +113,7 @@ class BlockSparse(Mask, Part):
     block_size: int
 
     def __post_init__(self):
-        checks.whole(self, "block_size")
+        checks.check_whole_numbers(self, "block_size")
         object.__setattr__(self, "table", _rows(self.table))
 
     def __str__(self):

@@ -40,7 +40,7 @@ class Global(Mask, Part):
         if isinstance(self.tokens, list | tuple):
             object.__setattr__(self, "tokens", _positions(self.tokens))
         else:
-            checks.whole(self, "tokens")
+            checks.check_whole_numbers(self, "tokens")
 
     def allows(self, i, j):
         return ops.logical_or(self._includes(i), self._includes(j))
@@ -57,7 +57,9 @@ class Global(Mask, Part):
 
 
 def _positions(tokens):
-    positions = tuple(checks.whole_number("Global", "tokens", token, least=0) for token in tokens)
+    positions = tuple(
+        checks.check_whole_number("Global", "tokens", token, least=0) for token in tokens
+    )
     if not positions or len(set(positions)) < len(positions):
         raise ValueError(
             f"Global(tokens={tokens!r}): give one or more different positions, or a number n for "

@@ -40,8 +40,8 @@ class Longformer(NamedMask):
     dilation: int = 1
 
     def __post_init__(self):
-        checks.whole(self, "window", least=2)
-        checks.whole(self, "dilation")
+        checks.check_whole_numbers(self, "window", least=2)
+        checks.check_whole_numbers(self, "dilation")
         if self.window % 2:
             raise ValueError(
                 f"Longformer(window={self.window}): window must be even, as many keys on one side "

@@ -35,7 +35,7 @@ class Prefix(Mask, Part):
     length: int
 
     def __post_init__(self):
-        checks.whole(self, "length", least=0)
+        checks.check_whole_numbers(self, "length", least=0)
 
     def allows(self, i, j):
         return j < self.length

@@ -51,8 +51,8 @@ class Random(Mask, Part):
     start: int = 0
 
     def __post_init__(self):
-        checks.whole(self, "num_keys", "length")
-        checks.whole(self, "seed", "min_distance", "start", least=0)
+        checks.check_whole_numbers(self, "num_keys", "length")
+        checks.check_whole_numbers(self, "seed", "min_distance", "start", least=0)
         near = max(0, 2 * self.min_distance - 1)
         if self.length < self.start + near + self.num_keys:
             raise ValueError(

@@ -36,7 +36,7 @@ class Strided(Mask, Part):
     stride: int
 
     def __post_init__(self):
-        checks.whole(self, "stride")
+        checks.check_whole_numbers(self, "stride")
 
     def allows(self, i, j):
         return ops.equal((i - j) % self.stride, 0)

@@ -38,7 +38,7 @@ class Window(Mask, Part):
     size: int
 
     def __post_init__(self):
-        checks.whole(self, "size")
+        checks.check_whole_numbers(self, "size")
 
     def allows(self, i, j):
         return ops.abs(i - j) < self.size
@@ -76,7 +76,7 @@ class Dilated(Mask, Part):
     dilation: int
 
     def __post_init__(self):
-        checks.whole(self, "size", "dilation")
+        checks.check_whole_numbers(self, "size", "dilation")
 
     def allows(self, i, j):
         aligned = ops.equal((i - j) % self.dilation, 0)
@@ -121,12 +121,14 @@ class Window2D(Mask, Part):
 
     def __post_init__(self):
         if isinstance(self.size, list | tuple):
-            size = checks.rows_and_columns("Window2D", "size", self.size)
+            size = checks.check_rows_and_columns("Window2D", "size", self.size)
             object.__setattr__(self, "size", size)
         else:
-            checks.whole(self, "size")
-        object.__setattr__(self, "grid", checks.rows_and_columns("Window2D", "grid", self.grid))
-        checks.whole(self, "prefix", least=0)
+            checks.check_whole_numbers(self, "size")
+        object.__setattr__(
+            self, "grid", checks.check_rows_and_columns("Window2D", "grid", self.grid)
+        )
+        checks.check_whole_numbers(self, "prefix", least=0)
 
     def allows(self, i, j):
         rows, columns = self.grid
@@ -143,7 +145,7 @@ class Window2D(Mask, Part):
     def check_length(self, length, exact=True):
         rows, columns = self.grid
         places = self.prefix + rows * columns
-        checks.one_token_each(self, places, length, exact and not scope.current(scope.Decoding))
+        checks.check_token_count(self, places, length, exact and not scope.current(scope.Decoding))
 
     def reach(self):
         rows, columns = self.grid

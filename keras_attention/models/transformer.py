@@ -104,7 +104,7 @@ class TransformerEncoder:
             key_dim = divide_exactly("hidden_dim", self.hidden_dim, "num_heads", self.num_heads)
             object.__setattr__(self, "key_dim", key_dim)
         if self.num_blocks is not None:
-            checks.whole(self, "num_blocks")
+            checks.check_whole_numbers(self, "num_blocks")
             if self.num_blocks > self.num_layers:
                 raise ValueError(
                     f"num_blocks={self.num_blocks} is more than num_layers={self.num_layers}: "

@@ -99,8 +99,8 @@ def vision_transformer(
     """
     learned = position == "learned"
     encoder = TransformerEncoder(position=None if learned else position, **encoder)
-    size = checks.height_and_width("vision_transformer", "image_size", image_size)
-    num_channels = checks.whole_number("vision_transformer", "num_channels", num_channels)
+    size = checks.check_height_and_width("vision_transformer", "image_size", image_size)
+    num_channels = checks.check_whole_number("vision_transformer", "num_channels", num_channels)
     num_prefix_tokens = num_registers + (pooling == "cls")
     images = x = keras.Input((*size, num_channels), name="images")
     if stem_filters:

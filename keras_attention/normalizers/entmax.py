@@ -44,7 +44,7 @@ class Entmax(Normalizer, Part):
     alpha: float = 1.5
 
     def __post_init__(self):
-        checks.number(self, "alpha", above=1)
+        checks.check_number(self, "alpha", above=1)
 
     def normalize(self, scores, allowed):
         if self.alpha == 2:

@@ -40,7 +40,7 @@ class ReLU(Normalizer, Part):
     divide_by_length: bool = False
 
     def __post_init__(self):
-        checks.one_of(self, "divide_by_length", (True, False))
+        checks.check_choice(self, "divide_by_length", (True, False))
 
     def normalize(self, scores, allowed):
         weights = ops.relu(scores)

@@ -41,9 +41,9 @@ class Sigmoid(Normalizer, Part):
 
     def __post_init__(self):
         if isinstance(self.bias, str):
-            checks.one_of(self, "bias", ("-log_length",))
+            checks.check_choice(self, "bias", ("-log_length",))
         else:
-            checks.number(self, "bias")
+            checks.check_number(self, "bias")
 
     def normalize(self, scores, allowed):
         if self.bias == "-log_length":

@@ -44,10 +44,10 @@ class Softmax(Normalizer, Part):
     plus_one: bool = False
 
     def __post_init__(self):
-        checks.number(self, "temperature", above=0)
+        checks.check_number(self, "temperature", above=0)
         if self.soft_cap is not None:
-            checks.number(self, "soft_cap", above=0)
-        checks.one_of(self, "plus_one", (True, False))
+            checks.check_number(self, "soft_cap", above=0)
+        checks.check_choice(self, "plus_one", (True, False))
 
     def loose(self, scores, mask):
         if mask is None or scope.mask_constant() > LEAST_OF_EXP:

@@ -39,7 +39,7 @@ class TopK(Normalizer, Part):
     k: int
 
     def __post_init__(self):
-        checks.whole(self, "k")
+        checks.check_whole_numbers(self, "k")
 
     def normalize(self, scores, allowed):
         length = ops.shape(scores)[-1]  # an int where it is known, else a tensor

@@ -45,7 +45,7 @@ class ALiBi(Position, Part):
     roles = frozenset({"bias"})
 
     def __post_init__(self):
-        checks.one_of(self, "causal", (True, False))
+        checks.check_choice(self, "causal", (True, False))
 
     def bias(self, query_positions, key_positions, query, key=None):
         far = compute_distance_penalty(query_positions, key_positions, query, key, self.causal)
@@ -99,7 +99,7 @@ class LearnedALiBi(Weighted):
     def __init__(self, causal=False, initializer=None, **kwargs):
         super().__init__(initializer, **kwargs)
         self.causal, self._as_alibi = causal, initializer is None
-        checks.one_of(self, "causal", (True, False))
+        checks.check_choice(self, "causal", (True, False))
 
     def build(self, shape):
         check_heads(self, shape)

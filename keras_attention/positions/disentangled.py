@@ -67,12 +67,12 @@ class Disentangled(Weighted):
     def __init__(self, max_distance=512, num_buckets=None, scale=None, initializer=None, **kwargs):
         super().__init__(initializer, **kwargs)
         self.max_distance, self.num_buckets, self.scale = max_distance, num_buckets, scale
-        checks.whole(self, "max_distance")
+        checks.check_whole_numbers(self, "max_distance")
         if num_buckets is not None:
-            checks.whole(self, "num_buckets", least=4)
+            checks.check_whole_numbers(self, "num_buckets", least=4)
             self._check_buckets()
         if scale is not None:
-            checks.number(self, "scale")
+            checks.check_number(self, "scale")
         reach = np.arange(-self.max_distance, self.max_distance + 1)
         self._bucket_of_step = self.buckets(reach).astype("int32")
 

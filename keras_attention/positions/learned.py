@@ -60,7 +60,7 @@ class Learned(Weighted):
     def __init__(self, max_length, initializer=None, **kwargs):
         super().__init__(initializer, **kwargs)
         self.max_length = max_length
-        checks.whole(self, "max_length")
+        checks.check_whole_numbers(self, "max_length")
 
     def build(self, shape):
         if len(shape) != 3 or shape[2] is None:
@@ -99,7 +99,7 @@ class Learned(Weighted):
             A new `Learned`, built if this one is. To use it in a trained model, build the model
             anew with `Learned(new_length)` and set the weights of its position to these.
         """
-        new_length = checks.whole_number("extend", "new_length", new_length, self.max_length)
+        new_length = checks.check_whole_number("extend", "new_length", new_length, self.max_length)
         config = {**self.get_config(), "max_length": new_length}
         if initializer is not None:
             initializer = keras.initializers.get(initializer)
@@ -247,7 +247,7 @@ class Learned2D(Weighted):
             A new `Learned2D`, built if this one is. To use it in a trained model, build the model
             anew for the new grid and set the weights of its position to these.
         """
-        new_grid = checks.rows_and_columns("interpolate", "new_grid", new_grid)
+        new_grid = checks.check_rows_and_columns("interpolate", "new_grid", new_grid)
         other = self.from_config({**self.get_config(), "grid": new_grid})
         if self.built:
             other.build((None, None, 2 * self.row_table.shape[1]))

@@ -8,7 +8,7 @@ from keras_attention import checks, scope
 
 def check_grid(part, optional=False):
     """Makes `part.grid` a pair of ints above 0 and `part.prefix` an int, or raises ValueError."""
-    checks.whole(part, "prefix", least=0)
+    checks.check_whole_numbers(part, "prefix", least=0)
     if optional and part.grid is None:
         if part.prefix:
             raise ValueError(
@@ -17,7 +17,7 @@ def check_grid(part, optional=False):
             )
         return
     name = type(part).__name__
-    object.__setattr__(part, "grid", checks.rows_and_columns(name, "grid", part.grid))
+    object.__setattr__(part, "grid", checks.check_rows_and_columns(name, "grid", part.grid))
 
 
 def compute_coordinates(positions, grid, prefix):
@@ -42,7 +42,7 @@ def check_grid_length(part, length, exact=True):
     scope.limit_length(count_grid_tokens(part), f"{type(part).__name__}(grid={part.grid})")
     exact = exact and scope.current(scope.Decoding) is None
     more = "and move learned weights to it with interpolate(), "
-    checks.one_token_each(part, count_grid_tokens(part), length, exact, more)
+    checks.check_token_count(part, count_grid_tokens(part), length, exact, more)
 
 
 def check_grid_positions(part, values):
@@ -87,8 +87,8 @@ def interpolate(table, grid, new_grid, prefix=0, method="bicubic"):
     assert larger.shape == (1 + 6 * 6, 8) and np.array_equal(larger[0], table[0])
     ```
     """
-    grid = checks.rows_and_columns("interpolate", "grid", grid)
-    new_grid = checks.rows_and_columns("interpolate", "new_grid", new_grid)
+    grid = checks.check_rows_and_columns("interpolate", "grid", grid)
+    new_grid = checks.check_rows_and_columns("interpolate", "new_grid", new_grid)
     if method not in METHODS:
         raise ValueError(
             f"interpolate(method={method!r}): method must be one of "

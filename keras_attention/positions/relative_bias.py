@@ -56,9 +56,9 @@ class RelativeBias(Weighted):
         super().__init__(initializer, **kwargs)
         self.num_buckets, self.max_distance = num_buckets, max_distance
         self.bidirectional = bidirectional
-        checks.one_of(self, "bidirectional", (True, False))
-        checks.whole(self, "num_buckets", least=4 if bidirectional else 2)
-        checks.whole(self, "max_distance")
+        checks.check_choice(self, "bidirectional", (True, False))
+        checks.check_whole_numbers(self, "num_buckets", least=4 if bidirectional else 2)
+        checks.check_whole_numbers(self, "max_distance")
         self._check_buckets()
         reach = np.arange(-self.max_distance, self.max_distance + 1)
         self._bucket_of_step = self.buckets(reach).astype("int32")

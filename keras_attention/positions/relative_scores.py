@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_attention.shapes import batch_and
+from keras_attention.shapes import prepend_batch
 
 
 def multiply_per_head(x, table, scale):
@@ -12,7 +12,7 @@ def multiply_per_head(x, table, scale):
     """
     rows, heads, size = table.shape
     groups, length = x.shape[2], ops.shape(x)[1]
-    shape = batch_and(x, length, heads, rows)
+    shape = prepend_batch(x, length, heads, rows)
     table = ops.reshape(ops.transpose(table, (1, 0, 2)), (groups, -1, size))  # N / K stacked
     x = ops.transpose(ops.cast(x, "float32") * scale, (2, 0, 1, 3))
     products = multiply_rows_per_head(x, ops.transpose(table, (0, 2, 1)))  # (K, B T, N / K · R)
@@ -33,7 +33,7 @@ def multiply_rows_per_head(x, table):
 def multiply_shared(x, table, scale):
     """`x` (B, T, N, H) times `table` (R, H), the same for every head: float32 (B, T, R, N)."""
     _, length, heads, size = ops.shape(x)
-    shape = batch_and(x, length, heads, table.shape[0])
+    shape = prepend_batch(x, length, heads, table.shape[0])
     x = ops.reshape(ops.cast(x, "float32") * scale, (-1, size))
     products = ops.reshape(ops.matmul(x, ops.transpose(table)), shape)
     return ops.transpose(products, (0, 1, 3, 2))

@@ -17,7 +17,7 @@ from keras_attention.positions.indices import (
     expand_positions,
 )
 from keras_attention.positions.patch_grid import check_grid, check_grid_length, compute_coordinates
-from keras_attention.shapes import batch_and
+from keras_attention.shapes import prepend_batch
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -160,8 +160,8 @@ class XPos(Position, Part):
     def __post_init__(self):
         check_layout(self)
         check_max_wavelength(self)
-        checks.number(self, "scale_base", above=0)
-        checks.whole(self, "middle", least=0)
+        checks.check_number(self, "scale_base", above=0)
+        checks.check_whole_numbers(self, "middle", least=0)
 
     def rotate(self, x, positions=None):
         return self._rotate(x, positions, 1)
@@ -186,9 +186,9 @@ LAYOUTS = ("half", "interleaved")
 
 def check_layout(part):
     """Refuses a `layout` or a `rotary_dim` that does not pair features."""
-    checks.one_of(part, "layout", LAYOUTS)
+    checks.check_choice(part, "layout", LAYOUTS)
     if part.rotary_dim is not None:
-        checks.whole(part, "rotary_dim", least=2)
+        checks.check_whole_numbers(part, "rotary_dim", least=2)
         if part.rotary_dim % 2:
             raise ValueError(
                 f"{type(part).__name__}(rotary_dim={part.rotary_dim}) rotates features in pairs: "
@@ -251,7 +251,7 @@ def _swap_pairs(x, layout):
         return ops.concatenate([x[:, :, :, half:], x[:, :, :, :half]], axis=3)
     heads, size = x.shape[2:]
     pairs = ops.reshape(x, (-1, heads * size // 2, 2))  # a fifth axis would bar GPU delegates
-    shape = batch_and(x, ops.shape(x)[1], heads, size)
+    shape = prepend_batch(x, ops.shape(x)[1], heads, size)
     return ops.reshape(ops.flip(pairs, axis=2), shape)
 
 
@@ -289,7 +289,7 @@ def convert_layout(weights, source, target, rotary_dim=None):
             )
     weights = ops.convert_to_numpy(weights)
     size = weights.shape[-1] if rotary_dim is None else rotary_dim
-    checks.whole_number("convert_layout", "rotary_dim", size, least=2)
+    checks.check_whole_number("convert_layout", "rotary_dim", size, least=2)
     if size % 2 or size > weights.shape[-1]:
         raise ValueError(
             f"convert_layout(rotary_dim={size}): rotary_dim must be even and at most the "

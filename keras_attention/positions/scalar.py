@@ -43,9 +43,9 @@ class Scalar(Position, Part):
     roles = frozenset({"embed"})
 
     def __post_init__(self):
-        checks.one_of(self, "scaled", (True, False))
+        checks.check_choice(self, "scaled", (True, False))
         if self.length is not None:
-            checks.whole(self, "length", least=2)
+            checks.check_whole_numbers(self, "length", least=2)
 
     def embed(self, x, positions=None):
         index = ops.cast(expand_positions(count(positions, x), 2), "float32")  # (1 or B, T, 1)

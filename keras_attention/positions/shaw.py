@@ -64,12 +64,12 @@ class Shaw(Weighted):
         super().__init__(initializer, **kwargs)
         self.max_distance, self.use_values = max_distance, use_values
         self.value_dim, self.scale = value_dim, scale
-        checks.whole(self, "max_distance")
-        checks.one_of(self, "use_values", (True, False))
+        checks.check_whole_numbers(self, "max_distance")
+        checks.check_choice(self, "use_values", (True, False))
         if value_dim is not None:
-            checks.whole(self, "value_dim")
+            checks.check_whole_numbers(self, "value_dim")
         if scale is not None:
-            checks.number(self, "scale")
+            checks.check_number(self, "scale")
 
     def build(self, shape):
         check_heads(self, shape)

@@ -77,7 +77,7 @@ class Sinusoidal(Position, Part):
 
 def check_layout(part):
     """Refuses an unknown `layout`."""
-    checks.one_of(part, "layout", ("interleaved", "concatenated"))
+    checks.check_choice(part, "layout", ("interleaved", "concatenated"))
 
 
 def compute_frequencies(width, layout, max_wavelength):

@@ -129,7 +129,7 @@ class SwinBias(GridBias):
         super().__init__(grid, prefix, initializer, **kwargs)
         self.max_distance = max_distance
         if max_distance is not None:
-            self.max_distance = checks.rows_and_columns(
+            self.max_distance = checks.check_rows_and_columns(
                 type(self).__name__, "max_distance", max_distance, least=0
             )
 
@@ -155,7 +155,7 @@ class SwinBias(GridBias):
             A new `SwinBias`, built if this one is. To use it in a trained model, build the model
             anew for the new grid and set the weights of its position to these.
         """
-        new_grid = checks.rows_and_columns("interpolate", "new_grid", new_grid)
+        new_grid = checks.check_rows_and_columns("interpolate", "new_grid", new_grid)
         other = self.from_config({**self.get_config(), "grid": new_grid})
         if self.built:
             other.build((None, None, self.table.shape[1], 1))
@@ -210,9 +210,9 @@ class ContinuousBias(GridBias):
     ):
         super().__init__(grid, prefix, initializer, **kwargs)
         self.hidden_dim, self.pretrained_grid = hidden_dim, pretrained_grid
-        checks.whole(self, "hidden_dim")
+        checks.check_whole_numbers(self, "hidden_dim")
         if pretrained_grid is not None:
-            self.pretrained_grid = checks.rows_and_columns(
+            self.pretrained_grid = checks.check_rows_and_columns(
                 type(self).__name__, "pretrained_grid", pretrained_grid
             )
 

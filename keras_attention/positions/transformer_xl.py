@@ -18,7 +18,7 @@ from keras_attention.positions.relative_scores import (
     get_scale,
     multiply_rows_per_head,
 )
-from keras_attention.shapes import batch_and
+from keras_attention.shapes import prepend_batch
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -68,10 +68,10 @@ class TransformerXL(Weighted):
         super().__init__(initializer, **kwargs)
         self.hidden_dim, self.max_wavelength, self.scale = hidden_dim, max_wavelength, scale
         if hidden_dim is not None:
-            checks.whole(self, "hidden_dim", least=2)
+            checks.check_whole_numbers(self, "hidden_dim", least=2)
         check_max_wavelength(self)
         if scale is not None:
-            checks.number(self, "scale")
+            checks.check_number(self, "scale")
 
     def build(self, shape):
         check_heads(self, shape)
@@ -107,7 +107,7 @@ class TransformerXL(Weighted):
         sine_i, cosine_i = self._waves(i - origin)
         sine_j, cosine_j = self._waves(j - origin)  # (1 or B, S, D/2)
         _, length, heads, _ = ops.shape(query)
-        batch, *_ = batch_and(query, length)
+        batch, *_ = prepend_batch(query, length)
         by_head = ops.transpose(query + self.position_bias, (2, 0, 1, 3))  # (N, B, T, H)
         seen = multiply_rows_per_head(by_head, ops.transpose(self.kernel, (1, 2, 0)))  # (N, B T, D)
         seen = ops.reshape(seen, (heads, batch, length, self.kernel.shape[0]))
@@ -120,14 +120,14 @@ class TransformerXL(Weighted):
         rotated = ops.concatenate([with_cosine_j, with_sine_j], axis=3)
         waves = ops.transpose(ops.concatenate([cosine_j, sine_j], axis=2), (0, 2, 1))
         rotated = ops.reshape(rotated, (ops.shape(waves)[0], -1, self.kernel.shape[0]))
-        shape = batch_and(query, heads, length, ops.shape(j)[1])
+        shape = prepend_batch(query, heads, length, ops.shape(j)[1])
         return ops.reshape(ops.matmul(rotated, waves), shape)
 
     def _content_term(self, key):
         """u · k, float32 (B, N, 1, S)."""
         heads, size = self.content_bias.shape
         length, groups = ops.shape(key)[1:3]
-        batch, *_ = batch_and(key, length)
+        batch, *_ = prepend_batch(key, length)
         bias = ops.reshape(self.content_bias, (groups, heads // groups, size))
         keys = ops.transpose(key, (2, 0, 1, 3))  # (K, B, S, H)
         liked = multiply_rows_per_head(keys, ops.transpose(bias, (0, 2, 1)))  # (K, B S, N / K)

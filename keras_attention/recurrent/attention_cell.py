@@ -74,9 +74,9 @@ class LocalWindow(keras.layers.Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.half_width, self.units = half_width, units
-        checks.whole(self, "half_width")
+        checks.check_whole_numbers(self, "half_width")
         if units is not None:
-            checks.whole(self, "units")
+            checks.check_whole_numbers(self, "units")
 
     def build(self, state_shape, mask_shape=None):
         width = state_shape[-1]
@@ -181,7 +181,7 @@ class AttentionCell(ProjectionOwner, keras_internals.CellWithDropout):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.cell, self.attention = cells.check_cell(cell), attention
-        checks.one_of(self, "attention", DEFAULT_SCORES)
+        checks.check_choice(self, "attention", DEFAULT_SCORES)
         score = DEFAULT_SCORES[attention] if score is None else score
         self.score = arguments.get_score(score, self.dtype_policy)
         self.normalizer = arguments.get_normalizer(normalizer, self.dtype_policy)
@@ -200,9 +200,9 @@ class AttentionCell(ProjectionOwner, keras_internals.CellWithDropout):
 
     def _check(self):
         if self.attention_dim is not None:
-            checks.whole(self, "attention_dim")
+            checks.check_whole_numbers(self, "attention_dim")
         if self.encoded_dim is not None:
-            checks.whole(self, "encoded_dim")
+            checks.check_whole_numbers(self, "encoded_dim")
         if self.attention == "bahdanau" and not self.input_feeding:
             raise ValueError(
                 "input_feeding=False with attention='bahdanau': what Bahdanau's cell attends to is "

@@ -63,7 +63,7 @@ class RecurrentDecoder(keras.layers.Layer):
                 "AttentionCell(keras.layers.GRUCell(64))."
             )
         self.cell, self.coverage_loss = cell, coverage_loss
-        checks.number(self, "coverage_loss")
+        checks.check_number(self, "coverage_loss")
         if coverage_loss and not cell.coverage:
             raise ValueError(
                 f"coverage_loss={coverage_loss} with a cell that has no coverage: make it with "

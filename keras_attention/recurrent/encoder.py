@@ -57,7 +57,7 @@ class RecurrentEncoder(keras.layers.Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.cell, self.num_layers = cells.check_cell(cell), num_layers
-        checks.whole(self, "num_layers")
+        checks.check_whole_numbers(self, "num_layers")
         self.bidirectional, self.dropout = bidirectional, dropout
         self._layers_of = [
             [self._layer(i, way) for way in ("forward", "backward")[: 1 + bidirectional]]

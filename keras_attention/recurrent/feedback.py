@@ -72,7 +72,7 @@ class FeedbackDecoder(keras.layers.Layer):
                 f"decoder={decoder!r}: expected a keras_attention.recurrent.RecurrentDecoder."
             )
         self.feedback, self.dropout, self.seed = feedback, dropout, seed
-        checks.one_of(self, "feedback", FEEDBACK)
+        checks.check_choice(self, "feedback", FEEDBACK)
         self._dropout_layer = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
         self.seed_generator = keras.random.SeedGenerator(seed) if feedback else None
 

@@ -45,7 +45,7 @@ class Additive(KernelScore):
         super().__init__(kernel_initializer=kernel_initializer, **kwargs)
         self.units = units
         if units is not None:
-            checks.whole(self, "units")
+            checks.check_whole_numbers(self, "units")
 
     def build(self, query_shape, key_shape):
         heads, width, key_width = check_head_shapes(self, query_shape, key_shape)
@@ -111,7 +111,7 @@ class Concat(KernelScore):
         self.units = units
         self.activation = keras.activations.get(activation)
         if units is not None:
-            checks.whole(self, "units")
+            checks.check_whole_numbers(self, "units")
 
     def build(self, query_shape, key_shape):
         heads, width, key_width = check_head_shapes(self, query_shape, key_shape)

@@ -55,10 +55,10 @@ class Cosine(WeightedScore):
         self.scale, self.learned, self.max_scale = scale, learned, max_scale
         self.epsilon = epsilon
         self.log_scale = None
-        checks.one_of(self, "learned", (True, False))
-        checks.number(self, "scale", above=0)
-        checks.number(self, "max_scale", above=0)
-        checks.number(self, "epsilon", above=0)
+        checks.check_choice(self, "learned", (True, False))
+        checks.check_number(self, "scale", above=0)
+        checks.check_number(self, "max_scale", above=0)
+        checks.check_number(self, "epsilon", above=0)
         if learned and scale > max_scale:
             raise ValueError(
                 f"Cosine(scale={scale!r}): the learned scale starts above its bound "

@@ -39,7 +39,7 @@ class SquaredDistance(Score, Part):
     scale: float = 1.0
 
     def __post_init__(self):
-        checks.number(self, "scale", above=0)
+        checks.check_number(self, "scale", above=0)
 
     def __call__(self, query, key):
         check_one_width(self, query, key)

@@ -66,7 +66,7 @@ class LinearForcing(TeacherForcing):
     least: float = 0.0
 
     def __post_init__(self):
-        checks.number(self, "slope", above=0)
+        checks.check_number(self, "slope", above=0)
         _check_share(self, "start", "least")
 
     def __call__(self, step):
@@ -124,7 +124,7 @@ class InverseSigmoidForcing(TeacherForcing):
     k: float
 
     def __post_init__(self):
-        checks.number(self, "k")
+        checks.check_number(self, "k")
         if self.k < 1:
             raise ValueError(f"InverseSigmoidForcing(k={self.k}): k must be at least 1.")
 
@@ -153,7 +153,7 @@ def get_teacher_forcing(identifier):
 
 def _check_share(schedule, *names):
     for name in names:
-        checks.number(schedule, name)
+        checks.check_number(schedule, name)
         if not 0 <= getattr(schedule, name) <= 1:
             raise ValueError(
                 f"{type(schedule).__name__}({name}={getattr(schedule, name)!r}): {name} must be "

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention.checks import whole_number
+from keras_attention.checks import check_whole_number
 
 
 def warmup_cosine(peak, warmup_steps, total_steps, final=0.0):
@@ -32,8 +32,8 @@ def warmup_cosine(peak, warmup_steps, total_steps, final=0.0):
     optimizer = keras.optimizers.AdamW(schedule)
     ```
     """
-    whole_number("warmup_cosine", "warmup_steps", warmup_steps, least=0)
-    whole_number("warmup_cosine", "total_steps", total_steps)
+    check_whole_number("warmup_cosine", "warmup_steps", warmup_steps, least=0)
+    check_whole_number("warmup_cosine", "total_steps", total_steps)
     if total_steps <= warmup_steps:
         raise ValueError(
             f"warmup_cosine(warmup_steps={warmup_steps}, total_steps={total_steps}): nothing is "
@@ -71,8 +71,8 @@ class Noam(keras.optimizers.schedules.LearningRateSchedule):
     """
 
     def __init__(self, hidden_dim, warmup_steps=4000, scale=1.0):
-        self.hidden_dim = whole_number("Noam", "hidden_dim", hidden_dim)
-        self.warmup_steps = whole_number("Noam", "warmup_steps", warmup_steps)
+        self.hidden_dim = check_whole_number("Noam", "hidden_dim", hidden_dim)
+        self.warmup_steps = check_whole_number("Noam", "warmup_steps", warmup_steps)
         self.scale = scale
 
     def __call__(self, step):

@@ -66,8 +66,8 @@ class TwoPasses(keras.layers.Layer):
                 f"{sorted(inputs) if isinstance(inputs, dict) else inputs}."
             )
         self.model, self.feedback, self.passes, self.seed = model, feedback, passes, seed
-        checks.one_of(self, "feedback", ("argmax", "sample"))
-        checks.whole(self, "passes")
+        checks.check_choice(self, "feedback", ("argmax", "sample"))
+        checks.check_whole_numbers(self, "passes")
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.teacher_forcing = self.add_weight(
             name="teacher_forcing", shape=(), initializer="ones", trainable=False, autocast=False

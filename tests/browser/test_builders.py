@@ -92,7 +92,7 @@ def test_free_shapes_are_an_error(browser, tmp_path):
 
 
 def generation(path):
-    return manifest.read(path.parent)["files"][path.name]["generation"]
+    return manifest.read_manifest(path.parent)["files"][path.name]["generation"]
 
 
 def assert_equal(browser, path, signature, given=None):

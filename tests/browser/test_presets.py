@@ -74,7 +74,7 @@ def pad(ids, length):
 def check_translator(browser, path):
     preprocessor = ka.data.SequencePreprocessor.load(path.parent)
     generator = ka.export.LiteRTGenerator(path)
-    about = manifest.read(path.parent)["files"][path.name]["generation"]
+    about = manifest.read_manifest(path.parent)["files"][path.name]["generation"]
     given = [{"source_ids": pad(preprocessor([text]), 32)} for text in TEXTS]
     assert_equal(browser, path, "encode", given)
     for inputs in given:

@@ -36,11 +36,11 @@ def test_a_manifest_of_something_else_is_told(tmp_path, content, message):
         content if type(content) is bytes else content.encode()
     )
     with pytest.raises(ValueError, match=rf"{tmp_path}/manifest\.json{message}"):
-        manifest.read(tmp_path)
+        manifest.read_manifest(tmp_path)
 
 
 def test_no_manifest_says_nothing(tmp_path):
-    assert manifest.read(tmp_path) == {}
+    assert manifest.read_manifest(tmp_path) == {}
 
 
 WRITER = """
@@ -50,7 +50,7 @@ from keras_attention.data import manifest
 folder, name = sys.argv[1:]
 sys.stdin.readline()  # all begin at once
 for i in range(40):
-    manifest.change(folder, lambda content: {**content, name: i})
+    manifest.change_manifest(folder, lambda content: {**content, name: i})
 """
 
 
@@ -94,19 +94,19 @@ def make_folder(folder):
     (folder / "words.txt").write_text("a\nb\n")
     (folder / "saved").mkdir()
     (folder / "saved" / "part").write_text("part")
-    manifest.record(folder, "words.txt", "saved", labels=["A"])
+    manifest.record_files(folder, "words.txt", "saved", labels=["A"])
 
 
 def test_files_are_noted_with_their_digests(tmp_path):
     make_folder(tmp_path / "model")
-    content = manifest.read(tmp_path / "model")
+    content = manifest.read_manifest(tmp_path / "model")
     assert content["labels"] == ["A"] and set(content["files"]) == {"words.txt", "saved"}
     assert content["files"]["words.txt"]["size"] == 4
     digest = content["files"]["words.txt"]["sha256"]
     assert digest == hashlib.sha256(b"a\nb\n").hexdigest()
     (tmp_path / "model" / "words.txt").unlink()
-    manifest.record(tmp_path / "model")
-    assert set(manifest.read(tmp_path / "model")["files"]) == {"saved"}
+    manifest.record_files(tmp_path / "model")
+    assert set(manifest.read_manifest(tmp_path / "model")["files"]) == {"saved"}
 
 
 def test_what_was_changed_is_told(tmp_path):
@@ -120,7 +120,7 @@ def test_what_was_changed_is_told(tmp_path):
     (folder / "saved" / "part").rename(folder / "saved" / "other")
     with pytest.raises(ValueError, match="take the sha256 of saved out of the manifest"):
         manifest.check_unchanged(folder / "saved")
-    manifest.record(folder, "words.txt")
+    manifest.record_files(folder, "words.txt")
     manifest.check_unchanged(folder / "words.txt")
 
 
@@ -287,7 +287,7 @@ def test_names_of_earlier_versions_are_read_as_those_of_today(tmp_path):
         "files": {"model.tflite": {"generation": {"begin_id": 2, "end_ids": [3]}}},
     }
     (tmp_path / "manifest.json").write_text(json.dumps(old))
-    known = manifest.read(tmp_path)
+    known = manifest.read_manifest(tmp_path)
     assert known["writing"] == {"start_token_id": 2, "end_token_id": 3, "beam": 4}
     generation = known["files"]["model.tflite"]["generation"]
     assert generation == {"start_token_id": 2, "end_token_ids": [3]}
@@ -296,9 +296,12 @@ def test_names_of_earlier_versions_are_read_as_those_of_today(tmp_path):
 def test_the_digest_of_a_folder_covers_names_and_contents(tmp_path):
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "a").write_text("text")
-    before = manifest.sha256(tmp_path / "m")
-    assert before != manifest.sha256(tmp_path / "m" / "a") and manifest.size(tmp_path / "m") == 4
+    before = manifest.compute_sha256(tmp_path / "m")
+    assert (
+        before != manifest.compute_sha256(tmp_path / "m" / "a")
+        and manifest.count_bytes(tmp_path / "m") == 4
+    )
     (tmp_path / "m" / "a").rename(tmp_path / "m" / "b")
-    renamed = manifest.sha256(tmp_path / "m")
+    renamed = manifest.compute_sha256(tmp_path / "m")
     (tmp_path / "m" / "b").write_text("tixt")
-    assert len({before, renamed, manifest.sha256(tmp_path / "m")}) == 3
+    assert len({before, renamed, manifest.compute_sha256(tmp_path / "m")}) == 3

@@ -7,7 +7,7 @@ import pytest
 
 import keras_attention.export as export
 from keras_attention import scope
-from keras_attention.data.manifest import sha256
+from keras_attention.data.manifest import compute_sha256
 from keras_attention.export import convert, endpoint, flatbuffer, memory
 
 
@@ -20,7 +20,7 @@ def test_the_report_tells_what_the_file_offers(exported, labeler):
     assert {parity.runtime for parity in report.parity} == {"LiteRT", "LiteRT without XNNPACK"}
     assert len(report.parity) == 6
     assert report.size == (folder / "model.tflite").stat().st_size
-    assert report.sha256 == sha256(folder / "model.tflite")
+    assert report.sha256 == compute_sha256(folder / "model.tflite")
     assert report.ops["SOFTMAX"] == 1 and report.mask_constant == -1e9
     assert report.gpu == ("dynamic shapes: fix batch_size and sequence_length for a GPU",)
     assert set(report.versions) >= {"python", "keras", "tensorflow", "ai_edge_litert"}

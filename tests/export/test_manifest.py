@@ -41,8 +41,8 @@ def test_entries_of_files_that_are_gone_are_dropped(exported, tmp_path):
     new.touch()
     again = dataclasses.replace(report, path=str(tmp_path / "b.tflite"))
     manifest.publish_export(new, again, {"labels": "ab"})
-    assert list(data_manifest.read(tmp_path)["files"]) == ["b.tflite"]
-    assert data_manifest.read(tmp_path)["labels"] == "ab"
+    assert list(data_manifest.read_manifest(tmp_path)["files"]) == ["b.tflite"]
+    assert data_manifest.read_manifest(tmp_path)["labels"] == "ab"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b.tflite", "manifest.json"]
 
 
@@ -65,7 +65,7 @@ def test_links_are_not_replaced(tmp_path):
 EXPORT = """
 import dataclasses, os, pathlib, signal, sys
 from keras_attention.data.files import make_workplace
-from keras_attention.data.manifest import sha256
+from keras_attention.data.manifest import compute_sha256
 from keras_attention.export import manifest
 
 @dataclasses.dataclass
@@ -95,7 +95,7 @@ with make_workplace(path) as new:
             (new / part).write_text(text)
     else:
         new.write_text(text)
-    manifest.publish_export(new, Report(str(path), sha256(new)))
+    manifest.publish_export(new, Report(str(path), compute_sha256(new)))
 """
 
 
@@ -133,7 +133,7 @@ def test_nothing_half_written_is_left_by_a_process_that_is_killed(tmp_path, kind
         else:
             assert kind == "folder"  # which cannot be replaced in one step
             seen.add(None)
-        assert data_manifest.read(folder)["files"]["m"]["path"] == "m"
+        assert data_manifest.read_manifest(folder)["files"]["m"]["path"] == "m"
         assert export("old", 0) == 0
         assert content() == "old" and sorted(os.listdir(folder)) == ["m", "manifest.json"]
         data_manifest.check_unchanged(folder / "m")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import keras_attention.export as export
-from keras_attention.data.manifest import sha256, size
+from keras_attention.data.manifest import compute_sha256, count_bytes
 from keras_attention.export import saved_model
 from tests.export.conftest import make_labeler
 
@@ -19,8 +19,8 @@ def test_the_report_tells_what_the_folder_offers(exported, labeler):
     assert signature.name == "serving_default" and signature.inputs == FREE
     assert signature.outputs == (export.Tensor("logits", (None, None, 3), "float32"),)
     assert report.max_abs_error <= 1e-5 and report.argmax_agreement == 1.0
-    assert report.size == size(folder / "saved_model")
-    assert report.sha256 == sha256(folder / "saved_model")
+    assert report.size == count_bytes(folder / "saved_model")
+    assert report.sha256 == compute_sha256(folder / "saved_model")
     assert report.weights_bytes == 4 * labeler.count_params()
     assert {"token_ids (1, 12)", "token_ids (3, 12)", "token_ids (2, 6)"} == {
         parity.batch for parity in report.parity
@@ -85,13 +85,13 @@ def test_what_fails_leaves_the_old_export_and_nothing_else(
     path = tmp_path / "m"
     wrong = {"logits": np.zeros((1, 1, 3), "float32")}
     export.to_saved_model(labeler, path, metadata={"labels": ["A"]})
-    before, manifest = sha256(path), (tmp_path / "manifest.json").read_text()
+    before, manifest = compute_sha256(path), (tmp_path / "manifest.json").read_text()
     monkeypatch.setattr(
         saved_model, "run_without_keras", lambda folder, calls: [wrong] * len(calls)
     )
     with pytest.raises(export.ExportError, match="Wrong shape of 'logits'"):
         export.to_saved_model(make_labeler(), path, metadata={"labels": ["B"]})
-    assert sha256(path) == before
+    assert compute_sha256(path) == before
     assert (tmp_path / "manifest.json").read_text() == manifest
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m", "manifest.json"]
 

@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_attention.attention.kernels.bias_and_mask import WholeAxis
 from keras_attention.scores.base import check_axes, score_pairs
-from keras_attention.shapes import batch_and
+from keras_attention.shapes import prepend_batch
 
 
 def refuses(case):
@@ -89,9 +89,9 @@ def matmul_by_group(left, right):
         return ops.matmul(left, right)
     length = ops.shape(left)[2]
     rows = heads // groups * length
-    stacked = ops.reshape(left, batch_and(left, groups, rows, ops.shape(left)[3]))
+    stacked = ops.reshape(left, prepend_batch(left, groups, rows, ops.shape(left)[3]))
     product = ops.matmul(stacked, right)
-    return ops.reshape(product, batch_and(left, heads, length, ops.shape(right)[3]))
+    return ops.reshape(product, prepend_batch(left, heads, length, ops.shape(right)[3]))
 
 
 def plus(output, more):

@@ -64,7 +64,7 @@ def _choose_lengths(decoder, prompt, max_length, max_new_tokens):
     """
     for name, value in (("max_length", max_length), ("max_new_tokens", max_new_tokens)):
         if value is not None:
-            checks.whole_number("export", name, value)
+            checks.check_whole_number("export", name, value)
     if max_length is None:
         wanted = LONGEST if prompt is None else prompt + (max_new_tokens or LONGEST) - 1
         max_length = min([wanted, *decoder.cache_spec.max_lengths.values()])
@@ -83,7 +83,7 @@ def _read_ids(decoder, name, value):
     """A tuple of ids from one or several; each must be in the vocabulary."""
     values = () if value is None else value if isinstance(value, (tuple, list)) else (value,)
     for number in values:
-        checks.whole_number("export", name, number, least=0)
+        checks.check_whole_number("export", name, number, least=0)
         if number >= decoder.vocabulary_size:
             raise ValueError(
                 f"{name}={number} is no id of a vocabulary of {decoder.vocabulary_size}: they go "

@@ -45,8 +45,8 @@ class Beam(Sampler):
     num_return_sequences: int = 1
 
     def __post_init__(self):
-        checks.whole(self, "width", "num_return_sequences")
-        checks.number(self, "length_penalty", least=0)
+        checks.check_whole_numbers(self, "width", "num_return_sequences")
+        checks.check_number(self, "length_penalty", least=0)
         if self.num_return_sequences > self.width:
             raise ValueError(
                 f"Beam(width={self.width}, num_return_sequences={self.num_return_sequences}): a "

@@ -47,15 +47,15 @@ class Sample(TokenSampler):
     seed: int | None = None
 
     def __post_init__(self):
-        checks.number(self, "temperature", above=0)
+        checks.check_number(self, "temperature", above=0)
         if self.top_k is not None:
-            checks.whole(self, "top_k")
+            checks.check_whole_numbers(self, "top_k")
         if self.top_p is not None:
-            checks.number(self, "top_p", above=0, most=1)
+            checks.check_number(self, "top_p", above=0, most=1)
         if self.min_p is not None:
-            checks.number(self, "min_p", least=0, most=1)
+            checks.check_number(self, "min_p", least=0, most=1)
         if self.seed is not None:
-            checks.whole(self, "seed", least=0)
+            checks.check_whole_numbers(self, "seed", least=0)
 
     def probabilities(self, logits):
         logits = ops.cast(logits, "float32") / self.temperature

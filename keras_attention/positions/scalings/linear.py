@@ -32,7 +32,7 @@ class Linear(Scaling, Part):
     factor: float
 
     def __post_init__(self):
-        checks.number(self, "factor", above=0)
+        checks.check_number(self, "factor", above=0)
 
     def rates(self, size, max_wavelength, positions):
         return unscaled(size, max_wavelength) / self.factor

@@ -44,8 +44,8 @@ class Llama3(Scaling, Part):
 
     def __post_init__(self):
         for name in ("factor", "low_frequency_factor", "high_frequency_factor"):
-            checks.number(self, name, above=0)
-        checks.whole(self, "original_length")
+            checks.check_number(self, name, above=0)
+        checks.check_whole_numbers(self, "original_length")
         if self.high_frequency_factor <= self.low_frequency_factor:
             raise ValueError(
                 f"Llama3(low_frequency_factor={self.low_frequency_factor}, "

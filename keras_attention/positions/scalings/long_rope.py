@@ -67,12 +67,12 @@ class LongRoPE(Scaling, Part):
                     "pair of features."
                 )
             object.__setattr__(self, name, tuple(map(float, factors)))
-        checks.whole(self, "original_length", least=2)
-        checks.number(self, "factor", above=0)
+        checks.check_whole_numbers(self, "original_length", least=2)
+        checks.check_number(self, "factor", above=0)
         if self.attention_factor is not None:
-            checks.number(self, "attention_factor", above=0)
+            checks.check_number(self, "attention_factor", above=0)
         if self.length is not None:
-            checks.whole(self, "length")
+            checks.check_whole_numbers(self, "length")
 
     @property
     def amplitude(self):

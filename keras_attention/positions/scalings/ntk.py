@@ -36,7 +36,7 @@ class NTK(Scaling, Part):
     factor: float
 
     def __post_init__(self):
-        checks.number(self, "factor", above=0)
+        checks.check_number(self, "factor", above=0)
 
     def rates(self, size, max_wavelength, positions):
         return unscaled(size, max_wavelength) * self.factor ** compute_exponents(size)
@@ -82,10 +82,10 @@ class DynamicNTK(Scaling, Part):
     length: int | None = None
 
     def __post_init__(self):
-        checks.number(self, "factor", above=0)
-        checks.whole(self, "original_length")
+        checks.check_number(self, "factor", above=0)
+        checks.check_whole_numbers(self, "original_length")
         if self.length is not None:
-            checks.whole(self, "length")
+            checks.check_whole_numbers(self, "length")
 
     def rates(self, size, max_wavelength, positions):
         length = compute_length(positions, self.length)

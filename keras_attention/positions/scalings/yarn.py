@@ -51,11 +51,11 @@ class YaRN(Scaling, Part):
 
     def __post_init__(self):
         for name in ("factor", "beta_fast", "beta_slow"):
-            checks.number(self, name, above=0)
-        checks.whole(self, "original_length")
-        checks.one_of(self, "truncate", (True, False))
+            checks.check_number(self, name, above=0)
+        checks.check_whole_numbers(self, "original_length")
+        checks.check_choice(self, "truncate", (True, False))
         if self.attention_factor is not None:
-            checks.number(self, "attention_factor", above=0)
+            checks.check_number(self, "attention_factor", above=0)
         if self.beta_fast <= self.beta_slow:
             raise ValueError(
                 f"YaRN(beta_fast={self.beta_fast}, beta_slow={self.beta_slow}): beta_fast, the "
