@@ -108,7 +108,9 @@ def attend(
             dropout=dropout is not None,
         )
     )
-    chosen = "dense_cached" if cached else choose(case, implementation, flash_attention).kernel
+    chosen = (
+        "dense_cached" if cached else choose(case, implementation, flash_attention).implementation
+    )
     if 0 in lengths and not cached:
         chosen = "dense"  # no queries or no keys to slice
     attention_mask = _of_rank_four(attention_mask, "bool")

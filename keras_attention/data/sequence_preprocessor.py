@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 
+from keras_attention import checks
 from keras_attention.data.manifest import read_preprocessing, save_preprocessing
 from keras_attention.data.tokenizers import (
     BEGIN_ID,
@@ -17,6 +18,7 @@ from keras_attention.data.tokenizers import (
 TOKENIZERS = {"characters": (Characters, ".json"), "subwords": (Subwords, ".model")}
 
 
+@checks.refuse_old_names(begin_id="start_token_id", end_id="end_token_id")
 @dataclasses.dataclass(frozen=True)
 class SequencePreprocessor:
     """Texts to ids and back, for an encoder-decoder or for a language model.

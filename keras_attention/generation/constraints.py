@@ -113,13 +113,14 @@ class Forbidden(Constraint):
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
+@checks.refuse_old_names(end_ids="end_token_ids")
 @dataclasses.dataclass(frozen=True)
 class MinimumLength(Constraint):
     """END ids may come only after `length` new tokens.
 
     Args:
         length: int, at least 0.
-        end_ids: ints.
+        end_token_ids: ints.
 
     Example:
 
@@ -127,21 +128,26 @@ class MinimumLength(Constraint):
     import keras_attention as ka
 
     history = ka.generation.TokenHistory([[1, 2, -1]], count=2, begin=1, vocabulary_size=3)
-    longer = ka.generation.constraints.MinimumLength(2, end_ids=[0])
+    longer = ka.generation.constraints.MinimumLength(2, end_token_ids=[0])
     assert longer.allows(history).numpy().tolist() == [[False, True, True]]
     ```
     """
 
     length: int
-    end_ids: tuple
+    end_token_ids: tuple
 
     def __post_init__(self):
         checks.check_whole_numbers(self, "length", least=0)
-        object.__setattr__(self, "end_ids", whole_ids(self, self.end_ids))
+        object.__setattr__(self, "end_token_ids", whole_ids(self, self.end_token_ids))
+
+    @classmethod
+    def from_config(cls, config):
+        earlier = {"end_ids": "end_token_ids"}  # as earlier versions saved it
+        return super().from_config({earlier.get(key, key): x for key, x in config.items()})
 
     def allows(self, history):
         long_enough = history.count - history.begin >= self.length
-        return ops.logical_or(Forbidden(self.end_ids).allows(history), long_enough)
+        return ops.logical_or(Forbidden(self.end_token_ids).allows(history), long_enough)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

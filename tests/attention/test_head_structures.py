@@ -370,7 +370,7 @@ def test_the_other_kernels_are_refused():
     with pytest.raises(ValueError, match="implementation='banded'.*memory slots.*dense"):
         ka.attention.MultiHeadAttention(N, H, num_memory_slots=M, implementation="banded")
     layer = ka.attention.MultiHeadAttention(N, H, num_memory_slots=M, mask=ka.masks.Window(9))
-    assert ka.attention.explain(layer, 4096).kernel == "dense"
+    assert ka.attention.explain(layer, 4096).implementation == "dense"
 
 
 def test_refuses_a_negative_number():

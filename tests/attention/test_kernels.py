@@ -314,12 +314,22 @@ def test_masked_values_may_be_anything():
 def test_explain(arguments, lengths, kernel, reason):
     layer = ka.attention.MultiHeadAttention(2, 8, **arguments)
     choice = ka.attention.explain(layer, *lengths)
-    assert choice.kernel == kernel and reason in choice.reason and str(choice).startswith(kernel)
+    assert (
+        choice.implementation == kernel
+        and reason in choice.reason
+        and str(choice).startswith(kernel)
+    )
+
+
+def test_a_choice_says_what_its_kernel_is_called_today():
+    choice = ka.attention.explain(ka.attention.MultiHeadAttention(2, 8), 16)
+    with pytest.raises(AttributeError, match="no attribute 'kernel': it is called implementation"):
+        _ = choice.kernel
 
 
 def test_explain_in_training_and_with_weights():
     layer = ka.attention.MultiHeadAttention(2, 8, dropout=0.1)
-    assert ka.attention.explain(layer, 4096).kernel == "chunked"
+    assert ka.attention.explain(layer, 4096).implementation == "chunked"
     assert "dropout" in ka.attention.explain(layer, 4096, training=True).reason
     assert "weights" in ka.attention.explain(layer, 4096, return_attention_scores=True).reason
 
@@ -395,8 +405,8 @@ def test_weights_can_be_seen_whatever_the_kernel():
     output, weights = layer(x, x, return_attention_scores=True)
     np.testing.assert_allclose(output, layer(x, x), atol=1e-6)
     assert weights.shape == (1, 2, 70, 70)
-    assert ka.attention.explain(layer, 70).kernel == "banded"
-    assert ka.attention.explain(layer, 70, return_attention_scores=True).kernel == "banded"
+    assert ka.attention.explain(layer, 70).implementation == "banded"
+    assert ka.attention.explain(layer, 70, return_attention_scores=True).implementation == "banded"
 
 
 def test_a_named_kernel_computes_the_output_also_where_weights_are_looked_at(monkeypatch):
@@ -444,7 +454,7 @@ def test_a_named_kernel_does_not_attend_to_a_cache():
 
 def test_explain_says_what_it_explains():
     latent = ka.attention.LatentAttention(2, 4, 8, 4, mask="causal")
-    assert ka.attention.explain(latent, 400).kernel == "chunked"
+    assert ka.attention.explain(latent, 400).implementation == "chunked"
     with pytest.raises(ValueError, match="expected an attention layer such as MultiHeadAttention"):
         ka.attention.explain(keras.layers.Dense(3), 100)
 

@@ -141,7 +141,7 @@ def test_sliced_equals_dense(kernel, case, dtype):
 def test_fused_is_chosen_and_gives_what_the_weights_say():
     x = np.random.default_rng(0).normal(size=(2, 9, 8)).astype("float32")
     layer = ka.attention.MultiHeadAttention(2, 4, mask="causal", position="rotary")
-    assert ka.attention.explain(layer, 9).kernel == "fused"
+    assert ka.attention.explain(layer, 9).implementation == "fused"
     plain = layer(x, x)
     seen, _ = layer(x, x, return_attention_scores=True)
     np.testing.assert_allclose(plain, seen, atol=1e-6)

@@ -4,7 +4,7 @@ import dataclasses
 
 import keras
 
-from keras_attention import normalizers, scope
+from keras_attention import checks, normalizers, scope
 from keras_attention.attention.kernels import banded, chunked, dense, fused, sliced
 
 NAMES = {module.__name__.rpartition(".")[2]: module for module in (dense, fused, banded, chunked)}
@@ -37,15 +37,16 @@ class Case:
     dropout: bool = False
 
 
+@checks.refuse_old_names(kernel="implementation")
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """A kernel's name and why it was chosen; prints as both."""
+    """A kernel, as `implementation=` names it, and why it was chosen; prints as both."""
 
-    kernel: str
+    implementation: str
     reason: str
 
     def __str__(self):
-        return f"{self.kernel}: {self.reason}"
+        return f"{self.implementation}: {self.reason}"
 
 
 def get_kernel(name):
@@ -123,7 +124,7 @@ def explain(
     import keras_attention as ka
 
     layer = ka.attention.MultiHeadAttention(8, 64, mask=ka.masks.Window(128))
-    assert ka.attention.explain(layer, 4096).kernel == "banded"
+    assert ka.attention.explain(layer, 4096).implementation == "banded"
     print(ka.attention.explain(layer, 100))  # dense: 100 queries and 100 keys are few
     ```
     """

@@ -34,7 +34,7 @@ class CaseMaker:
             made["encode"], notes = self._make_encode_cases()
         for rows in self._list_batch_sizes():
             self._follow_text(made, rows)
-        for name in self.settings.rules:
+        for name in self.settings.configs:
             made[name] = [self._make_loop_case(name, rows) for rows in self._list_batch_sizes()]
         return made, notes
 

@@ -47,7 +47,7 @@ def make_endpoints(decoder, settings, batch_size=None, sequence_length=None):
     ]
     loops = [
         _make_loop(decoder, settings, name, encode, batch_size, sequence_length)
-        for name in settings.rules
+        for name in settings.configs
     ]
     return [*([encode] if encode else []), *steps, *loops]
 
@@ -142,13 +142,13 @@ def _make_step(decoder, cache, kinds, name, batch_size, length):
 
 def _make_loop(decoder, settings, name, encode, batch_size, sequence_length):
     """The endpoint from a source, or prompts with padding on the left, to whole sequences."""
-    rules, limit = settings.rules[name], settings.max_new_tokens
+    config, limit = settings.configs[name], settings.max_new_tokens
     if encode:
         inputs, lengths = encode.inputs, encode.lengths
     else:
         inputs = (Tensor(TOKENS, (batch_size, sequence_length), "int32"),)
         lengths = {TOKENS: (1,)}
-    if draws_tokens(rules):
+    if draws_tokens(config):
         inputs = (*inputs, Tensor(UNIFORM, (batch_size, limit), "float32"))
         lengths = {**lengths, UNIFORM: ()}
 
@@ -161,12 +161,12 @@ def _make_loop(decoder, settings, name, encode, batch_size, sequence_length):
         if UNIFORM in tensors:
             given["uniform"] = ops.transpose(tensors[UNIFORM])
         if name == "beam":
-            found = beam_search.search_beams(decoder, rules, given)
-            shape = (-1, rules.sampler.num_return_sequences, limit)
+            found = beam_search.search_beams(decoder, config, given)
+            shape = (-1, config.sampler.num_return_sequences, limit)
             return {"generated_ids": ops.reshape(found["ids"], shape), "scores": found["totals"]}
         return {
             "generated_ids": ops.reshape(
-                loop.generate_tokens(decoder, rules, given)["ids"], (-1, limit)
+                loop.generate_tokens(decoder, config, given)["ids"], (-1, limit)
             )
         }
 
@@ -174,9 +174,9 @@ def _make_loop(decoder, settings, name, encode, batch_size, sequence_length):
     return Endpoint(name, inputs, lengths, outputs, call)
 
 
-def draws_tokens(rules):
+def draws_tokens(config):
     """Whether tokens are drawn, by random numbers that the caller gives."""
-    return not isinstance(rules.sampler, (Greedy, Beam))
+    return not isinstance(config.sampler, (Greedy, Beam))
 
 
 def _make_prompt(decoder, settings, tensors):

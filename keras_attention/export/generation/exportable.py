@@ -57,7 +57,7 @@ class Generation:
             "max_new_tokens": settings.max_new_tokens,
             "least_prompt": decoder.min_prompt_length(settings.max_length),
             "samplers": {
-                n: _describe_sampler(rules.sampler) for n, rules in settings.rules.items()
+                n: _describe_sampler(config.sampler) for n, config in settings.configs.items()
             },
             "cache": [
                 _describe_entry(t, step.outputs, encoded)

@@ -71,20 +71,20 @@ class SequenceScore:
         if 0 not in self.settings.end_token_ids:
             logits[:, :, 0] = -np.inf  # padding is never chosen
         counted = np.arange(ids.shape[1]) < _count_tokens(ids)[:, None]
-        if draws_tokens(self.rules):
+        if draws_tokens(self.config):
             errors, same = self._score_draws(ids, logits)
         else:
             errors, same = _score_greedy(ids, logits), logits.argmax(-1) == ids
         return {"generated_ids": (float(errors[counted].max()), float(same[counted].mean()))}
 
     @property
-    def rules(self):
-        return self.settings.rules[self.name]
+    def config(self):
+        return self.settings.configs[self.name]
 
     def _check_ids(self, ids):
         """`ids`, if they are tokens up to an END or the limit, and padding behind it."""
         rows = len(next(iter(self.inputs.values())))
-        wide = (self.rules.sampler.num_return_sequences,) if self.name == "beam" else ()
+        wide = (self.config.sampler.num_return_sequences,) if self.name == "beam" else ()
         expected = (rows, *wide, self.settings.max_new_tokens)
         if ids.shape != expected:
             raise ExportError(f"{self.name} gives ids of shape {ids.shape}, not {expected}.")
@@ -120,7 +120,7 @@ class SequenceScore:
 
     def _score_draws(self, ids, logits):
         flat = np.where(np.isfinite(logits), logits, -1e9).reshape(-1, logits.shape[-1])
-        weights = np.asarray(self.rules.sampler.probabilities(flat)).reshape(logits.shape)
+        weights = np.asarray(self.config.sampler.probabilities(flat)).reshape(logits.shape)
         above = np.cumsum(weights, axis=-1)
         uniform = self.inputs[UNIFORM] * above[:, :, -1]
         upper = np.take_along_axis(above, ids[:, :, None], axis=-1)[:, :, 0]
@@ -136,7 +136,7 @@ class SequenceScore:
             each = np.take_along_axis(log_p, chosen[:, :, None], axis=-1)[:, :, 0]
             length = _count_tokens(chosen)
             total = np.where(np.arange(chosen.shape[1]) < length[:, None], each, 0.0).sum(axis=1)
-            own = total / np.asarray(self.rules.sampler.divisor(length.astype("float32")))
+            own = total / np.asarray(self.config.sampler.divisor(length.astype("float32")))
             found = np.isfinite(scores[:, k])  # fewer sequences may exist than were asked for
             apart = np.abs(own - scores[:, k]) / np.maximum(1.0, np.abs(own))
             error = max(error, float(apart[found].max(initial=0.0)))

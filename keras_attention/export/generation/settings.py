@@ -14,14 +14,14 @@ class Settings:
     """How a file generates.
 
     Attributes:
-        rules: dict, signature -> `GenerationConfig`: of `"generate"`, of `"beam"`, of both or none.
+        configs: dict, signature -> `GenerationConfig`: for `"generate"`, `"beam"`, both or none.
         max_length: int, positions in the cache: tokens of a prompt and new ones.
         max_new_tokens: int, how many tokens `generate` and `beam` write at most.
         start_token_id: int, what an encoder-decoder writes first, or None.
         end_token_ids: tuple of ints, any of which ends a row.
     """
 
-    rules: dict
+    configs: dict
     max_length: int
     max_new_tokens: int
     start_token_id: int | None
@@ -38,8 +38,8 @@ def make_settings(
             "end_token_id=0: in files 0 is padding, which is never chosen. Give it an id."
         )
     start_token_id = (_read_ids(decoder, "start_token_id", start_token_id) or (None,))[0]
-    rules = _make_rules(generate, end_token_ids)
-    if rules and decoder.has_source and start_token_id is None:
+    configs = _make_configs(generate, end_token_ids)
+    if configs and decoder.has_source and start_token_id is None:
         raise ValueError(
             f"{decoder.model.name} is an encoder-decoder, and generate= needs to know what it "
             "writes first: pass start_token_id=."
@@ -53,7 +53,7 @@ def make_settings(
             "file of fixed length they stand behind padding: leave sequence_length out."
         )
     decoder.check_lengths(prompt or max(1, length - new + 1), length)
-    return Settings(rules, length, new, start_token_id, end_token_ids)
+    return Settings(configs, length, new, start_token_id, end_token_ids)
 
 
 def _choose_lengths(decoder, prompt, max_length, max_new_tokens):
@@ -92,16 +92,16 @@ def _read_ids(decoder, name, value):
     return tuple(map(int, values))
 
 
-def _make_rules(generate, end_token_ids):
+def _make_configs(generate, end_token_ids):
     """{signature: `GenerationConfig`} of a sampler or several."""
-    rules = {}
+    configs = {}
     for one in generate if isinstance(generate, (tuple, list)) else [generate]:
         sampler = samplers.get(one)
         name = "generate" if isinstance(sampler, samplers.TokenSampler) else "beam"
-        if name in rules:
+        if name in configs:
             raise ValueError(
-                f"generate= has two samplers for the signature {name!r}: {rules[name].sampler} and "
-                f"{sampler}. Export a file for each."
+                f"generate= has two samplers for the signature {name!r}: {configs[name].sampler} "
+                f"and {sampler}. Export a file for each."
             )
-        rules[name] = GenerationConfig(sampler, end_token_ids=end_token_ids)
-    return rules
+        configs[name] = GenerationConfig(sampler, end_token_ids=end_token_ids)
+    return configs

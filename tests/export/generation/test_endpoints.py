@@ -98,4 +98,6 @@ def test_chance_is_an_input_where_it_decides(decoders):
     chance[1] = 0.999
     low, high = cases.run_model(call, {"token_ids": prompt, "uniform": chance})["generated_ids"]
     assert low[0] == 1 and high[0] > 15  # the first and one of the last that are probable at all
-    assert not endpoints.draws_tokens(make(decoders["writer"], ka.generation.Beam(2)).rules["beam"])
+    assert not endpoints.draws_tokens(
+        make(decoders["writer"], ka.generation.Beam(2)).configs["beam"]
+    )

@@ -54,9 +54,9 @@ def test_a_prefix_must_come_together():
 def test_samplers_have_a_signature_each(decoders):
     beam = ka.generation.Beam(3)
     made = make(decoders["writer"], [ka.generation.Sample(0.5), beam], end_token_id=[4, 5])
-    assert list(made.rules) == ["generate", "beam"] and made.rules["beam"].sampler == beam
-    assert made.end_token_ids == made.rules["generate"].end_token_ids == (4, 5)
-    assert make(decoders["writer"], []).rules == {}
+    assert list(made.configs) == ["generate", "beam"] and made.configs["beam"].sampler == beam
+    assert made.end_token_ids == made.configs["generate"].end_token_ids == (4, 5)
+    assert make(decoders["writer"], []).configs == {}
 
 
 @pytest.mark.parametrize(
