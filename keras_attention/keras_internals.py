@@ -4,8 +4,6 @@ Nothing else imports `keras.src` or reads a private attribute of a Keras object:
 Keras moves one of these names, only this file changes.
 """
 
-import inspect
-
 from keras.src import backend
 from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
 from keras.src.saving import serialization_lib
@@ -70,11 +68,6 @@ def takes_argument(layer, name):
     """
     parameters = layer._call_signature.parameters
     return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-
-
-def count_build_shapes(layer):
-    """How many shapes the `build` of a layer takes; Keras matches them with inputs the same way."""
-    return len(inspect.signature(layer.build).parameters)
 
 
 def share_objects():

@@ -57,7 +57,7 @@ def check_keys(cls, config, known):
 
 
 def _constructor_arguments(cls):
-    """The named arguments of a class, as `inspect.Parameter`s."""
+    """The named arguments of a class, as `inspect.Parameter`s; for errors, which list them."""
     parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]  # without self
     return [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
 

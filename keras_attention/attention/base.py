@@ -398,7 +398,8 @@ class AttentionLayer(keras.layers.Layer):
 def extends_call(call):
     """Decorates a `call` that takes the arguments of another `call` too, as **kwargs.
 
-    Keras fills masks in by the names in the signature, which so has those of both.
+    The signature then names the arguments of both, for Keras, which fills in a mask where the
+    signature names it, and for `help`. What `call` does, does not depend on it.
     """
     inherited = inspect.signature(call).parameters
 

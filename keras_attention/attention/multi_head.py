@@ -283,7 +283,10 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
 
     @property
     def _is_overridden(self):
-        """Whether a subclass computes by its own `_compute_attention`, as it may with Keras's."""
+        """Whether a subclass computes by its own `_compute_attention`, as it may with Keras's.
+
+        An override takes all masks as one (B, N, T, S) tensor, which no other call should pay for.
+        """
         return type(self)._compute_attention is not MultiHeadAttention._compute_attention
 
     def _call_override(self, query, key, value, call):

@@ -26,11 +26,11 @@ def serialize_inner(layer):
 
 
 def build_attention(attention, query_shape, value_shape):
-    """Makes the weights of an attention layer, also of one that has no `build` of two shapes."""
-    if keras_internals.count_build_shapes(attention) > 1:
-        attention.build(query_shape, value_shape)
-    else:  # Keras then finds out by a symbolic call what is to be built
-        attention(keras.KerasTensor(query_shape), keras.KerasTensor(value_shape))
+    """Makes the weights of an attention layer by a symbolic call, in which nothing is computed.
+
+    Keras finds out what is to be built, also where `build` takes one shape or there is none.
+    """
+    attention(keras.KerasTensor(query_shape), keras.KerasTensor(value_shape))
 
 
 def call_attention(attention, query, training, value=None, optional=(), **given):

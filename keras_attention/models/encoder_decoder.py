@@ -108,6 +108,7 @@ def encoder_decoder(vocabulary_size, *, structure="t5", name="encoder_decoder", 
     """
     if structure not in STRUCTURES:
         raise ValueError(f"structure={structure!r}: expected one of {', '.join(STRUCTURES)}.")
+    # here, so that the error names this function and not `seq2seq_transformer`
     check_keywords("encoder_decoder", settings, inspect.signature(seq2seq_transformer).parameters)
     settings = {**STRUCTURES[structure](), **settings}
     return seq2seq_transformer(vocabulary_size, name=name, **settings)

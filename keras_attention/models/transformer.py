@@ -242,8 +242,8 @@ class TransformerDecoder(TransformerEncoder):
 def takes_keywords_of(stack, *, without=(), **defaults):
     """Decorates a builder: its `**` takes the fields of `stack`, with these defaults.
 
-    A keyword that neither builder nor stack has is refused with the list of those known. `help`
-    and `inspect.signature` of the builder show both.
+    A keyword that neither builder nor stack has is refused with the list of those known. The
+    signature of the builder names them all, for that list and for `help`; nothing else reads it.
 
     Args:
         stack: `TransformerEncoder` or `TransformerDecoder`.

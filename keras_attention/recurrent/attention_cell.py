@@ -5,7 +5,7 @@ import dataclasses
 import keras
 from keras import ops
 
-from keras_attention import checks, keras_internals, scores
+from keras_attention import checks, keras_internals
 from keras_attention.attention import arguments
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.recurrent import cells
@@ -272,9 +272,10 @@ class AttentionCell(ProjectionOwner, keras_internals.CellWithDropout):
 
     def prepare(self, encoded, mask=None):
         """The `EncodedSource` of an encoder's output (B, S, E) and its mask (B, S), for `step`."""
-        keys = None
-        if type(self.score).prepare is not scores.Score.prepare:
-            keys = self.score.prepare(ops.expand_dims(encoded, axis=2))
+        values = ops.expand_dims(encoded, axis=2)
+        keys = self.score.prepare(values)
+        if keys is values:  # the score leaves them as they are: a cache need not hold them twice
+            keys = None
         return EncodedSource(encoded, mask_or_ones(mask, encoded), keys)
 
     def step(self, inputs, states, source, training=None):
