@@ -251,6 +251,19 @@ def current(kind):
     return next((scope for scope in reversed(_stack()) if isinstance(scope, kind)), None)
 
 
+def wants_weights(layer):
+    """Whether the innermost recording scope collects the weights of `layer`."""
+    recording = current(Recording)
+    return recording is not None and (recording.layers is None or id(layer) in recording.layers)
+
+
+def record_weights(layer, weights):
+    """Hands `weights` (B, N, T, S) to the innermost recording scope, if there is one."""
+    recording = current(Recording)
+    if recording is not None and weights is not None:
+        recording.record(layer, weights)
+
+
 def mask_constant():
     """The finite number that masks add to scores: the export scope's, or -1e9."""
     scope = current(Export)

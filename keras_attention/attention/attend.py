@@ -1,8 +1,10 @@
-"""The mechanism, once: every attention of this package is a call of `attend`."""
+"""`attend`, which computes every attention of this package, alone or for a layer."""
+
+import dataclasses
 
 from keras import ops
 
-from keras_attention import masks, normalizers, positions, scores
+from keras_attention import masks, normalizers, positions, scope, scores
 from keras_attention.attention import arguments, inputs, kernels
 from keras_attention.attention.kernels import BiasAndMask, Case, choose
 from keras_attention.scores.base import as_floats
@@ -84,7 +86,9 @@ def attend(
             "Leave out one of the two."
         )
     query, key, value = as_floats(*(ops.convert_to_tensor(x) for x in (query, key, value)))
-    _check(query, key, cached, attention_mask, query_mask, bias, query_positions, key_positions)
+    _check_arguments(
+        query, key, cached, attention_mask, query_mask, bias, query_positions, key_positions
+    )
     score, normalizer = scores.get(score), normalizers.get(normalizer)
     mask, position = masks.get(mask), positions.get(position)
     lengths = query.shape[1], key.shape[2 if cached else 1]
@@ -141,7 +145,85 @@ def attend(
     return output if query_mask is None else output * ops.cast(rows, output.dtype)
 
 
-def _check(query, key, cached, attention_mask, query_mask, bias, query_positions, key_positions):
+@dataclasses.dataclass(frozen=True)
+class AttendArguments:
+    """The arguments of `attend` that a call of a layer makes, whatever its equation.
+
+    Attributes:
+        mask: the mask part of the layer and of the call, or None.
+        attention_mask: bool, broadcastable to (B, N, T, S), all masks given as tensors but
+            `query_mask`; or None.
+        query_mask: bool (B, T), False = padding, or None.
+        query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S), or None.
+        cached: bool, whether heads come from a cache: (B, K, S, H), and keys rotated.
+        training: bool, whether dropout is active.
+        return_weights: bool, whether the caller wants the weights.
+        implementation: name of a kernel, or None for the rule.
+        score: a part in place of the layer's, or None.
+        inputs: `AttentionInputs`, as the caller gave them.
+    """
+
+    mask: object = None
+    attention_mask: object = None
+    query_mask: object = None
+    query_positions: object = None
+    key_positions: object = None
+    cached: bool = False
+    training: bool = False
+    return_weights: bool = False
+    implementation: str | None = None
+    score: object = None
+    inputs: object = None
+
+    def with_query_mask_inside(self):
+        """The same, with the padding of queries in `attention_mask`."""
+        if self.query_mask is None:
+            return self
+        mask = masks.all_of(self.attention_mask, inputs.padding_mask(self.query_mask))
+        return dataclasses.replace(self, attention_mask=mask, query_mask=None)
+
+
+def attend_in_layer(layer, query, key, value, call, **parts):
+    """`AttentionLayer.attend`: the output, and the weights if anybody wants them, else None.
+
+    Args:
+        layer: an `AttentionLayer`, whose parts, dropout and kernel compute.
+        query, key, value: heads, as `attend` takes them.
+        call: `AttendArguments`.
+        parts: score, normalizer or position, in place of the layer's.
+    """
+    flash_attention = layer._flash_attention
+    if flash_attention and call.return_weights:
+        raise ValueError(
+            "Returning attention scores is not supported when flash attention is enabled. "
+            "Please disable flash attention to access attention scores."
+        )
+    dropout = layer._dropout_layer if call.training else None
+    terms = {
+        "score": layer.score if call.score is None else call.score,
+        "normalizer": layer.normalizer,
+        "position": layer.position,
+        **parts,
+        "mask": call.mask,
+        "attention_mask": call.attention_mask,
+        "query_mask": call.query_mask,
+        "query_positions": call.query_positions,
+        "key_positions": call.key_positions,
+        "dropout": dropout and (lambda weights: dropout(weights, training=True)),
+        "cached": call.cached,
+    }
+    how = {"implementation": call.implementation, "flash_attention": flash_attention}
+    if not (call.return_weights or scope.wants_weights(layer)):
+        return attend(query, key, value, **terms, **how, return_weights=False), None
+    output, weights = attend(query, key, value, **terms)
+    if call.implementation not in (None, "dense") or flash_attention:
+        output = attend(query, key, value, **terms, **how, return_weights=False)
+    return output, weights
+
+
+def _check_arguments(
+    query, key, cached, attention_mask, query_mask, bias, query_positions, key_positions
+):
     """Refuses what does not fit queries and keys, where sizes are known."""
     if len(query.shape) != 4 or len(key.shape) != 4:
         raise ValueError(

@@ -3,8 +3,10 @@
 import keras
 from keras import ops
 
+from keras_attention import scope
 from keras_attention.attention import axes, kv_cache
-from keras_attention.attention.base import AttendArguments, AttentionLayer, record_weights
+from keras_attention.attention.attend import AttendArguments
+from keras_attention.attention.base import AttentionLayer
 from keras_attention.attention.inputs import check_given, padding_mask
 from keras_attention.shapes import prepend_batch
 
@@ -121,7 +123,7 @@ class Attention(AttentionLayer):
             **positions,
         )
         output, weights = self.attend(query, key, value, call)
-        record_weights(self, weights)
+        scope.record_weights(self, weights)
         # a reshape, not a squeeze, which LiteRT lacks for shapes that are not known
         output = ops.reshape(
             output, prepend_batch(output, ops.shape(output)[1], inputs[1].shape[-1])

@@ -7,47 +7,9 @@ import keras
 
 from keras_attention import keras_internals, masks, scope
 from keras_attention.attention import arguments, axes, kv_cache, segment_memory
-from keras_attention.attention.attend import attend
-from keras_attention.attention.inputs import AttentionInputs, join_masks, padding_mask
+from keras_attention.attention.attend import AttendArguments, attend_in_layer
+from keras_attention.attention.inputs import AttentionInputs, join_masks
 from keras_attention.sharing import serialize_shared
-
-
-@dataclasses.dataclass(frozen=True)
-class AttendArguments:
-    """The arguments of `attend` that a call of a layer makes, whatever its equation.
-
-    Attributes:
-        mask: the mask part of the layer and of the call, or None.
-        attention_mask: bool, broadcastable to (B, N, T, S), all masks given as tensors but
-            `query_mask`; or None.
-        query_mask: bool (B, T), False = padding, or None.
-        query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S), or None.
-        cached: bool, whether heads come from a cache: (B, K, S, H), and keys rotated.
-        training: bool, whether dropout is active.
-        return_weights: bool, whether the caller wants the weights.
-        implementation: name of a kernel, or None for the rule.
-        score: a part in place of the layer's, or None.
-        inputs: `AttentionInputs`, as the caller gave them.
-    """
-
-    mask: object = None
-    attention_mask: object = None
-    query_mask: object = None
-    query_positions: object = None
-    key_positions: object = None
-    cached: bool = False
-    training: bool = False
-    return_weights: bool = False
-    implementation: str | None = None
-    score: object = None
-    inputs: AttentionInputs | None = None
-
-    def with_query_mask_inside(self):
-        """The same, with the padding of queries in `attention_mask`."""
-        if self.query_mask is None:
-            return self
-        mask = masks.all_of(self.attention_mask, padding_mask(self.query_mask))
-        return dataclasses.replace(self, attention_mask=mask, query_mask=None)
 
 
 class AttentionLayer(keras.layers.Layer):
@@ -239,7 +201,7 @@ class AttentionLayer(keras.layers.Layer):
                 inputs=given,
             ),
         )
-        record_weights(self, weights)
+        scope.record_weights(self, weights)
         output = self.project_output(output, inputs.query_sequence)
         output = axes.from_sequences(output, query, inputs.attended)
         if not return_attention_scores:
@@ -280,35 +242,7 @@ class AttentionLayer(keras.layers.Layer):
         """Heads (B, T, N, Hv) back to (B, T, D); `query` (B, T, D) is what the layer was given."""
         return self._output_dense(output)
 
-    def attend(self, query, key, value, call, **parts):
-        """Output, and the weights if anybody wants them, else None: `attend` for a layer.
-
-        Args:
-            query, key, value: heads, as `attend` takes them.
-            call: `AttendArguments`.
-            parts: score, normalizer or position, in place of the layer's.
-        """
-        dropout = self._dropout_layer if call.training else None
-        terms = {
-            "score": self.score if call.score is None else call.score,
-            "normalizer": self.normalizer,
-            "position": self.position,
-            **parts,
-            "mask": call.mask,
-            "attention_mask": call.attention_mask,
-            "query_mask": call.query_mask,
-            "query_positions": call.query_positions,
-            "key_positions": call.key_positions,
-            "dropout": dropout and (lambda weights: dropout(weights, training=True)),
-            "cached": call.cached,
-        }
-        how = {"implementation": call.implementation, "flash_attention": self._flash_attention}
-        if not (call.return_weights or weights_wanted(self)):
-            return attend(query, key, value, **terms, **how, return_weights=False), None
-        output, weights = attend(query, key, value, **terms)
-        if call.implementation not in (None, "dense") or self._flash_attention:
-            output = attend(query, key, value, **terms, **how, return_weights=False)
-        return output, weights
+    attend = attend_in_layer  # attend(query, key, value, call, **parts)
 
     def mask_part(self, use_causal_mask=False):
         """The mask part that a call attends with, or None."""
@@ -410,16 +344,3 @@ def extends_call(call):
         return extended
 
     return decorate
-
-
-def weights_wanted(layer):
-    """Whether a recording scope collects the weights of `layer`."""
-    recording = scope.current(scope.Recording)
-    return recording is not None and (recording.layers is None or id(layer) in recording.layers)
-
-
-def record_weights(layer, weights):
-    """Hands `weights` (B, N, T, S) to the innermost recording scope, if there is one."""
-    recording = scope.current(scope.Recording)
-    if recording is not None and weights is not None:
-        recording.record(layer, weights)

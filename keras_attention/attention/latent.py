@@ -5,9 +5,10 @@ import dataclasses
 import keras
 from keras import ops
 
-from keras_attention import checks
+from keras_attention import checks, scope
 from keras_attention.attention import arguments
-from keras_attention.attention.base import AttendArguments, AttentionLayer, record_weights
+from keras_attention.attention.attend import AttendArguments
+from keras_attention.attention.base import AttentionLayer
 from keras_attention.attention.inputs import AttentionInputs, check_lengths
 from keras_attention.attention.projection import ProjectionOwner, project
 from keras_attention.shapes import prepend_batch
@@ -200,7 +201,7 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
             implementation=self.implementation,
         )
         output, weights = self._attend_latent(self.project_query(query), compressed, call, absorb)
-        record_weights(self, weights)
+        scope.record_weights(self, weights)
         return self._output_dense(output)
 
     def _attend_latent(self, query, compressed, call, absorb):

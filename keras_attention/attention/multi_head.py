@@ -5,7 +5,8 @@ from keras import ops
 
 from keras_attention import checks, masks
 from keras_attention.attention import arguments, axes, kv_cache
-from keras_attention.attention.base import AttendArguments, AttentionLayer
+from keras_attention.attention.attend import AttendArguments
+from keras_attention.attention.base import AttentionLayer
 from keras_attention.attention.head_structures import QK_NORMS, HeadStructures
 from keras_attention.attention.inputs import join_masks, positions_of
 from keras_attention.attention.projection import ProjectionOwner, copy_initializer, project
@@ -241,14 +242,6 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
     def mask_part(self, use_causal_mask=False):
         window = masks.Window(self._sliding_window) if self._sliding_window else None
         return join_masks(self.mask, window, masks.Causal() if use_causal_mask else None)
-
-    def attend(self, query, key, value, call, **parts):
-        if self._flash_attention and call.return_weights:
-            raise ValueError(
-                "Returning attention scores is not supported when flash attention is enabled. "
-                "Please disable flash attention to access attention scores."
-            )
-        return super().attend(query, key, value, call, **parts)
 
     def _compute_attention(
         self,

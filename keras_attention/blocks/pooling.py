@@ -5,7 +5,6 @@ from keras import ops
 
 from keras_attention import scope
 from keras_attention.attention import attend
-from keras_attention.attention.base import record_weights
 from keras_attention.attention.inputs import padding_mask
 
 MODES = ("mean", "max", "cls", "attention")
@@ -79,7 +78,7 @@ class Pooling(keras.layers.Layer):
         x = ops.expand_dims(inputs, axis=2)  # (B, T, 1, D)
         query = ops.tile(ops.cast(self.query, x.dtype), (ops.shape(x)[0], 1, 1, 1))
         output, weights = attend(query, x, x, attention_mask=padding_mask(value_mask=mask))
-        record_weights(self, weights)
+        scope.record_weights(self, weights)
         return ops.reshape(output, (-1, inputs.shape[-1]))
 
     def compute_mask(self, inputs, previous=None):

@@ -4,7 +4,6 @@ import keras
 from keras import ops
 
 from keras_attention import checks, scope
-from keras_attention.attention.base import record_weights, weights_wanted
 from keras_attention.recurrent import cache, cells
 from keras_attention.recurrent.attention_cell import AttentionCell
 from keras_attention.recurrent.loop import recur
@@ -119,7 +118,7 @@ class RecurrentDecoder(keras.layers.Layer):
     def observe_step(self, weights, states, training=None):
         """Further outputs of a step: the weights, if they are recorded, and the coverage loss."""
         seen = {}
-        if weights_wanted(self):
+        if scope.wants_weights(self):
             seen["weights"] = weights  # (B, S)
         if self.coverage_loss and training:
             covered = ops.sum(ops.minimum(weights, states[-1]), axis=1, keepdims=True)
@@ -129,7 +128,7 @@ class RecurrentDecoder(keras.layers.Layer):
     def record_steps(self, outputs, mask):
         """Records the weights and adds the loss, from the outputs of all steps."""
         if "weights" in outputs:
-            record_weights(self, ops.expand_dims(outputs["weights"], axis=1))
+            scope.record_weights(self, ops.expand_dims(outputs["weights"], axis=1))
         if "covered" in outputs:
             covered = ops.cast(ops.squeeze(outputs["covered"], axis=2), "float32")
             tokens = ops.ones_like(covered) if mask is None else ops.cast(mask, "float32")
