@@ -11,14 +11,15 @@ PREPROCESSING = "preprocessing"  # the key of what a preprocessor says
 RENAMED = {"begin_id": "start_token_id", "end_id": "end_token_id", "end_ids": "end_token_ids"}
 
 
-def read_manifest(folder):
+def read_manifest(folder, required=False):
     """The content of the manifest in `folder`, a dict; empty if there is none.
 
     Raises:
+        FileNotFoundError: it is `required`, and there is none.
         ValueError: it is no JSON object, or its `files` is no object of objects under plain names.
     """
     path = pathlib.Path(folder) / MANIFEST
-    if not path.exists():
+    if not (required or path.exists()):
         return {}
     content = Fields.read(path)
     files = content.object("files") if "files" in content else Fields(path, {})
@@ -98,14 +99,14 @@ def read_preprocessing(folder, kind):
         `Fields`: what a manifest says is checked where it is read.
     """
     folder = pathlib.Path(folder)
-    content = Fields.read(folder / MANIFEST)
+    content = Fields(folder / MANIFEST, read_manifest(folder, required=True))
     config = content.values.get(PREPROCESSING)
     if not isinstance(config, dict) or config.get("kind") != kind:
         raise ValueError(
             f"{content.path} says nothing about a {kind}'s preprocessing: {folder} holds "
             f"no trained {kind}."
         )
-    for name in _list_texts(config) & read_manifest(folder).get("files", {}).keys():
+    for name in _list_texts(config) & content.values.get("files", {}).keys():
         check_unchanged(folder / name)
     return content.object(PREPROCESSING)
 
