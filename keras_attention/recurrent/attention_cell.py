@@ -1,4 +1,4 @@
-"""The recurrent cell that attends to an encoded source, and the window of local attention."""
+"""`AttentionCell`, the recurrent cell that attends to an encoded source at every step."""
 
 import dataclasses
 
@@ -9,6 +9,7 @@ from keras_attention import checks, keras_internals
 from keras_attention.attention import arguments
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.recurrent import cells
+from keras_attention.recurrent.local_window import get_local_window
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,75 +37,6 @@ def mask_or_ones(mask, encoded):
     if mask is None:
         return ops.ones(ops.shape(encoded)[:2], dtype="bool")
     return ops.cast(mask, "bool")
-
-
-@keras.saving.register_keras_serializable(package="keras_attention")
-class LocalWindow(keras.layers.Layer):
-    """Predicts where in the source to look (Luong et al., 2015, section 3.2, *local-p*).
-
-    `p = S sigmoid(vᵀ tanh(W h))`, where S is the number of tokens of the source; places further
-    than `half_width` from p are not attended to, and the weights of the others are multiplied by
-    `exp(-(s - p)² / 2σ²)`, σ = half_width / 2 (equations 9 and 10).
-
-    Args:
-        half_width: int of at least 1, the paper's D.
-        units: int, rows of W; None is the size of the state.
-
-    Call arguments:
-        state: (B, U), the paper's h_t.
-        mask: bool (B, S), True = a token. Padding is behind the tokens.
-
-    Returns:
-        Which places are near: bool (B, S); and their factors: float32 (B, S).
-
-    Example:
-
-    ```python
-    import numpy as np
-    import keras_attention as ka
-
-    window = ka.recurrent.LocalWindow(half_width=2)
-    near, factors = window(np.random.rand(3, 4), np.ones((3, 20), "bool"))
-    assert np.all(np.sum(near, axis=1) <= 5)
-    assert np.all(np.asarray(factors) <= 1)
-    ```
-    """
-
-    def __init__(self, half_width, units=None, **kwargs):
-        super().__init__(**kwargs)
-        self.supports_masking = True
-        self.half_width, self.units = half_width, units
-        checks.check_whole_numbers(self, "half_width")
-        if units is not None:
-            checks.check_whole_numbers(self, "units")
-
-    def build(self, state_shape, mask_shape=None):
-        width = state_shape[-1]
-        self.kernel = self.add_weight(
-            name="kernel", shape=(width, self.units or width), initializer="glorot_uniform"
-        )
-        self.vector = self.add_weight(
-            name="vector", shape=(self.units or width, 1), initializer="glorot_uniform"
-        )
-
-    def call(self, state, mask):
-        logit = ops.matmul(ops.tanh(ops.matmul(state, self.kernel)), self.vector)  # (B, 1)
-        length = ops.sum(ops.cast(mask, "float32"), axis=1, keepdims=True)
-        center = length * ops.sigmoid(ops.cast(logit, "float32"))
-        places = ops.expand_dims(ops.arange(ops.shape(mask)[1], dtype="float32"), axis=0)
-        distance = places - center  # (B, S)
-        sigma = self.half_width / 2
-        factors = ops.exp(-ops.square(distance) / (2 * sigma**2))
-        return ops.abs(distance) <= self.half_width, factors
-
-    def compute_output_shape(self, state_shape, mask_shape):
-        return mask_shape, mask_shape
-
-    def compute_output_spec(self, state, mask):
-        return keras.KerasTensor(mask.shape, "bool"), keras.KerasTensor(mask.shape, "float32")
-
-    def get_config(self):
-        return {**super().get_config(), "half_width": self.half_width, "units": self.units}
 
 
 DEFAULT_SCORES = {"bahdanau": "additive", "luong": "bilinear"}
@@ -186,9 +118,9 @@ class AttentionCell(ProjectionOwner, keras_internals.CellWithDropout):
         self.score = arguments.get_score(score, self.dtype_policy)
         self.normalizer = arguments.get_normalizer(normalizer, self.dtype_policy)
         self.attention_dim, self.input_feeding = attention_dim, input_feeding
-        self.local = _local(local)
+        self.local = get_local_window(local)
         self.coverage, self.encoded_dim = coverage, encoded_dim
-        self._check()
+        self._check_arguments()
         self._combine = None
         if self._attention_size is not None:
             self._combine = keras.layers.Dense(
@@ -198,7 +130,7 @@ class AttentionCell(ProjectionOwner, keras_internals.CellWithDropout):
                 **self._projection_arguments("combine"),
             )
 
-    def _check(self):
+    def _check_arguments(self):
         if self.attention_dim is not None:
             checks.check_whole_numbers(self, "attention_dim")
         if self.encoded_dim is not None:
@@ -398,10 +330,3 @@ _NO_WIDTH = (
     "a cell that attends must know the width of its source: make the states it begins with by "
     "cell.initial_states(encoded, mask), pass encoded_dim=, or use it in a RecurrentDecoder."
 )
-
-
-def _local(local):
-    local = keras.saving.deserialize_keras_object(local) if isinstance(local, dict) else local
-    if not isinstance(local, LocalWindow | None):
-        raise ValueError(f"local={local!r}: expected a keras_attention.recurrent.LocalWindow.")
-    return local

@@ -1,0 +1,83 @@
+"""`LocalWindow`, which predicts the part of a source that a step of a decoder attends to."""
+
+import keras
+from keras import ops
+
+from keras_attention import checks
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class LocalWindow(keras.layers.Layer):
+    """Predicts where in the source to look (Luong et al., 2015, section 3.2, *local-p*).
+
+    `p = S sigmoid(vᵀ tanh(W h))`, where S is the number of tokens of the source; places further
+    than `half_width` from p are not attended to, and the weights of the others are multiplied by
+    `exp(-(s - p)² / 2σ²)`, σ = half_width / 2 (equations 9 and 10).
+
+    Args:
+        half_width: int of at least 1, the paper's D.
+        units: int, rows of W; None is the size of the state.
+
+    Call arguments:
+        state: (B, U), the paper's h_t.
+        mask: bool (B, S), True = a token. Padding is behind the tokens.
+
+    Returns:
+        Which places are near: bool (B, S); and their factors: float32 (B, S).
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    window = ka.recurrent.LocalWindow(half_width=2)
+    near, factors = window(np.random.rand(3, 4), np.ones((3, 20), "bool"))
+    assert np.all(np.sum(near, axis=1) <= 5)
+    assert np.all(np.asarray(factors) <= 1)
+    ```
+    """
+
+    def __init__(self, half_width, units=None, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.half_width, self.units = half_width, units
+        checks.check_whole_numbers(self, "half_width")
+        if units is not None:
+            checks.check_whole_numbers(self, "units")
+
+    def build(self, state_shape, mask_shape=None):
+        width = state_shape[-1]
+        self.kernel = self.add_weight(
+            name="kernel", shape=(width, self.units or width), initializer="glorot_uniform"
+        )
+        self.vector = self.add_weight(
+            name="vector", shape=(self.units or width, 1), initializer="glorot_uniform"
+        )
+
+    def call(self, state, mask):
+        logit = ops.matmul(ops.tanh(ops.matmul(state, self.kernel)), self.vector)  # (B, 1)
+        length = ops.sum(ops.cast(mask, "float32"), axis=1, keepdims=True)
+        center = length * ops.sigmoid(ops.cast(logit, "float32"))
+        places = ops.expand_dims(ops.arange(ops.shape(mask)[1], dtype="float32"), axis=0)
+        distance = places - center  # (B, S)
+        sigma = self.half_width / 2
+        factors = ops.exp(-ops.square(distance) / (2 * sigma**2))
+        return ops.abs(distance) <= self.half_width, factors
+
+    def compute_output_shape(self, state_shape, mask_shape):
+        return mask_shape, mask_shape
+
+    def compute_output_spec(self, state, mask):
+        return keras.KerasTensor(mask.shape, "bool"), keras.KerasTensor(mask.shape, "float32")
+
+    def get_config(self):
+        return {**super().get_config(), "half_width": self.half_width, "units": self.units}
+
+
+def get_local_window(local):
+    """`local`, made from a config if it is one; None stays None."""
+    local = keras.saving.deserialize_keras_object(local) if isinstance(local, dict) else local
+    if not isinstance(local, LocalWindow | None):
+        raise ValueError(f"local={local!r}: expected a keras_attention.recurrent.LocalWindow.")
+    return local
