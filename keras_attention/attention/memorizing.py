@@ -118,6 +118,8 @@ class MemorizingAttention(MultiHeadAttention):
         length = ops.shape(query)[1]  # earlier segments may stand in front
         key, value = (heads[name][:, -length:] for name in ("key", "value"))
         tokens = call.inputs.key_padding
+        tokens = tokens if tokens is None else tokens[:, -length:]
+        tokens = masks.all_of(tokens, scope.is_token(length))  # no padding in front of a prompt
         index = scope.current(FaissMemory)
         if index is not None:
             return index.search(self, query, key, value, tokens)

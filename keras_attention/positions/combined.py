@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_attention.part import LayerPart
 from keras_attention.positions.base import ROLES, Position
+from keras_attention.sharing import serialize_shared
 
 
 # The registered name is that of saved models.
@@ -91,7 +92,7 @@ class CombinedPositions(Position, LayerPart):
         return keras.KerasTensor(x.shape, x.dtype)
 
     def get_config(self):
-        parts = [keras.saving.serialize_keras_object(part) for part in self.parts]
+        parts = [serialize_shared(part) for part in self.parts]
         return {**super().get_config(), "parts": parts}
 
     @classmethod

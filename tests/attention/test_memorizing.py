@@ -270,6 +270,39 @@ def test_faiss_beside_a_memory_of_segments():
 
 
 @needs_faiss
+@pytest.mark.parametrize("start", [None, [0, 2]], ids=["", "padded prompt"])
+@pytest.mark.parametrize("dtype", [None, "int8"])
+def test_faiss_over_a_preallocated_cache(dtype, start):
+    """Local attention reads all tokens so far from the cache, the index those of earlier calls."""
+    layer = memorizing()
+    x = keras.Input((None, D))
+    model = keras.Model(x, layer(x, x))
+    randomize(model)
+    text, pieces = np.concatenate(SEGMENTS[:2], axis=1), ((0, 4), (4, 5), (5, 9))
+    padding = np.array(start or [0, 0])
+    tokens = np.arange(text.shape[1]) >= padding[:, None]
+    where = np.maximum(np.arange(text.shape[1]) - padding[:, None], 0)
+    cache = ka.generation.initial_cache(model, B, len(text[0]) + 3, start=start, dtype=dtype)
+    decoded, whole = ka.attention.FaissMemory(M), ka.attention.FaissMemory(M)
+    for first, end in pieces:
+        with decoded, ka.generation.decoding_scope(cache, first) as scope:
+            output = model(text[:, first:end])
+        cache = scope.cache
+        with whole:
+            expected = layer(
+                text[:, first:end],
+                text[:, :end],
+                value_mask=tokens[:, :end],
+                query_positions=where[:, first:end],
+                value_positions=where[:, :end],
+            )
+        seen = tokens[:, first:end]
+        tolerance = 1e-4 if dtype is None else 0.1
+        np.testing.assert_allclose(output[seen], expected[seen], atol=tolerance)
+    assert [len(row[0]) for row in decoded._get_indexes(layer, B, N)] == [M, M]
+
+
+@needs_faiss
 def test_faiss_has_the_gradients_of_the_exact_top_k():
     layer = memorizing()
     model = model_of(layer)

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+import keras_attention as ka
 from keras_attention import positions
 
 RANDOM = np.random.default_rng(0)
@@ -119,6 +120,39 @@ def test_round_trip_with_weights(tmp_path):
     assert not np.allclose(fresh(Q), trained(Q))
     fresh.load_weights(tmp_path / "model.weights.h5")
     np.testing.assert_array_equal(fresh(Q), trained(Q))
+
+
+NESTED = ["rotary", ["alibi", ["relative_bias", "relative_bias"]], "relative_bias"]
+
+
+def nested_model():
+    x = keras.Input((None, 12))
+    layer = ka.attention.MultiHeadAttention(3, 4, position=NESTED, name="attention")
+    return keras.Model(x, layer(x, x))
+
+
+def test_weights_of_nested_positions_have_paths_of_their_own(tmp_path):
+    """A file of weights, and one of the whole model, give each table back under its path."""
+    trained = nested_model()
+    paths = [w.path for w in trained.weights]
+    assert len(set(paths)) == len(paths)
+    tables = [w for w in trained.weights if "relative_bias" in w.path]
+    assert len(tables) == 3
+    for i, table in enumerate(tables):
+        table.assign(np.random.default_rng(i).normal(size=table.shape))
+    x = np.random.default_rng(9).normal(size=(2, 7, 12)).astype("float32")
+    expected = np.asarray(trained(x))
+    trained.save_weights(tmp_path / "model.weights.h5")
+    trained.save(tmp_path / "model.keras")
+    fresh = nested_model()
+    assert np.abs(np.asarray(fresh(x)) - expected).max() > 0.01
+    fresh.load_weights(tmp_path / "model.weights.h5")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert [w.path for w in loaded.weights] == paths
+    for model in (fresh, loaded):
+        np.testing.assert_allclose(model(x), expected, atol=1e-6)
+        for ours, theirs in zip(model.weights, trained.weights, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
 
 
 def test_configs_under_the_name_before_load():
