@@ -53,19 +53,8 @@ class MacaronBlock(EncoderBlock):
     def _other_layers(self):
         return [self.first_feed_forward, self.feed_forward]
 
-    def call(
-        self,
-        inputs,
-        mask=None,
-        attention_mask=None,
-        segment_ids=None,
-        positions=None,
-        training=None,
-    ):
-        mask = self._padding_mask(inputs, mask)
-        attend = self._self_attention(mask, attention_mask, segment_ids, positions, training)
-        x = self.norm.start(inputs)
-        x = self._half_step(x, self.first_feed_forward, self._first_branch, mask, training)
+    def _add_branches(self, stream, attend, mask, training):
+        x = self._half_step(stream, self.first_feed_forward, self._first_branch, mask, training)
         x = self._add_branch(x, attend, self._attention_branch, training)
         return self._half_step(x, self.feed_forward, self._feed_forward_branch, mask, training)
 
@@ -136,19 +125,9 @@ class ConformerBlock(MacaronBlock):
         if not self._final_norm.built:
             self._final_norm.build(input_shape)
 
-    def call(
-        self,
-        inputs,
-        mask=None,
-        attention_mask=None,
-        segment_ids=None,
-        positions=None,
-        training=None,
-    ):
-        mask = self._padding_mask(inputs, mask)
-        attend = self._self_attention(mask, attention_mask, segment_ids, positions, training)
+    def _add_branches(self, stream, attend, mask, training):
         convolve = functools.partial(call_with_mask, self.convolution, mask=mask, training=training)
-        x = self._half_step(inputs, self.first_feed_forward, self._first_branch, mask, training)
+        x = self._half_step(stream, self.first_feed_forward, self._first_branch, mask, training)
         x = self._add_branch(x, attend, self._attention_branch, training)
         x = self._add_branch(x, convolve, self._convolution_branch, training)
         x = self._half_step(x, self.feed_forward, self._feed_forward_branch, mask, training)

@@ -159,9 +159,13 @@ class EncoderBlock(keras.layers.Layer):
     ):
         mask = self._padding_mask(inputs, mask)
         attend = self._self_attention(mask, attention_mask, segment_ids, positions, training)
+        return self._add_branches(self.norm.start(inputs), attend, mask, training)
+
+    def _add_branches(self, stream, attend, mask, training):
+        """The block's figure: the stream after all branches; `attend` is self-attention of x."""
         feed = functools.partial(call_with_mask, self.feed_forward, mask=mask, training=training)
-        x = self._add_branch(self.norm.start(inputs), attend, self._attention_branch, training)
-        return self._add_branch(x, feed, self._feed_forward_branch, training)
+        stream = self._add_branch(stream, attend, self._attention_branch, training)
+        return self._add_branch(stream, feed, self._feed_forward_branch, training)
 
     @staticmethod
     def _padding_mask(inputs, mask):

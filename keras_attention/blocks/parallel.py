@@ -43,20 +43,10 @@ class ParallelBlock(EncoderBlock):
     def _branches(self):
         return [self._both_branch]
 
-    def call(
-        self,
-        inputs,
-        mask=None,
-        attention_mask=None,
-        segment_ids=None,
-        positions=None,
-        training=None,
-    ):
-        mask = self._padding_mask(inputs, mask)
-        attend = self._self_attention(mask, attention_mask, segment_ids, positions, training)
+    def _add_branches(self, stream, attend, mask, training):
         feed = functools.partial(call_with_mask, self.feed_forward, mask=mask, training=training)
 
         def both(x):
             return ops.add(attend(x), feed(x))
 
-        return self._add_branch(self.norm.start(inputs), both, self._both_branch, training)
+        return self._add_branch(stream, both, self._both_branch, training)

@@ -127,7 +127,7 @@ class PostNorm(Residual):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
-class SandwichNorm(Residual):
+class SandwichNorm(PreNorm):
     """`x + n(f(n(x)))` (Ding et al., 2021, *CogView*), by name `"sandwich"`.
 
     A stack needs a norm after its last block.
@@ -147,14 +147,8 @@ class SandwichNorm(Residual):
     def layers(self, normalize, first=None, dtype=None):
         return {"norm": normalize("norm"), "post_norm": normalize("post_norm")}
 
-    def before(self, stream, layers):
-        return layers["norm"](stream)
-
     def after(self, added, layers):
         return layers["post_norm"](added)
-
-    def end(self, stream, normalize):
-        return normalize("norm")(stream)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
