@@ -5,7 +5,7 @@ import math
 from keras import ops
 
 
-def resolve(attention_axes, rank):
+def resolve_axes(attention_axes, rank):
     """Sorted positive axes of a rank-`rank` input; None is all but the first and the last."""
     if attention_axes is None:
         return tuple(range(1, rank - 1))

@@ -250,7 +250,7 @@ class AttentionLayer(keras.layers.Layer):
 
     def attended_axes(self, query):
         """Which axes of `query` are attended over, sorted."""
-        return axes.resolve(self.attention_axes, len(query.shape))
+        return axes.resolve_axes(self.attention_axes, len(query.shape))
 
     def _extend_cache(self, inputs, mask):
         """What a cache holds of the tokens so far, these included, or None without a cache."""

@@ -140,7 +140,7 @@ class SegmentRecurrence(keras.layers.Layer):
         if memory is None:
             memory = self.initial_memory(ops.shape(keras.tree.flatten(inputs)[0])[0])
         self._check_memory(memory)
-        return self._run(inputs, memory, training)
+        return self._run_model(inputs, memory, training)
 
     def _call_and_keep(self, inputs, memory, training):
         rows = keras.tree.flatten(inputs)[0].shape[0]
@@ -152,12 +152,12 @@ class SegmentRecurrence(keras.layers.Layer):
                 + " Leave batch_size out to carry the memory yourself, for any batch."
             )
         before = {key: ops.convert_to_tensor(x) for key, x in self._state.items()}
-        outputs, after = self._run(inputs, before, training)
+        outputs, after = self._run_model(inputs, before, training)
         for key, variable in self._state.items():
             variable.assign(after[key])
         return outputs
 
-    def _run(self, inputs, memory, training):
+    def _run_model(self, inputs, memory, training):
         with scope.SegmentMemory(memory, self.memory_length, paths=self._paths) as carried:
             outputs = self.model(inputs, training=training)
         return outputs, carried.cache

@@ -5,10 +5,10 @@ from keras import ops
 
 from keras_attention import checks, masks, scope
 from keras_attention.attention.projection import ProjectionOwner
-from keras_attention.blocks.normalization import NORMALIZATIONS as BLOCK_NORMALIZATIONS
+from keras_attention.blocks.normalization import NORMALIZATIONS
 from keras_attention.shapes import prepend_batch
 
-NORMALIZATIONS = {"batch_norm": keras.layers.BatchNormalization, **BLOCK_NORMALIZATIONS}
+_NORMALIZATIONS = {"batch_norm": keras.layers.BatchNormalization, **NORMALIZATIONS}
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -54,9 +54,9 @@ class ConvolutionModule(ProjectionOwner):
         use_bias=True,
         **kwargs,
     ):
-        if normalization not in NORMALIZATIONS:
+        if normalization not in _NORMALIZATIONS:
             raise ValueError(
-                f"normalization={normalization!r}: expected one of {', '.join(NORMALIZATIONS)}."
+                f"normalization={normalization!r}: expected one of {', '.join(_NORMALIZATIONS)}."
             )
         super().__init__(**kwargs)
         self.supports_masking = True
@@ -67,7 +67,7 @@ class ConvolutionModule(ProjectionOwner):
         self._depthwise = keras.layers.DepthwiseConv1D(
             kernel_size, use_bias=False, dtype=self.dtype_policy, name="depthwise"
         )
-        self._norm = NORMALIZATIONS[normalization](dtype=self.dtype_policy, name="norm")
+        self._norm = _NORMALIZATIONS[normalization](dtype=self.dtype_policy, name="norm")
 
     def build(self, input_shape):
         width = input_shape[-1]

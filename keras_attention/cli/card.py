@@ -13,7 +13,7 @@ from keras_attention.export.formatting import format_size
 PRIVATE = ("--data-dir",)  # options that say where things lie on one machine
 
 
-def write(job, recipe, scores, reports, pictures, parameters):
+def write_card(job, recipe, scores, reports, pictures, parameters):
     """The card as Markdown text."""
     name = job.about["name"]
     best = scores["best_epoch"]

@@ -1,8 +1,8 @@
 """`evaluate` and `predict`: a trained model on labelled data, and on typed texts or pictures."""
 
 from keras_attention.cli import datasets
-from keras_attention.cli import folder as folders
 from keras_attention.cli.console import format_score, show_table
+from keras_attention.cli.folder import find_model_file, read_manifest
 from keras_attention.cli.tasks import TASKS
 
 SPLITS = ("train", "dev", "test")
@@ -10,8 +10,8 @@ SPLITS = ("train", "dev", "test")
 
 def evaluate(model, *, dataset, file, split, label_column, text_column, data_dir, kind):
     """Prints the scores of `model` on one split of a data set, or on a file."""
-    folder, path = folders.find_model_file(model, kind)
-    manifest = folders.read_manifest(folder)
+    folder, path = find_model_file(model, kind)
+    manifest = read_manifest(folder)
     if split not in SPLITS:
         raise ValueError(f"--split {split}: expected one of {', '.join(SPLITS)}.")
     dataset = manifest.get("dataset") if dataset is None and file is None else dataset
@@ -52,8 +52,8 @@ def predict(model, inputs, *, kind, options):
     Args:
         options: dict of options that only some tasks take; None or False where not given.
     """
-    folder, path = folders.find_model_file(model, kind)
-    manifest = folders.read_manifest(folder)
+    folder, path = find_model_file(model, kind)
+    manifest = read_manifest(folder)
     task = TASKS[manifest["task"]]
     given = [name for name, value in options.items() if value not in (None, False)]
     if strange := [name for name in given if name not in task.OPTIONS]:

@@ -1,13 +1,12 @@
 """`export` and `inspect`: another file of a trained model, and the contents of a model file."""
 
-from keras_attention import export as exports
 from keras_attention.cli import datasets
-from keras_attention.cli import folder as folders
 from keras_attention.cli.console import say
+from keras_attention.cli.folder import FORMATS, SAVED_MODEL, find_model_file, read_any_manifest
 from keras_attention.cli.generating_files import get_generation_options
 from keras_attention.cli.tasks import TASKS
 from keras_attention.data.manifest import check_unchanged
-from keras_attention.export import runner
+from keras_attention.export import inspection, runner, to_litert, to_saved_model
 
 EXAMPLES = 8  # batches of real inputs to measure activations on
 SHORT = {None: "", "float16": ".float16", "int8_weights": ".int8", "int8": ".full_int8"}
@@ -32,8 +31,8 @@ def export(
         )
     if format == "saved_model" and quantization:
         raise ValueError(f"--quantization {quantization} is for LiteRT; a SavedModel is float32.")
-    folder, path = folders.find_model_file(model, None if model.suffix == ".keras" else "keras")
-    manifest = folders.read_any_manifest(folder)
+    folder, path = find_model_file(model, None if model.suffix == ".keras" else "keras")
+    manifest = read_any_manifest(folder)
     check_unchanged(path)
     loaded = runner.load_keras_model(path)
     has_length = any(None in tensor.shape[1:] for tensor in loaded.inputs)
@@ -50,9 +49,9 @@ def export(
         **get_generation_options(manifest),
     }
     if format == "saved_model":
-        report = exports.to_saved_model(loaded, output, **common)
+        report = to_saved_model(loaded, output, **common)
     else:
-        report = exports.to_litert(
+        report = to_litert(
             loaded,
             output,
             quantization=quantization,
@@ -66,7 +65,7 @@ def export(
 def default_name(format, quantization, shape):
     """`model.int8.1x128.tflite`, `saved_model_1x128`; without a shape, all is free."""
     if format == "saved_model":
-        return "_".join(filter(None, [folders.SAVED_MODEL, shape]))
+        return "_".join(filter(None, [SAVED_MODEL, shape]))
     return f"model{SHORT[quantization]}{f'.{shape}' if shape else ''}.tflite"
 
 
@@ -102,9 +101,9 @@ def _examples(folder, manifest, file, data_dir):
 
 def inspect(path):
     """Prints signatures, ops and size of a model file, or of each in a trained folder."""
-    found = [path / name for name in folders.FORMATS.values() if (path / name).exists()]
+    found = [path / name for name in FORMATS.values() if (path / name).exists()]
     for k, file in enumerate(found or [path]):
-        content = exports.inspect(file)
+        content = inspection.inspect(file)
         if not content.signatures:
             raise ValueError(f"{file} is damaged: it holds no signature.")
         say(("\n" if k else "") + str(content))

@@ -251,10 +251,10 @@ class Progress(keras.callbacks.Callback):
             self._open_bar(epoch)
 
     def _open_bar(self, epoch):
+        import rich.progress
         from rich.console import Console
-        from rich.progress import Progress as Bar
 
-        self.bar = Bar(console=Console(stderr=True), transient=True)
+        self.bar = rich.progress.Progress(console=Console(stderr=True), transient=True)
         self.task = self.bar.add_task(f"epoch {epoch + 1}/{self.epochs}", total=self.steps)
         self.bar.start()
 

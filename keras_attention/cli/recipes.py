@@ -251,7 +251,7 @@ def choose_recipe(task, dataset=None, options=None):
     """
     recipe = RECIPES.get(f"{task}/{dataset}") or RECIPES[task]
     given = {name: value for name, value in (options or {}).items() if value is not None}
-    _check(given, recipe, task)
+    _refuse_unused(given, recipe, task)
     model = dict(recipe.model)
     if "hidden_dim" in given:
         for name in {"intermediate_dim", "embedding_dim"} & set(model):
@@ -261,7 +261,7 @@ def choose_recipe(task, dataset=None, options=None):
     return dataclasses.replace(recipe, model=model, data=data, **given)
 
 
-def _check(given, recipe, task):
+def _refuse_unused(given, recipe, task):
     """Refuses options that this task has no use for."""
     from keras_attention import models
 

@@ -97,7 +97,7 @@ def finish_job(job, recipe, output, best, history):
         }
         pictures = job.picture(model, result)
         write_json(result / SCORES, scores)
-        text = card.write(job, recipe, scores, reports, pictures, model.count_params())
+        text = card.write_card(job, recipe, scores, reports, pictures, model.count_params())
         (result / CARD).write_text(text, "utf-8")
     return scores
 

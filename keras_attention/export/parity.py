@@ -246,7 +246,7 @@ def verify(model, path, inputs, *, tolerance=None, runtime=None):
     own = make_endpoint(convert_to_float32(model))
     given = batches.read_batches(inputs, own, "inputs", most=None)
     worst = {}
-    execute = {None: _run, "compiled_model": _run_compiled, "gpu": _run_on_gpu}[runtime]
+    execute = {None: _run_loaded, "compiled_model": _run_compiled, "gpu": _run_on_gpu}[runtime]
     for batch, outputs, where in execute(path, given, kind):
         case = Case(batch, run_model(own, batch))
         measured = measure_parity(case, outputs, signature=own.name, runtime=where)
@@ -263,7 +263,7 @@ def _check_runtime(runtime, path, kind):
         raise ValueError(f"runtime={runtime!r} runs .tflite files; {path} is {kind}.")
 
 
-def _run(path, given, kind):
+def _run_loaded(path, given, kind):
     execute = runner.load(path)
     return ((batch, execute(batch), kind) for batch in given)
 

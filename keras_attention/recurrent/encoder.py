@@ -93,9 +93,11 @@ class RecurrentEncoder(keras.layers.Layer):
         x, states = inputs, []
         for i, layers in enumerate(self._layers_of):
             x = self._dropout_layer(x, training=training) if i else x
-            outputs, ends = zip(*(_run(each, x, mask, training) for each in layers), strict=True)
+            outputs, ends = zip(
+                *(_run_layer(each, x, mask, training) for each in layers), strict=True
+            )
             x = ops.concatenate(outputs, axis=-1)
-            states += [ops.concatenate(both, axis=-1) for both in zip(*ends, strict=True)]
+            states += [ops.concatenate(pair, axis=-1) for pair in zip(*ends, strict=True)]
         if mask is not None:
             x = ops.where(ops.expand_dims(mask, axis=2), x, ops.zeros_like(x))
         return x, states
@@ -129,7 +131,7 @@ class RecurrentEncoder(keras.layers.Layer):
         }
 
 
-def _run(layer, x, mask, training):
+def _run_layer(layer, x, mask, training):
     """The output (B, S, U) of a Keras RNN, in the order of its input, and its final states."""
     if scope.current(scope.Export) or scope.current(scope.Decoding):
         states = cells.zero_states(layer.cell, ops.shape(x)[0])
