@@ -60,7 +60,7 @@ class _Trace(keras.layers.Layer):
         self.encoder, self.join = encoder, join
 
     def call(self, inputs, tokens=None):
-        if self.encoder is not None:  # whose masks come with its outputs
+        if self.encoder is not None:  # Keras hands the masks on with its outputs
             inputs = self.join(self.encoder(inputs), tokens)
         with self.scope, without_mask_warnings():
             return self.model(inputs)
@@ -68,7 +68,7 @@ class _Trace(keras.layers.Layer):
 
 @contextlib.contextmanager
 def without_mask_warnings():
-    """Silences Keras's warning that a functional model ends masks: its layers have seen them."""
+    """Silences Keras's warning that a functional model drops a mask, which its layers have used."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="(?s).*does not support masking")
         yield

@@ -62,7 +62,7 @@ def takes_training(layer):
 
 
 def takes_argument(layer, name):
-    """Whether the `call` of a layer has an argument `name`, or takes any.
+    """Whether the `call` of a layer has an argument `name`, or takes any name.
 
     Keras reads the signature once, to fill in the masks that a `call` names.
     """

@@ -172,11 +172,11 @@ class CacheSlot:
 
     @property
     def tracing(self):
-        """As of the scope."""
+        """Whether the layer declares its entries, as `CacheScope.tracing`."""
         return self.scope.tracing
 
     def key(self, name):
-        """The name in the cache."""
+        """The name that an entry of the layer has in the cache."""
         return f"{self.prefix}_{name}"
 
     def __contains__(self, name):
@@ -196,7 +196,7 @@ class CacheSlot:
         )
 
     def update(self, **tensors):
-        """Leaves `tensors` for the next call, in place of those found."""
+        """Keeps `tensors` for the next call, in place of those that this one found."""
         self.scope.cache.update({self.key(name): x for name, x in tensors.items()})
 
     def declare(self, **entries):

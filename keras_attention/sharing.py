@@ -1,4 +1,4 @@
-"""Configs and copies of models in which several layers hold one: it stays one."""
+"""Configs and copies of models that keep a layer shared where several layers hold it."""
 
 import keras
 

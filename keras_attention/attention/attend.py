@@ -243,7 +243,7 @@ def _check_arguments(
 
 
 def _known(size):
-    """`size`, or None for the symbol that JAX has in the place of None."""
+    """`size`, or None for the symbol by which JAX stands for an unknown size."""
     return size if isinstance(size, int) else None
 
 

@@ -13,7 +13,7 @@ from keras_attention.shapes import prepend_batch
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Attention(AttentionLayer):
-    """Attention of queries over values as they come (Luong et al., 2015, section 3.1).
+    """Attention of queries over values, without projections (Luong et al., 2015, section 3.1).
 
     Called as `keras.layers.Attention` and `keras.layers.AdditiveAttention`, which differ in `score`
     alone. Only the score may have projections.

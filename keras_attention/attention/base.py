@@ -128,7 +128,7 @@ class AttentionLayer(keras.layers.Layer):
             self.position.build(query_shape)
 
     def __call__(self, *args, **kwargs):
-        """An array that is given as query and as value stays one tensor.
+        """Makes one tensor of an array that is given both as query and as value.
 
         Keras makes a tensor of each argument, and casts each, so that in `call` they would be two.
         """

@@ -148,7 +148,7 @@ class _Rows:
 
 
 def _find_neighbors(indexes, queries, k, key_size, value_size):
-    """The k nearest keys (T, N, k, H) of queries (T, N, H), their values, and which are there."""
+    """The k nearest keys (T, N, k, H) of queries (T, N, H), their values, and which exist."""
     length, heads, _ = queries.shape
     keys = np.zeros((length, heads, k, key_size), "float32")
     values = np.zeros((length, heads, k, value_size), "float32")
@@ -165,7 +165,7 @@ def _find_neighbors(indexes, queries, k, key_size, value_size):
 
 
 def _attend(score, query, keys, values, there):
-    """Each query (B, T, N, H) attends to keys (B, T, N, k, H) of its own, where they are there."""
+    """Each query (B, T, N, H) attends to its own keys (B, T, N, k, H), those that exist."""
     batch, length, heads, k = there.shape
     own = (np.swapaxes(x, 2, 3).reshape(batch * length, k, heads, -1) for x in (keys, values))
     keys, values = (ops.cast(ops.convert_to_tensor(x), query.dtype) for x in own)

@@ -22,7 +22,7 @@ def head_norm(kind, **kwargs):
         layer = keras.layers.RMSNormalization(epsilon=1e-6, **kwargs)
     else:
         layer = keras.layers.LayerNormalization(epsilon=1e-6, center=False, **kwargs)
-    layer.supports_masking = True  # RMSNormalization does not say so, and Keras warns
+    layer.supports_masking = True  # RMSNormalization does not declare it, and Keras warns
     return layer
 
 

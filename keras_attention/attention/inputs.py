@@ -167,8 +167,8 @@ def check_given(owner, query_shape, value_shape, attended=(1,), heads=None, **gi
     shapes = {"query": tuple(query_shape), "value": tuple(value_shape)}
     attention_mask = given.pop("attention_mask", None)
     for name, x in given.items():
-        of, _ = _ROWS[name]
-        check_rows(owner, name, x, of, shapes[of], attended)
+        side, _ = _ROWS[name]
+        check_rows(owner, name, x, side, shapes[side], attended)
     if given.get("value_segment_ids") is None:
         check_rows(
             owner, "segment_ids", given.get("segment_ids"), "value", shapes["value"], attended
@@ -250,8 +250,8 @@ def shape_of(x):
     return tuple(size if isinstance(size, int) else None for size in shape)
 
 
-def check_rows(owner, name, x, of, shape, attended=(1,)):
-    """Refuses an argument without a value for each token of `of`, "query" or "value" of `shape`."""
+def check_rows(owner, name, x, side, shape, attended=(1,)):
+    """Refuses what has no value for each token of `side`, "query" or "value", of `shape`."""
     if x is None:
         return
     _, meaning = _ROWS[name]
@@ -262,16 +262,16 @@ def check_rows(owner, name, x, of, shape, attended=(1,)):
         check_mask(owner, name, x)
         expected = [(batch, *dims)]
     else:
-        rows = batch if len(dims) == len(attended) else None  # else a row for each of the others
+        rows = batch if len(dims) == len(attended) else None  # else one for each of B · rest
         expected = [(rows, length)] + [(length,)] * (meaning is _POSITIONS)
-    whole = len(dims) > len(attended) and meaning is _TOKENS  # rows of which none stands for all
+    whole = len(dims) > len(attended) and meaning is _TOKENS  # then no single row stands for all
     if any(_is_like(given, other, whole) for other in expected):
         return
     also = ""
-    if of == "value" and name == "segment_ids":
+    if side == "value" and name == "segment_ids":
         also = " Give value_segment_ids too, the documents of the values."
     raise ValueError(
-        f"{owner} was given {name} of shape {given}, which does not fit its {of} of shape "
+        f"{owner} was given {name} of shape {given}, which does not fit its {side} of shape "
         f"{_show(shape)}: expected {' or '.join(map(_show, expected))}, {meaning}.{also}"
     )
 

@@ -208,7 +208,10 @@ def _check_room(slot, name, new, axis):
     index, length, room = slot.scope.index, ops.shape(new)[axis], ops.shape(slot[name])[axis]
     more = "Begin with a larger max_length, or keep the newest alone: memory_length=..."
     if not all(isinstance(size, int) for size in (index, length, room)):
-        if ("room", name) not in slot.scope.shared:  # the other layers have as much
+        if (
+            "room",
+            name,
+        ) not in slot.scope.shared:  # once: others have as much room
             slot.scope.shared["room", name] = room
             sentence = f"The new tokens do not fit the cache of {slot.layer.name}. {more}"
             in_place.assert_room(index, length, room, sentence)
@@ -260,5 +263,5 @@ def _mask_slot(slot, value_mask, window):
     number = sum(name[0] == "mask" for name in shared)
     prefix = f"tokens_{number}" if number else "tokens"
     of_mask = scope.CacheSlot(slot.scope, prefix, slot.layer)
-    shared[key] = of_mask, value_mask  # which lives on, so that no other mask gets its id
+    shared[key] = of_mask, value_mask  # kept alive, so that no other mask gets its id
     return of_mask, True

@@ -113,13 +113,13 @@ class MemorizingAttention(MultiHeadAttention):
             return None
         if call.inputs.segment_ids is not None:
             raise segment_memory.packed_text_error(self, "segment_ids")
-        if call.cached:  # where keys are rotated
+        if call.cached:  # a cache holds rotated keys, a memory those that are not
             heads = self.project_key_value(call.inputs)
         length = ops.shape(query)[1]  # earlier segments may stand in front
         key, value = (heads[name][:, -length:] for name in ("key", "value"))
         tokens = call.inputs.key_padding
         tokens = tokens if tokens is None else tokens[:, -length:]
-        tokens = masks.all_of(tokens, scope.is_token(length))  # no padding in front of a prompt
+        tokens = masks.all_of(tokens, scope.is_token(length))  # not a prompt's padding
         index = scope.current(FaissMemory)
         if index is not None:
             return index.search(self, query, key, value, tokens)

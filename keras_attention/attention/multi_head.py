@@ -149,7 +149,7 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         query_shape, value_shape = tuple(query_shape), tuple(value_shape)
         key_shape = tuple(key_shape or value_shape)
         arguments.check_same_keys(value_shape, key_shape)
-        axes.resolve_axes(self.attention_axes, len(query_shape))  # or an error
+        axes.resolve_axes(self.attention_axes, len(query_shape))  # an error where they do not exist
         query_heads = (self.num_heads, self.key_dim)
         key_heads = (self.num_key_value_heads, self.key_dim)
         value_heads = (self.num_key_value_heads, self.value_dim)

@@ -61,7 +61,7 @@ class HeadProjection(keras.layers.EinsumDense):
         return (*input_shape[:2], *self.head_shape)
 
     def quantize(self, mode=None, type_check=True, config=None):
-        """As `EinsumDense.quantize`, which refuses subclasses, this one too."""
+        """As `EinsumDense.quantize`, which would refuse this class as a subclass of its own."""
         if type_check and type(self) is not HeadProjection:
             raise NotImplementedError(
                 f"{type(self).__name__} may compute something else than HeadProjection, which is "
@@ -70,7 +70,7 @@ class HeadProjection(keras.layers.EinsumDense):
         return super().quantize(mode, type_check=False, config=config)
 
     def load_own_variables(self, store):
-        """As `EinsumDense`, whose LoRA matrices would both be zero and never learn again."""
+        """As `EinsumDense`, which makes both LoRA matrices zero, so that neither could learn."""
         super().load_own_variables(store)
         if self.lora_enabled:
             matrix = self.lora_kernel_a
@@ -107,7 +107,7 @@ def project(owner, name, inputs, outputs, use_bias=False, **kwargs):
 
 
 def copy_initializer(initializer):
-    """A new initializer with the same config: an object draws the same values every time."""
+    """A new initializer with the same config: one object draws the same values every time."""
     return type(initializer).from_config(initializer.get_config())
 
 

@@ -58,7 +58,7 @@ class ResidualAttention(MultiHeadAttention):
         **kwargs,
     ):
         attended = self.attended_axes(query)
-        if scope.current(scope.Decoding) is None:  # where scores are of all tokens so far
+        if scope.current(scope.Decoding) is None:  # a cache makes scores of all tokens so far
             shape = axes.weights_shape(self.num_heads, query.shape, value.shape, attended)
             _check_previous(previous_scores, shape)
         if previous_scores is not None:

@@ -41,7 +41,7 @@ def append_tokens(memory, count, new, mask=None):
 
 
 def _last_tokens(is_token, length):
-    """Indices (B, length) of the last tokens of each row in order; if too few, others in front."""
+    """Indices (B, length) of each row's last tokens in order, behind others where they are few."""
     size = ops.shape(is_token)[1]
     index = ops.expand_dims(ops.arange(size, dtype="int32"), axis=0)
     age = index - size * (1 - ops.cast(is_token, "int32"))  # negative: no token
@@ -86,7 +86,7 @@ class SegmentPast:
             return None
         attention_mask = ops.cast(ops.convert_to_tensor(attention_mask), "bool")
         if attention_mask.shape[-1] == 1 != segment.shape[1]:
-            return attention_mask  # broadcasts over the keys, as many as there are
+            return attention_mask  # one column stands for all keys
         ones = ops.ones((*ops.shape(attention_mask)[:-1], self.hidden.shape[1]), dtype="bool")
         return ops.concatenate([ones, attention_mask], axis=-1)
 

@@ -1,4 +1,4 @@
-"""Layers that blocks hold: revived from configs, built, and called with what their `call` takes.
+"""The inner layers of blocks: revived from configs, built, and called with what `call` takes.
 
 As Keras fills a mask into a `call` that names it, a block passes on what the inner layer names.
 """

@@ -154,7 +154,7 @@ class MixtureOfExperts(ProjectionOwner):
         )
 
     def _within_capacity(self, x, gates, chosen, asked, tokens, training):
-        """Every expert on the tokens that sit in its C places."""
+        """Every expert on the tokens that have one of its C places."""
         count, experts = ops.shape(x)[0], len(self.experts)
         places = self._capacity(count)
         seats = self._seats(chosen, asked, tokens, places)  # (k·B·T,)
@@ -169,7 +169,7 @@ class MixtureOfExperts(ProjectionOwner):
         return ops.sum(ops.reshape(x, (self.top_k, -1, x.shape[-1])), axis=0)
 
     def _capacity(self, count):
-        """C, the places of an expert, exactly: a product of floats may be a hair too much."""
+        """C, how many tokens an expert takes; in fractions, as a product of floats may round up."""
         share = fractions.Fraction(self.capacity_factor).limit_denominator(1000)
         share *= fractions.Fraction(self.top_k, len(self.experts))
         return (count * share.numerator + share.denominator - 1) // share.denominator
@@ -202,7 +202,7 @@ class MixtureOfExperts(ProjectionOwner):
 
 
 class _MeanOfTraining(keras.metrics.Mean):
-    """A mean that a step has as a result if the step has added to it: one of evaluation has not."""
+    """A mean that a step reports if it has added to it: training does, evaluation does not."""
 
     def __init__(self, name):
         super().__init__(name=name)

@@ -1,4 +1,4 @@
-"""One block that is every layer of a stack."""
+"""`Repeat`: one block as every layer of a stack."""
 
 import keras
 from keras import ops

@@ -134,7 +134,7 @@ class TokenEmbedding(keras.layers.Layer):
         return ops.reshape(logits, shape)
 
     def _rows(self):
-        """The table (V, D) as floats: a quantized one is looked up from first to last."""
+        """The table (V, D) as floats; of a quantized one every row is looked up."""
         if self._table.quantization_mode is None:
             return self._table.embeddings
         return self._table(ops.arange(self.vocabulary_size, dtype="int32"))
@@ -171,7 +171,7 @@ class TokenEmbedding(keras.layers.Layer):
 
 
 def check_embedded(position):
-    """`position`, if it is one that is added to tokens or None; an error that says so if not."""
+    """`position`, if it is None or one that is added to tokens; an error otherwise."""
     if position is not None and position.roles != {"embed"}:
         raise ValueError(
             f"position={position!r} works inside attention ({', '.join(sorted(position.roles))}) "

@@ -66,7 +66,7 @@ def finite(value):
     return value
 
 
-# Numbers have bounds: what nobody means would end in the words of a library, or fill the memory.
+# Numbers have bounds: absurd ones would end in an error of some library, or fill the memory.
 Number = functools.partial(typer.Option, callback=finite)
 Whole = functools.partial(typer.Option, min=1)
 SEED = typer.Option(min=0, max=2**32 - 1, help="For the same numbers again.")

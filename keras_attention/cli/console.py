@@ -11,7 +11,7 @@ from typer.exceptions import TyperException
 BAD_INPUT, INTERRUPTED = 2, 130
 DEBUG = "KERAS_ATTENTION_DEBUG"
 LONGEST = 2000  # characters of a sentence on stderr
-# Options that had another name in version 0.1.
+# Options that had another name in earlier versions.
 RENAMED = {"--layers": "--num-layers", "--heads": "--num-heads", "--width": "--hidden-dim"}
 WIDEST = 1_000_000  # columns of a table in a file: its lines are never broken
 

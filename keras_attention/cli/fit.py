@@ -321,7 +321,7 @@ def fit(job, recipe, folder):
                 validation_data=job.dev,
                 epochs=0 if budget.used_up else recipe.epochs,
                 callbacks=[*averages, best, Backup(folder.backup), progress, budget],
-                shuffle=False,  # the data does that itself
+                shuffle=False,  # the data set shuffles itself
                 verbose=0,
             )
     except KeyboardInterrupt:

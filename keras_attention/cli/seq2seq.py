@@ -213,7 +213,7 @@ def _sacrebleu():
     return sacrebleu
 
 
-PICTURED = range(12, 27)  # tokens of a source that is nice to look at
+PICTURED = range(12, 27)  # tokens of a source whose picture is easy to read
 LATIN = "\u024f"  # the last letter that every font has
 
 

@@ -14,7 +14,7 @@ from keras_attention.export import inspection
 TASK, KIND, HOLDS = "sequence_labeler", data.Tagged, "tagged sentences"
 EXAMPLE = '"The cat sat"'
 OPTIONS = ()
-PICTURED = range(7, 15)  # tokens of a sentence that is nice to look at
+PICTURED = range(7, 15)  # tokens of a sentence whose picture is easy to read
 
 
 def make_job(tagged, recipe, source, about):
@@ -72,7 +72,7 @@ def batch_for_scoring(sentences, preprocessor, size=32):
 
 
 def check_lengths(sentences, maximum_length, part):
-    """Refuses sentences over the limit: to cut them would change the score without a word."""
+    """Refuses sentences over the limit: to cut them would change the score unseen."""
     longest = max((len(sentence.tokens) for sentence in sentences), default=0)
     if longest > maximum_length:
         first = next(" ".join(s.tokens[:6]) for s in sentences if len(s.tokens) == longest)

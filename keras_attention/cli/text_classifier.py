@@ -13,7 +13,7 @@ from keras_attention.export import inspection
 TASK, KIND, HOLDS = "text_classifier", data.Texts, "texts with labels"
 EXAMPLE = '"A film to remember."'
 OPTIONS = ()
-PICTURED = range(7, 15)  # words of a text that is nice to look at
+PICTURED = range(7, 15)  # words of a text whose picture is easy to read
 SHOWN = 60  # characters of a text beside its label
 
 

@@ -1,4 +1,4 @@
-"""Data in: sentences, pairs, texts and images, from TensorFlow Datasets or files, to batches."""
+"""Sentences, pairs, texts and images, from TensorFlow Datasets or files, as batches."""
 
 from keras_attention.data.corpus import (
     Corpus,

@@ -190,7 +190,7 @@ def write_piece(locale, piece, date):
     kind, code = piece
     if kind == "text":
         return code
-    # Babel takes its time: it is asked once for every month, day, weekday and year.
+    # Babel is slow: it is asked once for every month, day, weekday and year.
     if kind == "weekday":
         return _look_up(locale, code, datetime.date(2001, 1, 1 + date.weekday()))  # 1 is a Monday
     if kind == "month":
@@ -240,7 +240,7 @@ def keep_distinct(forms):
 
 
 def _misread(form, month, other_order, other_month):
-    """Whether a date of `form` is another date to who reads its numbers in `other_order`."""
+    """Whether reading the numbers of `form` in `other_order` gives another date."""
     if month != other_month:
         return True
     year = form.order.index("year")

@@ -1,4 +1,4 @@
-"""Texts to the inputs of a generating model, and its ids back to texts; saved beside the model."""
+"""`SequencePreprocessor`: texts to the inputs of a model that generates, and ids back to texts."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""Words to the inputs of a tagger, and its logits to tags; saved beside the model."""
+"""`TaggerPreprocessor`: words to the inputs of a tagger, and its logits to tags."""
 
 import dataclasses
 
@@ -9,7 +9,7 @@ from keras_attention.data.manifest import read_preprocessing, save_preprocessing
 from keras_attention.data.vocabulary import Labels, Vocabulary
 
 WORDS, CHARACTERS, LABELS = "words.txt", "characters.txt", "labels.txt"
-MOST_CHARACTERS = 1 << 10  # of a word: more is no word
+MOST_CHARACTERS = 1 << 10  # a longer string is no word
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Texts to the inputs of a text classifier, and its logits to labels; saved beside the model."""
+"""`TextPreprocessor`: texts to the inputs of a classifier, and its logits to labels."""
 
 import dataclasses
 

@@ -69,7 +69,7 @@ class Texts:
 
 
 def _in_order(label):
-    """2 before 10, and both before words."""
+    """A key for sorting: 2 before 10, and both before words."""
     digits = label.lstrip("0") if label.isascii() and label.isdigit() else None
     return (digits is None, len(digits or ""), digits or "", label)
 

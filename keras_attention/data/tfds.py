@@ -168,8 +168,8 @@ def _supervised(builder, columns):
     return [n for n in builder.info.supervised_keys or () if n in columns]
 
 
-def _is_sequence(tfds, feature, of):
-    return isinstance(feature, tfds.features.Sequence) and of(tfds, feature.feature)
+def _is_sequence(tfds, feature, is_item):
+    return isinstance(feature, tfds.features.Sequence) and is_item(tfds, feature.feature)
 
 
 def _is_text(tfds, feature):
@@ -220,7 +220,7 @@ def read_labelled_texts(builder, columns, splits, *, dev_fraction, seed):
         for part, words in splits.items()
     }
     if splits["test"] and not read["test"] and read["dev"]:
-        # GLUE keeps the labels of its test parts: as in its papers, one tests on the other.
+        # GLUE does not publish labels of its test parts: papers report the scores of dev.
         read["test"], read["dev"] = read["dev"], []
     labels = builder.info.features[columns.label].names
     return Texts.from_lists(**read, labels=labels, dev_fraction=dev_fraction, seed=seed)

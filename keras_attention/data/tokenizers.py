@@ -1,4 +1,4 @@
-"""Texts to ids and back: by character, and by subwords learnt with SentencePiece."""
+"""`Characters` and `Subwords`: texts to ids and back, by character or with SentencePiece."""
 
 import collections
 import dataclasses
@@ -297,7 +297,7 @@ def _train(lines, **options):
         sentence_iterator=iter(lines),
         model_writer=proto,
         character_coverage=1.0,
-        max_sentence_length=1_000_000,  # longer ones are left out without a word
+        max_sentence_length=1_000_000,  # SentencePiece leaves out longer ones, and does not say so
         pad_id=PADDING_ID,
         unk_id=UNKNOWN_ID,
         bos_id=BEGIN_ID,

@@ -1,4 +1,4 @@
-"""Words and labels to ids and back, and text to words.
+"""`Vocabulary` and `Labels`: words and labels to ids and back; and text to words.
 
 `Vocabulary` is NumPy and a text file, and not `keras.layers.StringLookup`, whose ids are the same:
 that needs TensorFlow, takes a millisecond for a sentence where a dictionary takes microseconds, and

@@ -10,7 +10,7 @@ from keras_attention import keras_internals
 from keras_attention.export import batches
 from keras_attention.export.errors import ExportError, first_line
 
-LENGTH = 12  # of made-up sequences; half of it is checked, too
+LENGTH = 12  # tokens of made-up sequences; half as many are checked, too
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,7 +16,7 @@ from keras_attention.export.report import Runtime
 NAMES = ("interpreter", "gpu", "web")
 INTERPRETER, COMPILED, GPU, WEB = "interpreter", compiled_model.NAME, "GPU delegate", "browser"
 
-BROWSER_DTYPES = ("float32", "int32", "uint8")  # those that LiteRT.js has arrays for
+BROWSER_DTYPES = ("float32", "int32", "uint8")  # the dtypes that LiteRT.js has arrays for
 MOST_AXES = 4
 
 _NO_DRIVER = "not run: no Vulkan driver"

@@ -116,7 +116,7 @@ def separate_outputs(content):
         bytes; `content` itself where there is nothing to do, as in most files.
     """
     schema = importlib.import_module("ai_edge_litert.schema_py_generated")
-    model = schema.Model.GetRootAs(content, 0)  # reads it where it is, however large
+    model = schema.Model.GetRootAs(content, 0)  # without a copy
     if not any(shared for _, shared in flatbuffer.list_shared_outputs(model)):
         return content
     file = flatbuffer.GraphFile(content)

@@ -1,4 +1,4 @@
-"""Attention weights of generated tokens, computed once all of them are there."""
+"""Attention weights of generated tokens, computed when all tokens are known."""
 
 import numpy as np
 from keras import ops

@@ -49,7 +49,7 @@ class GenerationConfig:
                 )
 
     def without_seed(self):
-        """This config without a seed, which makes no other code."""
+        """This config without its seed, on which compiled code does not depend."""
         if self.sampler.seed is None:
             return self
         return dataclasses.replace(self, sampler=dataclasses.replace(self.sampler, seed=None))

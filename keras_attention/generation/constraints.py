@@ -182,7 +182,7 @@ class NoRepeatNGrams(Constraint):
     def allows(self, history):
         tokens, n = ops.convert_to_tensor(history.tokens), self.size
         batch, length = ops.shape(tokens)
-        # With -1 behind, every index begins n tokens; those with -1 among them do not count.
+        # Padded with -1, every index begins n tokens; those that hold a -1 do not count.
         padded = ops.concatenate([tokens, -ops.ones((batch, n), dtype="int32")], axis=1)
         same = ops.ones((batch, length), dtype="bool")
         ending = history.last(n - 1) if n > 1 else None

@@ -64,7 +64,7 @@ class Decoder:
 
     @property
     def state_names(self):
-        """Names of the cache entries that every call replaces, so that none can be taken back."""
+        """Names of the cache entries that every call replaces: no token can be taken out again."""
         entries = self.cache_spec
         return entries.named(scope.State).keys() | entries.named(scope.SourceState).keys()
 

@@ -11,7 +11,7 @@ from keras_attention.generation.compiled import Spec, dtype_of, map_leaves
 from keras_attention.generation.config import GenerationConfig
 from keras_attention.generation.piecewise import get_decoder
 
-MOST_IDS = 2**31  # which int32, the dtype of ids, can tell apart
+MOST_IDS = 2**31  # as many as int32, the dtype of ids, has from 0 on
 
 
 @dataclasses.dataclass(frozen=True)
@@ -290,7 +290,7 @@ def _read_row(name, number, ids, padding_id):
         ids = ids[tokens[0] : tokens[-1] + 1] if len(tokens) else ids[:0]
     if ids.dtype == "uint64":
         ids = np.minimum(ids, np.uint64(2**63 - 1))
-    return ids.astype("int64")  # and int32 when they are checked
+    return ids.astype("int64")  # int32 once they are checked
 
 
 def check_rows(name, rows, vocabulary_size=None):

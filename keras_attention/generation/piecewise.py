@@ -8,16 +8,16 @@ from keras_attention import keras_internals, scope
 from keras_attention.generation.cache import LONGEST_PREFIX
 from keras_attention.generation.decoder import Decoder
 
-LENGTH = 17  # tokens of a short text: layers that look back less are found out
+LENGTH = 17  # tokens of a short text: layers that look back by fewer are found
 TOLERANCE = {"float32": 1e-3, "float64": 1e-3}  # per unit of the largest logit (at least 1)
 HALF_TOLERANCE = 0.05  # of float16 and bfloat16
 
 
 def get_decoder(model):
-    """The `Decoder` of a model, the same one while its weights are; other decoders as they are."""
+    """The `Decoder` of a model, kept while its weights stay the same; a `Decoder` as it is."""
     if not isinstance(model, keras.Model):
         return model if hasattr(model, "step") else Decoder(model)
-    kept = vars(model)  # past Keras, which would track and save what an attribute holds
+    kept = vars(model)  # not `setattr`: Keras would track and save the value
     weights = [id(weight) for weight in model.weights]
     if kept.get("_decoder", (None,))[0] != weights:
         decoder = Decoder(model)

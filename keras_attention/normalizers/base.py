@@ -40,7 +40,7 @@ class Normalizer:
         return ops.cast(self.normalize(scores, allowed) * allowed, dtype)
 
     def loose(self, scores, mask):
-        """The weights, but any for a row without visible keys.
+        """The weights; those of a row without visible keys may be anything.
 
         For kernels that clear the output of such rows: it saves a pass over the weights.
         """

@@ -9,7 +9,7 @@ from keras_attention import checks, scope
 from keras_attention.normalizers.base import Normalizer
 from keras_attention.part import Part
 
-LEAST_OF_EXP = -1e4  # exp of less is zero, whatever scores are added
+LEAST_OF_EXP = -1e4  # below it exp is zero in float32, also after scores are added
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

@@ -54,7 +54,7 @@ def _of_states(cell, states):
 
 
 def _entry(name, x):
-    """The `CacheEntry` of a tensor: what is as long as the source is an entry of the source's."""
+    """The `CacheEntry` of a tensor: the coverage is as long as the source."""
     if name == "coverage":
         return scope.SourceState(tuple(x.shape[2:]), _dtype(x))
     if name in ("values", "mask", "keys"):

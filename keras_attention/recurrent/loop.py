@@ -105,7 +105,7 @@ def _with_rank_of(mask, x):
 
 def _write_into_tensors(step, inputs, states, backwards):
     length = ops.shape(keras.tree.flatten(inputs)[0])[1]
-    outputs, after = step(_at(inputs, 0), states)  # for shapes; unless it is all there is
+    outputs, after = step(_at(inputs, 0), states)  # gives the shapes, and for one step everything
     if isinstance(length, int) and length == 1:
         return keras.tree.map_structure(lambda x: ops.expand_dims(x, axis=1), outputs), after
     structure, flat = outputs, keras.tree.flatten(outputs)

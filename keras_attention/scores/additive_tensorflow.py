@@ -16,7 +16,7 @@ ROWS = 8  # queries at a time
 BOUND = 20.0  # up to here e^2a e^2b is finite; with larger numbers each pair computes a tanh
 
 
-LEAST_TANHS = 2**22  # tanhs: compiling takes seconds
+LEAST_TANHS = 2**22  # tanhs from which compiling, which takes seconds, pays
 
 
 def is_worth_compiling(query, key):

@@ -43,7 +43,7 @@ def banded(query, key, value, *, score, normalizer, bias_and_mask, dropout=None)
 
 
 def _slices(length, keys, reach):
-    """(rows, columns) for all queries; a slice without keys gets one key, and its mask."""
+    """(rows, columns) for all queries; a slice without keys gets one, which the mask hides."""
     size = rows_at_once(reach)
     slices = []
     for start in range(0, length, size):
@@ -55,7 +55,7 @@ def _slices(length, keys, reach):
 
 
 def rows_at_once(reach):
-    """Queries in a slice: about as many as keys on one side, so that half of the work counts."""
+    """Queries in a slice: about half of the band's width, so that half of the work counts."""
     width = reach.left + reach.right + 1
     return min(max(width // 2, LEAST_ROWS), MOST_ROWS)
 

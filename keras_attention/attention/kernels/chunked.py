@@ -46,5 +46,5 @@ def chunked(query, key, value, *, score, normalizer, bias_and_mask, dropout=None
 
 
 def rows_at_once(keys):
-    """Queries in a slice: few where scores then stay in cache, or where more would not fit."""
+    """Queries in a slice: few where scores then fit a processor's cache, or where keys are many."""
     return LEAST_ROWS if keys < 1024 else min(max(2**20 // keys, LEAST_ROWS), MOST_ROWS)

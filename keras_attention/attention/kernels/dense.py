@@ -74,7 +74,7 @@ def scaled(query, scale):
     if isinstance(scale, (int, float)) and scale == 1:
         return query
     if isinstance(scale, (int, float)) and (query.shape[-1] or 1) > 1:
-        each = np.full(query.shape[-1:], scale)  # other constants of one value become one number
+        each = np.full(query.shape[-1:], scale)  # NumPy: a fill would be folded to one number
         return ops.multiply(query, ops.cast(each, query.dtype))
     return ops.negative(ops.multiply(query, ops.cast(-scale, query.dtype)))
 
@@ -132,7 +132,7 @@ def _cached_scores(score, query, key, by_length):
         return score_pairs(score, query, repeat_heads(by_length, query.shape[2]))
     query, folded, scale = score.fold(query, by_length)
     query = scaled(query, scale)
-    # A score that leaves keys as they are leaves them where they are.
+    # Where the score does not change keys, they need no second transposition.
     key = key if folded is by_length else ops.transpose(folded, (0, 2, 1, 3))
     query = ops.transpose(query, (0, 2, 1, 3))
     return matmul_by_group(query, ops.transpose(key, (0, 1, 3, 2)))

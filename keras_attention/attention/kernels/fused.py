@@ -36,7 +36,7 @@ def fused(
     query, key, scale = score.fold(query, key)
     query = ops.multiply(query, ops.cast(scale / normalizer.temperature, query.dtype))
     rows, columns = WholeAxis(ops.shape(query)[1]), WholeAxis(ops.shape(key)[1])
-    is_causal = bias_and_mask.is_causal()  # which a backend's flash attention has built in
+    is_causal = bias_and_mask.is_causal()  # flash attention needs no mask tensor for it
     mask = seen = None
     if not is_causal:
         _, mask = bias_and_mask.block(rows, columns, query, key)
@@ -62,6 +62,6 @@ def fused(
 
 
 def _widen(x, size):
-    """Zeros behind each head up to `size`, which score nothing: JAX takes heads of one size."""
+    """Pads heads with zeros to `size`, which change no score: JAX takes heads of one size only."""
     more = size - x.shape[3]
     return ops.pad(x, [(0, 0), (0, 0), (0, 0), (0, more)]) if more else x

@@ -9,8 +9,8 @@ from keras_attention.attention.kernels import banded, chunked, dense, fused, sli
 
 NAMES = {module.__name__.rpartition(".")[2]: module for module in (dense, fused, banded, chunked)}
 
-LONG = 2048  # keys from which slices, a tenth slower than dense, spare memory that matters
-LONG_CAUSAL = 256  # where no query looks ahead, from which they are faster: measured on a CPU
+LONG = 2048  # keys: from here on slices, a tenth slower than dense, save memory that matters
+LONG_CAUSAL = 256  # keys, where no query looks ahead: from here on slices are faster on a CPU
 
 
 @dataclasses.dataclass(frozen=True)

@@ -48,7 +48,7 @@ def zero_for(x, slices):
 
 
 def _cuts(block, operands, tensors, rows, columns, after):
-    """The cuts of a slice and the block to compute them with; nothing is made before `after`."""
+    """The cuts of a slice and the block that computes them; both wait for the ops `after`."""
     with tf.control_dependencies(after):
         cuts = [
             tf.identity(operand.cut(rows, columns, x))

@@ -25,7 +25,7 @@ from keras_attention.attention.kernels.sliced_tensorflow import (
 from keras_attention.masks.base import expand_keys, expand_queries
 from keras_attention.normalizers.softmax import LEAST_OF_EXP, Softmax
 
-MOST_PARALLEL = 2**17  # pairs of a slice, up to which the next one may begin before it ends
+MOST_PARALLEL = 2**17  # pairs of a slice: up to here the next one may begin before it ends
 
 
 def attend_in_slices(query, key, value, *, score, normalizer, bias_and_mask, slices, global_keys):
@@ -52,7 +52,7 @@ def attend_in_slices(query, key, value, *, score, normalizer, bias_and_mask, sli
 
 
 def _takes(query, key, value, score, normalizer, bias_and_mask, global_keys):
-    """Whether all but the score's fold, which is yet to be had, is as this form needs it."""
+    """Whether this form computes it, judged before the score is folded."""
     if scope.current(scope.Export) or scope.mask_constant() > LEAST_OF_EXP:
         return False
     given = bias_and_mask.attention_mask
@@ -158,7 +158,7 @@ def _columns(columns, tensors):
 def _cut(piece, tensors, heads):
     shape = (-1, 1, heads * piece.size)
     cuts = [tf.reshape(piece.take(x, 2), (*shape, x.shape[3])) for x in tensors]
-    return [tf.identity(cut) for cut in cuts]  # of a whole tensor as well, not before it is due
+    return [tf.identity(cut) for cut in cuts]  # made only when the slice is due
 
 
 def _apart(x, like, size):

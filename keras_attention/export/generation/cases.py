@@ -52,7 +52,7 @@ class CaseMaker:
         return [_with_cache(case, self.points["encode"]) for case in cases], notes
 
     def _follow_text(self, made, rows):
-        """Follows a text through the cache: a prompt, then new tokens."""
+        """Cases of a text that is read through the cache: a prompt, then new tokens."""
         tokens, start = self._draw_prompt(rows)
         cache = self._make_cache(rows, made)
         index = 0

@@ -6,7 +6,7 @@ from keras_attention import checks
 from keras_attention.generation import samplers
 from keras_attention.generation.config import GenerationConfig
 
-LONGEST = 256  # positions of a cache whose length nobody gave
+LONGEST = 256  # positions of a cache where the caller gives no length
 
 
 @dataclasses.dataclass(frozen=True)
