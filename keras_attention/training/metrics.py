@@ -44,6 +44,11 @@ class MaskedMean(keras.metrics.Mean):
         return {**super().get_config(), "ignore_class": self.ignore_class}
 
 
+def find_right(y_true, y_pred):
+    """Where the largest of `y_pred` (..., L) is the label's: bool, in the shape of `y_true`."""
+    return ops.equal(ops.cast(y_true, "int32"), ops.cast(ops.argmax(y_pred, axis=-1), "int32"))
+
+
 @keras.saving.register_keras_serializable(package="keras_attention")
 class MaskedSparseCategoricalAccuracy(MaskedMean):
     """The share of positions whose largest logit is the label's; `ignore_class` is left out.
@@ -79,8 +84,7 @@ class MaskedSparseCategoricalAccuracy(MaskedMean):
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         weights = self.compute_weights(y_true, y_pred, sample_weight)
-        labels = ops.cast(y_true, "int32")
-        right = ops.equal(labels, ops.cast(ops.argmax(y_pred, axis=-1), "int32"))
+        right = find_right(y_true, y_pred)
         super().update_state(ops.reshape(right, (-1,)), ops.reshape(weights, (-1,)))
 
 
@@ -122,8 +126,7 @@ class MaskedSequenceAccuracy(MaskedMean):
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         weights = self.compute_weights(y_true, y_pred, sample_weight)
-        labels = ops.cast(y_true, "int32")
-        right = ops.equal(labels, ops.cast(ops.argmax(y_pred, axis=-1), "int32"))
+        right = find_right(y_true, y_pred)
         right = ops.all(ops.logical_or(right, ops.equal(weights, 0)), axis=-1)  # (B,)
         super().update_state(right, ops.max(weights, axis=-1))
 
