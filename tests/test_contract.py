@@ -14,6 +14,8 @@ from keras_attention.training.scheduled_sampling import TeacherForcing
 from tests import contract
 from tests.contract import Case
 from tests.export.helpers import assert_exports
+from tests.masks.examples import COMBINATIONS, EXAMPLES
+from tests.tables import assert_lists
 
 D, N, H = 12, 3, 4
 
@@ -353,24 +355,7 @@ PARTS = {
         ka.normalizers.TopK(3),
         ka.normalizers.Activation("softplus"),
     ],
-    "mask": [
-        "full",
-        "causal",
-        ka.masks.Window(2),
-        ka.masks.Dilated(2, 2),
-        ka.masks.Causal() & (ka.masks.Window(2) | ka.masks.Strided(3)),
-        ka.masks.Prefix(2),
-        ka.masks.Global(1) | ka.masks.Window(2),
-        ka.masks.Global((0, 3)),
-        ka.masks.Chunked(2),
-        ka.masks.Window2D(2, (2, 2), prefix=1),
-        ka.masks.Blockwise(ka.masks.Causal(), 2),
-        ka.masks.BlockSparse([[1, 0, 1, 0], [0, 1, 1, 1], [1, 0, 0, 0]], 2),
-        ka.masks.Random(2, 6),
-        ka.masks.Longformer(2),
-        ka.masks.BigBird(6, 1, num_global_blocks=1, num_random_blocks=2),
-        ~ka.masks.Window(2),
-    ],
+    "mask": [*EXAMPLES, *COMBINATIONS],
     "feature map": list(ka.attention.feature_maps.NAMES),
     "position": [
         "rotary",
@@ -613,7 +598,8 @@ def registered():
 
 def test_every_registered_layer_has_a_case():
     layers = {name for name, cls in registered().items() if issubclass(cls, keras.layers.Layer)}
-    assert layers and not layers - {name.split()[0] for name in CASES}
+    listed = layers & {name.split()[0] for name in CASES}
+    assert_lists("CASES of tests/test_contract.py", listed, layers)
 
 
 def test_every_registered_part_is_exported_inside_a_layer():
@@ -624,7 +610,7 @@ def test_every_registered_part_is_exported_inside_a_layer():
     used = set()
     for family, part in WITH_PARTS:
         used |= _classes(_get(family, part))
-    assert parts and not {cls.__name__ for cls in parts - used}
+    assert_lists("PARTS of tests/test_contract.py", parts & used, parts)
 
 
 def _get(family, part):

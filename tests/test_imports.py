@@ -203,6 +203,7 @@ def test_every_folder_is_public():
 REGISTERED = """
 import importlib, pkgutil, keras, keras_attention
 from keras_attention import registration
+from tests.tables import assert_lists
 for found in pkgutil.walk_packages(keras_attention.__path__, "keras_attention."):
     if found.name != "keras_attention.__main__":
         importlib.import_module(found.name)
@@ -212,12 +213,12 @@ for name, value in keras.saving.get_custom_objects().items():
     if package == "keras_attention":
         into = rooms if isinstance(value, type) else functions
         into.setdefault(value.__module__.split(".")[1], set()).add(name)
-assert rooms == {room: set(names) for room, names in registration.CLASSES.items()}, (
-    "registration.CLASSES differs from the registered classes: "
-    + str({(room, name) for room in rooms for name in rooms[room]}
-          ^ {(room, name) for room, names in registration.CLASSES.items() for name in names})
-)
-assert functions == {room: set(names) for room, names in registration.FUNCTIONS.items()}, functions
+for table, found in (("CLASSES", rooms), ("FUNCTIONS", functions)):
+    listed, found = (
+        {f"{room}: {name}" for room, names in names_of.items() for name in names}
+        for names_of in (getattr(registration, table), found)
+    )
+    assert_lists(f"{table} of keras_attention/registration.py", listed, found)
 """
 
 

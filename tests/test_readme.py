@@ -10,6 +10,7 @@ import keras_attention as ka
 from keras_attention.blocks import residuals
 from keras_attention.cli.app import app
 from tests.conftest import ROOT
+from tests.tables import assert_lists
 
 README = (ROOT / "README.md").read_text()
 MECHANISMS = (ROOT / "docs" / "mechanisms.md").read_text()
@@ -67,8 +68,21 @@ def test_every_mechanism_is_in_the_table():
     expected |= {("blocks", cls.__name__) for cls in residuals.NAMES.values()}
     inner = {("attention", "AttentionLayer"), ("attention", "HeadProjection")}
     inner |= {("blocks", "ResidualWeight")}
-    assert set(listed) == expected - inner
+    name = "the table of docs/mechanisms.md (each row as the others: paper, yes, link to its test)"
+    listed = [f"ka.{folder}.{name}" for folder, name in listed]
+    assert_lists(name, listed, [f"ka.{folder}.{name}" for folder, name in expected - inner])
     assert len(listed) == len(set(listed))
+
+
+def test_the_numbers_of_mechanisms_are_those_there_are():
+    """In the sentence of the README that counts them."""
+    counts = {family.__name__.rpartition(".")[2]: len(family.NAMES) for family in FAMILIES}
+    folders = [folder for folder, _ in MECHANISM.findall(MECHANISMS)]
+    builders = {name for name in ka.models.__all__ if name.islower()} - {"sizes"}
+    counts |= {"attention layers": folders.count("attention"), "builders": len(builders)}
+    for word, count in counts.items():
+        said = re.findall(rf"(\d+)\s{word}\b", README)
+        assert said == [str(count)], f"README.md says {said} {word}: there are {count}"
 
 
 @pytest.mark.parametrize(("folder", "measure", "number", "percent"), TRAINED)

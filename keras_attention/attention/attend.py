@@ -190,7 +190,8 @@ def attend_in_layer(layer, query, key, value, call, **parts):
         layer: an `AttentionLayer`, whose parts, dropout and kernel compute.
         query, key, value: heads, as `attend` takes them.
         call: `AttendArguments`.
-        parts: score, normalizer or position, in place of the layer's.
+        parts: score, normalizer or position in place of the layer's; `bias`, which is added to the
+            scores and broadcasts to (B, N, T, S).
     """
     flash_attention = layer._flash_attention
     if flash_attention and call.return_weights:

@@ -101,7 +101,9 @@ class Attention(AttentionLayer):
         part = self.mask_part(use_causal_mask)
         cached = kv_cache.extend_cache(
             self,
-            lambda positions: kv_cache.rotate_and_transpose(self.position, key, value, positions),
+            lambda positions: kv_cache.rotate_and_transpose(
+                self.position, {"key": key, "value": value}, positions
+            ),
             {"key": (1, inputs[-1].shape[-1]), "value": (1, inputs[1].shape[-1])},
             like,
             inputs[1],

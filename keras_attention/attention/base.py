@@ -15,9 +15,17 @@ from keras_attention.sharing import serialize_shared
 class AttentionLayer(keras.layers.Layer):
     """What all attention layers share; a layer states its projections and its equation.
 
-    A layer makes `_query_dense` and `_output_dense`, or overrides `project_query` and
-    `project_output`; it states `project_key_value`, what of it a cache keeps (`cache_shapes`,
-    `project_for_cache`), and its equation, `attend_heads`, which calls `self.attend`.
+    A layer has `num_heads`, and says what each step of `call` is:
+
+    1. `project_query`: by default `_query_dense`, which its `build` makes.
+    2. `project_key_value`: a dict of all that later queries need, such as key and value.
+    3. `attend_heads`: its equation, which calls `self.attend`, with `bias=` if it adds to scores.
+    4. `project_output`: by default `_output_dense`.
+
+    `cache_shapes` states what a cache keeps of a token, by the names of `project_key_value`;
+    without it a layer cannot decode. `build` also calls `build_parts`. `project` of
+    `attention/projection.py` makes a projection that quantization and LoRA reach, for a layer that
+    is a `ProjectionOwner` too.
 
     Args:
         score: a part of `keras_attention.scores`, its name or its config.
@@ -216,27 +224,38 @@ class AttentionLayer(keras.layers.Layer):
 
     def project_key_value(self, inputs):
         """What is attended to, as `attend_heads` takes it: a dict, name -> (B, S, ...)."""
-        raise NotImplementedError(f"{type(self).__name__}.project_key_value")
+        raise NotImplementedError(
+            f"{type(self).__name__} has no project_key_value, which gives what is attended to: a "
+            'dict such as {"key": (B, S, K, H), "value": (B, S, K, H)}.'
+        )
 
     def project_for_cache(self, inputs, positions):
-        """`project_key_value` as a cache keeps it: name -> (B, ..., S, H), with keys rotated."""
+        """`project_key_value` as a cache keeps it: name -> (B, ..., S, H), with keys rotated.
+
+        (B, S, K, H) becomes (B, K, S, H), and (B, S, C) stays.
+        """
         heads = self.project_key_value(inputs)
-        return kv_cache.rotate_and_transpose(self.position, **heads, positions=positions)
+        return kv_cache.rotate_and_transpose(self.position, heads, positions)
 
     @property
     def cache_shapes(self):
-        """What a cache keeps of one token: name -> shape."""
-        raise NotImplementedError(f"{type(self).__name__}.cache_shapes")
+        """What a cache keeps of one token: name -> shape, (K, H) of heads (B, S, K, H)."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no cache_shapes and so cannot decode with a cache. Add the "
+            "property: the names that project_key_value gives, each with its shape for one token, "
+            'such as {"key": (num_heads, key_dim), "value": (num_heads, key_dim)}.'
+        )
 
-    def attend_heads(self, query, heads, call):
+    def attend_heads(self, query, heads, call, **parts):
         """The layer's equation: output (B, T, N, Hv), and weights or None, which `attend` gives.
 
         Args:
             query: from `project_query`.
             heads: from `project_key_value`, or, `call.cached`, from a cache.
             call: `AttendArguments`.
+            parts: from a subclass, such as `bias`; go to `attend`.
         """
-        return self.attend(query, heads["key"], heads["value"], call)
+        return self.attend(query, heads["key"], heads["value"], call, **parts)
 
     def project_output(self, output, query):
         """Heads (B, T, N, Hv) back to (B, T, D); `query` (B, T, D) is what the layer was given."""

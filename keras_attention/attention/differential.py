@@ -124,7 +124,7 @@ class DifferentialAttention(AttentionLayer, ProjectionOwner):
             maps = ops.split(heads["key"], 2, axis=3)
             rotated = [self.position.rotate_key(key, positions) for key in maps]
             heads["key"] = ops.concatenate(rotated, axis=3)
-        return kv_cache.rotate_and_transpose(None, **heads, positions=positions)
+        return kv_cache.rotate_and_transpose(None, heads, positions)
 
     def attend_heads(self, query, heads, call):
         queries, keys = (ops.split(x, 2, axis=3) for x in (query, heads["key"]))

@@ -59,16 +59,38 @@ def extend_cache(
         return None
     if query_positions is None:
         query_positions = decoding.positions(ops.shape(query)[1])
+    make = _checking(layer, make, kept)
     if of_source:
         return _read_source(slot, make, kept, value, value_mask, query_positions)
     return _append_tokens(slot, make(query_positions), mask, value_mask, query_positions)
 
 
-def rotate_and_transpose(position, key, value, positions):
-    """Keys (B, S, K, H), rotated, and values (B, S, K, Hv) as a cache keeps them, heads first."""
+def rotate_and_transpose(position, heads, positions):
+    """What is attended to, name -> (B, S, ...), as a cache keeps it: name -> (B, ..., S, H).
+
+    The heads called `"key"` are rotated. All of four axes, (B, S, K, H), become (B, K, S, H).
+    """
     if position is not None:
-        key = position.rotate_key(key, positions)
-    return {"key": heads_first(key), "value": heads_first(value)}
+        heads = heads | {"key": position.rotate_key(heads["key"], positions)}
+    return {name: heads_first(x) if len(x.shape) == 4 else x for name, x in heads.items()}
+
+
+def _checking(layer, make, kept):
+    """`make`, which raises if it does not give what is `kept` of every token."""
+
+    def make_entries(positions):
+        entries = make(positions)
+        given = {name: (*x.shape[1:-2], x.shape[-1]) for name, x in entries.items()}
+        stated = {name: tuple(shape) for name, shape in kept.items()}
+        if given != stated:
+            raise ValueError(
+                f"{layer.name} gives its cache {given} of a token, and its cache_shapes state "
+                f"{stated}. State there what project_key_value (or project_for_cache) gives: each "
+                "name, and its shape without batch and length."
+            )
+        return entries
+
+    return make_entries
 
 
 def heads_first(x):

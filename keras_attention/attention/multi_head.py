@@ -215,24 +215,25 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
     def project_for_cache(self, inputs, positions):
         if self._is_overridden:  # an override gets keys that are not rotated
             heads = self.project_key_value(inputs)
-            return kv_cache.rotate_and_transpose(None, **heads, positions=positions)
+            return kv_cache.rotate_and_transpose(None, heads, positions)
         return super().project_for_cache(inputs, positions)
 
-    def attend_heads(self, query, heads, call):
+    def attend_heads(self, query, heads, call, **parts):
         if self._is_overridden:
-            return self._call_override(query, heads["key"], heads["value"], call)
-        return self._attend_with_structures(query, heads["key"], heads["value"], call)
+            return self._call_override(query, heads["key"], heads["value"], call, **parts)
+        return self._attend_with_structures(query, heads["key"], heads["value"], call, **parts)
 
-    def _attend_with_structures(self, query, key, value, call):
+    def _attend_with_structures(self, query, key, value, call, **parts):
         if not self._structures:
-            return self.attend(query, key, value, call)
+            return self.attend(query, key, value, call, **parts)
         if self.num_memory_slots:  # a query that is padding attends to the slots
             call = call.with_query_mask_inside()
         normalizer, value = self._structures.wrap(
             self.normalizer, self.score, query, value, call.cached
         )
         position = self._structures.wrap_position(self.position)
-        return self.attend(query, key, value, call, normalizer=normalizer, position=position)
+        parts = {**parts, "normalizer": normalizer, "position": position}
+        return self.attend(query, key, value, call, **parts)
 
     def project_output(self, output, query):
         if self.use_gate:

@@ -41,9 +41,9 @@ class TransformerEncoder:
         normalization: `"layer_norm"` or `"rms_norm"`.
         activation: of the feed-forward networks, gates such as `"geglu"` included.
         use_bias: bool, whether projections in the blocks have a bias.
-        position: a part, its name or its config; a list combines them. Positions that are added go
-            to the embedding, those that rotate or bias into the self-attention of every block.
-            `"learned"` is a table of `max_length`.
+        position: a part, its name or its config; a list combines them. Those that rotate or bias go
+            into the self-attention of every block, those that are added to the embedding, for
+            which a builder asks `embedding_position()`. `"learned"` is a table of `max_length`.
         max_length: int, how many positions `position="learned"` has.
         shared_position: bool, whether the blocks share the weights of their position (Raffel et
             al., 2020, *T5*); `clone_model` gives each block its own.
@@ -67,10 +67,13 @@ class TransformerEncoder:
     import keras_attention as ka
 
     encoder = ka.models.TransformerEncoder(
-        num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=32, position="rotary"
+        num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=32, position="sinusoidal"
     )
     tokens = keras.Input((None,), dtype="int32")
-    x = ka.blocks.TokenEmbedding(100, encoder.hidden_dim)(tokens)
+    embedding = ka.blocks.TokenEmbedding(
+        100, encoder.hidden_dim, position=encoder.embedding_position()
+    )
+    x = embedding(tokens)
     model = keras.Model(tokens, encoder(x))
     assert model(np.array([[5, 7, 9, 0]])).shape == (1, 4, 16)
     ```
@@ -99,6 +102,8 @@ class TransformerEncoder:
     mask: object = None
     epsilon: float = 1e-6
 
+    _position_is_embedded = False
+
     def __post_init__(self):
         if self.key_dim is None:
             key_dim = divide_exactly("hidden_dim", self.hidden_dim, "num_heads", self.num_heads)
@@ -116,7 +121,12 @@ class TransformerEncoder:
         return self._run_layers(x, (), name, documents)
 
     def embedding_position(self):
-        """The part of `position` that is added to embeddings, a copy of its own, or None."""
+        """The part of `position` that is added to embeddings, a copy of its own, or None.
+
+        A builder gives it to its embedding, as `TokenEmbedding(position=...)`; a stack whose
+        builder never asked for it refuses positions that are added, which would be lost.
+        """
+        object.__setattr__(self, "_position_is_embedded", True)
         return copy_part(positions.for_role(self.position, "embed"))
 
     def make_normalization(self, name):
@@ -128,6 +138,13 @@ class TransformerEncoder:
             raise ValueError(
                 f"{type(self).__name__}(hidden_dim={self.hidden_dim}) was called on vectors of "
                 f"size {x.shape[-1]}. Embed into hidden_dim, or set hidden_dim={x.shape[-1]}."
+            )
+        added = positions.for_role(self.position, "embed")
+        if added is not None and not self._position_is_embedded:
+            raise ValueError(
+                f"position={added!r} is added to embeddings, and this builder does not: it never "
+                "asks the stack for embedding_position(). Give its embedding "
+                "position=encoder.embedding_position()."
             )
         num_blocks = self.num_blocks or self.num_layers
         norm = self._residual()
@@ -247,7 +264,7 @@ def takes_keywords_of(stack, *, without=(), **defaults):
 
     Args:
         stack: `TransformerEncoder` or `TransformerDecoder`.
-        without: names of fields that the builder sets itself.
+        without: names of fields that the builder sets itself, or cannot have.
         defaults: values of fields for this builder, where its caller gives none.
     """
 

@@ -47,3 +47,94 @@ def test_an_array_keeps_its_mask():
     expected = layer(bare, bare, query_mask=x._keras_mask, value_mask=x._keras_mask)
     np.testing.assert_array_equal(np.asarray(output, "float32"), np.asarray(expected, "float32"))
     assert np.array_equal(output._keras_mask, x._keras_mask)
+
+
+class OneHead(ka.attention.AttentionLayer):
+    """Of no projections, and of a number for each key that is added to its scores."""
+
+    num_heads = 1
+
+    def project_query(self, query):
+        return keras.ops.expand_dims(query, axis=2)
+
+    def project_key_value(self, inputs):
+        x = inputs.value_sequence
+        heads = keras.ops.expand_dims(x, axis=2)
+        return {"key": heads, "value": heads, "bias": x[..., :1]}
+
+    def attend_heads(self, query, heads, call):
+        bias = keras.ops.transpose(heads["bias"], (0, 2, 1))[:, :, None]  # (B, 1, 1, S)
+        return super().attend_heads(query, heads, call, bias=bias)
+
+    def project_output(self, output, query):
+        return keras.ops.squeeze(output, axis=2)
+
+
+class Caching(OneHead):
+    stated = {"key": (1, D), "value": (1, D), "bias": (1,)}
+
+    @property
+    def cache_shapes(self):
+        return self.stated
+
+
+def decode(layer):
+    """Outputs for X, whole and token by token with a cache."""
+    x = keras.Input((None, D))
+    model = keras.Model(x, layer(x, x))
+    cache = ka.generation.initial_cache(model, B, T)
+    outputs = []
+    for i in range(T):
+        with ka.generation.decoding_scope(cache, i) as scope:
+            outputs.append(np.asarray(model(X[:, i : i + 1])))
+        cache = scope.cache
+    return np.asarray(model(X)), np.concatenate(outputs, axis=1)
+
+
+def test_a_cache_keeps_what_a_layer_adds_to_keys_and_values():
+    whole, pieces = decode(Caching(mask="causal", position="rotary"))
+    np.testing.assert_allclose(pieces, whole, atol=1e-6)
+    scores = np.einsum("btd,bsd->bts", X, X) / D**0.5 + X[:, None, :, 0]
+    weights = np.where(np.tri(T), np.exp(scores), 0.0)
+    weights /= weights.sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(Caching(mask="causal")(X, X), weights @ X, atol=1e-5)
+
+
+def test_a_layer_without_cache_shapes_says_what_to_add():
+    with pytest.raises(NotImplementedError, match="OneHead has no cache_shapes.*Add the property"):
+        decode(OneHead(mask="causal"))
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"key": (1, D), "value": (1, D)},
+        Caching.stated | {"more": (3,)},
+        Caching.stated | {"bias": (2,)},
+    ],
+)
+def test_a_cache_of_other_entries_than_stated_is_refused(stated):
+    layer = Caching(mask="causal", name="odd")
+    layer.stated = stated
+    with pytest.raises(
+        ValueError, match="odd gives its cache.*'bias': \\(1,\\).*cache_shapes state"
+    ):
+        decode(layer)
+
+
+def test_a_bias_of_a_subclass_leaves_the_sink_in():
+    class Biased(ka.attention.MultiHeadAttention):
+        def attend_heads(self, query, heads, call):
+            return super().attend_heads(query, heads, call, bias=np.full((1, 1, 1, T), 2.0))
+
+    own = ka.attention.MultiHeadAttention(2, 4, sink=True)
+    biased = Biased(2, 4, sink=True)
+    own(X, X), biased(X, X)
+    biased.set_weights(own.get_weights())
+    _, weights = own(X, X, return_attention_scores=True)
+    _, more = biased(X, X, return_attention_scores=True)
+    assert not np.allclose(weights, more, atol=1e-3)  # the sink got no bias
+    (sink,) = [w for w in own.weights if "sink" in w.path]
+    sink.assign(sink - 2.0)
+    _, weights = own(X, X, return_attention_scores=True)
+    np.testing.assert_allclose(more, weights, atol=1e-6)

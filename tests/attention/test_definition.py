@@ -7,6 +7,7 @@ import pytest
 import keras_attention as ka
 from tests.attention import definition
 from tests.grids import thinned
+from tests.tables import assert_lists
 
 B, N, T, S, H = 2, 3, 5, 7, 11
 random = np.random.default_rng(0)
@@ -111,7 +112,10 @@ def test_equals_the_definition(score, normalizer, mask):
 
 
 def test_every_part_is_covered():
-    parts = {type(ka.normalizers.get(part)) for part, _ in NORMALIZERS.values()}
-    assert parts == set(ka.normalizers.NAMES.values())
-    masks = {type(mask) for mask, _ in MASKS.values()} | {ka.masks.Full, ka.masks.Causal}
-    assert masks >= set(ka.masks.NAMES.values())
+    for name, table, family in (
+        ("NORMALIZERS", NORMALIZERS, ka.normalizers),
+        ("MASKS", MASKS, ka.masks),
+    ):
+        known = set(family.NAMES.values())
+        listed = known & {type(family.get(part)) for part, _ in table.values()}
+        assert_lists(f"{name} of tests/attention/test_definition.py", listed, known)

@@ -1,11 +1,14 @@
 """Token by token with a cache is what the whole text gives: for every part that can, to 1e-5."""
 
+import inspect
+
 import keras
 import numpy as np
 import pytest
 
 import keras_attention as ka
 from keras_attention.scope import Decoding
+from tests.tables import assert_lists
 
 A, M, P = ka.attention, ka.masks, ka.positions
 D, LENGTH, VOCABULARY = 12, 11, 30
@@ -151,6 +154,14 @@ def in_pieces(model, tokens, cache, pieces=PIECES):
 def assert_close(ours, theirs, tolerance=1e-5):
     size = max(np.abs(theirs).max(), 1.0)
     np.testing.assert_allclose(ours / size, theirs / size, atol=tolerance)
+
+
+def test_every_attention_layer_is_listed():
+    layers = {layer for make in LAYERS.values() for layer in model_of(make)._flatten_layers()}
+    classes = {value for value in vars(A).values() if inspect.isclass(value)}
+    known = {cls for cls in classes if issubclass(cls, A.AttentionLayer)} - {A.AttentionLayer}
+    table = "LAYERS of tests/generation/test_cache.py"
+    assert_lists(table, known & {type(layer) for layer in layers}, known)
 
 
 @pytest.mark.parametrize("name", LAYERS)

@@ -2,29 +2,21 @@ import keras
 import pytest
 
 from keras_attention import masks
+from tests.masks import examples
+from tests.tables import assert_lists
 
 EXAMPLES = [
-    masks.Full(),
-    masks.Causal(),
-    masks.Window(3),
-    masks.Dilated(3, 2),
-    masks.Strided(4),
-    masks.Prefix(2),
-    masks.Global(2),
-    masks.Global((1, 5)),
-    masks.Chunked(4),
-    masks.Window2D(2, (3, 4)),
+    *examples.EXAMPLES,
     masks.Window2D((2, 1), (3, 4), prefix=1),
     masks.Blockwise(masks.Causal() & masks.Window(2), 4),
-    masks.BlockSparse([[1, 0, 1], [0, 1, 1]], 4),
-    masks.Random(2, 9, seed=3),
     masks.Longformer(4, (0, 3)),
     masks.BigBird(40, 4),
 ]
 
 
 def test_there_is_an_example_of_every_mask():
-    assert {type(mask) for mask in EXAMPLES} == set(masks.NAMES.values())
+    table = "EXAMPLES of tests/masks/examples.py"
+    assert_lists(table, map(type, examples.EXAMPLES), masks.NAMES.values())
 
 
 @pytest.mark.parametrize("mask", EXAMPLES, ids=str)

@@ -5,7 +5,9 @@ from hypothesis import strategies as st
 
 from keras_attention import masks
 from keras_attention.masks import Reach
+from tests.masks import strategies
 from tests.masks.strategies import ANY
+from tests.tables import assert_lists
 
 LENGTH = 41  # well beyond every bound below
 
@@ -36,6 +38,7 @@ PLAIN = [
     masks.Blockwise(~masks.Causal(), 4),
     masks.Blockwise(masks.Global((1, 3)), 4),
     masks.Longformer(6, (0, 7), dilation=2),
+    masks.BigBird(LENGTH, 1),
     masks.Window(3) | masks.Global(2),
     masks.Causal() & masks.Window(3),
     masks.Causal() & (masks.Window(4) | masks.Global((5,))),
@@ -69,6 +72,24 @@ DERIVED = {
     ~masks.Blockwise(masks.Causal(), 4): Reach(-1, None),
     masks.Longformer(512, 2): Reach(256, 256, (0, 1)),
 }
+
+
+def test_the_reach_of_every_mask_is_compared():
+    known = set(masks.NAMES.values())
+    assert_lists("PLAIN of tests/masks/test_reach.py", known & set(map(type, PLAIN)), known)
+
+
+def test_every_mask_is_drawn_alone_and_combined():
+    """In the tests that draw from ANY."""
+    known, drawn = set(masks.NAMES.values()) - {masks.Blockwise}, set()  # ANY has that one
+
+    @settings(max_examples=500, database=None)
+    @given(strategies.PLAIN)
+    def draw(mask):
+        drawn.add(type(mask))
+
+    draw()
+    assert_lists("PLAIN of tests/masks/strategies.py", known & drawn, known)
 
 
 def pairs(mask, query_positions, key_positions):

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from keras_attention import models
+from tests.tables import assert_lists
 
 STRUCTURE = pathlib.Path(__file__).parent / "structure"
 random = np.random.default_rng(0)
@@ -116,6 +118,15 @@ def test_encoders_have_the_parameters_of_bert(name, count):
     assert ours + (30522 - 2) * width == count - (512 + 2 + 2) * width - width * (width + 1)
 
 
+def test_every_builder_is_listed():
+    """`seq2seq_recurrent` has a file of its own."""
+    builders = {name for name in ka.models.__all__ if name.islower()} - {"sizes"}
+    assert_lists("SIZES of keras_attention/models/__init__.py", models.SIZES, builders)
+    built = {name for name in builders if any(case.startswith(name) for case in BUILT)}
+    table = "BUILT of tests/models/test_builders.py"
+    assert_lists(table, built, builders - {"seq2seq_recurrent"})
+
+
 @pytest.mark.parametrize("name", BUILT)
 def test_structure(name):
     """Layer names and weight shapes, so that a review shows every change of them."""
@@ -123,8 +134,9 @@ def test_structure(name):
     numbered = re.compile(r"(combined_positions|relative_bias|learned)_\d+")
     lines = [numbered.sub(r"\1", line) for line in lines]
     lines = [line for line in lines if "seed_generator" not in line]
-    file = STRUCTURE / f"{name}.txt"
-    assert "\n".join(lines) + "\n" == file.read_text()
+    file, text = STRUCTURE / f"{name}.txt", "\n".join(lines) + "\n"
+    assert file.exists(), f"new? Then write tests/models/structure/{file.name}:\n{text}"
+    assert text == file.read_text(), "meant? Then say so in CHANGELOG.md, and write the file anew"
 
 
 @pytest.mark.parametrize("characters", [False, True])

@@ -9,6 +9,7 @@ import pytest
 import keras_attention as ka
 from keras_attention.blocks import residuals
 from tests.export.helpers import assert_exports
+from tests.tables import assert_lists
 
 random = np.random.default_rng(0)
 B, T, D = 2, 5, 8
@@ -191,6 +192,13 @@ STACKED = {
 }
 
 
+def test_every_builder_of_stacks_is_listed():
+    signatures = {name: inspect.signature(getattr(ka.models, name)) for name in ka.models.__all__}
+    takes = {name for name, found in signatures.items() if "intermediate_dim" in found.parameters}
+    stacks = {"TransformerEncoder", "TransformerDecoder", "encoder_decoder"}
+    assert_lists("STACKED of tests/models/test_transformer.py", STACKED, takes - stacks)
+
+
 @pytest.mark.parametrize("builder", [*STACKED, "encoder_decoder"])
 def test_builders_refuse_unknown_keywords(builder):
     args = STACKED.get(builder, (9,))
@@ -214,6 +222,18 @@ def test_the_signature_of_a_builder_has_the_keywords_of_its_stack(builder):
     sizes = {name: parameters[name].default for name in ("num_layers", "num_heads", "hidden_dim")}
     assert all(isinstance(size, int) for size in sizes.values())
     assert "TransformerEncoder" in build.__doc__
+
+
+@pytest.mark.parametrize("position", ["sinusoidal", ["alibi", "scalar"]])
+def test_a_position_that_no_embedding_adds_is_refused(position):
+    """A builder that forgets `embedding_position()` would be blind to the order of tokens."""
+    encoder = ka.models.TransformerEncoder(**SIZE, position=position)
+    tokens = keras.Input((None, D))
+    with pytest.raises(ValueError, match=r"(?i)position=(sinusoidal|scalar)\(.*embedding_position"):
+        encoder(tokens)
+    assert encoder.embedding_position() is not None
+    assert encoder(tokens).shape == (None, None, D)
+    assert stack(position=["alibi", "rotary"]).output_shape == (None, None, D)
 
 
 def test_an_image_has_as_many_positions_as_patches():

@@ -10,6 +10,7 @@ from keras import ops
 from keras_attention import normalizers, scope
 from tests.normalizers import definition
 from tests.normalizers.definition import EXAMPLES, SIMPLEX, B, N, S, T
+from tests.tables import assert_lists
 
 every = pytest.mark.parametrize("name", EXAMPLES)
 MASKS = {
@@ -22,7 +23,9 @@ MASKS = {
 
 
 def test_there_is_an_example_of_every_normalizer():
-    assert {type(part) for part, _ in EXAMPLES.values()} == set(normalizers.NAMES.values())
+    table = "EXAMPLES of tests/normalizers/definition.py"
+    listed = [type(part) for part, _ in EXAMPLES.values()]
+    assert_lists(table, listed, normalizers.NAMES.values())
 
 
 @every

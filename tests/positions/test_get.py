@@ -4,6 +4,7 @@ import pytest
 
 from keras_attention import positions
 from keras_attention.part import Part
+from tests.tables import assert_lists
 
 EXAMPLES = [
     positions.Sinusoidal(),
@@ -30,7 +31,8 @@ ids = [type(position).__name__ for position in EXAMPLES]
 
 
 def test_there_is_an_example_of_every_position():
-    assert {type(p) for p in EXAMPLES} == {*positions.NAMES.values(), positions.CombinedPositions}
+    expected = [*positions.NAMES.values(), positions.CombinedPositions]
+    assert_lists("EXAMPLES of tests/positions/test_get.py", map(type, EXAMPLES), expected)
 
 
 @pytest.mark.parametrize("position", EXAMPLES, ids=ids)

@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_attention import attention, positions
 from keras_attention.positions import scalings
+from tests.tables import assert_lists
 
 SIZE, BASE = 14, 500.0
 RANDOM = np.random.default_rng(0)
@@ -90,7 +91,8 @@ DEFINITIONS = {
 
 
 def test_there_is_an_example_of_every_scaling():
-    assert {type(scaling) for scaling in EXAMPLES} == set(scalings.NAMES.values())
+    table = "EXAMPLES of tests/positions/test_scalings.py"
+    assert_lists(table, map(type, EXAMPLES), scalings.NAMES.values())
 
 
 @pytest.mark.parametrize("scaling", EXAMPLES, ids=str)

@@ -6,6 +6,7 @@ import pytest
 
 from keras_attention import scores
 from tests.scores import definition
+from tests.tables import assert_lists
 
 EXAMPLES = [
     scores.Dot(),
@@ -19,7 +20,7 @@ EXAMPLES = [
 
 
 def test_there_is_an_example_of_every_score():
-    assert {type(score) for score in EXAMPLES} == set(scores.NAMES.values())
+    assert_lists("EXAMPLES of tests/scores/test_get.py", map(type, EXAMPLES), scores.NAMES.values())
 
 
 @pytest.mark.parametrize("score", EXAMPLES, ids=lambda score: type(score).__name__)

@@ -1,0 +1,15 @@
+"""Tables of tests and docs are complete, or the failure says what to add where."""
+
+
+def assert_lists(table, listed, expected):
+    """`listed`, the names or classes that `table` has, are those `expected`.
+
+    Args:
+        table: str, the name of the table and its file, for whoever has to add a line.
+        listed, expected: strings, or classes and functions, which count by name.
+    """
+    listed, expected = ({getattr(x, "__name__", x) for x in names} for names in (listed, expected))
+    assert expected, f"nothing is expected of {table}"
+    missing, unknown = sorted(expected - listed), sorted(listed - expected)
+    assert not missing, f"add to {table}: {', '.join(map(str, missing))}"
+    assert not unknown, f"{table} lists what is not there: {', '.join(map(str, unknown))}"
