@@ -58,7 +58,7 @@ class AttentionLayer(keras.layers.Layer):
             and means nothing without it.
         query_positions: int (T,) or (B, T), value_positions: int (S,) or (B, S): where the tokens
             are, for `mask` and `position`. Default: 0, 1, 2, ...; where query and value are one
-            tensor, the positions of either are those of both.
+            tensor, positions given for one hold for both.
         score: a part that scores in the place of the layer's in this call; for subclasses.
 
     Masks that are given together must all allow a pair. A query that may attend to nothing gives

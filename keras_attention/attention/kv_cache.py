@@ -191,7 +191,7 @@ def _length_of(heads):
 
 
 def _positions_since_start(indices, decoding):
-    """Positions of the tokens at `indices` (S,) of rows, and which are not before a row's start."""
+    """Positions of the tokens at `indices` (S,) of rows; and which are no padding in front."""
     start = decoding.cache.get("start")
     if start is None:
         return ops.maximum(indices, 0), None

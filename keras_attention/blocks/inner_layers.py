@@ -36,8 +36,8 @@ def build_attention(attention, query_shape, value_shape):
 def call_attention(attention, query, training, value=None, optional=(), **given):
     """`attention` of `query` to `value`, or to itself, with those of `given` that are not None.
 
-    An argument that the layer does not take is an error, but for `query_mask`, as nobody reads
-    what padding attends to, and for those named in `optional`.
+    An argument that the layer does not take is an error, except `query_mask`, since no
+    layer reads what padding attends to, and those named in `optional`.
     """
     given = {name: value for name, value in given.items() if value is not None}
     taken = {

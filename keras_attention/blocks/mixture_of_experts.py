@@ -21,10 +21,10 @@ class MixtureOfExperts(ProjectionOwner):
     Routing is computed in float32 and draws no random numbers; of equal experts the first is taken.
 
     Without `capacity_factor` no token is dropped, and every expert computes every token: exact, at
-    the cost of all experts. With it, each expert has `⌈capacity_factor · top_k · B·T / E⌉` places
-    and computes no more. Places go to first choices before second ones, and to earlier tokens
-    before later ones; a token that finds no place gets nothing from that expert, and lives on in
-    the residual stream. `capacity_factor = E / top_k` has places for all.
+    the cost of all experts. With it, each expert has `⌈capacity_factor · top_k · B·T / E⌉` slots
+    and computes no more. Slots go to first choices before second ones, and to earlier tokens
+    before later ones; a token that finds no slot gets nothing from that expert, and lives on in
+    the residual stream. `capacity_factor = E / top_k` has slots for all.
 
     Args:
         experts: list of E layers called on one tensor, such as `FeedForward`; each has weights of
@@ -44,7 +44,7 @@ class MixtureOfExperts(ProjectionOwner):
         inputs: (B, T, D), or any shape that ends with D.
         mask: bool (B, T), True = a token; filled by Keras from the implicit mask.
 
-    Padding is not routed, takes no place, counts in no loss, and gives zeros. Returns the shape of
+    Padding is not routed, takes no slot, counts in no loss, and gives zeros. Returns the shape of
     the inputs; the mask passes through.
 
     Example:
@@ -154,17 +154,17 @@ class MixtureOfExperts(ProjectionOwner):
         )
 
     def _within_capacity(self, x, gates, chosen, asked, tokens, training):
-        """Every expert on the tokens that have one of its C places."""
+        """Every expert on the tokens that have one of its C slots."""
         count, experts = ops.shape(x)[0], len(self.experts)
-        places = self._capacity(count)
-        seats = self._seats(chosen, asked, tokens, places)  # (k·B·T,)
+        capacity = self._capacity(count)
+        slots = self._assign_slots(chosen, asked, tokens, capacity)  # (k·B·T,)
         token = ops.tile(ops.arange(1, count + 1, dtype="int32"), (self.top_k,))
-        seated = ops.scatter(ops.expand_dims(seats, axis=1), token, (experts * places + 1,))
-        nobody = ops.zeros_like(x[:1])
-        x = ops.take(ops.concatenate([nobody, x]), seated[:-1], axis=0)  # (E·C, D)
+        filled = ops.scatter(ops.expand_dims(slots, axis=1), token, (experts * capacity + 1,))
+        zeros = ops.zeros_like(x[:1])
+        x = ops.take(ops.concatenate([zeros, x]), filled[:-1], axis=0)  # (E·C, D)
         x = ops.split(x, experts, axis=0)
         x = [expert(each, training=training) for expert, each in zip(self.experts, x, strict=True)]
-        x = ops.take(ops.concatenate([*x, nobody]), seats, axis=0)  # (k·B·T, D)
+        x = ops.take(ops.concatenate([*x, zeros]), slots, axis=0)  # (k·B·T, D)
         x = ops.multiply(x, ops.cast(ops.reshape(ops.transpose(gates), (-1, 1)), x.dtype))
         return ops.sum(ops.reshape(x, (self.top_k, -1, x.shape[-1])), axis=0)
 
@@ -174,17 +174,17 @@ class MixtureOfExperts(ProjectionOwner):
         share *= fractions.Fraction(self.top_k, len(self.experts))
         return (count * share.numerator + share.denominator - 1) // share.denominator
 
-    def _seats(self, chosen, asked, tokens, places):
-        """Where each choice sits, `expert · C + place` or E·C for nowhere, first choices first."""
+    def _assign_slots(self, chosen, asked, tokens, capacity):
+        """The slot of each choice, `expert · C + rank`, or E·C for none; first choices first."""
         experts = len(self.experts)
         if tokens is not None:
             asked = ops.multiply(asked, ops.expand_dims(tokens, axis=2))
         asked = ops.cast(ops.transpose(asked, (1, 0, 2)), "int32")
         asked = ops.reshape(asked, (-1, experts))  # (k·B·T, E)
-        place = ops.sum(ops.multiply(ops.cumsum(asked, axis=0), asked), axis=1) - 1
-        seat = ops.reshape(ops.transpose(chosen), (-1,)) * places + place
-        is_seated = ops.logical_and(place >= 0, place < places)
-        return ops.where(is_seated, seat, experts * places)
+        rank = ops.sum(ops.multiply(ops.cumsum(asked, axis=0), asked), axis=1) - 1
+        slot = ops.reshape(ops.transpose(chosen), (-1,)) * capacity + rank
+        fits = ops.logical_and(rank >= 0, rank < capacity)
+        return ops.where(fits, slot, experts * capacity)
 
     def compute_output_shape(self, input_shape):
         return input_shape

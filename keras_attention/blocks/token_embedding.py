@@ -261,7 +261,7 @@ class SegmentEmbedding(ProjectionOwner):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class TokenDropout(keras.layers.Layer):
-    """Replaces token ids by the unknown id, so that a model learns to do without a word.
+    """Replaces token ids by the unknown id, so that a model learns to cope with unknown words.
 
     (Iyyer et al., 2015, section 3.2, *word dropout*.) Padding stays padding.
 

@@ -33,8 +33,8 @@ def dates(split="train", num_examples=10_000, *, seed=0, locales=LOCALES):
 
     Every example is a day, a locale and one of its forms, drawn at random: full, long, medium or
     short, as in `Montag, 4. März 2024`, `4 mars 2024`, `2024年3月4日` and `04.03.24`. A year of two
-    digits means 1950 to 2049. Special spaces and marks of writing direction, which CLDR has and
-    nobody types, are spaces and nothing.
+    digits means 1950 to 2049. Special spaces, which CLDR has and people do not type, become plain
+    ones; marks of writing direction are removed.
 
     Nothing that is written here means two dates. A form is left out if it could be read as another
     date in a form of any of the locales: with `en` among them, 3/4/24 is, and 4/3/24, and
@@ -208,7 +208,7 @@ def _look_up(locale, code, date):
 def keep_distinct(forms):
     """The forms none of whose dates can be read as another date in any of `forms`.
 
-    Readers are taken to be forgiving: they mind neither leading zeros, nor capitals, nor dots and
+    Readers are assumed to be tolerant: they mind neither leading zeros, nor capitals, nor dots and
     commas at the ends, nor whether a year has two digits or four. So two forms look the same where
     the same words and separators stand between their numbers. Then a date of one is another date
     in the other
@@ -218,8 +218,8 @@ def keep_distinct(forms):
       of four digits where the other form has its day or month: 2024/3/4 is not misread by those
       who write 4/3/24, but 4/3/2024 and 3/4/24 are by those who write 3/4/24 for the fourth.
 
-    So of 4/3/24 (Spain) and 3/4/24 (United States) neither remains, 4.3.24 does while everybody
-    who puts dots in this way begins with the day, and 2024-03-04 does in any company.
+    So neither 4/3/24 (Spain) nor 3/4/24 (United States) remains. 4.3.24 does as long as all
+    locales with such dots begin with the day, and 2024-03-04 remains beside any others.
 
     Args:
         forms: list of `DateForm`, of all locales.

@@ -204,10 +204,10 @@ def prefix_errors(path):
 
 
 def path_inside(folder, name, owner):
-    """The path of the file `name` in `folder`, which another file there speaks of.
+    """The path of the file `name` in `folder`, which another file there names.
 
-    A folder may come from anywhere, and what is read is shown, in predictions and in errors: so a
-    name is that of a file in the folder itself, and no link leads out of it.
+    A folder may come from anyone, and predictions and errors show what is read: so the name must
+    be that of a file in the folder itself, and no link may lead out of it.
 
     Args:
         folder: path.
@@ -215,7 +215,7 @@ def path_inside(folder, name, owner):
         owner: str, what names it, for the error: `model/manifest.json: preprocessing.words`.
 
     Returns:
-        pathlib.Path. Whether the file is there is not looked at.
+        pathlib.Path. The file need not exist.
 
     Raises:
         ValueError: the name is none, has folders in it, or is of a link that leads out.

@@ -47,11 +47,11 @@ def _rename(entry):
 
 
 def change_manifest(folder, function, before=None):
-    """Writes the manifest anew as `function(what it says)`, a dict; nobody else writes between.
+    """Writes the manifest anew as `function(what it says)`, a dict, under a lock.
 
     Args:
-        before: function, called when the new manifest is written, before it takes its place: what
-            moves the file that it speaks of.
+        before: function, called when the new manifest is written, before it takes its place: it
+            moves the file that the manifest describes.
     """
     folder = pathlib.Path(folder)
     with lock_folder(folder) as alone:
@@ -154,7 +154,7 @@ def check_unchanged(path):
     path = pathlib.Path(path)
     if _is_as_noted(path):
         return
-    with lock_folder(path.parent):  # nobody is between writing a file and its manifest
+    with lock_folder(path.parent):  # no process is between writing a file and its manifest
         if _is_as_noted(path):
             return
     raise ValueError(

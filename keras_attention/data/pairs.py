@@ -67,7 +67,7 @@ def from_pair_files(
             - `(source, target)`, a tuple of two paths: aligned text files, line n of one belongs to
               line n of the other;
             - a path that ends in `.tsv`, `.csv` or `.jsonl`;
-            - a list of such, of which the part is put together.
+            - a list of these, whose pairs are joined.
 
             Any file may be gzipped.
         columns: (source, target), in files with columns: their names in the first row, or the keys

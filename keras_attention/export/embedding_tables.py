@@ -16,9 +16,9 @@ def compact_tables(content):
     """The LiteRT file `content` with smaller lookups.
 
     The converter gives an embedding table one scale, and for loops it turns the whole table into
-    floats first, four times its size. A table that is tied to the logits it stores once more for
-    the product, with a scale for each row. After this, rows are looked up as int8 and become floats
-    afterwards, and tied tables are those of the product, with its finer scales.
+    floats first, four times its size. It stores a table that is tied to the logits twice, the
+    second time for the product, with a scale for each row. In the result, rows are looked up as
+    int8 and become floats afterwards, and the product's table, whose scales are finer, serves both.
 
     Args:
         content: bytes of a file whose weights are int8.

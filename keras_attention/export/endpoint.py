@@ -158,8 +158,8 @@ def _is_small(dtype):
 def save_endpoints(model, endpoints, folder, mask_constant):
     """Traces `endpoints` of `model` and writes them as a SavedModel to `folder`.
 
-    The module owns the raw variables (`v.value`): one that holds the Keras model writes every
-    variable twice, and for one that holds nothing the LiteRT converter drops them without a word.
+    The module owns the raw variables (`v.value`). A module that holds the Keras model would write
+    every variable twice; of one that holds nothing, the LiteRT converter silently drops them.
 
     Returns:
         int, how many numbers the variables hold.

@@ -1,6 +1,6 @@
 """Graphs of fixed shapes, rewritten so that GPU delegates run all of them, and run them right.
 
-The operators that ai_edge_litert's delegate refuses, computes wrongly without a word, or crashes on
+The operators that ai_edge_litert's delegate refuses, silently computes wrongly, or crashes on
 were measured one by one; `tests/export/test_gpu_graphs.py` has a case for each. The CPU's numbers
 stay, those of sine and cosine to 1e-6.
 """

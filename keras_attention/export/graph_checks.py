@@ -78,7 +78,7 @@ def check_static(graph, endpoints, model):
 def check_int8(graph, model):
     """Raises ExportError where a full int8 file computes in floats; returns warnings.
 
-    The converter leaves an op in floats, without a word, where it has no range of its output.
+    The converter silently leaves an op in floats where it has no range of its output.
     """
     products = [op for op in graph.operators if op.kind in _PRODUCTS] or graph.operators
     floats = [op for op in products if op.outputs and op.outputs[0].dtype != "int8"]

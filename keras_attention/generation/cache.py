@@ -18,8 +18,8 @@ def decoding_scope(cache, index):
 
     The layers of the model find in the cache what they kept of earlier tokens, and leave there
     what the next call needs. Positions count on from `index`. It works in eager code, in traced
-    functions and in exported ones. Layers of other packages do not use the cache: they must handle
-    each token by itself, which `generate` and the exports test, and this function does not.
+    functions and in exported ones. Layers of other packages do not use the cache: they must treat
+    tokens one by one. `generate` and the exports test that; this function does not.
 
     Args:
         cache: dict of tensors, from `initial_cache` or from the scope of the call before.

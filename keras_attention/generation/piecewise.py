@@ -31,8 +31,8 @@ def check_piecewise(decoder):
     """Raises a ValueError if a text gives other logits piece by piece than as a whole.
 
     A layer that is not of this package may look at other tokens, or count them, without a cache of
-    those before a piece. So models that have one are tried, on a text of a few tokens; models of
-    our layers, and of those of Keras that handle each token by itself, are not.
+    those before a piece. So models that have one are tried on a text of a few tokens. Models
+    whose layers are all ours, or layers of Keras that treat tokens one by one, are not.
     """
     foreign = sorted(set(_find_foreign(decoder.decoder)))
     lengths = _piece_lengths(decoder) if foreign else (0,)

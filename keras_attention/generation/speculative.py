@@ -68,8 +68,8 @@ def generate_tokens(decoder, draft, config, ahead, inputs):
     Args:
         draft: a `Decoder`.
         ahead: int K, how many tokens it proposes.
-        inputs: as there, but `uniform` float32 (limit, 3, B), of which K rows are spare, and with
-            `draft_cache`.
+        inputs: as there, with `draft_cache`, and with `uniform` float32 (limit, 3, B), in which
+            K rows are spare.
 
     Returns:
         dict: as there, and `rounds`, int32 scalar, how often the model itself ran to write.

@@ -1,4 +1,4 @@
-"""Bounds on what a mask allows, by which kernels skip the pairs that nobody sees."""
+"""Bounds on what a mask allows, by which kernels skip pairs that are hidden."""
 
 import dataclasses
 

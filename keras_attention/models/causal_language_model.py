@@ -57,7 +57,7 @@ def causal_language_model(
     Args:
         vocabulary_size: int, number of token ids; id 0 is padding and masked inside.
         mask: what the tokens may attend to of those before them, such as `Window(128)`, or None
-            for all: nobody sees the future, whatever it allows.
+            for all: the future stays hidden, whatever it allows.
         tie_embeddings: bool, whether the logits are inner products with the tokens' embeddings
             (Press and Wolf, 2017), or have a matrix of their own.
         packed: bool, whether rows hold several documents each: a second input tells them apart, so

@@ -62,11 +62,11 @@ def seq2seq_transformer(
         scale_logits: bool, whether tied logits are divided by √hidden_dim (T5).
         packed: bool, whether rows hold several pairs each: two more inputs tell them apart, so that
             tokens see the source and the target of their own pair alone and count from the first
-            token of each. For training: a model built without, which has the same weights, writes.
+            token of each. For training: a model built without it, with the same weights, generates.
         name: str.
         transformer: keywords of `TransformerEncoder`, which documents them, for encoder and
             decoder: sizes, `dropout` (here of embeddings too), norms, and the parts `score`,
-            `normalizer`, `mask` (of a side's own tokens; in the target nobody sees the future,
+            `normalizer`, `mask` (of a side's own tokens; in the target the future stays hidden,
             whatever it allows) and `position`. Published sizes:
             `ka.models.sizes("seq2seq_transformer")`.
 

@@ -206,7 +206,7 @@ class TransformerEncoder:
 class TransformerDecoder(TransformerEncoder):
     """A stack of decoder blocks beside an encoder (Vaswani et al., 2017, section 3.1).
 
-    Nobody sees the future, whatever `mask` allows. A decoder without a source is a
+    The future stays hidden, whatever `mask` allows. A decoder without a source is a
     `TransformerEncoder` with the mask `"causal"`.
 
     Args:

@@ -23,7 +23,7 @@ def banded(query, key, value, *, score, normalizer, bias_and_mask, dropout=None)
 
     A slice of queries sees the keys from the first one's left bound to the last one's right bound,
     and the mask rules within (Beltagy et al., 2020, section 3.1, computed exactly). Global tokens
-    are keys for every slice; as queries they are computed by themselves.
+    are keys for every slice; as queries they are computed apart.
     """
     length, keys = query.shape[1], key.shape[1]
     reach = bias_and_mask.mask.reach()

@@ -2,7 +2,7 @@
 
 Without an order, all slices may be computed before the first is used, which is the memory of the
 whole score matrix again. Here each waits for the one before, in both passes; and gradients of keys
-that many slices see are added up as they come, instead of each being padded to full length.
+that many slices see are added up one by one, instead of each being padded to full length.
 """
 
 import tensorflow as tf
@@ -99,7 +99,7 @@ class QueryGradients:
 
 
 class KeyGradients:
-    """Gradients for tensors of keys: columns overlap, and what no later slice sees is finished."""
+    """Gradients for tensors of keys: columns overlap; those that no later slice sees are final."""
 
     def __init__(self, operand):
         self.axis, self.length = operand.column_axis, operand.tensor.shape[operand.column_axis]
@@ -172,8 +172,8 @@ class WholeGradients:
 def gradient_sum(operand):
     """The sum of the gradients of all slices for a tensor that they are cut from.
 
-    Gradients are added up as they come, and never padded where that is avoidable: `add(gradient,
-    columns)` for the slices in order, then `result()`.
+    Call `add(gradient, columns)` for the slices in order, then `result()`. Gradients are added up
+    one by one, and padded only where that cannot be avoided.
     """
     if operand.row_axis is None:
         return (WholeGradients if operand.column_axis is None else KeyGradients)(operand)

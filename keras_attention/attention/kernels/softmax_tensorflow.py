@@ -1,7 +1,7 @@
 """Softmax of dot products a slice of queries at a time, both passes by hand: TensorFlow's form.
 
-What `sliced` does for every part by differentiating each block again, this does for the most usual
-ones with fewer passes over the weights:
+`sliced` serves every part by differentiating each block again. This form serves the most usual
+parts with fewer passes over the weights:
 
 - A mask that asks about distances alone is one small table for all slices and heads, and is added
   within the matrix product: oneDNN fuses product, scale and addend where the product is of shape
@@ -167,7 +167,7 @@ def _apart(x, like, size):
 
 
 class _Table:
-    """The masks of all slices, as cuts of one: all that they ask about is a distance.
+    """The masks of all slices, cut from one table, as they depend on distances alone.
 
     Args:
         mask: a relative mask, or None. slices: list of (rows, columns).
@@ -202,7 +202,7 @@ class _Table:
         return table[: rows.size, first : first + columns.size]
 
     def bias(self, rows, columns, queries):
-        """What is added to the scores of `queries`: (1, 1, rows of all of a group, columns)."""
+        """What is added to the scores of `queries`: (1, 1, rows of a group's heads, columns)."""
         if self.is_empty:
             return None
         key = rows.size, self._first(rows, columns), columns.size
@@ -231,7 +231,7 @@ class _Table:
         if self.is_empty:
             return None
         allowed = np.concatenate([[0], np.cumsum(self.by_distance)])
-        last = np.arange(self.length) + self.keys  # of the distances that a query has
+        last = np.arange(self.length) + self.keys  # the end of the distances that a query has
         seen = allowed[last] > allowed[last - self.keys]
         return None if seen.all() else tf.constant(seen[None, None, :, None], "float32")
 
@@ -240,7 +240,7 @@ def _by_distance(mask, length, keys):
     """Whether query i sees key j, by i - j + keys - 1: a NumPy array, or None if all are seen."""
     if mask is None:
         return None
-    with tf.init_scope():  # what a graph is made from must be known while it is made
+    with tf.init_scope():  # values, not a part of the graph
         i, j = expand_queries(np.arange(length + keys - 1)), expand_keys([keys - 1])
         allowed = np.asarray(mask.allows(i, j))
     allowed = np.broadcast_to(allowed, (1, 1, length + keys - 1, 1)).reshape(-1)
