@@ -59,7 +59,7 @@ def extend_cache(
         return None
     if query_positions is None:
         query_positions = decoding.positions(ops.shape(query)[1])
-    make = _checking(layer, make, kept)
+    make = _check_entries(layer, make, kept)
     if of_source:
         return _read_source(slot, make, kept, value, value_mask, query_positions)
     return _append_tokens(slot, make(query_positions), mask, value_mask, query_positions)
@@ -75,8 +75,8 @@ def rotate_and_transpose(position, heads, positions):
     return {name: heads_first(x) if len(x.shape) == 4 else x for name, x in heads.items()}
 
 
-def _checking(layer, make, kept):
-    """`make`, which raises if it does not give what is `kept` of every token."""
+def _check_entries(layer, make, kept):
+    """`make`, with an error if it does not give what is `kept` of every token."""
 
     def make_entries(positions):
         entries = make(positions)
