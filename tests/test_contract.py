@@ -610,7 +610,8 @@ def test_every_registered_part_is_exported_inside_a_layer():
     used = set()
     for family, part in WITH_PARTS:
         used |= _classes(_get(family, part))
-    assert_lists("PARTS of tests/test_contract.py", parts & used, parts)
+    table = "PARTS of tests/test_contract.py (masks: EXAMPLES of tests/masks/examples.py)"
+    assert_lists(table, parts & used, parts)
 
 
 def _get(family, part):
