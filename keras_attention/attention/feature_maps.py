@@ -63,7 +63,7 @@ class EluFeatures(FeatureMap, Part):
 class ReLUFeatures(FeatureMap, Part):
     """`φ(x) = max(x, 0)` (Cai et al., 2023, "EfficientViT", section 3.1).
 
-    A query whose features are all zero, or meet none of the keys', gives zeros.
+    A query whose features are all zero, or orthogonal to those of all keys, gives zeros.
 
     Example:
 

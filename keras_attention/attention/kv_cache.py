@@ -225,7 +225,7 @@ def _write_at_index(slot, name, new):
 def _check_room(slot, name, new, axis):
     """Refuses tokens behind the end, which would overwrite the last ones.
 
-    At once where sizes are known; else when the graph runs, if it can raise.
+    It raises at once where sizes are known; else when the graph runs, if the backend can.
     """
     index, length, room = slot.scope.index, ops.shape(new)[axis], ops.shape(slot[name])[axis]
     more = "Begin with a larger max_length, or keep the newest alone: memory_length=..."

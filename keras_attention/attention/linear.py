@@ -48,7 +48,7 @@ class LinearAttention(ProjectionOwner):
         return_state: bool, whether to return the state after this call too. A sequence in pieces,
             each with the state of the one before, gives what the whole sequence gives, if causal.
 
-    A query that sees no key, or only such whose features do not meet its own, gives exact zeros
+    A query that sees no key, or only keys with features orthogonal to its own, gives exact zeros
     before the output projection. The output carries the query's mask.
 
     Example:

@@ -22,9 +22,9 @@ class SegmentRecurrence(keras.layers.Layer):
 
     In a memory, tokens are told apart by relative positions only: use a position that works inside
     attention (`rotary`, `alibi`, `relative_bias`, ...). One that is added to tokens begins
-    anew in each segment, and remembered tokens carry those of theirs (section 3.3). Positions
-    count from the oldest slice of the memory: a mask by position (`Global`, `Prefix`,
-    `Chunked`), and not by distance, counts from there.
+    anew in each segment, and remembered tokens keep the positions of their own segment (section
+    3.3). Positions count from the oldest slice of the memory, and so do masks that ask for
+    positions and not for distances (`Global`, `Prefix`, `Chunked`).
 
     Args:
         model: a functional `keras.Model` with one input or a list or dict of them, all of which

@@ -16,7 +16,7 @@ class ConvolutionModule(ProjectionOwner):
     """A gated depthwise convolution over time (Gulati et al., 2020, figure 2).
 
     `output(act(n(depthwise(glu(gate(x))))))`: a projection to twice the width, a gated linear
-    unit, a convolution of each feature by itself, a norm, the activation and a projection. The
+    unit, a depthwise convolution, a norm, the activation and a projection. The
     figure's first norm and last dropout belong to the block.
 
     Args:

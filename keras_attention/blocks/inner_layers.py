@@ -66,6 +66,6 @@ def call_with_mask(layer, x, mask, training):
 def _without_mask(x):
     """`x` without its implicit mask, which is given as an argument.
 
-    Keras's attention layers take it off the caller's tensor; layers that know none warn.
+    Keras's attention layers remove it from the caller's tensor; layers without masking warn.
     """
     return x if keras_internals.get_mask(x) is None else ops.copy(x)
