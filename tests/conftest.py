@@ -1,15 +1,23 @@
-"""What every test may use. TensorFlow is told to be quiet before anything imports it."""
+"""Fixtures of all tests. TensorFlow is told to be quiet before anything imports it.
+
+Keras is imported inside of fixtures: the process that only gives tests to others needs none.
+"""
 
 import gc
 import os
 import pathlib
+import random
+import subprocess
+import types
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("MPLBACKEND", "agg")
 
 import hypothesis
-import keras
+import numpy as np
 import pytest
+
+from tests.warm_process import WarmProcess, can_fork
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -24,15 +32,29 @@ def pytest_collection_finish():
     gc.freeze()
 
 
-@pytest.fixture(autouse=True)
-def seed():
-    """Every test draws the same numbers, alone or in company."""
+@pytest.fixture(autouse=True, scope="module")
+def seeds_of_backends():
+    """TensorFlow forgets all its kernels where it is seeded: once for a module is enough.
+
+    Keras draws with seeds of its own, which are drawn by Python.
+    """
+    import keras
+
     keras.utils.set_random_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def seed(seeds_of_backends):
+    """Every test draws the same numbers, alone or in company."""
+    random.seed(0)
+    np.random.seed(0)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def graphs_nobody_needs():
     """TensorFlow keeps the graph around every custom gradient as long as the process lives."""
+    import keras
+
     yield
     if keras.backend.backend() == "tensorflow":
         from tensorflow.python.framework import ops
@@ -42,9 +64,38 @@ def graphs_nobody_needs():
             del registered[name]
 
 
+@pytest.fixture(autouse=True, scope="session")
+def exports_in_warm_processes():
+    """The scripts of exports begin with TensorFlow imported; `new_process` makes them begin anew."""
+    import keras
+
+    if not can_fork() or keras.backend.backend() != "tensorflow":
+        yield
+        return
+    from keras_attention.export import convert, saved_model
+
+    process = WarmProcess()
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (convert, saved_model):
+            patch.setattr(module, "subprocess", types.SimpleNamespace(run=process.run))
+        yield
+    process.close()
+
+
+@pytest.fixture
+def new_process(monkeypatch):
+    """Exports check themselves in a process that is new, as they do for users."""
+    from keras_attention.export import convert, saved_model
+
+    for module in (convert, saved_model):
+        monkeypatch.setattr(module, "subprocess", subprocess)
+
+
 @pytest.fixture(autouse=True)
 def outputs_that_become_arrays():
     """PyTorch makes no array of what has a gradient: only `tests/gradients.py` asks for one."""
+    import keras
+
     if keras.backend.backend() != "torch":
         yield
         return

@@ -34,7 +34,7 @@ def test_every_variable_is_stored_once(exported, labeler):
     assert values in (labeler.count_params(), labeler.count_params() + 1)
 
 
-def test_the_reload_cannot_import_keras(exported, monkeypatch):
+def test_the_reload_cannot_import_keras(exported, monkeypatch, new_process):
     """What the new process may import is blocked there, not merely unused."""
     folder, *_ = exported
     script = pathlib.Path(saved_model._SCRIPT).read_text("utf-8")
