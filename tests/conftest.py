@@ -66,7 +66,7 @@ def graphs_nobody_needs():
 
 @pytest.fixture(autouse=True, scope="session")
 def exports_in_warm_processes():
-    """The scripts of exports begin with TensorFlow imported; `new_process` makes them begin anew."""
+    """The scripts of exports begin with TensorFlow imported, but for tests of `new_process`."""
     import keras
 
     if not can_fork() or keras.backend.backend() != "tensorflow":
