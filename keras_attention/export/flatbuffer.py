@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import hashlib
 import importlib
 import math
 import mmap
@@ -73,12 +74,24 @@ class Flatbuffer:
         return tuple({t.buffer: t for t in self.tensors if t.constant}.values())
 
 
+# The last files that were read, by the digest of their content: an export looks a dozen times at
+# its file, and reading the graph of one that generates takes longer than running it.
+_LAST_READ = {}
+_MOST_READ = 8
+
+
 def read_graph(path):
     """Reads the graph of the LiteRT file at `path`; weights are not copied."""
     backend.import_litert()
     try:
         with open(path, "rb") as file:
-            return _Reader(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)).read()
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        digest = hashlib.blake2b(content).digest()
+        graph = _LAST_READ.pop(digest, None) or _Reader(content).read()
+        _LAST_READ[digest] = graph
+        while len(_LAST_READ) > _MOST_READ:
+            del _LAST_READ[next(iter(_LAST_READ))]
+        return graph
     except (
         ValueError,
         IndexError,

@@ -44,3 +44,15 @@ def test_slices_that_drop_an_axis_are_marked(tmp_path):
     run = export.load(tmp_path / "m.tflite")
     x = np.arange(6.0).reshape(1, 3, 2)
     np.testing.assert_array_equal(run({"x": x})["first"], [[0, 1]])
+
+
+def test_a_graph_is_read_once_and_again_when_the_file_changes(exported, tmp_path):
+    folder, *_ = exported
+    content, path = (folder / "model.tflite").read_bytes(), tmp_path / "m.tflite"
+    path.write_bytes(content)
+    graph = flatbuffer.read_graph(path)
+    assert flatbuffer.read_graph(folder / "model.tflite") is graph
+    path.write_bytes(content.replace(b"token_ids", b"other_ids"))  # as long, and as new
+    names = {tensor.name for tensor in flatbuffer.read_graph(path).signatures[0].inputs}
+    assert names == {"other_ids"}
+    assert len(flatbuffer._LAST_READ) <= flatbuffer._MOST_READ
