@@ -9,7 +9,7 @@ BACKENDS := .venv-backends
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow test-backends test-torch test-jax benchmark check format constraints clean
+.PHONY: help demo test test-slow test-all test-backends test-torch test-jax benchmark check format constraints clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -22,6 +22,10 @@ test: $(READY) ## run the fast tests
 
 test-slow: $(READY) ## run the tests that take minutes
 	$(IN_VENV) -m pytest -m slow --numprocesses=2 --dist=worksteal
+
+test-all: $(READY) ## run all tests, every combination and draw, and the published runs
+	KERAS_ATTENTION_TESTS=all $(IN_VENV) -m pytest -m 'slow or not slow' --numprocesses=2 \
+	    --dist=worksteal
 
 # What must hold on every backend. JAX compiles each operation of a test: faster when not optimized.
 ON_EVERY_BACKEND := tests/backends tests/test_contract.py tests/attention/test_definition.py \

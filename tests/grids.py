@@ -1,24 +1,31 @@
-"""Grids of cases that are too large to run each time."""
+"""Grids and draws of cases that are too many to run each time."""
 
 import itertools
+import os
 
 import pytest
 
+# Three tiers: the default tests and the slow ones hold every choice, every pair of choices and
+# every kind of draw; `make test-all` also runs what repeats them in other combinations.
+ALL = os.environ.get("KERAS_ATTENTION_TESTS") == "all"
 
-def thinned(shortest, *others):
-    """All combinations of values as pytest's parameters, most of them slow.
 
-    Those that are not hold every value of two lists, every pair of values of three: whatever all
-    lists but one say, one of them says it. Their indices add up to a multiple of the shortest
+def thinned(shortest, *others, every=ALL):
+    """Combinations of values as pytest's parameters, most of them slow; all of them with `every`.
+
+    Those that are not slow hold every value of two lists, every pair of values of three: whatever
+    all lists but one say, one of them says it. Their indices add up to a multiple of the shortest
     length, so the value that `others` leave open in `shortest` is one, and in another at least one.
+    Of three lists, not all of the slow ones are run without `every`, but those whose indices add up
+    to one more: they hold every such choice once again, with another value in `shortest`.
     """
     axes = (shortest, *others)
     if len(shortest) > min(map(len, others)):
         raise ValueError(f"thinned({', '.join(map(str, axes))}): name the shortest list first.")
-    return [
-        pytest.param(*values, marks=[pytest.mark.slow] if sum(indices) % len(shortest) else [])
-        for indices, values in (
-            zip(*combination, strict=True)
-            for combination in itertools.product(*map(enumerate, axes))
-        )
-    ]
+    found = []
+    for combination in itertools.product(*map(enumerate, axes)):
+        indices, values = zip(*combination, strict=True)
+        tier = sum(indices) % len(shortest)
+        if every or tier < 2 or len(axes) < 3:
+            found.append(pytest.param(*values, marks=[pytest.mark.slow] if tier else []))
+    return found

@@ -14,6 +14,7 @@ import pytest
 import tensorflow as tf
 
 import keras_attention as ka
+from tests.grids import ALL
 
 pytestmark = pytest.mark.tensorflow
 
@@ -137,6 +138,18 @@ def pairs_of_parts():
 
 
 SIZES = list(itertools.product((1, 2), ((1, 1), (2, 1), (2, 2)), (1, 3), (1, 6)))
+STRIDE = 11 if ALL else 23  # odd: pairs of parts come to both kernels; in four cases, or in two
+
+
+def place(sizes, cached, stride=STRIDE):
+    """The first of the pairs of parts that a case tries: each `stride`-th follows."""
+    return (2 * SIZES.index(sizes) + cached) % stride
+
+
+@pytest.mark.parametrize("stride", [11, 23])
+def test_every_pair_of_parts_comes_to_both_kernels(stride):
+    for cached in (False, True):
+        assert {place(sizes, cached, stride) for sizes in SIZES} == set(range(stride))
 
 
 @pytest.mark.slow
@@ -144,8 +157,7 @@ SIZES = list(itertools.product((1, 2), ((1, 1), (2, 1), (2, 2)), (1, 3), (1, 6))
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 def test_any_parts(sizes, cached):
     batch, (heads, groups), length, keys = sizes
-    first = 2 * SIZES.index(sizes) + cached  # each pair of parts in four cases
-    size, parts = 4, list(pairs_of_parts())[first % 12 :: 12]
+    size, parts = 4, list(pairs_of_parts())[place(sizes, cached) :: STRIDE]
     made = [
         [part(family, one, heads, size) for family, one in zip(FAMILIES, case, strict=True)]
         for case in parts

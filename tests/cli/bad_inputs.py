@@ -22,7 +22,8 @@ class Case:
 
     Attributes:
         words: what is typed.
-        about: str, what is wrong with it, for the report of a test that fails.
+        about: str, what is wrong with it, for the report of a test that fails: the file, a colon,
+            and the kind of damage; or an option with its value.
         named: str, what the message has to hold: the file, or the option.
         certain: bool, whether it is wrong for sure; else it may be taken, if the answer is right.
     """
