@@ -1,6 +1,6 @@
 """German to English, from scratch: subwords, a Transformer, beam search, BLEU, a file for phones.
 
-    python examples/translation.py [--epochs 26] [--output translation.tflite]
+    python examples/translation.py [--epochs 26] [--num-layers 3] [--output translation.tflite]
 
 Reads Multi30k (29,000 captions of pictures; Elliott et al., 2016) below the folder that
 KERAS_ATTENTION_DATA names, or makes up sentences of its own if there is none. Needs the extras nlp
@@ -44,7 +44,7 @@ def made_up():
     return ka.data.Pairs.from_lists(train=pairs[::2] + pairs[1::4], test=pairs[3::4])
 
 
-def main(pairs, epochs, output):
+def main(pairs, epochs, output, num_layers):
     keras.utils.set_random_seed(0)
     print(pairs)
     texts = [text for pair in pairs.train for text in pair]
@@ -52,7 +52,7 @@ def main(pairs, epochs, output):
     preprocessor = ka.data.SequencePreprocessor(subwords, subwords)
     model = ka.models.seq2seq_transformer(
         len(subwords),  # one vocabulary, whose embeddings are one table, the head's included
-        num_layers=3,
+        num_layers=num_layers,
         num_heads=4,
         hidden_dim=256,
         intermediate_dim=512,
@@ -100,5 +100,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=26)
     parser.add_argument("--output", type=pathlib.Path, default="translation.tflite")
+    parser.add_argument("--num-layers", type=int, default=3)
     arguments = parser.parse_args()
-    main(load(), arguments.epochs, arguments.output)
+    main(load(), arguments.epochs, arguments.output, arguments.num_layers)

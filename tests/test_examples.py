@@ -13,7 +13,7 @@ ARGUMENTS = {
     "part_of_speech.py": ["--epochs", "1"],
     "shakespeare.py": ["--steps", "3"],
     "sentence_polarity.py": ["--epochs", "1", "--made-up", "--models", "Transformer", "CNN"],
-    "translation.py": ["--epochs", "1"],
+    "translation.py": ["--epochs", "1", "--num-layers", "1"],
 }
 PRINTED = {
     "dates.py": "days never seen are right",

@@ -5,8 +5,10 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.data import manifest
+from keras_attention.export import flatbuffer
 from tests.browser.session import BrowserError
 from tests.export.conftest import vary
+from tests.made_once import make_once
 from tests.tables import assert_lists
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
@@ -44,28 +46,50 @@ def test_every_builder_is_here():
     assert_lists("WHOLE or WRITING of tests/browser/test_builders.py", {*WHOLE, *WRITING}, known)
 
 
+def export_whole(tmp_path_factory, name, quantization):
+    """The file of a builder of `WHOLE`, for all tests that run it."""
+
+    def export(folder):
+        sizes = {"batch_size": 1, "sequence_length": 8}
+        if name == "vision_transformer":
+            del sizes["sequence_length"]
+        report = ka.export.to_litert(
+            vary(WHOLE[name]()),
+            folder / "m.tflite",
+            quantization=quantization,
+            compatible_with="web",
+            **sizes,
+        )
+        assert [runtime.ran for runtime in report.runtimes[:2]] == [True, True]
+
+    return make_once(tmp_path_factory, f"{name}-whole-{quantization}", export) / "m.tflite"
+
+
+def export_writing(tmp_path_factory, name, quantization):
+    """The file of a builder of `WRITING`, which generates, for all tests that run it."""
+
+    def export(folder):
+        make, settings = WRITING[name]
+        generate = ["greedy", ka.generation.Beam(3, num_return_sequences=2)]
+        sizes = {"batch_size": 1, "sequence_length": LENGTH, "compatible_with": "web"}
+        settings = {**sizes, **settings, "generate": generate, "end_token_id": 2}
+        path = folder / "m.tflite"
+        ka.export.to_litert(vary(make()), path, quantization=quantization, **settings)
+
+    return make_once(tmp_path_factory, f"{name}-writing-{quantization}", export) / "m.tflite"
+
+
 @pytest.mark.parametrize("quantization", [None, "float16", "int8_weights"])
 @pytest.mark.parametrize("name", WHOLE)
-def test_whole_models(name, quantization, browser, tmp_path):
-    model, path = vary(WHOLE[name]()), tmp_path / "m.tflite"
-    sizes = {"batch_size": 1, "sequence_length": 8}
-    if name == "vision_transformer":
-        del sizes["sequence_length"]
-    ka.export.to_litert(model, path, quantization=quantization, **sizes)
-    assert_equal(browser, path, "serving_default")
+def test_whole_models(name, quantization, browser, tmp_path_factory):
+    assert_equal(browser, export_whole(tmp_path_factory, name, quantization), "serving_default")
 
 
 @pytest.mark.parametrize("name", WRITING)
-def test_models_that_write(name, browser, tmp_path):
+def test_models_that_write(name, browser, tmp_path_factory):
     """All signatures, and the guide's own loop around `step`."""
-    make, settings = WRITING[name]
-    model, path = vary(make()), tmp_path / "m.tflite"
-    generate = ["greedy", ka.generation.Beam(3, num_return_sequences=2)]
-    sizes = {"batch_size": 1, "sequence_length": LENGTH}
-    report = ka.export.to_litert(
-        model, path, generate=generate, end_token_id=2, **sizes, **settings
-    )
-    for signature in report.signatures:
+    path = export_writing(tmp_path_factory, name, None)
+    for signature in flatbuffer.read_graph(path).signatures:
         assert_equal(browser, path, signature.name)
     prompts = [[5, 7, 11], [13, 4, 8, 9], [19]]
     if name == "causal_language_model":

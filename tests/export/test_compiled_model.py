@@ -8,7 +8,14 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.export import compiled_model, flatbuffer
-from tests.browser.test_builders import LENGTH, WHOLE, WRITING, draw
+from tests.browser.test_builders import (
+    LENGTH,
+    WHOLE,
+    WRITING,
+    draw,
+    export_whole,
+    export_writing,
+)
 from tests.export.conftest import vary
 
 SHIPPED = sorted((pathlib.Path(ka.__file__).parents[1] / "saved_models").glob("*/*.tflite"))
@@ -64,30 +71,16 @@ def test_fixed_shapes_run_and_free_ones_are_refused(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("quantization", [None, "float16", "int8_weights"])
 @pytest.mark.parametrize("name", WHOLE)
-def test_whole_models(name, quantization, tmp_path):
-    model, path = vary(WHOLE[name]()), tmp_path / "m.tflite"
-    sizes = {"batch_size": 1, "sequence_length": 8}
-    if name == "vision_transformer":
-        del sizes["sequence_length"]
-    report = ka.export.to_litert(
-        model, path, quantization=quantization, compatible_with="web", **sizes
-    )
-    assert [runtime.ran for runtime in report.runtimes[:2]] == [True, True]
-    assert_equal(path)
+def test_whole_models(name, quantization, tmp_path_factory):
+    assert_equal(export_whole(tmp_path_factory, name, quantization))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("quantization", [None, "int8_weights"])
 @pytest.mark.parametrize("name", WRITING)
-def test_models_that_write(name, quantization, tmp_path):
+def test_models_that_write(name, quantization, tmp_path_factory):
     """Every signature, and the loop around `step` that callers write."""
-    make, settings = WRITING[name]
-    model, path = vary(make()), tmp_path / "m.tflite"
-    generate = ["greedy", ka.generation.Beam(3, num_return_sequences=2)]
-    sizes = {"batch_size": 1, "sequence_length": LENGTH, "compatible_with": "web"}
-    settings = {**sizes, **settings, "end_token_id": 2}
-    ka.export.to_litert(model, path, quantization=quantization, generate=generate, **settings)
-    assert_equal(path)
+    assert_equal(export_writing(tmp_path_factory, name, quantization))
 
 
 @pytest.mark.slow

@@ -192,7 +192,9 @@ def test_parts(start, tmp_path):
 def test_builders_run_whole(name, tmp_path):
     """In float32 the numbers are the model's; smaller files give what the interpreter gives."""
     delegate, files = find_delegate(), {}
-    for quantization in (None, "float16", "int8_weights"):
+    # A mean and a maximum have no weights: smaller files are those of the other poolings.
+    weightless = name.endswith((" mean", " max"))
+    for quantization in (None,) if weightless else (None, "float16", "int8_weights"):
         path = tmp_path / f"{quantization}.tflite"
         files[quantization] = path, export_builder(builders()[name], path, quantization)
     allowed = {None: 1e-4, "float16": 1e-2, "int8_weights": 0.2}

@@ -17,17 +17,16 @@ BEAM = ka.generation.Beam(3, length_penalty=0.6, num_return_sequences=2)
 DRAWING = ka.generation.Sample(0.8, top_k=9, top_p=0.9, min_p=0.02)
 WRITERS = {
     "gpt_2": {"position": "learned", "max_length": 14},
-    "window": {"mask": ka.masks.Window(4), "position": "alibi"},
-    "cosine": {"score": "cosine", "position": "rotary"},
-    "additive": {"score": "additive"},
-    "grouped heads": {"num_key_value_heads": 1, "position": "relative_bias"},
+    "window": {"mask": ka.masks.Window(4), "position": "alibi", "num_layers": 1},
+    "cosine": {"score": "cosine", "position": "rotary", "num_layers": 1},
+    "additive": {"score": "additive", "num_layers": 1},
+    "grouped heads": {"num_key_value_heads": 1, "position": "relative_bias", "num_layers": 1},
 }
 
 
-def write(**settings):
-    return vary(
-        ka.models.causal_language_model(23, num_layers=2, num_heads=2, hidden_dim=16, **settings)
-    )
+def write(num_layers=2, **settings):
+    sizes = {"num_layers": num_layers, "num_heads": 2, "hidden_dim": 16}
+    return vary(ka.models.causal_language_model(23, **sizes, **settings))
 
 
 def recurrent(**settings):
