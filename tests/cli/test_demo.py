@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+from keras_attention.cli import datasets
+from tests.grids import ALL
+
 FILES = {
     "README.md",
     "attention.png",
@@ -33,13 +36,22 @@ def test_the_demo_reaches_its_bar_and_can_be_run_again(run, tmp_path):
     assert len(json.loads((folder / "scores.json").read_text("utf-8"))["history"]) == 1
 
 
+# After 200 steps a recipe that works writes 59 of 100 dates right; after 100, at most 8.
+# `make test-all` trains as the recipe says, up to the bar that is published.
+SHARE = {"train": 25_600, "dev": 200, "test": 200}
+LEAST_EXACT = 0.99 if ALL else 0.4
+
+
 @pytest.mark.slow
-def test_both_models_of_dates_reach_their_bar(run, tmp_path):
+def test_both_models_of_dates_reach_their_bar(run, tmp_path, monkeypatch):
     pytest.importorskip("babel")
-    code, out, err = run("demo", "dates", "--output", tmp_path)
+    options = () if ALL else ("--epochs", 1)
+    for part, size in ({} if ALL else SHARE).items():
+        monkeypatch.setitem(datasets.SIZES, part, size)
+    code, out, err = run("demo", "dates", "--output", tmp_path, *options)
     assert (code, err) == (0, "") and "Side by side, on the test set" in out
     for name in ("recurrent", "transformer"):
         scores = json.loads((tmp_path / name / "scores.json").read_text("utf-8"))["test"]
-        assert scores["keras"]["exact_match"] >= 0.99
+        assert scores["keras"]["exact_match"] >= LEAST_EXACT
         assert scores["litert"] == scores["keras"]
         assert (tmp_path / name / "attention.png").read_bytes().startswith(b"\x89PNG")
