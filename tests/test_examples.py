@@ -23,7 +23,7 @@ PRINTED = {
     "sentence_polarity.py": "a warm and clever film",
     "translation.py": "BLEU",
 }
-LONG = ("dates.py", "translation.py")  # half a minute and more
+LONG = ("dates.py", "digits.py", "shakespeare.py", "translation.py")
 FILES = [
     pytest.param(path.name, marks=[pytest.mark.slow] if path.name in LONG else [])
     for path in sorted(EXAMPLES.glob("*.py"))

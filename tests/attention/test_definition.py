@@ -83,7 +83,7 @@ def built(name):
 SCORES = {name: built(name) for name in ka.scores.NAMES}
 
 
-@pytest.mark.parametrize("score, normalizer, mask", thinned(SCORES, NORMALIZERS, MASKS))
+@pytest.mark.parametrize("score, normalizer, mask", thinned(SCORES, NORMALIZERS, MASKS, every=True))
 def test_equals_the_definition(score, normalizer, mask):
     part, normalize = NORMALIZERS[normalizer]
     structure, rule = MASKS[mask]

@@ -137,6 +137,7 @@ def test_decoding_rows_of_different_lengths():
         np.testing.assert_allclose(output[b : b + 1], expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_step_exports_with_its_cache():
     """New tokens, any number of them, and the cache in; output and the longer cache out."""
     layer = built(mask="causal")

@@ -310,6 +310,7 @@ def favor_error(num_features, draws=24):
     return np.mean(errors)
 
 
+@pytest.mark.slow
 def test_favor_nears_softmax_attention_with_the_number_of_features():
     """The error falls as one over the root of their number, to near nothing."""
     numbers = np.array([32, 128, 512, 2048])

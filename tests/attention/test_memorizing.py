@@ -175,6 +175,7 @@ def test_exports(memory_length):
     assert_exports(ka.attention.with_memory(labeler(), memory_length))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory_length", [4, pytest.param(0, marks=pytest.mark.slow)])
 def test_a_file_equals_the_model_over_segments(tmp_path, memory_length):
     model = ka.attention.with_memory(labeler(), memory_length)

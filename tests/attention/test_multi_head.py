@@ -414,6 +414,7 @@ def test_all_structures_train_in_mixed_precision():
         assert np.any(np.asarray(weight) != old), weight.path
 
 
+@pytest.mark.slow
 def test_all_structures_export_with_padding():
     ids = keras.Input((None,), dtype="int32")
     x = ka.blocks.TokenEmbedding(20, D)(ids)

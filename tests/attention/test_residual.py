@@ -97,6 +97,7 @@ def test_gradients_reach_the_layer_below_through_its_scores():
     assert np.any(np.asarray(gradient) != 0)
 
 
+@pytest.mark.slow
 def test_a_chain_exports():
     assert_exports(chain(position="alibi"))
 

@@ -254,6 +254,7 @@ def test_the_model_stays_as_it_is():
     assert [id(w) for w in layer.weights] == [id(w) for w in model.weights]
 
 
+@pytest.mark.slow
 def test_explicit_memory_is_saved_and_loaded(tmp_path):
     model = ka.attention.with_memory(labeler(), 6)
     model.save(tmp_path / "model.keras")
@@ -278,6 +279,7 @@ def explicit(call, segments, rows=2):
     return logits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "position",
     ["alibi", *(pytest.param(p, marks=pytest.mark.slow) for p in ("rotary", "relative_bias"))],

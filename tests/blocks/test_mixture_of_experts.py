@@ -137,6 +137,7 @@ def test_balanced_experts_have_the_least_loss():
     np.testing.assert_allclose(layer.losses[-1], E, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_balance_loss_spreads_the_tokens():
     layer = mixture(top_k=1, load_balance=1.0)
     kernel = np.asarray(layer._router.kernel) * 0.1

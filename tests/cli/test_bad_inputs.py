@@ -137,6 +137,7 @@ def check_folders(ending, folder, models, seed, number, every=True):
     return codes
 
 
+@pytest.mark.slow
 def test_a_few_bad_inputs(ending, untrained, tagger, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     models = {"sequence_labeler": tagger}

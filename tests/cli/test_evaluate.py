@@ -22,6 +22,7 @@ def test_a_file_gives_the_score_in_the_folder(run, tagger, corpus, kind):
     assert code == 0 and printed(out, "accuracy") == pytest.approx(100 * expected, abs=0.005)
 
 
+@pytest.mark.slow
 def test_the_data_set_is_remembered(run, classifier):
     scores = json.loads((classifier / "scores.json").read_text("utf-8"))
     code, out, _ = run("evaluate", classifier, "--with", "litert")

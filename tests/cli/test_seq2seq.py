@@ -43,6 +43,7 @@ def translator(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["seq2seq_recurrent", "seq2seq_transformer"])
 def test_a_job_of_characters(task, tmp_path):
     job = make_job(task)
@@ -78,6 +79,7 @@ def test_a_corpus_that_does_not_fit_is_refused():
         make_job("seq2seq_transformer", maximum_length=3)
 
 
+@pytest.mark.slow
 def test_texts_are_written_in_their_order_whatever_the_batches(translator, monkeypatch):
     manifest = json.loads((translator / "manifest.json").read_text("utf-8"))
     preprocessor = ka.data.SequencePreprocessor.load(translator)

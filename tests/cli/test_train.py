@@ -135,6 +135,7 @@ def test_images_are_refused_as_files_of_text(run, corpus, tmp_path):
     assert code == 2 and "tagged sentences, which vision_transformer does not take" in err
 
 
+@pytest.mark.slow
 def test_ctrl_c_after_training_keeps_what_was_trained(run, corpus, tmp_path, monkeypatch):
     def stop(*arguments):
         raise KeyboardInterrupt

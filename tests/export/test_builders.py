@@ -18,6 +18,7 @@ def free_inputs(graph):
     return {tensor.name: tensor.shape for tensor in signature.inputs}
 
 
+@pytest.mark.slow
 def test_words_and_characters():
     model = labeler(
         character_vocabulary_size=30,
@@ -55,12 +56,14 @@ def test_the_next_token():
     assert [t.shape for t in graph.constants if t.constant >= 4 * 50 * 16] == [(50, 16)]
 
 
+@pytest.mark.slow
 def test_tokens_that_were_masked():
     model = writer("masked_language_model", num_segments=2)
     inputs = free_inputs(assert_exports(model))
     assert inputs == {"token_ids": (None, None), "segment_ids": (None, None)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", ["t5_1.1", pytest.param("bart", marks=pytest.mark.slow)])
 def test_source_and_target(structure):
     model = writer("encoder_decoder", structure=structure)
@@ -68,6 +71,7 @@ def test_source_and_target(structure):
     assert inputs == {"source_ids": (None, None), "target_ids": (None, None)}
 
 
+@pytest.mark.slow
 def test_images():
     model = ka.models.vision_transformer(
         (8, 12),
@@ -97,6 +101,7 @@ def padded():
     return np.where(np.arange(24) < np.arange(64)[:, None] % 20 + 4, x, 0)
 
 
+@pytest.mark.slow
 def test_int8_wants_a_mild_mask_constant(padded, tmp_path, in_this_process):
     """The constant sets the scale of the int8 scores: -1e9 leaves no levels for the scores."""
     model = ka.models.sequence_labeler(

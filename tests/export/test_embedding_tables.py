@@ -38,6 +38,7 @@ def whole_tables_made_floats(path):
     return [op for op in made if op.outputs[0].elements >= WORDS * WIDTH]
 
 
+@pytest.mark.slow
 def test_loops_look_up_int8(tmp_path, monkeypatch):
     """A table of its own is rounded as it was: the same numbers, bit for bit."""
     model = writer(tie=False, position="learned", max_length=128)
@@ -51,6 +52,7 @@ def test_loops_look_up_int8(tmp_path, monkeypatch):
             np.testing.assert_array_equal(second[name], array)
 
 
+@pytest.mark.slow
 def test_a_tied_table_is_kept_once(tmp_path, monkeypatch):
     model = writer(tie=True)
     loops = {"generate": "greedy", "max_length": 16, "max_new_tokens": 5}

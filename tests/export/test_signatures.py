@@ -169,6 +169,7 @@ def older(translator, tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_files_of_the_first_contract_go_on_working(older, translator):
     sources = [[5, 7, 11, 13, 2, 17], [18, 4, 8]]
     known = {"max_new_tokens": 7}

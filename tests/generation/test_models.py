@@ -124,6 +124,7 @@ def test_a_beam_has_the_totals_that_the_model_gives(translator):
     np.testing.assert_allclose(weights.sum(-1), np.stack([told, told], 2), atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [dict(coverage=True), dict(attention="luong")], ids=str)
 def test_beams_of_recurrent_models_keep_their_states(settings):
     model = lively(ka.models.seq2seq_recurrent(V, V, hidden_dim=8, **settings))
@@ -219,6 +220,7 @@ def test_who_records_an_encoder_decoder_sees_how_it_read_too(translator):
     assert maps[cross].shape == (2, 2, 2, 4, 3)
 
 
+@pytest.mark.slow
 def test_a_draft_changes_nothing(writer):
     draft = lively(ka.models.causal_language_model(V, **SIZES))
     expected = G.generate(writer, PROMPTS, 5)

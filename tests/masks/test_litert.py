@@ -9,6 +9,9 @@ from tests.masks.examples import COMBINATIONS, EXAMPLES
 
 litert = pytest.importorskip("tests.litert", reason="needs tensorflow and ai-edge-litert")
 
+# The contract exports each of them, too, inside of attention.
+pytestmark = pytest.mark.slow
+
 MASKS = [
     *(mask for mask in EXAMPLES if mask != masks.Full()),  # which is no tensor
     *COMBINATIONS,

@@ -81,6 +81,7 @@ def test_pairs_are_read_as_if_alone(cross_position):
         np.testing.assert_allclose(np.asarray(together)[:, mine], alone(given), atol=2e-5)
 
 
+@pytest.mark.slow
 def test_a_packed_model_learns_and_is_saved(tmp_path):
     model = BUILDERS["causal_language_model"](packed=True)
     model.compile("adam", ka.training.MaskedSparseCategoricalCrossentropy())

@@ -81,6 +81,7 @@ def test_saving(tmp_path):
     assert loaded.get_layer("decoder").get_layer("recurrent_decoder").feedback == "sample"
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
     "settings",

@@ -40,6 +40,7 @@ def test_a_stack_ends_as_its_norm_wants(norm):
     np.testing.assert_allclose(model(X), x, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_two_streams_export():
     assert_exports(stack(norm="resi_dual", num_layers=2))
 

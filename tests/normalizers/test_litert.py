@@ -5,6 +5,9 @@ from tests.normalizers import definition
 
 litert = pytest.importorskip("tests.litert", reason="needs tensorflow and ai-edge-litert")
 
+# The contract exports each of them, too, inside of attention.
+pytestmark = pytest.mark.slow
+
 
 def test_every_normalizer():
     """All in one file, masked: converting takes about as long for one as for all."""

@@ -6,6 +6,9 @@ from keras_attention.positions import scalings
 
 litert = pytest.importorskip("tests.litert", reason="needs tensorflow and ai-edge-litert")
 
+# The contract exports each of them, too, inside of attention.
+pytestmark = pytest.mark.slow
+
 RANDOM = np.random.default_rng(0)
 ROWS = np.array([[3, 0, 1, 2, 9], [8, 7, 1, 0, 4]], "int32")
 

@@ -5,6 +5,9 @@ from tests.scores import definition
 
 litert = pytest.importorskip("tests.litert", reason="needs tensorflow and ai-edge-litert")
 
+# The contract exports each of them, too, inside of attention.
+pytestmark = pytest.mark.slow
+
 
 def test_every_score():
     """All in one file: converting takes about as long for one as for all."""

@@ -166,6 +166,7 @@ def test_fits_and_evaluates():
     np.testing.assert_allclose(scores["entity_f1"], seqeval.f1_score(true, predicted), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_runs_compiled():
     import tensorflow as tf
 

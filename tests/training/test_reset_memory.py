@@ -2,6 +2,7 @@
 
 import keras
 import numpy as np
+import pytest
 
 import keras_attention as ka
 
@@ -40,6 +41,7 @@ def explicit_losses(model, epochs):
     return losses
 
 
+@pytest.mark.slow
 def test_fit_carries_the_memory_and_forgets_it_between_epochs():
     model = compiled(batch_size=2)
     reset = ka.training.ResetMemory()

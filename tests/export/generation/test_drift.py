@@ -16,6 +16,7 @@ def test_a_float_file_does_not_drift(written):
     assert found.agreement == 1.0 and max(found.max_abs_error) < 1e-4
 
 
+@pytest.mark.slow
 def test_a_file_of_another_model_does(translated, decoders, translator):
     """Fixed shapes: rows are filled up, and more rows than the file takes come in turns."""
     random = np.random.default_rng(0)
