@@ -8,6 +8,7 @@ of all of them as soon as the package itself is imported; see `registration.py`.
 import importlib
 from typing import TYPE_CHECKING
 
+from keras_attention.name_clash import warn_of_name_clash
 from keras_attention.registration import register_with_keras
 
 if TYPE_CHECKING:
@@ -58,4 +59,5 @@ def __dir__():
     return sorted({*globals(), *__all__})
 
 
+warn_of_name_clash()
 register_with_keras()

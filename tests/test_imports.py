@@ -17,7 +17,7 @@ PACKAGE = pathlib.Path(ka.__file__).parent
 
 # A folder (or module) imports from those above it only, and those on one line not from each other.
 ORDER = [
-    {"registration"},
+    {"registration", "name_clash"},
     {"keras_internals"},
     {"part", "scope", "checks", "paths", "shapes", "sharing", "__version__"},
     {"in_place", "cache_spec"},

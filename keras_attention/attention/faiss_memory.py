@@ -199,5 +199,5 @@ def _import_faiss():
     except ImportError as error:
         raise ImportError(
             f"ka.attention.FaissMemory needs faiss ({error}). "
-            "Install it with: pip install keras_attention[memory]"
+            "Install it with: pip install 'keras-attention-zoo[memory]'"
         ) from error

@@ -29,7 +29,8 @@ def load_digits(seed=0):
         from sklearn import datasets
     except ImportError as error:
         raise ImportError(
-            "The digits come with scikit-learn, which is not installed: pip install scikit-learn"
+            "The digits come with scikit-learn, which is not installed: "
+            "pip install 'keras-attention-zoo[data]'"
         ) from error
     digits = datasets.load_digits()
     images = (digits.images / 16.0).astype("float32")[..., None]

@@ -208,7 +208,7 @@ def _sacrebleu():
     except ImportError as error:
         raise ImportError(
             "Translations are scored by sacreBLEU, which is not installed: "
-            "pip install 'keras_attention[nlp]'."
+            "pip install 'keras-attention-zoo[nlp]'."
         ) from error
     return sacrebleu
 

@@ -31,5 +31,5 @@ def _import(module, function, name, extra="data"):
     except ImportError as error:
         raise ImportError(
             f"ka.data.{function} needs {name} ({error}). "
-            f"Install it with: pip install keras_attention[{extra}]"
+            f"Install it with: pip install 'keras-attention-zoo[{extra}]'"
         ) from error

@@ -32,7 +32,7 @@ def import_litert():
     except ImportError as error:
         raise ExportError(
             "LiteRT files are read and checked by ai_edge_litert, which is not installed: "
-            "pip install 'keras_attention[export]'"
+            "pip install 'keras-attention-zoo[export]'"
         ) from error
 
 

@@ -121,7 +121,7 @@ def _find_driver():
     if importlib.util.find_spec("ai_edge_litert") is None:
         return (
             None,
-            f"{_MISSING}ai_edge_litert is not installed: pip install 'keras_attention[export]'",
+            f"{_MISSING}ai_edge_litert is not installed: pip install 'keras-attention-zoo[export]'",
         )
     tried = []
     with tempfile.TemporaryDirectory() as folder:

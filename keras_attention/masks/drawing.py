@@ -27,7 +27,7 @@ def save_picture(cells, path, title):
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError(
-            'To draw a mask to a file install matplotlib: pip install "keras-attention[viz]". '
+            'To draw a mask to a file install matplotlib: pip install "keras-attention-zoo[viz]". '
             "Without a path, draw() returns text."
         ) from error
     figure = Figure(figsize=(6, 6), layout="constrained")  # no pyplot: nothing global changes

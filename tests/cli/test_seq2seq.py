@@ -118,7 +118,7 @@ def test_scores():
 
 def test_what_scores_must_be_there_before_the_training(monkeypatch):
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
-    with pytest.raises(ImportError, match=r"pip install 'keras_attention\[nlp\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'keras-attention-zoo\[nlp\]'"):
         make_job("seq2seq_transformer", None)
 
 

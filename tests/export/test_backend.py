@@ -37,7 +37,7 @@ def test_other_backends_are_told_what_to_do(export, tmp_path, monkeypatch):
 
 def test_a_missing_runtime_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ai_edge_litert.interpreter", None)
-    with pytest.raises(ExportError, match=r"pip install 'keras_attention\[export\]'"):
+    with pytest.raises(ExportError, match=r"pip install 'keras-attention-zoo\[export\]'"):
         backend.import_litert()
 
 

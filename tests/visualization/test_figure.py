@@ -11,7 +11,7 @@ from keras_attention.visualization.figure import list_fonts
 
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r"pip install 'keras_attention\[viz\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'keras-attention-zoo\[viz\]'"):
         ka.visualization.attention_map(np.eye(3))
 
 
