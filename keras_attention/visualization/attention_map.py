@@ -33,7 +33,8 @@ def attention_map(
     x axis, query 0 on top. With an image: the image, overlaid with the weights of one query, per
     head and in the mean; patch (0, 0) is top left. All panels share one color scale, from 0.
 
-    Needs matplotlib (`pip install 'keras-attention-zoo[viz]'`), which is imported when this is called.
+    Needs matplotlib (`pip install 'keras-attention-zoo[viz]'`), which is imported when this is
+    called.
 
     Args:
         weights: (N, T, S), (1, N, T, S) or (T, S), as `record_attention` gives them.

@@ -27,7 +27,8 @@ def new_figure(width, height, title=None):
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError(
-            "Pictures need matplotlib, which is not installed: pip install 'keras-attention-zoo[viz]'."
+            "Pictures need matplotlib, which is not installed: "
+            "pip install 'keras-attention-zoo[viz]'."
         ) from error
     figure = Figure(figsize=(width, height), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
