@@ -45,6 +45,14 @@ def producer(tensor):
     return tensor._keras_history.operation
 
 
+def inputs_of(tensor):
+    """The symbolic inputs of the call whose output a symbolic tensor is, as a list.
+
+    `Layer.input` is public, but raises where the layer was called more than once.
+    """
+    return producer(tensor)._inbound_nodes[tensor._keras_history.node_index].input_tensors
+
+
 def consumers(tensor):
     """Pairs (operation, its input tensors) for each call that takes an input of a model.
 

@@ -1,5 +1,7 @@
 """Tables of tests and docs are complete, or the failure says what to add where."""
 
+import keras_attention as ka
+
 
 def assert_lists(table, listed, expected):
     """`listed`, the names or classes that `table` has, are those `expected`.
@@ -13,3 +15,9 @@ def assert_lists(table, listed, expected):
     missing, unknown = sorted(expected - listed), sorted(listed - expected)
     assert not missing, f"add to {table}: {', '.join(map(str, missing))}"
     assert not unknown, f"{table} lists what is not there: {', '.join(map(str, unknown))}"
+
+
+def list_builders():
+    """The names of all builders of `ka.models`: its functions, but those about models."""
+    functions = {name for name in ka.models.__all__ if name.islower()}
+    return functions - {"replace_head", "sizes"}

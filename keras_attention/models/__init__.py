@@ -1,9 +1,10 @@
-"""Builders: functions that return a functional `keras.Model`, and their published sizes."""
+"""Builders: functions that return a functional `keras.Model`; their published sizes, and heads."""
 
 from keras_attention.models.causal_language_model import SIZES as _LANGUAGE_SIZES
 from keras_attention.models.causal_language_model import causal_language_model
 from keras_attention.models.encoder_decoder import SIZES as _ENCODER_DECODER_SIZES
 from keras_attention.models.encoder_decoder import encoder_decoder
+from keras_attention.models.head import replace_head
 from keras_attention.models.masked_language_model import SIZES as _MASKED_SIZES
 from keras_attention.models.masked_language_model import masked_language_model
 from keras_attention.models.seq2seq_recurrent import SIZES as _RECURRENT_SIZES
@@ -53,6 +54,7 @@ __all__ = [
     "causal_language_model",
     "encoder_decoder",
     "masked_language_model",
+    "replace_head",
     "seq2seq_recurrent",
     "seq2seq_transformer",
     "sequence_labeler",

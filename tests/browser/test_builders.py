@@ -9,7 +9,7 @@ from keras_attention.export import flatbuffer
 from tests.browser.session import BrowserError
 from tests.export.conftest import vary
 from tests.made_once import make_once
-from tests.tables import assert_lists
+from tests.tables import assert_lists, list_builders
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
@@ -42,7 +42,7 @@ WRITING = {
 
 
 def test_every_builder_is_here():
-    known = {name for name in ka.models.__all__ if name.islower()} - {"sizes"}
+    known = list_builders()
     assert_lists("WHOLE or WRITING of tests/browser/test_builders.py", {*WHOLE, *WRITING}, known)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention import models
-from tests.tables import assert_lists
+from tests.tables import assert_lists, list_builders
 
 STRUCTURE = pathlib.Path(__file__).parent / "structure"
 random = np.random.default_rng(0)
@@ -120,7 +120,7 @@ def test_encoders_have_the_parameters_of_bert(name, count):
 
 def test_every_builder_is_listed():
     """`seq2seq_recurrent` has a file of its own."""
-    builders = {name for name in ka.models.__all__ if name.islower()} - {"sizes"}
+    builders = list_builders()
     assert_lists("SIZES of keras_attention/models/__init__.py", models.SIZES, builders)
     built = {name for name in builders if any(case.startswith(name) for case in BUILT)}
     table = "BUILT of tests/models/test_builders.py"
