@@ -1,5 +1,6 @@
 """Lines of text files, and rows of those with columns: CSV, TSV and JSON lines."""
 
+import codecs
 import csv
 import functools
 import gzip
@@ -8,18 +9,53 @@ import zlib
 
 from keras_attention.data.files import parse_json, quote_value, read_bytes
 
+UTF_8 = "utf-8"
 
-def read_lines(path):
-    """Yields (line number from 1, line without its end) of a UTF-8 file, gzipped or not."""
+
+def read_lines(path, encoding=UTF_8):
+    """Yields (line number from 1, line without its end) of a text file, gzipped or not.
+
+    Args:
+        encoding: str, as Python names it; the mark that some programs put in front of UTF-8 goes.
+    """
+    codec = _find_codec(encoding)
     content = _bytes(path)
     try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        number = 1 + content.count(b"\n", 0, error.start)
-        raise line_error(path, number, f"not UTF-8 (byte 0x{content[error.start]:02x})") from error
+        text = content.decode(codec)
+    except UnicodeError as error:
+        raise _encoding_error(path, content, codec, error) from error
     # Not splitlines: words may hold the separators of other alphabets, such as U+2028.
     for number, line in enumerate(text.split("\n"), start=1):
         yield number, line.removesuffix("\r")
+
+
+def _find_codec(encoding):
+    """The codec's name; an error where Python has none of this name that makes text of bytes."""
+    try:
+        codec = codecs.lookup(encoding)
+        codec.decode(b"", "strict")[0] + ""
+    except (LookupError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"encoding={encoding!r}: Python knows no such encoding of text. Common ones are "
+            "'utf-8', 'utf-16', 'latin-1', 'cp1252' (Windows, western Europe), 'gb18030' and "
+            "'shift_jis'."
+        ) from error
+    return "utf-8-sig" if codec.name == UTF_8 else codec.name
+
+
+def _encoding_error(path, content, codec, error):
+    """Says which byte of a file is none of its encoding, and how to name another one."""
+    start = getattr(error, "start", 0)
+    number = 1 + content.count(b"\n", 0, start)
+    name = "UTF-8" if codec == "utf-8-sig" else codec
+    likely = "utf-16" if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "cp1252"
+    mend = "Name the encoding of the file, such as" if name == "UTF-8" else "Name another encoding:"
+    other = likely if name == "UTF-8" else UTF_8
+    return line_error(
+        path,
+        number,
+        f"not {name}: byte 0x{content[start]:02x} at position {start}. {mend} encoding={other!r}",
+    )
 
 
 def line_error(path, number, what):
@@ -41,7 +77,7 @@ SEPARATORS = {".csv": ",", ".tsv": "\t"}
 SUFFIXES = (*SEPARATORS, ".jsonl")
 
 
-def read_columns(path, columns):
+def read_columns(path, columns, encoding=UTF_8):
     """The values of `columns`, a tuple of str or of int, in each row: a list of tuples of str.
 
     - `.csv`: fields may be quoted and hold line breaks.
@@ -62,10 +98,10 @@ def read_columns(path, columns):
             "gzipped (.gz) or not."
         )
     if suffix == ".jsonl":
-        lines = [(number, line) for number, line in read_lines(path) if line.strip()]
+        lines = [(number, line) for number, line in read_lines(path, encoding) if line.strip()]
         rows = [_of_object(line, columns, _at(path, number)) for number, line in lines]
     else:
-        rows = _of_table(path, SEPARATORS[suffix], columns)
+        rows = _of_table(path, SEPARATORS[suffix], columns, encoding)
     if not rows:
         raise ValueError(f"{path} holds no row.")
     return rows
@@ -82,9 +118,9 @@ def _at(path, number):
     return functools.partial(line_error, path, number)
 
 
-def _of_table(path, separator, columns):
+def _of_table(path, separator, columns, encoding):
     quoting = csv.QUOTE_MINIMAL if separator == "," else csv.QUOTE_NONE
-    lines = (line + "\n" for _, line in read_lines(path))
+    lines = (line + "\n" for _, line in read_lines(path, encoding))
     reader = csv.reader(lines, delimiter=separator, quoting=quoting, strict=True)
     where, width, rows = None, None, []
     try:

@@ -1,12 +1,13 @@
 """Running text: in memory, from files, and as batches for language models."""
 
 import dataclasses
+import functools
 import pathlib
 
 import numpy as np
 
 from keras_attention.checks import check_whole_number
-from keras_attention.data.columns import read_lines
+from keras_attention.data.columns import UTF_8, read_lines
 from keras_attention.data.extras import import_tensorflow
 
 
@@ -27,17 +28,21 @@ class Corpus:
         return f"Corpus({sizes} characters)"
 
 
-def from_plain_text(train=None, dev=None, test=None, *, dev_fraction=0.1):
+def from_plain_text(train=None, dev=None, test=None, *, dev_fraction=0.1, encoding=UTF_8):
     """Running text from files, such as books.
 
     Args:
-        train, dev, test: a path, a list of paths whose texts are joined by an empty line, or None;
-            gzipped files are read as well.
+        train, dev, test: a path, a list of paths, or None. A path is that of a text file, gzipped
+            or not, or of a folder: its files that end in `.txt` or `.txt.gz` are read, also those
+            in folders in it, in the order of their paths. The texts of several files are joined by
+            an empty line.
         dev_fraction: float, the share of train that becomes dev where no dev file is given: the
             end of the text, for what stands beside it says too much of a part of the middle.
+        encoding: str, of the files, as Python names it: `"cp1252"`, `"utf-16"`, ...
 
     Returns:
-        A `Corpus`. Lines end with `\\n`, also where those of the files end with `\\r\\n`.
+        A `Corpus`. Lines end with `\\n`, also where those of the files end with `\\r\\n`. A file
+        of a folder that holds no text is left out.
 
     Example:
 
@@ -54,7 +59,8 @@ def from_plain_text(train=None, dev=None, test=None, *, dev_fraction=0.1):
     """
     if not (train or dev or test):
         raise ValueError("No file given: pass the paths of train, dev or test.")
-    parts = [_joined(map(_text, _paths(given))) for given in (train, dev, test)]
+    read = functools.partial(_read_texts, encoding=encoding)
+    parts = [_join(map(read, _paths(given))) for given in (train, dev, test)]
     return make_corpus(*parts, dev_fraction=dev_fraction)
 
 
@@ -72,15 +78,40 @@ def _paths(given):
     return given if isinstance(given, list | tuple) else [] if given is None else [given]
 
 
-def _text(path):
-    text = "\n".join(line for _, line in read_lines(path))
+def _read_texts(path, encoding):
+    """The text of a file, or of all text files in a folder."""
+    path = pathlib.Path(path)
+    if path.is_dir():
+        text = _join(_text(file, encoding) for file in _files(path))
+    else:
+        text = _text(path, encoding)
     if not text.strip():
-        raise ValueError(f"{pathlib.Path(path)} holds no text.")
+        raise ValueError(f"{path} holds no text.")
     return text
 
 
-def _joined(texts):
-    return "\n\n".join(texts)
+def _files(folder):
+    """The text files in a folder and in those in it; hidden ones are none."""
+    files = sorted(p for p in folder.rglob("*") if p.is_file())
+    names = {path: path.relative_to(folder).parts for path in files}
+    files = [path for path in files if not any(part.startswith(".") for part in names[path])]
+    texts = [path for path in files if path.name.endswith((".txt", ".txt.gz"))]
+    if not texts:
+        there = f"; it has {files[0].relative_to(folder)}, for example" if files else ""
+        raise ValueError(
+            f"{folder} holds no text file: expected names that end in .txt or .txt.gz{there}."
+        )
+    return texts
+
+
+def _join(texts):
+    """The texts with an empty line between each two; those that hold nothing are left out."""
+    *first, last = [*filter(str.strip, texts)] or [""]
+    return "\n\n".join([*(text.rstrip("\n") for text in first), last])
+
+
+def _text(path, encoding):
+    return "\n".join(line for _, line in read_lines(path, encoding))
 
 
 def language_model_batches(tokens, window_length, batch_size=32, *, steps=None, seed=0):

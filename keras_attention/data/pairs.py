@@ -7,7 +7,14 @@ import typing
 import numpy as np
 
 from keras_attention.checks import check_whole_number
-from keras_attention.data.columns import SUFFIXES, find_suffix, line_error, read_columns, read_lines
+from keras_attention.data.columns import (
+    SUFFIXES,
+    UTF_8,
+    find_suffix,
+    line_error,
+    read_columns,
+    read_lines,
+)
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.length_buckets import EDGES, batch_by_length, locate_tokens
 from keras_attention.data.splits import add_dev, read_parts
@@ -57,7 +64,14 @@ class Pairs:
 
 
 def from_pair_files(
-    train=None, dev=None, test=None, *, columns=("source", "target"), dev_fraction=0.1, seed=0
+    train=None,
+    dev=None,
+    test=None,
+    *,
+    columns=("source", "target"),
+    dev_fraction=0.1,
+    seed=0,
+    encoding=UTF_8,
 ):
     """Pairs of texts from files, such as sentences and their translations.
 
@@ -74,6 +88,7 @@ def from_pair_files(
             of the JSON objects; or ints, which count columns from 0 where no row names them.
         dev_fraction: float, the share of train that becomes dev where no dev file is given.
         seed: int, which pairs those are.
+        encoding: str, of the files, as Python names it: `"cp1252"`, `"utf-16"`, ...
 
     Returns:
         A `Pairs`.
@@ -96,20 +111,20 @@ def from_pair_files(
     assert data.test[1] == ka.data.Pair("Danke.", "Thanks.")
     ```
     """
-    read = functools.partial(read_pairs, columns=columns)
+    read = functools.partial(read_pairs, columns=columns, encoding=encoding)
     paths = {"train": train, "dev": dev, "test": test}
     # A tuple is one source of pairs, and not, as elsewhere, several.
     paths = {name: [given] if isinstance(given, tuple) else given for name, given in paths.items()}
     return Pairs.from_lists(**read_parts(read, paths), dev_fraction=dev_fraction, seed=seed)
 
 
-def read_pairs(path, columns=("source", "target")):
+def read_pairs(path, columns=("source", "target"), encoding=UTF_8):
     """The pairs of a file with columns, or of a tuple of two aligned files: a list of `Pair`.
 
     See `from_pair_files`.
     """
     if isinstance(path, tuple):
-        return _read_aligned(path)
+        return _read_aligned(path, encoding)
     if len(columns) != 2 or type(columns[0]) is not type(columns[1]):
         raise ValueError(f"columns={columns!r}: expected two names, or two numbers.")
     if find_suffix(path) is None:
@@ -117,13 +132,13 @@ def read_pairs(path, columns=("source", "target")):
             f"{path} is no file of pairs: expected a name that ends in {', '.join(SUFFIXES)}, "
             "gzipped (.gz) or not, or for two aligned text files a tuple, (source, target)."
         )
-    return [Pair(*row) for row in read_columns(path, columns)]
+    return [Pair(*row) for row in read_columns(path, columns, encoding)]
 
 
-def _read_aligned(paths):
+def _read_aligned(paths, encoding):
     if len(paths) != 2:
         raise ValueError(f"{paths!r}: expected two paths, (source, target).")
-    source, target = (_lines(path) for path in paths)
+    source, target = (_lines(path, encoding) for path in paths)
     if len(source) != len(target):
         raise ValueError(
             f"{paths[0]} has {len(source)} lines and {paths[1]} has {len(target)}: line n of one "
@@ -138,9 +153,9 @@ def _read_aligned(paths):
     return [Pair(*pair) for pair in zip(source, target, strict=True)]
 
 
-def _lines(path):
+def _lines(path, encoding):
     """The lines, without spaces around them. An end of line at the end of the file begins none."""
-    lines = [line.strip() for _, line in read_lines(path)]
+    lines = [line.strip() for _, line in read_lines(path, encoding)]
     return lines[:-1] if not lines[-1] else lines
 
 

@@ -11,7 +11,7 @@ import functools
 import re
 import typing
 
-from keras_attention.data.columns import line_error, read_lines
+from keras_attention.data.columns import UTF_8, line_error, read_lines
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.length_buckets import EDGES, batch_by_length
 from keras_attention.data.splits import add_dev, read_parts
@@ -67,6 +67,7 @@ def from_conll(
     label_column=-1,
     dev_fraction=0.1,
     seed=0,
+    encoding=UTF_8,
 ):
     """Tagged sentences from files with a token and its tags on each line.
 
@@ -79,6 +80,7 @@ def from_conll(
         label_column: int, where the tag is; -1 is the last column.
         dev_fraction: float, the share of train that becomes dev where no dev file is given.
         seed: int, which sentences those are.
+        encoding: str, of the files, as Python names it: `"cp1252"`, `"utf-16"`, ...
 
     Returns:
         A `Tagged`.
@@ -99,15 +101,17 @@ def from_conll(
     assert data.labels == ("O", "B-person")
     ```
     """
-    read = functools.partial(read_conll, token_column=token_column, label_column=label_column)
+    read = functools.partial(
+        read_conll, token_column=token_column, label_column=label_column, encoding=encoding
+    )
     paths = {"train": train, "dev": dev, "test": test}
     return from_files(read, paths, dev_fraction=dev_fraction, seed=seed)
 
 
-def read_conll(path, token_column=0, label_column=-1):
+def read_conll(path, token_column=0, label_column=-1, encoding=UTF_8):
     """The sentences of one file, as a list of `Sentence`. See `from_conll`."""
     sentences, rows, width = [], [], None
-    lines = list(read_lines(path))
+    lines = list(read_lines(path, encoding))
     separator = "\t" if any("\t" in line.strip() for _, line in lines) else None
     for number, line in [*lines, (len(lines) + 1, "")]:
         # Not `not line`: in WNUT-17 the line between two sentences may hold a tab.
@@ -144,7 +148,9 @@ COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "de
 _NO_WORD = re.compile(r"\d+-\d+|\d+\.\d+")
 
 
-def from_conllu(train=None, dev=None, test=None, *, column="upos", dev_fraction=0.1, seed=0):
+def from_conllu(
+    train=None, dev=None, test=None, *, column="upos", dev_fraction=0.1, seed=0, encoding=UTF_8
+):
     """Tagged sentences from CoNLL-U files (https://universaldependencies.org/format.html).
 
     Words are the lines whose ID is an integer: multiword tokens (`3-4`) and empty nodes (`5.1`)
@@ -155,6 +161,7 @@ def from_conllu(train=None, dev=None, test=None, *, column="upos", dev_fraction=
         column: str, the column that is the tag: `"upos"`, `"xpos"`, `"feats"`, `"deprel"`, ...
         dev_fraction: float, the share of train that becomes dev where no dev file is given.
         seed: int, which sentences those are.
+        encoding: str, of the files, as Python names it: `"cp1252"`, `"utf-16"`, ...
 
     Returns:
         A `Tagged`.
@@ -177,16 +184,16 @@ def from_conllu(train=None, dev=None, test=None, *, column="upos", dev_fraction=
     ```
     """
     _index(column)
-    read = functools.partial(read_conllu, column=column)
+    read = functools.partial(read_conllu, column=column, encoding=encoding)
     paths = {"train": train, "dev": dev, "test": test}
     return from_files(read, paths, dev_fraction=dev_fraction, seed=seed)
 
 
-def read_conllu(path, column="upos"):
+def read_conllu(path, column="upos", encoding=UTF_8):
     """The sentences of one CoNLL-U file, as a list of `Sentence`. See `from_conllu`."""
     index = _index(column)
     sentences, words = [], []
-    for number, line in read_lines(path):
+    for number, line in read_lines(path, encoding):
         if not line.strip():
             if words:
                 sentences.append(Sentence(*zip(*words, strict=True)))

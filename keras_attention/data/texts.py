@@ -7,7 +7,7 @@ import typing
 
 import numpy as np
 
-from keras_attention.data.columns import SUFFIXES, find_suffix, read_columns, read_lines
+from keras_attention.data.columns import SUFFIXES, UTF_8, find_suffix, read_columns, read_lines
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.length_buckets import EDGES, batch_by_length
 from keras_attention.data.splits import add_dev, read_parts
@@ -83,6 +83,7 @@ def from_text_files(
     label_column="label",
     dev_fraction=0.1,
     seed=0,
+    encoding=UTF_8,
 ):
     """Texts and their labels from files; the end of the name says what is in one.
 
@@ -99,6 +100,7 @@ def from_text_files(
         text_column, label_column: str, the names of the columns, or of the keys in JSON.
         dev_fraction: float, the share of train that becomes dev where no dev file is given.
         seed: int, which texts those are.
+        encoding: str, of the files, as Python names it: `"cp1252"`, `"utf-16"`, ...
 
     Returns:
         A `Texts`.
@@ -119,18 +121,21 @@ def from_text_files(
     assert data.test[0] == ka.data.Text("clever, warm", "good") and data.labels == ("bad", "good")
     ```
     """
-    read = functools.partial(read_texts, text_column=text_column, label_column=label_column)
+    read = functools.partial(
+        read_texts, text_column=text_column, label_column=label_column, encoding=encoding
+    )
     parts = read_parts(read, {"train": train, "dev": dev, "test": test})
     return Texts.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
-def read_texts(path, text_column="text", label_column="label"):
+def read_texts(path, text_column="text", label_column="label", encoding=UTF_8):
     """The texts of one file or folder, as a list of `Text`. See `from_text_files`."""
     path = pathlib.Path(path)
     if path.is_dir():
-        texts = _folder(path)
+        texts = _folder(path, encoding)
     elif find_suffix(path):
-        texts = [Text(*row) for row in read_columns(path, (text_column, label_column))]
+        rows = read_columns(path, (text_column, label_column), encoding)
+        texts = [Text(*row) for row in rows]
     else:
         raise ValueError(
             f"{path} is no file of texts: expected a folder, or a name that ends in "
@@ -143,19 +148,19 @@ def read_texts(path, text_column="text", label_column="label"):
     return texts
 
 
-def _folder(path):
+def _folder(path, encoding):
     folders = sorted(child for child in path.iterdir() if child.is_dir())
     if not folders:
         raise ValueError(f"{path} has no folder in it: expected one for each label.")
     return [
-        Text(_content(file), folder.name)
+        Text(_content(file, encoding), folder.name)
         for folder in folders
         for file in sorted(folder.glob("*.txt"))
     ]
 
 
-def _content(file):
-    text = "\n".join(line for _, line in read_lines(file)).strip()
+def _content(file, encoding):
+    text = "\n".join(line for _, line in read_lines(file, encoding)).strip()
     if not text:
         raise ValueError(f"{file}: the text is empty.")
     return text

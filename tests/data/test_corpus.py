@@ -12,12 +12,42 @@ def test_plain_text(tmp_path):
     one.write_bytes(b"first\r\nline\r\n")
     two.write_bytes(gzip.compress("zwölf Boxkämpfer".encode()))
     data = ka.data.from_plain_text([one, two], test=two, dev_fraction=0.25)
-    whole = "first\nline\n\n\nzwölf Boxkämpfer"
-    assert data.train + data.dev == whole and len(data.dev) == 8  # a quarter of 29, the end
+    whole = "first\nline\n\nzwölf Boxkämpfer"
+    assert data.train + data.dev == whole and len(data.dev) == 7  # a quarter of 28, the end
     assert data.test == "zwölf Boxkämpfer"
-    assert repr(data) == "Corpus(train=21, dev=8, test=16 characters)"
+    assert repr(data) == "Corpus(train=21, dev=7, test=16 characters)"
     data = ka.data.from_plain_text(one, dev=str(two))
     assert data.train == "first\nline\n" and data.dev == data.dev and data.test == ""
+
+
+def test_a_folder_of_texts(tmp_path):
+    for name, content in [
+        ("b/2.txt", "four\n"),
+        ("b/1.txt", "two\nthree\n"),
+        ("a.txt", "one"),
+        ("b/empty.txt", "\n"),
+        (".hidden.txt", "x"),
+        (".git/x.txt", "x"),
+        ("notes.md", "x"),
+    ]:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
+    (tmp_path / "c.txt.gz").write_bytes(gzip.compress(b"five\n"))
+    data = ka.data.from_plain_text([tmp_path], dev_fraction=0)
+    assert data.train == "one\n\ntwo\nthree\n\nfour\n\nfive\n"
+    data = ka.data.from_plain_text(tmp_path / "b", dev=tmp_path / "a.txt", test=tmp_path)
+    assert data.train == "two\nthree\n\nfour\n" and data.dev == "one" and "five" in data.test
+
+
+def test_errors_of_folders(tmp_path):
+    with pytest.raises(ValueError, match=r"holds no text file: expected names .* \.txt\.gz\.$"):
+        ka.data.from_plain_text(tmp_path)
+    (tmp_path / "book.pdf").write_bytes(b"%PDF")
+    with pytest.raises(ValueError, match=r"or \.txt\.gz; it has book\.pdf, for example\.$"):
+        ka.data.from_plain_text(tmp_path)
+    (tmp_path / "a.txt").write_text("\n \n")
+    with pytest.raises(ValueError, match=rf"{tmp_path.name} holds no text\.$"):
+        ka.data.from_plain_text(tmp_path)
 
 
 def test_errors_of_plain_text(tmp_path):

@@ -211,7 +211,7 @@ def test_broken_lines_of_conllu(tmp_path, second_line, message):
 def test_broken_files(tmp_path):
     path = tmp_path / "broken"
     path.write_bytes(b"# one\n# two\n1\t\xff\n")
-    with pytest.raises(ValueError, match=r"broken:3: not UTF-8 \(byte 0xff\)"):
+    with pytest.raises(ValueError, match=r"broken:3: not UTF-8: byte 0xff at position 14\."):
         ka.data.from_conllu(path)
     path.write_bytes(gzip.compress(TINY.read_bytes())[:-20])
     with pytest.raises(ValueError, match="broken is a broken gzip file"):

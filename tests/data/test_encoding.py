@@ -1,0 +1,78 @@
+"""Text files in other encodings than UTF-8: read as they say, or refused with what to say."""
+
+import gzip
+
+import pytest
+
+import keras_attention as ka
+
+ROW = "{}\t{}\t_\t{}\t_\t_\t_\t_\t_\t_\n"
+CONLLU = ROW.format(1, "Größe", "N") + ROW.format(2, "zählt", "V") + "\n"
+
+READERS = {
+    "conll": (ka.data.from_conll, "a.conll", "Größe\tN\nzählt\tV\n", "test"),
+    "conllu": (ka.data.from_conllu, "a.conllu", CONLLU, "test"),
+    "csv": (ka.data.from_text_files, "a.csv", 'label,text\nja,"Größe, die\nzählt"\n', "test"),
+    "jsonl": (ka.data.from_text_files, "a.jsonl", '{"text": "Größe", "label": "ß"}\n', "test"),
+    "pairs": (ka.data.from_pair_files, "a.tsv", "source\ttarget\nGröße\tsize\n", "test"),
+    "plain": (ka.data.from_plain_text, "a.txt", "Größe zählt.\n", "test"),
+}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "UTF8", "utf-8-sig", "cp1252", "utf-16", "latin-1"])
+@pytest.mark.parametrize("name", READERS)
+def test_the_same_from_every_encoding(tmp_path, name, encoding):
+    read, file, text, part = READERS[name]
+    (tmp_path / file).write_bytes(text.encode("utf-8"))
+    expected = getattr(read(**{part: tmp_path / file}), part)
+    (tmp_path / file).write_bytes(text.encode(encoding))
+    found = getattr(read(**{part: tmp_path / file}, encoding=encoding), part)
+    assert found == expected and "Größe" in str(found)
+
+
+def test_aligned_files_and_folders(tmp_path):
+    for name in ("test.de", "test.en", "good/1.txt", "good/deep/2.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes("Größe\r\n".encode("latin-1"))
+    (tmp_path / "test.de").unlink()
+    (tmp_path / "test.de.gz").write_bytes(gzip.compress("Größe\n".encode("latin-1")))
+    aligned = (tmp_path / "test.de.gz", tmp_path / "test.en")
+    assert ka.data.from_pair_files(test=aligned, encoding="latin-1").test == [("Größe", "Größe")]
+    found = ka.data.from_text_files(test=tmp_path, encoding="latin-1").test
+    assert found == [("Größe", "good")]
+    found = ka.data.from_plain_text(test=tmp_path, encoding="latin-1").test
+    assert found == "Größe\n\nGröße\n"
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_the_byte_that_is_no_utf_8_is_named(tmp_path, name):
+    read, file, text, part = READERS[name]
+    content = text.encode("cp1252")
+    (tmp_path / file).write_bytes(content)
+    place = content.index("ö".encode("cp1252")) if b"\xf6" in content else None
+    line = 1 + content.count(b"\n", 0, place)
+    message = (
+        rf"{file}:{line}: not UTF-8: byte 0xf6 at position {place}\. Name the encoding of the "
+        r"file, such as encoding='cp1252'\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        read(**{part: tmp_path / file})
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding", "message"),
+    [
+        (b"a\nb\xc3", "utf-8", r"a.txt:2: not UTF-8: byte 0xc3 at position 3\. Name the encoding"),
+        ("Größe".encode("utf-16"), "utf-8", r"0xff at position 0\. .* encoding='utf-16'\.$"),
+        (b"a\nb\xf6", "ascii", r"a.txt:2: not ascii: byte 0xf6 .* another encoding: .*'utf-8'\.$"),
+        (b"a\x00b", "utf-16", r"a.txt:1: not utf-16: byte 0x62 at position 2"),
+        (b"a", "utf-9", r"encoding='utf-9': Python knows no such encoding of text\. Common ones"),
+        (b"a", "hex", "encoding='hex': Python knows no such encoding of text"),
+        (b"a", "", "encoding='': Python knows no such"),
+        (b"a", None, "encoding=None: Python knows no such"),
+    ],
+)
+def test_encodings_that_do_not_fit(tmp_path, content, encoding, message):
+    (tmp_path / "a.txt").write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        ka.data.from_plain_text(tmp_path / "a.txt", encoding=encoding)
