@@ -2,6 +2,7 @@
 
     python -m tests.mutants --seed 0           # 60 faults, over all rooms: a table of what noticed
     python -m tests.mutants --root ../before   # the same of another checkout
+    python -m tests.mutants --near             # minutes a fault at most: leaves out the last stages
 
 A fault is an operator, a comparison, a constant or a condition changed, or a statement deleted.
 For each, tests run in a copy of the project until one fails: those of its file, those of its room,
@@ -12,6 +13,7 @@ import argparse
 import ast
 import concurrent.futures
 import dataclasses
+import os
 import pathlib
 import random
 import shutil
@@ -139,8 +141,11 @@ def draw(root, seed, count):
     return chosen
 
 
-def stages(root, mutant):
-    """Arguments of pytest, a list for each run: the tests nearest to the fault come first."""
+def stages(root, mutant, *, near_only=False):
+    """Arguments of pytest, a list for each run: the tests nearest to the fault come first.
+
+    With `near_only`, those of its file and its room, slow ones of the file too, and the contract.
+    """
     path = pathlib.Path(mutant.path)
     folder = pathlib.Path("tests", *path.parent.parts[1:])
     file = folder / f"test_{path.stem}.py"
@@ -152,12 +157,16 @@ def stages(root, mutant):
     if room:
         yield [*default, *room]
     yield [*default, "tests/test_contract.py", "tests/test_docstrings.py"]
+    if near_only:
+        if near:
+            yield [*slow, *near]
+        return
     yield [*default, "tests", *(f"--ignore={name}" for name in room)]
     yield [*slow, *(near or room or ["tests"])]
     yield [*slow, "tests"]
 
 
-def find_failure(root, mutant):
+def find_failure(root, mutant, near_only):
     """`(mutant, what noticed)`; nothing noticed where that is None."""
     with tempfile.TemporaryDirectory() as folder:
         copy = pathlib.Path(folder, "project")
@@ -165,7 +174,7 @@ def find_failure(root, mutant):
         shutil.copytree(root, copy, ignore=unused, symlinks=True)
         source = (copy / mutant.path).read_text("utf-8")
         (copy / mutant.path).write_text(mutant.apply(source), "utf-8")
-        for arguments in stages(copy, mutant):
+        for arguments in stages(copy, mutant, near_only=near_only):
             if told := _run_tests(copy, arguments):
                 return mutant, told
     return mutant, None
@@ -175,8 +184,11 @@ def _run_tests(folder, arguments):
     """The first test that failed, or None."""
     options = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", "--durations=0"]
     command = [sys.executable, "-m", "pytest", *options, *arguments]
+    environment = os.environ | {"PYTHONPATH": str(folder)}  # also of the processes that tests start
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS)
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS
+        )
     except subprocess.TimeoutExpired:
         return f"no end in {SECONDS} s"
     if done.returncode in (0, 5):  # 5: no test was chosen
@@ -191,12 +203,16 @@ def main():
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--root", type=pathlib.Path, default=ROOT)
+    parser.add_argument("--near", action="store_true")
+    parser.add_argument("--only", type=int, nargs="*", help="indices of the faults to try")
     arguments = parser.parse_args()
     root = arguments.root.resolve()
     mutants = draw(root, arguments.seed, arguments.count)
+    if arguments.only is not None:
+        mutants = [mutants[k] for k in arguments.only]
     noticed = 0
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        for mutant, told in pool.map(lambda one: find_failure(root, one), mutants):
+        for mutant, told in pool.map(lambda one: find_failure(root, one, arguments.near), mutants):
             noticed += told is not None
             print(f"{'noticed ' if told else 'SURVIVED'} {mutant}  {told or ''}", flush=True)
     print(f"{noticed} of {len(mutants)} noticed (seed {arguments.seed})")
