@@ -23,7 +23,7 @@ test: $(READY) ## run the fast tests
 test-slow: $(READY) ## run the tests that take minutes
 	$(IN_VENV) -m pytest -m slow --numprocesses=2 --dist=worksteal
 
-test-all: $(READY) ## run all tests, every combination and draw, and the published runs
+test-all: $(READY) ## run all tests, every combination and the published runs
 	KERAS_ATTENTION_TESTS=all $(IN_VENV) -m pytest -m 'slow or not slow' --numprocesses=2 \
 	    --dist=worksteal
 

@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-# Three tiers: the default tests and the slow ones hold every choice, every pair of choices and
-# every kind of draw; `make test-all` also runs what repeats them in other combinations.
+# Three tiers: the default tests and the slow ones hold every choice and every pair of choices;
+# `make test-all` also runs what repeats them in other combinations.
 ALL = os.environ.get("KERAS_ATTENTION_TESTS") == "all"
 
 
