@@ -9,7 +9,7 @@ BACKENDS := .venv-backends
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow test-all test-backends test-torch test-jax benchmark check format constraints clean
+.PHONY: help demo test test-slow test-all test-backends test-torch test-jax benchmark check format constraints clean docs docs-serve mechanisms pictures
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -55,6 +55,18 @@ check: $(READY) ## lint, and see that the code is formatted
 format: $(READY) ## format the code and mend what the linter can
 	$(IN_VENV) -m ruff check --fix .
 	$(IN_VENV) -m ruff format .
+
+docs: $(READY) ## build the site into build/site; a link or a name that leads nowhere fails
+	NO_MKDOCS_2_WARNING=1 $(IN_VENV) -m mkdocs build --strict
+
+docs-serve: $(READY) ## show the site on this machine, and again after every change
+	$(IN_VENV) -m mkdocs serve
+
+mechanisms: $(READY) ## write docs/mechanisms.md from the docstrings
+	TF_CPP_MIN_LOG_LEVEL=3 $(IN_VENV) docs/tools/mechanisms.py
+
+pictures: $(READY) ## draw docs/pictures from the trained models
+	TF_CPP_MIN_LOG_LEVEL=3 $(IN_VENV) docs/tools/pictures.py
 
 # pip takes no backports.strenum newer than 1.2.8 on Python 3.11; uv, which would, must not either.
 # PyTorch stays at the version whose build without CUDA the tests have run with.

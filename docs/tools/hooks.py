@@ -1,0 +1,95 @@
+"""What MkDocs does beyond its configuration: files outside of docs/ become pages of the site.
+
+CONTRIBUTING.md, CHANGELOG.md and the cards of trained models are pages of their own. Any other file
+that a page links to, such as a test or an example, is shown as it is. Links between all of them are
+kept; the same pages read well as plain files in the repository.
+"""
+
+import pathlib
+import posixpath
+import re
+
+from mkdocs.structure.files import File
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
+CODE = re.compile(r"(^```.*?^```|^~~~.*?^~~~)", re.DOTALL | re.MULTILINE)
+LANGUAGES = {".py": "python", ".toml": "toml", ".json": "json", ".html": "html", ".js": "js"}
+PICTURES = (".png", ".svg")
+
+# Where pages come from that do not lie in docs/: page -> file.
+PAGES = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+PAGES |= {
+    f"models/{card.parent.name}.md": card.relative_to(ROOT).as_posix()
+    for card in sorted(ROOT.glob("saved_models/*/README.md"))
+}
+
+
+def on_files(files, config):
+    """Adds the pages from outside, and every file that some page links to."""
+    origins = {f"docs/{file.src_uri}": file.src_uri for file in files.documentation_pages()}
+    for uri, origin in PAGES.items():
+        files.append(File.generated(config, uri, abs_src_path=str(ROOT / origin)))
+        origins[origin] = uri
+    for origin in list(origins):
+        for _, link, _, _ in LINK.findall(_remove_code((ROOT / origin).read_text())):
+            target = _find_target(origin, link)
+            if target is None or target in origins or target.startswith("docs/"):
+                continue
+            uri = target if target.endswith(PICTURES) else f"source/{target}.md"
+            origins[target] = uri
+            if target.endswith(PICTURES):
+                files.append(File.generated(config, uri, abs_src_path=str(ROOT / target)))
+            else:
+                files.append(File.generated(config, uri, content=_show_source(target)))
+    config.extra["origins"] = origins
+    return files
+
+
+def on_page_markdown(markdown, page, config, files):
+    """Points the links of a page to the pages that its targets became."""
+    origins = config.extra["origins"]
+    uri = page.file.src_uri
+    origin = next((o for o, u in origins.items() if u == uri), None)
+    if origin is None or uri.startswith("source/"):
+        return markdown
+
+    def point(match):
+        start, link, anchor, end = match.groups()
+        target = _find_target(origin, link)
+        if target not in origins:
+            return match[0]
+        link = posixpath.relpath(origins[target], posixpath.dirname(uri) or ".")
+        return f"{start}{link}{anchor or ''}{end}"
+
+    parts = CODE.split(markdown)
+    parts = [p if CODE.fullmatch(p) else LINK.sub(point, _show_bars(p)) for p in parts]
+    return "".join(parts)
+
+
+def _show_bars(markdown):
+    r"""A bar in the code of a table's cell is written `\|`, which this renderer would show so."""
+    return re.sub(r"`[^`\n]*`", lambda code: code[0].replace(r"\|", "|"), markdown)
+
+
+def _remove_code(markdown):
+    return CODE.sub("", markdown)
+
+
+def _find_target(origin, link):
+    """The file that `link` on the page made from `origin` means, from the root; or None."""
+    if "://" in link or link.startswith("mailto:"):
+        return None
+    target = posixpath.normpath(posixpath.join(posixpath.dirname(origin), link))
+    if (ROOT / target).is_dir():
+        target = posixpath.join(target, "README.md")
+    return target if (ROOT / target).is_file() else None
+
+
+def _show_source(path):
+    text = (ROOT / path).read_text()
+    if path.endswith(".md"):
+        return text
+    language = LANGUAGES.get(pathlib.PurePath(path).suffix, "text")
+    head = f"---\nsearch:\n  exclude: true\n---\n# {path}\n\n"
+    return f"{head}~~~~~~{language}\n{text.rstrip()}\n~~~~~~\n"

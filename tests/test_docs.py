@@ -1,0 +1,128 @@
+"""The pages of docs/: their code runs, what is generated is up to date, and the site builds."""
+
+import re
+import runpy
+import subprocess
+import sys
+
+import keras
+import pytest
+
+import keras_attention as ka
+from tests.conftest import ROOT
+from tests.tables import assert_lists, list_builders
+
+DOCS = ROOT / "docs"
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+PAGES = {
+    page.relative_to(DOCS).as_posix(): page.read_text()
+    for page in sorted(DOCS.rglob("*.md"))
+    if "notebooks" not in page.parts
+}
+# Pages that train, export or generate for longer than a few seconds.
+SLOW = {
+    "guides/build-a-model.md",
+    "guides/generate.md",
+    "guides/write-your-own.md",
+    "index.md",
+    "on-device.md",
+}
+WITH_CODE = [
+    pytest.param(page, marks=[pytest.mark.slow] if page in SLOW else [])
+    for page, text in PAGES.items()
+    if BLOCK.search(text)
+]
+TOOLS = DOCS / "tools"
+
+
+def blocks_of(text):
+    """The Python blocks of a page, with empty lines above so that errors name the right line."""
+    return ["\n" * text[: match.start(1)].count("\n") + match[1] for match in BLOCK.finditer(text)]
+
+
+@pytest.mark.parametrize("page", WITH_CODE)
+def test_code_runs(page, tmp_path, monkeypatch):
+    """From top to bottom, each block going on from those above it."""
+    monkeypatch.chdir(tmp_path)
+    known, names = dict(keras.saving.get_custom_objects()), {"__name__": "__main__"}
+    try:
+        for code in blocks_of(PAGES[page]):
+            exec(compile(code, page, "exec"), names)
+    finally:
+        keras.saving.get_custom_objects().clear()
+        keras.saving.get_custom_objects().update(known)
+
+
+def test_slow_pages_exist():
+    assert set(PAGES) >= SLOW
+
+
+def test_mechanisms_are_as_generated():
+    tool = runpy.run_path(str(TOOLS / "mechanisms.py"))
+    assert PAGES["mechanisms.md"] == tool["write_page"](), "run: make mechanisms"
+
+
+def test_every_mechanism_is_in_the_table_with_a_test():
+    row = r"^\| \[`(\w+)`\]\(reference/\S+\) \|.*\| \[\w+\]\(\.\./(tests/[\w/]+\.py)\) \|$"
+    listed = re.findall(row, PAGES["mechanisms.md"], re.MULTILINE)
+    expected = {*list_builders(), "TransformerEncoder", "TransformerDecoder"}
+    for family in (ka.scores, ka.normalizers, ka.masks, ka.positions, ka.positions.scalings):
+        expected |= {cls.__name__ for cls in family.NAMES.values()}
+    expected |= {cls.__name__ for cls in ka.blocks.residuals.NAMES.values()}
+    for room in (ka.attention, ka.blocks, ka.recurrent):
+        expected |= {name for name in room.__all__ if hasattr(ka.layers, name)}
+    expected -= {"AttentionLayer", "HeadProjection", "ResidualWeight"}  # inside of the others
+    assert_lists("docs/mechanisms.md", [name for name, _ in listed], expected)
+    assert len(listed) == len(expected)
+    assert not [test for _, test in listed if not (ROOT / test).exists()]
+
+
+def test_the_test_of_a_mechanism_names_it():
+    tool = runpy.run_path(str(TOOLS / "mechanisms.py"))
+    for room in tool["ROOMS"]:
+        for name, thing, string in tool["list_mechanisms"](room):
+            if name not in tool["TESTED_IN_MODELS"]:
+                text = tool["find_test"](room, thing, string).read_text()
+                words = name, string, re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+                assert any(word and word in text for word in words), f"{room}.{name}: no test"
+
+
+def test_every_paper_that_is_cited_has_an_address():
+    tool = runpy.run_path(str(TOOLS / "mechanisms.py"))
+    cited = set()
+    for room in tool["ROOMS"]:
+        for _, thing, _ in tool["list_mechanisms"](room):
+            cited |= set(tool["list_citations"](thing))
+    assert len(cited) > 70
+    assert_lists("docs/tools/papers.toml", tool["PAPERS"], cited)
+
+
+def test_every_room_has_a_page_of_reference():
+    pages = {page.stem for page in (DOCS / "reference").glob("*.md")}
+    assert_lists("docs/reference/ and mkdocs.yml", pages, set(ka.__all__) - {"layers"})
+    navigation = (ROOT / "mkdocs.yml").read_text()
+    assert not [page for page in pages if f"reference/{page}.md" not in navigation]
+
+
+@pytest.mark.slow
+def test_the_site_builds_and_shows_every_public_name(tmp_path):
+    """Strictly: a link, an anchor or a name that leads nowhere fails."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for room in sorted(set(ka.__all__) - {"layers"}):
+        page = (tmp_path / "reference" / f"{room}.html").read_text()
+        shown = set(re.findall(r'id="keras_attention\.([\w.]+)"', page))
+        names = set(getattr(ka, room).__all__) - {"NAMES", "ROLES"}
+        missing = [n for n in names if not {f"{room}.{n}", f"{room}.{n}.{n}"} & shown]
+        assert not missing, f"reference/{room}.md shows no {', '.join(missing)}"
+    links = re.findall(r'href="(?!https?:)([^"#]*)', (tmp_path / "index.html").read_text())
+    assert links and not [link for link in links if link and not (tmp_path / link).exists()]
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_links_lead_somewhere(page):
+    """In the repository, too, where pages are read as plain files."""
+    prose = re.sub(r"```.*?```", "", PAGES[page], flags=re.DOTALL)
+    links = [link for link in re.findall(r"\]\(([^)#]+)", prose) if "://" not in link]
+    assert not [link for link in links if not ((DOCS / page).parent / link).exists()]
