@@ -7,6 +7,7 @@ from keras_attention.data.corpus import (
     language_model_batches,
 )
 from keras_attention.data.dates import WrittenDate, dates
+from keras_attention.data.image_folders import from_image_folder, read_image
 from keras_attention.data.images import Images, ImageSplit, image_augmentation, image_batches
 from keras_attention.data.pairs import Pair, Pairs, from_pair_files, read_pairs, seq2seq_batches
 from keras_attention.data.sentence_polarity import sentence_polarity
@@ -49,6 +50,7 @@ __all__ = [
     "dates",
     "from_conll",
     "from_conllu",
+    "from_image_folder",
     "from_pair_files",
     "from_plain_text",
     "from_text_files",
@@ -58,6 +60,7 @@ __all__ = [
     "language_model_batches",
     "read_conll",
     "read_conllu",
+    "read_image",
     "read_pairs",
     "seq2seq_batches",
     "read_texts",

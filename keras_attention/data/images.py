@@ -50,12 +50,15 @@ def check_split(pixels, labels):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Images:
-    """An image classification data set in memory. `from_tfds` makes one; so do arrays.
+    """An image classification data set in memory.
+
+    `from_tfds` and `from_image_folder` make one; so do arrays.
 
     Args:
         train, dev, test: `ImageSplit`, or a pair of arrays; images (n, H, W, C), uint8 or floats
             from 0 to 1, and int labels (n,).
         labels: tuple of str, the name of every class.
+        notes: tuple of str, what a model's card is to say about the data: how it was split, ...
 
     Example:
 
@@ -79,9 +82,12 @@ class Images:
     dev: ImageSplit
     test: ImageSplit
     labels: tuple
+    notes: tuple = ()
 
     @classmethod
-    def from_arrays(cls, train=None, dev=None, test=None, *, labels, dev_fraction=0.1, seed=0):
+    def from_arrays(
+        cls, train=None, dev=None, test=None, *, labels, dev_fraction=0.1, seed=0, notes=()
+    ):
         """Checks pairs of arrays; without `dev`, a part of train becomes it."""
         pairs = {"train": train, "dev": dev, "test": test}
         given = {name: check_split(*pair) for name, pair in pairs.items() if pair is not None}
@@ -94,7 +100,7 @@ class Images:
             given["dev"] = ImageSplit(pixels[held], numbers[held])
         pixels, numbers = next(iter(given.values()))
         none = ImageSplit(pixels[:0], numbers[:0])
-        return cls(*(given.get(name, none) for name in pairs), tuple(labels))
+        return cls(*(given.get(name, none) for name in pairs), tuple(labels), tuple(notes))
 
     @property
     def image_shape(self):

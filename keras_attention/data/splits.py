@@ -25,6 +25,29 @@ def add_dev(train, dev, *, dev_fraction, seed):
     return [train[i] for i in kept], [train[i] for i in held]
 
 
+def split_by_class(labels, fractions, seed):
+    """Splits examples at random so that every part has its share of each class.
+
+    Args:
+        labels: ints (n,).
+        fractions: dict, name of a part -> its share of each class, above 0: one example at least.
+        seed: int; the same seed gives the same split.
+
+    Returns:
+        dict: the same names, and `"train"` for what is left -> indices, in ascending order.
+    """
+    generator = np.random.default_rng(seed)
+    parts = {name: [] for name in ("train", *fractions)}
+    for label in np.unique(labels):
+        rest = generator.permutation(np.flatnonzero(labels == label))
+        for name, fraction in fractions.items():
+            number = max(1, round(fraction * np.sum(labels == label)))
+            parts[name].append(rest[:number])
+            rest = rest[number:]
+        parts["train"].append(rest)
+    return {name: np.sort(np.concatenate(chosen)) for name, chosen in parts.items()}
+
+
 def hold_out(size, fraction, seed):
     """Splits range(size) at random: (indices kept, indices held out), both in ascending order.
 

@@ -11,6 +11,7 @@ from keras_attention.data.columns import SUFFIXES, UTF_8, find_suffix, read_colu
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.length_buckets import EDGES, batch_by_length
 from keras_attention.data.splits import add_dev, read_parts
+from keras_attention.data.vocabulary import sort_labels
 
 
 class Text(typing.NamedTuple):
@@ -59,19 +60,13 @@ class Texts:
         if not any(parts):
             raise ValueError("No texts given: pass train, dev or test.")
         if labels is None:
-            labels = sorted({label for part in parts for _, label in part}, key=_in_order)
+            labels = sort_labels(label for part in parts for _, label in part)
         train, dev = add_dev(*parts[:2], dev_fraction=dev_fraction, seed=seed)
         return cls(train, dev, parts[2], tuple(labels))
 
     def __repr__(self):
         sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))
         return f"Texts({sizes} texts, {len(self.labels)} labels: {', '.join(self.labels)})"
-
-
-def _in_order(label):
-    """A key for sorting: 2 before 10, and both before words."""
-    digits = label.lstrip("0") if label.isascii() and label.isdigit() else None
-    return (digits is None, len(digits or ""), digits or "", label)
 
 
 def from_text_files(

@@ -183,6 +183,16 @@ class Labels:
             return cls(entries)
 
 
+def sort_labels(names):
+    """The different names in order, as a list: 2 before 10, and both before words."""
+
+    def key(name):
+        digits = name.lstrip("0") if name.isascii() and name.isdigit() else None
+        return (digits is None, len(digits or ""), digits or "", name)
+
+    return sorted(set(names), key=key)
+
+
 def _is_entry(token):
     """Whether a token can have an id of its own, on a line of its own."""
     return token not in ("", PADDING, UNKNOWN) and "\n" not in token

@@ -1,0 +1,207 @@
+"""Pictures in class folders: what is read, how it is resized and split, and what is refused."""
+
+import keras
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from keras_attention.data import from_image_folder, read_image
+
+pytestmark = pytest.mark.tensorflow
+random = np.random.default_rng(0)
+
+
+def save(path, picture):
+    """A picture (H, W, C), 0 to 255, in the format that its name says."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    keras.utils.save_img(path, picture, scale=False)
+    return path
+
+
+def make_folder(folder, counts, size=(6, 8), channels=3):
+    """Pictures of one value: 100 for each class, and their number in it."""
+    for c, (name, count) in enumerate(counts.items()):
+        for k in range(count):
+            save(folder / name / f"{k:02}.png", np.full((*size, channels), 100 * c + k))
+    return folder
+
+
+def values(split):
+    return split.pixels[:, 0, 0, 0].tolist()
+
+
+def test_a_folder_is_split_by_class(tmp_path):
+    folder = make_folder(tmp_path, {"10": 20, "9": 10})
+    data = from_image_folder(folder, seed=1)
+    assert data.labels == ("9", "10") and data.image_shape == (6, 8, 1)
+    for split, counts in ((data.train, (7, 14)), (data.dev, (1, 2)), (data.test, (2, 4))):
+        assert np.bincount(split.labels).tolist() == list(counts)
+        assert split.pixels.dtype == np.uint8 and split.labels.dtype == np.int32
+        np.testing.assert_array_equal(np.array(values(split)) >= 100, split.labels == 0)
+    assert len({*values(data.train), *values(data.dev), *values(data.test)}) == 30
+    again, other = (from_image_folder(folder, seed=seed) for seed in (1, 2))
+    assert values(data.test) == values(again.test) != values(other.test)
+    note = "split by class with the seed 1: 20 % for testing, 10 % for choosing the epoch, the oth"
+    assert data.notes[0].startswith(note) and len(data.notes) == 1
+
+
+def test_folders_of_parts(tmp_path):
+    train, test = (make_folder(tmp_path / part, {"a": 5, "b": 5}) for part in ("train", "test"))
+    data = from_image_folder([train, train], dev=train, test=test)
+    sizes = [len(split.labels) for split in (data.train, data.dev, data.test)]
+    assert sizes == [20, 10, 10] and data.notes == ()
+    data = from_image_folder(train, test=test, dev_fraction=0.4)
+    sizes = [len(split.labels) for split in (data.train, data.dev, data.test)]
+    assert sizes == [6, 4, 10] and "testing" not in data.notes[0]
+    assert len(from_image_folder(train, dev=test).test.labels) == 0
+    data = from_image_folder(train, test_fraction=0, dev_fraction=0)
+    assert len(data.train.labels) == 10 and len(data.dev.labels) == 0
+    assert len(from_image_folder(test=test).test.labels) == 10
+
+
+def test_labels_of_a_model_fix_the_ids(tmp_path):
+    folder = make_folder(tmp_path, {"b": 2})
+    data = from_image_folder(test=folder, labels=["c", "b", "a"])
+    assert data.labels == ("c", "b", "a") and data.test.labels.tolist() == [1, 1]
+    with pytest.raises(ValueError, match="test has the class 'b', which is not among the labels"):
+        from_image_folder(test=folder, labels=["a", "c"])
+
+
+@pytest.mark.parametrize("suffix", ["png", "jpg", "JPEG", "gif", "bmp", "webp"])
+def test_formats(tmp_path, suffix):
+    picture = np.kron(random.integers(0, 256, (2, 3, 3)), np.ones((16, 16, 1)))
+    for name in "ab":
+        for k in range(3):
+            path = tmp_path / name / f"deep/{k}.{suffix}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            kind = "jpeg" if suffix == "jpg" else suffix.lower()
+            keras.utils.save_img(path, picture, file_format=kind, scale=False)
+    data = from_image_folder(tmp_path)
+    assert data.image_shape == (32, 48, 3)
+    # JPEG and WebP lose colours where they change, and GIF has 256 of them.
+    centers = data.train.pixels[0, 8::16, 8::16].astype(int)
+    assert np.abs(centers - picture[8::16, 8::16]).max() <= (0 if suffix in ("png", "bmp") else 12)
+
+
+def test_resized_as_pillow_does(tmp_path):
+    from PIL import Image
+
+    picture = random.integers(0, 256, (40, 60, 3), dtype="uint8")
+    for name in "ab":
+        for k in range(3):
+            save(tmp_path / name / f"{k}.png", picture)
+    save(tmp_path / "a" / "small.png", picture[:7, :5])
+    data = from_image_folder(tmp_path, image_size=(10, 16))
+    expected = Image.fromarray(picture).resize((16, 10), Image.Resampling.BILINEAR)
+    large = [k for k in range(len(data.train.labels)) if data.train.labels[k] == 1]
+    found = data.train.pixels[large[0]].astype(int)
+    assert np.abs(found - np.asarray(expected, int)).max() <= 2
+    assert data.notes[1] == "pictures are resized to 10 x 16 pixels, stretched where need be"
+    one = read_image(tmp_path / "b" / "0.png", (10, 16))
+    np.testing.assert_array_equal(np.rint(one * 255), found)
+    assert read_image(tmp_path / "a" / "small.png").shape == (7, 5, 3)
+
+
+def test_grey_and_colour(tmp_path):
+    make_folder(tmp_path, {"a": 4, "b": 4}, channels=1)
+    assert from_image_folder(tmp_path).image_shape == (6, 8, 1)
+    assert from_image_folder(tmp_path, color_mode="rgb").image_shape == (6, 8, 3)
+    save(tmp_path / "a" / "red.png", np.full((6, 8, 3), (255, 0, 0)))
+    assert from_image_folder(tmp_path).image_shape == (6, 8, 3)
+    data = from_image_folder(tmp_path, color_mode="grayscale", dev_fraction=0, test_fraction=0)
+    assert data.image_shape == (6, 8, 1) and values(data.train)[4] == 76  # 0.299 of red
+    save(tmp_path / "glass.png", np.full((6, 8, 4), (10, 20, 30, 0)))
+    np.testing.assert_allclose(read_image(tmp_path / "glass.png")[0, 0] * 255, [10, 20, 30])
+
+
+def test_other_files_are_left_out(tmp_path):
+    make_folder(tmp_path, {"a": 4, "b": 4})
+    for name in ("notes.txt", "a/.DS_Store", "a/._00.png", "a/Thumbs.db", ".cache/x.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+    assert from_image_folder(tmp_path).labels == ("a", "b")
+
+
+def broken(tmp_path, name, content=b"x"):
+    make_folder(tmp_path, {"a": 4, "b": 4})
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(content)
+    return tmp_path
+
+
+def half(tmp_path):
+    path = save(tmp_path / "whole.jpg", random.integers(0, 256, (40, 40, 3)))
+    content = path.read_bytes()
+    path.unlink()
+    return broken(tmp_path, "b/half.jpg", content[: len(content) // 2])
+
+
+def odd(tmp_path):
+    save(tmp_path / "b" / "odd.png", np.zeros((3, 4, 3)))
+    return make_folder(tmp_path, {"a": 4, "b": 4})
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda p: p / "nowhere", "nowhere is not there: expected a folder that has one for each"),
+        (lambda p: broken(p, "x") / "x", "x is a file: expected a folder"),
+        (lambda p: make_folder(p, {"a": 3}) / "a", "a has no class folder, but 3 pictures: expect"),
+        (lambda p: p, "has no class folder: expected a folder in it for each class"),
+        (lambda p: make_folder(p, {"a": 9}), "Found one class only, a: expected"),
+        (lambda p: broken(p, "c/a.txt"), r"c holds no picture \(.png, .jpg.*: add some, or remove"),
+        (lambda p: broken(p, "b/x.png"), "b/x.png is no picture, or is damaged: expected PNG, JPG"),
+        (lambda p: broken(p, "b/x.png", b""), "b/x.png is no picture"),
+        (half, "b/half.jpg is no picture, or is damaged"),
+        (lambda p: broken(p, "b/x.HEIC"), "b/x.HEIC is of a kind that is not read: convert it to"),
+        (odd, r"odd.png has 3x4 pixels .*00.png has 6x8: give image_size=.* resized\.$"),
+        (
+            lambda p: make_folder(p, {"a": 9, "b": 2}),
+            "The class 'b' has 2 pictures, too few to ",
+        ),
+        (
+            lambda p: make_folder(p, {"train/a": 3, "train/b": 3, "test/a": 3}),
+            "has the folders test, train, which have the class folders: name each .*/test'\\.",
+        ),
+    ],
+)
+def test_folders_that_are_refused(tmp_path, make, message):
+    with pytest.raises(ValueError, match=message):
+        from_image_folder(make(tmp_path))
+
+
+def test_classes_must_be_the_same(tmp_path):
+    train = make_folder(tmp_path / "train", {"a": 5, "b": 5})
+    for counts, part in (({"a": 2}, "dev"), ({"a": 2, "b": 2, "c": 1}, "train")):
+        other = make_folder(tmp_path / f"other{len(counts)}", counts)
+        with pytest.raises(ValueError, match=f"The folder for {part} has no picture of the class"):
+            from_image_folder(train, dev=other)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(image_size=0), r"from_image_folder\(image_size=0\)"),
+        (dict(image_size=(8, 8, 3)), "height, width"),
+        (dict(color_mode="gray"), "color_mode='gray': expected one of .*'grayscale'"),
+        (dict(dev_fraction=1), "dev_fraction=1: expected a number from 0 to below 1"),
+        (dict(test_fraction=0.6, dev_fraction=0.4), "leave nothing to train on"),
+        (dict(image_size=100_000), "do not fit into memory: give a smaller image_size="),
+    ],
+)
+def test_options_that_are_refused(tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        from_image_folder(make_folder(tmp_path, {"a": 4, "b": 4}), **options)
+    with pytest.raises(ValueError, match="No file given"):
+        from_image_folder()
+
+
+def test_sign_digits(data_root, tmp_path):
+    import zipfile
+
+    with zipfile.ZipFile(data_root / "images-sign-digits" / "sign_digits.zip") as archive:
+        archive.extractall(tmp_path)
+    data = ka.data.from_image_folder(tmp_path / "Dataset", image_size=48)
+    assert data.labels == tuple("0123456789") and data.image_shape == (48, 48, 3)
+    for split, count in ((data.train, 70), (data.dev, 10), (data.test, 20)):
+        assert np.bincount(split.labels).tolist() == [count] * 10
