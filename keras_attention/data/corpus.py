@@ -150,7 +150,7 @@ def language_model_batches(tokens, window_length, batch_size=32, *, steps=None, 
     ```
     """
     tf = import_tensorflow("language_model_batches")
-    tokens = _checked(tokens)
+    tokens = check_tokens("language_model_batches", tokens)
     window_length = check_whole_number("language_model_batches", "window_length", window_length)
     batch_size = check_whole_number("language_model_batches", "batch_size", batch_size)
     if steps is None:
@@ -183,11 +183,12 @@ def _in_order(tokens, length):
     return ids.reshape(count, length), labels.reshape(count, length)
 
 
-def _checked(tokens):
+def check_tokens(owner, tokens):
+    """`tokens` as int32 (L,), two or more; the error names `owner`."""
     tokens = np.asarray(tokens)
     if tokens.ndim != 1 or tokens.dtype.kind not in "iu" or len(tokens) < 2:
         raise ValueError(
-            f"language_model_batches: tokens of shape {tokens.shape} and dtype {tokens.dtype}: "
+            f"{owner}: tokens of shape {tokens.shape} and dtype {tokens.dtype}: "
             "expected ints (L,), two or more. Make them of a text with encode([text])[0]."
         )
     return tokens.astype("int32")

@@ -162,13 +162,21 @@ def image_batches(split, batch_size=32, *, shuffle=False, seed=0, augment=None):
     return indices.batch(batch_size).map(gather).prefetch(2)
 
 
-def image_augmentation(shift=0.08, flip=False, seed=0):
+def image_augmentation(
+    shift=0.08, flip=False, seed=0, *, rotation=0.0, zoom=0.0, brightness=0.0, contrast=0.0
+):
     """Moves every image a little, black coming in, and mirrors half of them if asked to.
 
     Args:
         shift: float, the farthest move as a share of height and width.
         flip: bool, whether left and right may be exchanged: right for clothes, wrong for digits.
         seed: int.
+        rotation: float, the farthest turn either way as a share of a whole one; 0 for none, as
+            below.
+        zoom: float, how much larger or smaller an image may become, as a share of its size.
+        brightness: float, how much may be added to all pixels or taken from them.
+        contrast: float, by how much the differences of pixels to their mean may grow or shrink, as
+            a share of them.
 
     Returns:
         A `keras.layers.Pipeline` of Keras's preprocessing layers, for `image_batches(augment=)`.
@@ -194,4 +202,12 @@ def image_augmentation(shift=0.08, flip=False, seed=0):
     ]
     if flip:
         steps.append(layers.RandomFlip("horizontal", seed=seed))
+    if rotation:
+        steps.append(layers.RandomRotation(rotation, fill_mode="constant", seed=seed))
+    if zoom:
+        steps.append(layers.RandomZoom((-zoom, zoom), fill_mode="constant", seed=seed))
+    if brightness:
+        steps.append(layers.RandomBrightness(brightness, value_range=(0, 1), seed=seed))
+    if contrast:
+        steps.append(layers.RandomContrast(contrast, value_range=(0, 1), seed=seed))
     return layers.Pipeline(steps)

@@ -49,6 +49,11 @@ def check_ids(ids, size):
 
 
 SPECIAL = ("<pad>", "<unk>", "<begin>", "<end>")
+MASK_TOKEN = "[MASK]"  # BERT's
+MASK_ID = 4  # in tokenizers that are built with one
+
+
+_MASK = re.compile(rf"({re.escape(MASK_TOKEN)})")
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -58,8 +63,8 @@ class Characters:
     A character is a Unicode code point: spaces, line ends and capitals are characters like any.
 
     Args:
-        entries: tuple of str, the entry of every id: `<pad>`, `<unk>`, `<begin>`, `<end>`, and
-            then one character each.
+        entries: tuple of str, the entry of every id: `<pad>`, `<unk>`, `<begin>`, `<end>`, then
+            `[MASK]` or not, and then one character each.
 
     Example:
 
@@ -82,36 +87,51 @@ class Characters:
                 f"Characters begin with {', '.join(SPECIAL)}, ids 0 to 3; these begin with "
                 f"{', '.join(map(quote_value, self.entries[:4])) or 'nothing'}."
             )
-        known = self.entries[4:]
+        known = self.entries[5 if self.mask_token_id else 4 :]
         if wrong := [c for c in known if not isinstance(c, str) or len(c) != 1]:
             raise ValueError(f"The entry {quote_value(wrong[0])} is not one character.")
         if twice := [c for c, n in collections.Counter(known).items() if n > 1]:
             raise ValueError(f"Entries must differ; {twice[0]!r} is there more than once.")
 
     @classmethod
-    def build(cls, texts, *, max_size=None):
+    def build(cls, texts, *, max_size=None, mask_token=False):
         """The characters of `texts`, the most frequent first: take the training part only.
 
         Args:
             texts: iterable of str.
-            max_size: int, the most ids, the four special ones included; rarer characters are
-                unknown.
+            max_size: int, the most ids, the special ones included; rarer characters are unknown.
+            mask_token: bool, whether the id 4 is that of `[MASK]`, for masked language models.
         """
+        special = (*SPECIAL, MASK_TOKEN) if mask_token else SPECIAL
         if max_size is not None:
-            check_whole_number("Characters.build", "max_size", max_size, least=4)
+            check_whole_number("Characters.build", "max_size", max_size, least=len(special))
         counts = collections.Counter()
         for text in check_texts("Characters.build", texts):
             counts.update(text)
         known = sorted(counts, key=lambda c: (-counts[c], c))
-        return cls((*SPECIAL, *known)[:max_size])
+        return cls((*special, *known)[:max_size])
 
     def __len__(self):
         return len(self.entries)
 
+    @property
+    def mask_token_id(self):
+        """int, the id of `[MASK]`, or None where there is none."""
+        return MASK_ID if self.entries[MASK_ID : MASK_ID + 1] == (MASK_TOKEN,) else None
+
     def encode(self, texts):
-        """A list of int32 ids (T,) for each of `texts`, a list of str; no BEGIN and no END."""
-        texts = check_texts("Characters.encode", texts)
-        return [np.fromiter((self._ids.get(c, 1) for c in t), "int32", len(t)) for t in texts]
+        """A list of int32 ids (T,) for each of `texts`, a list of str; no BEGIN and no END.
+
+        Where `[MASK]` has an id, it is one token.
+        """
+        return [self._encode(text) for text in check_texts("Characters.encode", texts)]
+
+    def _encode(self, text):
+        if self.mask_token_id is None:
+            return np.fromiter((self._ids.get(c, 1) for c in text), "int32", len(text))
+        parts = (part if part == MASK_TOKEN else [*part] for part in _MASK.split(text))
+        tokens = [token for part in parts for token in ([part] if part == MASK_TOKEN else part)]
+        return np.fromiter((self._ids.get(token, 1) for token in tokens), "int32", len(tokens))
 
     def decode(self, rows):
         """The text of each of `rows`, ids (T,): up to END, without padding and BEGIN.
@@ -188,7 +208,14 @@ class Subwords:
 
     @classmethod
     def build(
-        cls, texts, vocabulary_size, *, model_type="unigram", lowercase=False, byte_fallback=False
+        cls,
+        texts,
+        vocabulary_size,
+        *,
+        model_type="unigram",
+        lowercase=False,
+        byte_fallback=False,
+        mask_token=False,
     ):
         """The pieces learnt from `texts`: take the training part only.
 
@@ -202,6 +229,7 @@ class Subwords:
             lowercase: bool, whether case is ignored; what comes back is lower-cased then.
             byte_fallback: bool, whether characters that `texts` do not have become their bytes in
                 UTF-8, for which there are 256 pieces, and are not unknown.
+            mask_token: bool, whether the id 4 is that of `[MASK]`, for masked language models.
 
         Every character of `texts` is a piece. Spaces are squeezed, and compatible forms of
         characters (ligatures, full-width letters) become the plain ones: Unicode's NFKC.
@@ -224,6 +252,7 @@ class Subwords:
                     model_type=model_type,
                     byte_fallback=byte_fallback,
                     normalization_rule_name=rule,
+                    user_defined_symbols=[MASK_TOKEN] if mask_token else [],
                 )
             )
         except RuntimeError as error:
@@ -232,10 +261,24 @@ class Subwords:
     def __len__(self):
         return self._processor.vocab_size()
 
+    @property
+    def mask_token_id(self):
+        """int, the id of `[MASK]`, or None where there is none."""
+        number = self._processor.piece_to_id(MASK_TOKEN)
+        return None if number == UNKNOWN_ID else number
+
     def encode(self, texts):
-        """A list of int32 ids (T,) for each of `texts`, a list of str; no BEGIN and no END."""
-        rows = self._processor.encode(check_texts("Subwords.encode", texts))
-        return [np.array(row, "int32") for row in rows]
+        """A list of int32 ids (T,) for each of `texts`, a list of str; no BEGIN and no END.
+
+        Where `[MASK]` has an id, it is one token, which stands for a piece with the space before
+        it: that space is no token of its own.
+        """
+        texts = check_texts("Subwords.encode", texts)
+        if (mask := self.mask_token_id) is None:
+            return [np.array(row, "int32") for row in self._processor.encode(texts)]
+        space = self._processor.piece_to_id(_SPACE)
+        rows = [np.array(row, "int32") for row in self._processor.encode(texts)]
+        return [row[(row != space) | (np.append(row[1:], 0) != mask)] for row in rows]
 
     def decode(self, rows):
         """The text of each of `rows`, ids (T,): up to END, without padding and BEGIN.
@@ -288,6 +331,9 @@ class Subwords:
 
     def __repr__(self):
         return f"Subwords({len(self)} entries)"
+
+
+_SPACE = "▁"  # as SentencePiece writes it
 
 
 def _train(lines, **options):

@@ -59,6 +59,23 @@ def test_shuffling_changes_by_epoch_and_repeats_by_seed(pixels):
     assert first != second and [first, second] == epochs(1) and first != epochs(2)[0]
 
 
+@pytest.mark.parametrize(
+    "options", [{"rotation": 0.1}, {"zoom": 0.3}, {"brightness": 0.2}, {"contrast": 0.5}]
+)
+def test_augmentation_turns_zooms_and_lights(options):
+    picture = np.zeros((32, 12, 12, 3), "float32")
+    picture[:, 3:9, 3:9] = (0.4, 0.6, 0.8)
+    augment = ka.data.image_augmentation(shift=0.0, seed=3, **options)
+    (images,) = [
+        np.asarray(x) for x, _ in image_batches((picture, np.zeros(32)), 32, augment=augment)
+    ]
+    assert images.shape == picture.shape and 0 <= images.min() <= images.max() <= 1
+    changed = np.abs(images - picture).max(axis=(1, 2, 3))
+    assert (changed > 1e-3).mean() > 0.9 and len(np.unique(changed)) > 20
+    (same,) = [np.asarray(x) for x, _ in image_batches((picture, np.zeros(32)), 32)]
+    np.testing.assert_array_equal(same, picture)
+
+
 def test_augmentation_moves_and_mirrors():
     picture = np.zeros((64, 6, 6, 1), "uint8")
     picture[:, 2:4, 1] = 255

@@ -183,3 +183,49 @@ def test_errors_of_subwords(tmp_path, monkeypatch, subwords):
     monkeypatch.setitem(sys.modules, "sentencepiece", None)
     with pytest.raises(ImportError, match=r"Subwords needs SentencePiece .*install .*\[nlp\]"):
         Subwords.build(LINES, 40)
+
+
+MASKED_LINES = ["the cat sat on the mat", "the cats sit", "a cat, the mat", "unable table"] * 5
+
+
+def test_a_mask_is_one_character():
+    characters = Characters.build(["a cat"], mask_token=True)
+    assert characters.entries[4] == "[MASK]" and characters.mask_token_id == 4
+    rows = characters.encode(["a[MASK]t", "[MASK][MASK]", "[mask]", ""])
+    assert [len(row) for row in rows] == [3, 2, 6, 0] and rows[1].tolist() == [4, 4]
+    assert characters.decode(rows[:2]) == ["a[MASK]t", "[MASK][MASK]"]
+    assert len(Characters.build(["abc"], max_size=5, mask_token=True)) == 5
+    plain = Characters.build(["a cat"])
+    assert plain.mask_token_id is None and len(plain.encode(["[MASK]"])[0]) == 6
+    with pytest.raises(ValueError, match=r"'\[MASK\]' is not one character"):
+        Characters(("<pad>", "<unk>", "<begin>", "<end>", "a", "[MASK]"))
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe"])
+def test_a_mask_is_one_subword(model_type):
+    subwords = Subwords.build(MASKED_LINES, 24, model_type=model_type, mask_token=True)
+    assert subwords.mask_token_id == 4 and len(subwords) == 24
+
+    def pieces(text):
+        return subwords.pieces(subwords.encode([text])[0])
+
+    assert "[MASK]" not in pieces("the cat sat") and pieces("[MASK]") == ["[MASK]"]
+    assert pieces("the [MASK] sat") == [*pieces("the"), "[MASK]", *pieces("sat")]
+    assert pieces("the [MASK] [MASK]") == [*pieces("the"), "[MASK]", "[MASK]"]
+    before, after = "".join(pieces("un[MASK]able")).split("[MASK]")
+    assert (before, after) == ("▁un", "able")
+    assert pieces("[MASK] cat")[0] == "[MASK]"
+    assert subwords.decode(subwords.encode(["the cat"])) == ["the cat"]
+    plain = Subwords.build(MASKED_LINES, 24, model_type=model_type)
+    assert plain.mask_token_id is None and plain.pieces([4]) != ["[MASK]"]
+
+
+def test_masks_are_kept_in_files(tmp_path):
+    for tokenizer, name in (
+        (Characters.build(MASKED_LINES, mask_token=True), "c.json"),
+        (Subwords.build(MASKED_LINES, 24, mask_token=True), "s.model"),
+    ):
+        tokenizer.save(tmp_path / name)
+        loaded = type(tokenizer).load(tmp_path / name)
+        assert loaded.mask_token_id == 4
+        np.testing.assert_array_equal(*(t.encode(["a [MASK]"])[0] for t in (tokenizer, loaded)))
