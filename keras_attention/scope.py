@@ -241,7 +241,7 @@ class SegmentMemory(CacheScope):
         length: int, how many tokens a layer remembers that has no length of its own.
     """
 
-    def __init__(self, cache=None, length=0, *, paths=None, spec=None):
+    def __init__(self, cache=None, *, length, paths=None, spec=None):
         super().__init__(cache, paths=paths, spec=spec)
         self.length = length
 

@@ -15,7 +15,7 @@ def layer_of(path):
 
 def test_the_innermost_scope_of_a_kind_is_current():
     assert scope.current(scope.Decoding) is None
-    with scope.Decoding() as outer, scope.SegmentMemory() as memory:
+    with scope.Decoding() as outer, scope.SegmentMemory(length=3) as memory:
         with scope.Decoding() as inner:
             assert scope.current(scope.Decoding) is inner
             assert scope.current(scope.CacheScope) is inner
@@ -54,7 +54,7 @@ def test_a_missing_entry_is_told():
 
 def test_paths_say_which_layers_keep_something():
     known, unknown = layer_of("a"), layer_of("b")
-    memory = scope.SegmentMemory(paths={id(known): "block/a"})
+    memory = scope.SegmentMemory(length=3, paths={id(known): "block/a"})
     assert memory.slot(unknown) is None and memory.slot(known).key("hidden") == "block_a_hidden"
 
 

@@ -158,7 +158,7 @@ class SegmentRecurrence(keras.layers.Layer):
         return outputs
 
     def _run_model(self, inputs, memory, training):
-        with scope.SegmentMemory(memory, self.memory_length, paths=self._paths) as carried:
+        with scope.SegmentMemory(memory, length=self.memory_length, paths=self._paths) as carried:
             outputs = self.model(inputs, training=training)
         return outputs, carried.cache
 

@@ -405,7 +405,7 @@ def test_refuses(make, message):
 def test_a_scope_is_for_one_call_of_the_model():
     layer = ka.attention.SegmentRecurrence(labeler(), 3)
     memory = layer.initial_memory(2)
-    with ka.scope.SegmentMemory(memory, 3, paths=layer._paths):
+    with ka.scope.SegmentMemory(memory, length=3, paths=layer._paths):
         layer.model(TOKENS[0])
         with pytest.raises(RuntimeError, match="attention ran 2 times"):
             layer.model(TOKENS[0])
@@ -472,3 +472,11 @@ def test_what_the_model_measured_before_is_not_the_loss_of_its_segments():
     segmented.get_layer("recurrence").reset_state()
     expected = loss(tokens % 4, segmented(tokens.astype("int32")))
     np.testing.assert_allclose(measured, float(expected), rtol=1e-5)
+
+
+def test_a_batch_that_the_model_fixes_stays_fixed():
+    x = keras.Input(batch_shape=(2, 5, D))
+    model = keras.Model(x, ka.attention.MultiHeadAttention(N, H)(x, x))
+    segmented = ka.attention.with_memory(model, memory_length=3)
+    assert (2, 5, D) in [tensor.shape for tensor in segmented.inputs]
+    assert {tensor.shape[0] for tensor in segmented.inputs} == {2}

@@ -118,6 +118,15 @@ def test_encoders_have_the_parameters_of_bert(name, count):
     assert ours + (30522 - 2) * width == count - (512 + 2 + 2) * width - width * (width + 1)
 
 
+@pytest.mark.parametrize("builder", ["sequence_labeler", "text_classifier", "seq2seq_transformer"])
+@pytest.mark.parametrize("name, sizes", [("base", (6, 8, 512, 2048)), ("big", (6, 16, 1024, 4096))])
+def test_sizes_are_those_of_the_first_transformer(builder, name, sizes):
+    """Vaswani et al. (2017), table 3: N, h, d_model and d_ff."""
+    size = ka.models.sizes(builder)[name]
+    words = ("num_layers", "num_heads", "hidden_dim", "intermediate_dim")
+    assert tuple(size[word] for word in words) == sizes
+
+
 def test_every_builder_is_listed():
     """`seq2seq_recurrent` has a file of its own."""
     builders = list_builders()

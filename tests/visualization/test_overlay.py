@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.visualization.overlay import infer_patch_grid, select_patch_weights
+from keras_attention.visualization.overlay import (
+    infer_patch_grid,
+    normalize_image,
+    select_patch_weights,
+)
 from tests.visualization.pixels import Pixels
 
 ORANGE = np.array([1.0, 0.25, 0.0])
@@ -96,6 +100,11 @@ def test_pictures_of_every_kind():
     for shape in [(4, 4), (4, 4, 1), (4, 4, 3), (4, 4, 4), (1, 4, 4, 3)]:
         ka.visualization.attention_map(weights, image=np.full(shape, 0.5))
         ka.visualization.attention_map(weights, image=np.full(shape, 200, "uint8"))
+
+
+def test_bytes_are_shares_of_255():
+    shown = normalize_image(np.array([[0, 51], [204, 255]], "uint8"))
+    np.testing.assert_allclose(shown, [[0.0, 0.2], [0.8, 1.0]], rtol=1e-6)
 
 
 @pytest.mark.parametrize(
