@@ -9,6 +9,7 @@ from keras_attention.data.corpus import (
 from keras_attention.data.dates import WrittenDate, dates
 from keras_attention.data.image_folders import from_image_folder, read_image
 from keras_attention.data.images import Images, ImageSplit, image_augmentation, image_batches
+from keras_attention.data.masked_preprocessor import MaskedLMPreprocessor
 from keras_attention.data.masking import masked_language_model_batches
 from keras_attention.data.pairs import Pair, Pairs, from_pair_files, read_pairs, seq2seq_batches
 from keras_attention.data.sentence_polarity import sentence_polarity
@@ -35,6 +36,7 @@ __all__ = [
     "ImageSplit",
     "Images",
     "Labels",
+    "MaskedLMPreprocessor",
     "Pair",
     "Pairs",
     "Sentence",
