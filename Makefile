@@ -9,7 +9,7 @@ BACKENDS := .venv-backends
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow test-all test-backends test-torch test-jax benchmark check format constraints clean docs docs-serve mechanisms pictures
+.PHONY: help demo test test-slow test-all test-backends test-torch test-jax benchmark check format constraints clean docs docs-serve mechanisms notebooks pictures
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -64,6 +64,9 @@ docs-serve: $(READY) ## show the site on this machine, and again after every cha
 
 mechanisms: $(READY) ## write docs/mechanisms.md from the docstrings
 	TF_CPP_MIN_LOG_LEVEL=3 $(IN_VENV) docs/tools/mechanisms.py
+
+notebooks: $(READY) ## make docs/notebooks from examples/, with outputs
+	$(IN_VENV) docs/tools/notebooks.py
 
 pictures: $(READY) ## draw docs/pictures from the trained models
 	TF_CPP_MIN_LOG_LEVEL=3 $(IN_VENV) docs/tools/pictures.py

@@ -38,6 +38,7 @@ def main(epochs, output):
     train, test, train_labels, test_labels = model_selection.train_test_split(
         pixels, digits.target, test_size=0.2, stratify=digits.target, random_state=0
     )
+
     model = build()
     model.compile(
         keras.optimizers.AdamW(2e-3, weight_decay=0.01),
@@ -49,6 +50,7 @@ def main(epochs, output):
 
     output.mkdir(parents=True, exist_ok=True)
     print(ka.export.to_litert(model, output / "model.tflite", quantization="int8_weights"))
+
     with ka.visualization.record_attention(model) as maps:
         model(test[:1])
     ka.visualization.attention_map(

@@ -1,6 +1,6 @@
 """Part-of-speech tags with the builder, from CoNLL-U files to a tagged sentence.
 
-    python examples/part_of_speech.py [--train T.conllu --dev D.conllu] [--epochs 3]
+    python examples/part_of_speech.py [--train T.conllu --dev D.conllu] [--picture P.png]
 
 Without files it reads English EWT below the folder that KERAS_ATTENTION_DATA names, or, if there is
 none, a handful of sentences beside the tests, which are too few to learn from. The long way with
@@ -12,6 +12,7 @@ import os
 import pathlib
 
 import keras
+import numpy as np
 
 import keras_attention as ka
 
@@ -26,9 +27,11 @@ def files():
     return TINY, TINY
 
 
-def main(train, dev, epochs):
+def main(train, dev, epochs, picture):
     tagged = ka.data.from_conllu(train, dev)
     words = ka.data.TaggerPreprocessor.build(tagged.train, tagged.labels)
+    print(len(tagged.train), "sentences,", len(words.words), "words,", len(words.labels), "tags")
+
     model = ka.models.sequence_labeler(
         len(words.words),
         len(words.labels),
@@ -40,6 +43,7 @@ def main(train, dev, epochs):
         position=["alibi", "relative_bias"],
         character_vocabulary_size=len(words.characters),
     )
+
     model.compile(
         keras.optimizers.AdamW(2e-3),
         ka.training.MaskedSparseCategoricalCrossentropy(label_smoothing=0.1),
@@ -52,9 +56,16 @@ def main(train, dev, epochs):
         shuffle=False,
         verbose=2,
     )
+
     sentence = ka.data.split_words("The cat sat on the mat.")
-    tags = words.tags(model(words([sentence])), [sentence])[0]
+    with ka.visualization.record_attention(model) as maps:
+        logits = model(words([sentence]))
+    tags = words.tags(logits, [sentence])[0]
     print(*(f"{token}/{tag}" for token, tag in zip(sentence, tags, strict=True)))
+
+    if picture:
+        weights = np.asarray(maps["block_1/attention"])
+        ka.visualization.attention_map(weights, sentence, path=picture)
 
 
 if __name__ == "__main__":
@@ -62,5 +73,6 @@ if __name__ == "__main__":
     parser.add_argument("--train", type=pathlib.Path, default=files()[0])
     parser.add_argument("--dev", type=pathlib.Path, default=files()[1])
     parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--picture", type=pathlib.Path, help="where to draw what it looked at")
     arguments = parser.parse_args()
-    main(arguments.train, arguments.dev, arguments.epochs)
+    main(arguments.train, arguments.dev, arguments.epochs, arguments.picture)

@@ -3,6 +3,8 @@
 import json
 import re
 
+import keras
+import numpy as np
 import pytest
 from typer.main import get_command
 
@@ -12,19 +14,40 @@ from tests.conftest import ROOT
 from tests.tables import list_builders
 
 README = (ROOT / "README.md").read_text()
+COMMAND_LINE = (ROOT / "docs" / "guides" / "command-line.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+DIFF = re.search(r"```diff\n-(.*)\n\+(.*)\n```", README)
 TARGETS = sorted(set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE)))
-COMMANDS = re.findall(r"`keras-attention ([^`]*)`", README)
+COMMANDS = sorted(set(re.findall(r"`keras-attention ([^`]*)`", README + COMMAND_LINE)))
 TRAINED = re.findall(r"\]\((saved_models/[^/]+)/.*\| (\w+) ([\d.]+)( %)? \|", README)
 FAMILIES = (ka.scores, ka.normalizers, ka.masks, ka.positions)
 
 
-@pytest.mark.parametrize("code", BLOCKS)
-def test_code_runs(code, tmp_path, monkeypatch):
+def test_it_fits_on_a_screen_or_two():
+    assert len(README.splitlines()) <= 130
+    assert README.count("![") == 1
+
+
+def test_code_runs(tmp_path, monkeypatch):
+    """From top to bottom, each block going on from those above it."""
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, "README.md", "exec"), {"__name__": "__main__"})
+    names = {"__name__": "__main__"}
+    for code in BLOCKS:
+        exec(compile(code, "README.md", "exec"), names)
     assert (tmp_path / "attention.png").stat().st_size > 0
     assert (tmp_path / "labeler.tflite").stat().st_size > 0
+
+
+def test_the_layer_takes_the_place_of_keras_own():
+    """Both lines of the diff make a layer; the weights of the one fit into the other."""
+    x = np.ones((1, 3, 16), "float32")
+    weights = []
+    for line in DIFF.groups():
+        names = {"keras": keras, "ka": ka}
+        exec(line, names)
+        assert names["layer"](x, x).shape == x.shape
+        weights.append([weight.shape for weight in names["layer"].weights])
+    assert weights[0] == weights[1]
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -45,7 +68,7 @@ def test_commands_exist(command):
     assert {word for word in words if word.startswith("--")} <= options | {"--help"}
 
 
-def test_every_command_is_in_the_readme():
+def test_every_command_is_in_the_readme_or_its_guide():
     named = {command.split()[0] for command in COMMANDS}
     assert set(get_command(app).commands) <= named
 

@@ -2,13 +2,15 @@
 
 CONTRIBUTING.md, CHANGELOG.md and the cards of trained models are pages of their own. Any other file
 that a page links to, such as a test or an example, is shown as it is. Links between all of them are
-kept; the same pages read well as plain files in the repository.
+kept; the same pages read well as plain files in the repository. Notebooks become pages with their
+outputs, as they were made.
 """
 
 import pathlib
 import posixpath
 import re
 
+import nbconvert
 from mkdocs.structure.files import File
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -18,7 +20,11 @@ LANGUAGES = {".py": "python", ".toml": "toml", ".json": "json", ".html": "html",
 PICTURES = (".png", ".svg")
 
 # Where pages come from that do not lie in docs/: page -> file.
-PAGES = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+PAGES = {
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+    "speed.md": "benchmarks/README.md",
+}
 PAGES |= {
     f"models/{card.parent.name}.md": card.relative_to(ROOT).as_posix()
     for card in sorted(ROOT.glob("saved_models/*/README.md"))
@@ -27,7 +33,13 @@ PAGES |= {
 
 def on_files(files, config):
     """Adds the pages from outside, and every file that some page links to."""
-    origins = {f"docs/{file.src_uri}": file.src_uri for file in files.documentation_pages()}
+    for notebook in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
+        _add_notebook(notebook, files, config)
+    origins = {
+        f"docs/{file.src_uri}": file.src_uri
+        for file in files.documentation_pages()
+        if file.abs_src_path
+    }
     for uri, origin in PAGES.items():
         files.append(File.generated(config, uri, abs_src_path=str(ROOT / origin)))
         origins[origin] = uri
@@ -65,6 +77,18 @@ def on_page_markdown(markdown, page, config, files):
     parts = CODE.split(markdown)
     parts = [p if CODE.fullmatch(p) else LINK.sub(point, _show_bars(p)) for p in parts]
     return "".join(parts)
+
+
+def _add_notebook(path, files, config):
+    """A page for a notebook, and its pictures; the notebook itself is there, too."""
+    name = path.stem
+    resources = {"output_files_dir": f"{name}_files"}
+    text, resources = nbconvert.MarkdownExporter().from_filename(str(path), resources)
+    head, _, rest = text.partition("\n\n")
+    text = f"{head}\n\n[This page as a notebook]({path.name})\n\n{rest}"
+    files.append(File.generated(config, f"notebooks/{name}.md", content=text))
+    for picture, content in resources["outputs"].items():
+        files.append(File.generated(config, f"notebooks/{picture}", content=content))
 
 
 def _show_bars(markdown):
