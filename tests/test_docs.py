@@ -104,6 +104,19 @@ def test_every_room_has_a_page_of_reference():
     assert not [page for page in pages if f"reference/{page}.md" not in navigation]
 
 
+def test_every_trained_model_is_in_the_table_with_the_numbers_of_its_card():
+    name, card = r"^\| \[([\w-]+)\]", r"\(\.\./saved_models/\1/README\.md\)"
+    row = rf"{name}{card} \| .* \| ([\d,]+) \| \w+ ([\d.]+( %)?) \|"
+    rows = {match[1]: match for match in re.finditer(row, PAGES["models.md"], re.MULTILINE)}
+    cards = {path.parent.name: path for path in ROOT.glob("saved_models/*/README.md")}
+    assert_lists("the table of docs/models.md", rows, cards)
+    for name, card in cards.items():
+        text, (_, parameters, score, _) = card.read_text(), rows[name].groups()
+        assert f"{parameters} parameters" in text
+        tested = re.findall(r"^\| test \| keras \| \w+ \| ([\d.]+)", text, re.MULTILINE)
+        assert any(abs(float(x) - float(score.rstrip(" %"))) < 0.06 for x in tested), name
+
+
 @pytest.mark.slow
 def test_the_site_builds_and_shows_every_public_name(tmp_path):
     """Strictly: a link, an anchor or a name that leads nowhere fails."""

@@ -35,6 +35,7 @@ def write_cells(name):
     lines, tree = text.splitlines(), ast.parse(text)
     title, _, about = ast.get_docstring(tree).partition("\n")
     about = "\n".join(line for line in about.splitlines() if not line.startswith("    python "))
+    title = title.rstrip(".")
     cells = [f"# {title}\n\nMade by `make notebooks` from `examples/{name}.py`.{about}"]
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     imports = "\n".join(lines[tree.body[0].end_lineno : functions[0].lineno - 1]).strip()
@@ -74,7 +75,7 @@ def make_notebook(name):
         cell.metadata, cell["id"] = {}, f"cell-{i}"
         if cell.cell_type == "code":
             cell.outputs = [output for output in map(_clean_output, cell.outputs) if output]
-    notebook.metadata.pop("language_info", None)
+    notebook.metadata["language_info"] = {"name": "python"}
     return notebook
 
 
