@@ -147,11 +147,14 @@ def _folder(path, encoding):
     folders = sorted(child for child in path.iterdir() if child.is_dir())
     if not folders:
         raise ValueError(f"{path} has no folder in it: expected one for each label.")
-    return [
-        Text(_content(file, encoding), folder.name)
-        for folder in folders
-        for file in sorted(folder.glob("*.txt"))
-    ]
+    files = [(file, folder.name) for folder in folders for file in sorted(folder.glob("*.txt"))]
+    if not files:
+        deeper = [folder for folder in folders if any(folder.glob("*/*.txt"))]
+        hint = f"; {deeper[0]} has such folders: is that the one to read?" if deeper else "."
+        raise ValueError(
+            f"{path} holds no text: expected .txt files in a folder for each label{hint}"
+        )
+    return [Text(_content(file, encoding), label) for file, label in files]
 
 
 def _content(file, encoding):

@@ -94,6 +94,16 @@ def test_folders(tmp_path):
         read_texts(tmp_path)
 
 
+def test_folders_without_texts(tmp_path):
+    (tmp_path / "train" / "pos").mkdir(parents=True)
+    with pytest.raises(ValueError, match=r"holds no text: expected .txt files in a .* label\.$"):
+        read_texts(tmp_path)
+    write(tmp_path / "train" / "pos" / "1.txt", "fine")
+    with pytest.raises(ValueError, match="; .*train has such folders: is that the one to read"):
+        read_texts(tmp_path)
+    assert read_texts(tmp_path / "train") == [("fine", "pos")]
+
+
 def test_parts(tmp_path):
     train = write(tmp_path / "train.csv", "text,label\n" + "".join(f"t{i},a\n" for i in range(10)))
     test = write(tmp_path / "test.jsonl", '{"text": "x", "label": "b"}')
