@@ -23,6 +23,7 @@ PAGES = {
 SLOW = {
     "guides/build-a-model.md",
     "guides/generate.md",
+    "guides/see-attention.md",
     "guides/write-your-own.md",
     "index.md",
     "on-device.md",

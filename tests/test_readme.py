@@ -18,7 +18,9 @@ COMMAND_LINE = (ROOT / "docs" / "guides" / "command-line.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 DIFF = re.search(r"```diff\n-(.*)\n\+(.*)\n```", README)
 TARGETS = sorted(set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE)))
-COMMANDS = sorted(set(re.findall(r"`keras-attention ([^`]*)`", README + COMMAND_LINE)))
+COMMANDS = {*re.findall(r"`keras-attention ([^`]*)`", README + COMMAND_LINE)}
+for page in (ROOT / "docs").rglob("*.md"):  # those that stand on lines of their own, too
+    COMMANDS |= {*re.findall(r"^keras-attention ([^#\n]*)", page.read_text(), re.MULTILINE)}
 TRAINED = re.findall(r"\]\((saved_models/[^/]+)/.*\| (\w+) ([\d.]+)( %)? \|", README)
 FAMILIES = (ka.scores, ka.normalizers, ka.masks, ka.positions)
 
@@ -55,7 +57,7 @@ def test_make_targets_exist(target):
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_commands_exist(command):
     """Every command, and every option it is shown with."""
     words = command.split()
