@@ -369,7 +369,7 @@ def under(factory="Flat", **arguments):
 
 def test_without_faiss_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(ImportError, match=r"keras_attention\[memory\]"):
+    with pytest.raises(ImportError, match=r"keras-attention-zoo\[memory\]"):
         ka.attention.FaissMemory()
 
 
