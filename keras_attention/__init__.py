@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         positions,
         recurrent,
         scores,
+        tasks,
         training,
         visualization,
     )
@@ -44,6 +45,7 @@ __all__ = [
     "positions",
     "recurrent",
     "scores",
+    "tasks",
     "training",
     "visualization",
 ]

@@ -19,6 +19,8 @@ import pytest
 
 from tests.warm_process import WarmProcess, can_fork
 
+pytest_plugins = ["tests.small_runs"]
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # The first example of a TensorFlow function is slow, which says nothing about the others.

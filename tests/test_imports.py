@@ -33,6 +33,7 @@ ORDER = [
     {"export"},
     {"visualization"},
     {"layers"},
+    {"tasks"},
     {"__init__"},
     {"cli"},
     {"__main__"},

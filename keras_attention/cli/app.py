@@ -21,8 +21,9 @@ class Demo(enum.StrEnum):
     dates = "dates"
 
 
-class Task(enum.StrEnum):
+class Builder(enum.StrEnum):
     causal_language_model = "causal_language_model"
+    masked_language_model = "masked_language_model"
     seq2seq_recurrent = "seq2seq_recurrent"
     seq2seq_transformer = "seq2seq_transformer"
     sequence_labeler = "sequence_labeler"
@@ -72,7 +73,10 @@ Whole = functools.partial(typer.Option, min=1)
 SEED = typer.Option(min=0, max=2**32 - 1, help="For the same numbers again.")
 LENGTH = 1 << 18
 
-Model = Annotated[pathlib.Path, typer.Argument(help="Folder of a trained model, or a file in it.")]
+Preset = Annotated[
+    pathlib.Path,
+    typer.Argument(help="Folder of a trained model, a file in it, or its name."),
+]
 With = Annotated[Kind | None, typer.Option("--with", help="Which file to run; default the first.")]
 DataDir = Annotated[pathlib.Path | None, typer.Option(help="Where data sets are kept.")]
 Dataset = Annotated[
@@ -85,12 +89,15 @@ Column = Annotated[
     str | None, typer.Option(help="Column of the labels, or targets: a name or a number.")
 ]
 TextColumn = Annotated[str | None, typer.Option(help="Column of the texts to read.")]
+Encoding = Annotated[
+    str | None, typer.Option(help="Of files of text, such as latin-1; default UTF-8.")
+]
 
 
 def data_file(part):
     kinds = (
         "CoNLL(-U); CSV, TSV, JSON lines or a folder of texts; for --languages without suffix; "
-        "plain text for a language model"
+        "plain text, or a folder of it, for a language model; a folder of class folders of pictures"
     )
     return Annotated[pathlib.Path | None, typer.Option(help=f"File to {part}: {kinds}.")]
 
@@ -117,7 +124,7 @@ def demo(
 
 @app.command()
 def train(
-    task: Annotated[Task, typer.Argument(help="What to train.")],
+    builder: Annotated[Builder, typer.Argument(help="What to train.")],
     output: Annotated[pathlib.Path, typer.Option(help="Folder to fill: new, empty or unfinished.")],
     dataset: Dataset = None,
     train: data_file("train on") = None,
@@ -128,9 +135,18 @@ def train(
     languages: Annotated[
         str | None, typer.Option(help="Of aligned files: de-en for --train x is x.de and x.en.")
     ] = None,
+    encoding: Encoding = None,
+    image_size: Annotated[
+        int | None, Whole(max=1 << 12, help="Pixels that pictures in folders are resized to.")
+    ] = None,
     data_dir: DataDir = None,
+    preset: Annotated[
+        str | None, typer.Option("--from", help="Folder or name of a trained model to go on from.")
+    ] = None,
     epochs: Annotated[int | None, Whole(max=1_000_000)] = None,
-    minutes: Annotated[float | None, Number(min=0.0, help="Train no epoch after so many.")] = None,
+    minutes: Annotated[
+        float | None, Number(min=0.0, help="End the training after so many, within an epoch too.")
+    ] = None,
     batch_size: Annotated[int | None, Whole(max=1 << 20)] = None,
     learning_rate: Annotated[float | None, Number(min=0.0, help="The peak.")] = None,
     seed: Annotated[int | None, SEED] = None,
@@ -138,7 +154,7 @@ def train(
     num_heads: Annotated[int | None, Whole(max=1000)] = None,
     hidden_dim: Annotated[int | None, Whole(max=1 << 16, help="Of tokens between layers.")] = None,
     dropout: Annotated[float | None, Number(min=0.0, max=0.9)] = None,
-    maximum_length: Annotated[int | None, Whole(max=LENGTH, help="Tokens at most.")] = None,
+    max_length: Annotated[int | None, Whole(max=LENGTH, help="Tokens at most.")] = None,
     steps: Annotated[
         int | None, Whole(max=10_000_000, help="Batches of an epoch, of running text.")
     ] = None,
@@ -158,21 +174,25 @@ def train(
 ):
     """Train a model, test it, export it and write its card. Run again to go on after a stop.
 
-    Numbers that are not given come from keras_attention/cli/recipes.py.
+    Numbers that are not given come from keras_attention/tasks/recipes.py.
     """
     from keras_attention.cli import train as command
+    from keras_attention.tasks.sources import Source
 
     command.train(
-        task.value,
+        builder.value,
         output,
-        dataset=dataset,
-        files={"train": train, "dev": dev, "test": test},
-        columns={
-            "label_column": label_column,
-            "text_column": text_column,
-            **({} if languages is None else {"languages": languages}),
-        },
-        data_dir=data_dir,
+        Source(
+            dataset=dataset,
+            files={"train": train, "dev": dev, "test": test},
+            label_column=label_column,
+            text_column=text_column,
+            languages=languages,
+            encoding=encoding,
+            image_size=image_size,
+            data_dir=data_dir,
+        ),
+        preset=preset,
         options={
             "epochs": epochs,
             "minutes": minutes,
@@ -183,7 +203,7 @@ def train(
             "num_heads": num_heads,
             "hidden_dim": hidden_dim,
             "dropout": dropout,
-            "maximum_length": maximum_length,
+            "max_length": max_length,
             "steps": steps,
             "tokens": tokens and tokens.value,
             "vocabulary_size": vocabulary_size,
@@ -195,12 +215,13 @@ def train(
 
 @app.command()
 def evaluate(
-    model: Model,
+    preset: Preset,
     dataset: Dataset = None,
     file: data_file("score") = None,
     split: Annotated[str, typer.Option(help="train, dev or test.")] = "test",
     label_column: Column = None,
     text_column: TextColumn = None,
+    encoding: Encoding = None,
     data_dir: DataDir = None,
     kind: With = None,
 ):
@@ -208,12 +229,13 @@ def evaluate(
     from keras_attention.cli import evaluate as command
 
     command.evaluate(
-        model,
+        preset,
         dataset=dataset,
         file=file,
         split=split,
         label_column=label_column,
         text_column=text_column,
+        encoding=encoding,
         data_dir=data_dir,
         kind=kind and kind.value,
     )
@@ -221,14 +243,25 @@ def evaluate(
 
 @app.command()
 def predict(
-    model: Model,
-    inputs: Annotated[list[str], typer.Argument(help="Texts, or picture files.")],
-    kind: With = None,
-    top: Annotated[
-        int | None, Whole(max=1_000_000, help="How many classes to show for a picture; default 3.")
+    preset: Preset,
+    inputs: Annotated[
+        list[str] | None, typer.Argument(help="Texts, or picture files; - reads standard input.")
     ] = None,
+    file: Annotated[
+        pathlib.Path | None,
+        typer.Option(help="File with an input on each line, or -."),
+    ] = None,
+    kind: With = None,
+    json: Annotated[bool, typer.Option(help="Print a JSON object for each input.")] = False,
+    top: Annotated[
+        int | None, Whole(max=1_000_000, help="How many classes or candidates of each to show.")
+    ] = None,
+    group_entities: Annotated[
+        bool, typer.Option(help="Show entities, where tags are B-..., I-... and O.")
+    ] = False,
+    beam: Annotated[int | None, Whole(max=1000, help="Texts that the search holds.")] = None,
     invert: Annotated[bool, typer.Option(help="Swap black and white in pictures.")] = False,
-    tokens: Annotated[int | None, Whole(max=LENGTH, help="How many to go on for.")] = None,
+    max_new_tokens: Annotated[int | None, Whole(max=LENGTH, help="How many to go on for.")] = None,
     temperature: Annotated[
         float | None, Number(min=0.0, help="Of chance in going on; 0 takes the best token.")
     ] = None,
@@ -242,13 +275,17 @@ def predict(
     from keras_attention.cli import evaluate as command
 
     command.predict(
-        model,
-        inputs,
+        preset,
+        inputs or [],
+        file=file,
         kind=kind and kind.value,
+        as_json=json,
         options={
             "top": top,
+            "group_entities": group_entities,
+            "beam": beam,
             "invert": invert,
-            "tokens": tokens,
+            "max_new_tokens": max_new_tokens,
             "temperature": temperature,
             "top_k": top_k,
             "top_p": top_p,
@@ -259,7 +296,10 @@ def predict(
 
 @app.command()
 def export(
-    model: Annotated[pathlib.Path, typer.Argument(help="Folder of a trained model, or a .keras.")],
+    preset: Annotated[
+        pathlib.Path,
+        typer.Argument(help="Folder or name of a trained model, or a .keras."),
+    ],
     output: Annotated[pathlib.Path | None, typer.Option(help="File or folder to write.")] = None,
     format: Annotated[Format, typer.Option(help="What to write.")] = Format.litert,
     quantization: Annotated[Quantization | None, typer.Option(help="LiteRT only.")] = None,
@@ -273,10 +313,10 @@ def export(
     data_dir: DataDir = None,
 ):
     """Export a trained model once more: another format, quantization or fixed shapes."""
-    from keras_attention.cli import export as command
+    from keras_attention.cli import inspect as command
 
     command.export(
-        model,
+        preset,
         output,
         format=format.value,
         quantization=quantization and quantization.value,
@@ -293,6 +333,6 @@ def inspect(
     file: Annotated[pathlib.Path, typer.Argument(help="A .keras, a SavedModel or a .tflite.")],
 ):
     """Show what is in a model file: signatures, ops, size."""
-    from keras_attention.cli import export as command
+    from keras_attention.cli import inspect as command
 
     command.inspect(file)

@@ -1,4 +1,4 @@
-"""Output: tables, lines, and errors as one sentence with an exit code."""
+"""Errors as one sentence with an exit code."""
 
 import os
 import pathlib
@@ -8,58 +8,19 @@ import traceback
 import typer
 from typer.exceptions import TyperException
 
+from keras_attention.tasks.printing import Interrupted
+
 BAD_INPUT, INTERRUPTED = 2, 130
 DEBUG = "KERAS_ATTENTION_DEBUG"
 LONGEST = 2000  # characters of a sentence on stderr
 # Options that had another name in earlier versions.
-RENAMED = {"--layers": "--num-layers", "--heads": "--num-heads", "--width": "--hidden-dim"}
-WIDEST = 1_000_000  # columns of a table in a file: its lines are never broken
-
-
-def show_table(header, rows, title=None):
-    """Prints a table: with lines on a terminal; in a pipe or a file as aligned plain columns.
-
-    Plain columns have their header only under a title, so that a program can read the rest.
-    """
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    plain = not sys.stdout.isatty()
-    style = {"box": None, "pad_edge": False, "padding": (0, 2, 0, 0)} if plain else {}
-    table = Table(title=None if plain else title, show_header=bool(title) or not plain, **style)
-    for name in header:
-        table.add_column(name, no_wrap=plain)
-    for row in rows:
-        table.add_row(*(Text(str(cell)) for cell in row))  # Text: brackets in a token are no markup
-    if not plain:
-        Console().print(table)
-        return
-    console = Console(width=WIDEST, color_system=None)
-    with console.capture() as capture:
-        console.print(table)
-    lines = [line.rstrip() for line in capture.get().splitlines()]
-    print("\n".join(lines if title is None else [title, *lines]))
-
-
-def say(text):
-    """Prints a line at once, also into a file."""
-    print(text, flush=True)
-
-
-def format_score(name, value):
-    """A score as people write it: shares in percent, others as numbers."""
-    if name.startswith(("loss", "bits")):
-        return f"{value:.4f}"
-    return f"{value:.2f}" if name.startswith(("bleu", "perplexity")) else format_percent(value)
-
-
-def format_percent(share):
-    return f"{100 * share:.2f} %"
-
-
-class Interrupted(Exception):
-    """Ctrl-C, with a sentence that says how to go on."""
+RENAMED = {
+    "--layers": "--num-layers",
+    "--heads": "--num-heads",
+    "--width": "--hidden-dim",
+    "--maximum-length": "--max-length",
+    "--tokens": "--max-new-tokens",
+}
 
 
 def run_command(command):

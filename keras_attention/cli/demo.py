@@ -6,16 +6,16 @@ import time
 
 import keras
 
-from keras_attention.cli import datasets, folder, recipes
-from keras_attention.cli.console import format_score, say, show_table
-from keras_attention.cli.folder import Folder
-from keras_attention.cli.tasks import TASKS
-from keras_attention.cli.train import format_path_size, run_job
+from keras_attention.tasks import folders, recipes, sources
+from keras_attention.tasks.folders import RunFolder
+from keras_attention.tasks.jobs import format_path_size, run_job
+from keras_attention.tasks.printing import format_score, say, show_table
+from keras_attention.tasks.registry import get_task_class
 
-# The default folder of each demo, and the tasks that it trains, each with its folder there.
+# The default folder of each demo, and the builders of its models, each with its folder there.
 DEMOS = {
-    datasets.DIGITS: ("saved_models/digits-vit", {"vision_transformer": "."}),
-    datasets.DATES: (
+    sources.DIGITS: ("saved_models/digits-vit", {"vision_transformer": "."}),
+    sources.DATES: (
         "saved_models/dates",
         {"seq2seq_recurrent": "recurrent", "seq2seq_transformer": "transformer"},
     ),
@@ -25,34 +25,40 @@ DEMOS = {
 def demo(name, output, options):
     """Trains every model of the demo `name` and compares them."""
     started = time.perf_counter()
-    default, tasks = DEMOS[name]
+    default, builders = DEMOS[name]
     output = pathlib.Path(output or default)
-    chosen = {task: recipes.choose_recipe(task, name, options) for task in tasks}
-    folders = {
-        task: Folder(output / inside, {"recipe": dataclasses.asdict(chosen[task])}, replace=True)
-        for task, inside in tasks.items()
+    chosen = {builder: recipes.choose_recipe(builder, name, options) for builder in builders}
+    places = {
+        builder: RunFolder(
+            output / inside, {"recipe": dataclasses.asdict(chosen[builder])}, replace=True
+        )
+        for builder, inside in builders.items()
     }
-    loaded, made = datasets.NAMED[name][0](None), {}
-    for task, recipe in chosen.items():
-        about = datasets.describe_data(loaded, dataset=name)
+    source = sources.Source(dataset=name)
+    loaded, made = None, {}
+    for builder, recipe in chosen.items():
+        loaded = loaded or source.load(builder)
+        about = source.describe(builder, loaded)
         keras.utils.set_random_seed(recipe.seed)
-        source = {"dataset": name, "label_column": None}
-        job = TASKS[task].make_job(loaded, recipe, source, about)
-        made[task] = job.model.count_params(), run_job(job, recipe, folders[task])
+        task = get_task_class(builder).build(loaded, recipe, builder)
+        task.source = source.entries
+        about["notes"] = (*about["notes"], *task.describe_data(loaded))
+        scores = run_job(task, loaded, recipe, places[builder], about)
+        made[builder] = task.model.count_params(), scores
         say("")
     if len(made) > 1:
-        print_comparison(made, folders)
+        print_comparison(made, places)
     say(f"{time.perf_counter() - started:.0f} seconds in all")
 
 
-def print_comparison(made, folders):
-    """Prints one table of the models {task: (parameters, scores)}."""
+def print_comparison(made, places):
+    """Prints one table of the models {builder: (parameters, scores)}."""
     rows = []
-    for task, (parameters, scores) in made.items():
+    for builder, (parameters, scores) in made.items():
         tested = [format_score(*pair) for pair in scores["test"]["keras"].items()]
         seconds = f"{scores['training_seconds']:.0f}"
-        size = format_path_size(folders[task].path / folder.LITERT)
-        rows.append((task, f"{parameters:,}", *tested, seconds, size))
+        size = format_path_size(places[builder].path / folders.LITERT)
+        rows.append((builder, f"{parameters:,}", *tested, seconds, size))
     measured = [name.replace("_", " ") for name in scores["test"]["keras"]]
-    header = ("model", "parameters", *measured, "seconds to train", folder.LITERT)
+    header = ("model", "parameters", *measured, "seconds to train", folders.LITERT)
     show_table(header, rows, title="Side by side, on the test set")

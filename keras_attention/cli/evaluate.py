@@ -1,62 +1,84 @@
 """`evaluate` and `predict`: a trained model on labelled data, and on typed texts or pictures."""
 
-from keras_attention.cli import datasets
-from keras_attention.cli.console import format_score, show_table
-from keras_attention.cli.folder import find_model_file, read_manifest
-from keras_attention.cli.tasks import TASKS
+import json
+import pathlib
+import sys
+
+from keras_attention.data.columns import read_lines
+from keras_attention.tasks import from_preset
+from keras_attention.tasks.printing import format_score, say, show_table
+from keras_attention.tasks.sources import Source
 
 SPLITS = ("train", "dev", "test")
+STDIN = "-"
 
 
-def evaluate(model, *, dataset, file, split, label_column, text_column, data_dir, kind):
-    """Prints the scores of `model` on one split of a data set, or on a file."""
-    folder, path = find_model_file(model, kind)
-    manifest = read_manifest(folder)
+def evaluate(preset, *, file, split, kind, **options):
+    """Prints the scores of a preset on one split of a data set, or on a file.
+
+    Args:
+        options: of `Source`, None where not given.
+    """
+    task = from_preset(preset, kind)
     if split not in SPLITS:
         raise ValueError(f"--split {split}: expected one of {', '.join(SPLITS)}.")
-    dataset = manifest.get("dataset") if dataset is None and file is None else dataset
-    if dataset is None and file is None:
+    files = {split: file}
+    typed = Source(files=files, **options)
+    if typed.dataset is None and file is None and not task.source.get("dataset"):
         raise ValueError("The model was trained on files: name one with --file, or a --dataset.")
-    datasets.check_columns(
-        manifest["task"],
-        dataset=dataset,
-        files={split: file},
-        label_column=label_column,
-        text_column=text_column,
-    )
-    loaded = datasets.load_data(
-        manifest["task"],
-        dataset=dataset,
-        files={split: file},
-        label_column=manifest.get("label_column") if label_column is None else label_column,
-        text_column=manifest.get("text_column") if text_column is None else text_column,
-        languages=None if dataset else manifest.get("languages"),
-        data_dir=data_dir,
-    )
-    where = str(file) if file else f"{dataset} ({split})"
-    task = TASKS[manifest["task"]]
-    run = task.load_runner(path, manifest)
-    scores = task.compute_scores(run, folder, manifest, getattr(loaded, split), where)
+    source = Source.remembered(task.metadata, files=typed.files, **options)
+    Source(**{**options, "dataset": source.dataset}, files=files).check_options(task.builder)
+    examples = getattr(source.load(task.builder), split)
+    where = str(file) if file else f"{source.dataset} ({split})"
+    scores = task.compute_scores(examples, where) if task.count(examples) else {}
     if not scores:
-        raise ValueError(f"{dataset or file} has no {split} part.")
+        raise ValueError(f"{source.dataset or file} has no {split} part.")
     show_table(
         ("score", ""),
         [(name, format_score(name, value)) for name, value in scores.items()],
-        title=f"{path} on {where}",
+        title=f"{task.path} on {where}",
     )
 
 
-def predict(model, inputs, *, kind, options):
-    """Prints the prediction of the model for each of `inputs`, texts or picture files.
+def predict(preset, inputs, *, file, kind, as_json, options):
+    """Prints what a preset says of each of `inputs`, texts or picture files.
 
     Args:
+        file: path of a file with an input on each line, or None; `-` among the inputs, or for the
+            file, stands for standard input.
+        as_json: bool, whether to print a JSON object for each input.
         options: dict of options that only some tasks take; None or False where not given.
     """
-    folder, path = find_model_file(model, kind)
-    manifest = read_manifest(folder)
-    task = TASKS[manifest["task"]]
-    given = [name for name, value in options.items() if value not in (None, False)]
-    if strange := [name for name in given if name not in task.OPTIONS]:
+    task = from_preset(preset, kind)
+    given = {name: value for name, value in options.items() if value not in (None, False)}
+    if strange := [name for name in given if name not in task.predict_options]:
         flag = strange[0].replace("_", "-")
-        raise ValueError(f"--{flag} is not for models of {task.TASK}: leave it out.")
-    task.print_predictions(task.load_runner(path, manifest), folder, manifest, inputs, options)
+        raise ValueError(f"--{flag} is not for models of {task.builder}: leave it out.")
+    inputs = collect_inputs(inputs, file)
+    if not as_json:
+        task.show(inputs, **given)
+        return
+    for text, found in zip(inputs, task.predict(inputs, **given), strict=True):
+        say(json.dumps({"input": text, "prediction": as_plain(found)}, ensure_ascii=False))
+
+
+def collect_inputs(inputs, file):
+    """The typed inputs, and those on the lines of a file or of standard input."""
+    found = []
+    for text in [*inputs, *([] if file is None else [file])]:
+        if str(text) == STDIN:
+            found += [line for line in sys.stdin.read().splitlines() if line.strip()]
+        elif text is file:
+            found += [line for _, line in read_lines(pathlib.Path(file)) if line.strip()]
+        else:
+            found.append(text)
+    if not found:
+        raise ValueError("There is nothing to predict: give texts or pictures, or --file.")
+    return found
+
+
+def as_plain(found):
+    """Tuples with names as objects, at any depth."""
+    if hasattr(found, "_asdict"):
+        return {name: as_plain(value) for name, value in found._asdict().items()}
+    return [as_plain(value) for value in found] if isinstance(found, list) else found

@@ -8,6 +8,7 @@ from keras_attention.data.corpus import (
 )
 from keras_attention.data.dates import WrittenDate, dates
 from keras_attention.data.image_folders import from_image_folder, read_image
+from keras_attention.data.image_preprocessor import ImagePreprocessor
 from keras_attention.data.images import Images, ImageSplit, image_augmentation, image_batches
 from keras_attention.data.masked_preprocessor import MaskedLMPreprocessor
 from keras_attention.data.masking import masked_language_model_batches
@@ -33,6 +34,7 @@ from keras_attention.data.vocabulary import Labels, Vocabulary, split_words
 __all__ = [
     "Characters",
     "Corpus",
+    "ImagePreprocessor",
     "ImageSplit",
     "Images",
     "Labels",

@@ -63,8 +63,17 @@ def inspect(path):
     return Inspection(str(path), kind, signatures, ops, count_bytes(path), limits)
 
 
+def inspect_model(model, path):
+    """The `Inspection` of a model that was loaded from the `.keras` file `path`."""
+    signatures, ops, limits = _read_model(model)
+    return Inspection(str(path), "keras", signatures, ops, count_bytes(path), limits)
+
+
 def _read_keras(path):
-    model = load_keras_model(path)
+    return _read_model(load_keras_model(path))
+
+
+def _read_model(model):
     found = make_endpoint(model)
     outputs = tuple(
         Tensor(name, tuple(tensor.shape), tensor.dtype)

@@ -129,9 +129,11 @@ class Runner:
 
 
 class Keras(Runner):
-    def __init__(self, path, signature=None):
+    """A `.keras` file, or a `model` in memory, which `path` names in errors."""
+
+    def __init__(self, path, signature=None, *, model=None):
         self.path = path
-        self.endpoint = endpoint.make_endpoint(load_keras_model(path))
+        self.endpoint = endpoint.make_endpoint(load_keras_model(path) if model is None else model)
         self.choose_signature([self.endpoint.name], signature)
         self.inputs = {tensor.name: tensor.dtype for tensor in self.endpoint.inputs}
         self.shapes = {tensor.name: tensor.shape for tensor in self.endpoint.inputs}

@@ -127,7 +127,7 @@ class Drawn:
         shutil.copyfile(other / name, copy / name)
         named = ("manifest.json", "labels.txt", "words.txt", name, "characters", copy.name)
         if name == "manifest.json":  # whose task has other options
-            named += ("--tokens is not for", "--temperature is not for")
+            named += ("--max-new-tokens is not for", "--temperature is not for")
         return f"{name} of {other.name}", named, WHOLE.get(name)
 
 

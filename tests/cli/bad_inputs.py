@@ -10,7 +10,7 @@ import random
 import numpy as np
 import tensorflow as tf
 
-from tests.cli.conftest import write_conllu
+from tests.small_runs import write_conllu
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
 HUGE = 99999999999999999999
@@ -283,7 +283,7 @@ DATA = [
     (
         "causal_language_model",
         "train.txt",
-        (*HEADS, "--tokens", "characters", "--maximum-length", 8),
+        (*HEADS, "--tokens", "characters", "--max-length", 8),
     ),
 ]
 
@@ -310,8 +310,8 @@ OPTIONS = [
     ("--hidden-dim", 10**9),
     ("--dropout", 1),
     ("--dropout", "nan"),
-    ("--maximum-length", HUGE),
-    ("--maximum-length", "0x10"),
+    ("--max-length", HUGE),
+    ("--max-length", "0x10"),
     ("--steps", HUGE),
     ("--tokens", "words"),
     ("--vocabulary-size", HUGE),

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from keras_attention.cli import card, console
+from keras_attention.tasks import card, printing
 
 TRAIN = ["train", "sequence_labeler", "--output", "x"]
 COMMANDS = ["demo", "train", "evaluate", "predict", "export", "inspect"]
@@ -69,6 +69,8 @@ def test_wrong_words(run):
         ([*TRAIN, "--heads=2"], "--heads is called --num-heads now."),
         ([*TRAIN, "--width", "64"], "--width is called --hidden-dim now."),
         ([*TRAIN, "--hidden-dim", "1000000000"], "Invalid value for '--hidden-dim'"),
+        (["predict", "x", "y", "--tokens", "5"], "--tokens is called --max-new-tokens now."),
+        ([*TRAIN, "--maximum-length", "5"], "--maximum-length is called --max-length now."),
         (["predict", "x", "y", "--temperature", "nan"], "Invalid value for '--temperature'"),
         (["predict", "x\0y", "z"], r"'x\x00y' holds a NUL"),
     ]:
@@ -77,15 +79,15 @@ def test_wrong_words(run):
 
 
 def test_plain_tables_are_aligned_by_the_width_of_characters(capsys):
-    console.show_table(("token", "tag"), [("中文", "NOUN"), ("[b]", "X"), ("a", "DET")])
+    printing.show_table(("token", "tag"), [("中文", "NOUN"), ("[b]", "X"), ("a", "DET")])
     assert capsys.readouterr().out == "中文  NOUN\n[b]   X\na     DET\n"
-    console.show_table(("file", "size"), [("a", "1")], title="What was made")
+    printing.show_table(("file", "size"), [("a", "1")], title="What was made")
     assert capsys.readouterr().out == "What was made\nfile  size\na     1\n"
 
 
 def test_tables_on_a_terminal_keep_brackets(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    console.show_table(("token", "tag"), [("[red]", "X")])
+    printing.show_table(("token", "tag"), [("[red]", "X")])
     assert "[red]" in capsys.readouterr().out
 
 

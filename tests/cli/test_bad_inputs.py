@@ -8,7 +8,7 @@ import pytest
 
 from keras_attention.cli import main
 from tests.cli import bad_folders, bad_inputs
-from tests.cli.conftest import SMALL
+from tests.small_runs import SMALL
 
 
 def tree(*folders):
@@ -36,7 +36,7 @@ def complaint(case, code, out, err, named):
 @pytest.fixture
 def untrained(monkeypatch):
     """`train` ends where its training would begin: all that it checks is checked by then."""
-    monkeypatch.setattr("keras_attention.cli.train.run_job", lambda job, recipe, folder: None)
+    monkeypatch.setattr("keras_attention.cli.train.run_job", lambda *arguments: None)
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def models(tagger, classifier, tmp_path_factory):
         ("seq2seq_transformer", "train.tsv", ("--vocabulary-size", 24, "--beam", 2)),
         ("causal_language_model", "train.txt", ("--steps", 4)),
     ]:
-        length = ("--maximum-length", 12) if options else ()
+        length = ("--max-length", 12) if options else ()
         words = ["train", task, "--train", data / name, "--output", folder / task, "--epochs", 1]
         with pytest.raises(SystemExit) as stop:
             main([str(word) for word in (*words, *options, *length, *SMALL)])
@@ -152,7 +152,7 @@ def test_100_damaged_folders(ending, models, tmp_path):
         "vision_transformer": (picture,),
         "text_classifier": ("a clever film",),
         "seq2seq_transformer": ("eins zwei",),
-        "causal_language_model": ("the cat", "--temperature", "0", "--tokens", "4"),
+        "causal_language_model": ("the cat", "--temperature", "0", "--max-new-tokens", "4"),
     }
     models = {models[task]: words for task, words in inputs.items()}
     (tmp_path / "folders").mkdir()

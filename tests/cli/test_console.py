@@ -3,8 +3,9 @@
 import pytest
 import typer
 
-from keras_attention.cli.console import LONGEST, Interrupted, printable, run_command
+from keras_attention.cli.console import LONGEST, printable, run_command
 from keras_attention.export import ExportError
+from keras_attention.tasks.printing import Interrupted
 
 
 def failing(error):

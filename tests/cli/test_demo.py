@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from keras_attention.cli import datasets
+from keras_attention.tasks import sources
 from tests.grids import ALL
 
 FILES = {
@@ -48,7 +48,7 @@ def test_both_models_of_dates_reach_their_bar(run, tmp_path, monkeypatch):
     pytest.importorskip("babel")
     options = () if ALL else ("--epochs", 1)
     for part, size in ({} if ALL else SHARE).items():
-        monkeypatch.setitem(datasets.SIZES, part, size)
+        monkeypatch.setitem(sources.SIZES, part, size)
     code, out, err = run("demo", "dates", "--output", tmp_path, *options)
     assert (code, err) == (0, "") and "Side by side, on the test set" in out
     for name in ("recurrent", "transformer"):

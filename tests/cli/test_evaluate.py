@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_attention.cli import datasets
+import keras_attention as ka
+from keras_attention.tasks import sources
 
 
 def printed(out, name):
@@ -73,7 +74,7 @@ def test_a_file_in_the_folder_will_do(run, tagger, name):
 
 @pytest.mark.parametrize("kind", [None, "litert-int8"])
 def test_pictures_from_files(run, classifier, tmp_path, kind):
-    images = datasets.load_digits().train.pixels[:2]
+    images = sources.load_digits().train.pixels[:2]
     paths = []
     for k, image in enumerate(images):
         large = tf.image.resize(image * 255.0, (32, 32), method="nearest")
@@ -89,15 +90,12 @@ def test_pictures_from_files(run, classifier, tmp_path, kind):
 
 
 def test_pictures_are_read_as_the_model_saw_them(classifier, tmp_path):
-    from keras_attention.cli.folder import read_manifest
-    from keras_attention.cli.vision_transformer import read_picture
-
-    image = datasets.load_digits().train.pixels[0]
+    image = sources.load_digits().train.pixels[0]
     path = tmp_path / "digit.png"
     path.write_bytes(tf.io.encode_png(tf.cast(tf.round(image * 255), "uint8")).numpy())
-    said = read_manifest(classifier)
-    np.testing.assert_allclose(read_picture(path, said, False), image, atol=1 / 255)
-    np.testing.assert_allclose(read_picture(path, said, True), 1 - image, atol=1 / 255)
+    preprocessor = ka.tasks.from_preset(classifier).preprocessor
+    np.testing.assert_allclose(preprocessor([path])[0], image, atol=1 / 255)
+    np.testing.assert_allclose(preprocessor([path], invert=True)[0], 1 - image, atol=1 / 255)
 
 
 def test_ctrl_c_is_one_sentence(run, tagger, monkeypatch):

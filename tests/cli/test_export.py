@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 import keras_attention as ka
-from keras_attention.cli.export import default_name, name_shape
+from keras_attention.tasks.exporting import choose_name, name_shape
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_full_int8_is_calibrated_on_real_sentences(run, folder, corpus):
 )
 def test_default_names(arguments, name):
     format, quantization, shape = arguments
-    assert default_name(format, quantization, name_shape(*shape)) == name
+    assert choose_name(format, quantization, name_shape(*shape)) == name
 
 
 def test_bad_input(run, tagger, folder, tmp_path):

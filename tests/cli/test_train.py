@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from tests.cli.conftest import SMALL, files, option
+from tests.small_runs import SMALL, files, option
 
 FILES = {
     "README.md",
@@ -97,7 +97,7 @@ BAD = [
     (["--train", "{train}", "--label-column", "nope"], "column='nope': expected one of lemma"),
     (["--train", "{train}", "--dataset", "digits"], "both were given"),
     (["--train", "{train}", "--num-heads", "5"], "num_heads=5 does not divide hidden_dim=192"),
-    (["--train", "{train}", "--maximum-length", "3"], "sentence of 7 tokens, over the limit of 3"),
+    (["--train", "{train}", "--max-length", "3"], "sentence of 7 tokens, over the limit of 3"),
     (["--dev", "{train}"], "nothing to train on"),
     (["--train", "{train}", "--epochs", "0"], "Invalid value for '--epochs'"),
     (["--dataset", "digits"], "images, which sequence_labeler does not take"),
@@ -121,7 +121,7 @@ def test_other_content_of_the_output_folder_is_left_alone(run, corpus, tagger, t
     words = ["train", "sequence_labeler", *files(corpus), *SMALL, "--output"]
     assert run(*words, tmp_path)[::2] == (
         2,
-        f"keras-attention: --output {tmp_path} already holds other files: name another folder, or "
+        f"keras-attention: {tmp_path} already holds other files: name another folder, or "
         "empty this one.\n",
     )
     assert names(tmp_path) == {"precious.txt"}
@@ -132,7 +132,8 @@ def test_other_content_of_the_output_folder_is_left_alone(run, corpus, tagger, t
 def test_images_are_refused_as_files_of_text(run, corpus, tmp_path):
     words = ["train", "vision_transformer", *option(corpus, "train"), "--output", tmp_path / "new"]
     code, _, err = run(*words)
-    assert code == 2 and "tagged sentences, which vision_transformer does not take" in err
+    assert code == 2 and "is a file: expected a folder that has one for each class" in err
+    assert err.count("\n") == 1 and not (tmp_path / "new").exists()
 
 
 @pytest.mark.slow
@@ -142,7 +143,7 @@ def test_ctrl_c_after_training_keeps_what_was_trained(run, corpus, tmp_path, mon
 
     words = ["train", "sequence_labeler", *files(corpus), "--output", tmp_path / "new", *SMALL]
     with monkeypatch.context() as patch:
-        patch.setattr("keras_attention.cli.train.export_all", stop)
+        patch.setattr("keras_attention.tasks.jobs.export_all", stop)
         code, _, err = run(*words, "--epochs", "1")
     assert code == 130 and "after the training, which is kept in" in err and err.count("\n") == 1
     code, out, err = run(*words, "--epochs", "1")

@@ -1,4 +1,4 @@
-"""The folder of a trained model: the files in it, its manifest, and who may write there."""
+"""The folder of a trained model: its files, its manifest, and a run that fills it."""
 
 import contextlib
 import errno
@@ -6,11 +6,11 @@ import json
 import pathlib
 import shutil
 
-from keras_attention.cli.tasks import TASKS
 from keras_attention.data import manifest
 from keras_attention.data.fields import Fields
 from keras_attention.data.files import move_into_place, write_json
 from keras_attention.export.runner import find_format
+from keras_attention.tasks.registry import TASKS, get_task_class
 
 MODEL, SAVED_MODEL, LITERT, LITERT_INT8 = (
     "model.keras",
@@ -29,7 +29,7 @@ STATE = ".training"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-class Folder:
+class RunFolder:
     """An output folder while it is being filled.
 
     Everything is made in `.training/` and moved out when it is complete, so the folder holds a
@@ -50,7 +50,7 @@ class Folder:
         self.resumed = False
         for place in (self.path, *self.path.parents):
             if place.exists() and not place.is_dir():
-                raise ValueError(f"--output {path}: {place} is a file: name a folder.")
+                raise ValueError(f"{path}: {place} is a file: name a folder.")
         if (self.state / "settings.json").is_file():
             self._check_settings()
             self.resumed = True
@@ -65,7 +65,7 @@ class Folder:
                 raise ValueError(
                     f"{self.path} holds an unfinished run with other settings ({key}: "
                     f"{started.get(key)} there, {given.get(key)} here). Run that command again, "
-                    "name another --output, or delete the folder."
+                    "name another folder, or delete this one."
                 )
 
     def _check_content(self, replace):
@@ -74,7 +74,7 @@ class Folder:
             return
         holds = "a finished model" if finished else "other files"
         raise ValueError(
-            f"--output {self.path} already holds {holds}: name another folder, or empty this one."
+            f"{self.path} already holds {holds}: name another folder, or empty this one."
         )
 
     def start(self):
@@ -122,6 +122,12 @@ class Folder:
         for made in result.iterdir():
             move_into_place(made, self.path / made.name)
         shutil.rmtree(self.state)
+
+    def discard(self):
+        """Forgets the run: its state goes, and its folder where nothing else is in there."""
+        shutil.rmtree(self.state, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            self.path.rmdir()
 
 
 def find_model_file(path, kind=None):
@@ -174,10 +180,10 @@ def flatten(settings, prefix=""):
     return found
 
 
-SOURCE = ("dataset", "label_column", "text_column", "languages")
+SOURCE = ("dataset", "label_column", "text_column", "languages", "encoding")
 
 
-def read_manifest(folder):
+def read_task_manifest(folder):
     """The manifest of a folder that `train` or `demo` made, as a dict; else a ValueError.
 
     The fields that its task reads have the right types and bounds then: files may be damaged, or
@@ -187,7 +193,7 @@ def read_manifest(folder):
     if "task" not in fields:
         raise ValueError(
             f"{folder} holds no {MANIFEST} that says what its model is for: it was not "
-            "made by `keras-attention train` or `demo`."
+            "made by `keras-attention train` or a task's `save_to_preset`."
         )
     return _checked(fields)
 
@@ -203,8 +209,8 @@ def _fields(folder):
 
 
 def _checked(fields):
-    task = TASKS[fields.one_of("task", TASKS)]
+    builder = fields.one_of("task", TASKS)
     for name in SOURCE:
         fields.text(name, default=None)
-    task.check_manifest(fields)
+    get_task_class(builder).check_manifest(fields)
     return fields.values

@@ -3,7 +3,7 @@
 import pytest
 
 import keras_attention as ka
-from keras_attention.cli import recipes
+from keras_attention.tasks import recipes
 
 
 def test_a_data_set_may_have_its_own():
@@ -15,7 +15,7 @@ def test_a_data_set_may_have_its_own():
 def test_options_replace_single_numbers():
     options = {"epochs": 2, "num_layers": 1, "num_heads": 3, "dropout": 0.5, "seed": None}
     plain = recipes.choose_recipe("sequence_labeler")
-    recipe = recipes.choose_recipe("sequence_labeler", None, options | {"maximum_length": 9})
+    recipe = recipes.choose_recipe("sequence_labeler", None, options | {"max_length": 9})
     assert recipe.epochs == 2 and recipe.seed == plain.seed
     assert recipe.model == plain.model | {"num_layers": 1, "num_heads": 3, "dropout": 0.5}
     assert recipe.data == plain.data | {"maximum_length": 9}
@@ -33,8 +33,8 @@ def test_the_feed_forward_layers_grow_with_the_width():
 @pytest.mark.parametrize("name", recipes.RECIPES)
 def test_every_recipe_fits_its_builder(name):
     recipe = recipes.RECIPES[name]
-    if name.startswith("causal_language_model"):
-        model = ka.models.causal_language_model(50, **recipe.model)
+    if "language_model" in name:
+        model = getattr(ka.models, name)(50, **recipe.model)
     elif not name.startswith("vision_transformer"):
         model = getattr(ka.models, name.split("/")[0])(50, 5, **recipe.model)
     else:

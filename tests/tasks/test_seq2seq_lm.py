@@ -1,4 +1,4 @@
-"""The tasks of pairs of texts."""
+"""`Seq2SeqLM`, of a Transformer and of a recurrent network."""
 
 import json
 import pathlib
@@ -9,90 +9,90 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.cli import datasets, generating_files, recipes, seq2seq
-from keras_attention.cli.tasks import TASKS
+from keras_attention.tasks import generators, recipes, seq2seq_lm
+from keras_attention.tasks.sources import Source
 from tests.cli.test_evaluate import printed
 
 ROOT = pathlib.Path(__file__).parents[2]
-SOURCE = {"dataset": "dates", "label_column": None, "text_column": None}
 PAIRS = ka.data.Pairs.from_lists(
     [("drei vier", "three four"), ("vier", "four"), ("drei drei vier drei", "three three")] * 4,
     test=[("vier drei", "four three"), ("drei", "three"), ("vier vier vier", "four")],
     dev_fraction=0.25,
 )
-SMALL = {"epochs": 1, "batch_size": 4, "num_layers": 1, "hidden_dim": 8, "maximum_length": 14}
+SMALL = {"epochs": 1, "batch_size": 4, "num_layers": 1, "hidden_dim": 8, "max_length": 14}
 
 
-def make_job(task, dataset="dates", **options):
-    """A small job; without training it writes nonsense, but always the same."""
+def make_task(builder, dataset="dates", **options):
+    """A small task; without training it writes nonsense, but always the same."""
     keras.utils.set_random_seed(0)
-    heads = {"num_heads": 2} if task == "seq2seq_transformer" else {}
-    recipe = recipes.choose_recipe(task, dataset, SMALL | heads | options)
-    return TASKS[task].make_job(PAIRS, recipe, SOURCE, {"notes": ("made up",)})
+    heads = {"num_heads": 2} if builder == "seq2seq_transformer" else {}
+    recipe = recipes.choose_recipe(builder, dataset, SMALL | heads | options)
+    return ka.tasks.Seq2SeqLM.build(PAIRS, recipe, builder)
 
 
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory):
     """The folder of a small untrained Transformer of subwords, without the exported files."""
-    folder = tmp_path_factory.mktemp("translator")
-    job = make_job("seq2seq_transformer", None, vocabulary_size=18, beam=3)
-    job.model.save(folder / "model.keras")
-    job.sidecars(folder)
-    manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
-    (folder / "manifest.json").write_text(json.dumps(manifest | job.metadata))
+    folder = tmp_path_factory.mktemp("models") / "translator"
+    task = make_task("seq2seq_transformer", None, vocabulary_size=18, beam=3)
+    task.save_to_preset(folder)
     return folder
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", ["seq2seq_recurrent", "seq2seq_transformer"])
-def test_a_job_of_characters(task, tmp_path):
-    job = make_job(task)
+@pytest.mark.parametrize("builder", ["seq2seq_recurrent", "seq2seq_transformer"])
+def test_characters(builder, tmp_path):
+    task = make_task(builder)
     long = sum(len(pair.source) >= 14 for pair in PAIRS.train)
     left_out = (f"{long} pairs of more than 14 tokens were not trained on",) if long else ()
-    assert job.about["notes"] == ("made up", *left_out)
+    assert task.describe_data(PAIRS) == left_out
+    job = task.make_job(PAIRS.train, PAIRS.dev, task.recipe)
     assert [metric().name for metric in job.metrics] == ["exact_match", "accuracy"]
     sizes = [sum(len(labels) for _, labels in part) for part in (job.train, job.dev)]
-    assert sizes == [len(PAIRS.train) - long, len(PAIRS.dev)] and job.test == PAIRS.test
+    assert sizes == [len(PAIRS.train) - long, len(PAIRS.dev)]
     inputs, labels = next(iter(job.train))
     assert job.model(inputs).shape[:2] == labels.shape
-    assert job.metadata["writing"] == {
+    assert task.metadata["task"] == builder and task.metadata["writing"] == {
         "beam": 1, "max_new_tokens": 14, "start_token_id": 2, "end_token_id": 3
     }  # fmt: skip
-    assert job.picture(job.model, tmp_path) == ["attention.png"]
+    assert task.draw_examples(PAIRS, tmp_path) == ["attention.png"]
     assert (tmp_path / "attention.png").read_bytes().startswith(b"\x89PNG")
-    job.sidecars(tmp_path)
-    batches, metrics = TASKS[task].make_batches(tmp_path, job.metadata, PAIRS.test, "test")
-    assert sum(len(labels) for _, labels in batches) == 3 and metrics == job.metrics
-    assert TASKS[task].make_batches(tmp_path, job.metadata, [], "dev")[0] is None
+    batches = task.make_batches(PAIRS.test, "test")
+    assert sum(len(labels) for _, labels in batches) == 3
+    assert task.make_batches([], "dev") is None
 
 
 def test_one_vocabulary_is_one_table_for_the_transformer_only():
     options = {"vocabulary_size": 18}
-    job = make_job("seq2seq_transformer", None, **options)
-    encoder, decoder = (job.model.get_layer(side) for side in ("encoder", "decoder"))
+    task = make_task("seq2seq_transformer", None, **options)
+    encoder, decoder = (task.model.get_layer(side) for side in ("encoder", "decoder"))
     assert encoder.get_layer("embedding").table is decoder.get_layer("embedding").table
-    assert make_job("seq2seq_recurrent", None, **options).model.output_shape[-1] == 18
+    assert make_task("seq2seq_recurrent", None, **options).model.output_shape[-1] == 18
 
 
 def test_a_corpus_that_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match="Every pair .* more than 3 tokens.*--maximum-length"):
-        make_job("seq2seq_transformer", maximum_length=3)
+    with pytest.raises(ValueError, match="Every pair .* more than 3 tokens.*--max-length"):
+        task = make_task("seq2seq_transformer", max_length=3)
+        task.make_job(PAIRS.train, PAIRS.dev, task.recipe)
 
 
 @pytest.mark.slow
 def test_texts_are_written_in_their_order_whatever_the_batches(translator, monkeypatch):
-    manifest = json.loads((translator / "manifest.json").read_text("utf-8"))
-    preprocessor = ka.data.SequencePreprocessor.load(translator)
-    run = generating_files.load_generator(translator / "model.keras", manifest)
+    task = ka.tasks.from_preset(translator)
     texts = ["drei vier drei", "vier", "drei drei", "vier vier drei vier"]
-    together = generating_files.generate_texts(run, preprocessor, texts)
-    monkeypatch.setattr(generating_files, "ROWS", 2)
-    assert generating_files.generate_texts(run, preprocessor, texts) == together
-    model = keras.saving.load_model(translator / "model.keras")
+    together = task.predict(texts)
+    monkeypatch.setattr(generators, "ROWS", 2)
+    assert task.predict(texts) == together
     expected = ka.generation.generate(
-        model, preprocessor(texts), 14, ka.generation.Beam(3), start_token_id=2, end_token_id=3
+        task.model,
+        task.preprocessor(texts),
+        14,
+        ka.generation.Beam(3),
+        start_token_id=2,
+        end_token_id=3,
     )
-    assert together == preprocessor.texts(expected) and len(set(together)) > 1
+    assert together == task.preprocessor.texts(expected) and len(set(together)) > 1
+    assert task.predict(texts, beam=1) != together
 
 
 def test_evaluate_and_predict(run, translator, tmp_path):
@@ -106,12 +106,12 @@ def test_evaluate_and_predict(run, translator, tmp_path):
 
 
 def test_scores():
-    assert seq2seq.score_texts("exact_match", ["a", "b", "c"], ["a", "c", "c"]) == {
+    assert seq2seq_lm.score_texts("exact_match", ["a", "b", "c"], ["a", "c", "c"]) == {
         "exact_match": 0.666667
     }
     text, other = "a small dog runs over the green grass .", "A small dog runs over green grass ."
     bleu = pytest.importorskip("sacrebleu").corpus_bleu
-    scores = seq2seq.score_texts("bleu", [text], [other])
+    scores = seq2seq_lm.score_texts("bleu", [text], [other])
     assert scores["bleu"] == round(bleu([text], [[other]]).score, 4) > 0
     assert scores["bleu"] < scores["bleu_lowercase"] < 100
 
@@ -119,13 +119,13 @@ def test_scores():
 def test_what_scores_must_be_there_before_the_training(monkeypatch):
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
     with pytest.raises(ImportError, match=r"pip install 'keras-attention-zoo\[nlp\]'"):
-        make_job("seq2seq_transformer", None)
+        make_task("seq2seq_transformer", None)
 
 
 def test_the_picture_is_of_the_last_layer_that_looks_at_the_source():
     maps = {"block_0/attention": 1, "block_0/cross_attention": 2, "block_1/cross_attention": 3}
-    assert seq2seq.last_of_source(maps) == ("block_1/cross_attention", 3)
-    assert seq2seq.last_of_source({"recurrent_decoder/attention": 4}) == (
+    assert seq2seq_lm.find_last_of_source(maps) == ("block_1/cross_attention", 3)
+    assert seq2seq_lm.find_last_of_source({"recurrent_decoder/attention": 4}) == (
         "recurrent_decoder/attention", 4
     )  # fmt: skip
 
@@ -136,10 +136,10 @@ def test_aligned_files_are_found_by_their_languages(tmp_path):
     (tmp_path / "a.de").write_text("drei\nvier\n")
     with gzip.open(tmp_path / "a.en.gz", "wt") as file:
         file.write("three\nfour\n")
-    files = {"test": tmp_path / "a", "train": None}
-    loaded = datasets.load_data("seq2seq_transformer", files=files, languages="de-en")
+    source = Source(files={"test": tmp_path / "a", "train": None}, languages="de-en")
+    loaded = source.load("seq2seq_transformer")
     assert loaded.test == [("drei", "three"), ("vier", "four")]
-    about = datasets.describe_data(loaded, files=files, languages="de-en")
+    about = source.describe("seq2seq_transformer", loaded)
     assert about["name"] == "a (de-en)" and about["counts"] == {"test pairs": 2}
 
 
@@ -187,7 +187,7 @@ def test_all_files_of_a_trained_translator_write_the_same(run, tmp_path, task, o
     write_numbers(tmp_path)
     files = [w for part in ("train", "dev", "test") for w in (f"--{part}", tmp_path / part)]
     options += ["--epochs", "16", "--num-layers", "1", "--dropout", "0", "--vocabulary-size", "24"]
-    options += ["--max-tokens", "256", "--learning-rate", "0.01", "--maximum-length", "24"]
+    options += ["--max-tokens", "256", "--learning-rate", "0.01", "--max-length", "24"]
     folder = tmp_path / "model"
     words = ["train", task, "--languages", "de-en", *files, "--output", folder, *options]
     code, out, err = run(*words)

@@ -1,18 +1,16 @@
-"""Model files that generate, as functions of ids, whatever their format."""
+"""Models and files that generate, as functions of ids, whatever their format."""
 
 import numpy as np
 
 from keras_attention import export, generation
-from keras_attention.cli import model_files
-from keras_attention.cli.model_files import check_vocabularies
 from keras_attention.data import manifest
 from keras_attention.data.fields import MOST_TOKENS, Fields
-from keras_attention.data.manifest import check_unchanged
-from keras_attention.export import runner
 from keras_attention.export.generation.step_reader import StepReader
 from keras_attention.export.inspection import find_id_limits
 from keras_attention.generation.inputs import draw_uniform
 from keras_attention.generation.samplers.base import IMPOSSIBLE
+from keras_attention.tasks import runners
+from keras_attention.tasks.runners import check_vocabularies
 
 ROWS = 32  # sources at a time
 
@@ -23,72 +21,95 @@ def get_generation_options(manifest):
     if known is None:
         return {}
     lengths_and_ids = ("max_length", "max_new_tokens", "start_token_id", "end_token_id")
-    return {"generate": _sampler(known)} | {k: known[k] for k in lengths_and_ids if k in known}
+    return {"generate": _make_sampler(known)} | {k: known[k] for k in lengths_and_ids if k in known}
 
 
-def load_generator(path, manifest):
-    """A function that runs the file: source ids (B, S), padded, to ids (B, N), the best found."""
-    known = manifest["writing"]
-    if runner.find_format(path) != "keras":
-        run = model_files.load_runner(path, "generate" if known["beam"] == 1 else "beam")
-        check_vocabularies(path, _classes(run.inspection), run.inspection.id_limits)
-        return lambda ids: run({"source_ids": ids})["generated_ids"].reshape(len(ids), -1)
-    check_unchanged(path)
-    model = runner.load_keras_model(path)
-    check_vocabularies(path, model.output_shape[-1], find_id_limits(model))
-    given = get_generation_options(manifest)
-    sampler = given.pop("generate")
-    return lambda ids: generation.generate(model, ids, sampler=sampler, **given)
+class ModelGenerator:
+    """An encoder-decoder in memory, as a function: source ids (B, S), padded, to ids (B, N).
+
+    Args:
+        model: keras.Model.
+        metadata: dict, its manifest's entries.
+        path: the file that it was loaded from, or None.
+    """
+
+    def __init__(self, model, metadata, path=None):
+        self.model, self.metadata = model, metadata
+        if path is not None:
+            check_vocabularies(path, model.output_shape[-1], find_id_limits(model))
+
+    def __call__(self, ids, beam=None):
+        options = get_generation_options(self.metadata)
+        sampler = options.pop("generate")
+        if beam is not None:
+            sampler = _make_sampler({"beam": beam})
+        return generation.generate(self.model, ids, sampler=sampler, **options)
 
 
-def _classes(inspection):
+class FileGenerator:
+    """An exported encoder-decoder as a function: source ids (B, S), padded, to ids (B, N).
+
+    Args:
+        path: the SavedModel or LiteRT file.
+        metadata: dict, its manifest's entries.
+    """
+
+    def __init__(self, path, metadata):
+        self.path, self.beam = path, metadata["writing"]["beam"]
+        self.run = runners.load_runner(path, "generate" if self.beam == 1 else "beam")
+        check_vocabularies(path, _count_tokens(self.run.inspection), self.run.inspection.id_limits)
+
+    def __call__(self, ids, beam=None):
+        if beam not in (None, self.beam):
+            raise ValueError(
+                f"{self.path} searches with a beam of {self.beam}, which is fixed in an exported "
+                f"file; received {beam}. Leave it out, or use model.keras, which takes any."
+            )
+        return self.run({"source_ids": ids})["generated_ids"].reshape(len(ids), -1)
+
+
+def _count_tokens(inspection):
     """How many tokens an exported file knows, or None."""
     steps = [found for found in inspection.signatures if found.name == "step"]
     outputs = [tensor for step in steps for tensor in step.outputs if tensor.name == "logits"]
     return next((tensor.shape[-1] for tensor in outputs), None)
 
 
-def _sampler(known):
+def _make_sampler(known):
     if "temperature" in known:
         return generation.Sample(known["temperature"])
     return "greedy" if known["beam"] == 1 else generation.Beam(known["beam"])
 
 
-def generate_texts(run, preprocessor, texts):
-    """The texts that `run`, of `load_generator`, generates for `texts`, in their order."""
+def generate_texts(run, preprocessor, texts, beam=None):
+    """The texts that a generator `run` gives for `texts`, in their order."""
     ids = preprocessor.source_ids(texts)
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
     written = {}
     for k in range(0, len(order), ROWS):
         chosen = order[k : k + ROWS]
-        results = preprocessor.texts(run(preprocessor([texts[i] for i in chosen])))
+        results = preprocessor.texts(run(preprocessor([texts[i] for i in chosen]), beam))
         written |= dict(zip(chosen, results, strict=True))
     return [written[i] for i in range(len(texts))]
 
 
-def load_language_model(path):
-    """The model in a `.keras` file, or the signature `step` of one that was exported."""
-    return (
-        KerasLanguageModel(path)
-        if runner.find_format(path) == "keras"
-        else ExportedLanguageModel(path)
-    )
-
-
 class KerasLanguageModel:
-    """A Keras model.
+    """A Keras model in memory.
+
+    Args:
+        model: keras.Model.
+        path: the file that it was loaded from, or None.
 
     Attributes:
         max_length: None, there is room for texts of any length.
-        classes: int, the tokens that it knows.
     """
 
     max_length = None
 
-    def __init__(self, path):
-        manifest.check_unchanged(path)
-        self.model = runner.load_keras_model(path)
-        self.classes = self.model.output_shape[-1]
+    def __init__(self, model, path=None):
+        self.model = model
+        if path is not None:
+            check_vocabularies(path, model.output_shape[-1], {})
 
     def logits(self, ids):
         """Ids (B, T) -> logits (B, T, V), an array."""
@@ -108,13 +129,13 @@ class ExportedLanguageModel:
 
     Attributes:
         max_length: int, how many tokens there is room for.
-        classes: int, the tokens that it knows.
     """
 
     def __init__(self, path):
         self.reader = StepReader(path)
         step = next(s for s in export.inspect(path).signatures if s.name == "step")
-        self.classes = next(tensor.shape[-1] for tensor in step.outputs if tensor.name == "logits")
+        tokens = next(tensor.shape[-1] for tensor in step.outputs if tensor.name == "logits")
+        check_vocabularies(path, tokens, {})
         said = Fields(path.parent / manifest.MANIFEST, manifest.read_manifest(path.parent))
         known = said.object("files").object(path.name).object("generation")
         self.max_length = known.whole("max_length", most=MOST_TOKENS)

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from keras_attention.cli import datasets
+from keras_attention.tasks import sources
 
 
 def test_parts_are_disjoint_whole_stratified_and_fixed():
     labels = np.repeat(np.arange(10), 180)
-    parts = datasets.split_by_class(labels, seed=0)
+    parts = sources.split_by_class(labels, seed=0)
     together = np.concatenate(list(parts.values()))
     assert sorted(together) == list(range(1800))
     assert {name: len(part) for name, part in parts.items()} == {
@@ -17,13 +17,13 @@ def test_parts_are_disjoint_whole_stratified_and_fixed():
     }
     for part in parts.values():
         assert len(set(np.bincount(labels[part]))) == 1
-    again = datasets.split_by_class(labels, seed=0)
+    again = sources.split_by_class(labels, seed=0)
     assert all((parts[name] == again[name]).all() for name in parts)
-    assert (datasets.split_by_class(labels, seed=1)["test"] != parts["test"]).any()
+    assert (sources.split_by_class(labels, seed=1)["test"] != parts["test"]).any()
 
 
 def test_the_images_are_real_and_in_range():
-    images = datasets.load_digits()
+    images = sources.load_digits()
     sizes = [len(split.labels) for split in (images.train, images.dev, images.test)]
     assert sum(sizes) == 1797 and abs(sizes[2] - 1797 / 5) < 5
     pixels = images.train.pixels

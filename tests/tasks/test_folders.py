@@ -5,13 +5,13 @@ import shutil
 
 import pytest
 
-from keras_attention.cli.folder import Folder, find_model_file, flatten
-from keras_attention.cli.tasks import TASKS
 from keras_attention.data.fields import Fields
+from keras_attention.tasks.folders import RunFolder, find_model_file, flatten
+from keras_attention.tasks.registry import TASKS, get_task_class
 
 
 def test_results_arrive_together_and_the_state_goes(tmp_path):
-    folder = Folder(tmp_path / "new", {"seed": 0})
+    folder = RunFolder(tmp_path / "new", {"seed": 0})
     folder.start()
     with folder.collect_results() as result:
         (result / "model.keras").write_text("model")
@@ -20,30 +20,30 @@ def test_results_arrive_together_and_the_state_goes(tmp_path):
 
 
 def test_results_that_fail_leave_the_unfinished_run(tmp_path):
-    folder = Folder(tmp_path, {})
+    folder = RunFolder(tmp_path, {})
     folder.start()
     with pytest.raises(RuntimeError), folder.collect_results() as result:
         (result / "model.keras").write_text("half")
         raise RuntimeError
     assert [path.name for path in tmp_path.iterdir()] == [".training"]
-    assert Folder(tmp_path, {}).resumed
+    assert RunFolder(tmp_path, {}).resumed
     with folder.collect_results() as result:
         assert list(result.iterdir()) == []
 
 
 def test_a_run_with_other_settings_is_refused_by_name(tmp_path):
-    Folder(tmp_path, {"recipe": {"seed": 0, "epochs": 2}}).start()
+    RunFolder(tmp_path, {"recipe": {"seed": 0, "epochs": 2}}).start()
     with pytest.raises(ValueError, match=r"recipe\.seed: 0 there, 1 here"):
-        Folder(tmp_path, {"recipe": {"seed": 1, "epochs": 2}})
-    assert Folder(tmp_path, {"recipe": {"seed": 0, "epochs": 2}}).resumed
+        RunFolder(tmp_path, {"recipe": {"seed": 1, "epochs": 2}})
+    assert RunFolder(tmp_path, {"recipe": {"seed": 0, "epochs": 2}}).resumed
 
 
 def test_a_finished_model_is_replaced_only_when_asked_to(tmp_path):
     for name in ("scores.json", "manifest.json", "old.png"):
         (tmp_path / name).write_text("{}")
     with pytest.raises(ValueError, match="already holds a finished model"):
-        Folder(tmp_path, {})
-    folder = Folder(tmp_path, {}, replace=True)
+        RunFolder(tmp_path, {})
+    folder = RunFolder(tmp_path, {}, replace=True)
     folder.start()
     assert (tmp_path / "old.png").exists()
     with folder.collect_results() as result:
@@ -54,13 +54,13 @@ def test_a_finished_model_is_replaced_only_when_asked_to(tmp_path):
 def test_other_files_are_never_replaced(tmp_path):
     (tmp_path / "thesis.txt").write_text("")
     with pytest.raises(ValueError, match="already holds other files"):
-        Folder(tmp_path, {}, replace=True)
+        RunFolder(tmp_path, {}, replace=True)
     with pytest.raises(ValueError, match="is a file"):
-        Folder(tmp_path / "thesis.txt", {})
+        RunFolder(tmp_path / "thesis.txt", {})
 
 
 def test_nothing_is_written_before_the_start(tmp_path):
-    Folder(tmp_path / "new", {})
+    RunFolder(tmp_path / "new", {})
     assert not (tmp_path / "new").exists()
 
 
@@ -107,7 +107,7 @@ def test_flat():
 def test_a_file_is_no_folder_to_write_in(tmp_path):
     (tmp_path / "notes.txt").write_text("")
     with pytest.raises(ValueError, match="notes.txt/a/b: .*notes.txt is a file"):
-        Folder(tmp_path / "notes.txt" / "a" / "b", {})
+        RunFolder(tmp_path / "notes.txt" / "a" / "b", {})
 
 
 RIGHT = {
@@ -123,6 +123,7 @@ RIGHT = {
         "writing": {"temperature": 0.8, "max_length": 32, "max_new_tokens": 16, "end_token_id": 3},
     },
 }
+RIGHT["masked_language_model"] = {}
 RIGHT["seq2seq_recurrent"] = RIGHT["seq2seq_transformer"]
 
 
@@ -136,7 +137,7 @@ def places(said, outer=()):
 
 @pytest.mark.parametrize("task", sorted(TASKS))
 def test_each_field_is_checked(task):
-    TASKS[task].check_manifest(Fields("m/manifest.json", RIGHT[task]))
+    get_task_class(task).check_manifest(Fields("m/manifest.json", RIGHT[task]))
     for place in places(RIGHT[task]):
         for value in (KeyError, None, [], "no", -1, 10**12, {"x": 1}):
             said = json.loads(json.dumps(RIGHT[task]))
@@ -150,7 +151,7 @@ def test_each_field_is_checked(task):
             if (place[-1], value) == ("temperature", 10**12):
                 continue
             with pytest.raises(ValueError, match=rf"^m/manifest.json: {'.'.join(place[:1])}"):
-                TASKS[task].check_manifest(Fields("m/manifest.json", said))
+                get_task_class(task).check_manifest(Fields("m/manifest.json", said))
 
 
 def change(folder, **said):

@@ -1,19 +1,17 @@
-"""A training job, and how it is trained so that an interruption costs one epoch at most."""
+"""Training that an interruption costs one epoch at most, and that ends when its time is over."""
 
 import contextlib
 import dataclasses
 import io
+import math
 import pathlib
 import shutil
-import sys
 import time
 from collections.abc import Callable
 
 import keras
 
 from keras_attention import keras_internals, training
-from keras_attention.cli import console
-from keras_attention.cli.console import Interrupted, say
 from keras_attention.data.fields import MOST_EPOCHS, Fields
 from keras_attention.data.files import (
     make_workplace,
@@ -23,37 +21,32 @@ from keras_attention.data.files import (
     write_json,
     write_whole,
 )
+from keras_attention.tasks.printing import (
+    Interrupted,
+    format_score,
+    format_seconds,
+    keep_informed,
+    say,
+)
 
 
 @dataclasses.dataclass
 class Job:
-    """A training that a task makes for `fit` and `finish_job`.
+    """What `train_model` trains.
 
     Attributes:
-        task: str, the builder's name.
-        model: the keras.Model to train.
+        model: the keras.Model.
         train, dev: tf.data.Datasets of (inputs, labels) batches; `train` is shuffled. Labels of
             padding are -1.
-        test: the test part of the data, as the task's `scores` takes it; it may be empty.
         metrics: functions that make the Keras metrics; the first one's score on `dev` chooses the
             weights that are kept.
-        metadata: dict, the manifest's entries beside the files: labels, lengths, data set, ...
-        sidecars: function (folder), writes vocabularies and the like.
-        picture: function (model, folder) -> list of file names, draws the model's attention.
-        about: dict, the card's entry about the data: `name`, `counts`, `licence`.
         lower_is_better: bool, whether the lowest score chooses, and not the highest.
     """
 
-    task: str
-    model: object
+    model: keras.Model
     train: object
     dev: object
-    test: object
     metrics: list[Callable]
-    metadata: dict
-    sidecars: Callable
-    picture: Callable
-    about: dict
     lower_is_better: bool = False
 
     @property
@@ -203,89 +196,132 @@ def averages_in_place(model):
 
 
 class Budget(keras.callbacks.Callback):
-    """Ends training after the epoch in which the time for it is used up.
+    """Ends training when the time for it is used up, within an epoch too.
+
+    The epoch that it ends is evaluated like every other. The learning rate falls with the time that
+    is gone, where this is further than the steps are, so that a short run ends at a low one, too.
 
     Args:
         minutes: float, or None for no end. Epochs before an interruption count.
         history: the list of epochs that `Progress` keeps.
+        schedule: function of the share of the training that is done -> learning rate.
+        steps: int, batches of the whole training.
     """
 
-    def __init__(self, minutes, history):
+    def __init__(self, minutes, history, schedule=None, steps=1):
         super().__init__()
         self.minutes, self.history = minutes, history
+        self.schedule, self.steps = schedule, steps
+        self.started = time.perf_counter()
 
     @property
     def used_up(self):
-        """Whether the time is over; there is always some for a first epoch."""
-        if self.minutes is None or not self.history:
-            return False
-        return sum(epoch["seconds"] for epoch in self.history) >= 60 * self.minutes
+        """Whether the time is over; there is always some for a first batch."""
+        return self.minutes is not None and bool(self.history) and self.share_gone >= 1
+
+    @property
+    def share_gone(self):
+        """How much of the time is gone: 1 is all."""
+        return self.seconds / (60 * self.minutes) if self.minutes else 1.0
+
+    @property
+    def seconds(self):
+        return sum(epoch["seconds"] for epoch in self.history) + time.perf_counter() - self.started
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.started = time.perf_counter()
+
+    def on_train_batch_begin(self, batch, logs=None):
+        if self.minutes is not None and self.schedule is not None:
+            done = float(self.model.optimizer.iterations.numpy()) / self.steps
+            self.model.optimizer.learning_rate = self.schedule(max(done, self.share_gone))
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self.minutes is not None and self.share_gone >= 1:
+            self.model.stop_training = True
 
     def on_epoch_end(self, epoch, logs=None):
+        self.started = time.perf_counter()  # the epoch is in the history now
         if self.used_up:
             self.model.stop_training = True
 
 
 class Progress(keras.callbacks.Callback):
-    """One line per epoch, and on a terminal a bar within it; the numbers are noted in a file.
+    """One line per epoch, and within it what goes on; the numbers are noted in a file.
 
     Args:
         path: pathlib.Path, the JSON file: a list with a dict for each epoch.
         epochs: int.
+        steps: int, the batches of an epoch.
         best: the `KeepBest` that runs before it.
         metrics: list of str, their names in the logs. The first is printed of both parts of the
             data, the others of the development set.
+        verbose: bool, whether anything is printed.
     """
 
-    def __init__(self, path, epochs, best, metrics):
+    def __init__(self, path, epochs, steps, best, metrics, verbose=True):
         super().__init__()
-        self.path, self.epochs, self.best = path, epochs, best
+        self.path, self.epochs, self.steps, self.best = path, epochs, steps, best
         self.metric, *self.others = metrics
-        self.bar, self.steps = None, None
+        self.verbose = verbose
         self.history = read_history(path) if path.exists() else []
+        self.epoch, self.seen, self.checking = len(self.history), 0, False
+        self.started, self.first = time.perf_counter(), None
+        self.informing = contextlib.ExitStack()
+
+    def on_train_begin(self, logs=None):
+        if self.verbose:
+            self.informing.enter_context(keep_informed(self.describe))
+
+    def describe(self):
+        """What goes on: the epoch, how far it is, and about how long it takes yet."""
+        gone = time.perf_counter() - self.started
+        line = f"epoch {self.epoch + 1}/{self.epochs}: "
+        if self.checking:
+            return f"{line}scoring the development part, {format_seconds(gone)} gone"
+        if self.seen < 2:
+            return f"{line}preparing the first batches, {format_seconds(gone)} gone"
+        seconds = (time.perf_counter() - self.first) / (self.seen - 1)
+        left = seconds * (self.steps - self.seen)
+        return (
+            f"{line}batch {self.seen} of {self.steps}, {format_seconds(gone)} gone, about "
+            f"{format_seconds(left)} left"
+        )
 
     def on_epoch_begin(self, epoch, logs=None):
         del self.history[epoch:]
-        self.started, self.seen = time.perf_counter(), 0
-        if sys.stderr.isatty():
-            self._open_bar(epoch)
-
-    def _open_bar(self, epoch):
-        import rich.progress
-        from rich.console import Console
-
-        self.bar = rich.progress.Progress(console=Console(stderr=True), transient=True)
-        self.task = self.bar.add_task(f"epoch {epoch + 1}/{self.epochs}", total=self.steps)
-        self.bar.start()
+        self.epoch, self.seen, self.checking = epoch, 0, False
+        self.started, self.first = time.perf_counter(), None
 
     def on_train_batch_end(self, batch, logs=None):
         self.seen = batch + 1
-        if self.bar is not None:
-            self.bar.update(self.task, completed=self.seen)
+        self.first = self.first or time.perf_counter()  # the first one is traced as well
+
+    def on_test_begin(self, logs=None):
+        self.checking = True
 
     def on_epoch_end(self, epoch, logs=None):
-        self.close()
-        self.steps = self.seen
         seconds = time.perf_counter() - self.started
         numbers = {name: round(float(value), 6) for name, value in logs.items()}
         self.history.append({"epoch": epoch + 1, **numbers, "seconds": round(seconds, 2)})
         write_json(self.path, self.history)
+        if not self.verbose:
+            return
         mark = "  best so far" if self.best.epoch == epoch + 1 else ""
+        part = "" if self.seen == self.steps else f"  {self.seen} of {self.steps} batches"
         others = "".join(
-            f", {name} {console.format_score(name, logs['val_' + name])}" for name in self.others
+            f", {name} {format_score(name, logs['val_' + name])}" for name in self.others
         )
         say(
-            f"epoch {epoch + 1:>3}/{self.epochs}  loss {logs['loss']:.4f}  "
-            f"train {console.format_score(self.metric, logs[self.metric])}  "
-            f"dev {console.format_score(self.metric, logs['val_' + self.metric])}{others}  "
-            f"{seconds:5.1f} s{mark}"
+            f"epoch {epoch + 1:>3}/{self.epochs}  loss {logs['loss']:.4f}  {self.metric}: "
+            f"train {format_score(self.metric, logs[self.metric])}, "
+            f"dev {format_score(self.metric, logs['val_' + self.metric])}{others}  "
+            f"{seconds:5.1f} s{part}{mark}"
         )
 
     def close(self):
-        """Takes the bar away; also after an interruption."""
-        if self.bar is not None:
-            self.bar.stop()
-            self.bar = None
+        """Ends the lines of progress; also after an interruption."""
+        self.informing.close()
 
 
 def read_history(path):
@@ -300,27 +336,38 @@ def read_history(path):
     return history
 
 
-def fit(job, recipe, folder):
+def train_model(job, recipe, folder, *, backup=True, callbacks=(), verbose=True):
     """Trains `job.model` by `recipe`, or resumes an earlier run in `folder`.
 
     The state is kept after each epoch (`Backup`), so an interruption costs one epoch at most. At
     the end the model has the weights of the best epoch on the development set.
 
+    Args:
+        job: `Job`.
+        recipe: `Recipe`.
+        folder: `RunFolder`, started.
+        backup: bool, whether the state of each epoch is kept.
+        callbacks: more Keras callbacks.
+        verbose: bool, whether progress is printed.
+
     Returns:
         (the best score, the epoch it was reached in), and the list of all epochs' numbers.
     """
-    compile_model(job, recipe)
+    schedule = compile_model(job, recipe)
     best = KeepBest(folder.best, f"val_{job.monitor}", job.lower_is_better)
-    progress = Progress(folder.history, recipe.epochs, best, [make().name for make in job.metrics])
-    budget = Budget(recipe.minutes, progress.history)
+    names = [make().name for make in job.metrics]
+    progress = Progress(folder.history, recipe.epochs, len(job.train), best, names, verbose)
+    steps = recipe.epochs * len(job.train)
+    budget = Budget(recipe.minutes, progress.history, schedule, steps)
     averages = [] if recipe.average is None else [keras.callbacks.SwapEMAWeights()]
+    kept = [Backup(folder.backup)] if backup else []
     try:
         with folder.explain_full_disk():
             job.model.fit(
                 job.train,
                 validation_data=job.dev,
                 epochs=0 if budget.used_up else recipe.epochs,
-                callbacks=[*averages, best, Backup(folder.backup), progress, budget],
+                callbacks=[*averages, best, *kept, progress, budget, *callbacks],
                 shuffle=False,  # the data set shuffles itself
                 verbose=0,
             )
@@ -343,11 +390,18 @@ def _averaging(job, recipe):
 
 
 def compile_model(job, recipe):
-    """Compiles with AdamW, warm-up and a cosine, and the masked loss."""
+    """Compiles with AdamW, warm-up and a cosine, and the masked loss.
+
+    Returns:
+        A function of the share of the training that is done, from 0 to 1 -> the learning rate,
+        where `Budget` is to set it as time goes by; None where it depends on the steps alone.
+    """
     total = max(2, len(job.train) * recipe.epochs)
-    schedule = training.warmup_cosine(
-        recipe.learning_rate, warmup_steps=int(total * recipe.warmup), total_steps=total
-    )
+    warmup = int(total * recipe.warmup)
+    if recipe.minutes is None:
+        schedule, paced = training.warmup_cosine(recipe.learning_rate, warmup, total), None
+    else:
+        schedule, paced = recipe.learning_rate, _pace(recipe.learning_rate, recipe.warmup)
     optimizer = keras.optimizers.AdamW(
         schedule,
         weight_decay=recipe.weight_decay,
@@ -363,3 +417,16 @@ def compile_model(job, recipe):
         metrics=[make() for make in job.metrics],
         jit_compile=recipe.jit_compile,
     )
+    return paced
+
+
+def _pace(peak, warmup):
+    """`training.warmup_cosine` as a function of the share of the training that is done."""
+
+    def rate(done):
+        if done < warmup:
+            return peak * done / warmup
+        rest = (min(done, 1.0) - warmup) / (1 - warmup) if warmup < 1 else 0.0
+        return 0.5 * peak * (1 + math.cos(math.pi * rest))
+
+    return rate

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from keras_attention.cli import main
+from keras_attention.tasks import printing
 
 WORDS = {
     "DET": ["the", "a"],
@@ -48,8 +49,12 @@ def option(corpus, part):
 
 
 @pytest.fixture
-def run(capsys):
-    """Runs a command in this process; gives exit code, standard output and standard error."""
+def run(capsys, monkeypatch):
+    """Runs a command in this process; gives exit code, standard output and standard error.
+
+    Nothing is said there about how far it is: a slow machine would change what a test sees.
+    """
+    monkeypatch.setattr(printing, "SILENCE", 1e6)
 
     def run(*words):
         with pytest.raises(SystemExit) as stop:

@@ -1,32 +1,44 @@
-"""The model card, written from a finished training."""
+"""The card of a model, written from a finished training."""
 
 import pathlib
 import shlex
 import sys
 
-from keras_attention.cli import folder
-from keras_attention.cli.console import format_percent, format_score
-from keras_attention.cli.tasks import TASKS
 from keras_attention.export import backend
 from keras_attention.export.formatting import format_size
+from keras_attention.tasks import folders
+from keras_attention.tasks.printing import format_percent, format_score
 
 PRIVATE = ("--data-dir",)  # options that say where things lie on one machine
 
 
-def write_card(job, recipe, scores, reports, pictures, parameters):
-    """The card as Markdown text."""
-    name = job.about["name"]
-    best = scores["best_epoch"]
+def write_card(task, recipe, scores, reports, pictures, about):
+    """The card of a training as Markdown text."""
+    name, best = about["name"], scores["best_epoch"]
+    begun = f"Fine-tuned from {about['begun']}" if about.get("begun") else "Trained from scratch"
     parts = [
-        f"# {job.task.replace('_', ' ')} trained on {name}",
-        f"{parameters:,} parameters, made of the layers of keras_attention. Trained from scratch; "
+        f"# {task.builder.replace('_', ' ')} trained on {name}",
+        f"{task.model.count_params():,} parameters, of layers of keras_attention. {begun}; "
         f"the weights are those of epoch {best} of {recipe.epochs}, chosen on the development set.",
         _section("Scores", _scores(scores)),
-        _section("Data", _data(job.about)),
+        _section("Data", _data(about)),
         _section("Files", _files(reports)),
-        _section("Use", _use(job)),
+        _section("Use", _use(task)),
         _section("Training", _training(recipe, scores)),
         _section("What it looks at", "\n\n".join(f"![{p}]({p})" for p in pictures)),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def write_preset_card(task):
+    """The card of a task that was saved from Python."""
+    scores = {"dev": {}, "test": {}} | task.scores
+    parts = [
+        f"# {task.builder.replace('_', ' ')}",
+        f"{task.model.count_params():,} parameters. Saved from Python by `save_to_preset` of "
+        f"`ka.tasks.{type(task).__name__}`.",
+        _section("Scores", _scores(scores) if scores["dev"] or scores["test"] else ""),
+        _section("Use", _use(task)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -66,14 +78,14 @@ def _files(reports):
         )
     lines += [
         "",
-        f"`{folder.MODEL}` is the Keras model. Signatures, ops and checks are in "
-        f"`{folder.MANIFEST}`, every epoch's numbers in `{folder.SCORES}`.",
+        f"`{folders.MODEL}` is the Keras model. Signatures, ops and checks are in "
+        f"`{folders.MANIFEST}`, every epoch's numbers in `{folders.SCORES}`.",
     ]
     return "\n".join(lines)
 
 
-def _use(job):
-    return f"```\nkeras-attention predict . {TASKS[job.task].EXAMPLE}\n```"
+def _use(task):
+    return f"```\nkeras-attention predict . {task.example}\n```"
 
 
 def _training(recipe, scores):

@@ -1,4 +1,4 @@
-"""The task `text_classifier`: its parts alone, and (slow) all commands on a small real run."""
+"""`TextClassifier`: its parts alone, and (slow) all commands on a small real run."""
 
 import json
 import random
@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.cli import main, recipes, text_classifier
-from tests.cli.conftest import SMALL
+from keras_attention.cli import main
 from tests.cli.test_evaluate import printed
 from tests.cli.test_train import FILES, names, read
+from tests.small_runs import SMALL
 
 POLARITY = "sentiment-sentence-polarity"  # the folder among the real data
-SOURCE = {"dataset": "x", "label_column": None, "text_column": None}
 
 
 def write_opinions(path, count, seed):
@@ -51,12 +50,9 @@ def classifier(opinions, tmp_path_factory):
     return folder
 
 
-def small_job(texts, pooling="mean"):
-    recipe = recipes.choose_recipe(
-        "text_classifier", options={"maximum_length": 9, "hidden_dim": 8}
-    )
-    recipe.model.update(pooling=pooling, num_heads=2)
-    return text_classifier.make_job(texts, recipe, SOURCE, {"notes": ("split",)})
+def make_task(texts, pooling="mean"):
+    options = {"max_length": 9, "hidden_dim": 8, "num_heads": 2, "pooling": pooling}
+    return ka.tasks.TextClassifier.from_data(texts, **options)
 
 
 TEXTS = ka.data.Texts.from_lists(
@@ -67,23 +63,20 @@ TEXTS = ka.data.Texts.from_lists(
 
 
 @pytest.mark.parametrize("pooling", ["attention", "cls"])
-def test_a_job(pooling, tmp_path):
-    job = small_job(TEXTS, pooling)
-    assert job.metadata == {"task": "text_classifier", **SOURCE, "labels": ["a", "b"]}
-    assert job.about["notes"] == ("split", "of 2 longer texts only the first 9 words are used")
-    assert [len(part) for part in (job.train, job.dev, job.test)] == [1, 1, 2]
-    assert job.picture(job.model, tmp_path) == ["attention.png"]
+def test_its_parts(pooling, tmp_path):
+    task = make_task(TEXTS, pooling)
+    assert task.metadata["task"] == "text_classifier" and task.metadata["labels"] == ["a", "b"]
+    assert task.describe_data(TEXTS) == ("of 2 longer texts only the first 9 words are used",)
+    job = task.make_job(TEXTS.train, TEXTS.dev, task.recipe)
+    assert [len(part) for part in (job.train, job.dev)] == [1, 1] and job.monitor == "accuracy"
+    assert task.draw_examples(TEXTS, tmp_path) == ["attention.png"]
     assert (tmp_path / "attention.png").read_bytes().startswith(b"\x89PNG")
-    job.sidecars(tmp_path)
-    batches, metrics = text_classifier.make_batches(tmp_path, {}, TEXTS.test, "test")
+    batches = task.make_batches(TEXTS.test, "test")
     assert [labels.tolist() for _, labels in batches.as_numpy_iterator()] == [[0, 1]]
-    assert [metric().name for metric in metrics] == ["accuracy"]
-    assert text_classifier.make_batches(tmp_path, {}, [], "dev")[0] is None
+    assert task.make_batches([], "dev") is None
 
 
-def test_what_is_shown(tmp_path, capsys):
-    small_job(TEXTS).sidecars(tmp_path)
-
+def test_what_is_shown(capsys):
     class Run:
         inputs = {"token_ids": "int32"}
 
@@ -91,13 +84,21 @@ def test_what_is_shown(tmp_path, capsys):
             short = inputs["token_ids"].shape == (1, 3)
             return {"logits": np.log([[0.25, 0.75]] if short else [[0.9, 0.1]])}
 
+    task = make_task(TEXTS)
+    task.runner = Run()
     long = "more than there is room for " * 3
-    text_classifier.print_predictions(Run(), tmp_path, {}, ["a good joy", long], {})
+    task.show(["a good joy", long])
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "b  75.00 %  a good joy"
     assert lines[1] == "a  90.00 %  " + long[:59] + "…"
+    (found,) = task.predict(["a good joy"])
+    assert found.label == "b" and found.probability == pytest.approx(0.75)
+    ((first, second),) = task.predict(["a good joy"], top=2)
+    assert (first.label, second.label) == ("b", "a") and second.probability == pytest.approx(0.25)
     with pytest.raises(ValueError, match="' ' holds no word"):
-        text_classifier.print_predictions(Run(), tmp_path, {}, [" "], {})
+        task.show([" "])
+    with pytest.raises(ValueError, match="is one text: pass a list"):
+        task.predict("a good joy")
 
 
 @pytest.mark.parametrize(

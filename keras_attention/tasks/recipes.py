@@ -1,7 +1,7 @@
 """Recipes: the hyperparameters of every task, in one table that all commands read.
 
 A task has a recipe, and a data set may have a better one, under `task/data set`. Options of
-`keras-attention train` replace single numbers.
+`keras-attention train`, and keywords of `Task.from_data` and `Task.fit`, replace single numbers.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ class Recipe:
             - `temperature`: of the chance with which it writes.
         average: float, the epochs that a running average of the weights looks back on, which is
             then evaluated and kept (Polyak and Juditsky, 1992); or None.
-        minutes: float, ends training after the epoch in which they are over, or None.
+        minutes: float, ends training when they are over, or None.
         jit_compile: bool or `"auto"`, as in `keras.Model.compile`.
         seed: int, of weights, shuffling and dropout.
     """
@@ -149,6 +149,28 @@ RECIPES = {
             temperature=0.8,
         ),
     ),
+    "masked_language_model": Recipe(
+        model=dict(
+            num_layers=4,
+            num_heads=4,
+            hidden_dim=192,
+            intermediate_dim=768,
+            dropout=0.1,
+            position="rotary",
+        ),
+        epochs=10,
+        batch_size=32,
+        learning_rate=2e-3,
+        weight_decay=0.1,
+        label_smoothing=0.0,
+        data=dict(
+            tokens="subwords",
+            vocabulary_size=4000,
+            maximum_length=64,
+            steps=250,
+        ),
+        jit_compile=False,
+    ),
     "sequence_labeler": Recipe(
         model=dict(
             num_layers=3,
@@ -196,6 +218,22 @@ RECIPES = {
         learning_rate=1e-3,
         data=dict(shift=0.08, flip=True),
     ),
+    # Of pictures in class folders, which are resized to 48 x 48.
+    "vision_transformer/files": Recipe(
+        model=dict(
+            patch_size=1,
+            stem_filters=(32, 64, 128),
+            num_layers=4,
+            num_heads=4,
+            hidden_dim=128,
+            intermediate_dim=256,
+            pooling="mean",
+        ),
+        epochs=30,
+        batch_size=32,
+        learning_rate=1e-3,
+        data=dict(shift=0.08, flip=True),
+    ),
     "vision_transformer/fashion_mnist": Recipe(
         model=dict(
             patch_size=1,
@@ -231,42 +269,94 @@ RECIPES = {
 }
 
 IN_MODEL = ("num_layers", "num_heads", "hidden_dim", "dropout")
+FILES = "files"  # stands for them where others have a data set's name
+FINE_TUNING = 0.3  # of the learning rate, where a trained model goes on
+RENAMED = {"max_length": "maximum_length"}  # as users say it: as recipes and manifests do
 
 
-def choose_recipe(task, dataset=None, options=None):
-    """The recipe for `task` on `dataset`, with the numbers in `options` in place of its own.
+def choose_recipe(builder, dataset=None, options=None):
+    """The recipe for models of `builder` on `dataset`, with the numbers in `options` in its place.
 
     Args:
+        builder: str, a name in `ka.models`.
+        dataset: str, one that may have a recipe of its own; or None.
         options: dict, names of fields, of `data`, or `num_layers`, `num_heads`, `hidden_dim` and
             `dropout` of the model; those that are None are left as they are. `intermediate_dim` and
             `embedding_dim` grow with `hidden_dim`.
 
+    Raises:
+        ValueError: the recipe has no such number.
+
     ```python
-    from keras_attention.cli import recipes
+    from keras_attention.tasks import recipes
 
     options = {"epochs": 3, "hidden_dim": 96, "num_heads": None}
     recipe = recipes.choose_recipe("sequence_labeler", options=options)
     assert recipe.epochs == 3 and recipe.model["hidden_dim"] == 96
     ```
     """
-    recipe = RECIPES.get(f"{task}/{dataset}") or RECIPES[task]
-    given = {name: value for name, value in (options or {}).items() if value is not None}
-    _refuse_unused(given, recipe, task)
-    model = dict(recipe.model)
+    recipe = RECIPES.get(f"{builder}/{dataset}") or RECIPES[builder]
+    given = _list_given(options or {})
+    _refuse_unused(given, recipe, builder)
+    return _replace(recipe, given, IN_MODEL)
+
+
+def slow_down(recipe):
+    """`recipe` for a model that is trained already: its learning rate is lower."""
+    return dataclasses.replace(recipe, learning_rate=FINE_TUNING * recipe.learning_rate)
+
+
+def split_options(recipe, options):
+    """`recipe` with `options` in the place of its own numbers; others are for the model.
+
+    ```python
+    from keras_attention.tasks import recipes
+
+    recipe = recipes.choose_recipe("sequence_labeler")
+    recipe = recipes.split_options(recipe, {"max_length": 64, "position": "rotary"})
+    assert recipe.data["maximum_length"] == 64 and recipe.model["position"] == "rotary"
+    ```
+    """
+    given = _list_given(options)
+    fields = {field.name for field in dataclasses.fields(Recipe)}
+    return _replace(recipe, given, set(given) - fields - set(recipe.data))
+
+
+def replace_numbers(recipe, builder, options):
+    """`recipe` with `options` in the place of its own numbers, those of the model left out."""
+    given = _list_given(options)
+    fields = {field.name for field in dataclasses.fields(Recipe)} - {"model", "data"}
+    if unknown := sorted(set(given) - fields - set(recipe.data)):
+        known = ", ".join(sorted(fields | set(recipe.data)))
+        raise ValueError(
+            f"{unknown[0]}={given[unknown[0]]!r} is no number of the training of a {builder}: "
+            f"expected some of {known}."
+        )
+    return _replace(recipe, given, ())
+
+
+def _list_given(options):
+    return {RENAMED.get(name, name): value for name, value in options.items() if value is not None}
+
+
+def _replace(recipe, given, in_model):
+    """`recipe` with what is `given`; what is named in `in_model` is for the model."""
+    given, model = dict(given), dict(recipe.model)
     if "hidden_dim" in given:
-        for name in {"intermediate_dim", "embedding_dim"} & set(model):
+        for name in ({"intermediate_dim", "embedding_dim"} & set(model)) - set(given):
             model[name] = model[name] * given["hidden_dim"] // model["hidden_dim"]
-    model |= {name: given.pop(name) for name in list(given) if name in IN_MODEL}
+    model |= {name: given.pop(name) for name in list(given) if name in in_model}
     data = recipe.data | {name: given.pop(name) for name in list(given) if name in recipe.data}
     return dataclasses.replace(recipe, model=model, data=data, **given)
 
 
-def _refuse_unused(given, recipe, task):
-    """Refuses options that this task has no use for."""
+def _refuse_unused(given, recipe, builder):
+    """Refuses options that models of this builder have no use for."""
     from keras_attention import models
 
     fields = {field.name for field in dataclasses.fields(Recipe)}
-    builder = inspect.signature(getattr(models, task)).parameters
-    known = fields | set(recipe.data) | {name for name in IN_MODEL if name in builder}
+    parameters = inspect.signature(getattr(models, builder)).parameters
+    known = fields | set(recipe.data) | {name for name in IN_MODEL if name in parameters}
     if unknown := sorted(set(given) - known):
-        raise ValueError(f"--{unknown[0].replace('_', '-')} is not for {task}: leave it out.")
+        name = {new: old for old, new in RENAMED.items()}.get(unknown[0], unknown[0])
+        raise ValueError(f"--{name.replace('_', '-')} is not for {builder}: leave it out.")

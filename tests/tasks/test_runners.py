@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_attention.cli.model_files import PaddedRunner
+from keras_attention.tasks.runners import PaddedRunner
 
 
 class Doubler:

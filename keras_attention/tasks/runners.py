@@ -5,6 +5,8 @@ import numpy as np
 from keras_attention import export
 from keras_attention.data import SequencePreprocessor
 from keras_attention.data.manifest import MANIFEST, read_preprocessing
+from keras_attention.export.inspection import inspect_model
+from keras_attention.export.runner import Keras
 
 
 def load_runner(path, name=None):
@@ -18,6 +20,16 @@ def load_runner(path, name=None):
     signature = next(found for found in inspection.signatures if name in (None, found.name))
     shapes = {tensor.name: tensor.shape for tensor in signature.inputs}
     return PaddedRunner(run, shapes, inspection)
+
+
+def wrap_model(model, path=None):
+    """A Keras model in memory as `load_runner` gives a file.
+
+    Args:
+        path: the file that it was loaded from, or None.
+    """
+    run = Keras(path or model.name, model=model)
+    return PaddedRunner(run, run.shapes, path and inspect_model(model, path))
 
 
 class PaddedRunner:
@@ -72,9 +84,10 @@ def softmax(logits):
     return shares / shares.sum(axis=-1, keepdims=True)
 
 
-def by_name(run, inputs):
-    """Inputs as a dict, under the name that the file has for them if there is one only."""
-    return inputs if isinstance(inputs, dict) else {next(iter(run.inputs)): inputs}
+def compute_logits(run, inputs):
+    """The first output of `run` for `inputs`: a dict of arrays, or the only array it takes."""
+    inputs = inputs if isinstance(inputs, dict) else {next(iter(run.inputs)): inputs}
+    return next(iter(run(inputs).values()))
 
 
 def score_batches(run, batches, metrics):
@@ -89,7 +102,7 @@ def score_batches(run, batches, metrics):
         return {}
     made = [make() for make in metrics]
     for inputs, labels in batches.as_numpy_iterator():
-        logits = next(iter(run(by_name(run, inputs)).values()))
+        logits = compute_logits(run, inputs)
         for metric in made:
             metric.update_state(labels, logits)
     return {metric.name: round(float(metric.result()), 6) for metric in made}
@@ -111,11 +124,11 @@ def check_sizes(path, sizes):
             )
 
 
-def check_labels(path, manifest, labels):
+def check_labels(folder, manifest, labels):
     """Refuses labels in a file that are not those in the manifest beside it."""
     if list(labels.names) != manifest["labels"]:
         raise ValueError(
-            f"{path.parent / 'labels.txt'} and {path.parent / MANIFEST} name different "
+            f"{folder / 'labels.txt'} and {folder / MANIFEST} name different "
             "labels: they are of different models, or damaged. Put the right files together."
         )
 

@@ -13,11 +13,11 @@ import pytest
 import tensorflow as tf
 
 from keras_attention import training
-from keras_attention.cli import fit as fit_module
-from keras_attention.cli.console import Interrupted
-from keras_attention.cli.fit import Backup, Job, KeepBest, Progress, fit
-from keras_attention.cli.folder import Folder
-from keras_attention.cli.recipes import Recipe
+from keras_attention.tasks import training as training_module
+from keras_attention.tasks.folders import RunFolder
+from keras_attention.tasks.printing import Interrupted
+from keras_attention.tasks.recipes import Recipe
+from keras_attention.tasks.training import Backup, Job, KeepBest, Progress, train_model
 
 RECIPE = Recipe(model={}, epochs=4, batch_size=8, learning_rate=0.05)
 
@@ -33,21 +33,15 @@ def make_job():
     data = tf.data.Dataset.from_tensor_slices((x, y)).batch(8)
     accuracy = training.MaskedSparseCategoricalAccuracy
     return Job(
-        task="test",
         model=model,
         train=data,
         dev=data,
-        test=None,
         metrics=[lambda: accuracy(name="accuracy")],
-        metadata={},
-        sidecars=None,
-        picture=None,
-        about={},
     )
 
 
 def start(path):
-    folder = Folder(path, {"epochs": 4})
+    folder = RunFolder(path, {"epochs": 4})
     folder.start()
     return folder
 
@@ -56,7 +50,7 @@ def start(path):
 def finished(tmp_path_factory):
     """Weights, best epoch and history of a run without interruption."""
     job = make_job()
-    best, history = fit(job, RECIPE, start(tmp_path_factory.mktemp("whole")))
+    best, history = train_model(job, RECIPE, start(tmp_path_factory.mktemp("whole")))
     return job.model.get_weights(), best, history
 
 
@@ -81,14 +75,14 @@ def test_going_on_gives_the_same_as_not_stopping(finished, tmp_path, monkeypatch
     with monkeypatch.context() as patch:
         interrupt_at(patch, Progress, "on_epoch_begin", 3)
         with pytest.raises(Interrupted, match="after 2 of 4 epochs.*run the same command again"):
-            fit(make_job(), RECIPE, start(tmp_path / "broken"))
+            train_model(make_job(), RECIPE, start(tmp_path / "broken"))
     first = capsys.readouterr().out
     assert "epoch   2/4" in first and "epoch   3/4" not in first
 
     folder = start(tmp_path / "broken")
     assert folder.resumed
     job = make_job()
-    best, history = fit(job, RECIPE, folder)
+    best, history = train_model(job, RECIPE, folder)
     second = capsys.readouterr().out
     assert "epoch   3/4" in second and "epoch   2/4" not in second
     weights, finished_best, finished_history = finished
@@ -112,25 +106,25 @@ def test_ctrl_c_while_the_state_is_written_loses_that_epoch_only(
     with monkeypatch.context() as patch:
         patch.setattr(keras.Model, "save_weights", half)
         with pytest.raises(Interrupted):
-            fit(make_job(), RECIPE, start(tmp_path / "broken"))
+            train_model(make_job(), RECIPE, start(tmp_path / "broken"))
     assert capsys.readouterr().out.count("epoch ") == 1
     job = make_job()
-    fit(job, RECIPE, start(tmp_path / "broken"))
+    train_model(job, RECIPE, start(tmp_path / "broken"))
     for ours, theirs in zip(job.model.get_weights(), finished[0], strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
 def test_a_finished_training_is_not_repeated(tmp_path, capsys):
-    best, history = fit(make_job(), RECIPE, start(tmp_path / "run"))
+    best, history = train_model(make_job(), RECIPE, start(tmp_path / "run"))
     capsys.readouterr()
     job = make_job()
-    assert fit(job, RECIPE, start(tmp_path / "run")) == (best, history)
+    assert train_model(job, RECIPE, start(tmp_path / "run")) == (best, history)
     assert capsys.readouterr().out == ""
 
 
 def test_only_the_newest_state_is_kept(tmp_path):
     folder = start(tmp_path / "run")
-    fit(make_job(), RECIPE, folder)
+    train_model(make_job(), RECIPE, folder)
     assert [path.name for path in folder.backup.glob("epoch-*")] == ["epoch-00004"]
 
 
@@ -163,7 +157,7 @@ def test_of_equal_scores_the_lowest_loss_is_kept(tmp_path):
 
 def test_biases_and_norms_do_not_decay():
     job = make_job()
-    fit_module.compile_model(job, RECIPE)
+    training_module.compile_model(job, RECIPE)
     kernel, bias = job.model.trainable_variables
     job.model.optimizer.build([kernel, bias])
     assert job.model.optimizer._use_weight_decay(kernel)
@@ -196,8 +190,8 @@ def test_the_running_average_is_what_is_evaluated_and_kept(tmp_path):
             )
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fit_module, "KeepBest", Spy)
-        (score, epoch), history = fit(job, recipe, folder)
+        patch.setattr(training_module, "KeepBest", Spy)
+        (score, epoch), history = train_model(job, recipe, folder)
     optimizer = job.model.optimizer
     assert optimizer.ema_momentum == 1 - 1 / (2 * len(job.train))
     assert any(
@@ -211,9 +205,9 @@ def test_the_running_average_is_what_is_evaluated_and_kept(tmp_path):
 
 def test_training_ends_when_its_time_is_over_and_goes_on_no_further(tmp_path, capsys):
     recipe = dataclasses.replace(RECIPE, minutes=0.0)
-    best, history = fit(make_job(), recipe, start(tmp_path / "run"))
+    best, history = train_model(make_job(), recipe, start(tmp_path / "run"))
     assert len(history) == 1 and capsys.readouterr().out.count("epoch ") == 1
-    assert fit(make_job(), recipe, start(tmp_path / "run")) == (best, history)
+    assert train_model(make_job(), recipe, start(tmp_path / "run")) == (best, history)
     assert capsys.readouterr().out == ""
 
 
@@ -239,10 +233,10 @@ def test_a_full_disk_is_a_sentence_and_the_training_goes_on_later(tmp_path, caps
         OSError, match="run: File too large. What was trained is kept there"
     ) as error:
         with files_of(1000):
-            fit(make_job(), RECIPE, folder)
+            train_model(make_job(), RECIPE, folder)
     assert "unfinished" not in str(error.value) and names(tmp_path) == ["settings.json"]
-    best, history = fit(make_job(), RECIPE, start(tmp_path / "run"))
-    expected = fit(make_job(), RECIPE, start(tmp_path / "other"))
+    best, history = train_model(make_job(), RECIPE, start(tmp_path / "run"))
+    expected = train_model(make_job(), RECIPE, start(tmp_path / "other"))
     assert best == expected[0] and numbers(history) == numbers(expected[1])
 
 
@@ -259,13 +253,13 @@ def test_a_disk_that_is_full_after_some_epochs_loses_none_of_them(tmp_path, monk
 
         patch.setattr(keras.Model, "save_weights", save)
         with pytest.raises(OSError, match="run: No space left on device. What was trained is kept"):
-            fit(make_job(), RECIPE, start(tmp_path / "run"))
+            train_model(make_job(), RECIPE, start(tmp_path / "run"))
     assert "epoch   2/4" in capsys.readouterr().out
     job = make_job()
-    best, history = fit(job, RECIPE, start(tmp_path / "run"))
+    best, history = train_model(job, RECIPE, start(tmp_path / "run"))
     assert "epoch   2/4" not in capsys.readouterr().out
     other = make_job()
-    expected = fit(other, RECIPE, start(tmp_path / "other"))
+    expected = train_model(other, RECIPE, start(tmp_path / "other"))
     assert best == expected[0] and numbers(history) == numbers(expected[1])
     for ours, theirs in zip(job.model.get_weights(), other.model.get_weights(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
@@ -284,12 +278,9 @@ def stopped(tmp_path_factory):
     """The folder of a run that was interrupted after two epochs."""
     path = tmp_path_factory.mktemp("stopped") / "run"
     with pytest.MonkeyPatch.context() as patch:
-        from keras_attention.cli.console import Interrupted
-        from keras_attention.cli.fit import Progress
-
         interrupt_at(patch, Progress, "on_epoch_begin", 3)
         with pytest.raises(Interrupted):
-            fit(make_job(), RECIPE, start(path))
+            train_model(make_job(), RECIPE, start(path))
     return path
 
 
@@ -313,7 +304,7 @@ def test_a_state_that_is_damaged_is_named(stopped, tmp_path, name, content):
     (path,) = folder.rglob(name)
     path.write_bytes(content)
     with pytest.raises(ValueError) as error:
-        fit(make_job(), RECIPE, start(folder))
+        train_model(make_job(), RECIPE, start(folder))
     # The state of an epoch is one folder.
     assert (path.parent.name if path.parent.name.startswith("epoch-") else name) in str(error.value)
 
@@ -324,11 +315,11 @@ def test_weights_of_which_a_part_is_missing(stopped, tmp_path, name):
     (path,) = folder.rglob(name)
     path.write_bytes(path.read_bytes()[:-500])
     with pytest.raises(ValueError, match=f"({name}|epoch-00002) is damaged.*Delete the folder"):
-        fit(make_job(), RECIPE, start(folder))
+        train_model(make_job(), RECIPE, start(folder))
 
 
 def test_a_score_that_is_no_number_is_a_state_as_well(stopped, tmp_path):
     folder = copy(stopped, tmp_path / "run")
     (path,) = folder.rglob("best.json")
     path.write_text(json.dumps(json.loads(path.read_text()) | {"loss": float("nan")}))
-    fit(make_job(), RECIPE, start(folder))
+    train_model(make_job(), RECIPE, start(folder))

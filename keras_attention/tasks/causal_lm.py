@@ -1,0 +1,324 @@
+"""`CausalLM`: running text, and its continuation."""
+
+import math
+
+import numpy as np
+
+from keras_attention import data, generation, models, training, visualization
+from keras_attention.checks import check_whole_number
+from keras_attention.data.corpus import make_corpus
+from keras_attention.data.fields import MOST_ID, MOST_TOKENS
+from keras_attention.data.files import prefix_errors
+from keras_attention.data.tokenizers import END_ID
+from keras_attention.tasks.generators import ExportedLanguageModel, KerasLanguageModel
+from keras_attention.tasks.printing import say
+from keras_attention.tasks.task import DEV_FRACTION, AttentionMaps, Task
+
+ROWS = 32  # windows at a time
+PICTURED = 24  # tokens
+WRITTEN = 300  # tokens that are written unless another number is asked for
+
+
+class CausalLM(Task):
+    """Goes on with a text, token by token.
+
+    Args:
+        model: functional `keras.Model`, token ids (B, T) -> logits (B, T, V), as
+            `ka.models.causal_language_model`.
+        preprocessor: `ka.data.SequencePreprocessor` without a source.
+        maximum_length: int, the tokens of a window that the model is trained on and scored by.
+        temperature: float, of the chance with which it writes.
+        max_length, max_new_tokens: int, what an exported file has room for, and how many tokens its
+            signature that writes gives; None for four and two windows.
+
+    Its examples are text: a str, or a list of them, which are one text after another.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    text = "the cat sat on the mat. " * 40
+    task = ka.tasks.CausalLM.from_data(
+        text, max_length=16, num_layers=1, num_heads=2, hidden_dim=32, dropout=0.0
+    )
+    task.fit(text, epochs=3, steps=16, batch_size=8, learning_rate=0.01, verbose=False)
+    (written,) = task.predict(["the cat s"], max_new_tokens=5, temperature=0)
+    assert written == "the cat sat on"
+    ```
+    """
+
+    builders = ("causal_language_model",)
+    data_class, holds, example = data.Corpus, "running text", '"ROMEO:"'
+    predict_options = ("max_new_tokens", "temperature", "top_k", "top_p", "seed")
+    lower_is_better = True
+
+    def __init__(
+        self,
+        model,
+        preprocessor,
+        *,
+        maximum_length=256,
+        temperature=0.8,
+        max_length=None,
+        max_new_tokens=None,
+        builder=None,
+    ):
+        super().__init__(model, preprocessor, builder=builder)
+        owner = type(self).__name__
+        self.maximum_length = check_whole_number(
+            owner, "maximum_length", maximum_length, most=MOST_TOKENS
+        )
+        if not temperature > 0:
+            raise ValueError(f"{owner}(temperature={temperature!r}): expected a number above 0.")
+        self.temperature = temperature
+        self.max_length = max_length or 4 * maximum_length
+        self.max_new_tokens = max_new_tokens or 2 * maximum_length
+
+    @classmethod
+    def collect(cls, examples):
+        text = examples if isinstance(examples, str) else "\n".join(examples)
+        return make_corpus(text, "", "", dev_fraction=0)
+
+    @classmethod
+    def build(cls, data_set, recipe, builder):
+        if not data_set.train:
+            raise ValueError("There is nothing to train on: give a file with --train.")
+        options = recipe.data
+        preprocessor = _build_preprocessor(
+            data_set.train, options["tokens"], options["vocabulary_size"]
+        )
+        model = models.causal_language_model(len(preprocessor.target), **recipe.model)
+        task = cls(
+            model,
+            preprocessor,
+            maximum_length=options["maximum_length"],
+            temperature=options["temperature"],
+        )
+        task.recipe = recipe
+        return task
+
+    @classmethod
+    def check_manifest(cls, fields):
+        fields.whole("maximum_length", most=MOST_TOKENS)
+        known = fields.object("writing")
+        known.number("temperature", above=0)
+        known.whole("max_length", most=MOST_TOKENS)
+        known.whole("max_new_tokens", most=MOST_TOKENS)
+        known.whole("end_token_id", least=0, most=MOST_ID)
+
+    @classmethod
+    def load_preprocessor(cls, folder, manifest):
+        return data.SequencePreprocessor.load(folder)
+
+    @classmethod
+    def read_settings(cls, manifest):
+        known = manifest["writing"]
+        names = ("temperature", "max_length", "max_new_tokens")
+        lengths = {name: known[name] for name in names}
+        return {"maximum_length": manifest["maximum_length"], **lengths}
+
+    @property
+    def settings(self):
+        return {
+            "maximum_length": self.maximum_length,
+            "writing": {
+                "temperature": self.temperature,
+                "max_length": self.max_length,
+                "max_new_tokens": self.max_new_tokens,
+                "end_token_id": END_ID,
+            },
+        }
+
+    @classmethod
+    def count_examples(cls, data_set):
+        parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
+        return {f"{part} characters": len(text) for part, text in parts.items() if text}
+
+    def hold_out(self, train, dev, seed):
+        """The last tenth of the text."""
+        corpus = make_corpus(train, dev, "", dev_fraction=DEV_FRACTION)
+        return corpus.train, corpus.dev
+
+    def make_training_batches(self, examples, recipe):
+        ids = self.preprocessor([examples])[0]
+        if len(ids) <= self.maximum_length:
+            raise ValueError(
+                f"The text to train on has {len(ids)} tokens, which does not fill one window of "
+                f"{self.maximum_length}: train on more, or with a smaller --max-length."
+            )
+        return data.language_model_batches(
+            ids,
+            self.maximum_length,
+            recipe.batch_size,
+            steps=recipe.data["steps"],
+            seed=recipe.seed,
+        )
+
+    def make_batches(self, examples, where):
+        """Windows one after another."""
+        if not examples:
+            return None
+        with prefix_errors(where):
+            ids = self.preprocessor([examples])[0]
+            return data.language_model_batches(ids, self.maximum_length, ROWS)
+
+    def make_metrics(self):
+        return [make_perplexity]
+
+    def open_runner(self, path):
+        return ExportedLanguageModel(path)
+
+    def wrap_model(self, model, path=None):
+        return KerasLanguageModel(model, path)
+
+    def compute_scores(self, examples, where):
+        """Loss of a token in nats, perplexity, and bits for each character.
+
+        The text is read in windows as long as those of training, each without the text before it.
+        """
+        windows = self.make_batches(examples, where)
+        if windows is None:
+            return {}
+        nats, count = 0.0, 0
+        for inputs, labels in windows.as_numpy_iterator():
+            losses = _compute_losses(self.runner.logits(inputs), labels)
+            nats, count = nats + losses.sum(), count + len(losses)
+        ids = self.preprocessor([examples])[0]
+        characters = len(self.preprocessor.texts([ids[1:]])[0])
+        found = {
+            "loss": nats / count,
+            "perplexity": math.exp(nats / count),
+            "bits_per_character": nats / math.log(2) / characters,
+        }
+        return {name: round(float(value), 6) for name, value in found.items()}
+
+    def predict(
+        self, inputs, *, max_new_tokens=None, temperature=None, top_k=None, top_p=None, seed=None
+    ):
+        """The texts, each with its continuation.
+
+        Args:
+            inputs: list of str, the beginnings.
+            max_new_tokens: int, how many tokens to go on for; None for 300, or the file's room.
+            temperature: float, of the chance; 0 takes the best token, None the task's own.
+            top_k, top_p: draw from the k best tokens, or the likeliest up to this share.
+            seed: int, for the same text again.
+
+        Returns:
+            A str for each.
+        """
+        if isinstance(inputs, str):
+            raise ValueError(f"{inputs[:40]!r} is one text: pass a list of texts.")
+        options = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+        streams = self._open_streams(inputs, max_new_tokens, **options)
+        return [text + "".join(pieces) for text, pieces in zip(inputs, streams, strict=True)]
+
+    def show(self, inputs, *, max_new_tokens=None, **options):
+        """Prints each text and its continuation, token by token."""
+        streams = self._open_streams(inputs, max_new_tokens, **options)
+        for k, (text, pieces) in enumerate(zip(inputs, streams, strict=True)):
+            if k:
+                say("")
+            print(text, end="", flush=True)
+            for piece in pieces:
+                print(piece, end="", flush=True)
+            say("")
+
+    def _open_streams(self, texts, number, *, temperature=None, top_k=None, top_p=None, seed=None):
+        """For each text an iterator of the texts of the tokens that follow."""
+        sampler = _choose_sampler(self.temperature, temperature, top_k=top_k, top_p=top_p)
+        prompts = [self._read_prompt(text) for text in texts]
+        numbers = [_choose_number(self.runner, ids, number) for ids in prompts]
+        return [
+            self._go_on(ids, count, sampler, seed)
+            for ids, count in zip(prompts, numbers, strict=True)
+        ]
+
+    def _read_prompt(self, text):
+        ids = self.preprocessor([text])[0]
+        if not len(ids):
+            raise ValueError(f"{text!r} holds nothing to go on from: give at least one character.")
+        return ids
+
+    def _go_on(self, prompt, number, sampler, seed):
+        """Yields the text that each new token adds."""
+        ids = list(prompt)
+        (before,) = self.preprocessor.texts([ids])
+        for token in self.runner.stream(prompt, number, sampler, end_token_id=END_ID, seed=seed):
+            ids.append(token)
+            (text,) = self.preprocessor.texts([ids])
+            yield text[len(before) :]
+            before = text
+
+    def attention(self, example, path=None):
+        """The maps of the first tokens of a text."""
+        ids = self._read_prompt(example)[:PICTURED]
+        with visualization.record_attention(self.model) as maps:
+            self.model(ids.reshape(1, -1))
+        layer, weights = list(maps.items())[-1]
+        tokens = [_make_visible(piece) for piece in self.preprocessor.target.pieces(ids)]
+        figure = visualization.attention_map(
+            weights,
+            tokens,
+            tokens,
+            title=f"{layer}: what each token looked at to say what follows it",
+            path=path,
+        )
+        return AttentionMaps(dict(maps), tokens, tokens, figure)
+
+    def draw_examples(self, data_set, folder):
+        text = data_set.test or data_set.dev or data_set.train
+        self.attention(text, folder / "attention.png")
+        return ["attention.png"]
+
+
+def _build_preprocessor(text, tokens, vocabulary_size):
+    """Characters or subwords of the text to train on."""
+    if tokens == "characters":
+        return data.SequencePreprocessor(data.Characters.build([text]))
+    return data.SequencePreprocessor(data.Subwords.build([text], vocabulary_size))
+
+
+def make_perplexity():
+    return training.MaskedPerplexity(name="perplexity")
+
+
+def _compute_losses(logits, labels):
+    """-log p of every label that counts, in nats, as float64."""
+    kept = labels >= 0
+    logits, labels = logits[kept].astype("float64"), labels[kept]
+    highest = logits.max(axis=-1, keepdims=True)
+    total = np.log(np.exp(logits - highest).sum(axis=-1)) + highest[:, 0]
+    return total - np.take_along_axis(logits, labels[:, None], axis=-1)[:, 0]
+
+
+def _choose_sampler(known, temperature, **limits):
+    """The sampler that the options ask for, or one of the `known` temperature."""
+    if temperature == 0:
+        if given := [name for name, value in limits.items() if value is not None]:
+            raise ValueError(
+                f"--{given[0].replace('_', '-')} is for drawing tokens, and --temperature 0 takes "
+                "the best one: give a temperature above 0, or leave one of them out."
+            )
+        return generation.Greedy()
+    return generation.Sample(known if temperature is None else temperature, **limits)
+
+
+def _choose_number(run, ids, wanted):
+    """How many tokens to write after `ids`; an error if there is no room for as many."""
+    if run.max_length is None:
+        return wanted or WRITTEN
+    room = run.max_length - len(ids) + 1  # the last one takes no place
+    if room < (wanted or 1):
+        raise ValueError(
+            f"The file has room for {run.max_length} tokens, and the prompt has {len(ids)}, which "
+            f"leaves {max(room, 0)} to write: ask for fewer with --max-new-tokens, give a shorter "
+            "prompt, or use model.keras (--with keras), which has no limit."
+        )
+    return wanted or min(WRITTEN, room)
+
+
+def _make_visible(piece):
+    """Spaces and ends of lines as signs that one can see."""
+    return {" ": "␣", "\n": "⏎"}.get(piece, piece)

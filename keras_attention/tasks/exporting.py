@@ -1,0 +1,88 @@
+"""Exports of a task's model: one format, or all three that a preset has."""
+
+from keras_attention.export import to_litert, to_saved_model
+from keras_attention.tasks.folders import LITERT, LITERT_INT8, SAVED_MODEL
+from keras_attention.tasks.generators import get_generation_options
+
+FORMATS = ("litert", "saved_model")
+SHORT = {None: "", "float16": ".float16", "int8_weights": ".int8", "int8": ".full_int8"}
+
+
+def export_model(
+    model,
+    output,
+    *,
+    format,
+    quantization=None,
+    batch_size=None,
+    sequence_length=None,
+    compatible_with=(),
+    examples=None,
+    metadata=None,
+):
+    """Writes one export; gives its report.
+
+    Args:
+        format: `"litert"` or `"saved_model"`.
+        examples: list of batches of inputs to measure activations on, and to compare on; or None.
+        metadata: dict, entries of the manifest.
+        The others as for `ka.export.to_litert`.
+    """
+    if format not in FORMATS:
+        raise ValueError(f"format={format!r}: expected one of {', '.join(FORMATS)}.")
+    if format == "saved_model" and compatible_with:
+        raise ValueError(
+            f"--compatible-with {compatible_with[0]} is for LiteRT; TensorFlow runs a SavedModel."
+        )
+    if format == "saved_model" and quantization:
+        raise ValueError(f"--quantization {quantization} is for LiteRT; a SavedModel is float32.")
+    if quantization == "int8" and examples is None:
+        raise ValueError(
+            "--quantization int8 measures activations on real inputs: name a labelled file "
+            "with --file (calibration=), or use int8_weights, which needs none."
+        )
+    common = {
+        "batch_size": batch_size,
+        "sequence_length": sequence_length,
+        "examples": examples,
+        "metadata": metadata,
+        **get_generation_options(metadata or {}),
+    }
+    if format == "saved_model":
+        return to_saved_model(model, output, **common)
+    return to_litert(
+        model,
+        output,
+        quantization=quantization,
+        calibration=examples,
+        compatible_with=compatible_with,
+        **common,
+    )
+
+
+def export_all(model, folder, *, examples, metadata):
+    """The three exports of a preset, each compared with the model on `examples`.
+
+    Yields:
+        (file name, function without arguments that makes it and gives its report).
+    """
+    common = {"examples": examples, "metadata": metadata, **get_generation_options(metadata)}
+    int8 = {"quantization": "int8_weights"}
+    yield SAVED_MODEL, lambda: to_saved_model(model, folder / SAVED_MODEL, **common)
+    yield LITERT, lambda: to_litert(model, folder / LITERT, **common)
+    yield LITERT_INT8, lambda: to_litert(model, folder / LITERT_INT8, **int8, **common)
+
+
+def choose_name(format, quantization, shape):
+    """`model.int8.1x128.tflite`, `saved_model_1x128`; without a shape, all is free."""
+    if format == "saved_model":
+        return "_".join(filter(None, [SAVED_MODEL, shape]))
+    return f"model{SHORT[quantization]}{f'.{shape}' if shape else ''}.tflite"
+
+
+def name_shape(batch_size, sequence_length, has_length):
+    """`1x128`, or `1` for inputs without a length; a free axis is `n`; None if all are free."""
+    if batch_size is None and sequence_length is None:
+        return None
+    batch = str(batch_size or "n")
+    return f"{batch}x{sequence_length or 'n'}" if has_length else batch

@@ -1,0 +1,227 @@
+"""`ImageClassifier`: pictures, and the class of each."""
+
+import numpy as np
+
+from keras_attention import data, models, visualization
+from keras_attention.data.fields import MOST_PIXELS
+from keras_attention.data.image_preprocessor import MOST_CHANNELS
+from keras_attention.data.images import check_split
+from keras_attention.data.splits import hold_out
+from keras_attention.export import inspection
+from keras_attention.tasks.labels import classify, compute_label_scores, make_accuracy
+from keras_attention.tasks.printing import format_percent, say, show_table
+from keras_attention.tasks.runners import check_sizes, load_runner, wrap_model
+from keras_attention.tasks.task import DEV_FRACTION, AttentionMaps, Task
+
+SHOWN = 12  # test pictures in the gallery
+SEED = 0  # of which they are
+ROWS = 128  # pictures that are scored at a time
+TOP = 3  # classes that are shown of a picture
+
+
+class ImageClassifier(Task):
+    """Says what is in a picture.
+
+    Args:
+        model: functional `keras.Model`, images (B, H, W, C) from 0 to 1 -> logits (B, num_classes),
+            as `ka.models.vision_transformer`.
+        preprocessor: `ka.data.ImagePreprocessor`.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    light, dark = np.full((20, 8, 8, 1), 220, "uint8"), np.full((20, 8, 8, 1), 30, "uint8")
+    pixels, numbers = np.concatenate([light, dark]), np.repeat([0, 1], 20)
+    images = ka.data.Images.from_arrays(train=(pixels, numbers), labels=["day", "night"])
+    task = ka.tasks.ImageClassifier.from_data(
+        images, num_layers=1, num_heads=2, hidden_dim=16, dropout=0.0
+    )
+    task.fit(images, epochs=2, batch_size=4, verbose=False)
+    assert [found.label for found in task.predict([light[0], dark[0]])] == ["day", "night"]
+    ```
+    """
+
+    builders = ("vision_transformer",)
+    data_class, holds, example = data.Images, "images", "picture.png"
+    predict_options = ("top", "invert")
+
+    @classmethod
+    def collect(cls, examples):
+        pixels, numbers = check_split(*examples)
+        names = [str(k) for k in range(int(numbers.max(initial=0)) + 1)]
+        return data.Images.from_arrays(train=(pixels, numbers), labels=names, dev_fraction=0)
+
+    @classmethod
+    def build(cls, data_set, recipe, builder):
+        height, width, channels = (int(size) for size in data_set.image_shape)
+        model = models.vision_transformer(
+            (height, width), len(data_set.labels), num_channels=channels, **recipe.model
+        )
+        task = cls(model, data.ImagePreprocessor(data_set.labels, (height, width), channels))
+        task.recipe = recipe
+        return task
+
+    @classmethod
+    def check_manifest(cls, fields):
+        fields.texts("labels")
+        fields.wholes("image_size", 2, most=MOST_PIXELS)
+        fields.whole("channels", most=MOST_CHANNELS)
+
+    @classmethod
+    def load_preprocessor(cls, folder, manifest):
+        size = tuple(manifest["image_size"])
+        return data.ImagePreprocessor(manifest["labels"], size, manifest["channels"])
+
+    @classmethod
+    def read_settings(cls, manifest):
+        return {}
+
+    @property
+    def settings(self):
+        return {
+            "labels": list(self.preprocessor.labels.names),
+            "image_size": list(self.preprocessor.image_size),
+            "channels": self.preprocessor.channels,
+            "pixels": "float32 from 0 to 1, row 0 on top",
+        }
+
+    @classmethod
+    def count_examples(cls, data_set):
+        parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
+        return {f"{part} images": len(split.labels) for part, split in parts.items()}
+
+    @staticmethod
+    def count(examples):
+        return len(examples[1])
+
+    def find_labels(self, data_set):
+        return data_set.labels
+
+    def adapt(self, data_set, verbose=True):
+        """Also where the same names have other numbers: classes of pictures are numbers."""
+        shape = (*self.preprocessor.image_size, self.preprocessor.channels)
+        if tuple(data_set.image_shape) != shape:
+            raise ValueError(
+                f"The pictures are {data_set.image_shape}, and this model takes {shape}: read them "
+                f"with image_size={shape[:2]} and "
+                f"color_mode={'grayscale' if shape[2] == 1 else 'rgb'!r}."
+            )
+        names = list(self.preprocessor.labels.names)
+        if list(data_set.labels) == names[: len(data_set.labels)]:
+            return
+        super().adapt(data_set, verbose)
+        if list(self.preprocessor.labels.names) != list(data_set.labels):
+            raise ValueError(
+                "The classes of these pictures are in another order than the model's: read them "
+                f"with labels={names}."
+            )
+
+    def hold_out(self, train, dev, seed):
+        if len(dev.labels) or not len(train.labels):
+            return train, dev
+        kept, held = hold_out(len(train.labels), DEV_FRACTION, seed)
+        return (
+            data.ImageSplit(train.pixels[kept], train.labels[kept]),
+            data.ImageSplit(train.pixels[held], train.labels[held]),
+        )
+
+    def make_training_batches(self, examples, recipe):
+        augment = data.image_augmentation(seed=recipe.seed, **recipe.data) if recipe.data else None
+        options = {"shuffle": True, "seed": recipe.seed, "augment": augment}
+        return data.image_batches(examples, recipe.batch_size, **options)
+
+    def make_batches(self, examples, where):
+        return data.image_batches(examples, ROWS) if self.count(examples) else None
+
+    def make_metrics(self):
+        return [make_accuracy]
+
+    def compute_scores(self, examples, where):
+        return compute_label_scores(self, examples, where)
+
+    def open_runner(self, path):
+        return self._check_runner(path, load_runner(path))
+
+    def wrap_model(self, model, path=None):
+        run = wrap_model(model, path)
+        return run if path is None else self._check_runner(path, run)
+
+    def _check_runner(self, path, run):
+        _, *shape = next(iter(run.shapes.values()))
+        height, width, channels = shape if len(shape) == 3 else (None, None, None)
+        inspection.check_sizes(run.inspection, labels=len(self.preprocessor.labels))
+        there = *self.preprocessor.image_size, self.preprocessor.channels
+        check_sizes(
+            path,
+            [
+                ("manifest.json", "rows in an image", there[0], height),
+                ("manifest.json", "columns in an image", there[1], width),
+                ("manifest.json", "channels", there[2], channels),
+            ],
+        )
+        return run
+
+    def predict(self, inputs, *, top=None, invert=False):
+        """The classes of pictures.
+
+        Args:
+            inputs: list of paths, or of arrays (H, W, C) of the model's size.
+            top: int, how many classes of each; None for the best alone.
+            invert: bool, whether to swap black and white.
+
+        Returns:
+            For each picture a `Classification`; with `top` a list of them, the likeliest first.
+        """
+        pictures = (self.preprocessor([picture], invert) for picture in inputs)
+        return classify(self, pictures, top)
+
+    def show(self, inputs, *, top=None, invert=False):
+        found = self.predict(inputs, top=top or TOP, invert=invert)
+        for k, (path, classes) in enumerate(zip(inputs, found, strict=True)):
+            if k:
+                say("")
+            rows = [(label, format_percent(share)) for label, share in classes]
+            show_table(("class", "probability"), rows, title=path)
+
+    def attention(self, example, path=None):
+        pixels = self.preprocessor([example])
+        with visualization.record_attention(self.model) as maps:
+            logits = np.asarray(self.model(pixels))
+        layer, weights = list(maps.items())[-1]  # the last block, or the pooling
+        label = self.preprocessor.labels.names[int(np.argmax(logits[0]))]
+        figure = visualization.attention_map(
+            weights,
+            image=pixels[0],
+            title=f"{label}: {layer}, head by head",
+            path=path,
+        )
+        return AttentionMaps(dict(maps), None, None, figure)
+
+    def draw_examples(self, data_set, folder):
+        """Draws the attention on several test pictures, and on one of them head by head."""
+        split = data_set.test if len(data_set.test.labels) else data_set.dev
+        chosen = np.random.default_rng(SEED).permutation(len(split.labels))[:SHOWN]
+        pixels, numbers = data.ImageSplit(split.pixels[chosen], split.labels[chosen]).arrays()
+        with visualization.record_attention(self.model) as maps:
+            predicted = np.argmax(self.model(pixels), axis=-1)
+        layer, weights = list(maps.items())[-1]
+        pairs = zip(predicted, numbers, strict=True)
+        titles = [_make_title(data_set.labels, *pair) for pair in pairs]
+        visualization.attention_gallery(
+            pixels,
+            weights,
+            titles,
+            title=f"Test pictures with predictions, and what {layer} looked at",
+            path=folder / "attention.png",
+        )
+        self.attention(pixels[0], folder / "attention_heads.png")
+        return ["attention.png", "attention_heads.png"]
+
+
+def _make_title(names, predicted, number):
+    if predicted == number:
+        return names[predicted]
+    return f"{names[predicted]} (is {names[number]})"

@@ -1,0 +1,170 @@
+"""What the commands run: a training from data to a finished preset, and one export more."""
+
+import pathlib
+
+from keras_attention import sharing
+from keras_attention.data import manifest
+from keras_attention.data.files import write_json
+from keras_attention.data.manifest import check_unchanged
+from keras_attention.export.formatting import format_size
+from keras_attention.export.runner import load_keras_model
+from keras_attention.tasks import card
+from keras_attention.tasks.exporting import choose_name, export_all, export_model, name_shape
+from keras_attention.tasks.folders import (
+    CARD,
+    FORMATS,
+    MODEL,
+    SCORES,
+    find_model_file,
+    read_any_manifest,
+)
+from keras_attention.tasks.printing import (
+    Interrupted,
+    format_score,
+    keep_informed,
+    say,
+    show_table,
+)
+from keras_attention.tasks.registry import get_task_class
+from keras_attention.tasks.training import train_model
+
+EXAMPLES = 4  # batches of the development set that every exported file is compared on
+TESTED = ("keras", "litert", "litert-int8")  # a SavedModel equals the model to 1e-5, as verified
+
+
+def run_job(task, data, recipe, folder, about):
+    """Trains `task` on a data set, fills `folder` with the preset, and sums up.
+
+    Args:
+        task: `Task`.
+        data: its data set.
+        recipe: `Recipe`.
+        folder: `RunFolder`.
+        about: dict, what the card says of the data.
+
+    Returns:
+        dict, the content of `scores.json`.
+    """
+    job = task.make_job(data.train, data.dev, recipe)
+    folder.start()
+    counts = ", ".join(f"{count:,} {what}" for what, count in about["counts"].items())
+    say(f"{about['name']}: {counts}")
+    say(f"{job.model.name}: {job.model.count_params():,} parameters")
+    if folder.resumed:
+        say(f"going on with the unfinished run in {folder.path}")
+    best, history = train_model(job, recipe, folder)
+    try:
+        with folder.explain_full_disk():
+            scores = finish_job(task, job, data, recipe, folder, about, best, history)
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"interrupted after the training, which is kept in {folder.path}: run the same command "
+            "again to export and test the model."
+        ) from None
+    print_summary(folder, scores)
+    return scores
+
+
+def finish_job(task, job, data, recipe, output, about, best, history):
+    """Saves, exports, verifies and tests the trained model, and fills `output` (a `RunFolder`).
+
+    The test set is read here, for the weights that were chosen on the development set: once by the
+    model, and once by each of the LiteRT files made of it.
+
+    Returns:
+        dict, the content of `scores.json`.
+    """
+    model = sharing.copy_model(task.model)  # without the optimizer: a third of the size on disk
+    metadata = {
+        **task.metadata,
+        "parameters": model.count_params(),
+        "licence": about.get("licence"),
+    }
+    with output.collect_results() as result:
+        model.save(result / MODEL)
+        task.preprocessor.save(result)
+        manifest.record_files(result, MODEL)
+        say("exporting and verifying: SavedModel, LiteRT float32, LiteRT int8 weights")
+        examples = [inputs for inputs, _ in job.dev.take(EXAMPLES).as_numpy_iterator()]
+        reports = []
+        for name, make in export_all(model, result, examples=examples, metadata=metadata):
+            with keep_informed(f"exporting and verifying {name}"):
+                reports.append(make())
+        has_test = task.count(data.test)
+        say("scoring the test set" if has_test else "there is no test set to score")
+        scores = {
+            "best_epoch": best[1],
+            "dev": {job.monitor: round(best[0], 6)},
+            "test": {
+                kind: score_file(task, result / FORMATS[kind], data.test) if has_test else {}
+                for kind in TESTED
+            },
+            "training_seconds": round(sum(epoch["seconds"] for epoch in history), 1),
+            "history": history,
+        }
+        pictures = task.draw_examples(data, result)
+        write_json(result / SCORES, scores)
+        text = card.write_card(task, recipe, scores, reports, pictures, about)
+        (result / CARD).write_text(text, "utf-8")
+    return scores
+
+
+def score_file(task, path, examples):
+    """{name: score} of an exported file of `task` on raw examples."""
+    with keep_informed(f"scoring {path.name} on the test set"):
+        opened = type(task).open_file(path, task.metadata)
+        return opened.compute_scores(examples, "The test part")
+
+
+def print_summary(output, scores):
+    """Prints scores, sizes and paths of the files."""
+    rows = []
+    for kind, name in FORMATS.items():
+        tested = scores["test"].get(kind)
+        found = ", ".join(format_score(*pair) for pair in tested.items()) if tested else "-"
+        rows.append((kind, found, format_path_size(output.path / name), output.path / name))
+    measured = ", ".join(scores["test"]["keras"])
+    show_table(("file", f"test {measured}", "size", "path"), rows, title="What was made")
+    say(f"card, scores and pictures: {output.path}")
+
+
+def format_path_size(path):
+    """Bytes of a file or folder, readable."""
+    return format_size(manifest.count_bytes(path))
+
+
+def export_file(path, output, *, format, quantization, batch_size, sequence_length, **options):
+    """Exports the Keras model of a preset, or one in a `.keras` file that is of no task.
+
+    Args:
+        path: folder of a preset, or a `.keras` file.
+        output: what to write; None for a name in the preset.
+        options: `compatible_with`, as for `ka.export.to_litert`, and `examples`, a function of the
+            task that gives batches of inputs.
+
+    Returns:
+        `ka.export.ExportReport`.
+    """
+    path = pathlib.Path(path)
+    folder, file = find_model_file(path, None if path.suffix == ".keras" else "keras")
+    known = read_any_manifest(folder)
+    find_examples = options.pop("examples")
+    if "task" in known:
+        task = get_task_class(known["task"]).open_file(file, known)
+        model = task.model
+    else:
+        check_unchanged(file)
+        task, model = None, load_keras_model(file)
+    has_length = any(None in tensor.shape[1:] for tensor in model.inputs)
+    shape = name_shape(batch_size, sequence_length, has_length)
+    return export_model(
+        model,
+        output or folder / choose_name(format, quantization, shape),
+        format=format,
+        quantization=quantization,
+        batch_size=batch_size,
+        sequence_length=sequence_length,
+        examples=None if task is None or quantization != "int8" else find_examples(task),
+        metadata={name: value for name, value in known.items() if name != "files"},
+        **options,
+    )

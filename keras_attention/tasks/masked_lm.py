@@ -1,0 +1,200 @@
+"""`MaskedLM`: running text, and what stood where a token is hidden."""
+
+import typing
+
+import numpy as np
+
+from keras_attention import data, models, training, visualization
+from keras_attention.data.corpus import make_corpus
+from keras_attention.data.files import prefix_errors
+from keras_attention.data.tokenizers import MASK_TOKEN
+from keras_attention.export import inspection
+from keras_attention.tasks.labels import make_accuracy
+from keras_attention.tasks.printing import format_percent, say, show_table
+from keras_attention.tasks.runners import compute_logits, load_runner, score_batches, wrap_model
+from keras_attention.tasks.task import DEV_FRACTION, AttentionMaps, Task
+
+ROWS = 32  # windows at a time
+PICTURED = 24  # tokens
+TOP = 5  # tokens that are given for each [MASK]
+
+
+class Candidate(typing.NamedTuple):
+    """A token for a `[MASK]`, and how likely the model finds it, from 0 to 1."""
+
+    token: str
+    probability: float
+
+
+class MaskedLM(Task):
+    """Says which tokens fit where a text has `[MASK]`; pretrains encoders.
+
+    Args:
+        model: functional `keras.Model`, token ids (B, T) -> logits (B, T, V), as
+            `ka.models.masked_language_model`.
+        preprocessor: `ka.data.MaskedLMPreprocessor`.
+
+    Its examples are text: a str, or a list of them, which are one text after another.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    text = "the cat sat on the mat. " * 40
+    task = ka.tasks.MaskedLM.from_data(
+        text,
+        tokens="characters",
+        max_length=24,
+        num_layers=1,
+        num_heads=2,
+        hidden_dim=32,
+        dropout=0.0,
+    )
+    task.fit(text, epochs=2, steps=20, batch_size=8, learning_rate=0.01, verbose=False)
+    ((best, *others),) = task.predict(["the c[MASK]t sat"], top=3)[0]
+    assert best.probability >= others[0].probability and len(others) == 2
+    ```
+    """
+
+    builders = ("masked_language_model",)
+    data_class, holds, example = data.Corpus, "running text", '"The cat [MASK] on the mat."'
+    predict_options = ("top",)
+    lower_is_better = True
+
+    @classmethod
+    def collect(cls, examples):
+        text = examples if isinstance(examples, str) else "\n".join(examples)
+        return make_corpus(text, "", "", dev_fraction=0)
+
+    @classmethod
+    def build(cls, data_set, recipe, builder):
+        if not data_set.train:
+            raise ValueError("There is nothing to train on: give a file with --train.")
+        options = recipe.data
+        if options["tokens"] == "characters":
+            tokenizer = data.Characters.build([data_set.train], mask_token=True)
+        else:
+            tokenizer = data.Subwords.build(
+                [data_set.train], options["vocabulary_size"], mask_token=True
+            )
+        preprocessor = data.MaskedLMPreprocessor(tokenizer, options["maximum_length"])
+        task = cls(models.masked_language_model(len(tokenizer), **recipe.model), preprocessor)
+        task.recipe = recipe
+        return task
+
+    @classmethod
+    def check_manifest(cls, fields):
+        """Refuses no manifest: all is in the preprocessor's entry."""
+
+    @classmethod
+    def load_preprocessor(cls, folder, manifest):
+        return data.MaskedLMPreprocessor.load(folder)
+
+    @classmethod
+    def read_settings(cls, manifest):
+        return {}
+
+    @property
+    def settings(self):
+        return {}
+
+    @classmethod
+    def count_examples(cls, data_set):
+        parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
+        return {f"{part} characters": len(text) for part, text in parts.items() if text}
+
+    def hold_out(self, train, dev, seed):
+        """The last tenth of the text."""
+        corpus = make_corpus(train, dev, "", dev_fraction=DEV_FRACTION)
+        return corpus.train, corpus.dev
+
+    def make_training_batches(self, examples, recipe):
+        return self._make_batches(
+            examples, recipe.batch_size, steps=recipe.data["steps"], seed=recipe.seed
+        )
+
+    def make_batches(self, examples, where):
+        """Windows one after another, in which every pass hides the same tokens."""
+        if not examples:
+            return None
+        with prefix_errors(where):
+            return self._make_batches(examples, ROWS)
+
+    def _make_batches(self, text, batch_size, **options):
+        tokenizer, length = self.preprocessor.tokenizer, self.preprocessor.maximum_length
+        (ids,) = tokenizer.encode([text])
+        return data.masked_language_model_batches(ids, length, tokenizer, batch_size, **options)
+
+    def make_metrics(self):
+        return [make_perplexity, make_accuracy]
+
+    def compute_scores(self, examples, where):
+        """Perplexity of the hidden tokens, and how many of them are the model's first choice."""
+        batches = self.make_batches(examples, where)
+        return score_batches(self.runner, batches, self.make_metrics())
+
+    def open_runner(self, path):
+        return self._check_runner(load_runner(path))
+
+    def wrap_model(self, model, path=None):
+        run = wrap_model(model, path)
+        return run if path is None else self._check_runner(run)
+
+    def _check_runner(self, run):
+        tokens = len(self.preprocessor.tokenizer)
+        sizes = {next(iter(run.inputs)): tokens}
+        inspection.check_sizes(run.inspection, labels=tokens, vocabularies=sizes)
+        return run
+
+    def predict(self, inputs, *, top=TOP):
+        """The likeliest tokens of every `[MASK]`.
+
+        Args:
+            inputs: list of str, each with one `[MASK]` or several.
+            top: int, how many tokens for each.
+
+        Returns:
+            For each text a list with an entry for each `[MASK]`: a list of `Candidate`, the
+            likeliest first.
+        """
+        if isinstance(inputs, str):
+            raise ValueError(f"{inputs[:40]!r} is one text: pass a list of texts.")
+        found = []
+        for text in inputs:
+            ids = self.preprocessor([text])
+            (masks,) = self.preprocessor.candidates(ids, compute_logits(self.runner, ids), top)
+            if not masks:
+                raise ValueError(f"{text[:40]!r} holds no {MASK_TOKEN}: put one where to look.")
+            found.append([[Candidate(**entry) for entry in mask] for mask in masks])
+        return found
+
+    def show(self, inputs, *, top=None):
+        for k, masks in enumerate(self.predict(inputs, top=top or TOP)):
+            for i, candidates in enumerate(masks):
+                if k or i:
+                    say("")
+                rows = [(token, format_percent(share)) for token, share in candidates]
+                show_table(("token", "probability"), rows)
+
+    def attention(self, example, path=None):
+        ids = self.preprocessor([example])[:, :PICTURED]
+        with visualization.record_attention(self.model) as maps:
+            self.model(ids)
+        layer, weights = list(maps.items())[-1]
+        tokens = self.preprocessor.name_tokens(ids[0])
+        figure = visualization.attention_map(
+            weights, tokens, tokens, title=f"{layer}: what each token looked at", path=path
+        )
+        return AttentionMaps(dict(maps), tokens, tokens, figure)
+
+    def draw_examples(self, data_set, folder):
+        text = data_set.test or data_set.dev or data_set.train
+        (ids,) = self.preprocessor.tokenizer.encode([text])
+        (start,) = self.preprocessor.tokenizer.decode([np.asarray(ids[:PICTURED])])
+        self.attention(start, folder / "attention.png")
+        return ["attention.png"]
+
+
+def make_perplexity():
+    return training.MaskedPerplexity(name="perplexity")

@@ -1,0 +1,24 @@
+"""The classes of tasks by the names of their builders: a new task is a file, and a line here."""
+
+import importlib
+
+TASKS = {
+    "causal_language_model": "causal_lm.CausalLM",
+    "masked_language_model": "masked_lm.MaskedLM",
+    "seq2seq_recurrent": "seq2seq_lm.Seq2SeqLM",
+    "seq2seq_transformer": "seq2seq_lm.Seq2SeqLM",
+    "sequence_labeler": "sequence_labeler.SequenceLabeler",
+    "text_classifier": "text_classifier.TextClassifier",
+    "vision_transformer": "image_classifier.ImageClassifier",
+}
+
+
+def get_task_class(builder):
+    """The class of the task whose models `builder` makes, a name in `TASKS`."""
+    module, name = TASKS[builder].split(".")
+    return getattr(importlib.import_module(f"keras_attention.tasks.{module}"), name)
+
+
+def find_builder(data):
+    """The first builder whose task takes `data`, such as a `ka.data.Texts`; or None."""
+    return next((name for name in TASKS if isinstance(data, get_task_class(name).data_class)), None)

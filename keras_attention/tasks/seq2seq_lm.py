@@ -1,0 +1,339 @@
+"""`Seq2SeqLM`: texts to texts, by a Transformer or a recurrent network with attention."""
+
+from keras_attention import data, generation, models, training, visualization
+from keras_attention.checks import check_whole_number
+from keras_attention.data.fields import MOST_BEAMS, MOST_ID, MOST_TOKENS
+from keras_attention.data.files import prefix_errors
+from keras_attention.tasks.generators import (
+    FileGenerator,
+    ModelGenerator,
+    generate_texts,
+    get_generation_options,
+)
+from keras_attention.tasks.printing import say
+from keras_attention.tasks.task import AttentionMaps, Task
+
+# Lengths of batches where no program is compiled for each: a third less padding than the default's.
+FINE = (*range(2, 64, 2), *range(64, 512, 8))
+ROWS = 64  # pairs that are scored at a time
+PICTURED = range(12, 27)  # tokens of a source whose picture is easy to read
+LATIN = "\u024f"  # the last letter that every font has
+
+
+class Seq2SeqLM(Task):
+    """Writes a text for a text: translation, normalization, summaries.
+
+    Args:
+        model: functional `keras.Model`, source ids (B, S) and target ids (B, T) -> logits
+            (B, T, V), as `ka.models.seq2seq_transformer` and `ka.models.seq2seq_recurrent`.
+        preprocessor: `ka.data.SequencePreprocessor` with a source.
+        beam: int, how many texts the search holds at a time; 1 is greedy.
+        max_new_tokens: int, the tokens of a text at most.
+        score: `"bleu"` or `"exact_match"`, what `evaluate` gives.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    words = {"eins": "one", "zwei": "two"}
+    pairs = [ka.data.Pair(source, target) for source, target in words.items()] * 10
+    task = ka.tasks.Seq2SeqLM.from_data(
+        pairs,
+        tokens="characters",
+        score="exact_match",
+        num_layers=1,
+        num_heads=2,
+        hidden_dim=32,
+        dropout=0.0,
+    )
+    task.fit(pairs, epochs=9, batch_size=9, learning_rate=0.02, verbose=False)
+    assert task.predict(["zwei", "eins"]) == ["two", "one"]
+    ```
+    """
+
+    builders = ("seq2seq_transformer", "seq2seq_recurrent")
+    data_class, holds, example = data.Pairs, "pairs of texts", '"Ein Mann fährt Fahrrad."'
+    predict_options = ("beam",)
+
+    def __init__(
+        self, model, preprocessor, *, beam=1, max_new_tokens=64, score="bleu", builder=None
+    ):
+        super().__init__(model, preprocessor, builder=builder)
+        owner = type(self).__name__
+        self.beam = check_whole_number(owner, "beam", beam, most=MOST_BEAMS)
+        self.max_new_tokens = check_whole_number(
+            owner, "max_new_tokens", max_new_tokens, most=MOST_TOKENS
+        )
+        if score not in METRICS:
+            raise ValueError(f"{owner}(score={score!r}): expected one of {', '.join(METRICS)}.")
+        self.score = score
+
+    @classmethod
+    def collect(cls, examples):
+        return data.Pairs.from_lists(train=[data.Pair(*pair) for pair in examples], dev_fraction=0)
+
+    @classmethod
+    def build(cls, data_set, recipe, builder):
+        if not data_set.train:
+            raise ValueError("There is nothing to train on: give a file with --train.")
+        options = recipe.data
+        check_scorer(options["score"])
+        preprocessor = _build_preprocessor(
+            data_set.train, options["tokens"], options["vocabulary_size"]
+        )
+        size = len(preprocessor.target)
+        shared = builder == "seq2seq_transformer" and preprocessor.source is preprocessor.target
+        model = getattr(models, builder)(
+            len(preprocessor.source), None if shared else size, **recipe.model
+        )
+        task = cls(
+            model,
+            preprocessor,
+            beam=options["beam"],
+            max_new_tokens=options["maximum_length"],
+            score=options["score"],
+            builder=builder,
+        )
+        task.recipe = recipe
+        return task
+
+    @classmethod
+    def check_manifest(cls, fields):
+        fields.one_of("score", METRICS)
+        known = fields.object("writing")
+        known.whole("beam", most=MOST_BEAMS)
+        known.whole("max_new_tokens", most=MOST_TOKENS)
+        known.whole("start_token_id", least=0, most=MOST_ID)
+        known.whole("end_token_id", least=0, most=MOST_ID)
+
+    @classmethod
+    def load_preprocessor(cls, folder, manifest):
+        return data.SequencePreprocessor.load(folder)
+
+    @classmethod
+    def read_settings(cls, manifest):
+        known = manifest["writing"]
+        return {
+            "beam": known["beam"],
+            "max_new_tokens": known["max_new_tokens"],
+            "score": manifest["score"],
+        }
+
+    @property
+    def settings(self):
+        return {
+            "score": self.score,
+            "writing": {
+                "beam": self.beam,
+                "max_new_tokens": self.max_new_tokens,
+                "start_token_id": self.preprocessor.start_token_id,
+                "end_token_id": self.preprocessor.end_token_id,
+            },
+        }
+
+    @classmethod
+    def count_examples(cls, data_set):
+        parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
+        return {f"{part} pairs": len(split) for part, split in parts.items() if split}
+
+    def describe_data(self, data_set):
+        """For the card: how many pairs are too long to train on, if any are."""
+        left = len(data_set.train) - len(self._select(data_set.train))
+        if not left:
+            return ()
+        return (f"{left:,} pairs of more than {self.max_new_tokens} tokens were not trained on",)
+
+    def _select(self, pairs):
+        """The pairs of which neither side has more than `max_new_tokens`, END included."""
+        sources = self.preprocessor.source_ids([pair.source for pair in pairs])
+        targets = self.preprocessor.target_ids([pair.target for pair in pairs])
+        fitting = [
+            pair
+            for pair, source, target in zip(pairs, sources, targets, strict=True)
+            if max(len(source), len(target) - 1) <= self.max_new_tokens
+        ]
+        if not fitting:
+            raise ValueError(
+                f"Every pair to train on has a side of more than {self.max_new_tokens} tokens: "
+                "train with a larger --max-length."
+            )
+        return fitting
+
+    def make_training_batches(self, examples, recipe):
+        return data.seq2seq_batches(
+            self._select(examples),
+            self.preprocessor,
+            shuffle=True,
+            seed=recipe.seed,
+            **_choose_sizes(recipe),
+        )
+
+    def make_job(self, train, dev, recipe):
+        """The batches of the development part are as large as those of training."""
+        job = super().make_job(train, [], recipe)
+        if dev:
+            sizes = _choose_sizes(recipe)
+            job.dev = data.seq2seq_batches(dev, self.preprocessor, **sizes)
+        return job
+
+    def make_batches(self, examples, where):
+        with prefix_errors(where):
+            if not examples:
+                return None
+            return data.seq2seq_batches(examples, self.preprocessor, batch_size=ROWS)
+
+    def make_metrics(self):
+        return METRICS[self.score]
+
+    def compute_scores(self, examples, where):
+        """Scores of the generated texts beside the given ones."""
+        if not examples:
+            return {}
+        written = self.predict([pair.source for pair in examples])
+        return score_texts(self.score, written, [pair.target for pair in examples])
+
+    def open_runner(self, path):
+        return FileGenerator(path, self.metadata)
+
+    def wrap_model(self, model, path=None):
+        return ModelGenerator(model, self.metadata, path)
+
+    def predict(self, inputs, *, beam=None):
+        """The texts that the model writes.
+
+        Args:
+            inputs: list of str.
+            beam: int, how many texts the search holds; None for the task's own.
+
+        Returns:
+            A str for each.
+        """
+        if isinstance(inputs, str):
+            raise ValueError(f"{inputs[:40]!r} is one text: pass a list of texts.")
+        if empty := [text for text in inputs if not text.strip()]:
+            raise ValueError(f"{empty[0]!r} holds no word.")
+        return generate_texts(self.runner, self.preprocessor, list(inputs), beam)
+
+    def show(self, inputs, *, beam=None):
+        """Prints the texts, one per line."""
+        for text in self.predict(inputs, beam=beam):
+            say(text)
+
+    def attention(self, example, path=None):
+        """The maps of cross-attention, written tokens against those of the source."""
+        options = get_generation_options(self.metadata)
+        options |= {"sampler": "greedy", "return_attention": True}
+        del options["generate"]
+        ids = self.preprocessor([example])
+        result = generation.generate(self.model, ids, **options)
+        layer, weights = find_last_of_source(result.attention)
+        written = list(result.ids[0])
+        end = self.preprocessor.end_token_id
+        length = 1 + written.index(end) if end in written else None
+        queries = self.preprocessor.target.pieces(result.ids[0][:length])
+        keys = self.preprocessor.source.pieces(ids[0])
+        figure = visualization.attention_map(
+            weights,
+            queries,
+            keys,
+            title=f"{layer}: what each token that was written looked at",
+            path=path,
+        )
+        return AttentionMaps(dict(result.attention), queries, keys, figure)
+
+    def draw_examples(self, data_set, folder):
+        """Draws the last cross-attention on one test source."""
+        sources = [pair.source for pair in data_set.test or data_set.dev]
+        self.attention(_choose_source(sources, self.preprocessor), folder / "attention.png")
+        return ["attention.png"]
+
+
+def _build_preprocessor(pairs, tokens, vocabulary_size):
+    """Characters of each side, or subwords of both, of pairs to train on."""
+    sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
+    if tokens == "characters":
+        build = data.Characters.build
+        return data.SequencePreprocessor(build(targets), build(sources))
+    subwords = data.Subwords.build(sources + targets, vocabulary_size)
+    return data.SequencePreprocessor(subwords, subwords)
+
+
+def _choose_sizes(recipe):
+    """Keywords of `seq2seq_batches`."""
+    sizes = {"batch_size": recipe.batch_size, "max_tokens": recipe.data["max_tokens"]}
+    return sizes if recipe.jit_compile else sizes | {"edges": FINE}
+
+
+def make_accuracy():
+    return training.MaskedSparseCategoricalAccuracy(name="accuracy")
+
+
+def make_exact_match():
+    return training.MaskedSequenceAccuracy(name="exact_match")
+
+
+def make_perplexity():
+    return training.MaskedPerplexity(name="perplexity")
+
+
+# Metrics on given targets while training; the first chooses the epoch.
+METRICS = {
+    "exact_match": [make_exact_match, make_accuracy],
+    "bleu": [make_accuracy, make_perplexity],
+}
+
+
+def check_scorer(name):
+    """Raises before the training if the library that computes the score is not installed."""
+    if name == "bleu":
+        _import_sacrebleu()
+
+
+def score_texts(name, written, wanted):
+    """{name: score} by `"exact_match"`, a share, or by `"bleu"`, from 0 to 100.
+
+    Args:
+        name: str.
+        written, wanted: lists of str.
+    """
+    if name == "bleu":
+        return _compute_bleu(written, wanted)
+    right = sum(one == other for one, other in zip(written, wanted, strict=True))
+    return {"exact_match": round(right / len(wanted), 6)}
+
+
+def _compute_bleu(written, wanted):
+    """sacreBLEU (Post, 2018) of the whole, with its own tokens, and the same in lower case."""
+    bleu = _import_sacrebleu().corpus_bleu
+    lower = bleu(written, [wanted], lowercase=True)
+    return {
+        "bleu": round(bleu(written, [wanted]).score, 4),
+        "bleu_lowercase": round(lower.score, 4),
+    }
+
+
+def _import_sacrebleu():
+    try:
+        import sacrebleu
+    except ImportError as error:
+        raise ImportError(
+            "Translations are scored by sacreBLEU, which is not installed: "
+            "pip install 'keras-attention-zoo[nlp]'."
+        ) from error
+    return sacrebleu
+
+
+def find_last_of_source(maps):
+    """(path, weights) of the last layer that looks at the source: the only one, or the last of
+    those called cross-attention.
+    """
+    crossing = [path for path in maps if "cross_attention" in path] or list(maps)
+    return crossing[-1], maps[crossing[-1]]
+
+
+def _choose_source(sources, preprocessor):
+    """The first source of a good length in letters that every font has, or simply the first."""
+    lengths = map(len, preprocessor.source_ids(sources))
+    of_length = [s for s, n in zip(sources, lengths, strict=True) if n in PICTURED]
+    return next((s for s in of_length if max(s) <= LATIN), sources[0])

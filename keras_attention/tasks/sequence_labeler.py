@@ -1,0 +1,311 @@
+"""`SequenceLabeler`: sentences, and a tag for every token."""
+
+import typing
+
+import numpy as np
+
+from keras_attention import data, models, training, visualization
+from keras_attention.checks import check_whole_number
+from keras_attention.data.fields import MOST_TOKENS
+from keras_attention.data.files import prefix_errors
+from keras_attention.data.tagged import make_tagged
+from keras_attention.export import inspection
+from keras_attention.tasks.labels import compute_label_scores, make_accuracy
+from keras_attention.tasks.printing import format_percent, say, show_table
+from keras_attention.tasks.runners import (
+    check_labels,
+    compute_logits,
+    load_runner,
+    softmax,
+    wrap_model,
+)
+from keras_attention.tasks.task import AttentionMaps, Task
+
+PICTURED = range(7, 15)  # tokens of a sentence whose picture is easy to read
+
+
+class TaggedToken(typing.NamedTuple):
+    """A token, its tag, and how likely the model finds it, from 0 to 1."""
+
+    token: str
+    tag: str
+    probability: float
+
+
+class Entity(typing.NamedTuple):
+    """Tokens that belong together: `start` is the index of the first, `end` that after the last.
+
+    `probability` is that of its least likely token.
+    """
+
+    text: str
+    label: str
+    start: int
+    end: int
+    probability: float
+
+
+class SequenceLabeler(Task):
+    """Tags every token of a sentence: parts of speech, entities, chunks.
+
+    Args:
+        model: functional `keras.Model`, token ids (B, T) -> logits (B, T, L), or a dict of
+            `token_ids` and `character_ids` (B, T, C), as `ka.models.sequence_labeler`.
+        preprocessor: `ka.data.TaggerPreprocessor`.
+        maximum_length: int, the tokens of a sentence at most.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    cat = ka.data.Sentence(("The", "cat", "sat"), ("DET", "NOUN", "VERB"))
+    dogs = ka.data.Sentence(("Dogs", "ran"), ("NOUN", "VERB"))
+    task = ka.tasks.SequenceLabeler.from_data(
+        [cat, dogs] * 20, num_layers=1, num_heads=2, hidden_dim=16, dropout=0.0
+    )
+    task.fit([cat, dogs] * 20, epochs=5, batch_size=4, learning_rate=0.02, verbose=False)
+    (tokens,) = task.predict(["The cat ran"])
+    assert [token.tag for token in tokens] == ["DET", "NOUN", "VERB"]
+    assert task.evaluate([cat])["accuracy"] == 1.0
+    ```
+    """
+
+    builders = ("sequence_labeler",)
+    data_class, holds, example = data.Tagged, "tagged sentences", '"The cat sat"'
+    predict_options = ("group_entities",)
+
+    def __init__(self, model, preprocessor, *, maximum_length=512, builder=None):
+        super().__init__(model, preprocessor, builder=builder)
+        self.maximum_length = check_whole_number(
+            type(self).__name__, "maximum_length", maximum_length, most=MOST_TOKENS
+        )
+
+    @classmethod
+    def collect(cls, examples):
+        return make_tagged(list(examples), [], [], dev_fraction=0, seed=0)
+
+    @classmethod
+    def build(cls, data_set, recipe, builder):
+        options = dict(recipe.data)
+        maximum_length = options.pop("maximum_length")
+        for part in ("train", "dev", "test"):
+            check_lengths(getattr(data_set, part), maximum_length, f"The {part} part")
+        if not data_set.train:
+            raise ValueError("There is nothing to train on: give a file with --train.")
+        preprocessor = data.TaggerPreprocessor.build(data_set.train, data_set.labels, **options)
+        characters = preprocessor.characters
+        model = models.sequence_labeler(
+            len(preprocessor.words),
+            len(preprocessor.labels),
+            character_vocabulary_size=len(characters) if characters else None,
+            **({"word_length": preprocessor.word_length} if characters else {}),
+            **recipe.model,
+        )
+        task = cls(model, preprocessor, maximum_length=maximum_length)
+        task.recipe = recipe
+        return task
+
+    @classmethod
+    def check_manifest(cls, fields):
+        fields.texts("labels")
+        fields.whole("maximum_length", most=MOST_TOKENS)
+
+    @classmethod
+    def load_preprocessor(cls, folder, manifest):
+        return data.TaggerPreprocessor.load(folder)
+
+    @classmethod
+    def read_settings(cls, manifest):
+        return {"maximum_length": manifest["maximum_length"]}
+
+    @property
+    def settings(self):
+        labels = list(self.preprocessor.labels.names)
+        return {"labels": labels, "maximum_length": self.maximum_length}
+
+    @classmethod
+    def count_examples(cls, data_set):
+        found = {}
+        for part in ("train", "dev", "test"):
+            if split := getattr(data_set, part):
+                found[f"{part} sentences"] = len(split)
+                found[f"{part} tokens"] = sum(len(sentence.tokens) for sentence in split)
+        return found
+
+    def find_labels(self, data_set):
+        return data_set.labels
+
+    def make_training_batches(self, examples, recipe):
+        check_lengths(examples, self.maximum_length, "The train part")
+        options = {"shuffle": True, "seed": recipe.seed}
+        return data.tagging_batches(examples, self.preprocessor, recipe.batch_size, **options)
+
+    def make_batches(self, examples, where):
+        check_lengths(examples, self.maximum_length, where)
+        with prefix_errors(where):
+            return data.tagging_batches(examples, self.preprocessor) if examples else None
+
+    def make_metrics(self):
+        """Token accuracy; for BIO tags (entities) F1 of entities before it."""
+        labels = list(self.preprocessor.labels.names)
+        if not marks_entities(labels):
+            return [make_accuracy]
+        return [lambda: training.EntityF1(labels), make_accuracy]
+
+    def compute_scores(self, examples, where):
+        return compute_label_scores(self, examples, where)
+
+    def open_runner(self, path):
+        return self._check_runner(path, load_runner(path))
+
+    def wrap_model(self, model, path=None):
+        run = wrap_model(model, path)
+        return run if path is None else self._check_runner(path, run)
+
+    def _check_runner(self, path, run):
+        preprocessor = self.preprocessor
+        characters = preprocessor.characters
+        spelling = {} if characters is None else {"character_ids": len(characters)}
+        inspection.check_sizes(
+            run.inspection,
+            labels=len(preprocessor.labels),
+            vocabularies={"token_ids": len(preprocessor.words), **spelling},
+            lengths={"character_ids": preprocessor.word_length},
+        )
+        if (characters is not None) != ("character_ids" in run.shapes):
+            sees = "spelling" if "character_ids" in run.shapes else "no spelling"
+            raise ValueError(
+                f"{path.parent / 'manifest.json'}: preprocessing.characters is not of {path.name} "
+                f"beside it, which sees {sees}. Put the right files together."
+            )
+        check_labels(path.parent, self.manifest, preprocessor.labels)
+        return run
+
+    def predict(self, inputs, *, group_entities=False):
+        """The tags of sentences.
+
+        Args:
+            inputs: list of sentences: str, or lists of tokens.
+            group_entities: bool, whether to give the entities that BIO tags mark, and not tokens.
+
+        Returns:
+            For each sentence a list of `TaggedToken`, or of `Entity`.
+        """
+        if group_entities and not marks_entities(self.preprocessor.labels.names):
+            raise ValueError(
+                "--group-entities is for tags such as B-person, I-person and O; this model's are "
+                f"{', '.join(self.preprocessor.labels.names[:5])}, ...: leave it out."
+            )
+        sentences = [split_tokens(text, self.maximum_length) for text in _as_list(inputs)]
+        tagged = [self._tag(tokens) for tokens in sentences]
+        return [find_entities(tokens) for tokens in tagged] if group_entities else tagged
+
+    def _tag(self, tokens):
+        logits = compute_logits(self.runner, self.preprocessor([tokens]))
+        tags = self.preprocessor.tags(logits, [tokens])[0]
+        sure = softmax(logits[0]).max(axis=-1)
+        return [TaggedToken(*row) for row in zip(tokens, tags, map(float, sure), strict=False)]
+
+    def show(self, inputs, *, group_entities=False):
+        for k, found in enumerate(self.predict(inputs, group_entities=group_entities)):
+            if k:
+                say("")
+            rows = [(*row[:2], format_percent(row.probability)) for row in found]
+            names = ("entity", "label") if group_entities else ("token", "tag")
+            show_table((*names, "probability"), rows)
+
+    def attention(self, example, path=None):
+        tokens = split_tokens(example, self.maximum_length)
+        with visualization.record_attention(self.model) as maps:
+            logits = self.model(self.preprocessor([tokens]))
+        layer, weights = list(maps.items())[-1]
+        tags = self.preprocessor.tags(np.asarray(logits), [tokens])[0]
+        queries = [f"{token}  {tag}" for token, tag in zip(tokens, tags, strict=True)]
+        figure = visualization.attention_map(
+            weights,
+            queries,
+            list(tokens),
+            title=f"{layer}: what each token (with its predicted tag) looked at",
+            path=path,
+        )
+        return AttentionMaps(dict(maps), queries, list(tokens), figure)
+
+    def draw_examples(self, data_set, folder):
+        """Draws the attention of every head of the last block on one test sentence."""
+        sentences = data_set.test or data_set.dev
+        fitting = [s for s in sentences if len(s.tokens) in PICTURED]
+        tokens = (fitting or sentences)[0].tokens[: max(PICTURED)]
+        self.attention(tokens, folder / "attention.png")
+        return ["attention.png"]
+
+
+def check_lengths(sentences, maximum_length, part):
+    """Refuses sentences over the limit: to cut them would change the score unseen."""
+    longest = max((len(sentence.tokens) for sentence in sentences), default=0)
+    if longest > maximum_length:
+        first = next(" ".join(s.tokens[:6]) for s in sentences if len(s.tokens) == longest)
+        raise ValueError(
+            f"{part} has a sentence of {longest} tokens, over the limit of {maximum_length}: "
+            f"{first!r}... Split it, or train with a larger --max-length."
+        )
+
+
+def _as_list(inputs):
+    if isinstance(inputs, str):
+        raise ValueError(f"{inputs[:40]!r} is one text: pass a list of texts.")
+    return inputs
+
+
+def split_tokens(text, maximum_length):
+    """The tokens of a text, or of a list of them; an error if there is none, or too many."""
+    tokens = data.split_words(text) if isinstance(text, str) else list(text)
+    if not tokens:
+        raise ValueError(f"{text!r} holds no word.")
+    if len(tokens) > maximum_length:
+        raise ValueError(
+            f"The text has {len(tokens)} tokens, over this model's limit of {maximum_length}: "
+            f"{' '.join(tokens)[:40]!r}... Split it into sentences."
+        )
+    return tokens
+
+
+def marks_entities(labels):
+    """Whether labels are BIO tags: `O`, and others such as `B-person` and `I-person`."""
+    return (
+        "O" in labels
+        and len(labels) > 1
+        and all(tag == "O" or tag[:2] in ("B-", "I-") for tag in labels)
+    )
+
+
+def find_entities(tokens):
+    """The entities that BIO tags mark in a sentence.
+
+    An `I-` that follows no tag of its kind begins an entity, as in seqeval and conlleval.
+
+    Args:
+        tokens: list of `TaggedToken`.
+
+    Returns:
+        list of `Entity`.
+    """
+    spans = []
+    for k, (_, tag, _) in enumerate(tokens):
+        mark, _, label = tag.partition("-")
+        if mark == "O":
+            continue
+        if mark == "I" and spans and spans[-1][1:] == [k, label]:
+            spans[-1][1] = k + 1
+        else:
+            spans.append([k, k + 1, label])
+    return [
+        Entity(
+            " ".join(token.token for token in tokens[start:end]),
+            label,
+            start,
+            end,
+            min(token.probability for token in tokens[start:end]),
+        )
+        for start, end, label in spans
+    ]

@@ -1,0 +1,327 @@
+"""Data sets for tasks: from TFDS by name, from files, or by a name of this module."""
+
+import dataclasses
+import pathlib
+
+import numpy as np
+
+from keras_attention import data
+from keras_attention.data.dates import LOCALES
+from keras_attention.tasks.registry import find_builder, get_task_class
+
+DIGITS = "digits"
+ABOUT_DIGITS = {
+    "name": "handwritten digits of scikit-learn (the test set of UCI's Optical Recognition of "
+    "Handwritten Digits)",
+    "licence": "CC BY 4.0 (UCI Machine Learning Repository)",
+    "notes": (
+        "split by class with a fixed seed: a fifth for testing, an eighth of the rest for choosing "
+        "the epoch, the others for training; the same people wrote digits of all three parts",
+    ),
+}
+
+
+def load_digits(seed=0):
+    """The 1,797 images (8, 8, 1) as `ka.data.Images`, every part with its share of each digit.
+
+    A fifth is for testing, an eighth of the rest for choosing, the others for training.
+    """
+    try:
+        from sklearn import datasets
+    except ImportError as error:
+        raise ImportError(
+            "The digits come with scikit-learn, which is not installed: "
+            "pip install 'keras-attention-zoo[data]'"
+        ) from error
+    digits = datasets.load_digits()
+    images = (digits.images / 16.0).astype("float32")[..., None]
+    parts = {
+        name: (images[k], digits.target[k])
+        for name, k in split_by_class(digits.target, seed).items()
+    }
+    return data.Images.from_arrays(**parts, labels=[str(digit) for digit in range(10)])
+
+
+def split_by_class(labels, seed):
+    """Indices of train, dev and test, stratified."""
+    generator = np.random.default_rng(seed)
+    parts = {"train": [], "dev": [], "test": []}
+    for label in np.unique(labels):
+        order = generator.permutation(np.flatnonzero(labels == label))
+        test = round(len(order) / 5)
+        dev = test + round((len(order) - test) / 8)
+        for name, chosen in zip(parts, (order[dev:], order[test:dev], order[:test]), strict=True):
+            parts[name].append(chosen)
+    return {name: np.sort(np.concatenate(chosen)) for name, chosen in parts.items()}
+
+
+DATES = "dates"
+SIZES = {"train": 50_000, "dev": 1_000, "test": 2_000}
+ABOUT_DATES = {
+    "name": "dates of 1950 to 2049 as people write them in "
+    f"{len(LOCALES)} locales, made with Babel, and what they are in ISO 8601",
+    "licence": "Unicode License v3 (CLDR)",
+    "notes": (
+        "made up with a fixed seed: every day belongs to one part of the data only, languages and "
+        "forms to all; forms that could be read as another date in one of the locales are left out",
+    ),
+}
+
+
+def load_dates(seed=0):
+    """The dates as `ka.data.Pairs`: as people write them, and in ISO 8601."""
+    parts = {
+        part: [date[:2] for date in data.dates(part, size, seed=seed)]
+        for part, size in SIZES.items()
+    }
+    return data.Pairs.from_lists(**parts)
+
+
+POLARITY = "sentence_polarity"
+ABOUT_POLARITY = {
+    "name": "sentence polarity, version 1.0 (Pang and Lee, 2005), as NLTK publishes it",
+    "licence": "CC BY 4.0",
+    "notes": (
+        "split by class with a fixed seed: a tenth for testing, a tenth for choosing the epoch, "
+        "the others for training",
+    ),
+}
+
+
+# Data sets with a name of their own: how to load them, and their entry in the model card.
+NAMED = {
+    DIGITS: (lambda data_dir: load_digits(), ABOUT_DIGITS),
+    DATES: (lambda data_dir: load_dates(), ABOUT_DATES),
+    POLARITY: (data.sentence_polarity, ABOUT_POLARITY),
+}
+
+# Known licences of data sets, for the model card.
+LICENCES = {
+    "universal_dependencies/en_ewt": "CC BY-SA 4.0",
+    "fashion_mnist": "MIT",
+    "tiny_shakespeare": "the text is in the public domain",
+    "mnist": "CC BY-SA 3.0",
+}
+
+
+IMAGE_SIZE = 48  # of pictures in folders, unless another size is asked for
+PAIRS = ("seq2seq_recurrent", "seq2seq_transformer")
+RUNNING = ("causal_language_model", "masked_language_model")
+PICTURES = ("vision_transformer",)
+REMEMBERED = ("dataset", "label_column", "text_column", "languages", "encoding")
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """Where a data set comes from: a name, or files with what says how to read them.
+
+    Args:
+        dataset: str, a name in TFDS, or one in `NAMED`; or None.
+        files: dict, `"train"`, `"dev"`, `"test"` -> path or None, instead of a data set.
+        label_column, text_column: str or None.
+        languages: str, `de-en` for aligned files, which end in `.de` and `.en`; or None.
+        encoding: str, of files of text; None for UTF-8.
+        image_size: int or (height, width), of pictures in folders; None for 48.
+        color_mode: `"rgb"`, `"grayscale"`, or None for what the pictures are.
+        labels: names of the classes of pictures in folders; None for those of the folders.
+        data_dir: where data sets are kept, or None.
+    """
+
+    dataset: str | None = None
+    files: dict = dataclasses.field(default_factory=dict)
+    label_column: str | None = None
+    text_column: str | None = None
+    languages: str | None = None
+    encoding: str | None = None
+    image_size: int | tuple | None = None
+    color_mode: str | None = None
+    labels: tuple | None = None
+    data_dir: pathlib.Path | None = None
+
+    def __post_init__(self):
+        given = {part: str(path) for part, path in self.files.items() if path is not None}
+        object.__setattr__(self, "files", given)
+
+    @classmethod
+    def remembered(cls, metadata, **given):
+        """As a manifest remembers it, with what is `given` and not None in its place."""
+        given = {name: value for name, value in given.items() if value is not None}
+        if given.get("files"):
+            given.setdefault("dataset", None)
+        known = {name: metadata.get(name) for name in REMEMBERED}
+        if given.get("dataset"):
+            known["languages"] = None
+        if "image_size" in metadata:
+            size, mode = _describe_pictures(metadata)
+            labels = tuple(metadata["labels"])
+            known |= {"image_size": size, "color_mode": mode, "labels": labels}
+        return cls(**{**known, **given})
+
+    def like(self, metadata):
+        """The same, read as a model of this manifest takes it: pictures of its size."""
+        if "image_size" not in metadata:
+            return self
+        if self.image_size is not None:
+            raise ValueError(
+                f"--image-size {self.image_size} is settled by the model: leave it out."
+            )
+        size, mode = _describe_pictures(metadata)
+        return dataclasses.replace(self, image_size=size, color_mode=mode)
+
+    @property
+    def entries(self):
+        """What a manifest remembers of it, a dict."""
+        always = ("dataset", "label_column")
+        found = {name: getattr(self, name) for name in REMEMBERED}
+        return {name: value for name, value in found.items() if value is not None or name in always}
+
+    def check_options(self, builder):
+        """Refuses options of the command line that do not apply to the data."""
+        names = ("label_column", "text_column", "languages", "encoding", "image_size")
+        what, allowed = self._list_options(builder)
+        for name in names:
+            if getattr(self, name) is not None and name not in allowed:
+                option = f"--{name.replace('_', '-')} {getattr(self, name)}"
+                raise ValueError(f"{option} is not for {what}: leave it out.")
+
+    def _list_options(self, builder):
+        """(what the data are, the names of the options that apply to them)."""
+        if self.dataset is not None:
+            columns = () if self.dataset in NAMED else ("label_column", "text_column")
+            return f"--dataset {self.dataset}", columns
+        if builder in PICTURES:
+            return "folders of pictures", ("image_size",)
+        if builder in RUNNING:
+            return "running text", ("encoding",)
+        if builder in PAIRS:
+            if self.languages is not None:
+                return "aligned files", ("languages", "encoding")
+            return "pairs of texts", ("label_column", "text_column", "encoding")
+        if any(_find_kind(path) == "texts" for path in self.files.values()):
+            return "texts", ("label_column", "text_column", "encoding")
+        return "files of tagged sentences", ("label_column", "encoding")
+
+    def load(self, builder):
+        """The data for `builder`: a `Tagged`, a `Texts`, a `Pairs`, a `Corpus` or an `Images`."""
+        if (self.dataset is None) == (not self.files):
+            raise ValueError(
+                "Name a data set with --dataset, or give files with --train, --dev and --test"
+                + (": both were given." if self.files else ".")
+            )
+        if self.files:
+            loaded = self._read_files(builder)
+        elif self.dataset in NAMED:
+            loaded = NAMED[self.dataset][0](self.data_dir)
+        else:
+            columns = {"label_column": self.label_column, "text_column": self.text_column}
+            loaded = data.from_tfds(self.dataset, data_dir=self.data_dir, **columns)
+        if not isinstance(loaded, get_task_class(builder).data_class):
+            other = find_builder(loaded)
+            holds = get_task_class(other).holds if other else f"a ka.data.{type(loaded).__name__}"
+            raise ValueError(
+                f"{self.dataset or 'These files'}: {holds}, which {builder} does not take"
+                + (f"; {other} does." if other else ".")
+            )
+        return loaded
+
+    def _read_files(self, builder):
+        """Reads files as the task wants, or as texts, CoNLL-U or CoNLL by their names."""
+        if builder in PAIRS:
+            return self._read_pairs()
+        if self.languages is not None:
+            raise ValueError(
+                f"--languages {self.languages} is for pairs of texts, which {builder} does not "
+                "take."
+            )
+        if builder in PICTURES:
+            return data.from_image_folder(
+                **self.files,
+                image_size=self.image_size or IMAGE_SIZE,
+                color_mode=self.color_mode,
+                labels=self.labels,
+            )
+        if builder in RUNNING:
+            return data.from_plain_text(**self.files, **self._encoding)
+        kinds = {_find_kind(path) for path in self.files.values()}
+        if len(kinds) > 1:
+            raise ValueError(
+                f"The files are of several kinds, {' and '.join(sorted(kinds))}: give one."
+            )
+        if kinds == {"CoNLL-U"}:
+            column = _choose(self.label_column, "upos")
+            return data.from_conllu(**self.files, column=column, **self._encoding)
+        if kinds == {"texts"}:
+            return data.from_text_files(
+                **self.files,
+                text_column=_choose(self.text_column, "text"),
+                label_column=_choose(self.label_column, "label"),
+                **self._encoding,
+            )
+        try:
+            column = -1 if self.label_column is None else int(self.label_column)
+        except ValueError as error:
+            raise ValueError(
+                f"--label-column {self.label_column}: the columns of CoNLL files have numbers, "
+                "from 0; -1 is the last. Names are for CoNLL-U files, which end in .conllu."
+            ) from error
+        return data.from_conll(**self.files, label_column=column, **self._encoding)
+
+    @property
+    def _encoding(self):
+        return {} if self.encoding is None else {"encoding": self.encoding}
+
+    def _read_pairs(self):
+        """Aligned files if there are languages, or else files with two columns."""
+        if self.languages is None:
+            columns = _choose(self.text_column, "source"), _choose(self.label_column, "target")
+            return data.from_pair_files(**self.files, columns=columns, **self._encoding)
+        both = self.languages.split("-")
+        if len(both) != 2 or not all(both):
+            raise ValueError(
+                f"--languages {self.languages}: expected two, such as de-en, for files that end in "
+                ".de and .en: --train corpus/train is corpus/train.de and corpus/train.en."
+            )
+        aligned = {
+            part: tuple(_add_language(path, language) for language in both)
+            for part, path in self.files.items()
+        }
+        return data.from_pair_files(**aligned, **self._encoding)
+
+    def describe(self, builder, loaded):
+        """The entry of the data in the model card, a dict."""
+        counts = get_task_class(builder).count_examples(loaded)
+        if self.dataset in NAMED:
+            return {**NAMED[self.dataset][1], "counts": counts}
+        names = [pathlib.Path(path).name for path in self.files.values()]
+        languages = f" ({self.languages})" if self.languages else ""
+        notes = ("TensorFlow Datasets, official splits",) if self.dataset else ()
+        return {
+            "name": self.dataset or ", ".join(names) + languages,
+            "licence": LICENCES.get(self.dataset),
+            "counts": counts,
+            "notes": (*notes, *getattr(loaded, "notes", ())),
+        }
+
+
+def _describe_pictures(metadata):
+    """(image_size, color_mode) of a manifest's model."""
+    mode = "grayscale" if metadata["channels"] == 1 else "rgb"
+    return tuple(metadata["image_size"]), mode
+
+
+def _choose(value, default):
+    return default if value is None else value
+
+
+def _add_language(path, language):
+    """`corpus/train` as `corpus/train.de`, or that gzipped where only this is there."""
+    plain = pathlib.Path(f"{path}.{language}")
+    gzipped = pathlib.Path(f"{plain}.gz")
+    return gzipped if gzipped.exists() and not plain.exists() else plain
+
+
+def _find_kind(path):
+    path = pathlib.Path(path)
+    if path.is_dir() or {".csv", ".tsv", ".jsonl"} & set(path.suffixes[-2:]):
+        return "texts"
+    return "CoNLL-U" if ".conllu" in path.suffixes else "CoNLL"

@@ -1,0 +1,511 @@
+"""`Task`: a model, its preprocessor and its files as one object, and `from_preset`."""
+
+import abc
+import dataclasses
+import functools
+import pathlib
+import tempfile
+import typing
+
+import keras
+
+from keras_attention.data import manifest as manifests
+from keras_attention.data.files import write_json
+from keras_attention.data.manifest import check_unchanged
+from keras_attention.data.splits import add_dev
+from keras_attention.export import runner as files
+from keras_attention.models import replace_head
+from keras_attention.tasks import card, recipes
+from keras_attention.tasks.exporting import export_model
+from keras_attention.tasks.folders import (
+    CARD,
+    MODEL,
+    SCORES,
+    SOURCE,
+    RunFolder,
+    find_model_file,
+    read_task_manifest,
+)
+from keras_attention.tasks.half_precision import store_weights_as
+from keras_attention.tasks.presets import find_preset
+from keras_attention.tasks.printing import say
+from keras_attention.tasks.registry import get_task_class
+from keras_attention.tasks.training import Job, train_model
+
+DEV_FRACTION = 0.1  # of the examples, where no others are given to choose the epoch on
+CALIBRATING = 8  # batches of real inputs to measure activations on
+
+
+class AttentionMaps(typing.NamedTuple):
+    """What a model looked at.
+
+    `weights` maps the path of each attention layer to an array (1, N, T, S), `queries` and `keys`
+    are the tokens of the T and S axes of the layer that the picture shows (None for an image), and
+    `figure` is the picture, a matplotlib figure.
+    """
+
+    weights: dict
+    queries: list | None
+    keys: list | None
+    figure: object
+
+
+def from_preset(preset, file=None):
+    """The task in a preset, of the class that its files say.
+
+    Args:
+        preset: path of a folder that `save_to_preset` or `keras-attention train` wrote, or of a
+            model file in it; or the name of a preset, see `list_presets`.
+        file: `"keras"`, `"saved_model"`, `"litert"` or `"litert-int8"`, which file to run; None for
+            the first of these that is there.
+
+    Returns:
+        A `Task`. One that runs an exported file predicts and evaluates; to train on, it needs
+        `model.keras` in the folder.
+
+    Raises:
+        ValueError: there is no such preset, or it is damaged or of no task.
+    """
+    folder, path = find_model_file(find_preset(preset), file)
+    manifest = read_task_manifest(folder)
+    return get_task_class(manifest["task"]).open_file(path, manifest)
+
+
+class Task(abc.ABC):
+    """A model that does something for people: raw examples in, plain Python out.
+
+    Subclasses are `SequenceLabeler`, `TextClassifier`, `ImageClassifier`, `Seq2SeqLM`, `CausalLM`
+    and `MaskedLM`. `from_preset` opens a trained one, `from_data` makes a new one, and the
+    constructor takes a functional model and a preprocessor that you made.
+
+    Args:
+        model: functional `keras.Model`, as the builder of the task gives it or your own of the same
+            inputs and outputs.
+        preprocessor: of `ka.data`, raw examples to arrays and back.
+        builder: str, the function in `ka.models` whose kind of model it is; None for the first in
+            `builders`.
+
+    Attributes:
+        model: the Keras model.
+        preprocessor: as given.
+        builders: tuple of str, functions in `ka.models` whose models the task takes.
+        data_class: the class of data sets in `ka.data` for it.
+    """
+
+    builders = ()
+    data_class = None
+    holds = ""  # what its data are, for errors
+    example = ""  # an input of `keras-attention predict`, for the card
+    predict_options = ()  # keywords of `predict`
+    lower_is_better = False  # of the first of the metrics
+
+    def __init__(self, model, preprocessor, *, builder=None):
+        self._model, self.preprocessor = model, preprocessor
+        self.builder = self.builders[0] if builder is None else builder
+        if self.builder not in self.builders:
+            raise ValueError(
+                f"{type(self).__name__}(builder={builder!r}): expected one of "
+                f"{', '.join(self.builders)}."
+            )
+        self.source = {"dataset": None, "label_column": None}
+        self.recipe = recipes.choose_recipe(self.builder)
+        self.path, self.manifest, self.scores = None, {}, {}
+
+    # How a task begins.
+
+    @classmethod
+    def from_preset(cls, preset, file=None):
+        """Like `ka.tasks.from_preset`, where the preset must be of this class."""
+        task = from_preset(preset, file)
+        if not isinstance(task, cls):
+            raise ValueError(
+                f"{preset} is a {type(task).__name__}, not a {cls.__name__}: open it with "
+                f"ka.tasks.{type(task).__name__}.from_preset, or ka.tasks.from_preset."
+            )
+        return task
+
+    @classmethod
+    def open_file(cls, path, manifest=None):
+        """The task of a model file of any format, with the vocabularies in its folder.
+
+        Args:
+            path: the `.keras` file, SavedModel or `.tflite`.
+            manifest: dict, what the manifest in the folder says; None reads it.
+        """
+        path = pathlib.Path(path)
+        manifest = read_task_manifest(path.parent) if manifest is None else manifest
+        preprocessor = cls.load_preprocessor(path.parent, manifest)
+        task = cls(None, preprocessor, builder=manifest["task"], **cls.read_settings(manifest))
+        task.source = {name: manifest[name] for name in SOURCE if name in manifest}
+        recipe = recipes.choose_recipe(task.builder, manifest.get("dataset") or recipes.FILES)
+        task.recipe = recipes.slow_down(recipe)
+        task.path, task.manifest = path, manifest
+        return task
+
+    @classmethod
+    def from_data(cls, data, *, builder=None, **options):
+        """A new model for `data`, with vocabularies made of its training part.
+
+        Args:
+            data: a data set of `data_class`, or a list of raw training examples.
+            builder: str, where the class has several: see `builders`.
+            **options: numbers of the recipe, such as `learning_rate` or `max_length`, and keywords
+                of the builder, such as `num_layers` or `position`. Those not given are the
+                recipe's, in `ka.tasks.recipes`.
+
+        Returns:
+            A task that is to be trained with `fit`.
+        """
+        builder = cls.builders[0] if builder is None else builder
+        if builder not in cls.builders:
+            raise ValueError(
+                f"{cls.__name__}.from_data(builder={builder!r}): expected one of "
+                f"{', '.join(cls.builders)}."
+            )
+        recipe = recipes.split_options(recipes.choose_recipe(builder), options)
+        keras.utils.set_random_seed(recipe.seed)
+        return cls.build(cls.as_data(data), recipe, builder)
+
+    @classmethod
+    def as_data(cls, examples):
+        """A data set: as given, or of a list of training examples, and nothing held out of them."""
+        if isinstance(examples, cls.data_class):
+            return examples
+        return cls.collect(examples)
+
+    # What a subclass says.
+
+    @classmethod
+    @abc.abstractmethod
+    def collect(cls, examples):
+        """A data set of `data_class` whose training part is `examples`."""
+
+    @classmethod
+    @abc.abstractmethod
+    def build(cls, data, recipe, builder):
+        """A new task for a data set, by a `Recipe`."""
+
+    @classmethod
+    @abc.abstractmethod
+    def check_manifest(cls, fields):
+        """Refuses a manifest (`Fields`) that lacks what `read_settings` reads in it."""
+
+    @classmethod
+    @abc.abstractmethod
+    def load_preprocessor(cls, folder, manifest):
+        """The preprocessor whose files are in `folder`."""
+
+    @classmethod
+    @abc.abstractmethod
+    def read_settings(cls, manifest):
+        """Keywords of the constructor, from a manifest that `check_manifest` let pass."""
+
+    @property
+    @abc.abstractmethod
+    def settings(self):
+        """dict, the manifest's entries that `read_settings` reads, and what an app needs."""
+
+    @classmethod
+    @abc.abstractmethod
+    def count_examples(cls, data):
+        """dict, what there is in a data set -> how many."""
+
+    @abc.abstractmethod
+    def make_training_batches(self, examples, recipe):
+        """A shuffled `tf.data.Dataset` of (inputs, labels) batches."""
+
+    @abc.abstractmethod
+    def make_batches(self, examples, where):
+        """(inputs, labels) batches in order, or None without examples.
+
+        Args:
+            where: str, what errors call the examples.
+        """
+
+    @abc.abstractmethod
+    def make_metrics(self):
+        """Functions that make Keras metrics of labels and logits; the first chooses the epoch."""
+
+    @abc.abstractmethod
+    def compute_scores(self, examples, where):
+        """{name: score} of the runner on raw examples; {} without any."""
+
+    @abc.abstractmethod
+    def predict(self, inputs):
+        """What the model says of each of `inputs`."""
+
+    @abc.abstractmethod
+    def show(self, inputs, **options):
+        """Prints what `predict` gives for people to read."""
+
+    @abc.abstractmethod
+    def attention(self, example, path=None):
+        """`AttentionMaps` of one raw input.
+
+        Args:
+            path: file for the picture; the suffix gives the format.
+        """
+
+    @abc.abstractmethod
+    def draw_examples(self, data, folder):
+        """Draws pictures of the model's attention into `folder`; gives their names."""
+
+    @abc.abstractmethod
+    def open_runner(self, path):
+        """The exported file `path` as a function, after a check that it fits the preprocessor."""
+
+    @abc.abstractmethod
+    def wrap_model(self, model, path=None):
+        """The same of a Keras model, loaded from `path` or made here."""
+
+    def find_labels(self, data):
+        """The labels of a data set; None for a task whose examples have none."""
+        return None
+
+    def with_labels(self, labels):
+        """The preprocessor with other labels."""
+        return dataclasses.replace(self.preprocessor, labels=tuple(labels))
+
+    def describe_data(self, data):
+        """Sentences for the card about what of `data` the model was not trained on."""
+        return ()
+
+    # The model, and what runs.
+
+    @property
+    def model(self):
+        """The Keras model; a ValueError where the preset holds none."""
+        if self._model is None:
+            path = self.path.parent / MODEL if self._runs_a_file else self.path
+            if not path.exists():
+                raise ValueError(
+                    f"{path.parent} holds no {MODEL}: {self.path.name} predicts and is evaluated, "
+                    "but cannot be trained on, exported or looked into."
+                )
+            check_unchanged(path)
+            self._model = files.load_keras_model(path)
+        return self._model
+
+    @property
+    def _runs_a_file(self):
+        return self.path is not None and files.find_format(self.path) != "keras"
+
+    @functools.cached_property
+    def runner(self):
+        """What predicts: the model, or the exported file that was opened."""
+        if self._runs_a_file:
+            return self.open_runner(self.path)
+        return self.wrap_model(self.model, self.path)
+
+    @property
+    def metadata(self):
+        """dict, the manifest's entries beside files and preprocessing."""
+        return {"task": self.builder, **self.source, **self.settings}
+
+    # Training.
+
+    def fit(
+        self,
+        train,
+        validation_data=None,
+        *,
+        epochs=None,
+        minutes=None,
+        batch_size=None,
+        learning_rate=None,
+        backup_dir=None,
+        callbacks=(),
+        verbose=True,
+        **options,
+    ):
+        """Trains the model on raw examples, and keeps the weights of its best epoch.
+
+        Where examples have labels that the model does not know, it gets a new last layer for the
+        labels that are there, and says so; the other layers go on from what they learnt.
+
+        Args:
+            train: list of raw examples, or a data set of `data_class`: then its development part
+                is `validation_data`.
+            validation_data: raw examples to choose the best epoch on; None holds a tenth of `train`
+                out.
+            epochs, batch_size, learning_rate: as in Keras; None for the recipe's.
+            minutes: float, ends the training after so many, within an epoch, too; the learning rate
+                falls with the time.
+            backup_dir: folder that keeps the state of each epoch, so that the same call goes on
+                after a stop; None keeps it until the end of this call only.
+            callbacks: list of Keras callbacks.
+            verbose: bool, whether progress is printed.
+            **options: other numbers of the recipe: `seed`, `weight_decay`, `label_smoothing`, ...
+
+        Returns:
+            A `keras.callbacks.History`.
+        """
+        model = self.model
+        given = {
+            "epochs": epochs,
+            "minutes": minutes,
+            "batch_size": batch_size,
+            "learning_rate": learning_rate,
+            **options,
+        }
+        recipe = recipes.replace_numbers(self.recipe, self.builder, given)
+        data = self.as_data(train)
+        dev = data.dev if validation_data is None else self.as_data(validation_data).train
+        examples, dev = self.hold_out(data.train, dev, recipe.seed)
+        self.adapt(data, verbose)
+        model = self._model
+        job = self.make_job(examples, dev, recipe)
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = RunFolder(
+                f"{temporary}/run" if backup_dir is None else backup_dir,
+                {"recipe": dataclasses.asdict(recipe)},
+            )
+            folder.start()
+            options = {"backup": backup_dir is not None, "callbacks": callbacks}
+            (score, epoch), history = train_model(job, recipe, folder, verbose=verbose, **options)
+            folder.discard()
+        self._forget_runner()
+        self.recipe = recipe
+        self.scores = {"best_epoch": epoch, "dev": {job.monitor: round(score, 6)}}
+        return _make_history(model, history)
+
+    def hold_out(self, train, dev, seed):
+        """(train, dev): without dev, a tenth of train becomes it."""
+        return add_dev(train, dev, dev_fraction=DEV_FRACTION, seed=seed)
+
+    def adapt(self, data, verbose=True):
+        """Gives the model a new last layer where `data` has labels that it does not know."""
+        labels = self.find_labels(data)
+        known = labels and self.preprocessor.labels.names
+        if labels is None or set(labels) <= set(known):
+            return
+        self._model = replace_head(self.model, len(labels))
+        self.preprocessor = self.with_labels(labels)
+        self.source = {name: None for name in self.source}
+        self._forget_runner()
+        if verbose:
+            new = [name for name in labels if name not in known]
+            say(
+                f"the last layer is new, for {len(labels)} labels in place of {len(known)}: "
+                f"the model does not know {', '.join(new[:5])}{', ...' if len(new) > 5 else ''}"
+            )
+
+    def _forget_runner(self):
+        """What runs is the model in memory from now on."""
+        self.path = None
+        vars(self).pop("runner", None)
+
+    def make_job(self, train, dev, recipe):
+        """The `Job` of a training on raw examples."""
+        if not self.count(train):
+            raise ValueError("There is nothing to train on: give a file with --train.")
+        return Job(
+            model=self.model,
+            train=self.make_training_batches(train, recipe),
+            dev=self.make_batches(dev, "The dev part"),
+            metrics=self.make_metrics(),
+            lower_is_better=self.lower_is_better,
+        )
+
+    @staticmethod
+    def count(examples):
+        """How many raw examples there are."""
+        return len(examples)
+
+    # What a trained task gives.
+
+    def evaluate(self, examples, where="The examples"):
+        """Scores on raw examples, or on the test part of a data set.
+
+        Args:
+            where: str, what errors call the examples.
+
+        Returns:
+            dict, name -> score; {} where there is no example.
+        """
+        if isinstance(examples, self.data_class):
+            examples = examples.test
+        else:
+            examples = self.collect(examples).train
+        return self.compute_scores(examples, where) if self.count(examples) else {}
+
+    def export(
+        self,
+        path,
+        *,
+        format=None,
+        quantization=None,
+        batch_size=None,
+        sequence_length=None,
+        compatible_with=(),
+        calibration=None,
+    ):
+        """Exports the model and compares the file's numbers with the model's.
+
+        Args:
+            path: file or folder to write.
+            format: `"litert"` or `"saved_model"`; None for LiteRT where `path` ends in `.tflite`.
+            quantization, batch_size, sequence_length, compatible_with: as for
+                `ka.export.to_litert`.
+            calibration: raw examples to measure activations on, for `quantization="int8"`.
+
+        Returns:
+            `ka.export.ExportReport`.
+        """
+        if format is None:
+            format = "litert" if pathlib.Path(path).suffix == ".tflite" else "saved_model"
+        return export_model(
+            self.model,
+            path,
+            format=format,
+            quantization=quantization,
+            batch_size=batch_size,
+            sequence_length=sequence_length,
+            compatible_with=compatible_with,
+            examples=None if calibration is None else self.list_inputs(calibration),
+            metadata=self.metadata,
+        )
+
+    def list_inputs(self, examples, count=CALIBRATING, where="The examples"):
+        """Arrays as the model takes them, a list of batches, of raw examples."""
+        batches = self.make_batches(self.as_data(examples).train, where)
+        if batches is None:
+            raise ValueError(f"{where}: there is no example to measure activations on.")
+        return [inputs for inputs, _ in batches.take(count).as_numpy_iterator()]
+
+    def save_to_preset(self, folder, *, weights_dtype=None, overwrite=False):
+        """Writes all that `from_preset` and the command line need: model, vocabularies, card.
+
+        Args:
+            folder: path, new or empty.
+            weights_dtype: `"float16"` halves the file; None keeps float32. Either is loaded, and
+                trained on, as float32.
+            overwrite: bool, whether a preset that is there may be replaced.
+        """
+        folder = RunFolder(folder, {"preset": self.builder}, replace=overwrite)
+        folder.start()
+        with folder.collect_results() as result:
+            self.save_files(result, weights_dtype)
+            write_json(result / SCORES, self.scores)
+            manifests.record_files(result, MODEL, **self.metadata)
+            (result / CARD).write_text(card.write_preset_card(self), "utf-8")
+
+    def save_files(self, folder, weights_dtype=None):
+        """Writes model and vocabularies into `folder`, with a manifest."""
+        model = self.model
+        path = folder / MODEL
+        model.save(path)
+        if weights_dtype is not None:
+            store_weights_as(path, weights_dtype)
+        self.preprocessor.save(folder)
+        manifests.record_files(folder, MODEL)
+
+
+def _make_history(model, epochs):
+    """The epochs' numbers as Keras gives them."""
+    history = keras.callbacks.History()
+    history.set_model(model)
+    history.epoch = [epoch["epoch"] - 1 for epoch in epochs]
+    names = [name for name in epochs[0] if name not in ("epoch", "seconds")] if epochs else []
+    history.history = {name: [epoch[name] for epoch in epochs] for name in names}
+    return history

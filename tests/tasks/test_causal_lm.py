@@ -1,0 +1,129 @@
+"""`CausalLM`: its parts alone, and (slow) all commands on a small run."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from keras_attention.tasks import causal_lm
+from keras_attention.tasks.training import KeepBest
+from tests.cli.test_evaluate import printed
+from tests.small_runs import SMALL
+
+LINE = "the cat sat on the mat and saw the dog.\n"
+CORPUS = ka.data.Corpus(LINE * 6, LINE, LINE * 2)
+SMALLEST = {"num_layers": 1, "num_heads": 2, "hidden_dim": 8, "max_length": 8, "steps": 2}
+
+
+def make_task(corpus=CORPUS, run=None):
+    task = ka.tasks.CausalLM.from_data(corpus, **SMALLEST)
+    if run is not None:
+        task.runner = run
+    return task
+
+
+class Run:
+    """A model to which every token is as likely, and which writes what it is told to."""
+
+    def __init__(self, written=(), max_length=None):
+        self.written, self.max_length = written, max_length
+
+    def logits(self, ids):
+        return np.zeros((*ids.shape, 32), "float32")
+
+    def stream(self, ids, number, sampler, *, end_token_id, seed):
+        self.asked = number, sampler
+        yield from self.written[:number]
+
+
+def test_its_parts(tmp_path):
+    task = make_task()
+    assert task.metadata["maximum_length"] == 8
+    assert task.metadata["task"] == "causal_language_model"
+    assert task.metadata["writing"] == {
+        "temperature": 0.8,
+        "max_length": 32,
+        "max_new_tokens": 16,
+        "end_token_id": 3,
+    }
+    job = task.make_job(CORPUS.train, CORPUS.dev, task.recipe)
+    assert job.lower_is_better and job.monitor == "perplexity"
+    assert len(job.train) == 2 and len(job.dev) == 1
+    assert task.draw_examples(CORPUS, tmp_path) == ["attention.png"]
+    assert (tmp_path / "attention.png").read_bytes().startswith(b"\x89PNG")
+    batches = task.make_batches(LINE, "test")
+    assert next(batches.as_numpy_iterator())[0].shape == (5, 8)
+
+
+def test_what_cannot_be_trained_on():
+    with pytest.raises(ValueError, match="nothing to train on"):
+        make_task(ka.data.Corpus("", LINE, ""))
+    task = make_task(ka.data.Corpus("cats", LINE, ""))
+    with pytest.raises(ValueError, match="has 4 tokens, .* one window of 8: .* --max-length"):
+        task.make_job("cats", LINE, task.recipe)
+
+
+def test_scores_of_a_model_that_knows_nothing():
+    task = make_task(ka.data.Corpus(LINE, LINE, ""), Run())
+    assert task.compute_scores(LINE, "test") == pytest.approx(
+        {"loss": math.log(32), "perplexity": 32, "bits_per_character": 5}, abs=1e-5
+    )
+    assert task.compute_scores("", "test") == {}
+
+
+def test_what_is_shown(capsys):
+    run = Run(make_task().preprocessor([" sat."])[0].tolist())
+    task = make_task(run=run)
+    task.show(["the cat", "a dog"], temperature=0.0)
+    assert capsys.readouterr().out == "the cat sat.\n\na dog sat.\n"
+    assert run.asked == (causal_lm.WRITTEN, ka.generation.Greedy())
+    assert task.predict(["a"], max_new_tokens=2) == ["a s"]
+    assert run.asked == (2, ka.generation.Sample(0.8))
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("", {}, "'' holds nothing to go on from"),
+        (
+            "cat",
+            {"max_new_tokens": 9},
+            "room for 8 tokens, and the prompt has 3, which leaves 6 to write",
+        ),
+        ("cat", {"top_k": 2}, "--top-k is for drawing tokens, and --temperature 0"),
+    ],
+)
+def test_what_cannot_be_gone_on_with(text, options, message):
+    task = make_task(run=Run(max_length=8))
+    with pytest.raises(ValueError, match=message):
+        task.predict([text], temperature=0.0, **options)
+
+
+def test_the_lowest_perplexity_is_kept(tmp_path):
+    best = KeepBest(tmp_path / "best.weights.h5", "val_perplexity", lower_is_better=True)
+    best.set_model(make_task().model)
+    for epoch, value in enumerate([5.0, 3.0, 4.0]):
+        best.on_epoch_end(epoch, {"val_perplexity": value, "val_loss": math.log(value)})
+    assert (best.score, best.epoch) == (3.0, 2)
+    assert KeepBest(best.path, "val_perplexity", lower_is_better=True).score == 3.0
+
+
+@pytest.mark.slow
+def test_every_format_goes_on_alike(run, tmp_path):
+    for part, text in {"train": LINE * 20, "dev": LINE * 2, "test": LINE * 3}.items():
+        (tmp_path / f"{part}.txt").write_text(text)
+    files = [w for p in ("train", "dev", "test") for w in (f"--{p}", str(tmp_path / f"{p}.txt"))]
+    words = ["--epochs", "3", "--steps", "20", "--max-length", "16", "--learning-rate", "0.02"]
+    folder = tmp_path / "model"
+    code, _, _ = run("train", "causal_language_model", *files, "--output", folder, *words, *SMALL)
+    assert code == 0
+    prompt = ["the cat", "--max-new-tokens", "20", "--seed", "3"]
+    told = {k: run("predict", folder, *prompt, "--with", k) for k in ("keras", "saved_model")}
+    told["litert"] = run("predict", folder, *prompt, "--with", "litert")
+    assert len(set(told.values())) == 1 and told["keras"][1].startswith("the cat")
+    scores = json.loads((folder / "scores.json").read_text("utf-8"))["test"]
+    code, out, _ = run("evaluate", folder, "--file", tmp_path / "test.txt", "--with", "saved_model")
+    assert code == 0 and printed(out, "loss") == pytest.approx(scores["keras"]["loss"], abs=1e-3)
+    assert scores["litert"]["loss"] == pytest.approx(scores["keras"]["loss"], abs=1e-4)
