@@ -177,7 +177,12 @@ def write_index(folder):
 
 def _read_index(url):
     place = _join(url, INDEX)
-    return Fields(place, parse_json(_download(place).decode("utf-8"))).object("presets")
+    content = _download(place)
+    try:
+        index = parse_json(content.decode("utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{place} is no JSON ({error}): check {URL}.") from error
+    return Fields(place, index).object("presets")
 
 
 def _join(url, *names):

@@ -211,6 +211,61 @@ def test_training_ends_when_its_time_is_over_and_goes_on_no_further(tmp_path, ca
     assert capsys.readouterr().out == ""
 
 
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that each call of `clock(seconds)` puts forward."""
+    now = [0.0]
+    monkeypatch.setattr(training_module.time, "perf_counter", lambda: now[0])
+
+    def pass_by(seconds):
+        now[0] += seconds
+
+    return pass_by
+
+
+class Tick(keras.callbacks.Callback):
+    """Every batch takes `seconds`; notes the learning rates."""
+
+    def __init__(self, clock, seconds):
+        super().__init__()
+        self.clock, self.seconds, self.rates = clock, seconds, []
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self.rates.append(float(self.model.optimizer.learning_rate.numpy()))
+        self.clock(self.seconds)
+
+
+def test_time_ends_an_epoch_that_is_under_way_and_it_is_evaluated(tmp_path, clock, capsys):
+    """Six batches an epoch, 20 seconds each: after three of the second the 3 minutes are over."""
+    recipe = dataclasses.replace(RECIPE, minutes=3.0, epochs=100)
+    tick = Tick(clock, 20.0)
+    best, history = train_model(make_job(), recipe, start(tmp_path / "run"), callbacks=[tick])
+    assert len(history) == 2 and len(tick.rates) == 9 and "val_accuracy" in history[1]
+    assert [epoch["seconds"] for epoch in history] == [120.0, 60.0]
+    assert "3 of 6 batches" in capsys.readouterr().out
+    # A tenth of the time is warm-up, and the rate ends near zero though few steps were made.
+    assert max(tick.rates) == pytest.approx(0.05, rel=0.02) and tick.rates[-1] < 0.005
+    again = train_model(make_job(), recipe, start(tmp_path / "run"))
+    assert again == (best, history)
+
+
+def test_what_is_said_within_an_epoch(tmp_path, clock):
+    job = make_job()
+    best = KeepBest(tmp_path / "best.weights.h5", "val_accuracy")
+    progress = Progress(tmp_path / "history.json", 20, 350, best, ["accuracy"])
+    progress.set_model(job.model)
+    progress.on_epoch_begin(4)
+    clock(12)
+    assert progress.describe() == "epoch 5/20: preparing the first batches, 0:12 gone"
+    progress.on_train_batch_end(0)
+    clock(50)
+    progress.on_train_batch_end(100)
+    line = "epoch 5/20: batch 101 of 350, 1:02 gone, about 2:04 left"
+    assert progress.describe() == line
+    progress.on_test_begin()
+    assert progress.describe() == "epoch 5/20: scoring the development part, 1:02 gone"
+
+
 @contextlib.contextmanager
 def files_of(size):
     """Inside, no file can have more bytes, as on a disk that is full."""
