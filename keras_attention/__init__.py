@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         tasks,
         training,
         visualization,
+        web,
     )
 
 __version__ = "0.1.0"
@@ -48,6 +49,7 @@ __all__ = [
     "tasks",
     "training",
     "visualization",
+    "web",
 ]
 
 

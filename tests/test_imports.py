@@ -34,6 +34,7 @@ ORDER = [
     {"visualization"},
     {"layers"},
     {"tasks"},
+    {"web"},
     {"__init__"},
     {"cli"},
     {"__main__"},

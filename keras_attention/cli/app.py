@@ -336,3 +336,28 @@ def inspect(
     from keras_attention.cli import inspect as command
 
     command.inspect(file)
+
+
+@app.command()
+def web(
+    preset: Preset,
+    output: Annotated[pathlib.Path, typer.Option(help="Folder to fill: new or empty.")],
+    title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
+    example: Annotated[str | None, typer.Option(help="The first input.")] = None,
+):
+    """Write a static page that runs a trained model in the browser, and shows its attention."""
+    from keras_attention.cli import web as command
+
+    command.web(preset, output, title=title, example=example)
+
+
+@app.command()
+def serve(
+    preset: Preset,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="On loopback; 0 is a free one.")] = 0,
+    browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
+):
+    """Open a page that runs a trained model in the browser, served on loopback."""
+    from keras_attention.cli import web as command
+
+    command.serve(preset, port, browser)

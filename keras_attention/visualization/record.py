@@ -61,19 +61,23 @@ def record_attention(model):
         yield recording.maps
 
 
-class _Values(scope.Recording):
+class RecordEvery(scope.Recording):
     """Records the layers of one model, under paths that stay the same when it is saved."""
 
     def __init__(self, model):
         super().__init__(keras_internals.all_layers(model))
         self.paths = paths_in(model)
 
+    def path_of(self, layer):
+        return self.paths[id(layer)]
+
+
+class _Values(RecordEvery):
+    """Records weights that have values."""
+
     def record(self, layer, weights):
         if id(layer) in self.layers and _has_values(weights):
             super().record(layer, weights)
-
-    def path_of(self, layer):
-        return self.paths[id(layer)]
 
 
 def _has_values(weights):

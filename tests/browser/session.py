@@ -33,7 +33,7 @@ class BrowserError(Exception):
 
 def find_missing():
     """What a session needs and this machine lacks, a str; None if nothing."""
-    if not _find_chromium():
+    if not find_chromium():
         return f"none of {', '.join(CHROMIUM)} is installed"
     if not (MODULES / "@litertjs" / "core").is_dir() and not shutil.which("npm"):
         return "npm is not installed, which fetches LiteRT.js"
@@ -72,7 +72,7 @@ def open_browser():
         threading.Thread(target=server.serve_forever, daemon=True).start()
         session.process = subprocess.Popen(
             [
-                _find_chromium(),
+                find_chromium(),
                 "--headless=new",
                 "--no-sandbox",  # it opens a page of ours alone, in CI as root
                 "--no-first-run",
@@ -197,5 +197,5 @@ def _unpack(packed):
     return values.reshape(packed["shape"])
 
 
-def _find_chromium():
+def find_chromium():
     return next(filter(None, map(shutil.which, CHROMIUM)), None)

@@ -1,0 +1,71 @@
+// Tags for words, or a label for a text, with the attention of the clicked word.
+
+import {averageHeads, findBest, softmax} from './model.js';
+import {makeVocabulary, spell, splitWords} from './text.js';
+import {make, makeForm, showShares, showTokens, takeTurns} from './view.js';
+
+export async function show({about, model, say, root, given}) {
+  const find = makeVocabulary(about.words, about.lowercase);
+  const findCharacter = about.characters && makeVocabulary(about.characters);
+  const tagging = about.kind == 'sequence_labeler';
+  const answer = make('section'), shares = make('section'), turn = takeTurns(say);
+  const {form, field} = makeForm({
+    label: tagging ? 'A sentence' : 'A text',
+    value: given || about.example,
+    action: tagging ? 'Tag' : 'Label',
+  }, text => turn(() => ask(text)));
+  root.replaceChildren(form, shares, answer);
+
+  function makeInputs(words) {
+    const ids = new Int32Array(about.length);
+    words.forEach((word, i) => { ids[i] = find(word); });
+    const inputs = Object.fromEntries(Object.keys(model.shapes).map(name => [name, ids]));
+    if (findCharacter) {
+      inputs.character_ids = new Int32Array(about.length * about.wordLength);
+      words.forEach((word, i) => inputs.character_ids.set(
+          spell(word, findCharacter, about.wordLength), i * about.wordLength));
+    }
+    return inputs;
+  }
+
+  async function ask(text) {
+    const words = splitWords(text);
+    if (!words.length) throw new Error('There is no word in it.');
+    if (words.length > about.length && tagging) {
+      throw new Error(`${words.length} words: this page takes ${about.length}.`);
+    }
+    words.length = Math.min(words.length, about.length);
+    say('Thinking …');
+    const {logits, attention} = await model.run(makeInputs(words));
+    const size = Math.sqrt(attention.length / countHeads(attention, about.length));
+    const weights = averageHeads(attention, size, size);
+    const first = size - about.length;  // the class token stands before the words
+    const tokens = [...new Array(first).fill('<class>'), ...words];
+    const hint = 'Choose a word to see what it looked at.';
+    let found;
+    if (tagging) {
+      const rows = words.map((_, i) => softmax(logits.slice(i * about.labels.length, (i + 1) * about.labels.length)));
+      found = words.map((token, i) => {
+        const best = findBest(rows[i]);
+        return {token, tag: about.labels[best], probability: rows[i][best]};
+      });
+      showTokens(answer, {tokens, notes: found.map(one => one.tag), weights, hint})(0);
+    } else {
+      const all = softmax(logits), best = findBest(all);
+      found = {label: about.labels[best], probability: all[best]};
+      showShares(shares, about.labels, all);
+      showTokens(answer, {tokens, weights, hint})(0);
+    }
+    say('');
+    return found;
+  }
+
+  await turn(() => ask(field.value)).catch(() => {});  // what is wrong is said
+  return text => turn(() => ask(text));
+}
+
+/** Heads of (N, T, T), where T is `length`, or one more for a class token. */
+function countHeads(attention, length) {
+  const side = [length, length + 1].find(size => attention.length % (size * size) == 0);
+  return attention.length / (side * side);
+}

@@ -1,0 +1,95 @@
+// A text for a text, by beam search, with what each written token looked at.
+
+import {averageHeads, logSoftmax} from './model.js';
+import {makeTokenizer} from './text.js';
+import {make, makeForm, showTokens, takeTurns} from './view.js';
+
+export async function show({about, model, say, root, given}) {
+  const source = makeTokenizer(about.source), target = makeTokenizer(about.target);
+  const answer = make('section'), written = make('p', {id: 'written'}), turn = takeTurns(say);
+  const {form, field} = makeForm(
+      {label: 'A text', value: given || about.example, action: 'Write'}, text => turn(() => ask(text)));
+  root.replaceChildren(form, written, answer);
+  const {length, beam} = about;
+
+  /** The model on as many rows as there are beams: logits (B, T, V) and attention (B, N, T, S). */
+  function read(ids, rows) {
+    const source_ids = new Int32Array(beam * length), target_ids = new Int32Array(beam * length);
+    for (let k = 0; k < beam; k++) {
+      source_ids.set(ids, k * length);
+      target_ids.set([about.startTokenId, ...(rows[k] ?? [])].slice(0, length), k * length);
+    }
+    return model.run({source_ids, target_ids});
+  }
+
+  /** Log-probabilities of what follows each of `rows`. */
+  async function score(ids, rows) {
+    const {logits} = await read(ids, rows);
+    const size = logits.length / (beam * length);
+    return rows.map((row, k) => {
+      const at = (k * length + row.length) * size;
+      return logSoftmax(logits.subarray(at, at + size));
+    });
+  }
+
+  async function ask(text) {
+    const ids = [...source.encode(text), about.endTokenId];
+    if (ids.length == 1) throw new Error('There is no word in it.');
+    if (ids.length > length) throw new Error(`${ids.length} tokens: this page takes ${length}.`);
+    say('Writing …');
+    const found = await searchBeams(rows => score(ids, rows), about, partial => {
+      written.textContent = target.decode(partial);
+    });
+    const ended = found.filter(id => id != about.endTokenId), result = target.decode(ended);
+    written.textContent = result;
+    const {attention} = await read(ids, [found]);
+    const heads = attention.length / (beam * length * length);
+    const weights = averageHeads(attention.subarray(0, heads * length * length), length, length);
+    showTokens(answer, {
+      tokens: ended.map(target.name),
+      keys: ids.map(source.name),
+      weights,
+      hint: 'Choose a token that was written to see what it looked at above.',
+    })(0);
+    say('');
+    return result;
+  }
+
+  await turn(() => ask(field.value)).catch(() => {});  // what is wrong is said
+  return text => turn(() => ask(text));
+}
+
+/**
+ * The most probable ids, END included: of all beginnings the best `beam` are continued.
+ *
+ * `score(rows)` gives the log-probabilities of what follows each of `rows`, lists of ids. What ends
+ * while it is among the best leaves the beam; the search stops when no beginning can become better.
+ */
+export async function searchBeams(score, {beam, length, endTokenId}, tell = () => {}) {
+  let beams = [{ids: [], total: 0}], best = {ids: [], total: -Infinity};
+  for (let count = 0; count < length && beams.length && beams[0].total > best.total; count++) {
+    const rows = await score(beams.map(one => one.ids));
+    const candidates = beams.flatMap(({ids, total}, k) =>
+      findLargest(rows[k], 2 * beam).map(id => ({ids: [...ids, id], total: total + rows[k][id]})));
+    candidates.sort((a, b) => b.total - a.total);
+    candidates.length = Math.min(candidates.length, 2 * beam);
+    const ends = one => one.ids.at(-1) == endTokenId;
+    for (const one of candidates.slice(0, beam).filter(ends)) if (one.total > best.total) best = one;
+    beams = candidates.filter(one => !ends(one)).slice(0, beam);
+    tell(beams[0]?.ids ?? best.ids);
+  }
+  return beams.length && beams[0].total > best.total ? beams[0].ids : best.ids;
+}
+
+/** The indices of the `count` largest values, padding (0) left out. */
+function findLargest(values, count) {
+  const found = [];
+  for (let i = 1; i < values.length; i++) {
+    if (found.length == count && values[i] <= values[found.at(-1)]) continue;
+    let k = found.length;
+    while (k > 0 && values[i] > values[found[k - 1]]) k--;
+    found.splice(k, 0, i);
+    if (found.length > count) found.pop();
+  }
+  return found;
+}

@@ -1,0 +1,295 @@
+"""Pages in headless Chromium: they answer as `predict` does, and show what was looked at."""
+
+import json
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from keras_attention.tasks import sources
+from keras_attention.web import litert_js, write_page
+from keras_attention.web.page import KINDS, STATIC
+from tests.browser import session
+from tests.tasks.test_task import make_sentences
+from tests.web.opened_page import open_page
+
+SIZE = {"num_layers": 1, "num_heads": 2, "hidden_dim": 16, "dropout": 0.0}
+GERMAN = "null eins zwei drei vier".split()
+ENGLISH = "zero one two three four".split()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def modules():
+    """LiteRT.js as the tests of files in the browser have it."""
+    with pytest.MonkeyPatch.context() as patch:
+        if (session.MODULES / "@litertjs").is_dir():
+            patch.setenv(litert_js.FOLDER, str(session.MODULES))
+        yield
+
+
+def need_browser():
+    if missing := session.find_missing():
+        pytest.skip(f"No browser to test with: {missing}.")
+    try:
+        session.install_packages()
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"LiteRT.js could not be fetched: {error.stderr.strip()[-300:]}")
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory):
+    """Function of a task: its page in a browser; all close at the end."""
+    need_browser()
+    stack = []
+
+    def opened(task, **options):
+        folder = tmp_path_factory.mktemp("pages") / "page"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(litert_js.FOLDER, str(session.MODULES))
+            write_page(task, folder, **options)
+        context = open_page(folder)
+        stack.append(context)
+        return context.__enter__()
+
+    yield opened
+    for context in stack:
+        context.__exit__(None, None, None)
+
+
+@pytest.mark.slow
+def test_tags_and_the_attention_of_the_clicked_word(opened):
+    train = make_sentences(80, 0)
+    task = ka.tasks.SequenceLabeler.from_data(train, learning_rate=0.02, batch_size=8, **SIZE)
+    task.fit(train, epochs=3, verbose=False)
+    page = opened(task, example="the cat saw a tree .")
+    for text in ["the cat sat.", "a dog, the Überraschung ran!", "naïve co-operation: 3.5 don't"]:
+        expected = [(t.token, t.tag) for t in task.predict([text])[0]]
+        found = page.ask(text)
+        assert [(one["token"], one["tag"]) for one in found] == expected
+        shares = [one["probability"] for one in found]
+        wanted = [t.probability for t in task.predict([text])[0]]
+        np.testing.assert_allclose(shares, wanted, atol=0.02)
+    page.ask("the cat saw a tree .")
+    seen = page.run(
+        """
+        const tokens = [...document.querySelectorAll('#tokens button')];
+        tokens[1].focus();
+        tokens[1].click();
+        return {
+          pressed: tokens.map(token => token.getAttribute('aria-pressed')),
+          seen: tokens.map(token => Number(token.style.getPropertyValue('--seen'))),
+          hint: document.querySelector('.hint').textContent,
+          status: document.getElementById('status').textContent,
+          text: tokens.map(token => token.firstChild.textContent),
+        };
+        """
+    )
+    assert seen["text"] == "the cat saw a tree .".split()
+    assert seen["pressed"] == ["false", "true", *["false"] * 4] and seen["status"] == ""
+    (weights,) = task.attention("the cat saw a tree .").weights.values()
+    row = np.asarray(weights)[0].mean(axis=0)[1]
+    np.testing.assert_allclose(np.array(seen["seen"]) / 0.75, row / row.max(), atol=0.05)
+    assert seen["hint"].startswith("“cat” looked at")
+    page.run("await (await ready)(' ').catch(() => 0)")
+    said = page.run("return document.getElementById('status').textContent")
+    assert said == "There is no word in it."
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_labels_of_texts(opened, pooling):
+    train = [ka.data.Text("a joy to watch", "good"), ka.data.Text("a real bore", "bad")] * 20
+    task = ka.tasks.TextClassifier.from_data(train, pooling=pooling, **SIZE)
+    task.fit(train, epochs=4, batch_size=8, learning_rate=0.02, verbose=False)
+    page = opened(task)
+    for text in ["a joy", "what a bore, really"]:
+        (expected,) = task.predict([text])
+        found = page.ask(text)
+        assert found["label"] == expected.label
+        assert found["probability"] == pytest.approx(expected.probability, abs=0.02)
+    assert page.run("return document.querySelectorAll('#shares tr').length") == 2
+
+
+@pytest.mark.slow
+def test_drawn_digits(opened):
+    task = ka.tasks.from_preset("digits-vit")
+    page = opened(task)
+    pixels = sources.load_digits().test.pixels[:40]
+    expected = task.predict(list(pixels))
+    for picture, wanted in zip(pixels, expected, strict=True):
+        found = page.ask(picture.ravel().tolist())
+        assert found["label"] == wanted.label
+        assert found["probability"] == pytest.approx(wanted.probability, abs=0.05)
+    drawn = page.run(
+        """
+        const canvas = document.getElementById('canvas');
+        const press = key =>
+            canvas.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}));
+        document.querySelector('button').click();
+        for (let k = 0; k < 6; k++) { press(' '); press('ArrowDown'); }
+        await (await ready)(new Float32Array(64));  // after all that was drawn
+        const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+        return {
+          lit: [...data].filter((value, i) => i % 4 == 0 && value > 128).length,
+          rows: document.querySelectorAll('#shares tr').length,
+          told: document.getElementById('looked').getAttribute('aria-label'),
+        };
+        """
+    )
+    assert drawn["lit"] > 10 and drawn["rows"] == 3 and "of 16" in drawn["told"]
+
+
+def make_pairs(count):
+    draw = np.random.default_rng(0)
+    rows = [draw.integers(5, size=draw.integers(1, 5)) for _ in range(count)]
+    texts = ((" ".join(GERMAN[k] for k in row), " ".join(ENGLISH[k] for k in row)) for row in rows)
+    return [ka.data.Pair(*pair) for pair in texts]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("builder", "options"),
+    [
+        ("seq2seq_transformer", {"vocabulary_size": 24, "beam": 3, "num_heads": 2}),
+        ("seq2seq_recurrent", {"tokens": "characters", "beam": 1}),
+    ],
+)
+def test_texts_for_texts_with_their_alignment(opened, builder, options):
+    pairs = make_pairs(300)
+    task = ka.tasks.Seq2SeqLM.from_data(
+        pairs, builder=builder, num_layers=1, hidden_dim=32, dropout=0.0, max_length=24, **options
+    )
+    task.fit(pairs, epochs=4, learning_rate=0.01, max_tokens=256, verbose=False)
+    page = opened(task, example="eins zwei", quantization=None)
+    texts = ["eins", "drei vier null", "vier  eins zwei drei", "zwei ½ fünf"]
+    assert [page.ask(text) for text in texts] == task.predict(texts)
+    seen = page.run(
+        """
+        await (await ready)('drei vier');
+        document.querySelectorAll('#tokens button')[0].click();
+        const keys = [...document.querySelectorAll('#keys span')];
+        return keys.map(key => Number(key.style.getPropertyValue('--seen')));
+        """
+    )
+    assert max(seen) == pytest.approx(0.75) and len(seen) == len(
+        task.preprocessor(["drei vier"])[0]
+    )
+
+
+@pytest.mark.slow
+def test_text_that_goes_on(opened):
+    text = "the cat sat on the mat.\nthe dog ran to the tree.\n" * 30
+    task = ka.tasks.CausalLM.from_data(text, max_length=32, **SIZE)
+    task.fit(text, epochs=2, steps=30, batch_size=8, learning_rate=0.01, verbose=False)
+    page = opened(task, example="the", quantization=None)
+    for beginning in ["the c", "the dog ran\nthe"]:
+        (expected,) = task.predict([beginning], max_new_tokens=12, temperature=0)
+        assert page.ask(beginning, 12, 0) == expected
+    seen = page.run(
+        """
+        const tokens = [...document.querySelectorAll('#tokens button')];
+        tokens.at(-1).click();
+        const seen = tokens.map(token => Number(token.style.getPropertyValue('--seen')));
+        return [tokens.length, Math.max(...seen)];
+        """
+    )
+    assert seen[0] == len("the dog ran\nthe") + 12 and seen[1] == pytest.approx(0.75)
+    drawn = page.ask("the", 20, 1.0)
+    assert drawn.startswith("the") and len(drawn) > 3
+
+
+@pytest.mark.slow
+def test_pieces_are_those_of_sentencepiece(opened):
+    """Also of letters and signs that the vocabulary does not have."""
+    pairs = make_pairs(200) + [ka.data.Pair("Größe, naïve Äpfel!", "size, naive apples!")] * 5
+    task = ka.tasks.Seq2SeqLM.from_data(
+        pairs, vocabulary_size=41, beam=1, num_layers=1, num_heads=2, hidden_dim=8, max_length=24
+    )
+    page = opened(task, example="eins")
+    draw = np.random.default_rng(1)
+    letters = "einszwdrvü Ä½ﬁ,!?中\u3000  ½é\t"
+    texts = ["".join(draw.choice(list(letters), size=draw.integers(1, 20))) for _ in range(200)]
+    found = page.run(
+        """
+        const {makeTokenizer} = await import('/page/text.js');
+        const about = await (await fetch('/page/page.json')).json();
+        const {encode, decode} = makeTokenizer(about.source);
+        return given.map(text => [encode(text), decode(encode(text))]);
+        """,
+        texts,
+    )
+    expected = task.preprocessor.source.encode(texts)
+    assert [ids for ids, _ in found] == [row.tolist() for row in expected]
+    assert [text for _, text in found] == task.preprocessor.source.decode(expected)
+
+
+@pytest.mark.slow
+def test_a_page_is_ready_within_ten_seconds(opened):
+    started = time.monotonic()
+    page = opened(ka.tasks.from_preset("digits-vit"))
+    page.run("await ready; return 1")
+    assert time.monotonic() - started < 60  # the export, the browser and the page, on any machine
+    seconds = page.run("return performance.now() / 1000")
+    print(f"ready after {seconds:.1f} s at most")
+
+
+@pytest.mark.slow
+def test_the_commands(run, tmp_path, monkeypatch, tagger):
+    need_browser()
+    monkeypatch.setenv(litert_js.FOLDER, str(session.MODULES))
+    code, out, err = run("web", tagger, "--output", tmp_path / "page", "--title", "My tagger")
+    assert (code, err) == (0, "") and "index.html" in out
+    about = json.loads((tmp_path / "page" / "page.json").read_text("utf-8"))
+    assert about["title"] == "My tagger" and about["kind"] == "sequence_labeler"
+    names = {path.name for path in (tmp_path / "page").iterdir()}
+    assert names == {path.name for path in STATIC.iterdir()} | {
+        "litert", "model.tflite", "page.json"
+    }  # fmt: skip
+    assert (tmp_path / "page" / "litert" / "core" / "APACHE-2.0.txt").is_file()
+    code, _, err = run("web", tagger, "--output", tmp_path / "page")
+    assert code == 2 and "already holds other files" in err
+    served = []
+    monkeypatch.setattr("keras_attention.cli.web.serve_folder", lambda *a, **o: served.append(a))
+    assert run("serve", tagger, "--port", 0)[0] == 0 and len(served) == 1
+
+
+def test_what_is_refused(tmp_path, monkeypatch):
+    text = "the cat sat. " * 30
+    masked = ka.tasks.MaskedLM.from_data(text, tokens="characters", max_length=8, **SIZE)
+    with pytest.raises(ValueError, match="There is no page for a masked_language_model"):
+        write_page(masked, tmp_path / "page")
+    (tmp_path / "modules").mkdir()
+    monkeypatch.setenv(litert_js.FOLDER, str(tmp_path / "modules"))
+    with pytest.raises(ValueError, match="there is no @litertjs/core in it"):
+        litert_js.find_packages()
+    monkeypatch.delenv(litert_js.FOLDER)
+    monkeypatch.setenv("KERAS_ATTENTION_CACHE", str(tmp_path))
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(ValueError, match="npm is not installed, which fetches LiteRT.js"):
+        litert_js.find_packages()
+    assert {*KINDS} == {*ka.web.page.TITLES}
+
+
+def test_the_outputs_with_attention_are_those_of_the_model():
+    from keras_attention.web.attention_outputs import add_attention, find_layer
+
+    model = ka.models.text_classifier(20, 3, num_layers=2, num_heads=2, hidden_dim=8)
+    ids = np.array([[5, 7, 9, 0]])
+    path, shape = find_layer(model, ids, lambda maps: list(maps)[0])
+    outputs = add_attention(model, path)(ids)
+    np.testing.assert_allclose(outputs["logits"], model(ids), atol=1e-6)
+    with ka.visualization.record_attention(model) as maps:
+        model(ids)
+    np.testing.assert_allclose(outputs["attention"], maps[path], atol=1e-6)
+    assert tuple(outputs["attention"].shape) == shape
+
+
+def test_scripts_are_modules_that_the_page_knows():
+    """Each is imported by another one, or by the page."""
+    scripts = {path.name: path.read_text() for path in STATIC.glob("*.js")}
+    page = (STATIC / "index.html").read_text()
+    for name in scripts:
+        assert f"./{name}'" in "".join(scripts.values()) or f'"{name}"' in page
+    assert all(f"{kind}:" in scripts["app.js"] for kind in KINDS)
