@@ -59,6 +59,16 @@ def test_what_fit_gives_and_evaluate_says(preset):
     assert len(history.history["loss"]) == 2 and history.model is task.model
 
 
+def test_sentences_over_the_limit_are_refused_not_cut(task):
+    long = ka.data.Sentence(("the",) * 513, ("DET",) * 513)
+    with pytest.raises(ValueError, match="has a sentence of 513 tokens, over the limit of 512"):
+        task.evaluate([long])
+    with pytest.raises(ValueError, match="513 tokens, over the limit of 512"):
+        task.fit([long] * 4)
+    with pytest.raises(ValueError, match="513 tokens, over this model's limit of 512"):
+        task.predict([long.tokens])
+
+
 def test_texts_and_tokens_are_inputs(task):
     ((the, cat, sat),) = task.predict(["The cat sat"])
     assert (the.token, the.tag, cat.tag, sat.tag) == ("The", "DET", "NOUN", "VERB")

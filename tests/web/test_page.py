@@ -226,6 +226,16 @@ def test_pieces_are_those_of_sentencepiece(opened):
 
 
 @pytest.mark.slow
+def test_the_tagger_of_the_zoo(opened):
+    task = ka.tasks.from_preset("pos-tagger-en-ewt")
+    page = opened(task)
+    texts = ["The old house on the hill creaked.", "Ask Dr. Miller about it!", "so what ?"]
+    for text in texts:
+        expected = [(t.token, t.tag) for t in task.predict([text])[0]]
+        assert [(one["token"], one["tag"]) for one in page.ask(text)] == expected
+
+
+@pytest.mark.slow
 def test_a_page_is_ready_within_ten_seconds(opened):
     started = time.monotonic()
     page = opened(ka.tasks.from_preset("digits-vit"))
