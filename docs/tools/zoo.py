@@ -25,7 +25,7 @@ from keras_attention.tasks.sources import Source
 PURPOSES = {
     "digits-vit": (
         "Trying the package: digits of 8 by 8 pixels, one in a picture, light on dark.",
-        "Photographs, or digits of another size or place in the picture: it saw 1,257 pictures of "
+        "Photographs, or digits of another size or place in the picture: it saw 1,259 pictures of "
         "one kind.",
     ),
     "pos-tagger-en-ewt": (
