@@ -123,6 +123,17 @@ class RunFolder:
             move_into_place(made, self.path / made.name)
         shutil.rmtree(self.state)
 
+    @contextlib.contextmanager
+    def fill(self):
+        """Like `collect_results`, of what is made in one go: an error leaves nothing behind."""
+        self.start()
+        try:
+            with self.collect_results() as result:
+                yield result
+        except BaseException:
+            self.discard()
+            raise
+
     def discard(self):
         """Forgets the run: its state goes, and its folder where nothing else is in there."""
         shutil.rmtree(self.state, ignore_errors=True)

@@ -483,8 +483,7 @@ class Task(abc.ABC):
             overwrite: bool, whether a preset that is there may be replaced.
         """
         folder = RunFolder(folder, {"preset": self.builder}, replace=overwrite)
-        folder.start()
-        with folder.collect_results() as result:
+        with folder.fill() as result:
             self.save_files(result, weights_dtype)
             write_json(result / SCORES, self.scores)
             manifests.record_files(result, MODEL, **self.metadata)

@@ -54,8 +54,7 @@ def write_page(task, output, *, title=None, example=None, quantization="int8_wei
     folder = RunFolder(output, MARK)
     about, inputs, choose, shapes = kind(task)
     about["example"] = example or about.get("example", "")
-    folder.start()
-    with folder.collect_results() as result:
+    with folder.fill() as result:
         path, shape = find_layer(task.model, inputs, choose)
         with tempfile.TemporaryDirectory() as temporary:
             file = pathlib.Path(temporary) / MODEL
