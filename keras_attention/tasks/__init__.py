@@ -4,6 +4,29 @@ A class is imported when it is first used (PEP 562).
 """
 
 import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from keras_attention.tasks.causal_lm import CausalLM
+    from keras_attention.tasks.image_classifier import ImageClassifier
+    from keras_attention.tasks.masked_lm import MaskedLM
+    from keras_attention.tasks.presets import list_presets
+    from keras_attention.tasks.seq2seq_lm import Seq2SeqLM
+    from keras_attention.tasks.sequence_labeler import SequenceLabeler
+    from keras_attention.tasks.task import Task, from_preset
+    from keras_attention.tasks.text_classifier import TextClassifier
+
+__all__ = [
+    "CausalLM",
+    "ImageClassifier",
+    "MaskedLM",
+    "Seq2SeqLM",
+    "SequenceLabeler",
+    "Task",
+    "TextClassifier",
+    "from_preset",
+    "list_presets",
+]
 
 _MODULES = {
     "CausalLM": "causal_lm",
@@ -16,8 +39,6 @@ _MODULES = {
     "from_preset": "task",
     "list_presets": "presets",
 }
-
-__all__ = sorted(_MODULES)
 
 
 def __getattr__(name):
