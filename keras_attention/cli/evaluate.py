@@ -50,7 +50,8 @@ def predict(preset, inputs, *, file, kind, as_json, options):
         options: dict of options that only some tasks take; None or False where not given.
     """
     task = from_preset(preset, kind)
-    given = {name: value for name, value in options.items() if value not in (None, False)}
+    # Not `in (None, False)`: a temperature of 0 equals False.
+    given = {k: value for k, value in options.items() if value is not None and value is not False}
     if strange := [name for name in given if name not in task.predict_options]:
         flag = strange[0].replace("_", "-")
         raise ValueError(f"--{flag} is not for models of {task.builder}: leave it out.")

@@ -138,7 +138,7 @@ def test_images_are_refused_as_files_of_text(run, corpus, tmp_path):
 
 @pytest.mark.slow
 def test_ctrl_c_after_training_keeps_what_was_trained(run, corpus, tmp_path, monkeypatch):
-    def stop(*arguments):
+    def stop(*arguments, **options):
         raise KeyboardInterrupt
 
     words = ["train", "sequence_labeler", *files(corpus), "--output", tmp_path / "new", *SMALL]

@@ -110,6 +110,14 @@ def test_the_lowest_perplexity_is_kept(tmp_path):
     assert KeepBest(best.path, "val_perplexity", lower_is_better=True).score == 3.0
 
 
+def test_a_temperature_of_zero_reaches_the_task(run, tmp_path):
+    """It equals False, and is none: without it the token would be drawn."""
+    make_task().save_to_preset(tmp_path / "model")
+    words = ["predict", tmp_path / "model", "the cat", "--max-new-tokens", 6]
+    outs = {run(*words, "--temperature", 0)[1] for _ in range(3)}
+    assert len(outs) == 1 and len({run(*words, "--seed", k)[1] for k in range(6)}) > 1
+
+
 @pytest.mark.slow
 def test_every_format_goes_on_alike(run, tmp_path):
     for part, text in {"train": LINE * 20, "dev": LINE * 2, "test": LINE * 3}.items():
