@@ -1,4 +1,4 @@
-"""What a preset's weights are worth on other labels: entities of WNUT-17, by the same budget.
+"""Fine-tuning beside training from scratch: entities of WNUT-17, by the same budget.
 
 Prints entity F1 on the official test part, of a tagger that begins with the weights of
 `pos-tagger-en-ewt` and of one that begins from scratch with the same sizes, each trained by the

@@ -1,4 +1,4 @@
-"""What a translator of picture captions learns from other pairs, and what it forgets.
+"""Fine-tuning of a translator of captions: BLEU on other pairs, and on captions, before and after.
 
 Fine-tunes `multi30k-de-en` on four fifths of Tatoeba's German and English sentences and prints BLEU
 on the other fifth and on the official test part of Multi30k, before and after.

@@ -4,22 +4,22 @@ import math
 
 import numpy as np
 
-from keras_attention import data, generation, models, training, visualization
+from keras_attention import data, generation, models, visualization
 from keras_attention.checks import check_whole_number
-from keras_attention.data.corpus import make_corpus
 from keras_attention.data.fields import MOST_ID, MOST_TOKENS
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.tokenizers import END_ID
 from keras_attention.tasks.generators import ExportedLanguageModel, KerasLanguageModel
 from keras_attention.tasks.printing import say
-from keras_attention.tasks.task import DEV_FRACTION, AttentionMaps, Task
+from keras_attention.tasks.running_text import RunningTextTask, make_perplexity
+from keras_attention.tasks.task import AttentionMaps
 
 ROWS = 32  # windows at a time
 PICTURED = 24  # tokens
 WRITTEN = 300  # tokens that are written unless another number is asked for
 
 
-class CausalLM(Task):
+class CausalLM(RunningTextTask):
     """Goes on with a text, token by token.
 
     Args:
@@ -49,9 +49,8 @@ class CausalLM(Task):
     """
 
     builders = ("causal_language_model",)
-    data_class, holds, example = data.Corpus, "running text", '"ROMEO:"'
+    example = '"ROMEO:"'
     predict_options = ("max_new_tokens", "temperature", "top_k", "top_p", "seed")
-    lower_is_better = True
 
     def __init__(
         self,
@@ -74,11 +73,6 @@ class CausalLM(Task):
         self.temperature = temperature
         self.max_length = max_length or 4 * maximum_length
         self.max_new_tokens = max_new_tokens or 2 * maximum_length
-
-    @classmethod
-    def collect(cls, examples):
-        text = examples if isinstance(examples, str) else "\n".join(examples)
-        return make_corpus(text, "", "", dev_fraction=0)
 
     @classmethod
     def build(cls, data_set, recipe, builder):
@@ -129,16 +123,6 @@ class CausalLM(Task):
                 "end_token_id": END_ID,
             },
         }
-
-    @classmethod
-    def count_examples(cls, data_set):
-        parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
-        return {f"{part} characters": len(text) for part, text in parts.items() if text}
-
-    def hold_out(self, train, dev, seed):
-        """The last tenth of the text."""
-        corpus = make_corpus(train, dev, "", dev_fraction=DEV_FRACTION)
-        return corpus.train, corpus.dev
 
     def make_training_batches(self, examples, recipe):
         ids = self.preprocessor([examples])[0]
@@ -278,10 +262,6 @@ def _build_preprocessor(text, tokens, vocabulary_size):
     if tokens == "characters":
         return data.SequencePreprocessor(data.Characters.build([text]))
     return data.SequencePreprocessor(data.Subwords.build([text], vocabulary_size))
-
-
-def make_perplexity():
-    return training.MaskedPerplexity(name="perplexity")
 
 
 def _compute_losses(logits, labels):

@@ -10,7 +10,7 @@ from keras_attention.data.splits import hold_out
 from keras_attention.export import inspection
 from keras_attention.tasks.labels import classify, compute_label_scores, make_accuracy
 from keras_attention.tasks.printing import format_percent, say, show_table
-from keras_attention.tasks.runners import check_sizes, load_runner, wrap_model
+from keras_attention.tasks.runners import check_sizes
 from keras_attention.tasks.task import DEV_FRACTION, AttentionMaps, Task
 
 SHOWN = 12  # test pictures in the gallery
@@ -142,14 +142,7 @@ class ImageClassifier(Task):
     def compute_scores(self, examples, where):
         return compute_label_scores(self, examples, where)
 
-    def open_runner(self, path):
-        return self._check_runner(path, load_runner(path))
-
-    def wrap_model(self, model, path=None):
-        run = wrap_model(model, path)
-        return run if path is None else self._check_runner(path, run)
-
-    def _check_runner(self, path, run):
+    def check_runner(self, path, run):
         _, *shape = next(iter(run.shapes.values()))
         height, width, channels = shape if len(shape) == 3 else (None, None, None)
         inspection.check_sizes(run.inspection, labels=len(self.preprocessor.labels))
@@ -162,7 +155,6 @@ class ImageClassifier(Task):
                 ("manifest.json", "channels", there[2], channels),
             ],
         )
-        return run
 
     def predict(self, inputs, *, top=None, invert=False):
         """The classes of pictures.

@@ -1,4 +1,4 @@
-"""What the commands run: a training from data to a finished preset, and one export more."""
+"""A training from data to a finished preset, and one export more, as the commands run them."""
 
 import pathlib
 

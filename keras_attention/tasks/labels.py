@@ -1,4 +1,4 @@
-"""What the tasks that give labels share: metrics, scores, and answers with a probability."""
+"""Metrics, scores, and answers with a probability, for the tasks that give labels."""
 
 import typing
 

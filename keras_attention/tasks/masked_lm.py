@@ -4,15 +4,15 @@ import typing
 
 import numpy as np
 
-from keras_attention import data, models, training, visualization
-from keras_attention.data.corpus import make_corpus
+from keras_attention import data, models, visualization
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.tokenizers import MASK_TOKEN
 from keras_attention.export import inspection
 from keras_attention.tasks.labels import make_accuracy
 from keras_attention.tasks.printing import format_percent, say, show_table
-from keras_attention.tasks.runners import compute_logits, load_runner, score_batches, wrap_model
-from keras_attention.tasks.task import DEV_FRACTION, AttentionMaps, Task
+from keras_attention.tasks.runners import compute_logits, score_batches
+from keras_attention.tasks.running_text import RunningTextTask, make_perplexity
+from keras_attention.tasks.task import AttentionMaps
 
 ROWS = 32  # windows at a time
 PICTURED = 24  # tokens
@@ -26,7 +26,7 @@ class Candidate(typing.NamedTuple):
     probability: float
 
 
-class MaskedLM(Task):
+class MaskedLM(RunningTextTask):
     """Says which tokens fit where a text has `[MASK]`; pretrains encoders.
 
     Args:
@@ -58,14 +58,8 @@ class MaskedLM(Task):
     """
 
     builders = ("masked_language_model",)
-    data_class, holds, example = data.Corpus, "running text", '"The cat [MASK] on the mat."'
+    example = '"The cat [MASK] on the mat."'
     predict_options = ("top",)
-    lower_is_better = True
-
-    @classmethod
-    def collect(cls, examples):
-        text = examples if isinstance(examples, str) else "\n".join(examples)
-        return make_corpus(text, "", "", dev_fraction=0)
 
     @classmethod
     def build(cls, data_set, recipe, builder):
@@ -99,16 +93,6 @@ class MaskedLM(Task):
     def settings(self):
         return {}
 
-    @classmethod
-    def count_examples(cls, data_set):
-        parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
-        return {f"{part} characters": len(text) for part, text in parts.items() if text}
-
-    def hold_out(self, train, dev, seed):
-        """The last tenth of the text."""
-        corpus = make_corpus(train, dev, "", dev_fraction=DEV_FRACTION)
-        return corpus.train, corpus.dev
-
     def make_training_batches(self, examples, recipe):
         return self._make_batches(
             examples, recipe.batch_size, steps=recipe.data["steps"], seed=recipe.seed
@@ -134,18 +118,10 @@ class MaskedLM(Task):
         batches = self.make_batches(examples, where)
         return score_batches(self.runner, batches, self.make_metrics())
 
-    def open_runner(self, path):
-        return self._check_runner(load_runner(path))
-
-    def wrap_model(self, model, path=None):
-        run = wrap_model(model, path)
-        return run if path is None else self._check_runner(run)
-
-    def _check_runner(self, run):
+    def check_runner(self, path, run):
         tokens = len(self.preprocessor.tokenizer)
         sizes = {next(iter(run.inputs)): tokens}
         inspection.check_sizes(run.inspection, labels=tokens, vocabularies=sizes)
-        return run
 
     def predict(self, inputs, *, top=TOP):
         """The likeliest tokens of every `[MASK]`.
@@ -194,7 +170,3 @@ class MaskedLM(Task):
         (start,) = self.preprocessor.tokenizer.decode([np.asarray(ids[:PICTURED])])
         self.attention(start, folder / "attention.png")
         return ["attention.png"]
-
-
-def make_perplexity():
-    return training.MaskedPerplexity(name="perplexity")

@@ -15,9 +15,7 @@ from keras_attention.tasks.printing import format_percent, say, show_table
 from keras_attention.tasks.runners import (
     check_labels,
     compute_logits,
-    load_runner,
     softmax,
-    wrap_model,
 )
 from keras_attention.tasks.task import AttentionMaps, Task
 
@@ -156,14 +154,7 @@ class SequenceLabeler(Task):
     def compute_scores(self, examples, where):
         return compute_label_scores(self, examples, where)
 
-    def open_runner(self, path):
-        return self._check_runner(path, load_runner(path))
-
-    def wrap_model(self, model, path=None):
-        run = wrap_model(model, path)
-        return run if path is None else self._check_runner(path, run)
-
-    def _check_runner(self, path, run):
+    def check_runner(self, path, run):
         preprocessor = self.preprocessor
         characters = preprocessor.characters
         spelling = {} if characters is None else {"character_ids": len(characters)}
@@ -180,7 +171,6 @@ class SequenceLabeler(Task):
                 f"beside it, which sees {sees}. Put the right files together."
             )
         check_labels(path.parent, self.manifest, preprocessor.labels)
-        return run
 
     def predict(self, inputs, *, group_entities=False):
         """The tags of sentences.

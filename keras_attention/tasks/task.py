@@ -30,6 +30,7 @@ from keras_attention.tasks.half_precision import store_weights_as
 from keras_attention.tasks.presets import find_preset
 from keras_attention.tasks.printing import say
 from keras_attention.tasks.registry import get_task_class
+from keras_attention.tasks.runners import load_runner, wrap_model
 from keras_attention.tasks.training import Job, train_model
 
 DEV_FRACTION = 0.1  # of the examples, where no others are given to choose the epoch on
@@ -250,13 +251,22 @@ class Task(abc.ABC):
     def draw_examples(self, data, folder):
         """Draws pictures of the model's attention into `folder`; gives their names."""
 
-    @abc.abstractmethod
     def open_runner(self, path):
         """The exported file `path` as a function, after a check that it fits the preprocessor."""
+        run = load_runner(path)
+        self.check_runner(path, run)
+        return run
 
-    @abc.abstractmethod
     def wrap_model(self, model, path=None):
         """The same of a Keras model, loaded from `path` or made here."""
+        run = wrap_model(model, path)
+        if path is not None:
+            self.check_runner(path, run)
+        return run
+
+    def check_runner(self, path, run):
+        """Refuses a file whose sizes are not those of the preprocessor beside it."""
+        return None
 
     def find_labels(self, data):
         """The labels of a data set; None for a task whose examples have none."""

@@ -7,7 +7,6 @@ from keras_attention.data.files import prefix_errors
 from keras_attention.export import inspection
 from keras_attention.tasks.labels import classify, compute_label_scores, make_accuracy
 from keras_attention.tasks.printing import format_percent, show_table
-from keras_attention.tasks.runners import load_runner, wrap_model
 from keras_attention.tasks.task import AttentionMaps, Task
 
 PICTURED = range(7, 15)  # words of a text whose picture is easy to read
@@ -101,20 +100,12 @@ class TextClassifier(Task):
     def compute_scores(self, examples, where):
         return compute_label_scores(self, examples, where)
 
-    def open_runner(self, path):
-        return self._check_runner(load_runner(path))
-
-    def wrap_model(self, model, path=None):
-        run = wrap_model(model, path)
-        return run if path is None else self._check_runner(run)
-
-    def _check_runner(self, run):
+    def check_runner(self, path, run):
         inspection.check_sizes(
             run.inspection,
             labels=len(self.preprocessor.labels),
             vocabularies={next(iter(run.inputs)): len(self.preprocessor.words)},
         )
-        return run
 
     def predict(self, inputs, *, top=None):
         """The labels of texts.
