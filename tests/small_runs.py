@@ -6,6 +6,7 @@ import pytest
 
 from keras_attention.cli import main
 from keras_attention.tasks import printing
+from tests.made_once import make_once
 
 WORDS = {
     "DET": ["the", "a"],
@@ -67,20 +68,20 @@ def run(capsys, monkeypatch):
 @pytest.fixture(scope="session")
 def tagger(corpus, tmp_path_factory):
     """The folder of a small tagger, trained and exported by `train`."""
-    folder = tmp_path_factory.mktemp("models") / "tagger"
     options = ["--epochs", "4", "--learning-rate", "0.02", "--batch-size", "8", *SMALL]
-    with pytest.raises(SystemExit) as stop:
-        main(["train", "sequence_labeler", *files(corpus), "--output", str(folder), *options])
-    assert stop.value.code == 0
-    return folder
+    words = ["sequence_labeler", *files(corpus), *options]
+    return make_once(tmp_path_factory, "tagger", lambda folder: train(words, folder))
 
 
 @pytest.fixture(scope="session")
 def classifier(tmp_path_factory):
     """The folder of a small vision transformer, trained and exported by `train`."""
-    folder = tmp_path_factory.mktemp("models") / "classifier"
-    words = ["train", "vision_transformer", "--dataset", "digits", "--output", str(folder)]
+    words = ["vision_transformer", "--dataset", "digits", "--epochs", "2", "--batch-size", "64"]
+    return make_once(tmp_path_factory, "classifier", lambda path: train([*words, *SMALL], path))
+
+
+def train(words, folder):
+    """`keras-attention train`, in this process."""
     with pytest.raises(SystemExit) as stop:
-        main([*words, "--epochs", "2", "--batch-size", "64", *SMALL])
+        main(["train", *words, "--output", str(folder)])
     assert stop.value.code == 0
-    return folder

@@ -671,18 +671,30 @@ NOT_QUANTIZED = {
 }
 
 
-def quantized():
-    """Names of the cases with projections or tables of Keras's kinds; like ones are slow."""
+def find_alike():
+    """Names of cases of a layer that another case has, or that is a part of a layer of attention,
+    and with all other parts in one model of `side_by_side`: where time is short, they wait.
+    """
     layers = [name.split()[0].rstrip(",") for name in CASES]
-    parts = {"position": ka.positions.NAMES, "score": ka.scores.NAMES}
-    inside_attention = {part.__name__ for names in parts.values() for part in names.values()}
-    for i, (name, layer) in enumerate(zip(CASES, layers, strict=True)):
-        if not {name, layer} & NOT_QUANTIZED:
-            alike = layer in layers[:i] or layer in inside_attention | {"Several"}
-            yield pytest.param(name, marks=[pytest.mark.slow] if alike else [])
+    families = (ka.positions.NAMES, ka.scores.NAMES, residuals.NAMES)
+    parts = {part.__name__ for names in families for part in names.values()} | {"Several"}
+    return {name for i, name in enumerate(CASES) if layers[i] in {*layers[:i], *parts}}
 
 
-@pytest.mark.parametrize("name", list(quantized()))
+ALIKE = find_alike()
+
+
+def slow_where_alike(names):
+    marks = {True: [pytest.mark.slow], False: []}
+    return [pytest.param(name, marks=marks[name in ALIKE]) for name in names]
+
+
+def quantized():
+    """Names of the cases with projections or tables of Keras's kinds."""
+    return [name for name in CASES if not {name, name.split()[0].rstrip(",")} & NOT_QUANTIZED]
+
+
+@pytest.mark.parametrize("name", slow_where_alike(quantized()))
 def test_quantization(name, tmp_path):
     contract.check_quantization(CASES[name], tmp_path)
 
@@ -703,15 +715,8 @@ def test_other_quantizations(name, mode, tolerance, tmp_path):
     contract.check_quantization(CASES[name], tmp_path, mode, tolerance)
 
 
-def exported():
-    """Names of all cases; of several for one layer, all but the first are slow."""
-    layers = [name.split()[0].rstrip(",") for name in CASES]
-    for i, name in enumerate(CASES):
-        yield pytest.param(name, marks=[pytest.mark.slow] if layers[i] in layers[:i] else [])
-
-
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("name", list(exported()))
+@pytest.mark.parametrize("name", slow_where_alike(CASES))
 def test_export(name):
     assert_exports(CASES[name])
 

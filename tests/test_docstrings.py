@@ -17,6 +17,7 @@ from keras_attention.part import Part
 
 PACKAGE = pathlib.Path(ka.__file__).parent
 EXAMPLE = re.compile(r"^( *)```python\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
+LONG = ("tasks/",)  # examples that train, run with the slow tests
 BATCHES = 50  # an example may train for so many; it shows a use, and reaches for no results
 
 
@@ -41,7 +42,8 @@ def collect():
             for line, code in examples(docstring.value):
                 # Empty lines above make an error point at the line in the file.
                 code = "\n" * (docstring.lineno + line - 1) + code
-                yield pytest.param(path, code, id=where)
+                long = where.startswith(LONG)
+                yield pytest.param(path, code, id=where, marks=[pytest.mark.slow] if long else [])
 
 
 @pytest.fixture

@@ -23,13 +23,10 @@ PRINTED = {
     "sentence_polarity.py": "a warm and clever film",
     "translation.py": "BLEU",
 }
-LONG = ("dates.py", "digits.py", "shakespeare.py", "translation.py")
-FILES = [
-    pytest.param(path.name, marks=[pytest.mark.slow] if path.name in LONG else [])
-    for path in sorted(EXAMPLES.glob("*.py"))
-]
+FILES = [path.name for path in sorted(EXAMPLES.glob("*.py"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", FILES)
 def test_example(file, tmp_path, monkeypatch, capsys):
     """In this process: what examples import first takes as long as all they do."""

@@ -231,7 +231,9 @@ def test_every_registered_name_is_known_before_its_class():
 SAVED = sorted(map(str, (pathlib.Path(__file__).parent / "saved").glob("*.keras")))
 
 
-@pytest.mark.parametrize("first", ["keras", "keras_attention"])
+@pytest.mark.parametrize(
+    "first", ["keras", pytest.param("keras_attention", marks=pytest.mark.slow)]
+)
 def test_a_bare_import_is_enough_to_load_every_model(first):
     """Whichever of the two is imported first, and no folder of the package."""
     second = {"keras": "keras_attention", "keras_attention": "keras"}[first]
@@ -247,6 +249,7 @@ def test_a_bare_import_is_enough_to_load_every_model(first):
     )
 
 
+@pytest.mark.slow
 def test_a_function_is_revived_in_a_layer_of_keras(tmp_path):
     """Not only classes: `gelu_tanh` may be the activation of anybody's layer."""
     inputs = keras.Input((3,))
@@ -266,6 +269,7 @@ def test_a_function_is_revived_in_a_layer_of_keras(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_the_package_says_what_it_has_before_it_imports_it():
     run(
         "import sys, keras_attention as ka\n"

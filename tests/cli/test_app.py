@@ -45,6 +45,7 @@ def test_python_m_reports_on_the_real_stderr():
     assert done.stderr == "keras-attention: There is no file or folder absent.tflite.\n"
 
 
+@pytest.mark.slow
 def test_names_that_are_not_utf_8(tmp_path):
     """Bytes of a name that no encoding explains are written out, on stderr as on stdout."""
     done = subprocess.run(

@@ -110,6 +110,7 @@ def test_a_few_bad_inputs(ending, untrained, tagger, tmp_path, monkeypatch):
     assert codes[2] >= 6
 
 
+@pytest.mark.slow
 def test_a_few_damaged_folders(ending, tagger, tmp_path):
     codes = check_folders(ending, tmp_path, {tagger: ("the cat sat.",)}, seed=3, number=8)
     assert codes[2] >= 4

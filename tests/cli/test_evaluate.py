@@ -72,6 +72,7 @@ def test_a_file_in_the_folder_will_do(run, tagger, name):
     assert code == 0 and tags == ["DET", "NOUN", "VERB", "PUNCT"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [None, "litert-int8"])
 def test_pictures_from_files(run, classifier, tmp_path, kind):
     images = sources.load_digits().train.pixels[:2]

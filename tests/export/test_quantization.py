@@ -214,6 +214,7 @@ def test_int8_that_turns_vectors_is_refused_with_a_way_out(
     assert report.cosine > 0.99 and not report.warnings
 
 
+@pytest.mark.slow
 def test_a_converter_that_crashes_is_an_error(tmp_path, new_process):
     """Finite calibration, finite outputs, and a variance that overflows on the way to them."""
     inputs = keras.Input((4,), name="x")

@@ -110,6 +110,7 @@ def test_the_lowest_perplexity_is_kept(tmp_path):
     assert KeepBest(best.path, "val_perplexity", lower_is_better=True).score == 3.0
 
 
+@pytest.mark.slow
 def test_a_temperature_of_zero_reaches_the_task(run, tmp_path):
     """It equals False, and is none: without it the token would be drawn."""
     make_task().save_to_preset(tmp_path / "model")

@@ -172,6 +172,7 @@ def folder(tagger, tmp_path):
     return shutil.copytree(tagger, tmp_path / "tagger")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["keras", "litert", "saved_model"])
 def test_files_of_another_model_are_refused(run, folder, kind):
     """Also where no manifest says what they were."""
@@ -197,6 +198,7 @@ def test_files_of_another_model_are_refused(run, folder, kind):
     assert (code, out) == (2, "") and "preprocessing.characters is not of" in err
 
 
+@pytest.mark.slow
 def test_pictures_of_another_size_are_refused(run, classifier, tmp_path):
     folder = shutil.copytree(classifier, tmp_path / "classifier")
     picture = tmp_path / "x.png"

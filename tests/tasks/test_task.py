@@ -117,6 +117,7 @@ def test_the_command_line_takes_it(run, preset, corpus, tmp_path):
         ka.tasks.from_preset(folder).fit(make_sentences(4, 0))
 
 
+@pytest.mark.slow
 def test_half_of_the_weights_size(task, preset, tmp_path):
     task.save_to_preset(tmp_path / "half", weights_dtype="float16")
     sizes = [(path / "model.keras").stat().st_size for path in (tmp_path / "half", preset)]
@@ -162,6 +163,7 @@ def test_other_labels_get_a_new_last_layer_which_is_said(preset, capsys):
     assert 0 < max(changes) < 1  # it went on from there
 
 
+@pytest.mark.slow
 def test_fewer_labels_keep_the_last_layer(preset, capsys):
     task = ka.tasks.from_preset(preset)
     head = task.model.layers[-1]
@@ -203,6 +205,7 @@ def test_export_in_one_line(task, tmp_path):
         task.export(tmp_path / "saved_model", quantization="float16")
 
 
+@pytest.mark.slow
 def test_an_interrupted_fit_goes_on_in_its_folder(tmp_path, capsys):
     from keras_attention.tasks.printing import Interrupted
 

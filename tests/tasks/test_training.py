@@ -281,6 +281,7 @@ def names(folder):
     return sorted(path.name for path in folder.rglob("*") if path.is_file())
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_a_sentence_and_the_training_goes_on_later(tmp_path, capsys):
     """HDF5 dies of it, at the latest at the end of the process: it must not meet the disk."""
     folder = start(tmp_path / "run")
@@ -295,6 +296,7 @@ def test_a_full_disk_is_a_sentence_and_the_training_goes_on_later(tmp_path, caps
     assert best == expected[0] and numbers(history) == numbers(expected[1])
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_after_some_epochs_loses_none_of_them(tmp_path, monkeypatch, capsys):
     with monkeypatch.context() as patch:
         interrupt_at(patch, keras.callbacks.Callback, "on_epoch_begin", 10**9)

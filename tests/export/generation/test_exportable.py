@@ -40,6 +40,7 @@ def test_what_a_caller_must_know_is_plain_data(decoders):
     assert [entry["name"] for entry in told["cache"]] == list(points[0].cache)
 
 
+@pytest.mark.slow
 def test_examples_are_texts_of_the_whole_model(translator, translated):
     """The inputs of an encoder-decoder; what is behind them, as in training data, is left out."""
     parity = [p for p in translated[1].parity if p.signature == "encode"]
