@@ -40,6 +40,9 @@ def train(builder, output, source, options, preset=None):
     source.check_options(builder)
     loaded = source.load(builder)
     about = source.describe(builder, loaded)
+    if options.get("batch_size") is None:
+        count = get_task_class(builder).count(loaded.train)
+        recipe = recipes.shrink_batches(recipe, count)
     keras.utils.set_random_seed(recipe.seed)
     if task is None:
         task = get_task_class(builder).build(loaded, recipe, builder)

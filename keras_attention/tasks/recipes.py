@@ -270,6 +270,7 @@ RECIPES = {
 
 IN_MODEL = ("num_layers", "num_heads", "hidden_dim", "dropout")
 FILES = "files"  # stands for them where others have a data set's name
+FEWEST_BATCHES, SMALLEST_BATCH = 32, 8  # of an epoch; examples of one
 FINE_TUNING = 0.3  # of the learning rate, where a trained model goes on
 RENAMED = {"max_length": "maximum_length"}  # as users say it: as recipes and manifests do
 
@@ -304,6 +305,22 @@ def choose_recipe(builder, dataset=None, options=None):
 def slow_down(recipe):
     """`recipe` for a model that is trained already: its learning rate is lower."""
     return dataclasses.replace(recipe, learning_rate=FINE_TUNING * recipe.learning_rate)
+
+
+def shrink_batches(recipe, examples):
+    """`recipe` with smaller batches where so few `examples` would make few steps of an epoch.
+
+    ```python
+    from keras_attention.tasks import recipes
+
+    recipe = recipes.choose_recipe("seq2seq_transformer")
+    assert recipe.batch_size == 256 and recipes.shrink_batches(recipe, 800).batch_size == 25
+    ```
+    """
+    if "steps" in recipe.data:  # windows at random places: as many as one likes
+        return recipe
+    size = max(SMALLEST_BATCH, examples // FEWEST_BATCHES)
+    return dataclasses.replace(recipe, batch_size=min(recipe.batch_size, size))
 
 
 def split_options(recipe, options):

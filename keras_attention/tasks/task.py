@@ -338,7 +338,8 @@ class Task(abc.ABC):
                 is `validation_data`.
             validation_data: raw examples to choose the best epoch on; None holds a tenth of `train`
                 out.
-            epochs, batch_size, learning_rate: as in Keras; None for the recipe's.
+            epochs, batch_size, learning_rate: as in Keras; None for the recipe's, in smaller
+                batches where examples are few.
             minutes: float, ends the training after so many, within an epoch, too; the learning rate
                 falls with the time.
             backup_dir: folder that keeps the state of each epoch, so that the same call goes on
@@ -362,6 +363,8 @@ class Task(abc.ABC):
         data = self.as_data(train)
         dev = data.dev if validation_data is None else self.as_data(validation_data).train
         examples, dev = self.hold_out(data.train, dev, recipe.seed)
+        if batch_size is None:
+            recipe = recipes.shrink_batches(recipe, self.count(examples))
         self.adapt(data, verbose)
         model = self._model
         job = self.make_job(examples, dev, recipe)

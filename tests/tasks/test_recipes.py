@@ -40,3 +40,19 @@ def test_every_recipe_fits_its_builder(name):
     else:
         model = ka.models.vision_transformer(28 if "digits" not in name else 8, 10, **recipe.model)
     assert model.count_params() > 0
+
+
+def test_few_examples_make_small_batches_unless_told():
+    plain = recipes.choose_recipe("sequence_labeler")
+    assert recipes.shrink_batches(plain, 10_000) == plain
+    assert recipes.shrink_batches(plain, 640).batch_size == 20
+    assert recipes.shrink_batches(plain, 3).batch_size == recipes.SMALLEST_BATCH
+    windows = recipes.choose_recipe("causal_language_model")
+    assert recipes.shrink_batches(windows, 3) == windows
+
+    sentences = [[("A", "DET"), ("cat", "NOUN")]] * 40
+    task = ka.tasks.SequenceLabeler.from_data(sentences, num_layers=1, num_heads=1, hidden_dim=8)
+    task.fit(sentences, epochs=1, verbose=False)
+    assert task.recipe.batch_size == recipes.SMALLEST_BATCH
+    task.fit(sentences, epochs=1, batch_size=36, verbose=False)
+    assert task.recipe.batch_size == 36
