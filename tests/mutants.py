@@ -1,18 +1,21 @@
 """Small faults put into the package on purpose, one at a time: do the tests notice?
 
+    pip install pytest-cov
     python -m tests.mutants --seed 0           # 60 faults, over all rooms: a table of what noticed
     python -m tests.mutants --root ../before   # the same of another checkout
-    python -m tests.mutants --near             # minutes a fault at most: leaves out the last stages
+    python -m tests.mutants --maps FOLDER      # keeps what the first run finds, for the next time
 
 A fault is an operator, a comparison, a constant or a condition changed, or a statement deleted.
-For each, tests run in a copy of the project until one fails: those of its file, those of its room,
-the contract of all layers, then all that are left, the slow ones at the end.
+First the default tests run once, to see which of them run which lines. For each fault those that
+run its line then run in a copy of the project, quick ones first, until one fails; and where none
+does, the slow tests of its file and its room.
 """
 
 import argparse
 import ast
 import concurrent.futures
 import dataclasses
+import json
 import os
 import pathlib
 import random
@@ -23,7 +26,9 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PACKAGE = "keras_attention"
-SECONDS = 3600
+MOST_SECONDS = 300
+SECONDS = 900  # of the tests of a fault: one that takes longer does not end
+SECONDS_OF_TESTS, CHOSEN_TESTS = "MUTANTS_SECONDS", "MUTANTS_TESTS"
 
 OPERATORS = {
     ast.Add: ("+", "-"),
@@ -141,60 +146,114 @@ def draw(root, seed, count):
     return chosen
 
 
-def stages(root, mutant, *, near_only=False):
-    """Arguments of pytest, a list for each run: the tests nearest to the fault come first.
+class TestMap:
+    """Which tests run which lines of a project, and how long each test takes.
 
-    With `near_only`, those of its file and its room, slow ones of the file too, and the contract.
+    Args:
+        root: pathlib.Path, the project.
+        folder: pathlib.Path that keeps the map; without one in it, the default tests run once.
     """
-    path = pathlib.Path(mutant.path)
-    folder = pathlib.Path("tests", *path.parent.parts[1:])
-    file = folder / f"test_{path.stem}.py"
-    near = [str(found) for found in (file,) if (root / found).is_file()]
-    room = [str(folder)] if folder.parts[1:] and (root / folder).is_dir() else []
-    default, slow = ["-m", "not slow"], ["-m", "slow"]
-    if near:
-        yield [*default, *near]
-    if room:
-        yield [*default, *room]
-    yield [*default, "tests/test_contract.py", "tests/test_docstrings.py"]
-    if near_only:
-        if near:
-            yield [*slow, *near]
-        return
-    yield [*default, "tests", *(f"--ignore={name}" for name in room)]
-    yield [*slow, *(near or room or ["tests"])]
-    yield [*slow, "tests"]
+
+    def __init__(self, root, folder):
+        import coverage
+
+        self.root, seconds = root, folder / "seconds.json"
+        if not seconds.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            workers = ["--numprocesses=2", "--dist=worksteal"]
+            lines = [f"--cov={PACKAGE}", "--cov-context=test", "--cov-report="]
+            variables = {"COVERAGE_FILE": str(folder / "lines"), SECONDS_OF_TESTS: str(seconds)}
+            run_pytest(root, ["-m", "not slow", *workers, *lines], variables, timeout=None)
+        self.seconds = json.loads(seconds.read_text("utf-8"))
+        self.lines = coverage.CoverageData(str(folder / "lines"))
+        self.lines.read()
+
+    def find(self, mutant):
+        """Names of the tests that run a line of the fault, the quickest first.
+
+        Of lines that imports run, those that run any line of the file. More than `MOST_SECONDS` of
+        them are left out.
+        """
+        by_line = self.lines.contexts_by_lineno(str(self.root / mutant.path))
+        own = [by_line.get(line, ()) for line in range(mutant.line, mutant.end_line + 1)]
+        names = self._get_names(own) or self._get_names(by_line.values())
+        chosen, total = [], 0.0
+        for name in sorted(names, key=self.seconds.get):
+            total += self.seconds[name]
+            if total > MOST_SECONDS:
+                break
+            chosen.append(name)
+        return chosen
+
+    def _get_names(self, contexts):
+        names = {context.rpartition("|")[0] for some in contexts for context in some}
+        return names & set(self.seconds)
 
 
-def find_failure(root, mutant, near_only):
+def find_failure(root, mutant, tests):
     """`(mutant, what noticed)`; nothing noticed where that is None."""
     with tempfile.TemporaryDirectory() as folder:
         copy = pathlib.Path(folder, "project")
-        unused = shutil.ignore_patterns(".git", ".venv*", "__pycache__", ".ruff_cache")
+        unused = shutil.ignore_patterns(".git", ".venv*", "__pycache__", ".ruff_cache", "build")
         shutil.copytree(root, copy, ignore=unused, symlinks=True)
         source = (copy / mutant.path).read_text("utf-8")
         (copy / mutant.path).write_text(mutant.apply(source), "utf-8")
-        for arguments in stages(copy, mutant, near_only=near_only):
-            if told := _run_tests(copy, arguments):
-                return mutant, told
-    return mutant, None
+        chosen = pathlib.Path(folder, "tests.json")
+        chosen.write_text(json.dumps(tests), "utf-8")
+        files = sorted({name.partition("::")[0] for name in tests})
+        told = files and run_pytest(copy, ["-x", *files], {CHOSEN_TESTS: str(chosen)}, SECONDS)
+        for near in () if told else find_slow_files(copy, mutant):
+            told = told or run_pytest(copy, ["-x", "-m", "slow", near], {}, SECONDS)
+    return mutant, told or None
 
 
-def _run_tests(folder, arguments):
+def find_slow_files(root, mutant):
+    """Where slow tests of the fault may be: the file of its file, else the folder of its room."""
+    path = pathlib.Path(mutant.path)
+    folder = pathlib.Path("tests", *path.parent.parts[1:])
+    file = folder / f"test_{path.stem}.py"
+    found = file if (root / file).is_file() else folder
+    return [str(found)] if found != pathlib.Path("tests") and (root / found).exists() else []
+
+
+def run_pytest(root, arguments, variables, timeout):
     """The first test that failed, or None."""
-    options = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", "--durations=0"]
-    command = [sys.executable, "-m", "pytest", *options, *arguments]
-    environment = os.environ | {"PYTHONPATH": str(folder)}  # also of the processes that tests start
-    try:
-        done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS
-        )
-    except subprocess.TimeoutExpired:
-        return f"no end in {SECONDS} s"
+    options = ["-q", "-p", "no:cacheprovider", "--no-header", "-p", pathlib.Path(__file__).stem]
+    with tempfile.TemporaryDirectory() as plugins:  # of this file alone: others have no such plugin
+        shutil.copy(__file__, plugins)
+        environment = os.environ | {"PYTHONPATH": f"{root}{os.pathsep}{plugins}"} | variables
+        command = [sys.executable, "-m", "pytest", *options, *arguments]
+        try:
+            done = subprocess.run(
+                command, cwd=root, env=environment, capture_output=True, text=True, timeout=timeout
+            )
+        except subprocess.TimeoutExpired:
+            return f"no end in {timeout} s"
     if done.returncode in (0, 5):  # 5: no test was chosen
         return None
     told = [x for x in done.stdout.splitlines() if x.startswith(("FAILED", "ERROR"))]
     return told[0][:100] if told else f"exit status {done.returncode}"
+
+
+# This file is a plugin of pytest, too: it notes how long tests take, and runs the chosen ones.
+
+_seconds = {}
+
+
+def pytest_runtest_logreport(report):
+    _seconds[report.nodeid] = _seconds.get(report.nodeid, 0.0) + report.duration
+
+
+def pytest_sessionfinish(session):
+    if (path := os.environ.get(SECONDS_OF_TESTS)) and not hasattr(session.config, "workerinput"):
+        pathlib.Path(path).write_text(json.dumps(_seconds), "utf-8")
+
+
+def pytest_collection_modifyitems(items):
+    if path := os.environ.get(CHOSEN_TESTS):
+        names = json.loads(pathlib.Path(path).read_text("utf-8"))
+        by_name = {item.nodeid: item for item in items}
+        items[:] = [by_name[name] for name in names if name in by_name]
 
 
 def main():
@@ -203,19 +262,24 @@ def main():
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--root", type=pathlib.Path, default=ROOT)
-    parser.add_argument("--near", action="store_true")
+    parser.add_argument("--maps", type=pathlib.Path)
     parser.add_argument("--only", type=int, nargs="*", help="indices of the faults to try")
     arguments = parser.parse_args()
     root = arguments.root.resolve()
-    mutants = draw(root, arguments.seed, arguments.count)
+    faults = draw(root, arguments.seed, arguments.count)
     if arguments.only is not None:
-        mutants = [mutants[k] for k in arguments.only]
+        faults = [faults[k] for k in arguments.only]
     noticed = 0
-    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        for mutant, told in pool.map(lambda one: find_failure(root, one, arguments.near), mutants):
+    with (
+        tempfile.TemporaryDirectory() as temporary,
+        concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool,
+    ):
+        tests = TestMap(root, arguments.maps or pathlib.Path(temporary))
+        results = pool.map(lambda one: find_failure(root, one, tests.find(one)), faults)
+        for fault, told in results:
             noticed += told is not None
-            print(f"{'noticed ' if told else 'SURVIVED'} {mutant}  {told or ''}", flush=True)
-    print(f"{noticed} of {len(mutants)} noticed (seed {arguments.seed})")
+            print(f"{'noticed ' if told else 'SURVIVED'} {fault}  {told or ''}", flush=True)
+    print(f"{noticed} of {len(faults)} noticed (seed {arguments.seed})")
 
 
 if __name__ == "__main__":
