@@ -3,17 +3,21 @@
 CONTRIBUTING.md, CHANGELOG.md and the cards of trained models are pages of their own. Any other file
 that a page links to, such as a test or an example, is shown as it is. Links between all of them are
 kept; the same pages read well as plain files in the repository. Notebooks become pages with their
-outputs, as they were made.
+outputs, as they were made. On the card of a trained model is the page that runs it (`pages.py`).
 """
 
 import pathlib
 import posixpath
 import re
+import sys
 
 import nbconvert
 from mkdocs.structure.files import File
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import pages  # noqa: E402
+
+ROOT = pages.ROOT
 LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
 CODE = re.compile(r"(^```.*?^```|^~~~.*?^~~~)", re.DOTALL | re.MULTILINE)
 LANGUAGES = {".py": "python", ".toml": "toml", ".json": "json", ".html": "html", ".js": "js"}
@@ -76,7 +80,15 @@ def on_page_markdown(markdown, page, config, files):
 
     parts = CODE.split(markdown)
     parts = [p if CODE.fullmatch(p) else LINK.sub(point, _show_bars(p)) for p in parts]
+    name = pathlib.PurePath(uri)
+    if str(name.parent) == "models" and name.stem in pages.find_presets():
+        parts.append(pages.frame(name.stem))
     return "".join(parts)
+
+
+def on_post_build(config):
+    """The pages that run models are made at the end: MkDocs clears the site at the beginning."""
+    pages.write_pages(config.site_dir)
 
 
 def _add_notebook(path, files, config):
