@@ -1,6 +1,7 @@
 """`train`: from data to a folder with a tested, exported model."""
 
 import dataclasses
+import time
 
 import keras
 
@@ -20,11 +21,10 @@ def train(builder, output, source, options, preset=None):
         builder: str, a name in `TASKS`.
         preset: path or name of a preset to go on from, or None.
     """
+    started = time.perf_counter()
     if preset is None:
-        task, recipe = (
-            None,
-            recipes.choose_recipe(builder, source.dataset or recipes.FILES, options),
-        )
+        dataset = source.dataset or recipes.FILES
+        task, recipe = None, recipes.choose_recipe(builder, dataset, options)
     else:
         task = open_preset(preset, builder, options)
         recipe = recipes.replace_numbers(task.recipe, builder, options)
@@ -51,7 +51,7 @@ def train(builder, output, source, options, preset=None):
         about["begun"] = str(preset)
     task.source = source.entries
     about["notes"] = (*about["notes"], *task.describe_data(loaded))
-    run_job(task, loaded, recipe, folder, about)
+    run_job(task, loaded, recipe, folder, about, started)
 
 
 def open_preset(preset, builder, options):

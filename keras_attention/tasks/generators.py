@@ -1,5 +1,7 @@
 """Models and files that generate, as functions of ids, whatever their format."""
 
+import time
+
 import numpy as np
 
 from keras_attention import export, generation
@@ -81,12 +83,22 @@ def _make_sampler(known):
     return "greedy" if known["beam"] == 1 else generation.Beam(known["beam"])
 
 
-def generate_texts(run, preprocessor, texts, beam=None):
-    """The texts that a generator `run` gives for `texts`, in their order."""
+class OutOfTime(Exception):
+    """There was no time to write all texts; its words say how many there are."""
+
+
+def generate_texts(run, preprocessor, texts, beam=None, deadline=None):
+    """The texts that a generator `run` gives for `texts`, in their order.
+
+    Args:
+        deadline: float, by `time.perf_counter`, after which `OutOfTime` is raised; or None.
+    """
     ids = preprocessor.source_ids(texts)
     order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
     written = {}
     for k in range(0, len(order), ROWS):
+        if deadline is not None and time.perf_counter() > deadline:
+            raise OutOfTime(f"{k:,} of {len(order):,} texts were written")
         chosen = order[k : k + ROWS]
         results = preprocessor.texts(run(preprocessor([texts[i] for i in chosen]), beam))
         written |= dict(zip(chosen, results, strict=True))

@@ -1,6 +1,7 @@
 """A training from data to a finished preset, and one export more, as the commands run them."""
 
 import pathlib
+import time
 
 from keras_attention import sharing
 from keras_attention.data import manifest
@@ -18,6 +19,7 @@ from keras_attention.tasks.folders import (
     find_model_file,
     read_any_manifest,
 )
+from keras_attention.tasks.generators import OutOfTime
 from keras_attention.tasks.printing import (
     Interrupted,
     format_score,
@@ -29,10 +31,11 @@ from keras_attention.tasks.registry import get_task_class
 from keras_attention.tasks.training import train_model
 
 EXAMPLES = 4  # batches of the development set that every exported file is compared on
+FINISHING = 50.0  # seconds after a training of so many minutes, in which scoring must begin
 TESTED = ("keras", "litert", "litert-int8")  # a SavedModel equals the model to 1e-5, as verified
 
 
-def run_job(task, data, recipe, folder, about):
+def run_job(task, data, recipe, folder, about, started=None):
     """Trains `task` on a data set, fills `folder` with the preset, and sums up.
 
     Args:
@@ -41,10 +44,12 @@ def run_job(task, data, recipe, folder, about):
         recipe: `Recipe`.
         folder: `RunFolder`.
         about: dict, what the card says of the data.
+        started: float, by `time.perf_counter`, when the minutes of the recipe began; None for now.
 
     Returns:
         dict, the content of `scores.json`.
     """
+    started = time.perf_counter() if started is None else started
     job = task.make_job(data.train, data.dev, recipe)
     folder.start()
     counts = ", ".join(f"{count:,} {what}" for what, count in about["counts"].items())
@@ -52,10 +57,11 @@ def run_job(task, data, recipe, folder, about):
     say(f"{job.model.name}: {job.model.count_params():,} parameters")
     if folder.resumed:
         say(f"going on with the unfinished run in {folder.path}")
-    best, history = train_model(job, recipe, folder)
+    best, history = train_model(job, recipe, folder, spent=time.perf_counter() - started)
+    deadline = None if recipe.minutes is None else time.perf_counter() + FINISHING
     try:
         with folder.explain_full_disk():
-            scores = finish_job(task, job, data, recipe, folder, about, best, history)
+            scores = finish_job(task, job, data, recipe, folder, about, best, history, deadline)
     except KeyboardInterrupt:
         raise Interrupted(
             f"interrupted after the training, which is kept in {folder.path}: run the same command "
@@ -65,11 +71,15 @@ def run_job(task, data, recipe, folder, about):
     return scores
 
 
-def finish_job(task, job, data, recipe, output, about, best, history):
+def finish_job(task, job, data, recipe, output, about, best, history, deadline=None):
     """Saves, exports, verifies and tests the trained model, and fills `output` (a `RunFolder`).
 
     The test set is read here, for the weights that were chosen on the development set: once by the
     model, and once by each of the LiteRT files made of it.
+
+    Args:
+        deadline: float, by `time.perf_counter`, after which files that take long are not scored; or
+            None.
 
     Returns:
         dict, the content of `scores.json`.
@@ -96,7 +106,9 @@ def finish_job(task, job, data, recipe, output, about, best, history):
             "best_epoch": best[1],
             "dev": {job.monitor: round(best[0], 6)},
             "test": {
-                kind: score_file(task, result / FORMATS[kind], data.test) if has_test else {}
+                kind: score_file(task, result / FORMATS[kind], data.test, deadline)
+                if has_test
+                else {}
                 for kind in TESTED
             },
             "training_seconds": round(sum(epoch["seconds"] for epoch in history), 1),
@@ -109,11 +121,20 @@ def finish_job(task, job, data, recipe, output, about, best, history):
     return scores
 
 
-def score_file(task, path, examples):
-    """{name: score} of an exported file of `task` on raw examples."""
+def score_file(task, path, examples, deadline=None):
+    """{name: score} of a file of `task` on raw examples; {} where the time is over before."""
     with keep_informed(f"scoring {path.name} on the test set"):
         opened = type(task).open_file(path, task.metadata)
-        return opened.compute_scores(examples, "The test part")
+        opened.deadline = deadline
+        try:
+            return opened.compute_scores(examples, "The test part")
+        except OutOfTime as error:
+            found = str(error)
+    say(
+        f"{path.name} is not scored: the time is over ({found}). `keras-attention evaluate` with "
+        "the folder and the test file does it."
+    )
+    return {}
 
 
 def print_summary(output, scores):
@@ -123,7 +144,7 @@ def print_summary(output, scores):
         tested = scores["test"].get(kind)
         found = ", ".join(format_score(*pair) for pair in tested.items()) if tested else "-"
         rows.append((kind, found, format_path_size(output.path / name), output.path / name))
-    measured = ", ".join(scores["test"]["keras"])
+    measured = ", ".join(max(scores["test"].values(), key=len))
     show_table(("file", f"test {measured}", "size", "path"), rows, title="What was made")
     say(f"card, scores and pictures: {output.path}")
 

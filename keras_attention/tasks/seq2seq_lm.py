@@ -213,7 +213,7 @@ class Seq2SeqLM(Task):
             raise ValueError(f"{inputs[:40]!r} is one text: pass a list of texts.")
         if empty := [text for text in inputs if not text.strip()]:
             raise ValueError(f"{empty[0]!r} holds no word.")
-        return generate_texts(self.runner, self.preprocessor, list(inputs), beam)
+        return generate_texts(self.runner, self.preprocessor, list(inputs), beam, self.deadline)
 
     def show(self, inputs, *, beam=None):
         """Prints the texts, one per line."""

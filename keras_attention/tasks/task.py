@@ -99,6 +99,7 @@ class Task(abc.ABC):
     example = ""  # an input of `keras-attention predict`, for the card
     predict_options = ()  # keywords of `predict`
     lower_is_better = False  # of the first of the metrics
+    deadline = None  # by `time.perf_counter`: what takes long then ends with `OutOfTime`
 
     def __init__(self, model, preprocessor, *, builder=None):
         self._model, self.preprocessor = model, preprocessor

@@ -206,11 +206,12 @@ class Budget(keras.callbacks.Callback):
         history: the list of epochs that `Progress` keeps.
         schedule: function of the share of the training that is done -> learning rate.
         steps: int, batches of the whole training.
+        spent: float, seconds that are gone already, as for reading the data.
     """
 
-    def __init__(self, minutes, history, schedule=None, steps=1):
+    def __init__(self, minutes, history, schedule=None, steps=1, spent=0.0):
         super().__init__()
-        self.minutes, self.history = minutes, history
+        self.minutes, self.history, self.spent = minutes, history, spent
         self.schedule, self.steps = schedule, steps
         self.started = time.perf_counter()
 
@@ -226,7 +227,8 @@ class Budget(keras.callbacks.Callback):
 
     @property
     def seconds(self):
-        return sum(epoch["seconds"] for epoch in self.history) + time.perf_counter() - self.started
+        trained = sum(epoch["seconds"] for epoch in self.history)
+        return self.spent + trained + time.perf_counter() - self.started
 
     def on_epoch_begin(self, epoch, logs=None):
         self.started = time.perf_counter()
@@ -336,7 +338,7 @@ def read_history(path):
     return history
 
 
-def train_model(job, recipe, folder, *, backup=True, callbacks=(), verbose=True):
+def train_model(job, recipe, folder, *, backup=True, callbacks=(), verbose=True, spent=0.0):
     """Trains `job.model` by `recipe`, or resumes an earlier run in `folder`.
 
     The state is kept after each epoch (`Backup`), so an interruption costs one epoch at most. At
@@ -349,6 +351,7 @@ def train_model(job, recipe, folder, *, backup=True, callbacks=(), verbose=True)
         backup: bool, whether the state of each epoch is kept.
         callbacks: more Keras callbacks.
         verbose: bool, whether progress is printed.
+        spent: float, seconds of the recipe's minutes that are gone already.
 
     Returns:
         (the best score, the epoch it was reached in), and the list of all epochs' numbers.
@@ -358,7 +361,7 @@ def train_model(job, recipe, folder, *, backup=True, callbacks=(), verbose=True)
     names = [make().name for make in job.metrics]
     progress = Progress(folder.history, recipe.epochs, len(job.train), best, names, verbose)
     steps = recipe.epochs * len(job.train)
-    budget = Budget(recipe.minutes, progress.history, schedule, steps)
+    budget = Budget(recipe.minutes, progress.history, schedule, steps, spent)
     averages = [] if recipe.average is None else [keras.callbacks.SwapEMAWeights()]
     kept = [Backup(folder.backup)] if backup else []
     try:

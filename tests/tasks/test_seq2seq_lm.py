@@ -1,5 +1,6 @@
 """`Seq2SeqLM`, of a Transformer and of a recurrent network."""
 
+import contextlib
 import json
 import pathlib
 import sys
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.tasks import generators, recipes, seq2seq_lm
+from keras_attention.tasks import generators, jobs, recipes, seq2seq_lm
 from keras_attention.tasks.sources import Source
 from tests.cli.test_evaluate import printed
 
@@ -74,6 +75,18 @@ def test_a_corpus_that_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="Every pair .* more than 3 tokens.*--max-length"):
         task = make_task("seq2seq_transformer", max_length=3)
         task.make_job(PAIRS.train, PAIRS.dev, task.recipe)
+
+
+def test_what_there_is_no_time_to_write_is_not_scored_and_said(translator, monkeypatch, capsys):
+    now = iter([0.0, 1.0])  # of the first batch, and of the second
+    monkeypatch.setattr(generators.time, "perf_counter", lambda: next(now))
+    monkeypatch.setattr(generators, "ROWS", 2)
+    monkeypatch.setattr(jobs, "keep_informed", lambda text: contextlib.nullcontext())
+    monkeypatch.setattr(ka.tasks.Seq2SeqLM, "runner", staticmethod(lambda ids, beam: ids))
+    task = ka.tasks.from_preset(translator)
+    assert jobs.score_file(task, translator / "model.keras", PAIRS.test, deadline=0.5) == {}
+    told = capsys.readouterr().out
+    assert "model.keras is not scored: the time is over (2 of 3 texts were written)" in told
 
 
 @pytest.mark.slow
