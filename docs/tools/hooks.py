@@ -80,10 +80,9 @@ def on_page_markdown(markdown, page, config, files):
 
     parts = CODE.split(markdown)
     parts = [p if CODE.fullmatch(p) else LINK.sub(point, _show_bars(p)) for p in parts]
-    name = pathlib.PurePath(uri)
-    if str(name.parent) == "models" and name.stem in pages.find_presets():
-        parts.append(pages.frame(name.stem))
-    return "".join(parts)
+    text, name = "".join(parts), pathlib.PurePath(uri)
+    shown = str(name.parent) == "models" and name.stem in pages.find_presets()
+    return pages.add_page(text, name.stem) if shown else text
 
 
 def on_post_build(config):

@@ -7,6 +7,7 @@ import shutil
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = "try"  # of the site
 LITERT = "litert"  # one LiteRT.js for all pages
+SCORES = "## Scores\n"
 LINKING = ("index.html", "model.js")  # files of a page that say where it lies
 
 log = logging.getLogger("mkdocs.hooks")
@@ -17,14 +18,16 @@ def find_presets():
     return [path.parent.name for path in sorted(ROOT.glob("saved_models/*/model.keras"))]
 
 
-def frame(name):
-    """Markdown that shows the page of a preset on that preset's card."""
+def add_page(card, name):
+    """The card of a preset with the page that runs it, above its scores."""
     address = f"../{FOLDER}/{name}/index.html"
-    return (
-        f'\n\n<iframe class="page" src="{address}" title="{name} in the browser" loading="lazy">'
-        f'</iframe>\n\n<p><a href="{address}">The page alone</a>; a web server must serve it '
-        "(<code>make docs-serve</code>).</p>\n"
+    frame = (
+        f'## Try it\n\n<iframe class="page" src="{address}" title="{name} in the browser" '
+        f'loading="lazy"></iframe>\n\n<p><a href="{address}">The page alone</a>. It runs in this '
+        "browser, behind any web server; from a folder it does not.</p>\n\n"
     )
+    assert SCORES in card, f"the card of {name} has no heading for its scores"
+    return card.replace(SCORES, frame + SCORES, 1)
 
 
 def write_pages(site):
