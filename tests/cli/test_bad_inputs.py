@@ -8,7 +8,10 @@ import pytest
 
 from keras_attention.cli import main
 from tests.cli import bad_folders, bad_inputs
+from tests.grids import ALL
 from tests.small_runs import SMALL
+
+INPUTS, FOLDERS = (500, 100) if ALL else (60, 20)
 
 
 def tree(*folders):
@@ -102,20 +105,6 @@ def check_folders(ending, folder, models, seed, number):
     return codes
 
 
-@pytest.mark.slow
-def test_a_few_bad_inputs(ending, untrained, tagger, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    models = {"sequence_labeler": tagger}
-    codes = check_inputs(ending, tmp_path / "inputs", models, seed=11, number=12)
-    assert codes[2] >= 6
-
-
-@pytest.mark.slow
-def test_a_few_damaged_folders(ending, tagger, tmp_path):
-    codes = check_folders(ending, tmp_path, {tagger: ("the cat sat.",)}, seed=3, number=8)
-    assert codes[2] >= 4
-
-
 @pytest.fixture(scope="module")
 def models(tagger, classifier, tmp_path_factory):
     """task -> the folder of a small trained model."""
@@ -139,14 +128,14 @@ def models(tagger, classifier, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_500_bad_inputs(ending, untrained, models, tmp_path, monkeypatch):
+def test_bad_inputs(ending, untrained, models, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    codes = check_inputs(ending, tmp_path / "inputs", models, seed=0, number=500)
-    assert sum(codes.values()) == 500 and codes[2] >= 0.8 * 500
+    codes = check_inputs(ending, tmp_path / "inputs", models, seed=0, number=INPUTS)
+    assert sum(codes.values()) == INPUTS and codes[2] >= 0.8 * INPUTS
 
 
 @pytest.mark.slow
-def test_100_damaged_folders(ending, models, tmp_path):
+def test_damaged_folders(ending, models, tmp_path):
     picture = bad_inputs.write_picture(tmp_path / "picture.png")
     inputs = {
         "sequence_labeler": ("the cat sat.",),
@@ -157,5 +146,5 @@ def test_100_damaged_folders(ending, models, tmp_path):
     }
     models = {models[task]: words for task, words in inputs.items()}
     (tmp_path / "folders").mkdir()
-    codes = check_folders(ending, tmp_path / "folders", models, seed=0, number=100)
-    assert sum(codes.values()) == 100 and codes[2] >= 0.7 * 100
+    codes = check_folders(ending, tmp_path / "folders", models, seed=0, number=FOLDERS)
+    assert sum(codes.values()) == FOLDERS and codes[2] >= 0.7 * FOLDERS
