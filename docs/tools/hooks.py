@@ -16,6 +16,7 @@ from mkdocs.structure.files import File
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import pages  # noqa: E402
+import site_checks  # noqa: E402
 
 ROOT = pages.ROOT
 LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
@@ -88,6 +89,7 @@ def on_page_markdown(markdown, page, config, files):
 def on_post_build(config):
     """The pages that run models are made at the end: MkDocs clears the site at the beginning."""
     pages.write_pages(config.site_dir)
+    site_checks.check_site(config.site_dir)
 
 
 def _add_notebook(path, files, config):

@@ -1,6 +1,7 @@
 """The card of a model, written from a finished training."""
 
 import pathlib
+import re
 import shlex
 import sys
 
@@ -85,7 +86,13 @@ def _files(reports):
 
 
 def _use(task):
-    return f"```\nkeras-attention predict . {task.example}\n```"
+    plain = re.fullmatch(r"[\w./-]+", task.example)
+    return f"```\nkeras-attention predict . {task.example if plain else _quote(task.example)}\n```"
+
+
+def _quote(text):
+    """`text` for a shell, in the quotes that people type where they will do."""
+    return shlex.quote(text) if set(text) & set('"$`\\!') else f'"{text}"'
 
 
 def _training(recipe, scores):

@@ -49,7 +49,7 @@ class CausalLM(RunningTextTask):
     """
 
     builders = ("causal_language_model",)
-    example = '"ROMEO:"'
+    example = "ROMEO:"
     predict_options = ("max_new_tokens", "temperature", "top_k", "top_p", "seed")
 
     def __init__(

@@ -221,7 +221,7 @@ def _fields(folder):
 
 def _checked(fields):
     builder = fields.one_of("task", TASKS)
-    for name in SOURCE:
+    for name in (*SOURCE, "example"):
         fields.text(name, default=None)
     get_task_class(builder).check_manifest(fields)
     return fields.values

@@ -84,6 +84,7 @@ def finish_job(task, job, data, recipe, output, about, best, history, deadline=N
     Returns:
         dict, the content of `scores.json`.
     """
+    task.example = task.find_example(data)
     model = sharing.copy_model(task.model)  # without the optimizer: a third of the size on disk
     metadata = {
         **task.metadata,

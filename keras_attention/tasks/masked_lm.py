@@ -58,7 +58,7 @@ class MaskedLM(RunningTextTask):
     """
 
     builders = ("masked_language_model",)
-    example = '"The cat [MASK] on the mat."'
+    example = "The cat [MASK] on the mat."
     predict_options = ("top",)
 
     @classmethod

@@ -53,7 +53,7 @@ class Seq2SeqLM(Task):
     """
 
     builders = ("seq2seq_transformer", "seq2seq_recurrent")
-    data_class, holds, example = data.Pairs, "pairs of texts", '"Ein Mann fährt Fahrrad."'
+    data_class, holds, example = data.Pairs, "pairs of texts", "Ein Mann fährt Fahrrad."
     predict_options = ("beam",)
 
     def __init__(
@@ -143,6 +143,10 @@ class Seq2SeqLM(Task):
         if not left:
             return ()
         return (f"{left:,} pairs of more than {self.max_new_tokens} tokens were not trained on",)
+
+    def find_example(self, data_set):
+        sources = [pair.source for pair in data_set.test or data_set.dev]
+        return _choose_source(sources, self.preprocessor) if sources else self.example
 
     def _select(self, pairs):
         """The pairs of which neither side has more than `max_new_tokens`, END included."""
@@ -244,8 +248,7 @@ class Seq2SeqLM(Task):
 
     def draw_examples(self, data_set, folder):
         """Draws the last cross-attention on one test source."""
-        sources = [pair.source for pair in data_set.test or data_set.dev]
-        self.attention(_choose_source(sources, self.preprocessor), folder / "attention.png")
+        self.attention(self.find_example(data_set), folder / "attention.png")
         return ["attention.png"]
 
 

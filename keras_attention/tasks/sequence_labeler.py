@@ -70,7 +70,7 @@ class SequenceLabeler(Task):
     """
 
     builders = ("sequence_labeler",)
-    data_class, holds, example = data.Tagged, "tagged sentences", '"The cat sat"'
+    data_class, holds, example = data.Tagged, "tagged sentences", "The cat sat"
     predict_options = ("group_entities",)
 
     def __init__(self, model, preprocessor, *, maximum_length=512, builder=None):

@@ -96,7 +96,7 @@ class Task(abc.ABC):
     builders = ()
     data_class = None
     holds = ""  # what its data are, for errors
-    example = ""  # an input of `keras-attention predict`, for the card
+    example = ""  # an input that `predict` takes, for the card and the page
     predict_options = ()  # keywords of `predict`
     lower_is_better = False  # of the first of the metrics
     deadline = None  # by `time.perf_counter`: what takes long then ends with `OutOfTime`
@@ -142,6 +142,7 @@ class Task(abc.ABC):
         recipe = recipes.choose_recipe(task.builder, manifest.get("dataset") or recipes.FILES)
         task.recipe = recipes.slow_down(recipe)
         task.path, task.manifest = path, manifest
+        task.example = manifest.get("example") or cls.example
         return task
 
     @classmethod
@@ -277,6 +278,10 @@ class Task(abc.ABC):
         """The preprocessor with other labels."""
         return dataclasses.replace(self.preprocessor, labels=tuple(labels))
 
+    def find_example(self, data):
+        """An input that `predict` takes, as those of a data set are."""
+        return self.example
+
     def describe_data(self, data):
         """Sentences for the card about what of `data` the model was not trained on."""
         return ()
@@ -311,7 +316,8 @@ class Task(abc.ABC):
     @property
     def metadata(self):
         """dict, the manifest's entries beside files and preprocessing."""
-        return {"task": self.builder, **self.source, **self.settings}
+        about = {"task": self.builder, **self.source, **self.settings}
+        return about | ({} if self.example == type(self).example else {"example": self.example})
 
     # Training.
 

@@ -36,7 +36,7 @@ class TextClassifier(Task):
     """
 
     builders = ("text_classifier",)
-    data_class, holds, example = data.Texts, "texts with labels", '"A film to remember."'
+    data_class, holds, example = data.Texts, "texts with labels", "A film to remember."
     predict_options = ("top",)
 
     @classmethod

@@ -53,7 +53,8 @@ def write_page(task, output, *, title=None, example=None, quantization="int8_wei
         )
     folder = RunFolder(output, MARK)
     about, inputs, choose, shapes = kind(task)
-    about["example"] = example or about.get("example", "")
+    drawn = task.builder == "vision_transformer"
+    about["example"] = example or ("" if drawn else task.example)
     with folder.fill() as result:
         path, shape = find_layer(task.model, inputs, choose)
         with tempfile.TemporaryDirectory() as temporary:
@@ -115,7 +116,6 @@ def _describe_labeler(task):
         "wordLength": preprocessor.word_length,
         "labels": list(preprocessor.labels.names),
         "length": length,
-        "example": "The cat sat on the mat.",
     }
     shapes = {"batch_size": 1, "sequence_length": length}
     return about, preprocessor([["a"]], length), _last, shapes
@@ -129,7 +129,6 @@ def _describe_classifier(task):
         "lowercase": preprocessor.words.lowercase,
         "labels": list(preprocessor.labels.names),
         "length": length,
-        "example": "A film to remember.",
     }
     shapes = {"batch_size": 1, "sequence_length": length}
     return about, preprocessor(["a"], length), _square, shapes
@@ -156,7 +155,6 @@ def _describe_pairs(task):
         "endTokenId": preprocessor.end_token_id,
         "beam": task.beam,
         "length": length,
-        "example": "Zwei Hunde spielen im Schnee.",
     }
     ids = np.full((task.beam, length), preprocessor.end_token_id, "int32")
     inputs = {"source_ids": ids, "target_ids": ids}
@@ -171,7 +169,6 @@ def _describe_running_text(task):
         "endTokenId": task.preprocessor.end_token_id,
         "temperature": task.temperature,
         "length": length,
-        "example": "ROMEO:",
     }
     shapes = {"batch_size": 1, "sequence_length": length}
     return about, np.full((1, length), 5, "int32"), _last, shapes
