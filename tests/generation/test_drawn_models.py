@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from tests.grids import ALL
 
 A, M, P = ka.attention, ka.masks, ka.positions
 V, D, NEW = 19, 8, 4
-DRAWS = 200
+DRAWS = 200 if ALL else 40
 PROMPTS = [[3, 5, 7], [11, 2, 13, 17, 4]]
 
 
