@@ -21,16 +21,16 @@ test: $(READY) ## run the fast tests
 	$(IN_VENV) -m pytest --numprocesses=logical --maxprocesses=4 --dist=worksteal
 
 test-slow: $(READY) ## run the tests that take minutes
-	$(IN_VENV) -m pytest -m slow --numprocesses=2 --dist=worksteal
+	$(IN_VENV) -m pytest -m 'slow and not sweep' --numprocesses=2 --dist=worksteal
 
 test-all: $(READY) ## run all tests, every combination and the published runs
-	KERAS_ATTENTION_TESTS=all $(IN_VENV) -m pytest -m 'slow or not slow' --numprocesses=2 \
+	KERAS_ATTENTION_TESTS=all $(IN_VENV) -m pytest -m 'slow or sweep or not slow' --numprocesses=2 \
 	    --dist=worksteal
 
 # What must hold on every backend. JAX compiles each operation of a test: faster when not optimized.
 ON_EVERY_BACKEND := tests/backends tests/test_contract.py tests/attention/test_definition.py \
     tests/positions/test_hugging_face.py tests/models/test_hugging_face.py
-BACKENDS_PYTEST := $(BACKENDS)/bin/python -m pytest -m 'not slow and not tensorflow' \
+BACKENDS_PYTEST := $(BACKENDS)/bin/python -m pytest -m 'not slow and not sweep and not tensorflow' \
     --numprocesses=logical --maxprocesses=4 --dist=worksteal
 UNOPTIMIZED := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true
 

@@ -6,8 +6,15 @@ import os
 import pytest
 
 # Three tiers: the default tests and the slow ones hold every choice and every pair of choices;
-# `make test-all` also runs what repeats them in other combinations.
+# `make test-all` also runs what repeats them in other combinations, and what is marked as a sweep.
 ALL = os.environ.get("KERAS_ATTENTION_TESTS") == "all"
+
+
+def sampled(values, count=1):
+    """Values as pytest's parameters: the first `count` of them as they are, the others a sweep."""
+    values = list(values)
+    others = [pytest.param(value, marks=pytest.mark.sweep) for value in values[count:]]
+    return [*values[:count], *others]
 
 
 def thinned(shortest, *others, every=ALL):

@@ -14,7 +14,6 @@ from keras_attention.training.scheduled_sampling import TeacherForcing
 from tests import contract
 from tests.contract import Case
 from tests.export.helpers import assert_exports
-from tests.grids import ALL
 from tests.masks.examples import COMBINATIONS, EXAMPLES
 from tests.tables import assert_lists
 
@@ -728,9 +727,8 @@ def test_parts_export(family):
     assert_exports(side_by_side(family))
 
 
-@pytest.mark.slow
+@pytest.mark.sweep  # test_parts_export has them in one model
 @pytest.mark.tensorflow
-@pytest.mark.skipif(not ALL, reason="test_parts_export has them in one model")
 @pytest.mark.parametrize("family, part", WITH_PARTS, ids=str)
 def test_parts_export_alone(family, part):
     assert_exports(case_with(family, part))

@@ -23,7 +23,11 @@ PRINTED = {
     "sentence_polarity.py": "a warm and clever film",
     "translation.py": "BLEU",
 }
-FILES = [path.name for path in sorted(EXAMPLES.glob("*.py"))]
+LONG = ("dates.py", "shakespeare.py", "translation.py")
+FILES = [
+    pytest.param(path.name, marks=[pytest.mark.sweep] if path.name in LONG else [])
+    for path in sorted(EXAMPLES.glob("*.py"))
+]
 
 
 @pytest.mark.slow

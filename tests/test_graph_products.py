@@ -41,6 +41,7 @@ def find_broadcast_products(case):
     return found
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("start", range(0, len(CASES), 12))
 def test_layers(start):
     names = list(CASES)[start : start + 12]

@@ -474,7 +474,7 @@ def test_a_mask_that_redefines_the_rule_of_its_parent_is_asked_everywhere():
     assert_equal("chunked", "float32", 2e-5, EvenCausal(), case)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "known, mask, shape",
     thinned(

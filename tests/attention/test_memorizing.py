@@ -235,7 +235,7 @@ def learn(carry, steps=300):
     return np.mean(np.argmax(answers(told, asked, False), -1) == labels)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_memory_helps():
     """Values told in an earlier segment are looked up by their names; chance is 1 in 4."""
     assert learn(carry=True) > 0.9

@@ -451,7 +451,7 @@ def learn(memory_length, back=2, steps=80):
     return np.mean(np.argmax(answers(tokens), axis=-1) == wanted)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_memory_helps():
     """What was shown two segments ago is learned with a memory that reaches there, else not."""
     assert learn(memory_length=12) > 0.95

@@ -8,6 +8,7 @@ from keras_attention.data import manifest
 from keras_attention.export import flatbuffer
 from tests.browser.session import BrowserError
 from tests.export.conftest import vary
+from tests.grids import sampled
 from tests.made_once import make_once
 from tests.tables import assert_lists, list_builders
 
@@ -79,13 +80,13 @@ def export_writing(tmp_path_factory, name, quantization):
     return make_once(tmp_path_factory, f"{name}-writing-{quantization}", export) / "m.tflite"
 
 
-@pytest.mark.parametrize("quantization", [None, "float16", "int8_weights"])
+@pytest.mark.parametrize("quantization", sampled(["int8_weights", None, "float16"]))
 @pytest.mark.parametrize("name", WHOLE)
 def test_whole_models(name, quantization, browser, tmp_path_factory):
     assert_equal(browser, export_whole(tmp_path_factory, name, quantization), "serving_default")
 
 
-@pytest.mark.parametrize("name", WRITING)
+@pytest.mark.parametrize("name", sampled(WRITING, 2))
 def test_models_that_write(name, browser, tmp_path_factory):
     """All signatures, and the guide's own loop around `step`."""
     path = export_writing(tmp_path_factory, name, None)

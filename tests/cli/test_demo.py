@@ -43,7 +43,7 @@ SHARE = {"train": 25_600, "dev": 200, "test": 200}
 LEAST_EXACT = 0.99 if ALL else 0.4
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_both_models_of_dates_reach_their_bar(run, tmp_path, monkeypatch):
     pytest.importorskip("babel")
     options = () if ALL else ("--epochs", 1)

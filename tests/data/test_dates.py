@@ -54,7 +54,7 @@ def test_without_the_rule_much_means_two_dates():
     assert len(found) > 250
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_nothing_written_in_a_hundred_years_means_two_dates():
     forms = [form for of_locale in select_forms(LOCALES).values() for form in of_locale]
     days = [day for split in SPLITS for day in list_days(split)]

@@ -365,7 +365,7 @@ def put_in_cache(folder, urls, files):
         target.with_name(target.name + ".INFO").write_text(json.dumps(info))
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_english_web_treebank(folder, data_root):
     """Prepared by the official builder; the same sentences as in the files themselves."""
     here = data_root / "tfds-universal-dependencies"
@@ -381,7 +381,7 @@ def test_english_web_treebank(folder, data_root):
         assert sorted(getattr(data, split)) == sorted(getattr(expected, split))
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_fashion_mnist(folder, data_root):
     here = data_root / "images-fashion-mnist"
     names = [f"{a}-{b}-ubyte.gz" for a in ("train", "t10k") for b in ("images-idx3", "labels-idx1")]

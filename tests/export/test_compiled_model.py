@@ -17,6 +17,7 @@ from tests.browser.test_builders import (
     export_writing,
 )
 from tests.export.conftest import vary
+from tests.grids import sampled
 
 SHIPPED = sorted((pathlib.Path(ka.__file__).parents[1] / "saved_models").glob("*/*.tflite"))
 
@@ -69,14 +70,14 @@ def test_fixed_shapes_run_and_free_ones_are_refused(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("quantization", [None, "float16", "int8_weights"])
+@pytest.mark.parametrize("quantization", sampled(["int8_weights", None, "float16"]))
 @pytest.mark.parametrize("name", WHOLE)
 def test_whole_models(name, quantization, tmp_path_factory):
     assert_equal(export_whole(tmp_path_factory, name, quantization))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("quantization", [None, "int8_weights"])
+@pytest.mark.parametrize("quantization", sampled(["int8_weights", None]))
 @pytest.mark.parametrize("name", WRITING)
 def test_models_that_write(name, quantization, tmp_path_factory):
     """Every signature, and the loop around `step` that callers write."""

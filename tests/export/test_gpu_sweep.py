@@ -20,6 +20,7 @@ from keras_attention.export import (
 from keras_attention.export.parity import measure_parity
 from keras_attention.export.quantization import get_quantization
 from tests.export.helpers import MASK_CONSTANT, find_delegate, randomize
+from tests.grids import sampled
 from tests.tables import assert_lists, list_builders
 from tests.test_contract import CASES, WITH_PARTS, case_with
 
@@ -166,6 +167,7 @@ def list_surprises(results):
     return surprises
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("start", range(0, len(CASES), 12))
 def test_layers(start, tmp_path):
     delegate, files = find_delegate(), {}
@@ -179,6 +181,7 @@ def name_of(family, part):
     return f"{family} {part}"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("start", range(0, len(WITH_PARTS), 12))
 def test_parts(start, tmp_path):
     delegate, files = find_delegate(), {}
@@ -188,7 +191,7 @@ def test_parts(start, tmp_path):
     assert not list_surprises(run_files(files, delegate))
 
 
-@pytest.mark.parametrize("name", list(builders()))
+@pytest.mark.parametrize("name", sampled(builders(), 5))
 def test_builders_run_whole(name, tmp_path):
     """In float32 the numbers are the model's; smaller files give what the interpreter gives."""
     delegate, files = find_delegate(), {}
@@ -219,6 +222,7 @@ STEPS = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("quantization", [None, "float16", "int8_weights"])
 @pytest.mark.parametrize("name", STEPS)
 def test_steps_of_decoders_run_whole(name, quantization, tmp_path):

@@ -228,7 +228,7 @@ def test_refuses(make, message):
         make()
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_transformer_learns_to_turn_words_around():
     """Trained on one place after another, in batches with padding, greedily read."""
     model = ka.models.seq2seq_transformer(

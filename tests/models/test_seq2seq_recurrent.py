@@ -8,6 +8,7 @@ import pytest
 
 import keras_attention as ka
 from tests.export.helpers import assert_exports
+from tests.grids import sampled
 from tests.models.test_builders import STRUCTURE
 
 random = np.random.default_rng(0)
@@ -126,11 +127,13 @@ def reversals(number, length=5):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
-    [
-        {},
-        dict(cell="lstm", attention="luong", bidirectional=False),
-        dict(attention="luong", coverage=True, feedback="sample"),
-    ],
+    sampled(
+        [
+            {},
+            dict(cell="lstm", attention="luong", bidirectional=False),
+            dict(attention="luong", coverage=True, feedback="sample"),
+        ]
+    ),
     ids=str,
 )
 def test_it_learns_to_reverse(settings):

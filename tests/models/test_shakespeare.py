@@ -10,7 +10,7 @@ BENCHMARKS = pathlib.Path(__file__).parents[2] / "benchmarks"
 REPORTED = 1.88  # https://github.com/karpathy/nanoGPT, "I only have a macbook"
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.tensorflow
 def test_the_loss_of_nanogpts_recipe(data_root, monkeypatch):
     monkeypatch.setenv("KERAS_ATTENTION_DATA", str(data_root))

@@ -46,7 +46,7 @@ def test_two_streams_export():
 
 
 @pytest.mark.parametrize("norm", ["deep_norm", "rezero", "resi_dual"])
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_norms_train(norm):
     """Two layers learn to say everywhere which token came first."""
     model = stack(norm=norm, num_layers=2, position="rotary")

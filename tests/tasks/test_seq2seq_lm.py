@@ -193,7 +193,9 @@ def write_numbers(folder):
     ("task", "options"),
     [
         ("seq2seq_transformer", ["--num-heads", "2", "--hidden-dim", "32", "--beam", "3"]),
-        ("seq2seq_recurrent", ["--hidden-dim", "64", "--beam", "1"]),
+        pytest.param(
+            "seq2seq_recurrent", ["--hidden-dim", "64", "--beam", "1"], marks=pytest.mark.sweep
+        ),
     ],
 )
 def test_all_files_of_a_trained_translator_write_the_same(run, tmp_path, task, options):
@@ -223,7 +225,7 @@ def test_all_files_of_a_trained_translator_write_the_same(run, tmp_path, task, o
     assert (code, out) == written["keras"]
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_the_translator_of_the_zoo(run, data_root):
     """What lies in saved_models, on the official test split, by the file for phones."""
     folder = ROOT / "saved_models" / "multi30k-de-en"

@@ -147,7 +147,7 @@ def test_labels_with_probabilities_from_every_format(run, classifier, kind):
     assert [row[3] for row in rows] == ["A great film!", "bad, bad"]
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_the_polarity_of_real_sentences(run, data_root, tmp_path):
     """By the recipe as it is; a CNN of the literature (Kim, 2014, CNN-rand) reaches 76.1 %."""
     words = ["--dataset", "sentence_polarity", "--data-dir", data_root / POLARITY]

@@ -10,6 +10,7 @@ import pytest
 import keras_attention as ka
 from tests.export.conftest import TEXTS, TRANSLATOR, WRITER, vary
 from tests.export.generation.test_endpoints import naive
+from tests.grids import sampled
 
 pytestmark = pytest.mark.slow
 
@@ -40,13 +41,14 @@ def check(report, *signatures):
     assert agreements <= {1.0, None}
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", sampled(WRITERS, 2))
 def test_language_models(name, tmp_path):
     path = tmp_path / "m.tflite"
     report = ka.export.to_litert(write(**WRITERS[name]), path, generate=["greedy", BEAM], **WRITER)
     check(report, "step", "generate", "beam")
 
 
+@pytest.mark.sweep
 def test_a_language_model_of_fixed_shapes(tmp_path):
     """Prompts go through `prefill` in pieces; every tensor of the file is fixed."""
     model, path = write(), tmp_path / "m.tflite"
@@ -140,7 +142,7 @@ print(served["generate"](source_ids=source)["generated_ids"].numpy().tolist())
 """
 
 
-@pytest.mark.parametrize("kind", ["transformer", "recurrent"])
+@pytest.mark.parametrize("kind", sampled(["transformer", "recurrent"]))
 def test_a_server_needs_tensorflow_alone(kind, translator, tmp_path):
     model = translator if kind == "transformer" else recurrent()
     path = tmp_path / "served"
