@@ -171,6 +171,9 @@ def train(
     beam: Annotated[
         int | None, Whole(max=1000, help="Texts that the search holds; 1 is greedy.")
     ] = None,
+    length_penalty: Annotated[
+        float | None, Number(min=0.0, max=10.0, help="Of that search; 0 prefers short texts.")
+    ] = None,
 ):
     """Train a model, test it, export it and write its card. Run again to go on after a stop.
 
@@ -209,6 +212,7 @@ def train(
             "vocabulary_size": vocabulary_size,
             "max_tokens": max_tokens,
             "beam": beam,
+            "length_penalty": length_penalty,
         },
     )
 

@@ -11,7 +11,7 @@ from keras_attention.tasks.jobs import run_job
 from keras_attention.tasks.registry import get_task_class
 
 # Options that the model of a preset has settled.
-SETTLED = (*recipes.IN_MODEL, "max_length", "tokens", "vocabulary_size", "beam")
+SETTLED = (*recipes.IN_MODEL, "max_length", "tokens", "vocabulary_size", "beam", "length_penalty")
 
 
 def train(builder, output, source, options, preset=None):

@@ -97,12 +97,18 @@ class Fields:
 
         return self._value(name, _REQUIRED, fit, expected)
 
-    def number(self, name, *, above=-math.inf, finite=True, default=_REQUIRED):
-        """An int or float above `above`; one that need not be finite may be NaN, too."""
+    def number(self, name, *, above=-math.inf, least=None, finite=True, default=_REQUIRED):
+        """An int or float above `above`, and at least `least`; one that need not be finite may be
+        NaN, too.
+        """
         expected = "a number" + ("" if above == -math.inf else f" above {above}")
+        expected += "" if least is None else f" of at least {least}"
 
         def fit(value):
-            return _is_real(value) and (not finite or (abs(value) <= MOST_NUMBER and value > above))
+            if not _is_real(value) or not finite:
+                return _is_real(value)
+            in_range = value > above and (least is None or value >= least)
+            return abs(value) <= MOST_NUMBER and in_range
 
         return self._value(name, default, fit, expected)
 

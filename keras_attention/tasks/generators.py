@@ -44,7 +44,7 @@ class ModelGenerator:
         options = get_generation_options(self.metadata)
         sampler = options.pop("generate")
         if beam is not None:
-            sampler = _make_sampler({"beam": beam})
+            sampler = _make_sampler(self.metadata["writing"] | {"beam": beam})
         return generation.generate(self.model, ids, sampler=sampler, **options)
 
 
@@ -80,7 +80,9 @@ def _count_tokens(inspection):
 def _make_sampler(known):
     if "temperature" in known:
         return generation.Sample(known["temperature"])
-    return "greedy" if known["beam"] == 1 else generation.Beam(known["beam"])
+    if known["beam"] == 1:
+        return "greedy"
+    return generation.Beam(known["beam"], length_penalty=known.get("length_penalty", 0.0))
 
 
 class OutOfTime(Exception):

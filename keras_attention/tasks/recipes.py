@@ -26,6 +26,7 @@ class Recipe:
             - `maximum_length`: the tokens of a text to train on, and of one that is written,
             - `max_tokens`: of a batch, on its longer side, or None,
             - `beam`: how many texts the search holds at a time; 1 is greedy,
+            - `length_penalty`: of `ka.generation.Beam`, so that short texts are not preferred,
             - `score`: `"exact_match"` or `"bleu"`.
             and of running text `tokens` and `vocabulary_size` as of pairs,
 
@@ -60,6 +61,7 @@ PAIRS = dict(
     maximum_length=64,
     max_tokens=4096,
     beam=5,
+    length_penalty=1.0,
     score="bleu",
 )
 DATES = dict(
@@ -68,6 +70,7 @@ DATES = dict(
     maximum_length=48,
     max_tokens=None,
     beam=1,
+    length_penalty=0.0,
     score="exact_match",
 )
 

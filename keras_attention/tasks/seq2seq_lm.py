@@ -28,6 +28,7 @@ class Seq2SeqLM(Task):
             (B, T, V), as `ka.models.seq2seq_transformer` and `ka.models.seq2seq_recurrent`.
         preprocessor: `ka.data.SequencePreprocessor` with a source.
         beam: int, how many texts the search holds at a time; 1 is greedy.
+        length_penalty: float, of `ka.generation.Beam`: 0 prefers short texts.
         max_new_tokens: int, the tokens of a text at most.
         score: `"bleu"` or `"exact_match"`, what `evaluate` gives.
 
@@ -57,11 +58,20 @@ class Seq2SeqLM(Task):
     predict_options = ("beam",)
 
     def __init__(
-        self, model, preprocessor, *, beam=1, max_new_tokens=64, score="bleu", builder=None
+        self,
+        model,
+        preprocessor,
+        *,
+        beam=1,
+        length_penalty=0.0,
+        max_new_tokens=64,
+        score="bleu",
+        builder=None,
     ):
         super().__init__(model, preprocessor, builder=builder)
         owner = type(self).__name__
         self.beam = check_whole_number(owner, "beam", beam, most=MOST_BEAMS)
+        self.length_penalty = generation.Beam(beam, length_penalty).length_penalty
         self.max_new_tokens = check_whole_number(
             owner, "max_new_tokens", max_new_tokens, most=MOST_TOKENS
         )
@@ -91,6 +101,7 @@ class Seq2SeqLM(Task):
             model,
             preprocessor,
             beam=options["beam"],
+            length_penalty=options["length_penalty"],
             max_new_tokens=options["maximum_length"],
             score=options["score"],
             builder=builder,
@@ -103,6 +114,7 @@ class Seq2SeqLM(Task):
         fields.one_of("score", METRICS)
         known = fields.object("writing")
         known.whole("beam", most=MOST_BEAMS)
+        known.number("length_penalty", least=0, default=0.0)
         known.whole("max_new_tokens", most=MOST_TOKENS)
         known.whole("start_token_id", least=0, most=MOST_ID)
         known.whole("end_token_id", least=0, most=MOST_ID)
@@ -116,6 +128,7 @@ class Seq2SeqLM(Task):
         known = manifest["writing"]
         return {
             "beam": known["beam"],
+            "length_penalty": known.get("length_penalty", 0.0),
             "max_new_tokens": known["max_new_tokens"],
             "score": manifest["score"],
         }
@@ -126,6 +139,7 @@ class Seq2SeqLM(Task):
             "score": self.score,
             "writing": {
                 "beam": self.beam,
+                "length_penalty": self.length_penalty,
                 "max_new_tokens": self.max_new_tokens,
                 "start_token_id": self.preprocessor.start_token_id,
                 "end_token_id": self.preprocessor.end_token_id,

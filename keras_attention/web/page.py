@@ -154,6 +154,7 @@ def _describe_pairs(task):
         "startTokenId": preprocessor.start_token_id,
         "endTokenId": preprocessor.end_token_id,
         "beam": task.beam,
+        "lengthPenalty": task.length_penalty,
         "length": length,
     }
     ids = np.full((task.beam, length), preprocessor.end_token_id, "int32")

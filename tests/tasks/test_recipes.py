@@ -50,7 +50,7 @@ def test_few_examples_make_small_batches_unless_told():
     windows = recipes.choose_recipe("causal_language_model")
     assert recipes.shrink_batches(windows, 3) == windows
 
-    sentences = [[("A", "DET"), ("cat", "NOUN")]] * 40
+    sentences = [ka.data.Sentence(("A", "cat"), ("DET", "NOUN"))] * 40
     task = ka.tasks.SequenceLabeler.from_data(sentences, num_layers=1, num_heads=1, hidden_dim=8)
     task.fit(sentences, epochs=1, verbose=False)
     assert task.recipe.batch_size == recipes.SMALLEST_BATCH

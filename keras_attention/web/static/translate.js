@@ -64,21 +64,29 @@ export async function show({about, model, say, root, given}) {
  *
  * `score(rows)` gives the log-probabilities of what follows each of `rows`, lists of ids. What ends
  * while it is among the best leaves the beam; the search stops when no beginning can become better.
+ * Texts are ranked by total / ((5 + tokens) / 6) ^ lengthPenalty.
  */
-export async function searchBeams(score, {beam, length, endTokenId}, tell = () => {}) {
-  let beams = [{ids: [], total: 0}], best = {ids: [], total: -Infinity};
-  for (let count = 0; count < length && beams.length && beams[0].total > best.total; count++) {
+export async function searchBeams(
+  score, {beam, length, endTokenId, lengthPenalty = 0}, tell = () => {}) {
+  const rate = (total, tokens) => total / ((5 + tokens) / 6) ** lengthPenalty;
+  let beams = [{ids: [], total: 0}], best = {ids: [], rated: -Infinity};
+  const canWin = () => beams.length && rate(beams[0].total, length) > best.rated;
+  for (let count = 0; count < length && canWin(); count++) {
     const rows = await score(beams.map(one => one.ids));
     const candidates = beams.flatMap(({ids, total}, k) =>
       findLargest(rows[k], 2 * beam).map(id => ({ids: [...ids, id], total: total + rows[k][id]})));
     candidates.sort((a, b) => b.total - a.total);
     candidates.length = Math.min(candidates.length, 2 * beam);
     const ends = one => one.ids.at(-1) == endTokenId;
-    for (const one of candidates.slice(0, beam).filter(ends)) if (one.total > best.total) best = one;
+    for (const {ids, total} of candidates.slice(0, beam).filter(ends)) {
+      const rated = rate(total, ids.length);
+      if (rated > best.rated) best = {ids, rated};
+    }
     beams = candidates.filter(one => !ends(one)).slice(0, beam);
     tell(beams[0]?.ids ?? best.ids);
   }
-  return beams.length && beams[0].total > best.total ? beams[0].ids : best.ids;
+  const cutOff = beams.length && rate(beams[0].total, beams[0].ids.length) > best.rated;
+  return cutOff ? beams[0].ids : best.ids;
 }
 
 /** The indices of the `count` largest values, padding (0) left out. */
