@@ -8,7 +8,7 @@
 A fault is an operator, a comparison, a constant or a condition changed, or a statement deleted.
 First the default tests run once, to see which of them run which lines. For each fault those that
 run its line then run in a copy of the project, quick ones first, until one fails; and where none
-does, the slow tests of its file and its room.
+does, the slow tests of its file.
 """
 
 import argparse
@@ -26,7 +26,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PACKAGE = "keras_attention"
-MOST_SECONDS = 300
+MOST_SECONDS = 120
 SECONDS = 900  # of the tests of a fault: one that takes longer does not end
 SECONDS_OF_TESTS, CHOSEN_TESTS = "MUTANTS_SECONDS", "MUTANTS_TESTS"
 
@@ -203,17 +203,15 @@ def find_failure(root, mutant, tests):
         files = sorted({name.partition("::")[0] for name in tests})
         told = files and run_pytest(copy, ["-x", *files], {CHOSEN_TESTS: str(chosen)}, SECONDS)
         for near in () if told else find_slow_files(copy, mutant):
-            told = told or run_pytest(copy, ["-x", "-m", "slow", near], {}, SECONDS)
+            told = told or run_pytest(copy, ["-x", "-m", "slow or sweep", near], {}, SECONDS)
     return mutant, told or None
 
 
 def find_slow_files(root, mutant):
-    """Where slow tests of the fault may be: the file of its file, else the folder of its room."""
+    """Where slow tests of the fault may be: the file of tests of its file."""
     path = pathlib.Path(mutant.path)
-    folder = pathlib.Path("tests", *path.parent.parts[1:])
-    file = folder / f"test_{path.stem}.py"
-    found = file if (root / file).is_file() else folder
-    return [str(found)] if found != pathlib.Path("tests") and (root / found).exists() else []
+    file = pathlib.Path("tests", *path.parent.parts[1:], f"test_{path.stem}.py")
+    return [str(file)] if (root / file).is_file() else []
 
 
 def run_pytest(root, arguments, variables, timeout):

@@ -650,15 +650,6 @@ def test_shapes(case):
     contract.check_shapes(case)
 
 
-def test_saving(case, tmp_path):
-    contract.check_saving(case, tmp_path)
-
-
-@pytest.mark.parametrize("dtype", [pytest.param("float16", marks=pytest.mark.slow), "bfloat16"])
-def test_mixed_precision(case, dtype):
-    contract.check_mixed_precision(case, dtype)
-
-
 def test_gradients(case):
     contract.check_gradients(case)
 
@@ -687,6 +678,17 @@ ALIKE = find_alike()
 def slow_where_alike(names):
     marks = {True: [pytest.mark.slow], False: []}
     return [pytest.param(name, marks=marks[name in ALIKE]) for name in names]
+
+
+@pytest.mark.parametrize("name", slow_where_alike(CASES))
+def test_saving(name, tmp_path):
+    contract.check_saving(CASES[name], tmp_path)
+
+
+@pytest.mark.parametrize("dtype", [pytest.param("float16", marks=pytest.mark.slow), "bfloat16"])
+@pytest.mark.parametrize("name", slow_where_alike(CASES))
+def test_mixed_precision(name, dtype):
+    contract.check_mixed_precision(CASES[name], dtype)
 
 
 def quantized():
@@ -745,6 +747,7 @@ def test_parts_keep_their_config(family, part):
     assert arguments <= set(part.get_config())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family, part", WITH_PARTS, ids=str)
 def test_parts_in_mixed_precision(family, part):
     contract.check_mixed_precision(case_with(family, part), "bfloat16")

@@ -90,6 +90,7 @@ def test_pictures_from_files(run, classifier, tmp_path, kind):
     assert sum(shares) == pytest.approx(100, abs=0.1)
 
 
+@pytest.mark.slow
 def test_pictures_are_read_as_the_model_saw_them(classifier, tmp_path):
     image = sources.load_digits().train.pixels[0]
     path = tmp_path / "digit.png"

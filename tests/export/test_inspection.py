@@ -41,6 +41,7 @@ def test_damaged_models_are_told_so(exported, tmp_path):
         export.inspect(path)
 
 
+@pytest.mark.slow
 def test_files_that_generate_show_all_they_offer(translated):
     found = export.inspect(translated[0])
     assert [signature.name for signature in found.signatures] == ["encode", "generate", "step"]

@@ -148,6 +148,7 @@ def test_a_prefix_is_tried_in_one_piece(prefix):
     assert G.generate(model, [[1 + i % 3 for i in range(prefix)]], 3).shape == (1, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("places", [2, 3, 4, 30])
 def test_texts_are_no_longer_than_the_positions(places):
     embed = ka.blocks.TokenEmbedding(V, 8, position=ka.positions.Learned(places))

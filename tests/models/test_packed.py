@@ -93,6 +93,7 @@ def test_a_packed_model_learns_and_is_saved(tmp_path):
     np.testing.assert_allclose(loaded(given), model(given), atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_a_packed_model_exports():
     model = BUILDERS["sequence_labeler"](packed=True)

@@ -98,6 +98,7 @@ def test_shared_weights_train_save_and_export_once(tmp_path):
     assert shared < 0.4 * own
 
 
+@pytest.mark.slow
 def test_one_block_called_again_in_a_functional_model():
     """Blocks in turn, as CYCLE of Takase and Kiyono (2021), need no argument at all."""
     size = dict(attention=ka.attention.MultiHeadAttention, feed_forward=ka.blocks.FeedForward)

@@ -143,6 +143,7 @@ def test_weights_too_large_for_half_are_refused(tmp_path):
     assert keras.saving.load_model(tmp_path / "model.keras").get_weights()[0][0, 0] == 1e6
 
 
+@pytest.mark.slow
 def test_other_labels_get_a_new_last_layer_which_is_said(preset, capsys):
     task = ka.tasks.from_preset(preset)
     before = task.model.get_layer("words").get_weights()
