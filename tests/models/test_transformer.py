@@ -8,6 +8,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.blocks import residuals
+from keras_attention.models.seq2seq_transformer import SIZES
 from tests.export.helpers import assert_exports
 from tests.tables import assert_lists
 
@@ -248,3 +249,10 @@ def test_builders_forward_what_only_the_stack_knows():
     block = model.get_layer("block_0")
     assert block.attention.key_dim == 3 and not block.attention.use_bias
     assert block.epsilon == 1e-3
+
+
+def test_sizes_are_those_of_the_paper():
+    """Vaswani et al. (2017), table 3."""
+    names = ("num_layers", "num_heads", "hidden_dim", "intermediate_dim", "dropout")
+    rows = {"base": (6, 8, 512, 2048, 0.1), "big": (6, 16, 1024, 4096, 0.3)}
+    assert SIZES == {name: dict(zip(names, row, strict=True)) for name, row in rows.items()}
