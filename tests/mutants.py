@@ -235,16 +235,19 @@ def run_pytest(root, arguments, variables, timeout):
 
 # This file is a plugin of pytest, too: it notes how long tests take, and runs the chosen ones.
 
-_seconds = {}
+_seconds, _failed = {}, set()
 
 
 def pytest_runtest_logreport(report):
     _seconds[report.nodeid] = _seconds.get(report.nodeid, 0.0) + report.duration
+    if report.failed:  # without a fault, too: it would notice nothing
+        _failed.add(report.nodeid)
 
 
 def pytest_sessionfinish(session):
     if (path := os.environ.get(SECONDS_OF_TESTS)) and not hasattr(session.config, "workerinput"):
-        pathlib.Path(path).write_text(json.dumps(_seconds), "utf-8")
+        passed = {name: seconds for name, seconds in _seconds.items() if name not in _failed}
+        pathlib.Path(path).write_text(json.dumps(passed), "utf-8")
 
 
 def pytest_collection_modifyitems(items):
