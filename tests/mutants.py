@@ -201,9 +201,11 @@ def find_failure(root, mutant, tests):
         chosen = pathlib.Path(folder, "tests.json")
         chosen.write_text(json.dumps(tests), "utf-8")
         files = sorted({name.partition("::")[0] for name in tests})
+        settings = (copy / "setup.cfg").read_text("utf-8")
         told = files and run_pytest(copy, ["-x", *files], {CHOSEN_TESTS: str(chosen)}, SECONDS)
         for near in () if told else find_slow_files(copy, mutant):
-            told = told or run_pytest(copy, ["-x", "-m", "slow or sweep", near], {}, SECONDS)
+            marks = " or ".join(m for m in ("slow", "sweep") if f" {m}:" in settings)
+            told = told or run_pytest(copy, ["-x", "-m", marks, near], {}, SECONDS)
     return mutant, told or None
 
 
