@@ -78,6 +78,18 @@ def test_a_corpus_that_does_not_fit_is_refused():
         task.make_job(PAIRS.train, PAIRS.dev, task.recipe)
 
 
+def test_the_card_and_the_page_have_an_example_of_its_own(translator, tmp_path):
+    task = ka.tasks.from_preset(translator)
+    assert task.example == type(task).example and "example" not in task.metadata
+    task.example = task.find_example(PAIRS)
+    assert task.example in [pair.source for pair in PAIRS.test]
+    for example, typed in [(task.example, f'"{task.example}"'), ('$5 "or"', "'$5 \"or\"'")]:
+        task.example = example
+        task.save_to_preset(tmp_path / "again", overwrite=True)
+        assert f"predict . {typed}\n" in (tmp_path / "again" / "README.md").read_text()
+        assert ka.tasks.from_preset(tmp_path / "again").example == example
+
+
 def test_what_there_is_no_time_to_write_is_not_scored_and_said(translator, monkeypatch, capsys):
     now = iter([0.0, 1.0])  # of the first batch, and of the second
     monkeypatch.setattr(generators.time, "perf_counter", lambda: next(now))
