@@ -28,9 +28,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tatoeba", type=pathlib.Path)
     parser.add_argument("multi30k", type=pathlib.Path)
-    parser.add_argument("--minutes", type=float, default=8)
-    parser.add_argument("--epochs", type=int, default=20)
-    parser.add_argument("--learning-rate", type=float)
+    parser.add_argument("--minutes", type=float, default=9.5)
+    parser.add_argument("--epochs", type=int, default=50)
+    parser.add_argument("--learning-rate", type=float, default=1e-3)
     parser.add_argument("--mix", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
@@ -51,5 +51,7 @@ if __name__ == "__main__":
                 epochs=given.epochs,
                 minutes=given.minutes,
                 learning_rate=given.learning_rate,
+                max_tokens=512,
+                average=8.0,  # epochs, which are short here
                 seed=given.seed,
             )

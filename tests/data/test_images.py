@@ -19,6 +19,9 @@ def test_dev_is_held_out_of_train_by_seed(pixels):
     for split in (data.train, data.dev, data.test):
         np.testing.assert_array_equal(split.pixels[:, 0, 0, 0], split.labels)
     assert data.labels == ("a", "b", "c") and data.image_shape == (5, 7, 3)
+    again = Images.from_arrays((pixels, numbers), labels="abc", seed=0)  # as without a seed
+    other = Images.from_arrays((pixels, numbers), labels="abc", seed=1)
+    assert list(again.dev.labels) == list(data.dev.labels) != list(other.dev.labels)
     assert repr(data) == "Images(train=21, dev=2, test=3 images of 5x7x3, 3 labels)"
 
 

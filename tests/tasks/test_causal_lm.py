@@ -101,6 +101,14 @@ def test_what_cannot_be_gone_on_with(text, options, message):
         task.predict([text], temperature=0.0, **options)
 
 
+def test_a_vocabulary_of_another_size_is_refused(tmp_path):
+    make_task().save_to_preset(tmp_path / "lm")
+    ka.data.SequencePreprocessor(ka.data.Characters.build(["other letters"])).save(tmp_path / "lm")
+    task = ka.tasks.from_preset(tmp_path / "lm")
+    with pytest.raises(ValueError, match="target.json has 12 tokens, and model.keras .* with 19"):
+        task.predict(["the"])
+
+
 def test_the_lowest_perplexity_is_kept(tmp_path):
     best = KeepBest(tmp_path / "best.weights.h5", "val_perplexity", lower_is_better=True)
     best.set_model(make_task().model)

@@ -262,6 +262,7 @@ def test_what_is_said_within_an_epoch(tmp_path, clock):
     best = KeepBest(tmp_path / "best.weights.h5", "val_accuracy")
     progress = Progress(tmp_path / "history.json", 20, 350, best, ["accuracy"])
     progress.set_model(job.model)
+    clock(1000)
     progress.on_epoch_begin(4)
     clock(12)
     assert progress.describe() == "epoch 5/20: preparing the first batches, 0:12 gone"
