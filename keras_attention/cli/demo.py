@@ -16,7 +16,7 @@ from keras_attention.tasks.registry import get_task_class
 DEMOS = {
     sources.DIGITS: ("saved_models/digits-vit", {"vision_transformer": "."}),
     sources.DATES: (
-        "saved_models/dates",
+        "saved_models/dates-compared",
         {"seq2seq_recurrent": "recurrent", "seq2seq_transformer": "transformer"},
     ),
 }
