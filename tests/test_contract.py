@@ -675,9 +675,24 @@ def find_alike():
 ALIKE = find_alike()
 
 
-def slow_where_alike(names):
+def slow_where_alike(names, others=()):
+    """Parameters, of which those in `ALIKE`, and those that begin with one of `others`, are slow."""
     marks = {True: [pytest.mark.slow], False: []}
-    return [pytest.param(name, marks=marks[name in ALIKE]) for name in names]
+    late = {name for name in names if name in ALIKE or name.startswith(tuple(others))}
+    return [pytest.param(name, marks=marks[name in late]) for name in names]
+
+
+# What blocks are made of is exported by itself.
+BLOCKS = (
+    "Parallel",
+    "Macaron",
+    "Conformer",
+    "Repeat",
+    "Bridge",
+    "Recurrent",
+    "Feedback",
+    "TwoPasses",
+)
 
 
 @pytest.mark.parametrize("name", slow_where_alike(CASES))
@@ -696,7 +711,7 @@ def quantized():
     return [name for name in CASES if not {name, name.split()[0].rstrip(",")} & NOT_QUANTIZED]
 
 
-@pytest.mark.parametrize("name", slow_where_alike(quantized()))
+@pytest.mark.parametrize("name", slow_where_alike(quantized(), BLOCKS))
 def test_quantization(name, tmp_path):
     contract.check_quantization(CASES[name], tmp_path)
 
@@ -718,7 +733,7 @@ def test_other_quantizations(name, mode, tolerance, tmp_path):
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("name", slow_where_alike(CASES))
+@pytest.mark.parametrize("name", slow_where_alike(CASES, BLOCKS))
 def test_export(name):
     assert_exports(CASES[name])
 

@@ -17,7 +17,8 @@ from keras_attention.part import Part
 
 PACKAGE = pathlib.Path(ka.__file__).parent
 EXAMPLE = re.compile(r"^( *)```python\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
-LONG = ("tasks/",)  # examples that train, run with the slow tests
+# Examples that train or export are slow.
+LONG = ("tasks/", "export/", "generation/generate:", "training/reset_memory:")
 BATCHES = 50  # an example may train for so many; it shows a use, and reaches for no results
 
 

@@ -399,6 +399,7 @@ def test_structures_in_slices_equal_dense_with_gradients(name, kernel):
         np.testing.assert_allclose(ours, theirs, atol=2e-5 * scale, err_msg=name)
 
 
+@pytest.mark.slow
 def test_all_structures_train_in_mixed_precision():
     """A few steps lower the loss, change every weight, and give no NaN."""
     x = keras.Input((None, D))

@@ -94,6 +94,7 @@ def test_a_memory_of_everything_gives_the_full_pass(lengths, mask, position):
     np.testing.assert_allclose(np.concatenate(outputs, axis=1), model(tokens), atol=2e-4)
 
 
+@pytest.mark.slow
 def test_each_layer_adds_to_how_far_the_model_sees():
     """With L layers and a memory of M tokens, the farthest seen is L · M back (section 3.2)."""
     model = labeler(position="alibi")
@@ -316,6 +317,7 @@ def test_a_memory_that_the_layer_keeps_equals_an_explicit_one():
     assert [id(w) for w in kept.trainable_weights] == [id(w) for w in model.trainable_weights]
 
 
+@pytest.mark.slow
 def test_a_kept_memory_is_saved_and_loaded(tmp_path):
     model = ka.attention.with_memory(labeler(position="rotary"), 6, batch_size=2)
     model(TOKENS[0])
@@ -324,6 +326,7 @@ def test_a_kept_memory_is_saved_and_loaded(tmp_path):
     np.testing.assert_allclose(loaded(TOKENS[1]), model(TOKENS[1]), atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
 def test_a_memory_has_the_dtype_of_its_layer(dtype):
     keras.config.set_dtype_policy(dtype)

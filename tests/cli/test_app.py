@@ -35,6 +35,7 @@ def test_every_command_has_help(run, command):
     assert code == 0 and command in out
 
 
+@pytest.mark.slow
 def test_python_m_reports_on_the_real_stderr():
     done = subprocess.run(
         [sys.executable, "-m", "keras_attention", "inspect", "absent.tflite"],

@@ -108,6 +108,7 @@ def test_ctrl_c_is_one_sentence(run, tagger, monkeypatch):
     assert run("predict", tagger, "x") == (130, "", "keras-attention: interrupted.\n")
 
 
+@pytest.mark.slow
 def test_predict_refuses(run, tagger, classifier, tmp_path):
     (tmp_path / "text.png").write_text("no picture")
     (tmp_path / "no.tflite").write_text("no model")

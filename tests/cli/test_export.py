@@ -85,6 +85,7 @@ def test_inspect_shows_signatures_ops_and_size(run, tagger, name):
         assert wanted in out
 
 
+@pytest.mark.slow
 def test_inspect_of_a_folder_shows_every_file(run, classifier):
     code, out, _ = run("inspect", classifier)
     assert code == 0 and out.count("signature serving_default") == 4

@@ -41,6 +41,7 @@ def test_a_tagger_learns_and_its_folder_is_whole(tagger):
     assert scores["dev"]["accuracy"] == pytest.approx(best["val_accuracy"], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_an_image_classifier_too(classifier):
     assert names(classifier) == FILES | {"attention_heads.png"}
     scores = read(classifier, "scores.json")
@@ -48,6 +49,7 @@ def test_an_image_classifier_too(classifier):
     assert scores["test"]["keras"]["accuracy"] > 0.3
 
 
+@pytest.mark.slow
 def test_the_manifest_says_what_an_app_needs(tagger, classifier):
     manifest = read(tagger, "manifest.json")
     assert manifest["task"] == "sequence_labeler" and manifest["maximum_length"] == 512
@@ -60,6 +62,7 @@ def test_the_manifest_says_what_an_app_needs(tagger, classifier):
     assert manifest["dataset"] == "digits"
 
 
+@pytest.mark.slow
 def test_the_card_names_data_command_seed_and_scores(tagger, classifier):
     card = (tagger / "README.md").read_text("utf-8")
     scores = read(tagger, "scores.json")
@@ -84,6 +87,7 @@ def test_the_saved_model_has_no_optimizer(tagger):
     assert np.isfinite(model(ka.data.TaggerPreprocessor.load(tagger)([["the", "cat"]]))).all()
 
 
+@pytest.mark.slow
 def test_pictures_are_pictures(tagger, classifier):
     for path in [*tagger.glob("*.png"), *classifier.glob("*.png")]:
         assert path.read_bytes().startswith(b"\x89PNG")

@@ -71,7 +71,10 @@ def labeler():
     return model, {"token_ids": np.where(np.arange(12) < 9, random.integers(1, 50, (1, 12)), 0)}
 
 
-@pytest.mark.parametrize("quantization", [None, "float16", "int8_weights"])
+@pytest.mark.parametrize(
+    "quantization",
+    ["int8_weights", *(pytest.param(x, marks=pytest.mark.slow) for x in (None, "float16"))],
+)
 def test_a_labeler_runs_whole(delegate, quantization, tmp_path):
     model, batch = labeler()
     path, sizes = tmp_path / "m.tflite", {"batch_size": 1, "sequence_length": 12}

@@ -60,6 +60,7 @@ def test_keras_and_litert_files_say_their_ids(exported):
     assert ka.export.inspect(folder / "saved_model").id_limits == {}
 
 
+@pytest.mark.slow
 def test_models_that_write(written, translated):
     """The first signature of a LiteRT file counts: what it reads first."""
     assert ka.export.inspect(written[0]).id_limits == {"token_ids": 23}

@@ -99,6 +99,7 @@ with make_workplace(path) as new:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_nothing_half_written_is_left_by_a_process_that_is_killed(tmp_path, kind):

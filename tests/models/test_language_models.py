@@ -106,6 +106,7 @@ def test_source_and_target_are_told_apart(writer):
     assert not np.allclose(logits, expected, atol=1e-2)
 
 
+@pytest.mark.slow
 def test_two_models_make_the_whole(writer, tmp_path):
     model, source, target = writer, padded(ids()), ids(2, 4, 19)
     expected = model({"source_ids": source, "target_ids": target})

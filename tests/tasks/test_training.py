@@ -384,6 +384,7 @@ def test_weights_of_which_a_part_is_missing(stopped, tmp_path, name):
         train_model(make_job(), RECIPE, start(folder))
 
 
+@pytest.mark.slow
 def test_a_score_that_is_no_number_is_a_state_as_well(stopped, tmp_path):
     folder = copy(stopped, tmp_path / "run")
     (path,) = folder.rglob("best.json")
