@@ -184,10 +184,8 @@ def test_the_shipped_translator_goes_on_working():
     sources = preprocessor.source_ids(["Zwei Hunde spielen im Schnee.", "Ein Mann fährt Fahrrad."])
     expected = ["Two dogs play in the snow.", "A man is riding a bicycle."]
     assert preprocessor.texts(generator.generate(sources, 12)) == expected
-    loop, steps = (
-        generator.loop(sources, "beam"),
-        generator.beam(sources, width=5, length_penalty=1.0),
-    )
+    loop = generator.loop(sources, "beam")
+    steps = generator.beam(sources, width=5, length_penalty=1.0)
     assert preprocessor.texts(loop["generated_ids"][:, 0]) == expected
     np.testing.assert_array_equal(steps["generated_ids"], loop["generated_ids"])
     np.testing.assert_allclose(steps["scores"], loop["scores"], rtol=1e-3)
