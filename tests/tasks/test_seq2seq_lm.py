@@ -113,7 +113,7 @@ def test_texts_are_written_in_their_order_whatever_the_batches(translator, monke
         task.model,
         task.preprocessor(texts),
         14,
-        ka.generation.Beam(3),
+        ka.generation.Beam(3, length_penalty=1.0),
         start_token_id=2,
         end_token_id=3,
     )
