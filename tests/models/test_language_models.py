@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from keras_attention.models.masked_language_model import SIZES as BERT_SIZES
 
 random = np.random.default_rng(0)
 SMALL = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=20)
@@ -258,3 +259,17 @@ def test_a_transformer_learns_to_turn_words_around():
         written = np.concatenate([written, logits[:, -1:].argmax(-1).astype("int32")], axis=1)
     right = (written[:, 1:] == target) | (target == 0)
     assert right.all(axis=1).mean() > 0.9
+
+
+def test_sizes_are_those_of_the_papers():
+    """Devlin et al. (2019), section 3, and Turc et al. (2019), table 1: heads have 64 features."""
+    sizes = {"Base": (12, 768), "Large": (24, 1024), "Tiny": (2, 128), "Mini": (4, 256)}
+    sizes |= {"Small": (4, 512), "Medium": (8, 512)}
+    found = {
+        name.removeprefix("BERT-"): (one["num_layers"], one["hidden_dim"])
+        for name, one in BERT_SIZES.items()
+    }
+    assert found == sizes
+    for one in BERT_SIZES.values():
+        assert one["num_heads"] == one["hidden_dim"] // 64
+        assert one["intermediate_dim"] == 4 * one["hidden_dim"]
