@@ -145,7 +145,8 @@ def train(
     ] = None,
     epochs: Annotated[int | None, Whole(max=1_000_000)] = None,
     minutes: Annotated[
-        float | None, Number(min=0.0, help="End the training after so many, within an epoch too.")
+        float | None,
+        Number(min=0.0, help="End in so many and about one more, with all files made and scored."),
     ] = None,
     batch_size: Annotated[int | None, Whole(max=1 << 20)] = None,
     learning_rate: Annotated[float | None, Number(min=0.0, help="The peak.")] = None,

@@ -31,7 +31,7 @@ from keras_attention.tasks.registry import get_task_class
 from keras_attention.tasks.training import train_model
 
 EXAMPLES = 4  # batches of the development set that every exported file is compared on
-FINISHING = 50.0  # seconds after a training of so many minutes, in which scoring must begin
+GRACE = 50.0  # seconds after the minutes of a run, in which the last scoring must begin
 TESTED = ("keras", "litert", "litert-int8")  # a SavedModel equals the model to 1e-5, as verified
 
 
@@ -57,8 +57,10 @@ def run_job(task, data, recipe, folder, about, started=None):
     say(f"{job.model.name}: {job.model.count_params():,} parameters")
     if folder.resumed:
         say(f"going on with the unfinished run in {folder.path}")
-    best, history = train_model(job, recipe, folder, spent=time.perf_counter() - started)
-    deadline = None if recipe.minutes is None else time.perf_counter() + FINISHING
+    reserved = reserve_seconds(task, recipe)
+    spent = time.perf_counter() - started + reserved
+    best, history = train_model(job, recipe, folder, spent=spent)
+    deadline = None if recipe.minutes is None else time.perf_counter() + reserved + GRACE
     try:
         with folder.explain_full_disk():
             scores = finish_job(task, job, data, recipe, folder, about, best, history, deadline)
@@ -69,6 +71,13 @@ def run_job(task, data, recipe, folder, about, started=None):
         ) from None
     print_summary(folder, scores)
     return scores
+
+
+def reserve_seconds(task, recipe):
+    """Seconds of the recipe's minutes in which files are written, and nothing is trained."""
+    if recipe.minutes is None:
+        return 0.0
+    return min(max(0.0, task.finishing_seconds - GRACE), 30 * recipe.minutes)
 
 
 def finish_job(task, job, data, recipe, output, about, best, history, deadline=None):

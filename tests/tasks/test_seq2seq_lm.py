@@ -1,6 +1,7 @@
 """`Seq2SeqLM`, of a Transformer and of a recurrent network."""
 
 import contextlib
+import dataclasses
 import json
 import pathlib
 import sys
@@ -100,6 +101,16 @@ def test_what_there_is_no_time_to_write_is_not_scored_and_said(translator, monke
     assert jobs.score_file(task, translator / "model.keras", PAIRS.test, deadline=0.5) == {}
     told = capsys.readouterr().out
     assert "model.keras is not scored: the time is over (2 of 3 texts were written)" in told
+
+
+def test_of_the_minutes_some_are_for_writing_files():
+    recipe = recipes.choose_recipe("seq2seq_transformer")
+    reserved = [
+        jobs.reserve_seconds(task, dataclasses.replace(recipe, minutes=minutes))
+        for task in (ka.tasks.Seq2SeqLM, ka.tasks.TextClassifier)
+        for minutes in (3.0, 0.5, None)
+    ]
+    assert reserved == [100.0, 15.0, 0.0, 25.0, 15.0, 0.0]
 
 
 @pytest.mark.slow
