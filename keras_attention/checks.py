@@ -18,6 +18,11 @@ def check_whole_number(owner, name, value, least=1, most=math.inf):
     return number
 
 
+def check_padding_id(owner, padding_id, name="padding_id"):
+    """`padding_id` as an int, or None where every id is a token; an error names `owner`."""
+    return None if padding_id is None else check_whole_number(owner, name, padding_id, least=0)
+
+
 def check_height_and_width(owner, name, size):
     """`size`, an int or a pair of them, in pixels, as (height, width); an error names `owner`."""
     pair = (size, size) if not isinstance(size, (tuple, list)) else tuple(size)

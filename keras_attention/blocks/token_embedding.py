@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from keras_attention import checks, positions, scope
+from keras_attention import checks, masks, positions, scope
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.inner_layers import revive_layer
 from keras_attention.shapes import prepend_batch
@@ -21,7 +21,7 @@ class TokenEmbedding(keras.layers.Layer):
     and Wolf, 2017).
 
     Args:
-        vocabulary_size: int, rows of the table; row 0 is padding.
+        vocabulary_size: int, rows of the table.
         hidden_dim: int, D.
         position: a part of `keras_attention.positions` that is added to the tokens, its name, its
             config, or None.
@@ -32,14 +32,15 @@ class TokenEmbedding(keras.layers.Layer):
         logit_scale: float, what logits are multiplied by, before the bias (T5: D^-½).
         table: the `table` of another `TokenEmbedding`, to share it; None makes one. A loaded model
             has one table; `keras.models.clone_model` copies it into each layer.
+        padding_id: int, the id that is no token, and is masked; None where every id is a token.
 
     Call arguments:
         inputs: int token ids (B, T); with `reverse=True` vectors (B, T, D).
         positions: int (T,) or (B, T), where the tokens are. Default: 0, 1, 2, ...
         reverse: bool, whether to go from vectors to logits.
 
-    Returns (B, T, D), with the mask `inputs != 0`; or logits (B, T, vocabulary_size), float32, with
-    the mask of the inputs.
+    Returns (B, T, D), with the mask `inputs != padding_id`; or logits (B, T, vocabulary_size),
+    float32, with the mask of the inputs.
 
     Example:
 
@@ -65,11 +66,18 @@ class TokenEmbedding(keras.layers.Layer):
         logit_bias=False,
         logit_scale=1.0,
         table=None,
+        padding_id=0,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.vocabulary_size, self.hidden_dim = vocabulary_size, hidden_dim
+        self.padding_id = checks.check_padding_id(type(self).__name__, padding_id)
+        if isinstance(vocabulary_size, int) and (padding_id or 0) >= vocabulary_size:
+            raise ValueError(
+                f"{type(self).__name__}: padding_id={padding_id} is no id of a vocabulary of "
+                f"{vocabulary_size}; give one from 0 to {vocabulary_size - 1}, or None."
+            )
         self.position = check_embedded(positions.get(position, dtype=self.dtype_policy))
         self.scale, self.dropout = scale, dropout
         self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
@@ -140,7 +148,7 @@ class TokenEmbedding(keras.layers.Layer):
         return self._table(ops.arange(self.vocabulary_size, dtype="int32"))
 
     def compute_mask(self, inputs, previous=None):
-        return previous if len(inputs.shape) > 2 else ops.not_equal(inputs, 0)
+        return previous if len(inputs.shape) > 2 else masks.token_mask(inputs, self.padding_id)
 
     def compute_output_shape(self, input_shape, reverse=False):
         if reverse:
@@ -167,6 +175,7 @@ class TokenEmbedding(keras.layers.Layer):
             "logit_bias": self.logit_bias,
             "logit_scale": self.logit_scale,
             "table": serialize_shared(self._table),
+            "padding_id": self.padding_id,
         }
 
 
@@ -269,6 +278,7 @@ class TokenDropout(keras.layers.Layer):
         rate: float, the share of tokens replaced in training.
         unknown_id: int, what replaces them.
         seed: int.
+        padding_id: int, the id that is no token, or None where every id is one.
 
     Call arguments:
         inputs: int token ids (B, T). Returns the same shape and dtype.
@@ -285,20 +295,22 @@ class TokenDropout(keras.layers.Layer):
     ```
     """
 
-    def __init__(self, rate, unknown_id=1, seed=None, **kwargs):
+    def __init__(self, rate, unknown_id=1, seed=None, padding_id=0, **kwargs):
         if not 0 <= rate <= 1:
             raise ValueError(f"rate={rate}: expected the share of tokens to drop, from 0 to 1.")
         kwargs.setdefault("dtype", "int32")
         super().__init__(**kwargs)
         self.supports_masking = True
         self.rate, self.unknown_id, self.seed = rate, unknown_id, seed
+        self.padding_id = checks.check_padding_id(type(self).__name__, padding_id)
         self._generator = keras.random.SeedGenerator(seed) if rate else None
 
     def call(self, inputs, training=None):
         if not training or not self.rate:
             return inputs
         drawn = keras.random.uniform(ops.shape(inputs), dtype="float32", seed=self._generator)
-        dropped = ops.logical_and(ops.less(drawn, self.rate), ops.not_equal(inputs, 0))
+        dropped, tokens = ops.less(drawn, self.rate), masks.token_mask(inputs, self.padding_id)
+        dropped = dropped if tokens is None else ops.logical_and(dropped, tokens)
         return ops.where(dropped, ops.cast(self.unknown_id, inputs.dtype), inputs)
 
     def compute_output_spec(self, inputs, training=None):
@@ -309,4 +321,4 @@ class TokenDropout(keras.layers.Layer):
 
     def get_config(self):
         config = {"rate": self.rate, "unknown_id": self.unknown_id, "seed": self.seed}
-        return {**super().get_config(), **config}
+        return {**super().get_config(), **config, "padding_id": self.padding_id}

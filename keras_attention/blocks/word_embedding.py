@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attention import masks
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.inner_layers import revive_layer
 from keras_attention.shapes import prepend_batch
@@ -105,7 +106,7 @@ class WordEmbedding(ProjectionOwner):
         tokens: int (B, T); characters: int (B, T, C).
         positions: int (T,) or (B, T), where the tokens are, for `tokens`. Default: 0, 1, 2, ...
 
-    Returns (B, T, D), with the mask `tokens != 0`.
+    Returns (B, T, D), with the mask of the tokens, by the `padding_id` of their layer (else 0).
 
     Example:
 
@@ -152,7 +153,7 @@ class WordEmbedding(ProjectionOwner):
         return ops.reshape(x, shape)
 
     def compute_mask(self, tokens, previous=None):
-        return ops.not_equal(tokens, 0)
+        return masks.token_mask(tokens, getattr(self.tokens, "padding_id", 0))
 
     def compute_output_shape(self, tokens_shape, characters_shape):
         return (*tokens_shape, self.hidden_dim)

@@ -99,7 +99,7 @@ def check_finite(given, argument):
 def fit_batch(batch, endpoint, rows=None, halve=False):
     """`batch` with `rows` rows (repeated if need be) and sequences of the endpoint's length.
 
-    Where lengths are fixed, sequences are cut, or padded with zeros at the end. Where they are
+    Where lengths are fixed, sequences are cut, or padded at the end. Where they are
     free they stay, or are cut to half with `halve=True`.
     """
     fitted = {}
@@ -110,7 +110,7 @@ def fit_batch(batch, endpoint, rows=None, halve=False):
         for axis in endpoint.lengths[tensor.name]:
             length = array.shape[axis]
             wanted = tensor.shape[axis] or (max(1, length // 2) if halve else length)
-            array = _resize(array, axis, wanted)
+            array = _resize(array, axis, wanted, endpoint.padding_ids.get(tensor.name) or 0)
         fitted[tensor.name] = array
     return fitted
 
@@ -125,20 +125,25 @@ def cut_batch(batch, endpoint):
         )
 
 
-def _resize(array, axis, length):
+def _resize(array, axis, length, padding_id):
     array = np.take(array, range(min(length, array.shape[axis])), axis)
     missing = [(0, 0)] * array.ndim
     missing[axis] = (0, length - array.shape[axis])
-    return np.pad(array, missing)
+    return np.pad(array, missing, constant_values=padding_id)
 
 
-def pad_first_row(batch, share):
-    """Pads (with 0) the last `share` of the first row of every input of ids."""
+def pad_first_row(batch, share, padding_ids=None):
+    """Pads the last `share` of the first row of every input of ids.
+
+    Args:
+        padding_ids: dict, name -> the id to pad with, if it is not 0; None leaves the input as is.
+    """
     padded = {}
     for name, array in batch.items():
-        if array.dtype == np.int32 and array.ndim > 1:
+        padding_id = (padding_ids or {}).get(name, 0)
+        if array.dtype == np.int32 and array.ndim > 1 and padding_id is not None:
             array = array.copy()
-            array[0, max(1, round(array.shape[1] * (1 - share))) :] = 0
+            array[0, max(1, round(array.shape[1] * (1 - share))) :] = padding_id
         padded[name] = array
     return padded
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_attention import keras_internals
 from keras_attention.export import batches
+from keras_attention.export.endpoint import find_readers
 from keras_attention.export.errors import ExportError, first_line
 
 LENGTH = 12  # tokens of made-up sequences; half as many are checked, too
@@ -23,6 +24,7 @@ class Case:
         cache: names of outputs that are reported as one.
         score: function that scores outputs, where many are right and `outputs` is empty: dict of
             arrays -> dict, name -> (error, agreement).
+        padding_ids: dict, as that of `Endpoint`.
     """
 
     inputs: dict
@@ -30,6 +32,7 @@ class Case:
     real: bool = False
     cache: tuple = ()
     score: Callable | None = None
+    padding_ids: dict = dataclasses.field(default_factory=dict)
 
 
 def make_cases(model, endpoint, given=None):
@@ -39,19 +42,23 @@ def make_cases(model, endpoint, given=None):
     Given examples are checked as they are, too.
     """
     base = make_batches(model, endpoint, given)
+    padding_ids = endpoint.padding_ids
     cases, notes = [], []
     for rows, halve, share in ((1, False, 1 / 4), (3, False, 1 / 3), (2, True, 1 / 2)):
         batch = batches.fit_batch(base[len(cases) % len(base)], endpoint, rows, halve)
-        batch = batches.pad_first_row(batch, share)
+        batch = batches.pad_first_row(batch, share, padding_ids)
         try:
-            cases.append(Case(batch, run_model(endpoint, batch)))
+            cases.append(Case(batch, run_model(endpoint, batch), padding_ids=padding_ids))
         except Exception as error:
             if given is None:
                 raise _make_unusable_error(batch, error) from error
             notes.append(f"not checked at {batches.describe_batch(batch)}: the model refuses it")
     if given is not None:
         fitted = (batches.fit_batch(batch, endpoint) for batch in base)
-        cases += [Case(batch, _run_given(endpoint, batch), real=True) for batch in fitted]
+        cases += [
+            Case(batch, _run_given(endpoint, batch), real=True, padding_ids=padding_ids)
+            for batch in fitted
+        ]
     return cases, notes
 
 
@@ -113,39 +120,45 @@ def make_batches(model, endpoint, given=None):
     if given is not None:
         return batches.read_batches(given, endpoint, "examples")
     generator = np.random.default_rng(0)
-    limits = _find_limits(model, endpoint)
-    return [{t.name: _draw(t, limits, generator) for t in endpoint.inputs} for _ in range(3)]
+    sizes = _find_sizes(model, endpoint)
+
+    def draw(tensor):
+        padding_id = endpoint.padding_ids.get(tensor.name)
+        return _draw(tensor, sizes.get(tensor.name), padding_id, generator)
+
+    return [{tensor.name: draw(tensor) for tensor in endpoint.inputs} for _ in range(3)]
 
 
-def _draw(tensor, limits, generator):
+def draw_ids(generator, size, shape, padding_id=0):
+    """Ids below `size`, int32, by NumPy's `generator`: none is padding."""
+    if padding_id is None or padding_id >= size:
+        return generator.integers(0, size, shape, dtype="int32")
+    ids = generator.integers(0, size - 1, shape, dtype="int32")
+    return ids + (ids >= padding_id).astype("int32")
+
+
+def _draw(tensor, size, padding_id, generator):
     shape = [3 if tensor.shape[0] is None else tensor.shape[0]]
     shape += [LENGTH if axis is None else axis for axis in tensor.shape[1:]]
     if tensor.dtype == "int32":
-        return generator.integers(*limits[tensor.name], shape, dtype="int32")
+        return draw_ids(generator, size, shape, padding_id)
     if tensor.dtype == "string":
         raise ExportError(f"No text can be made up for the input {tensor.name!r}: pass examples=.")
     return generator.random(shape).astype(tensor.dtype)
 
 
-def _find_limits(model, endpoint):
-    """Per input, the range of numbers to draw, without its end: 0 to 2 for bool, else ids from 1.
+def _find_sizes(model, endpoint):
+    """Per input, the number that those to draw are below: 2 for bool.
 
     Ids below the size of the smallest embedding that reads them, else of the smallest of all, are
-    valid for every embedding; without any embedding they are 1.
+    valid for every embedding; without any embedding they are below 2.
     """
     everywhere = find_smallest_table(keras_internals.all_layers(model))
-    limits = {}
+    sizes = {}
     for tensor, spec in zip(model.inputs, endpoint.inputs, strict=True):
-        most = find_smallest_table(_find_readers(tensor)) or everywhere or 2
-        limits[spec.name] = (0, 2) if tensor.dtype == "bool" else (1, max(2, most))
-    return limits
-
-
-def _find_readers(tensor):
-    """The layers that take an input first, and the layers within them."""
-    for operation, _ in keras_internals.consumers(tensor):
-        if isinstance(operation, keras.layers.Layer):
-            yield from keras_internals.all_layers(operation)
+        size = find_smallest_table(find_readers(tensor)) or everywhere or 2
+        sizes[spec.name] = 2 if tensor.dtype == "bool" else max(2, size)
+    return sizes
 
 
 def find_smallest_table(layers):

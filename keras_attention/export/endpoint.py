@@ -25,6 +25,8 @@ class Endpoint:
         outputs: names of the outputs.
         call: dict of tensors -> dict of tensors, in inference mode.
         cache: names of inputs and outputs that are entries of a decoder's cache.
+        padding_ids: dict, name of an input of ids -> the id that is no token there, None where
+            every id is one.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Endpoint:
     outputs: tuple[str, ...]
     call: Callable
     cache: tuple[str, ...] = ()
+    padding_ids: dict = dataclasses.field(default_factory=dict)
 
 
 def make_endpoint(model, batch_size=None, sequence_length=None):
@@ -57,7 +60,26 @@ def make_endpoint(model, batch_size=None, sequence_length=None):
         given = model(pack_inputs(model, tensors), training=False)
         return as_signature(dict(zip(outputs, keras.tree.flatten(given), strict=True)))
 
-    return Endpoint("serving_default", specs, lengths, tuple(outputs), call)
+    padding = {name: _find_padding_id(t) for name, t in inputs.items() if is_of_ids(t)}
+    return Endpoint("serving_default", specs, lengths, tuple(outputs), call, padding_ids=padding)
+
+
+def is_of_ids(tensor):
+    """Whether an input of a model may be of ids: whole numbers, not bool."""
+    return "int" in keras.backend.standardize_dtype(tensor.dtype)
+
+
+def find_readers(tensor):
+    """The layers that take an input first, and the layers within them."""
+    for operation, _ in keras_internals.consumers(tensor):
+        if isinstance(operation, keras.layers.Layer):
+            yield from keras_internals.all_layers(operation)
+
+
+def _find_padding_id(tensor):
+    """The `padding_id` of the first layer that reads an input and has one; else 0."""
+    found = (layer.padding_id for layer in find_readers(tensor) if hasattr(layer, "padding_id"))
+    return next(found, 0)
 
 
 def pack_inputs(model, tensors):

@@ -11,8 +11,10 @@ import pathlib
 import numpy as np
 
 # The contract of signatures with their callers, see docs/on-device.md. Files without a number keep
-# to the first: bool among inputs and outputs, and every entry of the cache out of `encode`.
-CONTRACT = 3
+# to the first: bool among inputs and outputs, and every entry of the cache out of `encode`. The
+# third is of files whose padding is 0; others have the fourth, with `padding_id`, which is null
+# where every id is a token: the loop in such a file takes `start`, where its rows begin.
+CONTRACT = 4
 RENAMED = {"begin_id": "start_token_id", "end_ids": "end_token_ids"}  # before contract 3
 
 
@@ -22,8 +24,8 @@ class LiteRTGenerator:
     Args:
         path: the file.
         num_threads: int, of the interpreter.
-        known: `start_token_id`, `end_token_ids`, `max_length`, `max_new_tokens`, where there is no
-            manifest.
+        known: `start_token_id`, `end_token_ids`, `max_length`, `max_new_tokens`, `padding_id`,
+            `source_padding_id` (both 0 by default), where there is no manifest.
 
     Example:
 
@@ -65,6 +67,7 @@ class LiteRTGenerator:
                 f"{CONTRACT}: take a newer keras_attention."
             )
         self.known = known
+        self.padding_id = known.get("padding_id", 0)
         self.interpreter = Interpreter(str(path), num_threads=num_threads)
         names = self.interpreter.get_signature_list()
         if "step" not in names:
@@ -75,10 +78,11 @@ class LiteRTGenerator:
         self.outputs = {name: set(names[name]["outputs"]) for name in names}
 
     def stream(self, prompt, max_new_tokens=None, *, temperature=0.0, top_k=None, seed=None):
-        """Yields the next id of every row, int32 (B,), as they come; 0 for rows that have ended.
+        """Yields the next id of every row, int32 (B,), as they come; padding (or 0) for rows that
+        have ended.
 
         Args:
-            prompt: lists of ids, or ids (B, T), with 0 as padding on either side: what a language
+            prompt: lists of ids, or ids (B, T), with padding on either side: what a language
                 model goes on from, or what an encoder-decoder reads (or a dict of its inputs).
             max_new_tokens: int. Rows also end with an id of `end_token_ids`, and when the cache is
                 full.
@@ -97,7 +101,8 @@ class LiteRTGenerator:
         while limit > 0 and index + tokens.shape[1] <= self.known["max_length"]:
             logits, cache = self._read(tokens, index, start, cache)
             index, limit = index + tokens.shape[1], limit - 1
-            chosen = np.where(done, 0, choose_tokens(logits, temperature, top_k, random))
+            chosen = choose_tokens(logits, temperature, top_k, random, self.padding_id)
+            chosen = np.where(done, self.padding_id or 0, chosen)
             yield chosen.astype("int32")
             done |= np.isin(chosen, self.known["end_token_ids"])
             if done.all():
@@ -105,7 +110,7 @@ class LiteRTGenerator:
             tokens = chosen[:, None]
 
     def generate(self, prompt, max_new_tokens=None, **sampling):
-        """All new ids, int32 (B, N), 0 after the end; arguments as for `stream`."""
+        """All new ids, int32 (B, N), padding after the end; arguments as for `stream`."""
         return np.stack(list(self.stream(prompt, max_new_tokens, **sampling)), axis=1)
 
     def beam(
@@ -129,7 +134,7 @@ class LiteRTGenerator:
             num_return_sequences: int, R, at most `width`.
 
         Returns:
-            dict: `generated_ids` int32 (B, R, N), best first, 0 after the end, and `scores` float32
+            dict: `generated_ids` int32 (B, R, N), best first, padding after the end, and `scores` float32
             (B, R); -inf where fewer sequences exist.
         """
         limit = self._limit(max_new_tokens)
@@ -141,7 +146,9 @@ class LiteRTGenerator:
         tokens, start, cache = self._begin(prompt)
         index = tokens.shape[1]
         room = min(limit, self.known["max_length"] - index + 1)
-        search = _Search(len(tokens), width, num_return_sequences, length_penalty, room)
+        search = _Search(
+            len(tokens), width, num_return_sequences, length_penalty, room, self.padding_id
+        )
         logits, cache = self._read(tokens, 0, start, cache)
         rows = np.repeat(np.arange(len(tokens)), width)
         start, logits = start[rows], logits[rows]
@@ -167,9 +174,13 @@ class LiteRTGenerator:
         if signature not in self.run:
             raise ValueError(f"The file has no {signature!r}: it has {', '.join(self.run)}.")
         wanted, has_source = self.inputs[signature], "encode" in self.run
-        inputs = self._source(prompt) if has_source else {"token_ids": self._ids(prompt)[0]}
-        for name, array in inputs.items():
-            self._check_length(array.shape[1], wanted[name])
+        if has_source:
+            inputs = self._source(prompt)
+        else:
+            inputs = dict(zip(("token_ids", "start"), self._ids(prompt), strict=True))
+            inputs = {name: array for name, array in inputs.items() if name in wanted}
+        for name in inputs.keys() - {"start"}:
+            self._check_length(inputs[name].shape[1], wanted[name])
         if not has_source:
             self._check_room(inputs["token_ids"], self.known.get("max_new_tokens", 1))
         if "uniform" in wanted:
@@ -229,14 +240,15 @@ class LiteRTGenerator:
 
     def _ids(self, prompt):
         """Prompts as ids (B, T) with padding on the left, and where they begin."""
-        rows = self._rows(prompt)
+        rows = self._rows(prompt, self.padding_id)
         length, least = max(map(len, rows)), self.known.get("least_prompt", 1)
         if min(map(len, rows)) < least:
             raise ValueError(f"The first {least} tokens see one another: give a prompt as long.")
         if "prefill" in self.run:
             length += -length % self.inputs["prefill"]["token_ids"]["shape"][1]
         start = np.array([length - len(row) for row in rows], "int32")
-        return np.stack([np.pad(row, (n, 0)) for row, n in zip(rows, start, strict=True)]), start
+        rows = [_pad(row, n, 0, self.padding_id) for row, n in zip(rows, start, strict=True)]
+        return np.stack(rows), start
 
     def _source(self, source):
         """The encoder's inputs; ids with padding on the right."""
@@ -245,10 +257,15 @@ class LiteRTGenerator:
         ((name, details),) = self.inputs["encode"].items()
         if getattr(source, "ndim", 0) > 2:
             return {name: np.asarray(source, details["dtype"])}
-        rows = self._rows(source)
+        padding_id = self.known.get("source_padding_id", 0)
+        rows = self._rows(source, padding_id)
         self._check_length(max(map(len, rows)), details)
         length = max(*map(len, rows), details["shape_signature"][1])
-        return {name: np.stack([np.pad(row, (0, length - len(row))) for row in rows])}
+        if padding_id is None and any(len(row) < length for row in rows):
+            raise ValueError(
+                f"This file reads {length} ids, every one a token: it takes no shorter row."
+            )
+        return {name: np.stack([_pad(row, 0, length - len(row), padding_id) for row in rows])}
 
     def _check_room(self, tokens, new=1):
         """Refuses a prompt that does not fit into the cache with `new` tokens, the last of which
@@ -265,20 +282,30 @@ class LiteRTGenerator:
         if 0 < fixed < length:
             raise ValueError(f"This file reads {fixed} ids at a time, and was given {length}.")
 
-    def _rows(self, ids):
+    def _rows(self, ids, padding_id):
         """Rows of ids without the padding around them."""
         rows = [ids] if len(ids) and np.ndim(ids[0]) == 0 else ids
-        rows = [np.trim_zeros(row) for row in map(np.asarray, rows) if row.ndim]
+        rows = [_trim(row, padding_id) for row in map(np.asarray, rows) if row.ndim]
         if not rows or not all(map(len, rows)):
             raise ValueError(f"{ids!r} has a row without ids: there is nothing to go on from.")
         size = 2**31 if "encode" in self.run else self.known.get("vocabulary_size", 2**31)  # int32
         if any(x.dtype.kind not in "iu" or x.min() < 0 or x.max() >= size for x in rows):
-            raise ValueError(f"{ids!r}: expected ids, whole numbers from 1 to below {size}.")
+            raise ValueError(f"{ids!r}: expected ids, whole numbers from 0 to below {size}.")
         rows = [row.astype("int32") for row in rows]
         fixed = self.inputs["step"]["token_ids"]["shape_signature"][0]
         if fixed not in (-1, len(rows)):
             raise ValueError(f"This file takes {fixed} rows at a time, and was given {len(rows)}.")
         return rows
+
+
+def _trim(row, padding_id):
+    """A row of ids without the padding around it."""
+    tokens = np.flatnonzero(row != padding_id) if padding_id is not None else np.arange(len(row))
+    return row[tokens[0] : tokens[-1] + 1] if len(tokens) else row[:0]
+
+
+def _pad(row, before, after, padding_id):
+    return np.pad(row, (before, after), constant_values=padding_id or 0)
 
 
 def _entry(manifest, name):
@@ -298,9 +325,10 @@ def _sha256(path):
 _CALL = ("token_ids", "index", "start")
 
 
-def choose_tokens(logits, temperature=0.0, top_k=None, random=None):
-    """The next ids (B,) by logits (B, V); never padding, which is 0."""
-    logits = np.where(np.arange(logits.shape[1]) == 0, -np.inf, logits)
+def choose_tokens(logits, temperature=0.0, top_k=None, random=None, padding_id=0):
+    """The next ids (B,) by logits (B, V); never padding (None: every id is a token)."""
+    if padding_id is not None:
+        logits = np.where(np.arange(logits.shape[1]) == padding_id, -np.inf, logits)
     if not temperature:
         return logits.argmax(axis=1)
     if top_k and top_k < logits.shape[1]:
@@ -316,21 +344,23 @@ IMPOSSIBLE = np.float32(-1e9)  # the total of a sequence that does not exist
 class _Search:
     """The beams of a search, and the best sequences that have ended."""
 
-    def __init__(self, batch, width, results, length_penalty, limit):
+    def __init__(self, batch, width, results, length_penalty, limit, padding_id=0):
         self.limit, self.length_penalty, self.count = limit, length_penalty, 0
-        self.tokens = np.zeros((batch, width, limit), "int32")
+        self.padding_id, filler_id = padding_id, padding_id or 0
+        self.tokens = np.full((batch, width, limit), filler_id, "int32")
         # One beam of each row counts at first: the others are the same.
         self.totals = np.where(np.arange(width) > 0, IMPOSSIBLE, np.float32(0)) + np.zeros(
             (batch, 1), "float32"
         )
-        self.ended = np.zeros((batch, results, limit), "int32")
+        self.ended = np.full((batch, results, limit), filler_id, "int32")
         self.ended_totals = np.full((batch, results), IMPOSSIBLE)
 
     def extend(self, logits, end_token_ids):
         """Takes the best continuations by logits (B·W, V); returns their parents (B·W,)."""
         batch, width, _ = self.tokens.shape
         log_p = compute_log_softmax(logits)
-        log_p[:, 0] = IMPOSSIBLE
+        if self.padding_id is not None:
+            log_p[:, self.padding_id] = IMPOSSIBLE
         sums = (self.totals.reshape(-1, 1) + log_p).reshape(batch, -1)
         # As many as leave the beam full when all that can have ended.
         number = min(width * (1 + len(end_token_ids)), sums.shape[1])
@@ -366,7 +396,7 @@ class _Search:
         self._keep(self.tokens, self.totals)
         found = self.ended_totals > IMPOSSIBLE / 2
         return {
-            "generated_ids": np.where(found[:, :, None], self.ended, 0),
+            "generated_ids": np.where(found[:, :, None], self.ended, self.padding_id or 0),
             "scores": np.where(found, self.ended_totals, -np.inf).astype("float32"),
         }
 

@@ -71,7 +71,7 @@ def _compare_meaning(case, name, got, expected):
     """(argmax agreement, None) of scores, (None, mean cosine) of vectors."""
     if expected.dtype.kind != "f" or expected.ndim < 2 or expected.shape[-1] < 2:
         return None, None
-    counted = _find_counted(case.inputs, expected.shape[:-1])
+    counted = _find_counted(case, expected.shape[:-1])
     if is_vector(name, expected):
         return None, float(_compute_cosines(got, expected)[counted].mean())
     return float((got.argmax(-1) == expected.argmax(-1))[counted].mean()), None
@@ -152,10 +152,14 @@ def _find_largest(array):
     return array[np.isfinite(array)].max(initial=0.0)
 
 
-def _find_counted(inputs, shape):
+def _find_counted(case, shape):
     """The positions that count: not padding in all inputs of ids of that shape."""
-    ids = [a for a in inputs.values() if a.dtype == np.int32 and a.shape == shape and a.ndim > 1]
-    counted = np.any([a != 0 for a in ids], axis=0) if ids else np.ones(shape, bool)
+    tokens = [
+        array != case.padding_ids.get(name, 0)  # all differ from None
+        for name, array in case.inputs.items()
+        if array.dtype == np.int32 and array.shape == shape and array.ndim > 1
+    ]
+    counted = np.any(tokens, axis=0) if tokens else np.ones(shape, bool)
     return counted if counted.any() else np.ones(shape, bool)
 
 
@@ -248,7 +252,7 @@ def verify(model, path, inputs, *, tolerance=None, runtime=None):
     worst = {}
     execute = {None: _run_loaded, "compiled_model": _run_compiled, "gpu": _run_on_gpu}[runtime]
     for batch, outputs, where in execute(path, given, kind):
-        case = Case(batch, run_model(own, batch))
+        case = Case(batch, run_model(own, batch), padding_ids=own.padding_ids)
         measured = measure_parity(case, outputs, signature=own.name, runtime=where)
         check_parity(case, measured, tolerance=tolerance)
         for parity in measured:

@@ -120,6 +120,11 @@ def make_config(
     return GenerationConfig(*parts, ends, padding_id, with_scores)
 
 
+def choose_padding_id(decoder, padding_id):
+    """`padding_id` as given, or that of the decoder's embedding for `"model"`."""
+    return getattr(decoder, "padding_id", 0) if padding_id == "model" else padding_id
+
+
 def _get_penalties(identifiers):
     return [penalties.get(identifier) for identifier in _as_list(identifiers)]
 

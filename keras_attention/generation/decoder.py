@@ -31,6 +31,8 @@ class Decoder:
         encoder, decoder: functional models; the first is None for a language model.
         cache_spec: the `CacheSpec` of the decoder.
         vocabulary_size: int, V.
+        padding_id, source_padding_id: ints, the ids that are no tokens, as the embeddings of tokens
+            and of the source say; None where every id is a token.
 
     `start`, `step` and `reorder` are made of `keras.ops`, so that they run in eager code and in
     loops that are traced, compiled and exported.
@@ -50,6 +52,8 @@ class Decoder:
         self.cache_spec = trace_decoding(self.decoder, self.tokens, self.encoder, self._join)
         self.min_prompt_length(LONGEST_PREFIX)  # refuses layers that look ahead everywhere
         self.vocabulary_size = _vocabulary_size(self.decoder)
+        self.padding_id = find_padding_id(self.decoder)
+        self.source_padding_id = find_padding_id(self.encoder) if self.has_source else None
 
     @property
     def has_source(self):
@@ -211,6 +215,14 @@ def _split_model(model):
     if "encoder" in named and "decoder" in named:
         return named["encoder"], named["decoder"]
     return None, model
+
+
+def find_padding_id(model):
+    """The `padding_id` of the first layer of a model that has one; 0 where none has."""
+    if not isinstance(model, keras.layers.Layer):
+        return 0
+    found = (layer for layer in keras_internals.all_layers(model) if hasattr(layer, "padding_id"))
+    return next((layer.padding_id for layer in found), 0)
 
 
 def _vocabulary_size(model):

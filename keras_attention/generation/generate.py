@@ -14,8 +14,9 @@ from keras_attention.generation import (
     streaming,
 )
 from keras_attention.generation.compiled import get_compiled, map_leaves
-from keras_attention.generation.config import make_config
+from keras_attention.generation.config import choose_padding_id, make_config
 from keras_attention.generation.inputs import prepare_inputs
+from keras_attention.generation.piecewise import get_decoder
 from keras_attention.generation.samplers import Beam
 
 
@@ -55,7 +56,7 @@ def generate(
     source=None,
     start_token_id=None,
     end_token_id=None,
-    padding_id=0,
+    padding_id="model",
     min_new_tokens=0,
     repetition_penalty=None,
     no_repeat_ngram_size=None,
@@ -94,7 +95,7 @@ def generate(
         end_token_id: int or ints; one of them ends its row, and is part of it. None: rows are full
             length.
         padding_id: int, never chosen (unless it ends a row), and written after the end; None
-            where every id is a token.
+            where every id is a token, and 0 is written. `"model"` is that of its embedding.
         min_new_tokens: int, how many new tokens there are before a row may end.
         repetition_penalty: float, as `penalties.Repetition`.
         no_repeat_ngram_size: int, as `constraints.NoRepeatNGrams`.
@@ -146,10 +147,11 @@ def generate(
     """
     if not (callback is None or callable(callback)):
         raise ValueError(f"callback={callback!r}: expected a function of the ids (B,) of a step.")
+    decoder = get_decoder(model)
     config = make_config(
         sampler,
         end_token_id=end_token_id,
-        padding_id=padding_id,
+        padding_id=choose_padding_id(decoder, padding_id),
         min_new_tokens=min_new_tokens,
         repetition_penalty=repetition_penalty,
         no_repeat_ngram_size=no_repeat_ngram_size,
@@ -166,7 +168,7 @@ def generate(
             f"memory_length={memory_length} does not see: leave one of them out."
         )
     inputs = prepare_inputs(
-        model,
+        decoder,
         prompt,
         max_new_tokens,
         config,

@@ -240,11 +240,21 @@ def _source_spec(x, known):
 
 
 def _read_source_ids(decoder, source):
-    rows = read_rows("source", source)
+    padding_id = getattr(decoder, "source_padding_id", 0)
+    rows = read_rows("source", source, padding_id)
     if not rows:
         raise ValueError("The source has no rows: expected ids (B, S), or a list of lists.")
     check_rows("source", rows, _source_vocabulary_size(decoder))
-    return pad_right(rows, bucket_length(max(map(len, rows))), 0)
+    lengths = set(map(len, rows))
+    if padding_id is None and len(lengths) > 1:
+        raise ValueError(
+            f"The source has rows of {min(lengths)} to {max(lengths)} ids, and every id is a token "
+            "to the encoder (source_padding_id=None): none can fill up the short ones. Give rows "
+            "of one length at a time."
+        )
+    if padding_id is None:
+        return pad_right(rows, max(lengths), 0)
+    return pad_right(rows, bucket_length(max(lengths)), padding_id)
 
 
 def _source_vocabulary_size(decoder):

@@ -6,8 +6,9 @@ from keras import ops
 from keras_attention import checks
 from keras_attention.generation import alignments, loop
 from keras_attention.generation.compiled import get_compiled, map_leaves
-from keras_attention.generation.config import make_config
+from keras_attention.generation.config import choose_padding_id, make_config
 from keras_attention.generation.inputs import prepare_inputs
+from keras_attention.generation.piecewise import get_decoder
 from keras_attention.generation.samplers import TokenSampler
 
 
@@ -21,7 +22,7 @@ def stream(
     source=None,
     start_token_id=None,
     end_token_id=None,
-    padding_id=0,
+    padding_id="model",
     min_new_tokens=0,
     repetition_penalty=None,
     no_repeat_ngram_size=None,
@@ -57,10 +58,11 @@ def stream(
         assert ids.shape == (1,)
     ```
     """
+    decoder = get_decoder(model)
     config = make_config(
         sampler,
         end_token_id=end_token_id,
-        padding_id=padding_id,
+        padding_id=choose_padding_id(decoder, padding_id),
         min_new_tokens=min_new_tokens,
         repetition_penalty=repetition_penalty,
         no_repeat_ngram_size=no_repeat_ngram_size,
@@ -69,7 +71,7 @@ def stream(
         constraints=constraints,
     )
     inputs = prepare_inputs(
-        model,
+        decoder,
         prompt,
         max_new_tokens,
         config,

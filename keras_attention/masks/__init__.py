@@ -9,6 +9,7 @@ from keras_attention.masks.attention_mask import (
     positions_in_segments,
     prefix_lengths,
     same_segment,
+    token_mask,
 )
 from keras_attention.masks.base import Both, Either, Full, Mask, Not
 from keras_attention.masks.big_bird import BigBird
@@ -83,4 +84,5 @@ __all__ = [
     "positions_in_segments",
     "prefix_lengths",
     "same_segment",
+    "token_mask",
 ]

@@ -47,6 +47,28 @@ def _is_one(allowed, axis, unlike):
     return allowed.shape[axis] == 1 != unlike.shape[axis]
 
 
+def token_mask(ids, padding_id=0):
+    """Which ids are tokens, and not padding: what layers take as `value_mask`.
+
+    Args:
+        ids: int (B, T). padding_id: int, or None where every id is a token.
+
+    Returns:
+        bool (B, T), True = a token; None where all are.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    assert np.array_equal(ka.masks.token_mask(np.array([[5, 0, 7]])), [[True, False, True]])
+    assert ka.masks.token_mask(np.array([[5, 0, 7]]), padding_id=None) is None
+    ```
+    """
+    return None if padding_id is None else ops.not_equal(ids, padding_id)
+
+
 def padding(value_mask):
     """The padding mask: keys that are tokens are visible.
 

@@ -49,13 +49,14 @@ def causal_language_model(
     mask=None,
     tie_embeddings=True,
     packed=False,
+    padding_id=0,
     name="causal_language_model",
     **decoder,
 ):
     """Decoder-only Transformer: logits of the next token (Radford et al., 2019, section 2.3).
 
     Args:
-        vocabulary_size: int, number of token ids; id 0 is padding and masked inside.
+        vocabulary_size: int, number of token ids.
         mask: what the tokens may attend to of those before them, such as `Window(128)`, or None
             for all: the future stays hidden, whatever it allows.
         tie_embeddings: bool, whether the logits are inner products with the tokens' embeddings
@@ -63,6 +64,7 @@ def causal_language_model(
         packed: bool, whether rows hold several documents each: a second input tells them apart, so
             that tokens see their own document alone and count from its first token.
             For training: a model built without, which has the same weights, generates.
+        padding_id: int, the id that is no token and is masked inside; None where every id is one.
         name: str.
         decoder: keywords of `TransformerEncoder`, which documents them: sizes, `dropout` (here of
             embeddings too), norms, and the parts `score`, `normalizer` and `position`. Published
@@ -101,6 +103,7 @@ def causal_language_model(
         decoder.hidden_dim,
         position=decoder.embedding_position(),
         embeddings_initializer=keras.initializers.RandomNormal(stddev=0.02),
+        padding_id=padding_id,
         name="embedding",
     )
     inputs, documents = document_inputs(packed)

@@ -79,7 +79,7 @@ def encoder_decoder(vocabulary_size, *, structure="t5", name="encoder_decoder", 
     """The Transformer of one vocabulary, built as T5 or as BART is.
 
     Args:
-        vocabulary_size: int, number of token ids of source and target; id 0 is padding.
+        vocabulary_size: int, number of token ids of source and target.
         structure: `"t5"` (Raffel et al., 2020, section 2.1): relative biases that all layers share,
             RMS norms before each branch, no biases in projections, scores that are not scaled;
             `"t5_1.1"` (Shazeer, 2020): with gates, and an output matrix of its own; or `"bart"`

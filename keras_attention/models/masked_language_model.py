@@ -51,6 +51,7 @@ def masked_language_model(
     *,
     num_segments=None,
     packed=False,
+    padding_id=0,
     name="masked_language_model",
     **encoder,
 ):
@@ -60,10 +61,11 @@ def masked_language_model(
     products with the tokens' embeddings, plus a bias.
 
     Args:
-        vocabulary_size: int, number of token ids; id 0 is padding and masked inside.
+        vocabulary_size: int, number of token ids.
         num_segments: int, kinds of segments, such as 2 for pairs of sentences, or None for none.
         packed: bool, whether rows hold several documents each: a second input tells them apart, so
             that tokens see their own document alone and count from its first token.
+        padding_id: int, the id that is no token and is masked inside; None where every id is one.
         name: str.
         encoder: keywords of `TransformerEncoder`, which documents them: sizes, `dropout` (here of
             embeddings too), norms, and the parts `score`, `normalizer`, `mask` and `position`.
@@ -98,6 +100,7 @@ def masked_language_model(
         position=encoder.embedding_position(),
         embeddings_initializer=small(),
         logit_bias=True,
+        padding_id=padding_id,
         name="embedding",
     )
     inputs, documents = document_inputs(packed)

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attention import masks
 from keras_attention.blocks import TokenEmbedding
 from keras_attention.models.transformer import copy_part, name_logits
 from keras_attention.recurrent import (
@@ -49,13 +50,14 @@ def seq2seq_recurrent(
     coverage=False,
     coverage_loss=0.0,
     feedback=None,
+    source_padding_id=0,
+    target_padding_id=0,
     name="seq2seq_recurrent",
 ):
     """Recurrent encoder and decoder with attention (Bahdanau et al., 2015; Luong et al., 2015).
 
     Args:
-        source_vocabulary_size, target_vocabulary_size: ints, numbers of token ids; id 0 is padding
-            and masked inside.
+        source_vocabulary_size, target_vocabulary_size: ints, numbers of token ids.
         num_layers: int, of the encoder and of the decoder.
         hidden_dim: int, the size of every cell and of the attentional vector `tanh(W_c [c; h])`,
             from which the logits are computed.
@@ -70,6 +72,8 @@ def seq2seq_recurrent(
         coverage_loss: float, as in `RecurrentDecoder`.
         feedback: None, `"argmax"` or `"sample"`: what is fed in training in place of the target,
             for scheduled sampling; see `FeedbackDecoder` and `ka.training.ScheduledSampling`.
+        source_padding_id, target_padding_id: ints, the ids that are no tokens and are masked inside;
+            None where every id is one.
         name: str.
 
     Returns:
@@ -95,7 +99,13 @@ def seq2seq_recurrent(
     target = keras.Input((None,), dtype="int32", name="target_ids")
     embedding_dim = embedding_dim or hidden_dim
 
-    x = TokenEmbedding(source_vocabulary_size, embedding_dim, name="source_embedding")(source)
+    embedding = TokenEmbedding(
+        source_vocabulary_size,
+        embedding_dim,
+        padding_id=source_padding_id,
+        name="source_embedding",
+    )
+    x = embedding(source)
     x = keras.layers.Dropout(dropout, name="source_dropout")(x)
     encoded, states = RecurrentEncoder(
         get_cell(cell, hidden_dim),
@@ -107,7 +117,9 @@ def seq2seq_recurrent(
     decoding = get_cell(copy_part(cell), hidden_dim, num_layers)
     states = Bridge(state_sizes(decoding), name="bridge")(states)
     states = {f"state_{i}": state for i, state in enumerate(states)}
-    outputs = {"encoded": encoded, "encoded_mask": ops.not_equal(source, 0), **states}
+    tokens = masks.token_mask(source, source_padding_id)
+    tokens = ops.ones_like(source, dtype="bool") if tokens is None else tokens
+    outputs = {"encoded": encoded, "encoded_mask": tokens, **states}
     encoder = keras.Model(source, outputs, name="encoder")
 
     given = {
@@ -125,7 +137,12 @@ def seq2seq_recurrent(
         name="attention_cell",
     )
     logits = FeedbackDecoder(
-        TokenEmbedding(target_vocabulary_size, embedding_dim, name="target_embedding"),
+        TokenEmbedding(
+            target_vocabulary_size,
+            embedding_dim,
+            padding_id=target_padding_id,
+            name="target_embedding",
+        ),
         RecurrentDecoder(attending, coverage_loss=coverage_loss, name="attention"),
         keras.layers.Dense(target_vocabulary_size, dtype="float32", name="logits"),
         feedback=feedback,

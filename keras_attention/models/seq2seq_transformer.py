@@ -43,15 +43,17 @@ def seq2seq_transformer(
     tie_embeddings=True,
     scale_logits=False,
     packed=False,
+    source_padding_id=0,
+    target_padding_id=0,
     name="seq2seq_transformer",
     **transformer,
 ):
     """The Transformer (Vaswani et al., 2017, figure 1): from source ids to target ids.
 
     Args:
-        source_vocabulary_size: int, number of source ids; id 0 is padding and masked inside.
-        target_vocabulary_size: int, number of target ids, id 0 padding; or None for one vocabulary
-            of both, whose embeddings are then one table (`clone_model` makes two of it).
+        source_vocabulary_size: int, number of source ids.
+        target_vocabulary_size: int, number of target ids; or None for one vocabulary of both, whose
+            embeddings are then one table (`clone_model` makes two of it).
         num_decoder_layers: int, if it differs from `num_layers`.
         decoder_position: `position` of the decoder, where it differs from the encoder's.
         cross_position: a position that rotates or biases in cross-attention, or None.
@@ -63,6 +65,9 @@ def seq2seq_transformer(
         packed: bool, whether rows hold several pairs each: two more inputs tell them apart, so that
             tokens see the source and the target of their own pair alone and count from the first
             token of each. For training: a model built without it, with the same weights, generates.
+        source_padding_id, target_padding_id: ints, the ids that are no tokens and are masked inside;
+            None where every id is one. (Where a text begins with the id that also fills up short
+            ones, as in T5 and Marian, the target has None: the future is hidden anyway.)
         name: str.
         transformer: keywords of `TransformerEncoder`, which documents them, for encoder and
             decoder: sizes, `dropout` (here of embeddings too), norms, and the parts `score`,
@@ -97,7 +102,7 @@ def seq2seq_transformer(
     """
     encoder, decoder = _stacks(transformer, num_decoder_layers, decoder_position, cross_position)
 
-    def embed(ids, size, stack, documents, table=None):
+    def embed(ids, size, stack, documents, padding_id, table=None):
         embedding = TokenEmbedding(
             size,
             stack.hidden_dim,
@@ -106,6 +111,7 @@ def seq2seq_transformer(
             embeddings_initializer=keras.initializers.RandomNormal(stddev=stack.hidden_dim**-0.5),
             logit_scale=stack.hidden_dim**-0.5 if scale_logits else 1.0,
             table=table,
+            padding_id=padding_id,
             name="embedding",
         )
         x = embedding(ids, positions=documents.get("positions"))
@@ -115,7 +121,7 @@ def seq2seq_transformer(
 
     source_ids = keras.Input((None,), dtype="int32", name="source_ids")
     inputs, documents = document_inputs(packed, "source_document_ids")
-    x, embedding = embed(source_ids, source_vocabulary_size, encoder, documents)
+    x, embedding = embed(source_ids, source_vocabulary_size, encoder, documents, source_padding_id)
     x = encoder(x, name="encoder_block", **documents)
     encoder_model = keras.Model(name_inputs(source_ids, **inputs), x, name="encoder")
 
@@ -127,7 +133,7 @@ def seq2seq_transformer(
     inputs, documents = document_inputs(packed, "target_document_ids")
     source_inputs, of_source = document_inputs(packed, "source_document_ids")
     pairs = {**documents, **{f"encoded_{key}": value for key, value in of_source.items()}}
-    x, embedding = embed(target_ids, size, decoder, documents, table)
+    x, embedding = embed(target_ids, size, decoder, documents, target_padding_id, table)
     x = decoder(x, encoded, name="decoder_block", **pairs)
     logits = token_logits(x, embedding, tie_embeddings)
     inputs = {"target_ids": target_ids, "encoded": encoded, **inputs, **source_inputs}

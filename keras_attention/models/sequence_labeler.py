@@ -34,6 +34,8 @@ def sequence_labeler(
     character_filters=64,
     character_widths=(2, 3, 4),
     packed=False,
+    padding_id=0,
+    unknown_id=1,
     name="sequence_labeler",
     **encoder,
 ):
@@ -42,7 +44,7 @@ def sequence_labeler(
     (Vaswani et al., 2017, the encoder; Ma and Hovy, 2016, characters beside words.)
 
     Args:
-        vocabulary_size: int, number of token ids; id 0 is padding and masked inside, id 1 unknown.
+        vocabulary_size: int, number of token ids.
         num_labels: int.
         token_dropout: float, the share of tokens that become unknown in training.
         scale_embeddings: bool, whether tokens are multiplied by √hidden_dim (Vaswani et al., 2017,
@@ -52,6 +54,8 @@ def sequence_labeler(
         character_dim, character_filters, character_widths: the sizes of `CharacterEmbedding`.
         packed: bool, whether rows hold several documents each: a second input tells them apart, so
             that tokens see their own document alone and count from its first token.
+        padding_id: int, the id that is no token and is masked inside; None where every id is one.
+        unknown_id: int, the id of unknown words, for `token_dropout`.
         name: str.
         encoder: keywords of `TransformerEncoder`, which documents them: sizes, `dropout` (here of
             embeddings too), norms, and the parts `score`, `normalizer`, `mask` and `position`.
@@ -87,12 +91,15 @@ def sequence_labeler(
     tokens = keras.Input((None,), dtype="int32", name="token_ids")
     inputs, documents = document_inputs(packed)
     positions = documents.get("positions")
-    x = TokenDropout(token_dropout, name="token_dropout")(tokens) if token_dropout else tokens
+    x = tokens
+    if token_dropout:
+        x = TokenDropout(token_dropout, unknown_id, padding_id=padding_id, name="token_dropout")(x)
     embedding = TokenEmbedding(
         vocabulary_size,
         encoder.hidden_dim,
         position=encoder.embedding_position(),
         scale=scale_embeddings,
+        padding_id=padding_id,
         name="embedding",
     )
     if character_vocabulary_size is None:

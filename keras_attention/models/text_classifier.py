@@ -49,6 +49,8 @@ def text_classifier(
     token_dropout=0.0,
     scale_embeddings=False,
     pooling="mean",
+    padding_id=0,
+    unknown_id=1,
     name="text_classifier",
     **encoder,
 ):
@@ -63,7 +65,7 @@ def text_classifier(
     sigmoid does.
 
     Args:
-        vocabulary_size: int, number of token ids; id 0 is padding and masked inside, id 1 unknown.
+        vocabulary_size: int, number of token ids.
         num_classes: int.
         token_dropout: float, the share of tokens that become unknown in training.
         scale_embeddings: bool, whether tokens are multiplied by √hidden_dim (Vaswani et al., 2017,
@@ -71,6 +73,8 @@ def text_classifier(
             model learns little of them.
         pooling: `"mean"`, `"max"` or `"attention"` over the tokens; `"cls"` puts a class token in
             front, place 0 of every mask and position in attention, and reads it.
+        padding_id: int, the id that is no token and is masked inside; None where every id is one.
+        unknown_id: int, the id of unknown words, for `token_dropout`.
         name: str.
         encoder: keywords of `TransformerEncoder`, which documents them: sizes, `dropout` (here of
             embeddings and of the pooled vector too), norms, and the parts `score`, `normalizer`,
@@ -107,12 +111,15 @@ def text_classifier(
     """
     encoder = TransformerEncoder(**encoder)
     tokens = keras.Input((None,), dtype="int32", name="token_ids")
-    x = TokenDropout(token_dropout, name="token_dropout")(tokens) if token_dropout else tokens
+    x = tokens
+    if token_dropout:
+        x = TokenDropout(token_dropout, unknown_id, padding_id=padding_id, name="token_dropout")(x)
     x = TokenEmbedding(
         vocabulary_size,
         encoder.hidden_dim,
         position=encoder.embedding_position(),
         scale=scale_embeddings,
+        padding_id=padding_id,
         name="embedding",
     )(x)
     if pooling == "cls":

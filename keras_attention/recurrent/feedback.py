@@ -3,12 +3,13 @@
 import keras
 from keras import ops
 
-from keras_attention import checks
+from keras_attention import checks, masks
 from keras_attention.recurrent import cells
 from keras_attention.recurrent.decoder import RecurrentDecoder
 from keras_attention.recurrent.loop import recur
 
 FEEDBACK = (None, "argmax", "sample")
+IMPOSSIBLE = -1e9  # the logit of what is never predicted
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -26,7 +27,7 @@ class FeedbackDecoder(keras.layers.Layer):
         decoder: a `RecurrentDecoder`.
         output: a layer from (B, T, any width) to logits (B, T, V), such as `keras.layers.Dense`.
         feedback: None, `"argmax"` to feed the likeliest token, or `"sample"` to draw it from the
-            predicted distribution. Id 0, which is padding, is not fed.
+            predicted distribution. Padding is not fed.
         dropout: float, applied to the embedded tokens and to the decoder's outputs.
         seed: int.
 
@@ -35,7 +36,7 @@ class FeedbackDecoder(keras.layers.Layer):
         encoded: (B, S, E). initial_states: list or None. encoded_mask: bool (B, S), True = a token.
             All as in `RecurrentDecoder`.
 
-    Masking: id 0 is padding, and stays padding in what is fed.
+    Masking: padding, by the `padding_id` of the embedding (else 0), stays padding in what is fed.
 
     Attributes:
         teacher_forcing: a weight that is not trained, 1.0 at first. A callback moves it:
@@ -98,14 +99,14 @@ class FeedbackDecoder(keras.layers.Layer):
             x,
             encoded,
             initial_states=initial_states,
-            inputs_mask=ops.not_equal(target_ids, 0),
+            inputs_mask=self.compute_mask(target_ids),
             encoded_mask=encoded_mask,
             training=training,
         )
         return self.output_layer(self._dropout_layer(x, training=training))
 
     def _with_feedback(self, target_ids, encoded, initial_states, encoded_mask):
-        decoder, mask = self.decoder, ops.not_equal(target_ids, 0)
+        decoder, mask = self.decoder, self.compute_mask(target_ids)
         _, source, states = decoder.begin_decoding(encoded, initial_states, encoded_mask)
 
         def step(given, states):
@@ -117,7 +118,7 @@ class FeedbackDecoder(keras.layers.Layer):
             seen = decoder.observe_step(weights, states, training=True)
             output = output * given["keep_output"] if self.dropout else output
             logits = self.output_layer(ops.expand_dims(output, axis=1))  # (B, 1, V)
-            predicted = predicted_ids(logits, given.get("uniform"))  # (B, 1)
+            predicted = predicted_ids(logits, given.get("uniform"), self.padding_id)  # (B, 1)
             return {"logits": logits[:, 0], **seen}, [*new, predicted]
 
         given = self._draw_inputs(target_ids, encoded)
@@ -147,8 +148,13 @@ class FeedbackDecoder(keras.layers.Layer):
     def _width(self):
         return self.embedding.compute_output_shape((None, None))[-1]
 
+    @property
+    def padding_id(self):
+        """That of the embedding, or 0; None where every id is a token."""
+        return getattr(self.embedding, "padding_id", 0)
+
     def compute_mask(self, target_ids, previous=None):
-        return ops.not_equal(target_ids, 0)
+        return masks.token_mask(target_ids, self.padding_id)
 
     def compute_output_shape(self, target_ids_shape, encoded_shape, initial_states_shape=None):
         embedded = self.embedding.compute_output_shape(target_ids_shape)
@@ -175,22 +181,26 @@ def _revive(layer):
     return keras.saving.deserialize_keras_object(layer) if isinstance(layer, dict) else layer
 
 
-def predicted_ids(logits, uniform=None):
-    """The likeliest token of each place, or one drawn by its probability; never 0, the padding.
+def predicted_ids(logits, uniform=None, padding_id=0):
+    """The likeliest token of each place, or one drawn by its probability; never padding.
 
     Args:
         logits: (..., V).
         uniform: float in [0, 1), (...): a random number for each place to draw by, or None for the
             likeliest.
+        padding_id: int, or None where every id is a token.
 
     Returns:
         int32 (...), without a gradient.
     """
-    logits = ops.cast(logits[..., 1:], "float32")
+    logits = ops.cast(logits, "float32")
+    if padding_id is not None:
+        tokens = ops.arange(logits.shape[-1]) != padding_id
+        logits = ops.where(tokens, logits, IMPOSSIBLE)
     if uniform is None:
         ids = ops.argmax(logits, axis=-1)
     else:  # the first whose share of the probability, with those before, is above the number
         shares = ops.cumsum(ops.softmax(logits, axis=-1), axis=-1)
         below = ops.cast(shares <= ops.expand_dims(uniform, axis=-1), "int32")
         ids = ops.minimum(ops.sum(below, axis=-1), logits.shape[-1] - 1)
-    return ops.stop_gradient(ops.cast(ids, "int32") + 1)
+    return ops.stop_gradient(ops.cast(ids, "int32"))

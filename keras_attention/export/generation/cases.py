@@ -1,9 +1,11 @@
 """The cases that the endpoints of a model that generates are checked on."""
 
+import dataclasses
+
 import numpy as np
 
 from keras_attention.export.batches import fit_batch
-from keras_attention.export.cases import Case, make_batches, make_cases, run_model
+from keras_attention.export.cases import Case, draw_ids, make_batches, make_cases, run_model
 from keras_attention.export.generation.endpoints import INDEX, START, TOKENS, UNIFORM
 from keras_attention.export.generation.reference import SequenceScore
 
@@ -85,11 +87,12 @@ class CaseMaker:
         length = fixed or min(LENGTH, max(1, self.settings.max_length - 2))
         tokens, start = self._draw((rows, length)), np.zeros(rows, "int32")
         start[0] = length // 3 if rows > 1 or fixed else 0
-        tokens[np.arange(length) < start[:, None]] = 0
+        tokens[np.arange(length) < start[:, None]] = self.settings.filler_id
         return tokens, start
 
     def _draw(self, shape):
-        return self.random.integers(1, self.decoder.vocabulary_size, shape, dtype="int32")
+        size, padding_id = self.decoder.vocabulary_size, self.settings.padding_id
+        return draw_ids(self.random, size, shape, padding_id)
 
     def _make_cache(self, rows, made):
         """A cache before the first token: what `encode` gives, and zeros."""
@@ -101,21 +104,26 @@ class CaseMaker:
 
     def _make_loop_case(self, name, rows):
         point = self.points[name]
+        names = {tensor.name for tensor in point.inputs}
         if self.decoder.has_source:
             inputs = self._draw_source(rows)
         else:
-            inputs = {TOKENS: self._shorten(self._draw_prompt(rows)[0])}
-        if any(tensor.name == UNIFORM for tensor in point.inputs):
+            inputs = dict(zip((TOKENS, START), self._draw_short_prompt(rows), strict=True))
+            inputs = {name: x for name, x in inputs.items() if name in names}
+        if UNIFORM in names:
             shape = (rows, self.settings.max_new_tokens)
             inputs[UNIFORM] = self.random.integers(0, 1 << 23, shape).astype("float32") / (1 << 23)
         score = SequenceScore(self.decoder, self.settings, name, inputs)
         return Case(inputs, {}, score=score)
 
-    def _shorten(self, tokens):
-        """Prompts short enough for all new tokens to have a place."""
+    def _draw_short_prompt(self, rows):
+        """Prompts short enough for all new tokens to have a place, and where they begin."""
+        tokens, start = self._draw_prompt(rows)
         if "prefill" in self.points:
-            return tokens
-        return tokens[:, -max(1, self.settings.max_length - self.settings.max_new_tokens + 1) :]
+            return tokens, start
+        most = max(1, self.settings.max_length - self.settings.max_new_tokens + 1)
+        cut = max(0, tokens.shape[1] - most)
+        return tokens[:, cut:], np.maximum(start - cut, 0)
 
     def _draw_source(self, rows):
         point = self.points["encode"]
@@ -128,4 +136,4 @@ def _count_rows(case):
 
 
 def _with_cache(case, point):
-    return Case(case.inputs, case.outputs, case.real, point.cache)
+    return dataclasses.replace(case, cache=point.cache)

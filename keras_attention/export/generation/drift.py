@@ -54,7 +54,7 @@ def compare_texts(path, generation):
         for rows in reader.split_rows(len(tokens)):
             part = None if source is None else {name: x[rows] for name, x in source.items()}
             for i, logits in enumerate(_read_each(reader, tokens[rows], part)):
-                real, own = tokens[rows, i] != 0, expected[rows, i]
+                real, own = tokens[rows, i] != decoder.padding_id, expected[rows, i]
                 counted[i] += real.sum()
                 same[i] += (logits.argmax(-1) == own.argmax(-1))[real].sum()
                 error[i] = max(error[i], np.abs(logits - own).max(-1)[real].max(initial=0.0))

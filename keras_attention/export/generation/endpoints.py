@@ -148,6 +148,8 @@ def _make_loop(decoder, settings, name, encode, batch_size, sequence_length):
     else:
         inputs = (Tensor(TOKENS, (batch_size, sequence_length), "int32"),)
         lengths = {TOKENS: (1,)}
+        if settings.padding_id is None:
+            inputs, lengths = (*inputs, Tensor(START, (batch_size,), "int32")), {**lengths, START: ()}
     if draws_tokens(config):
         inputs = (*inputs, Tensor(UNIFORM, (batch_size, limit), "float32"))
         lengths = {**lengths, UNIFORM: ()}
@@ -182,14 +184,16 @@ def draws_tokens(config):
 def _make_prompt(decoder, settings, tensors):
     """What the loops start from: a prompt, and where its rows begin, or a source."""
     if not decoder.has_source:
-        tokens = tensors[TOKENS]
-        return {"prompt": tokens, "start": count_left_padding(tokens)}
+        tokens, start = tensors[TOKENS], tensors.get(START)
+        if start is None:
+            start = count_left_padding(tokens, settings.padding_id)
+        return {"prompt": tokens, "start": start}
     source = pack_inputs(decoder.encoder, tensors)
     rows = ops.shape(next(iter(tensors.values())))[0]
     return {"prompt": ops.full((rows, 1), settings.start_token_id, dtype="int32"), "source": source}
 
 
-def count_left_padding(tokens):
-    """How many zeros stand in front of each row of ids (B, T): int32 (B,)."""
-    seen = ops.cumsum(ops.cast(ops.not_equal(tokens, 0), "int32"), axis=1)
+def count_left_padding(tokens, padding_id):
+    """How often `padding_id` stands in front of each row of ids (B, T): int32 (B,)."""
+    seen = ops.cumsum(ops.cast(ops.not_equal(tokens, padding_id), "int32"), axis=1)
     return ops.sum(ops.cast(ops.equal(seen, 0), "int32"), axis=1)

@@ -12,7 +12,7 @@ from keras import ops
 
 from keras_attention.export.endpoint import list_input_names, pack_inputs
 from keras_attention.export.errors import ExportError
-from keras_attention.export.generation.endpoints import TOKENS, UNIFORM, draws_tokens
+from keras_attention.export.generation.endpoints import START, TOKENS, UNIFORM, draws_tokens
 
 
 def compute_logits(decoder, tokens, source=None):
@@ -68,9 +68,9 @@ class SequenceScore:
         if self.name == "beam":
             return {"scores": (self._score_beams(ids, np.asarray(outputs["scores"])), None)}
         logits = self._compute_logits(ids)
-        if 0 not in self.settings.end_token_ids:
-            logits[:, :, 0] = -np.inf  # padding is never chosen
-        counted = np.arange(ids.shape[1]) < _count_tokens(ids)[:, None]
+        if self.settings.padding_id is not None:
+            logits[:, :, self.settings.padding_id] = -np.inf  # padding is never chosen
+        counted = np.arange(ids.shape[1]) < self._count_tokens(ids)[:, None]
         if draws_tokens(self.config):
             errors, same = self._score_draws(ids, logits)
         else:
@@ -89,15 +89,16 @@ class SequenceScore:
         if ids.shape != expected:
             raise ExportError(f"{self.name} gives ids of shape {ids.shape}, not {expected}.")
         for row in ids.reshape(-1, ids.shape[-1]):
-            length = _count_tokens(row)
-            ended = np.isin(row[:length], self.settings.end_token_ids)
-            if (
-                row[length:].any()
-                or ended[:-1].any()
-                or not (length == len(row) or ended[-1:].any())
-            ):
+            length = int(self._count_tokens(row))
+            after, padding_id = row[length:], self.settings.padding_id
+            if (after != self.settings.filler_id).any() or (row[:length] == padding_id).any():
                 raise ExportError(f"{self.name} gives a row that neither ends nor is full: {row}.")
         return ids
+
+    def _count_tokens(self, ids):
+        """How many tokens rows (..., N) have, up to their END, or to where they are full."""
+        ended = np.isin(ids, self.settings.end_token_ids)
+        return np.where(ended.any(axis=-1), 1 + ended.argmax(axis=-1), ids.shape[-1])
 
     def _compute_logits(self, ids):
         """The model's logits for ids (B, N): (B, N, V)."""
@@ -109,9 +110,12 @@ class SequenceScore:
 
     def _continue_prompts(self, ids):
         """`_compute_logits` after prompts, whose padding moves to the end."""
-        prompts = [row[np.flatnonzero(row)[0] :] for row in self.inputs[TOKENS]]
+        rows, start = self.inputs[TOKENS], self.inputs.get(START)
+        if start is None:
+            start = [np.flatnonzero(row != self.settings.padding_id)[0] for row in rows]
+        prompts = [row[first:] for row, first in zip(rows, start, strict=True)]
         longest = max(map(len, prompts)) + ids.shape[1]
-        tokens = np.zeros((len(ids), longest), "int32")
+        tokens = np.full((len(ids), longest), self.settings.filler_id, "int32")
         for row, prompt, new in zip(tokens, prompts, ids, strict=True):
             row[: len(prompt)], row[len(prompt) : len(prompt) + len(new)] = prompt, new
         logits = compute_logits(self.decoder, tokens[:, :-1])
@@ -134,7 +138,7 @@ class SequenceScore:
             chosen = ids[:, k]
             log_p = np.asarray(ops.log_softmax(self._compute_logits(chosen), axis=-1))
             each = np.take_along_axis(log_p, chosen[:, :, None], axis=-1)[:, :, 0]
-            length = _count_tokens(chosen)
+            length = self._count_tokens(chosen)
             total = np.where(np.arange(chosen.shape[1]) < length[:, None], each, 0.0).sum(axis=1)
             own = total / np.asarray(self.config.sampler.divisor(length.astype("float32")))
             found = np.isfinite(scores[:, k])  # fewer sequences may exist than were asked for
@@ -143,11 +147,6 @@ class SequenceScore:
         if (np.diff(scores, axis=1) > 0).any():
             raise ExportError(f"beam gives sequences that are not the best first: {scores}.")
         return error
-
-
-def _count_tokens(ids):
-    """How many tokens rows (..., N) have before the padding behind them."""
-    return (np.cumsum(ids[..., ::-1] != 0, axis=-1) > 0).sum(axis=-1)
 
 
 def _score_greedy(ids, logits):

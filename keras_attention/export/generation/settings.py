@@ -19,6 +19,7 @@ class Settings:
         max_new_tokens: int, how many tokens `generate` and `beam` write at most.
         start_token_id: int, what an encoder-decoder writes first, or None.
         end_token_ids: tuple of ints, any of which ends a row.
+        padding_id, source_padding_id: ints, the ids that are no tokens; None where all are.
     """
 
     configs: dict
@@ -26,6 +27,13 @@ class Settings:
     max_new_tokens: int
     start_token_id: int | None
     end_token_ids: tuple[int, ...]
+    padding_id: int | None = 0
+    source_padding_id: int | None = 0
+
+    @property
+    def filler_id(self):
+        """What stands where there is no token."""
+        return self.padding_id or 0
 
 
 def make_settings(
@@ -33,12 +41,13 @@ def make_settings(
 ):
     """The `Settings` of an export's arguments; a ValueError where they do not go together."""
     end_token_ids = _read_ids(decoder, "end_token_id", end_token_id)
-    if 0 in end_token_ids:
+    if decoder.padding_id in end_token_ids:
         raise ValueError(
-            "end_token_id=0: in files 0 is padding, which is never chosen. Give it an id."
+            f"end_token_id={decoder.padding_id} is the model's padding, which is never chosen in "
+            "files. Give END another id, or build the model with padding_id=None."
         )
     start_token_id = (_read_ids(decoder, "start_token_id", start_token_id) or (None,))[0]
-    configs = _make_configs(generate, end_token_ids)
+    configs = _make_configs(generate, end_token_ids, decoder.padding_id)
     if configs and decoder.has_source and start_token_id is None:
         raise ValueError(
             f"{decoder.model.name} is an encoder-decoder, and generate= needs to know what it "
@@ -53,7 +62,8 @@ def make_settings(
             "file of fixed length they stand behind padding: leave sequence_length out."
         )
     decoder.check_lengths(prompt or max(1, length - new + 1), length)
-    return Settings(configs, length, new, start_token_id, end_token_ids)
+    padding = decoder.padding_id, decoder.source_padding_id
+    return Settings(configs, length, new, start_token_id, end_token_ids, *padding)
 
 
 def _choose_lengths(decoder, prompt, max_length, max_new_tokens):
@@ -92,7 +102,7 @@ def _read_ids(decoder, name, value):
     return tuple(map(int, values))
 
 
-def _make_configs(generate, end_token_ids):
+def _make_configs(generate, end_token_ids, padding_id):
     """{signature: `GenerationConfig`} of a sampler or several."""
     configs = {}
     for one in generate if isinstance(generate, (tuple, list)) else [generate]:
@@ -103,5 +113,7 @@ def _make_configs(generate, end_token_ids):
                 f"generate= has two samplers for the signature {name!r}: {configs[name].sampler} "
                 f"and {sampler}. Export a file for each."
             )
-        configs[name] = GenerationConfig(sampler, end_token_ids=end_token_ids)
+        configs[name] = GenerationConfig(
+            sampler, end_token_ids=end_token_ids, padding_id=padding_id
+        )
     return configs

@@ -1,0 +1,171 @@
+"""`padding_id`: another id than 0 is no token, or none is; in builders, generation and files."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+
+import keras_attention as ka
+
+V, PADDING = 12, 7
+SIZE = dict(num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=16, dropout=0.0)
+BUILDERS = {
+    "causal_language_model": ((V,), SIZE),
+    "masked_language_model": ((V,), SIZE),
+    "sequence_labeler": ((V, 5), SIZE),
+    "sequence_labeler, characters": ((V, 5), SIZE | {"character_vocabulary_size": 9}),
+    "text_classifier": ((V, 3), SIZE),
+    "text_classifier, cls": ((V, 3), SIZE | {"pooling": "cls"}),
+    "seq2seq_transformer": ((V,), SIZE),
+    "encoder_decoder": ((V,), SIZE),
+    "seq2seq_recurrent": ((V, V), {"hidden_dim": 8, "dropout": 0.0}),
+}
+
+
+def is_pair(name):
+    return "seq2seq" in name or name == "encoder_decoder"
+
+
+def build(name, padding_id):
+    """A model whose weights are those of every other one of the name."""
+    keras.utils.set_random_seed(1)
+    arguments, settings = BUILDERS[name]
+    names = ("source_padding_id", "target_padding_id") if is_pair(name) else ("padding_id",)
+    settings = settings | dict.fromkeys(names, padding_id)
+    model = getattr(ka.models, name.split(",")[0])(*arguments, **settings)
+    keras.utils.set_random_seed(2)
+    random = np.random.default_rng(0)
+    for weight in model.weights:
+        weight.assign(weight + 0.3 * random.normal(size=weight.shape))
+    return model
+
+
+def swap_tables(model):
+    """Exchanges what the model knows of id 0 and of `PADDING`."""
+    for weight in model.weights:
+        axes = [k for k, size in enumerate(weight.shape) if size == V]
+        for axis in axes:
+            order = list(range(V))
+            order[0], order[PADDING] = PADDING, 0
+            weight.assign(np.take(np.asarray(weight), order, axis))
+
+
+def swap(ids):
+    return np.where(ids == 0, PADDING, np.where(ids == PADDING, 0, ids))
+
+
+def inputs(name, ids):
+    if is_pair(name):
+        return {"source_ids": ids, "target_ids": ids}
+    if "characters" in name:
+        return {"token_ids": ids, "character_ids": 1 + ids[:, :, None] % np.full(16, 8)}
+    return ids
+
+
+IDS = np.array([[5, 7, 3, 9, 7, 2], [4, 7, 1, 0, 0, 0], [7, 0, 0, 0, 0, 0]], "int32")
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_another_id_is_padding(name):
+    """Equal to the model with 0 when ids and what is known of them are exchanged."""
+    model, other = build(name, 0), build(name, PADDING)
+    swap_tables(other)
+    given = inputs(name, IDS)
+    expected = np.asarray(model(given))
+    if "character_ids" in given:
+        given = given | {"token_ids": swap(given["token_ids"])}
+    else:
+        given = keras.tree.map_structure(swap, given)
+    found = np.asarray(other(given))
+    if found.shape[-1] == V:
+        found = found[..., swap(np.arange(V))]
+    real = slice(None) if found.ndim == 2 else IDS != 0
+    np.testing.assert_allclose(found[real], expected[real], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_every_id_is_a_token(name):
+    """With None zeros are seen as any id is: as by a model whose padding does not occur."""
+    assert 11 not in IDS
+    given = inputs(name, IDS)
+    everywhere, absent, zero = (np.asarray(build(name, p)(given)) for p in (None, 11, 0))
+    np.testing.assert_allclose(everywhere, absent, atol=1e-5)
+    assert np.abs(everywhere - zero).max() > 1e-3
+
+
+def test_a_padding_id_is_checked():
+    with pytest.raises(ValueError, match=r"TokenEmbedding\(padding_id=-1\): padding_id must be"):
+        ka.blocks.TokenEmbedding(5, 4, padding_id=-1)
+    with pytest.raises(ValueError, match="padding_id=5 is no id of a vocabulary of 5"):
+        ka.blocks.TokenEmbedding(5, 4, padding_id=5)
+
+
+PROMPTS = [[5, 0, 3, 9], [0, 7], [1]]
+
+
+@pytest.mark.parametrize("padding_id", [None, PADDING])
+def test_prompts_hold_id_0(padding_id):
+    """A batch of prompts gives what each gives alone, written anew token by token."""
+    model = build("causal_language_model", padding_id)
+    prompts = PROMPTS if padding_id is None else [[5, 0, 3, 9], [0, 2], [1]]
+    together = ka.generation.generate(model, prompts, 5)
+    for prompt, row in zip(prompts, together, strict=True):
+        text = list(prompt)
+        for token in row:
+            logits = np.array(model(np.array([text])))[0, -1]
+            if padding_id is not None:
+                logits[padding_id] = -np.inf
+            assert token == logits.argmax()
+            text.append(int(token))
+
+
+def test_sources_of_another_padding():
+    model = build("encoder_decoder", PADDING)
+    sources = [[5, 0, 3, 9], [0, 2], [1]]
+    together = ka.generation.generate(model, sources, 4, start_token_id=0)
+    alone = [ka.generation.generate(model, [row], 4, start_token_id=0)[0] for row in sources]
+    np.testing.assert_array_equal(together, alone)
+    whole = build("encoder_decoder", None)
+    with pytest.raises(ValueError, match="rows of 1 to 4 ids, and every id is a token"):
+        ka.generation.generate(whole, sources, 4, start_token_id=0)
+    assert ka.generation.generate(whole, [[5, 0], [0, 0]], 4, start_token_id=0).shape == (2, 4)
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("padding_id", [None, PADDING])
+def test_files_that_write(padding_id, tmp_path):
+    model = build("causal_language_model", padding_id)
+    path = tmp_path / "model.tflite"
+    options = {"max_length": 16, "max_new_tokens": 5, "end_token_id": 2}
+    ka.export.to_litert(model, path, generate=["greedy", ka.generation.Beam(2)], **options)
+    said = json.loads((tmp_path / "manifest.json").read_text())["files"][path.name]["generation"]
+    assert said["padding_id"] == padding_id and said["contract"] == 4
+    generator = ka.export.LiteRTGenerator(path)
+    prompts = PROMPTS if padding_id is None else [[5, 0, 3, 9], [0, 2], [1]]
+    expected = ka.generation.generate(model, prompts, 5, end_token_id=2)
+    stepwise = generator.generate(prompts, 5)
+    np.testing.assert_array_equal(stepwise, expected[:, : stepwise.shape[1]])
+    np.testing.assert_array_equal(generator.loop(prompts)["generated_ids"], expected)
+    beams = ka.generation.generate(model, prompts, 5, ka.generation.Beam(2), end_token_id=2)
+    np.testing.assert_array_equal(generator.loop(prompts, "beam")["generated_ids"][:, 0], beams)
+    found = generator.beam(prompts, 5, width=2)["generated_ids"][:, 0]
+    np.testing.assert_array_equal(found, beams[:, : found.shape[1]])
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("name", ["encoder_decoder", "seq2seq_recurrent", "masked_language_model"])
+def test_files_of_another_padding(name, tmp_path):
+    model = build(name, PADDING)
+    if not is_pair(name):
+        assert ka.export.to_litert(model, tmp_path / "model.tflite").max_abs_error < 1e-4
+        return
+    options = {"start_token_id": PADDING, "end_token_id": 2, "max_new_tokens": 5}
+    ka.export.to_litert(model, tmp_path / "model.tflite", generate="greedy", **options)
+    generator = ka.export.LiteRTGenerator(tmp_path / "model.tflite")
+    sources = [[5, 0, 3, 9], [0, 2], [1]]
+    del options["max_new_tokens"]
+    expected = ka.generation.generate(model, sources, 5, **options)
+    np.testing.assert_array_equal(generator.loop(sources)["generated_ids"], expected)
