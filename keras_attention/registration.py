@@ -56,7 +56,7 @@ CLASSES = {
         MaskedSparseCategoricalAccuracy MaskedSparseCategoricalCrossentropy Noam TwoPasses
     """.split(),
 }
-FUNCTIONS = {"blocks": ["gelu_tanh"]}
+FUNCTIONS = {"blocks": ["gelu_tanh", "quick_gelu"]}
 
 
 def register_with_keras():

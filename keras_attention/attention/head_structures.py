@@ -12,16 +12,16 @@ from keras_attention.shapes import prepend_batch
 QK_NORMS = (None, "rms_norm", "layer_norm")
 
 
-def head_norm(kind, **kwargs):
+def head_norm(kind, epsilon=1e-6, **kwargs):
     """A layer that normalizes (B, T, N, H) over H, with one learned scale (H,) for all heads.
 
     `"rms_norm"` is Qwen3's and Gemma 3's, `"layer_norm"`, without bias, that of the ViT-22B
     (Dehghani et al., 2023, section 2).
     """
     if kind == "rms_norm":
-        layer = keras.layers.RMSNormalization(epsilon=1e-6, **kwargs)
+        layer = keras.layers.RMSNormalization(epsilon=epsilon, **kwargs)
     else:
-        layer = keras.layers.LayerNormalization(epsilon=1e-6, center=False, **kwargs)
+        layer = keras.layers.LayerNormalization(epsilon=epsilon, center=False, **kwargs)
     layer.supports_masking = True  # RMSNormalization does not declare it, and Keras warns
     return layer
 
@@ -35,18 +35,28 @@ class HeadStructures(keras.layers.Layer):
     Args:
         query_heads: (N, H), of the queries. value_heads: (K, Hv), of the values.
         qk_norm, sink, num_memory_slots, talking_heads: as in `MultiHeadAttention`.
+        epsilon: float, of `qk_norm`.
     """
 
     def __init__(
-        self, query_heads, value_heads, qk_norm, sink, num_memory_slots, talking_heads, **kwargs
+        self,
+        query_heads,
+        value_heads,
+        qk_norm,
+        sink,
+        num_memory_slots,
+        talking_heads,
+        *,
+        epsilon=1e-6,
+        **kwargs,
     ):
         super().__init__(**kwargs)
         (num_heads, self.key_dim), (num_key_value_heads, value_dim) = query_heads, value_heads
         dtype = self.dtype_policy
         self.query_norm = self.key_norm = self.sink = self.slots = self.talking_heads = None
         if qk_norm:
-            self.query_norm = head_norm(qk_norm, dtype=dtype, name="query_norm")
-            self.key_norm = head_norm(qk_norm, dtype=dtype, name="key_norm")
+            self.query_norm = head_norm(qk_norm, epsilon, dtype=dtype, name="query_norm")
+            self.key_norm = head_norm(qk_norm, epsilon, dtype=dtype, name="key_norm")
         if num_memory_slots:
             sizes = (num_memory_slots, num_key_value_heads, self.key_dim, value_dim)
             self.slots = MemorySlots(*sizes, dtype=dtype, name="memory_slots")

@@ -45,6 +45,9 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         qk_norm: `"rms_norm"` (Qwen3, 2025), `"layer_norm"` (ViT-22B, Dehghani et al., 2023) or
             None. Normalizes queries and keys over H, after the projections and before `position`,
             with one learned scale (H,) for the queries of all heads and one for the keys.
+        qk_norm_epsilon: float, of these norms.
+        qkv_bias: bool, whether the projections of queries, keys and values have a bias, where it is
+            otherwise with the output's (Qwen2, 2024); None is as `use_bias` says.
         sink: bool, a learned score for each head in the softmax's denominator (gpt-oss, 2025): a
             head may attend to nothing. It starts at 0, where `Softmax(plus_one=True)` fixes it.
         num_memory_slots: int M, learned keys and values that every query may attend to
@@ -106,6 +109,8 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         *,
         num_key_value_heads=None,
         qk_norm=None,
+        qk_norm_epsilon=1e-6,
+        qkv_bias=None,
         sink=False,
         num_memory_slots=0,
         talking_heads=False,
@@ -132,10 +137,12 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         self.bias_regularizer = keras.regularizers.get(bias_regularizer)
         self.kernel_constraint = keras.constraints.get(kernel_constraint)
         self.bias_constraint = keras.constraints.get(bias_constraint)
-        self.qk_norm, self.sink = qk_norm, sink
+        self.qk_norm, self.qk_norm_epsilon, self.sink = qk_norm, qk_norm_epsilon, sink
+        self.qkv_bias = qkv_bias
         self.num_memory_slots, self.talking_heads = num_memory_slots, talking_heads
         checks.check_choice(self, "qk_norm", QK_NORMS)
         checks.check_choice(self, "sink", (True, False))
+        checks.check_choice(self, "qkv_bias", (None, True, False))
         checks.check_choice(self, "talking_heads", (True, False))
         checks.check_whole_numbers(self, "num_memory_slots", least=0)
         if sink:
@@ -154,15 +161,16 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         key_heads = (self.num_key_value_heads, self.key_dim)
         value_heads = (self.num_key_value_heads, self.value_dim)
         output_heads = (self.num_heads, self.value_dim)
-        self._query_dense = self._projection(query_heads, query_shape[-1:], "query")
-        self._key_dense = self._projection(key_heads, key_shape[-1:], "key")
+        bias = self.use_bias if self.qkv_bias is None else self.qkv_bias
+        self._query_dense = self._projection(query_heads, query_shape[-1:], "query", bias)
+        self._key_dense = self._projection(key_heads, key_shape[-1:], "key", bias)
         if self.use_gate:  # between key and value, where Keras's layer has its weights
             self._gate_dense = self._projection(
-                output_heads, query_shape[-1:], "gate", activation="sigmoid"
+                output_heads, query_shape[-1:], "gate", self.use_bias, activation="sigmoid"
             )
-        self._value_dense = self._projection(value_heads, value_shape[-1:], "value")
+        self._value_dense = self._projection(value_heads, value_shape[-1:], "value", bias)
         self._output_dense = self._projection(
-            self._output_shape or query_shape[-1:], output_heads, "attention_output"
+            self._output_shape or query_shape[-1:], output_heads, "attention_output", self.use_bias
         )
         self.build_parts((query_shape[0], None, *query_heads))
         self._structures = None  # after the weights that Keras's layer has too
@@ -174,19 +182,20 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
                 self.sink,
                 self.num_memory_slots,
                 self.talking_heads,
+                epsilon=self.qk_norm_epsilon,
                 dtype=self.dtype_policy,
                 name="structures",
             )
             self._structures.build()
 
-    def _projection(self, output_shape, input_shape, name, **kwargs):
+    def _projection(self, output_shape, input_shape, name, use_bias, **kwargs):
         """Makes and builds a projection from the axes `input_shape` to the axes `output_shape`."""
         return project(
             self,
             name,
             input_shape,
             output_shape,
-            self.use_bias,
+            use_bias,
             bias_initializer=copy_initializer(self.bias_initializer),
             kernel_regularizer=self.kernel_regularizer,
             bias_regularizer=self.bias_regularizer,
@@ -324,7 +333,7 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
     def get_config(self):
         plain = (
             "num_heads key_dim value_dim use_bias attention_axes use_gate num_key_value_heads "
-            "qk_norm sink num_memory_slots talking_heads flash_attention"
+            "qk_norm qk_norm_epsilon qkv_bias sink num_memory_slots talking_heads flash_attention"
         )
         objects = (
             "kernel_initializer bias_initializer kernel_regularizer bias_regularizer "

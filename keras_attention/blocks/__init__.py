@@ -4,7 +4,7 @@ from keras_attention.blocks.conformer import ConformerBlock, MacaronBlock
 from keras_attention.blocks.convolution_module import ConvolutionModule
 from keras_attention.blocks.decoder import DecoderBlock
 from keras_attention.blocks.encoder import EncoderBlock
-from keras_attention.blocks.feed_forward import FeedForward, gelu_tanh
+from keras_attention.blocks.feed_forward import FeedForward, gelu_tanh, quick_gelu
 from keras_attention.blocks.mixture_of_experts import MixtureOfExperts
 from keras_attention.blocks.normalization import LayerScale, RMSNormalization
 from keras_attention.blocks.packed_documents import PositionsInDocuments
@@ -57,4 +57,5 @@ __all__ = [
     "TokenEmbedding",
     "WordEmbedding",
     "gelu_tanh",
+    "quick_gelu",
 ]

@@ -7,7 +7,7 @@ from keras_attention import scope
 from keras_attention.attention import attend
 from keras_attention.attention.inputs import padding_mask
 
-MODES = ("mean", "max", "cls", "attention")
+MODES = ("mean", "max", "cls", "last", "attention")
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -16,8 +16,9 @@ class Pooling(keras.layers.Layer):
 
     Args:
         mode: `"mean"` or `"max"` over the tokens; `"cls"`, the first token (Devlin et al., 2019);
-            `"attention"`, the mean weighted by a learned query (Lee et al., 2019, section 3.2, one
-            seed, without projections).
+            `"last"`, the last one that is no padding (Radford et al., 2018); `"attention"`, the
+            mean weighted by a learned query (Lee et al., 2019, section 3.2, one seed, without
+            projections).
         num_prefix_tokens: int, tokens in front that `"mean"` and `"max"` leave out (class token and
             registers of a vision transformer).
 
@@ -25,7 +26,8 @@ class Pooling(keras.layers.Layer):
         inputs: (B, T, D).
         mask: bool (B, T), True = a token; filled by Keras from the implicit mask.
 
-    Returns (B, D). A sequence of padding alone gives zeros in all modes but `"cls"`.
+    Returns (B, D). A sequence of padding alone gives zeros in all modes but `"cls"` and `"last"`,
+    which give its first vector.
 
     Example:
 
@@ -56,6 +58,8 @@ class Pooling(keras.layers.Layer):
     def call(self, inputs, mask=None):
         if self.mode == "cls":
             return ops.take(inputs, 0, axis=1)
+        if self.mode == "last":
+            return self._last(inputs, mask)
         if self.mode == "attention":
             return self._attention(inputs, mask)
         if self.num_prefix_tokens:
@@ -73,6 +77,14 @@ class Pooling(keras.layers.Layer):
             pooled = ops.max(ops.multiply(x, visible) + hidden, axis=1)
             pooled = ops.multiply(pooled, ops.max(visible, axis=1))
         return ops.cast(pooled, inputs.dtype)
+
+    def _last(self, inputs, mask):
+        if mask is None:
+            return inputs[:, -1]
+        places = ops.expand_dims(ops.arange(ops.shape(inputs)[1], dtype="int32"), axis=0)
+        last = ops.max(ops.multiply(places, ops.cast(mask, "int32")), axis=1)
+        chosen = ops.cast(ops.equal(places, ops.expand_dims(last, axis=1)), inputs.dtype)
+        return ops.sum(ops.multiply(inputs, ops.expand_dims(chosen, axis=2)), axis=1)
 
     def _attention(self, inputs, mask):
         x = ops.expand_dims(inputs, axis=2)  # (B, T, 1, D)

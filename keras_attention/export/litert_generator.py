@@ -134,8 +134,8 @@ class LiteRTGenerator:
             num_return_sequences: int, R, at most `width`.
 
         Returns:
-            dict: `generated_ids` int32 (B, R, N), best first, padding after the end, and `scores` float32
-            (B, R); -inf where fewer sequences exist.
+            dict: `generated_ids` int32 (B, R, N), best first, padding after the end, and `scores`
+            float32 (B, R); -inf where fewer sequences exist.
         """
         limit = self._limit(max_new_tokens)
         if limit < 1 or not 1 <= num_return_sequences <= width or length_penalty < 0:

@@ -15,6 +15,8 @@ from keras_attention.models.sequence_labeler import SIZES as _LABELER_SIZES
 from keras_attention.models.sequence_labeler import sequence_labeler
 from keras_attention.models.text_classifier import SIZES as _CLASSIFIER_SIZES
 from keras_attention.models.text_classifier import text_classifier
+from keras_attention.models.text_encoder import SIZES as _ENCODER_SIZES
+from keras_attention.models.text_encoder import text_encoder
 from keras_attention.models.transformer import TransformerDecoder, TransformerEncoder
 from keras_attention.models.vision_transformer import SIZES as _VISION_SIZES
 from keras_attention.models.vision_transformer import vision_transformer
@@ -27,6 +29,7 @@ SIZES = {
     "seq2seq_transformer": _TRANSFORMER_SIZES,
     "sequence_labeler": _LABELER_SIZES,
     "text_classifier": _CLASSIFIER_SIZES,
+    "text_encoder": _ENCODER_SIZES,
     "vision_transformer": _VISION_SIZES,
 }
 
@@ -60,5 +63,6 @@ __all__ = [
     "sequence_labeler",
     "sizes",
     "text_classifier",
+    "text_encoder",
     "vision_transformer",
 ]

@@ -96,6 +96,8 @@ def causal_language_model(
     assert "GPT-2" in ka.models.sizes("causal_language_model")
     ```
     """
+    if decoder.get("layer_masks") is not None:
+        decoder["layer_masks"] = [causal_mask(one) for one in decoder["layer_masks"]]
     decoder = TransformerEncoder(mask=causal_mask(mask), **decoder)
     tokens = keras.Input((None,), dtype="int32", name="token_ids")
     embedding = TokenEmbedding(

@@ -1,12 +1,9 @@
 """Masked language modelling: tokens from those on both sides."""
 
-import functools
-
 import keras
 
-from keras_attention.blocks import SegmentEmbedding, TokenEmbedding
 from keras_attention.blocks.feed_forward import get_activation
-from keras_attention.blocks.packed_documents import document_inputs, name_inputs
+from keras_attention.models.embeddings import embed_tokens
 from keras_attention.models.transformer import TransformerEncoder, name_logits, takes_keywords_of
 
 
@@ -50,6 +47,7 @@ def masked_language_model(
     vocabulary_size,
     *,
     num_segments=None,
+    embedding_dim=None,
     packed=False,
     padding_id=0,
     name="masked_language_model",
@@ -63,6 +61,8 @@ def masked_language_model(
     Args:
         vocabulary_size: int, number of token ids.
         num_segments: int, kinds of segments, such as 2 for pairs of sentences, or None for none.
+        embedding_dim: int, the width of the embeddings and of the head, where it is not that of the
+            stack (Lan et al., 2020, *ALBERT*, section 3.1): a projection is between; or None.
         packed: bool, whether rows hold several documents each: a second input tells them apart, so
             that tokens see their own document alone and count from its first token.
         padding_id: int, the id that is no token and is masked inside; None where every id is one.
@@ -92,28 +92,20 @@ def masked_language_model(
     ```
     """
     encoder = TransformerEncoder(**encoder)
-    small = functools.partial(keras.initializers.TruncatedNormal, stddev=0.02)
-    tokens = keras.Input((None,), dtype="int32", name="token_ids")
-    embedding = TokenEmbedding(
+    x, inputs, embedding, documents = embed_tokens(
+        encoder,
         vocabulary_size,
-        encoder.hidden_dim,
-        position=encoder.embedding_position(),
-        embeddings_initializer=small(),
+        num_segments=num_segments,
+        embedding_dim=embedding_dim,
+        normalize_embeddings=True,
+        packed=packed,
+        initializer=keras.initializers.TruncatedNormal(stddev=0.02),
         logit_bias=True,
         padding_id=padding_id,
-        name="embedding",
     )
-    inputs, documents = document_inputs(packed)
-    x = embedding(tokens, positions=documents.get("positions"))
-    if num_segments is not None:
-        segments = keras.Input((None,), dtype="int32", name="segment_ids")
-        inputs = {"segment_ids": segments, **inputs}
-        x = SegmentEmbedding(num_segments, small(), name="segments")(x, segments)
-    x = encoder.make_normalization("embedding_norm")(x)
-    x = keras.layers.Dropout(encoder.dropout, name="dropout")(x)
     x = encoder(x, **documents)
     activation = get_activation(encoder.activation)
-    x = keras.layers.Dense(encoder.hidden_dim, activation=activation, name="transform")(x)
+    x = keras.layers.Dense(embedding.hidden_dim, activation=activation, name="transform")(x)
     x = encoder.make_normalization("transform_norm")(x)
     logits = name_logits(embedding(x, reverse=True))
-    return keras.Model(name_inputs(tokens, **inputs), logits, name=name)
+    return keras.Model(inputs, logits, name=name)

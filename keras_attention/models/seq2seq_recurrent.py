@@ -72,8 +72,8 @@ def seq2seq_recurrent(
         coverage_loss: float, as in `RecurrentDecoder`.
         feedback: None, `"argmax"` or `"sample"`: what is fed in training in place of the target,
             for scheduled sampling; see `FeedbackDecoder` and `ka.training.ScheduledSampling`.
-        source_padding_id, target_padding_id: ints, the ids that are no tokens and are masked inside;
-            None where every id is one.
+        source_padding_id, target_padding_id: ints, the ids that are no tokens and are masked
+            inside; None where every id is one.
         name: str.
 
     Returns:

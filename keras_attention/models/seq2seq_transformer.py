@@ -65,9 +65,9 @@ def seq2seq_transformer(
         packed: bool, whether rows hold several pairs each: two more inputs tell them apart, so that
             tokens see the source and the target of their own pair alone and count from the first
             token of each. For training: a model built without it, with the same weights, generates.
-        source_padding_id, target_padding_id: ints, the ids that are no tokens and are masked inside;
-            None where every id is one. (Where a text begins with the id that also fills up short
-            ones, as in T5 and Marian, the target has None: the future is hidden anyway.)
+        source_padding_id, target_padding_id: ints, the ids that are no tokens and are masked
+            inside; None where every id is one. (Where texts begin with the id that also fills up
+            short ones, as in T5 and Marian, the target has None: the future is hidden anyway.)
         name: str.
         transformer: keywords of `TransformerEncoder`, which documents them, for encoder and
             decoder: sizes, `dropout` (here of embeddings too), norms, and the parts `score`,

@@ -2,9 +2,9 @@
 
 import keras
 
-from keras_attention.blocks import CharacterEmbedding, TokenDropout, TokenEmbedding, WordEmbedding
-from keras_attention.blocks.packed_documents import document_inputs, name_inputs
-from keras_attention.models.transformer import TransformerEncoder, takes_keywords_of
+from keras_attention.blocks import CharacterEmbedding, WordEmbedding
+from keras_attention.models.text_encoder import encode_text, text_encoder
+from keras_attention.models.transformer import takes_keywords_of
 
 SIZES = {
     # Vaswani et al. (2017), table 3, the base and big encoders
@@ -14,7 +14,8 @@ SIZES = {
 
 
 @takes_keywords_of(
-    TransformerEncoder,
+    text_encoder,
+    without=["pooling", "pooler_activation"],
     num_layers=3,
     num_heads=6,
     hidden_dim=192,
@@ -26,16 +27,11 @@ def sequence_labeler(
     vocabulary_size,
     num_labels,
     *,
-    token_dropout=0.0,
-    scale_embeddings=False,
     character_vocabulary_size=None,
     word_length=16,
     character_dim=32,
     character_filters=64,
     character_widths=(2, 3, 4),
-    packed=False,
-    padding_id=0,
-    unknown_id=1,
     name="sequence_labeler",
     **encoder,
 ):
@@ -46,20 +42,13 @@ def sequence_labeler(
     Args:
         vocabulary_size: int, number of token ids.
         num_labels: int.
-        token_dropout: float, the share of tokens that become unknown in training.
-        scale_embeddings: bool, whether tokens are multiplied by √hidden_dim (Vaswani et al., 2017,
-            section 3.4): without it they start small beside `"sinusoidal"` positions.
         character_vocabulary_size: int, number of character ids, or None for words alone.
         word_length: int C, characters of a word that are looked at.
         character_dim, character_filters, character_widths: the sizes of `CharacterEmbedding`.
-        packed: bool, whether rows hold several documents each: a second input tells them apart, so
-            that tokens see their own document alone and count from its first token.
-        padding_id: int, the id that is no token and is masked inside; None where every id is one.
-        unknown_id: int, the id of unknown words, for `token_dropout`.
         name: str.
-        encoder: keywords of `TransformerEncoder`, which documents them: sizes, `dropout` (here of
-            embeddings too), norms, and the parts `score`, `normalizer`, `mask` and `position`.
-            Published sizes: `ka.models.sizes("sequence_labeler")`.
+        encoder: keywords of `text_encoder`, which documents them, but for its pooling: tokens,
+            segments, `dropout`, and with them those of `TransformerEncoder`: sizes, norms and
+            parts. Published sizes: `ka.models.sizes("sequence_labeler")`.
 
     Returns:
         A functional `keras.Model`. Input `"token_ids"` int32 (B, T); with characters a dict with
@@ -87,37 +76,21 @@ def sequence_labeler(
     assert model(words).shape == (2, 5, 17)
     ```
     """
-    encoder = TransformerEncoder(**encoder)
-    tokens = keras.Input((None,), dtype="int32", name="token_ids")
-    inputs, documents = document_inputs(packed)
-    positions = documents.get("positions")
-    x = tokens
-    if token_dropout:
-        x = TokenDropout(token_dropout, unknown_id, padding_id=padding_id, name="token_dropout")(x)
-    embedding = TokenEmbedding(
-        vocabulary_size,
-        encoder.hidden_dim,
-        position=encoder.embedding_position(),
-        scale=scale_embeddings,
-        padding_id=padding_id,
-        name="embedding",
-    )
-    if character_vocabulary_size is None:
-        x = embedding(x, positions=positions)
-    else:
+
+    def embed(embedding, ids, positions):
         characters = keras.Input((None, word_length), dtype="int32", name="character_ids")
-        inputs = {"character_ids": characters, **inputs}
         spelling = CharacterEmbedding(
             character_vocabulary_size,
             character_dim,
             filters=character_filters,
             widths=character_widths,
-            dropout=encoder.dropout,
+            dropout=encoder["dropout"],
             name="characters",
         )
-        words = WordEmbedding(embedding, spelling, encoder.hidden_dim, name="words")
-        x = words(x, characters, positions=positions)
-    x = keras.layers.Dropout(encoder.dropout, name="dropout")(x)
-    x = encoder(x, **documents)
+        words = WordEmbedding(embedding, spelling, encoder["hidden_dim"], name="words")
+        return words(ids, characters, positions=positions), {"character_ids": characters}
+
+    has_characters = character_vocabulary_size is not None
+    inputs, x = encode_text(vocabulary_size, embed=embed if has_characters else None, **encoder)
     logits = keras.layers.Dense(num_labels, dtype="float32", name="logits")(x)
-    return keras.Model(name_inputs(tokens, **inputs), logits, name=name)
+    return keras.Model(inputs, logits, name=name)

@@ -2,8 +2,8 @@
 
 import keras
 
-from keras_attention.blocks import Pooling, PrefixTokens, TokenDropout, TokenEmbedding
-from keras_attention.models.transformer import TransformerEncoder, takes_keywords_of
+from keras_attention.models.text_encoder import encode_text, text_encoder
+from keras_attention.models.transformer import takes_keywords_of
 
 
 def _bert(num_layers, hidden_dim):
@@ -34,7 +34,8 @@ SIZES = {
 
 
 @takes_keywords_of(
-    TransformerEncoder,
+    text_encoder,
+    without=["packed"],
     num_layers=2,
     num_heads=4,
     hidden_dim=128,
@@ -46,11 +47,7 @@ def text_classifier(
     vocabulary_size,
     num_classes,
     *,
-    token_dropout=0.0,
-    scale_embeddings=False,
     pooling="mean",
-    padding_id=0,
-    unknown_id=1,
     name="text_classifier",
     **encoder,
 ):
@@ -67,22 +64,15 @@ def text_classifier(
     Args:
         vocabulary_size: int, number of token ids.
         num_classes: int.
-        token_dropout: float, the share of tokens that become unknown in training.
-        scale_embeddings: bool, whether tokens are multiplied by √hidden_dim (Vaswani et al., 2017,
-            section 3.4): without it they start small beside `"sinusoidal"` positions, and a small
-            model learns little of them.
-        pooling: `"mean"`, `"max"` or `"attention"` over the tokens; `"cls"` puts a class token in
-            front, place 0 of every mask and position in attention, and reads it.
-        padding_id: int, the id that is no token and is masked inside; None where every id is one.
-        unknown_id: int, the id of unknown words, for `token_dropout`.
+        pooling: as in `text_encoder`, but None.
         name: str.
-        encoder: keywords of `TransformerEncoder`, which documents them: sizes, `dropout` (here of
-            embeddings and of the pooled vector too), norms, and the parts `score`, `normalizer`,
-            `mask` and `position`. Published sizes: `ka.models.sizes("text_classifier")`.
+        encoder: keywords of `text_encoder`, which documents them: tokens, segments, `dropout` (here
+            of the pooled vector too), and with them those of `TransformerEncoder`: sizes, norms and
+            parts. Published sizes: `ka.models.sizes("text_classifier")`.
 
     Returns:
-        A functional `keras.Model`. Input `"token_ids"` int32 (B, T); output: logits
-        (B, num_classes), float32.
+        A functional `keras.Model`. Inputs as of `text_encoder`: `"token_ids"` int32 (B, T). Output:
+        logits (B, num_classes), float32.
 
     Example:
 
@@ -109,24 +99,9 @@ def text_classifier(
     assert probabilities.shape == (2, 3)
     ```
     """
-    encoder = TransformerEncoder(**encoder)
-    tokens = keras.Input((None,), dtype="int32", name="token_ids")
-    x = tokens
-    if token_dropout:
-        x = TokenDropout(token_dropout, unknown_id, padding_id=padding_id, name="token_dropout")(x)
-    x = TokenEmbedding(
-        vocabulary_size,
-        encoder.hidden_dim,
-        position=encoder.embedding_position(),
-        scale=scale_embeddings,
-        padding_id=padding_id,
-        name="embedding",
-    )(x)
-    if pooling == "cls":
-        x = PrefixTokens(1, name="class_token")(x)
-    x = keras.layers.Dropout(encoder.dropout, name="dropout")(x)
-    x = encoder(x)
-    x = Pooling(pooling, name="pooling")(x)
-    x = keras.layers.Dropout(encoder.dropout, name="pooled_dropout")(x)
+    if pooling is None:
+        raise ValueError(f"pooling=None: {name} has a label for each text, of one pooled vector.")
+    inputs, x = encode_text(vocabulary_size, pooling=pooling, **encoder)
+    x = keras.layers.Dropout(encoder["dropout"], name="pooled_dropout")(x)
     logits = keras.layers.Dense(num_classes, dtype="float32", name="logits")(x)
-    return keras.Model(tokens, logits, name=name)
+    return keras.Model(inputs, logits, name=name)

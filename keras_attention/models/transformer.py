@@ -41,6 +41,10 @@ class TransformerEncoder:
         normalization: `"layer_norm"` or `"rms_norm"`.
         activation: of the feed-forward networks, gates such as `"geglu"` included.
         use_bias: bool, whether projections in the blocks have a bias.
+        qkv_bias: bool, whether those of queries, keys and values have one, where it is otherwise
+            with the others (Qwen2, 2024); None is as `use_bias` says.
+        qk_norm: `"rms_norm"`, `"layer_norm"` or None, of queries and keys, as in
+            `MultiHeadAttention`.
         position: a part, its name or its config; a list combines them. Those that rotate or bias go
             into the self-attention of every block, those that are added to the embedding, for
             which a builder asks `embedding_position()`. `"learned"` is a table of `max_length`.
@@ -49,6 +53,9 @@ class TransformerEncoder:
             al., 2020, *T5*); `clone_model` gives each block its own.
         score, normalizer: parts, their names or their configs.
         mask: what a token may attend to, a part, its name or its config; None is everything.
+        layer_masks, layer_positions: lists with a mask, or a position that rotates or biases, or
+            None, for each layer, in the place of `mask` and `position` (Beltagy et al., 2020,
+            section 3.1, windows that grow; Gemma 3, 2025, every sixth layer sees all).
         epsilon: float, of the normalizations.
 
     Call arguments:
@@ -94,12 +101,16 @@ class TransformerEncoder:
     normalization: str = "layer_norm"
     activation: object = "gelu"
     use_bias: bool = True
+    qkv_bias: bool | None = None
+    qk_norm: str | None = None
     position: object = None
     max_length: int | None = None
     shared_position: bool = False
     score: object = "scaled_dot"
     normalizer: object = "softmax"
     mask: object = None
+    layer_masks: object = None
+    layer_positions: object = None
     epsilon: float = 1e-6
 
     _position_is_embedded = False
@@ -116,6 +127,32 @@ class TransformerEncoder:
                     "every block runs in one layer or more. Choose at most as many."
                 )
         object.__setattr__(self, "position", get_position(self.position, self.max_length))
+        self._check_layers()
+
+    def _check_layers(self):
+        """Makes lists of parts, one for each layer, of what is given for each layer."""
+        for name, family in (("layer_masks", masks), ("layer_positions", positions)):
+            given = getattr(self, name)
+            if given is None:
+                continue
+            if len(given) != self.num_layers or (self.num_blocks or self.num_layers) != len(given):
+                raise ValueError(
+                    f"{name} has {len(given)} entries for {self.num_layers} layers: expected one "
+                    "for each layer, and a block of its own for each (no num_blocks)."
+                )
+            object.__setattr__(self, name, [family.get(part) for part in given])
+        for part in self.layer_positions or ():
+            if positions.for_role(part, "embed") is not None:
+                raise ValueError(
+                    f"layer_positions has {part!r}, which is added to embeddings, and not to a "
+                    "layer: give it as position=."
+                )
+        added = positions.for_role(self.position, "rotate", "bias")
+        if self.layer_positions is not None and added is not None:
+            raise ValueError(
+                f"position={added!r} is for all layers, and layer_positions= for each: leave one "
+                "of them out."
+            )
 
     def __call__(self, x, *, name="block", **documents):
         return self._run_layers(x, (), name, documents)
@@ -150,9 +187,12 @@ class TransformerEncoder:
         norm = self._residual()
         position = positions.for_role(self.position, "rotate", "bias")
         shared = copy_part(position) if self.shared_position else None
+        each = self.layer_positions or [position] * num_blocks
+        seen = self.layer_masks or [self.mask] * num_blocks
         blocks = [
             self._block(
-                copy_part(position) if shared is None else shared,
+                copy_part(each[i]) if shared is None else shared,
+                seen[i],
                 norm=norm,
                 normalization=self.normalization,
                 dropout=self.dropout,
@@ -171,9 +211,9 @@ class TransformerEncoder:
         """The residual called `norm`; DeepNorm depends on the depth of the stack."""
         return DeepNorm(self.num_layers) if self.norm == "deep_norm" else residuals.get(self.norm)
 
-    def _block(self, position, **settings):
+    def _block(self, position, mask, **settings):
         return EncoderBlock(
-            attention=self._attention("attention", position, self.mask),
+            attention=self._attention("attention", position, mask),
             feed_forward=self._feed_forward(),
             **settings,
         )
@@ -185,6 +225,9 @@ class TransformerEncoder:
             num_key_value_heads=self.num_key_value_heads,
             dropout=self.attention_dropout,
             use_bias=self.use_bias,
+            qkv_bias=self.qkv_bias,
+            qk_norm=self.qk_norm,
+            qk_norm_epsilon=self.epsilon,
             score=copy_part(self.score),
             normalizer=copy_part(self.normalizer),
             mask=mask,
@@ -246,10 +289,10 @@ class TransformerDecoder(TransformerEncoder):
             return DeepNorm(self.num_layers, num_branches=3)
         return super()._residual()
 
-    def _block(self, position, **settings):
+    def _block(self, position, mask, **settings):
         of_source = copy_part(positions.get(self.cross_position))
         return DecoderBlock(
-            attention=self._attention("attention", position, causal_mask(self.mask)),
+            attention=self._attention("attention", position, causal_mask(mask)),
             cross_attention=self._attention("cross_attention", of_source),
             feed_forward=self._feed_forward(),
             **settings,

@@ -143,6 +143,9 @@ def test_pooling_leaves_out_prefix_tokens():
         ka.blocks.Pooling("mean", num_prefix_tokens=2)(X), X[:, 2:].mean(1), atol=1e-6
     )
     np.testing.assert_array_equal(ka.blocks.Pooling("cls")(X), X[:, 0])
+    np.testing.assert_array_equal(ka.blocks.Pooling("last")(X), X[:, -1])
+    last = [X[i, np.flatnonzero(row)[-1]] for i, row in enumerate(PADDING)]
+    np.testing.assert_array_equal(ka.blocks.Pooling("last")(X, mask=PADDING), last)
 
 
 def test_prefix_tokens_come_first_and_are_seen():

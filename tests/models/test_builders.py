@@ -51,6 +51,14 @@ BUILT = {
     "text_classifier_cls": lambda: classifier(
         pooling="cls", position=["sinusoidal", "alibi"], norm="post", token_dropout=0.1
     ),
+    "text_encoder": lambda: language_model(
+        "text_encoder",
+        num_segments=2,
+        embedding_dim=6,
+        normalize_embeddings=True,
+        pooling="first",
+        pooler_activation="tanh",
+    ),
     "causal_language_model": lambda: language_model(
         "causal_language_model", position="learned", max_length=9, num_key_value_heads=1
     ),

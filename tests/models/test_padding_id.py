@@ -16,6 +16,7 @@ BUILDERS = {
     "sequence_labeler": ((V, 5), SIZE),
     "sequence_labeler, characters": ((V, 5), SIZE | {"character_vocabulary_size": 9}),
     "text_classifier": ((V, 3), SIZE),
+    "text_encoder": ((V,), SIZE | {"pooling": "last"}),
     "text_classifier, cls": ((V, 3), SIZE | {"pooling": "cls"}),
     "seq2seq_transformer": ((V,), SIZE),
     "encoder_decoder": ((V,), SIZE),

@@ -178,11 +178,49 @@ def test_deep_norm_of_a_decoder_counts_three_branches():
         (dict(hidden_dim=16), r"TransformerEncoder\(hidden_dim=16\) was called on .* size 8"),
         (dict(norm="pose"), "pose"),
         (dict(position="rotery"), "rotery"),
+        (dict(layer_masks=["causal"]), "layer_masks has 1 entries for 4 layers"),
+        (dict(layer_masks=["causal"] * 4, num_blocks=1), "a block of its own for each"),
+        (dict(layer_positions=["sinusoidal"] * 4), "added to embeddings"),
+        (dict(layer_positions=["rotary"] * 4, position="alibi"), "leave one of them out"),
     ],
 )
 def test_refuses(wrong, message):
     with pytest.raises(ValueError, match=message):
         stack(**wrong)
+
+
+def test_every_layer_may_have_its_own_mask_and_position():
+    """Blocks of a stack equal those of stacks in which all layers are alike."""
+    masks, places = ["causal", ka.masks.Window(2)], [None, ka.positions.Rotary(max_wavelength=50.0)]
+    model = stack(num_layers=2, layer_masks=masks, layer_positions=places)
+    x = X
+    for i in range(2):
+        alike = stack(num_layers=2, mask=masks[i], position=places[i])
+        alike.set_weights(model.get_weights())
+        x = alike.get_layer(f"block_{i}")(x)
+    np.testing.assert_allclose(model(X), model.get_layer("final_norm")(x), atol=1e-6)
+    language = ka.models.causal_language_model(
+        9, **SIZE | {"num_layers": 2}, layer_masks=["full", ka.masks.Window(2)], position=None
+    )
+    ids = np.array([[3, 4, 5, 6]])
+    changed = np.array([[3, 4, 5, 7]])
+    np.testing.assert_allclose(language(ids)[:, :3], language(changed)[:, :3], atol=1e-6)
+
+
+def test_queries_keys_and_values_alone_have_a_bias():
+    attention = stack(num_layers=1, use_bias=False, qkv_bias=True).get_layer("block_0").attention
+    biased = [dense.bias is not None for dense in (attention.query_dense, attention.key_dense)]
+    assert biased == [True, True] and attention.value_dense.bias is not None
+    assert attention.output_dense.bias is None
+    again = type(attention).from_config(attention.get_config())
+    assert again.qkv_bias is True and again.use_bias is False
+
+
+def test_the_norm_of_queries_has_the_epsilon_of_the_stack():
+    attention = stack(num_layers=1, qk_norm="rms_norm", epsilon=0.5).get_layer("block_0").attention
+    query = np.full((1, 1, 2, 4), 0.1, "float32")
+    normalized = attention._structures.normalize_query(query)
+    np.testing.assert_allclose(normalized, 0.1 / np.sqrt(0.01 + 0.5) * np.ones_like(query), 1e-5)
 
 
 STACKED = {
@@ -191,6 +229,7 @@ STACKED = {
     "seq2seq_transformer": (9,),
     "sequence_labeler": (9, 4),
     "text_classifier": (9, 4),
+    "text_encoder": (9,),
     "vision_transformer": (16, 4),
 }
 

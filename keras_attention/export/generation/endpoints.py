@@ -149,7 +149,10 @@ def _make_loop(decoder, settings, name, encode, batch_size, sequence_length):
         inputs = (Tensor(TOKENS, (batch_size, sequence_length), "int32"),)
         lengths = {TOKENS: (1,)}
         if settings.padding_id is None:
-            inputs, lengths = (*inputs, Tensor(START, (batch_size,), "int32")), {**lengths, START: ()}
+            inputs, lengths = (
+                (*inputs, Tensor(START, (batch_size,), "int32")),
+                {**lengths, START: ()},
+            )
     if draws_tokens(config):
         inputs = (*inputs, Tensor(UNIFORM, (batch_size, limit), "float32"))
         lengths = {**lengths, UNIFORM: ()}

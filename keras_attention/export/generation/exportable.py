@@ -68,7 +68,6 @@ class Generation:
             ],
         }
 
-
     def _find_contract(self):
         """The oldest contract of a file's callers that says all that this file needs."""
         settings, has_source = self.settings, self.decoder.has_source
