@@ -40,6 +40,11 @@ def direct_layers(layer):
     return layer._flatten_layers(include_self=False, recursive=False)
 
 
+def own_variables(layer):
+    """The variables that a layer made itself, without those of the layers in it."""
+    return [*layer._trainable_variables, *layer._non_trainable_variables]
+
+
 def producer(tensor):
     """The operation, such as a layer, whose output a symbolic tensor is."""
     return tensor._keras_history.operation

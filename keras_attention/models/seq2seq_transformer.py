@@ -42,6 +42,7 @@ def seq2seq_transformer(
     normalize_embeddings=False,
     tie_embeddings=True,
     scale_logits=False,
+    logit_bias=False,
     packed=False,
     source_padding_id=0,
     target_padding_id=0,
@@ -62,6 +63,7 @@ def seq2seq_transformer(
         tie_embeddings: bool, whether the logits are inner products with the target tokens'
             embeddings (section 3.4), or have a matrix of their own.
         scale_logits: bool, whether tied logits are divided by √hidden_dim (T5).
+        logit_bias: bool, whether tied logits have a learned bias (Marian).
         packed: bool, whether rows hold several pairs each: two more inputs tell them apart, so that
             tokens see the source and the target of their own pair alone and count from the first
             token of each. For training: a model built without it, with the same weights, generates.
@@ -102,7 +104,7 @@ def seq2seq_transformer(
     """
     encoder, decoder = _stacks(transformer, num_decoder_layers, decoder_position, cross_position)
 
-    def embed(ids, size, stack, documents, padding_id, table=None):
+    def embed(ids, size, stack, documents, padding_id, table=None, logit_bias=False):
         embedding = TokenEmbedding(
             size,
             stack.hidden_dim,
@@ -110,6 +112,7 @@ def seq2seq_transformer(
             scale=scale_embeddings,
             embeddings_initializer=keras.initializers.RandomNormal(stddev=stack.hidden_dim**-0.5),
             logit_scale=stack.hidden_dim**-0.5 if scale_logits else 1.0,
+            logit_bias=logit_bias,
             table=table,
             padding_id=padding_id,
             name="embedding",
@@ -133,7 +136,15 @@ def seq2seq_transformer(
     inputs, documents = document_inputs(packed, "target_document_ids")
     source_inputs, of_source = document_inputs(packed, "source_document_ids")
     pairs = {**documents, **{f"encoded_{key}": value for key, value in of_source.items()}}
-    x, embedding = embed(target_ids, size, decoder, documents, target_padding_id, table)
+    x, embedding = embed(
+        target_ids,
+        size,
+        decoder,
+        documents,
+        target_padding_id,
+        table,
+        logit_bias and tie_embeddings,
+    )
     x = decoder(x, encoded, name="decoder_block", **pairs)
     logits = token_logits(x, embedding, tie_embeddings)
     inputs = {"target_ids": target_ids, "encoded": encoded, **inputs, **source_inputs}

@@ -1,0 +1,86 @@
+"""ALBERT (Lan et al., 2020): narrow embeddings, and one block for all layers."""
+
+from keras_attention.pretrained.config import ACTIVATIONS
+from keras_attention.pretrained.weights import dense, layer_norm
+
+MODEL_TYPES = ("albert",)
+IRRELEVANT = (
+    *("classifier_dropout_prob", "down_scale_factor", "gap_size", "net_structure_type"),
+    *("num_memory_blocks", "layers_to_keep"),
+)
+HEADS = {
+    "ForMaskedLM": "masked_language_model",
+    "ForPreTraining": "masked_language_model",
+    "ForSequenceClassification": "text_classifier",
+    "ForTokenClassification": "sequence_labeler",
+    "ForQuestionAnswering": "sequence_labeler",
+    "Model": "text_encoder",
+}
+IGNORED = (
+    r".*position_ids",
+    r"(albert\.)?pooler\..*",
+    r"sop_classifier\..*",
+    r"predictions\.decoder\..*",
+)
+
+
+def settings(config):
+    config.one_of("inner_group_num", {1: 1}, 1)
+    config.one_of("position_embedding_type", {"absolute": None}, "absolute")
+    hidden = config.whole("hidden_size")
+    narrow = config.whole("embedding_size", 128)
+    return {
+        "vocabulary_size": config.whole("vocab_size"),
+        "num_layers": config.whole("num_hidden_layers"),
+        "num_blocks": config.whole("num_hidden_groups", 1),
+        "num_heads": config.whole("num_attention_heads"),
+        "hidden_dim": hidden,
+        "intermediate_dim": config.whole("intermediate_size"),
+        "activation": config.one_of("hidden_act", ACTIVATIONS, "gelu_new"),
+        "dropout": config.number("hidden_dropout_prob", 0.0),
+        "attention_dropout": config.number("attention_probs_dropout_prob", 0.0),
+        "epsilon": config.number("layer_norm_eps", 1e-12),
+        "norm": "post",
+        "position": "learned",
+        "max_length": config.whole("max_position_embeddings"),
+        "num_segments": config.whole("type_vocab_size", 2),
+        "embedding_dim": None if narrow == hidden else narrow,
+        "normalize_embeddings": True,
+        "padding_id": config.get("pad_token_id", 0),
+    }
+
+
+def head(config, builder, keywords, tensors):
+    if builder == "text_classifier":
+        return {"pooling": "first", "pooler_activation": "tanh"}
+    return {}
+
+
+def table(config, builder, keywords, tensors):
+    base = "albert." if any(name.startswith("albert.") for name in tensors) else ""
+    inside = f"{base}embeddings"
+    found = {
+        "embedding/table/embeddings": f"{inside}.word_embeddings.weight",
+        "embedding/learned/table": f"{inside}.position_embeddings.weight",
+        "segments/table/embeddings": f"{inside}.token_type_embeddings.weight",
+    }
+    found |= layer_norm("embedding_norm", f"{inside}.LayerNorm")
+    found |= dense("embedding_projection", f"{base}encoder.embedding_hidden_mapping_in")
+    for i in range(keywords["num_blocks"]):
+        ours = f"block_{i}"
+        theirs = f"{base}encoder.albert_layer_groups.{i}.albert_layers.0"
+        for name in ("query", "key", "value"):
+            found |= dense(f"{ours}/attention/{name}", f"{theirs}.attention.{name}")
+        found |= dense(f"{ours}/attention/attention_output", f"{theirs}.attention.dense")
+        found |= layer_norm(f"{ours}/attention_norm", f"{theirs}.attention.LayerNorm")
+        found |= dense(f"{ours}/feed_forward/intermediate", f"{theirs}.ffn")
+        found |= dense(f"{ours}/feed_forward/output", f"{theirs}.ffn_output")
+        found |= layer_norm(f"{ours}/feed_forward_norm", f"{theirs}.full_layer_layer_norm")
+    if builder == "masked_language_model":
+        found |= dense("transform", "predictions.dense")
+        found |= layer_norm("transform_norm", "predictions.LayerNorm")
+        return found | {"embedding/bias": "predictions.bias"}
+    if builder == "text_classifier":
+        return found | dense("pooler", f"{base}pooler") | dense("logits", "classifier")
+    is_answer = "qa_outputs.weight" in tensors
+    return found | dense("logits", "qa_outputs" if is_answer else "classifier")

@@ -1,0 +1,122 @@
+"""`ConfigReader`: settings of a checkpoint, of which every one is read, or known not to matter."""
+
+import numbers
+
+from keras_attention.pretrained.checkpoint import CheckpointError
+
+# Of training, of files, of decoding, of heads' names, of what a model returns: no model is built
+# otherwise for them.
+IRRELEVANT = set(
+    """
+    _name_or_path _attn_implementation _attn_implementation_autoset architectures auto_map
+    bad_words_ids begin_suppress_tokens bos_token_id chunk_size_feed_forward cls_token_id
+    decoder_start_token_id diversity_penalty do_sample dtype early_stopping
+    encoder_no_repeat_ngram_size eos_token_id exponential_decay_length_penalty finetuning_task
+    forced_bos_token_id forced_decoder_ids forced_eos_token_id gradient_checkpointing id2label
+    initializer_factor initializer_range is_encoder_decoder keys_to_ignore_at_inference label2id
+    length_penalty mask_token_id max_length min_length model_type n_positions_of_use
+    no_repeat_ngram_size num_beam_groups num_beams num_labels num_return_sequences
+    output_attentions output_hidden_states output_past output_scores prefix pretraining_tp
+    problem_type remove_invalid_values repetition_penalty return_dict return_dict_in_generate
+    sep_token_id suppress_tokens task_specific_params temperature tf_legacy_loss
+    tie_encoder_decoder tokenizer_class top_k top_p torch_dtype torchscript transformers_version
+    typical_p unk_token_id use_cache
+    """.split()
+)
+# Names that say the same in other words: transformers' `attribute_map`.
+NOTHING = (None, False, {}, [], 0, 0.0)
+
+
+class ConfigReader:
+    """Reads `config.json`, and at the end refuses what nothing has read.
+
+    Args:
+        values: dict, what the file says.
+        path: what errors call it.
+        irrelevant: names of settings that do not matter for this architecture.
+    """
+
+    def __init__(self, values, path, irrelevant=()):
+        self.values, self.path = values, path
+        self.seen = IRRELEVANT | set(irrelevant)
+
+    def get(self, name, default=None):
+        """A setting, or `default` where it is missing or null."""
+        self.seen.add(name)
+        value = self.values.get(name)
+        return default if value is None else value
+
+    def need(self, name):
+        """A setting that has to be there."""
+        if self.get(name) is None:
+            raise CheckpointError(f"{self.path} does not say {name}.")
+        return self.get(name)
+
+    def whole(self, name, default=None, *, optional=False):
+        """A whole number above 0."""
+        value = self.get(name, default)
+        if value is None and optional:
+            return None
+        if type(value) is not int or not 0 < value < 2**31:
+            raise self._refuse(name, value, "a whole number above 0")
+        return value
+
+    def number(self, name, default=None):
+        """A finite number."""
+        value = self.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, numbers.Real) or abs(value) > 1e30:
+            raise self._refuse(name, value, "a number")
+        return value
+
+    def flag(self, name, default=False):
+        """True or False."""
+        value = self.get(name, default)
+        if not isinstance(value, bool):
+            raise self._refuse(name, value, "true or false")
+        return value
+
+    def one_of(self, name, choices, default=None):
+        """What `choices`, a dict, has for a setting."""
+        value = self.get(name, default)
+        try:
+            return choices[value]
+        except (KeyError, TypeError):
+            expected = ", ".join(map(repr, choices))
+            raise self._refuse(name, value, f"one of {expected}") from None
+
+    def refuse(self, *names):
+        """Refuses settings that are anything but off."""
+        for name in names:
+            value = self.get(name)
+            if value not in NOTHING:
+                raise self._refuse(name, value, "none, which is all that is loaded")
+
+    def finish(self):
+        """Refuses a setting that nothing has read, for it may matter."""
+        unread = {k: v for k, v in self.values.items() if k not in self.seen and v not in NOTHING}
+        if unread:
+            name, value = next(iter(sorted(unread.items())))
+            raise CheckpointError(
+                f"{self.path} says {name}={value!r:.80}, which no loader of a "
+                f"{self.values.get('model_type')} knows: it may mean another model than would be "
+                "built."
+            )
+
+    def _refuse(self, name, value, expected):
+        return CheckpointError(f"{self.path} says {name}={value!r:.80}: expected {expected}.")
+
+
+ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_accurate": "gelu_tanh",
+    "quick_gelu": "quick_gelu",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+    "tanh": "tanh",
+    "mish": "mish",
+}

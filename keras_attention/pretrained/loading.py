@@ -1,0 +1,193 @@
+"""`load` and `describe`: a checkpoint of Hugging Face as a functional model of our layers."""
+
+import dataclasses
+import importlib
+import math
+import pathlib
+
+import keras
+
+from keras_attention import models
+from keras_attention.checks import check_whole_number
+from keras_attention.pretrained.checkpoint import CONFIG, Checkpoint, CheckpointError
+from keras_attention.pretrained.config import ConfigReader
+from keras_attention.pretrained.weights import fill_weights
+
+ARCHITECTURES = ("albert", "bart", "bert", "distilbert", "gpt2", "llama", "t5", "vit")
+# Builders that an encoder's weights fit under, whatever head its file has.
+ENCODERS = ("text_encoder", "masked_language_model", "text_classifier", "sequence_labeler")
+SIZED = {"text_classifier": "num_classes", "sequence_labeler": "num_labels",
+         "vision_transformer": "num_classes"}  # fmt: skip
+FRESH = ("logits/", "pooler/")  # weights of a head
+# Tensors of heads that a file may have where another one is wanted.
+OTHER_HEADS = (
+    r"(cls|lm_head|classifier|vocab_\w+|pre_classifier|predictions|qa_outputs|sop_classifier)\..*"
+    r"|(generator|discriminator)_\w+\..*|(\w+\.)?pooler\..*|(\w+\.)?pooler"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Description:
+    """What `load` would build of a checkpoint.
+
+    Attributes:
+        model_type: str, the architecture by its own name.
+        builder: str, the function in `ka.models`.
+        keywords: dict, what it is called with.
+        parameters: int, numbers in the tensors of the file.
+        dtypes: tuple of str, the types in which they are stored.
+        fresh_head: bool, whether the head is a new one that is to be trained.
+    """
+
+    model_type: str
+    builder: str
+    keywords: dict
+    parameters: int
+    dtypes: tuple
+    fresh_head: bool
+
+
+def load(folder, *, task=None, num_classes=None, revision=None, dtype=None):
+    """A functional model of our layers, with the weights of a Hugging Face checkpoint.
+
+    Its outputs are those of the original. It trains in `fit`, generates with a cache, shows its
+    attention, saves and exports as every model here. Only `config.json` and safetensors files are
+    read; nothing of a checkpoint is run.
+
+    Args:
+        folder: path of a folder with the files, or the id of a repository on the Hugging Face Hub,
+            such as `"distilbert-base-uncased"`, which `huggingface_hub` fetches.
+        task: str, a builder in `ka.models`, where it is to be another than that of the file's head:
+            a text encoder becomes `"text_encoder"`, `"text_classifier"`, `"sequence_labeler"` or
+            `"masked_language_model"`. A head that the file does not have is new, to be trained.
+        num_classes: int, the classes or labels of a new head; None for those of the file.
+        revision: str, of a repository: a branch, a tag or a commit.
+        dtype: a Keras dtype or policy for the layers, such as `"mixed_bfloat16"`; None for the
+            global one. Weights are float32 unless it says otherwise.
+
+    Returns:
+        A functional `keras.Model`, as the builder makes it.
+
+    Raises:
+        CheckpointError: a ValueError: the checkpoint is damaged, or says something that no builder
+            here does. Nothing is loaded in part.
+    """
+    checkpoint = Checkpoint(find_folder(folder, revision))
+    architecture, config, found = _describe(checkpoint, task, num_classes)
+    policy = keras.config.dtype_policy()
+    try:
+        if dtype is not None:
+            keras.config.set_dtype_policy(dtype)
+        arguments = dict(found.keywords)
+        model = getattr(models, found.builder)(**arguments)
+    finally:
+        keras.config.set_dtype_policy(policy)
+    table = architecture.table(config, found.builder, found.keywords, checkpoint.tensors)
+    headless = found.builder == "text_encoder" or found.fresh_head
+    ignored = (*architecture.IGNORED, OTHER_HEADS) if headless else architecture.IGNORED
+    fresh = FRESH if found.fresh_head else ()
+    fill_weights(model, checkpoint, table, ignored=ignored, fresh=fresh)
+    return model
+
+
+def describe(folder, *, task=None, num_classes=None, revision=None):
+    """What `load` would build of a checkpoint; no weight is read.
+
+    Args: as for `load`.
+
+    Returns:
+        `Description`.
+    """
+    checkpoint = Checkpoint(find_folder(folder, revision))
+    return _describe(checkpoint, task, num_classes)[2]
+
+
+def find_folder(folder, revision=None):
+    """The folder of a checkpoint: one that is there, or one that is fetched by its id."""
+    path = pathlib.Path(folder)
+    if path.is_dir():
+        return path
+    name = str(folder).removeprefix("hf://")
+    if name.count("/") > 1 or name.startswith((".", "/", "~")) or not name:
+        raise CheckpointError(f"There is no folder {folder}.")
+    try:
+        import huggingface_hub
+    except ImportError as error:
+        raise ImportError(
+            f"There is no folder {folder}, and to fetch {name} from the Hugging Face Hub "
+            "huggingface_hub is needed: pip install 'keras-attention-zoo[pretrained]'."
+        ) from error
+    patterns = ["*.json", "*.safetensors", "*.txt", "*.model", "*.spm"]
+    fetched = huggingface_hub.snapshot_download(name, revision=revision, allow_patterns=patterns)
+    return pathlib.Path(fetched)
+
+
+def find_architecture(model_type, path):
+    """The module of an architecture by the `model_type` of a checkpoint."""
+    known = []
+    for name in ARCHITECTURES:
+        module = importlib.import_module(f"keras_attention.pretrained.architectures.{name}")
+        if model_type in module.MODEL_TYPES:
+            return module
+        known += module.MODEL_TYPES
+    raise CheckpointError(
+        f"{path} says model_type={model_type!r:.60}: expected one of {', '.join(sorted(known))}."
+    )
+
+
+def _describe(checkpoint, task, num_classes):
+    """(module of the architecture, `ConfigReader`, `Description`)."""
+    path = checkpoint.folder / CONFIG
+    architecture = find_architecture(checkpoint.config.get("model_type"), path)
+    config = ConfigReader(checkpoint.config, path, architecture.IRRELEVANT)
+    of_file = _find_builder(architecture, config, path)
+    builder = of_file if task is None else _check_task(task, of_file)
+    fresh = builder in SIZED and (builder != of_file or num_classes is not None)
+    keywords = architecture.settings(config)
+    keywords |= architecture.head(config, builder, keywords, checkpoint.tensors)
+    config.finish()
+    if builder == "masked_language_model":
+        del keywords["normalize_embeddings"]  # it always does
+    if builder in SIZED:
+        if num_classes is None:
+            num_classes = _count_classes(checkpoint, config, fresh)
+        keywords[SIZED[builder]] = check_whole_number("load", "num_classes", num_classes)
+    elif num_classes is not None:
+        raise ValueError(f"num_classes={num_classes} is for {', '.join(SIZED)}, not {builder}.")
+    tensors = checkpoint.tensors.values()
+    parameters = sum(math.prod(tensor.shape) for tensor in tensors)
+    dtypes = tuple(sorted({tensor.dtype for tensor in tensors}))
+    kind = checkpoint.config["model_type"]
+    found = Description(kind, builder, keywords, parameters, dtypes, fresh)
+    return architecture, config, found
+
+
+def _find_builder(architecture, config, path):
+    """The builder for the head of a file, by the class that `architectures` names."""
+    named = config.get("architectures") or []
+    name = named[0] if named and isinstance(named[0], str) else "Model"
+    for ending in sorted(architecture.HEADS, key=len, reverse=True):
+        if name.endswith(ending):
+            return architecture.HEADS[ending]
+    known = ", ".join(f"*{ending}" for ending in architecture.HEADS)
+    raise CheckpointError(f"{path} is of a {name:.60}: expected one of {known}.")
+
+
+def _check_task(task, of_file):
+    """The builder that `task` names, if the weights of the file fit under it."""
+    choices = ENCODERS if of_file in ENCODERS else (of_file,)
+    if task not in choices:
+        raise ValueError(f"task={task!r}: a {of_file} becomes one of {', '.join(choices)}.")
+    if task == "masked_language_model" != of_file:
+        raise ValueError(f"task={task!r}: the file is of a {of_file}, and has no such head.")
+    return task
+
+
+def _count_classes(checkpoint, config, fresh):
+    """The outputs of the head of a file."""
+    if fresh:
+        raise ValueError("A new head needs num_classes=, how many classes or labels there are.")
+    for name in ("classifier.out_proj.bias", "classifier.bias", "qa_outputs.bias"):
+        if name in checkpoint.tensors:
+            return checkpoint.tensors[name].shape[0]
+    raise CheckpointError(f"{checkpoint.folder} has no head: give task= and num_classes=.")

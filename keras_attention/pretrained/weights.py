@@ -1,0 +1,173 @@
+"""From the tensors of a file to the weights of a model, by a table of names: strictly."""
+
+import dataclasses
+import math
+import re
+from collections.abc import Callable
+
+import keras
+import numpy as np
+
+from keras_attention import keras_internals
+from keras_attention.paths import paths_in
+from keras_attention.pretrained.checkpoint import CheckpointError
+
+
+@dataclasses.dataclass(frozen=True)
+class Fold:
+    """A weight that is made of tensors, and not just turned.
+
+    Attributes:
+        names: tuple of str, tensors of the file.
+        function: of their arrays -> an array, in the layout of the file.
+        turn: bool, whether the usual rule turns it into the layout of the weight.
+    """
+
+    names: tuple
+    function: Callable
+    turn: bool = True
+
+
+def rows_from(name, first):
+    """A table without its first rows, which are no places or tokens here."""
+    return Fold((name,), lambda table: table[first:])
+
+
+def part_of(name, index, parts, *, turn=True, axis=0):
+    """One of `parts` equal parts of a tensor, as of fused projections."""
+    return Fold((name,), lambda x: np.split(x, parts, axis=axis)[index], turn)
+
+
+def as_is(name):
+    """A kernel that the file has in our layout, (inputs, outputs)."""
+    return Fold((name,), lambda x: x, turn=False)
+
+
+def plus_one(name):
+    """A scale that the file has without its 1 (Gemma)."""
+    return Fold((name,), lambda x: np.asarray(x, "float32") + 1)
+
+
+def dense(ours, theirs, bias=True):
+    """The entries of a linear layer."""
+    found = {f"{ours}/kernel": f"{theirs}.weight"}
+    return found | ({f"{ours}/bias": f"{theirs}.bias"} if bias else {})
+
+
+def layer_norm(ours, theirs):
+    """The entries of a layer normalization."""
+    return {f"{ours}/gamma": f"{theirs}.weight", f"{ours}/beta": f"{theirs}.bias"}
+
+
+def rms_norm(ours, theirs):
+    """The entry of an RMS normalization."""
+    return {f"{ours}/scale": f"{theirs}.weight"}
+
+
+def name_weights(model):
+    """{name: variable} of the weights that a file could hold; names do not change by session."""
+    paths, found = paths_in(model), {}
+    for layer in keras_internals.all_layers(model):
+        if isinstance(layer, keras.Model):
+            continue
+        path = _without_numbers(paths[id(layer)], layer)
+        for variable in keras_internals.own_variables(layer):
+            name = f"{path}/{variable.name}"
+            if found.setdefault(name, variable) is not variable:
+                raise ValueError(f"{model.name} has two weights called {name}.")
+    return found
+
+
+def _without_numbers(path, layer):
+    """A path whose last name is without the number that Keras gives to repeated ones."""
+    kind = re.sub(r"(?<!^)(?=[A-Z])", "_", type(layer).__name__).lower()
+    head, _, name = path.rpartition("/")
+    name = kind if re.fullmatch(rf"{kind}_\d+", name) else name
+    return f"{head}/{name}" if head else name
+
+
+def fill_weights(model, checkpoint, table, *, ignored=(), fresh=()):
+    """Sets every weight of `model` from `checkpoint`.
+
+    Args:
+        model: functional `keras.Model`.
+        checkpoint: `Checkpoint`.
+        table: dict, name of a weight -> name of a tensor, or a `Fold`.
+        ignored: patterns of tensors that a model has no use for.
+        fresh: names that weights begin with which the file does not have: they stay as drawn.
+
+    Returns:
+        list of str, the tensors that were ignored.
+
+    Raises:
+        CheckpointError: a weight has no tensor, a tensor no weight, or a shape does not fit. No
+            weight is set then.
+    """
+    weights = name_weights(model)
+    wanted = {name for name in weights if not name.startswith(tuple(fresh))}
+    folds = {
+        name: Fold((source,), lambda x: x) if isinstance(source, str) else source
+        for name, source in table.items()
+        if name in wanted
+    }
+    where = checkpoint.folder
+    if missing := sorted(wanted - folds.keys()):
+        raise CheckpointError(f"{where}: nothing is known of the weight {missing[0]} of the model.")
+    used = {name for fold in folds.values() for name in fold.names}
+    if missing := sorted(used - checkpoint.tensors.keys()):
+        raise CheckpointError(
+            f"{where} lacks the tensor {missing[0]}, which its config.json asks for."
+        )
+    unused = sorted(set(checkpoint.tensors) - used)
+    unknown = [name for name in unused if not any(re.fullmatch(one, name) for one in ignored)]
+    if unknown:
+        raise CheckpointError(
+            f"{where} has the tensor {unknown[0]}, for which the model has no place (and "
+            f"{len(unknown) - 1} more): its architecture is another than config.json says."
+        )
+    for name, fold in folds.items():
+        check_shape(weights[name], name, fold, checkpoint)
+    for name, fold in folds.items():
+        arrays = [checkpoint.tensors[source].read() for source in fold.names]
+        weights[name].assign(_arrange(weights[name], name, fold, arrays))
+    return unused
+
+
+def check_shape(variable, name, fold, checkpoint):
+    """Refuses tensors that do not give the shape of a weight, before anything of them is read."""
+    tensors = [checkpoint.tensors[source] for source in fold.names]
+    for source, tensor in zip(fold.names, tensors, strict=True):
+        if not tensor.dtype.startswith(("float", "bfloat")):
+            raise CheckpointError(
+                f"{checkpoint.folder}: {source} is {tensor.dtype}: quantized checkpoints are not "
+                "loaded; take one in float32, float16 or bfloat16."
+            )
+    stand_ins = [np.broadcast_to(np.float32(0), tensor.shape) for tensor in tensors]
+    try:
+        _arrange(variable, name, fold, stand_ins)
+    except (ValueError, IndexError) as error:
+        shapes = ", ".join(
+            f"{source} {tensor.shape}" for source, tensor in zip(fold.names, tensors, strict=True)
+        )
+        raise CheckpointError(
+            f"{checkpoint.folder}: {shapes} does not make {name} {tuple(variable.shape)}, as "
+            "config.json says it should."
+        ) from error
+
+
+def _arrange(variable, name, fold, arrays):
+    """The array of a weight; a ValueError where it has another shape."""
+    array = fold.function(*arrays)
+    array = turn(array, name, len(variable.shape)) if fold.turn else array
+    if math.prod(array.shape) != math.prod(variable.shape):
+        raise ValueError(f"{array.shape}")
+    return array.reshape(variable.shape).astype("float32", copy=False)
+
+
+def turn(array, name, axes):
+    """An array in the layout of our weight: kernels have their outputs last."""
+    if not name.endswith("/kernel"):
+        return array
+    if axes == 4 and array.ndim == 4:  # of a convolution: (outputs, inputs, height, width)
+        return array.transpose(2, 3, 1, 0)
+    return array.T if array.ndim == 2 else array

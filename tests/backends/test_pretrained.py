@@ -1,0 +1,54 @@
+"""Checkpoints made anew by transformers: the same outputs, and the same greedy texts."""
+
+import numpy as np
+import pytest
+
+import keras_attention as ka
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from tests.pretrained import make_checkpoints  # noqa: E402
+from tests.pretrained.test_parity import assert_equal, read_expected  # noqa: E402
+
+
+@pytest.mark.parametrize("name", make_checkpoints.CHECKPOINTS)
+def test_the_committed_checkpoints_are_what_transformers_makes(name, tmp_path):
+    make_checkpoints.make(name, tmp_path)
+    assert_equal(tmp_path / name)
+    _, new = read_expected(tmp_path / name)
+    _, committed = read_expected(make_checkpoints.FOLDER / name)
+    np.testing.assert_allclose(new, committed, atol=1e-4)
+
+
+LONGER = {"gpt2": "n_positions", "llama-3": None, "qwen2": None, "t5": None,
+          "marian": "max_position_embeddings"}  # fmt: skip
+PROMPTS = [[5, 0, 3, 9, 12], [0, 7], [4]]
+
+
+@pytest.mark.parametrize("name", LONGER)
+def test_greedy_texts_are_those_of_transformers(name, tmp_path, monkeypatch):
+    import torch
+
+    kind, of_config, settings, _ = make_checkpoints.CHECKPOINTS[name]
+    if LONGER[name]:
+        settings = settings | {LONGER[name]: 128}
+    made = {name: (kind, of_config, settings, {})}
+    monkeypatch.setattr(make_checkpoints, "CHECKPOINTS", made)
+    theirs = make_checkpoints.make(name, tmp_path)
+    ours = ka.pretrained.load(tmp_path / name)
+    begin = {}
+    if theirs.config.is_encoder_decoder:
+        begin = {"start_token_id": theirs.config.decoder_start_token_id}
+    padding = theirs.config.pad_token_id
+    written = ka.generation.generate(ours, PROMPTS, 64, padding_id=None, **begin)
+    theirs.generation_config.eos_token_id = theirs.generation_config.forced_eos_token_id = None
+    theirs.generation_config.pad_token_id = 0 if padding is None else padding
+    theirs.generation_config.bad_words_ids = None
+    for prompt, row in zip(PROMPTS, written, strict=True):
+        ids = torch.tensor([prompt])
+        found = theirs.generate(
+            ids, attention_mask=torch.ones_like(ids), max_new_tokens=64, do_sample=False
+        )[0].numpy()
+        new = found[1:] if begin else found[len(prompt) :]
+        np.testing.assert_array_equal(row, new)

@@ -1,0 +1,270 @@
+"""Writes tests/pretrained/checkpoints: tiny checkpoints of transformers, and what they give.
+
+    python -m tests.pretrained.make_checkpoints [FOLDER]
+
+Needs PyTorch and transformers (`pip install 'keras-attention-zoo[backends]'`). Weights are drawn
+from a seed, so that nothing hides; ids hold 0, rows are unequal, padding is as each model has it.
+"""
+
+import pathlib
+import sys
+
+import numpy as np
+
+FOLDER = pathlib.Path(__file__).parent / "checkpoints"
+V, D, N, FF, LAYERS, LENGTH = 31, 12, 3, 20, 2, 16
+
+
+def bert_like(**more):
+    return dict(
+        vocab_size=V,
+        hidden_size=D,
+        num_attention_heads=N,
+        num_hidden_layers=LAYERS,
+        intermediate_size=FF,
+        max_position_embeddings=LENGTH,
+        **more,
+    )
+
+
+def llama_like(**more):
+    return dict(
+        vocab_size=V,
+        hidden_size=D,
+        num_attention_heads=N,
+        num_hidden_layers=LAYERS,
+        intermediate_size=FF,
+        max_position_embeddings=64,
+        bos_token_id=1,
+        eos_token_id=2,
+        **more,
+    )
+
+
+LLAMA_3 = {
+    "rope_type": "llama3",
+    "rope_theta": 500.0,
+    "factor": 4.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 16,
+}
+
+BART = dict(
+    vocab_size=V,
+    d_model=D,
+    encoder_layers=LAYERS,
+    decoder_layers=1,
+    encoder_attention_heads=N,
+    decoder_attention_heads=N,
+    encoder_ffn_dim=FF,
+    decoder_ffn_dim=FF,
+    max_position_embeddings=LENGTH,
+)
+
+T5 = dict(
+    vocab_size=V,
+    d_model=D,
+    d_kv=5,
+    d_ff=FF,
+    num_layers=LAYERS,
+    num_decoder_layers=1,
+    num_heads=N,
+    relative_attention_num_buckets=8,
+    relative_attention_max_distance=12,
+)
+
+# name: (class of the model, of its settings, settings, how it is stored)
+CHECKPOINTS = {
+    "bert-masked": ("BertForMaskedLM", "BertConfig", bert_like(hidden_act="gelu_new"), {}),
+    "bert-texts": (
+        "BertForSequenceClassification",
+        "BertConfig",
+        bert_like(num_labels=3, layer_norm_eps=1e-3),
+        {},
+    ),
+    "bert-tokens": (
+        "BertForTokenClassification",
+        "BertConfig",
+        bert_like(num_labels=4, hidden_act="relu"),
+        {"dtype": "bfloat16"},
+    ),
+    "bert-answers": ("BertForQuestionAnswering", "BertConfig", bert_like(), {"shards": "6KB"}),
+    "bert": ("BertModel", "BertConfig", bert_like(pad_token_id=5), {}),
+    "roberta-masked": (
+        "RobertaForMaskedLM",
+        "RobertaConfig",
+        bert_like(pad_token_id=1, type_vocab_size=1),
+        {},
+    ),
+    "roberta-texts": (
+        "RobertaForSequenceClassification",
+        "RobertaConfig",
+        bert_like(pad_token_id=1, type_vocab_size=1, num_labels=2),
+        {"dtype": "float16"},
+    ),
+    "electra-masked": (
+        "ElectraForMaskedLM",
+        "ElectraConfig",
+        bert_like(embedding_size=8),
+        {},
+    ),
+    "electra-texts": (
+        "ElectraForSequenceClassification",
+        "ElectraConfig",
+        bert_like(embedding_size=8, num_labels=3),
+        {},
+    ),
+    "distilbert-masked": (
+        "DistilBertForMaskedLM",
+        "DistilBertConfig",
+        dict(vocab_size=V, dim=D, n_heads=N, n_layers=LAYERS, hidden_dim=FF,
+             max_position_embeddings=LENGTH),
+        {},
+    ),
+    "distilbert-texts": (
+        "DistilBertForSequenceClassification",
+        "DistilBertConfig",
+        dict(vocab_size=V, dim=D, n_heads=N, n_layers=LAYERS, hidden_dim=FF,
+             max_position_embeddings=LENGTH, num_labels=3),
+        {},
+    ),
+    "albert-masked": ("AlbertForMaskedLM", "AlbertConfig", bert_like(embedding_size=8), {}),
+    "albert-tokens": (
+        "AlbertForTokenClassification",
+        "AlbertConfig",
+        bert_like(embedding_size=8, num_labels=4),
+        {},
+    ),
+    "vit": (
+        "ViTForImageClassification",
+        "ViTConfig",
+        dict(hidden_size=D, num_attention_heads=N, num_hidden_layers=LAYERS, intermediate_size=FF,
+             image_size=12, patch_size=4, num_labels=5),
+        {},
+    ),
+    "gpt2": (
+        "GPT2LMHeadModel",
+        "GPT2Config",
+        dict(vocab_size=V, n_embd=D, n_head=N, n_layer=LAYERS, n_positions=LENGTH,
+             bos_token_id=30, eos_token_id=30),
+        {},
+    ),
+    "llama-2": ("LlamaForCausalLM", "LlamaConfig", llama_like(), {"shards": "4KB"}),
+    "llama-3": (
+        "LlamaForCausalLM",
+        "LlamaConfig",
+        llama_like(num_key_value_heads=1, tie_word_embeddings=True, rope_parameters=LLAMA_3,
+                   head_dim=6),
+        {"dtype": "bfloat16"},
+    ),
+    "mistral": (
+        "MistralForCausalLM",
+        "MistralConfig",
+        llama_like(num_key_value_heads=1, sliding_window=3, head_dim=4),
+        {},
+    ),
+    "qwen2": (
+        "Qwen2ForCausalLM",
+        "Qwen2Config",
+        llama_like(num_key_value_heads=1, tie_word_embeddings=True),
+        {},
+    ),
+    "qwen3": (
+        "Qwen3ForCausalLM",
+        "Qwen3Config",
+        llama_like(num_key_value_heads=1, head_dim=6, rms_norm_eps=1e-4),
+        {},
+    ),
+    "t5": ("T5ForConditionalGeneration", "T5Config", T5, {}),
+    "t5-1.1": (
+        "T5ForConditionalGeneration",
+        "T5Config",
+        T5 | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False},
+        {},
+    ),
+    "bart": (
+        "BartForConditionalGeneration",
+        "BartConfig",
+        BART | {"pad_token_id": 1, "decoder_start_token_id": 2},
+        {},
+    ),
+    "marian": (
+        "MarianMTModel",
+        "MarianConfig",
+        BART
+        | {"pad_token_id": 30, "decoder_start_token_id": 30, "eos_token_id": 0,
+           "scale_embedding": True, "activation_function": "swish"},
+        {},
+    ),
+}  # fmt: skip
+
+
+def make_inputs(name, config, random):
+    """What the original reads, by its own names, and by ours."""
+    if name == "vit":
+        images = random.random((2, 12, 12, 3)).astype("float32")
+        return {"pixel_values": images.transpose(0, 3, 1, 2)}, {"images": images}
+    padding = config.pad_token_id
+    ids = random.integers(0, V, (3, 7))
+    ids[:, 1] = 0  # a token in many vocabularies
+    if padding is not None:
+        ids = np.where(ids == padding, 3, ids)
+        ids[0, 5:], ids[2, 2:] = padding, padding
+    mask = {} if padding is None else {"attention_mask": (ids != padding).astype("int64")}
+    if config.is_encoder_decoder:
+        target = random.integers(0, V, (3, 5))
+        target[:, 0] = config.decoder_start_token_id
+        theirs = {"input_ids": ids, "decoder_input_ids": target, **mask}
+        return theirs, {"source_ids": ids, "target_ids": target}
+    theirs, ours = {"input_ids": ids, **mask}, {"token_ids": ids}
+    if getattr(config, "type_vocab_size", 0) > 1 and config.model_type != "distilbert":
+        segments = np.repeat([[0, 0, 0, 1, 1, 1, 1]], 3, axis=0)
+        theirs["token_type_ids"] = ours["segment_ids"] = segments
+    return theirs, ours
+
+
+def make(name, folder):
+    """Writes one checkpoint with `expected.npz`; gives the original model."""
+    import torch
+    import transformers
+
+    kind, of_config, settings, stored = CHECKPOINTS[name]
+    config = getattr(transformers, of_config)(**settings)
+    torch.manual_seed(0)
+    model = getattr(transformers, kind)(config).eval()
+    random = np.random.default_rng(0)
+    drawn = [x for x in model.parameters() if x.requires_grad]  # sinusoids are none
+    drawn += [x for own, x in model.named_buffers() if own == "final_logits_bias"]
+    with torch.no_grad():
+        for tensor in drawn:
+            tensor.add_(torch.tensor(random.normal(size=tensor.shape, scale=0.3)))
+        if "dtype" in stored:  # rounded once, and computed in float32
+            kept = getattr(torch, stored["dtype"])
+            for tensor in model.parameters():
+                tensor.copy_(tensor.to(kept).to(torch.float32))
+    theirs, ours = make_inputs(name, config, random)
+    with torch.no_grad():
+        outputs = model(**{k: torch.tensor(x) for k, x in theirs.items()})
+    if "start_logits" in outputs:
+        expected = torch.stack([outputs.start_logits, outputs.end_logits], dim=-1)
+    else:
+        expected = outputs.get("logits", outputs.get("last_hidden_state"))
+    if "dtype" in stored:
+        model = model.to(getattr(torch, stored["dtype"]))
+    path = pathlib.Path(folder) / name
+    model.save_pretrained(path, max_shard_size=stored.get("shards", "50GB"))
+    (path / "generation_config.json").unlink(missing_ok=True)
+    np.savez_compressed(path / "expected.npz", expected=expected.numpy(), **ours)
+    return model
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
+    for name in CHECKPOINTS:
+        make(name, folder)
+        print(name, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""Files of checkpoints: what is damaged, or could run code, is refused with one sentence."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from keras_attention.pretrained.checkpoint import Checkpoint, CheckpointError, read_header
+from tests.grids import ALL
+from tests.pretrained.make_checkpoints import FOLDER
+
+RUINED = 200 if ALL else 60
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A checkpoint that may be ruined."""
+    shutil.copytree(FOLDER / "gpt2", tmp_path / "gpt2")
+    return tmp_path / "gpt2"
+
+
+def write_tensors(path, header, data=b""):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
+def entry(dtype="F32", shape=(2,), offsets=(0, 8)):
+    return {"dtype": dtype, "shape": list(shape), "data_offsets": list(offsets)}
+
+
+def test_tensors_are_as_they_were_written(tmp_path):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    arrays = {
+        "a": np.arange(6, dtype="float32").reshape(2, 3),
+        "b": np.array([1.5, -2.0], ml_dtypes.bfloat16),
+        "c": np.zeros((0, 4), "float16"),
+        "d": np.array(7, "int64"),
+    }
+    names = {"float32": "F32", "bfloat16": "BF16", "float16": "F16", "int64": "I64"}
+    header, data = {"__metadata__": {"format": "pt"}}, b""
+    for name, x in arrays.items():
+        offsets = len(data), len(data) + x.nbytes
+        header[name] = entry(names[x.dtype.name], x.shape, offsets)
+        data += x.tobytes()
+    write_tensors(tmp_path / "m.safetensors", header, data)
+    found = read_header(tmp_path / "m.safetensors")
+    assert found.keys() == arrays.keys()
+    for name, x in arrays.items():
+        assert found[name].read().dtype == x.dtype
+        np.testing.assert_array_equal(found[name].read(), x)
+
+
+@pytest.mark.parametrize(
+    "header, data, message",
+    [
+        (b"{", b"", "its header is no JSON"),
+        (b"[]", b"", "its header is no JSON object"),
+        (b'{"a": 1, "a": 2}', b"", "a name occurs twice"),
+        (b"[" * 100_000, b"", "its header is no JSON"),
+        ({"a": 5}, b"", "'a' has no dtype, shape and data_offsets"),
+        ({"a": entry("F4")}, b"12345678", "'a' in 'F4': expected one of F64, F32"),
+        ({"a": entry(shape=[-1])}, b"12345678", "a shape or data_offsets that are none"),
+        ({"a": entry(shape=[2.0])}, b"12345678", "a shape or data_offsets that are none"),
+        ({"a": entry(shape=[1] * 9)}, b"12345678", "9 axes"),
+        ({"a": entry(shape=[3])}, b"12345678", r"float32 \(3,\), has 8 bytes"),
+        ({"a": entry(offsets=[0, 12])}, b"12345678", "at 0 to 12 of 8 bytes"),
+        ({"a": entry(offsets=[8, 0])}, b"12345678", "at 8 to 0"),
+        ({"a": entry(shape=[2**62, 2**62])}, b"12345678", "has 8 bytes"),
+        ({"a": entry(), "b": entry()}, b"12345678", "overlap, or leave a gap"),
+        ({"a": entry(offsets=[4, 12])}, b"123456789012", "overlap, or leave a gap"),
+        ({"a": entry()}, b"12345678ab", "10 bytes of tensors, and its header speaks of 8"),
+    ],
+)
+def test_damaged_headers(header, data, message, tmp_path):
+    path = tmp_path / "m.safetensors"
+    write_tensors(path, header, data)
+    with pytest.raises(CheckpointError, match=message):
+        read_header(path)
+
+
+def test_a_header_that_is_longer_than_its_file(tmp_path):
+    path = tmp_path / "m.safetensors"
+    path.write_bytes((2**62).to_bytes(8, "little") + b"{}")
+    with pytest.raises(CheckpointError, match="its header ends behind the file"):
+        read_header(path)
+
+
+def test_weights_that_could_run_code_are_not_opened(folder):
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(b"cos\nsystem\n(S'echo ruined'\ntR.")
+    with pytest.raises(CheckpointError, match="can run code .* not opened.*save_pretrained"):
+        ka.pretrained.load(folder)
+
+
+@pytest.mark.parametrize("name", ["../model.safetensors", "/etc/passwd", "model.bin", "a\\..\\b"])
+def test_shards_are_plain_names(folder, name):
+    (folder / "model.safetensors").rename(folder / "whole.safetensors")
+    index = {"weight_map": {"wte.weight": name}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(CheckpointError, match="names the shard .*: expected the plain name"):
+        Checkpoint(folder)
+
+
+def test_a_shard_is_missing(folder):
+    (folder / "model.safetensors").unlink()
+    index = {"weight_map": {"wte.weight": "model-00001-of-00002.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(CheckpointError, match="lacks model-00001-of-00002.safetensors, a shard"):
+        Checkpoint(folder)
+
+
+def test_what_is_no_checkpoint(tmp_path, folder):
+    with pytest.raises(CheckpointError, match="There is no folder ./nowhere/at/all"):
+        ka.pretrained.load("./nowhere/at/all")
+    with pytest.raises(CheckpointError, match="holds no config.json: it is no checkpoint"):
+        ka.pretrained.load(tmp_path)
+    (folder / "config.json").write_text("[1]")
+    with pytest.raises(CheckpointError, match="expected a JSON object"):
+        ka.pretrained.load(folder)
+
+
+def test_auto_map_is_never_run(folder):
+    """A file of code beside the weights, and a setting that names it."""
+    (folder / "code.py").write_text("raise SystemExit('was run')")
+    config = json.loads((folder / "config.json").read_text())
+    config["auto_map"] = {"AutoModel": "code.Model"}
+    (folder / "config.json").write_text(json.dumps(config))
+    assert ka.pretrained.load(folder).name == "causal_language_model"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ruined_files_are_refused_or_give_numbers(folder, seed):
+    """Bytes of a file changed, cut off or doubled: one sentence, or a model of other numbers."""
+    random, path = np.random.default_rng(seed), folder / "model.safetensors"
+    whole = {name: (folder / name).read_bytes() for name in ("config.json", path.name)}
+    length = 8 + int.from_bytes(whole[path.name][:8], "little")
+    for _ in range(RUINED // 4):
+        name = list(whole)[random.integers(2)]
+        data = bytearray(whole[name])
+        most = len(data) if name == "config.json" else length + 20
+        place = int(random.integers(most))
+        kind = random.integers(3)
+        if kind == 0:
+            data[place] = random.integers(256)
+        elif kind == 1:
+            del data[place : place + int(random.integers(1, 30))]
+        else:
+            data[place:place] = data[place : place + int(random.integers(1, 30))]
+        (folder / name).write_bytes(bytes(data))
+        try:
+            ka.pretrained.describe(folder)
+            ka.pretrained.load(folder)
+        except ValueError as error:
+            assert isinstance(error, CheckpointError), error
+            assert str(error).count("\n") == 0
+        (folder / name).write_bytes(whole[name])

@@ -1,0 +1,131 @@
+"""Checkpoints of transformers, committed with what the original gives: ours gives the same.
+
+`make_checkpoints.py` made them; `tests/backends/test_pretrained.py` makes them anew beside PyTorch.
+"""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from keras_attention.pretrained.loading import ARCHITECTURES, find_architecture
+from tests.pretrained.make_checkpoints import CHECKPOINTS, FOLDER
+from tests.tables import assert_lists
+
+
+def read_expected(folder):
+    with np.load(folder / "expected.npz") as file:
+        arrays = dict(file)
+    return arrays, arrays.pop("expected")
+
+
+def is_counted(inputs, model_type, padding):
+    """Which outputs are of tokens: those of padding differ, as they mean nothing."""
+    ids = inputs.get("token_ids")
+    return slice(None) if ids is None or padding is None else ids != padding
+
+
+def assert_equal(folder, **options):
+    """The model of a folder gives what `expected.npz` says."""
+    inputs, expected = read_expected(folder)
+    model = ka.pretrained.load(folder, **options)
+    given = inputs if len(inputs) > 1 else next(iter(inputs.values()))
+    found = np.asarray(model(given), "float32")
+    config = json.loads((folder / "config.json").read_text())
+    counted = is_counted(inputs, config["model_type"], config.get("pad_token_id"))
+    counted = counted if expected.ndim == 3 else slice(None)
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found[counted], expected[counted], atol=1e-5, rtol=1e-5)
+    return model
+
+
+@pytest.mark.parametrize("name", CHECKPOINTS)
+def test_outputs_equal_the_originals(name):
+    assert_equal(FOLDER / name)
+
+
+def test_every_architecture_has_a_checkpoint():
+    kinds = {
+        json.loads((FOLDER / n / "config.json").read_text())["model_type"] for n in CHECKPOINTS
+    }
+    modules = {find_architecture(kind, "config.json").__name__.split(".")[-1] for kind in kinds}
+    assert_lists("CHECKPOINTS of tests/pretrained/make_checkpoints.py", modules, set(ARCHITECTURES))
+
+
+def test_what_would_be_loaded_is_described():
+    found = ka.pretrained.describe(FOLDER / "llama-3")
+    assert (found.model_type, found.builder) == ("llama", "causal_language_model")
+    assert found.keywords["num_key_value_heads"] == 1 and found.keywords["padding_id"] is None
+    assert found.dtypes == ("bfloat16",) and not found.fresh_head
+    assert found.parameters == ka.pretrained.load(FOLDER / "llama-3").count_params()
+
+
+def test_an_encoder_takes_another_head():
+    inputs, _ = read_expected(FOLDER / "bert")
+    whole = ka.pretrained.load(FOLDER / "bert")
+    hidden = np.asarray(whole(inputs))
+    tagger = ka.pretrained.load(FOLDER / "bert", task="sequence_labeler", num_classes=6)
+    head = tagger.get_layer("logits")
+    expected = hidden @ np.asarray(head.kernel) + np.asarray(head.bias)
+    np.testing.assert_allclose(tagger(inputs), expected, atol=1e-5)
+    other = ka.pretrained.load(FOLDER / "bert-texts", task="text_classifier", num_classes=7)
+    assert other.output_shape == (None, 7)
+    tagger.compile("adam", ka.training.MaskedSparseCategoricalCrossentropy())
+    history = tagger.fit(inputs, inputs["token_ids"] % 6, epochs=30, verbose=0).history["loss"]
+    assert history[-1] < 0.8 * history[0]
+
+
+@pytest.mark.parametrize(
+    "name, options, message",
+    [
+        ("bert", {"task": "sequence_labeler"}, "A new head needs num_classes="),
+        ("bert", {"task": "vision_transformer"}, "a text_encoder becomes one of text_encoder"),
+        ("bert", {"task": "masked_language_model"}, "has no such head"),
+        ("gpt2", {"num_classes": 3}, "num_classes=3 is for"),
+        ("gpt2", {"task": "text_encoder"}, "becomes one of causal_language_model"),
+    ],
+)
+def test_tasks_that_do_not_fit(name, options, message):
+    with pytest.raises(ValueError, match=message):
+        ka.pretrained.load(FOLDER / name, **options)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"model_type": "mamba"}, "model_type='mamba': expected one of albert, bart, bert"),
+        ({"is_decoder": True}, "is_decoder=True: expected none"),
+        ({"hidden_act": "snake"}, "hidden_act='snake': expected one of 'gelu'"),
+        ({"hidden_size": "wide"}, "hidden_size='wide': expected a whole number above 0"),
+        ({"num_hidden_layers": 3}, "lacks the tensor .*layer.2"),
+        ({"num_hidden_layers": 1}, "has the tensor .*layer.1.*for which the model has no place"),
+        ({"vocab_size": 32}, r"word_embeddings.weight \(31, 12\) does not make embedding/table"),
+        ({"rotary_value": True}, "rotary_value=True, which no loader of a bert knows"),
+        ({"architectures": ["BertForHaiku"]}, "is of a BertForHaiku: expected one of"),
+        ({"position_embedding_type": "relative_key"}, "expected one of 'absolute'"),
+    ],
+)
+def test_settings_that_are_not_known_are_refused(change, message, tmp_path):
+    folder = tmp_path / "changed"
+    shutil.copytree(FOLDER / "bert-masked", folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | change))
+    with pytest.raises(ka.pretrained.CheckpointError, match=message):
+        ka.pretrained.load(folder)
+
+
+PROMPTS = [[5, 0, 3, 9], [0, 7], [1]]
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama-3", "mistral", "qwen3"])
+def test_they_write_with_a_cache(name):
+    """A batch of unequal prompts with id 0 goes on as each alone, read anew."""
+    model = ka.pretrained.load(FOLDER / name)
+    together = ka.generation.generate(model, PROMPTS, 6)
+    for prompt, row in zip(PROMPTS, together, strict=True):
+        text = list(prompt)
+        for token in row:
+            assert token == np.asarray(model(np.array([text])))[0, -1].argmax()
+            text.append(int(token))
