@@ -4,7 +4,9 @@ Nothing else imports `keras.src` or reads a private attribute of a Keras object:
 Keras moves one of these names, only this file changes.
 """
 
+import keras
 from keras.src import backend
+from keras.src.backend.common import global_state
 from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
 from keras.src.saving import serialization_lib
 
@@ -94,6 +96,31 @@ def share_objects():
 def first_epoch(model):
     """The epoch with which `fit` begins, as `keras.callbacks.BackupAndRestore` sets it."""
     return model._initial_epoch
+
+
+def build_without_values(build):
+    """(what `build()` gives, the list of its variables): they have no values, and take no memory.
+
+    `give_value` gives them one; no layer may be called with numbers before all have.
+    """
+    others = global_state.get_global_attribute(_UNINITIALIZED, [])
+    global_state.set_global_attribute(_UNINITIALIZED, [])
+    try:
+        with keras.StatelessScope(initialize_variables=False):
+            built = build()
+        return built, global_state.get_global_attribute(_UNINITIALIZED, [])
+    finally:
+        global_state.set_global_attribute(_UNINITIALIZED, others)
+
+
+_UNINITIALIZED = "uninitialized_variables"
+
+
+def give_value(variable, array=None):
+    """A variable of `build_without_values` gets a value: an array, or its initializer's."""
+    if array is not None:
+        variable._initializer = lambda shape, dtype=None: keras.ops.convert_to_tensor(array, dtype)
+    variable._deferred_initialize()
 
 
 def has_value(variable):

@@ -1,13 +1,15 @@
 """`load` and `describe`: a checkpoint of Hugging Face as a functional model of our layers."""
 
+import contextlib
 import dataclasses
+import functools
 import importlib
 import math
 import pathlib
 
 import keras
 
-from keras_attention import models
+from keras_attention import keras_internals, models
 from keras_attention.checks import check_whole_number
 from keras_attention.pretrained.checkpoint import CONFIG, Checkpoint, CheckpointError
 from keras_attention.pretrained.config import ConfigReader
@@ -74,20 +76,30 @@ def load(folder, *, task=None, num_classes=None, revision=None, dtype=None):
     """
     checkpoint = Checkpoint(find_folder(folder, revision))
     architecture, config, found = _describe(checkpoint, task, num_classes)
-    policy = keras.config.dtype_policy()
-    try:
-        if dtype is not None:
-            keras.config.set_dtype_policy(dtype)
-        arguments = dict(found.keywords)
-        model = getattr(models, found.builder)(**arguments)
-    finally:
-        keras.config.set_dtype_policy(policy)
+    build = functools.partial(getattr(models, found.builder), **found.keywords)
+    with _dtype_policy(dtype):
+        model, variables = keras_internals.build_without_values(build)
     table = architecture.table(config, found.builder, found.keywords, checkpoint.tensors)
     headless = found.builder == "text_encoder" or found.fresh_head
     ignored = (*architecture.IGNORED, OTHER_HEADS) if headless else architecture.IGNORED
     fresh = FRESH if found.fresh_head else ()
     fill_weights(model, checkpoint, table, ignored=ignored, fresh=fresh)
+    for variable in variables:  # of a new head, and the seeds of dropout
+        if not keras_internals.has_value(variable):
+            keras_internals.give_value(variable)
     return model
+
+
+@contextlib.contextmanager
+def _dtype_policy(dtype):
+    """Inside, layers are made with this policy, if it is not None."""
+    before = keras.config.dtype_policy()
+    if dtype is not None:
+        keras.config.set_dtype_policy(dtype)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
 
 
 def describe(folder, *, task=None, num_classes=None, revision=None):

@@ -87,21 +87,21 @@ def _without_numbers(path, layer):
 
 
 def fill_weights(model, checkpoint, table, *, ignored=(), fresh=()):
-    """Sets every weight of `model` from `checkpoint`.
+    """Gives every weight of `model` its value from `checkpoint`.
 
     Args:
-        model: functional `keras.Model`.
+        model: functional `keras.Model` of `keras_internals.build_without_values`.
         checkpoint: `Checkpoint`.
         table: dict, name of a weight -> name of a tensor, or a `Fold`.
         ignored: patterns of tensors that a model has no use for.
-        fresh: names that weights begin with which the file does not have: they stay as drawn.
+        fresh: names that weights begin with which the file does not have: they get none.
 
     Returns:
         list of str, the tensors that were ignored.
 
     Raises:
-        CheckpointError: a weight has no tensor, a tensor no weight, or a shape does not fit. No
-            weight is set then.
+        CheckpointError: a weight has no tensor, a tensor no weight, or a shape does not fit; all
+            this before anything of a tensor is read.
     """
     weights = name_weights(model)
     wanted = {name for name in weights if not name.startswith(tuple(fresh))}
@@ -129,7 +129,7 @@ def fill_weights(model, checkpoint, table, *, ignored=(), fresh=()):
         check_shape(weights[name], name, fold, checkpoint)
     for name, fold in folds.items():
         arrays = [checkpoint.tensors[source].read() for source in fold.names]
-        weights[name].assign(_arrange(weights[name], name, fold, arrays))
+        keras_internals.give_value(weights[name], _arrange(weights[name], name, fold, arrays))
     return unused
 
 
