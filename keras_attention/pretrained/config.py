@@ -14,7 +14,7 @@ IRRELEVANT = set(
     encoder_no_repeat_ngram_size eos_token_id exponential_decay_length_penalty finetuning_task
     forced_bos_token_id forced_decoder_ids forced_eos_token_id gradient_checkpointing id2label
     initializer_factor initializer_range is_encoder_decoder keys_to_ignore_at_inference label2id
-    length_penalty mask_token_id max_length min_length model_type n_positions_of_use
+    length_penalty mask_token_id max_length min_length model_type
     no_repeat_ngram_size num_beam_groups num_beams num_labels num_return_sequences
     output_attentions output_hidden_states output_past output_scores prefix pretraining_tp
     problem_type remove_invalid_values repetition_penalty return_dict return_dict_in_generate
@@ -23,7 +23,6 @@ IRRELEVANT = set(
     typical_p unk_token_id use_cache
     """.split()
 )
-# Names that say the same in other words: transformers' `attribute_map`.
 NOTHING = (None, False, {}, [], 0, 0.0)
 
 
@@ -59,6 +58,13 @@ class ConfigReader:
             return None
         if type(value) is not int or not 0 < value < 2**31:
             raise self._refuse(name, value, "a whole number above 0")
+        return value
+
+    def token_id(self, name, default):
+        """The id of a token."""
+        value = self.get(name, default)
+        if type(value) is not int or not 0 <= value < 2**31:
+            raise self._refuse(name, value, "the id of a token")
         return value
 
     def number(self, name, default=None):

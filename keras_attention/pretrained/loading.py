@@ -15,7 +15,9 @@ from keras_attention.pretrained.checkpoint import CONFIG, Checkpoint, Checkpoint
 from keras_attention.pretrained.config import ConfigReader
 from keras_attention.pretrained.weights import fill_weights
 
-ARCHITECTURES = ("albert", "bart", "bert", "distilbert", "gpt2", "llama", "t5", "vit")
+ARCHITECTURES = (
+    *("albert", "bart", "bert", "distilbert", "electra", "gpt2", "llama", "roberta", "t5", "vit"),
+)
 # Builders that an encoder's weights fit under, whatever head its file has.
 ENCODERS = ("text_encoder", "masked_language_model", "text_classifier", "sequence_labeler")
 SIZED = {"text_classifier": "num_classes", "sequence_labeler": "num_labels",

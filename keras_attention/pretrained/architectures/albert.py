@@ -46,7 +46,7 @@ def settings(config):
         "num_segments": config.whole("type_vocab_size", 2),
         "embedding_dim": None if narrow == hidden else narrow,
         "normalize_embeddings": True,
-        "padding_id": config.get("pad_token_id", 0),
+        "padding_id": config.token_id("pad_token_id", 0),
     }
 
 

@@ -14,7 +14,7 @@ IRRELEVANT = (
         "add_bias_logits",
         "force_bos_token_to_be_generated",
     ),
-    *("init_std", "add_final_layer_norm", "normalize_before", "num_beams_of_use"),
+    *("init_std", "add_final_layer_norm", "normalize_before"),
 )
 HEADS = {"ForConditionalGeneration": "encoder_decoder", "MTModel": "encoder_decoder"}
 IGNORED = (
@@ -58,7 +58,7 @@ def settings(config):
         "scale_embeddings": config.flag("scale_embedding"),
         "normalize_embeddings": learned and config.flag("normalize_embedding", True),
         "logit_bias": True,
-        "source_padding_id": config.get("pad_token_id", 1),
+        "source_padding_id": config.token_id("pad_token_id", 1),
         "target_padding_id": None,
     }
 

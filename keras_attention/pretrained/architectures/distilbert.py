@@ -31,7 +31,7 @@ def settings(config):
         "position": "learned",
         "max_length": config.whole("max_position_embeddings"),
         "normalize_embeddings": True,
-        "padding_id": config.get("pad_token_id", 0),
+        "padding_id": config.token_id("pad_token_id", 0),
     }
 
 

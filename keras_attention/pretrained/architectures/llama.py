@@ -6,7 +6,7 @@ from keras_attention.pretrained.config import ACTIVATIONS
 from keras_attention.pretrained.weights import dense, rms_norm
 
 MODEL_TYPES = ("llama", "mistral", "qwen2", "qwen3")
-IRRELEVANT = ("pad_token_id", "max_window_layers", "rope_interleaved", "is_llama_config")
+IRRELEVANT = ("pad_token_id", "max_window_layers")
 HEADS = {"ForCausalLM": "causal_language_model"}
 IGNORED = (r".*\.rotary_emb\.inv_freq",)
 GATES = {"silu": "swiglu", "gelu": "geglu", "gelu_tanh": "geglu_tanh", "relu": "reglu"}

@@ -15,7 +15,7 @@ def settings(config):
     activation = config.one_of("feed_forward_proj", ACTIVATIONS, "relu")
     buckets = config.whole("relative_attention_num_buckets", 32)
     farthest = config.whole("relative_attention_max_distance", 128)
-    if config.get("decoder_start_token_id", 0) != config.get("pad_token_id", 0):
+    if config.token_id("decoder_start_token_id", 0) != config.token_id("pad_token_id", 0):
         raise CheckpointError(f"{config.path}: a decoder that begins with no padding is not known.")
     return {
         "vocabulary_size": config.whole("vocab_size"),
@@ -31,7 +31,7 @@ def settings(config):
         "epsilon": config.number("layer_norm_epsilon", 1e-6),
         "position": positions.RelativeBias(buckets, farthest),
         "decoder_position": positions.RelativeBias(buckets, farthest, bidirectional=False),
-        "source_padding_id": config.get("pad_token_id", 0),
+        "source_padding_id": config.token_id("pad_token_id", 0),
         "target_padding_id": None,
         # What the file has decides whether there is a matrix for logits, and this setting only
         # whether they are scaled.

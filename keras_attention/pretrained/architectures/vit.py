@@ -1,14 +1,12 @@
-"""Vision transformers (Dosovitskiy et al., 2021; Touvron et al., 2021): ViT and DeiT."""
-
-import numpy as np
+"""The vision transformer (Dosovitskiy et al., 2021)."""
 
 from keras_attention.pretrained.config import ACTIVATIONS
-from keras_attention.pretrained.weights import Fold, dense, layer_norm
+from keras_attention.pretrained.weights import dense, layer_norm
 
-MODEL_TYPES = ("vit", "deit")
+MODEL_TYPES = ("vit",)
 IRRELEVANT = ("encoder_stride", "pooler_output_size", "pooler_act")
 HEADS = {"ForImageClassification": "vision_transformer"}
-IGNORED = (r".*pooler\..*", r"(vit|deit)\.embeddings\.mask_token", r"embeddings\.mask_token")
+IGNORED = (r".*pooler\..*", r"(vit\.)?embeddings\.mask_token")
 
 
 def settings(config):
@@ -25,8 +23,6 @@ def settings(config):
         "dropout": config.number("hidden_dropout_prob", 0.0),
         "attention_dropout": config.number("attention_probs_dropout_prob", 0.0),
         "epsilon": config.number("layer_norm_eps", 1e-12),
-        # DeiT has a second token, which its plain classifier does not read.
-        "num_registers": 1 if config.values["model_type"] == "deit" else 0,
     }
 
 
@@ -35,13 +31,10 @@ def head(config, builder, keywords, tensors):
 
 
 def table(config, builder, keywords, tensors):
-    base = f"{config.values['model_type']}."
-    base = base if any(name.startswith(base) for name in tensors) else ""
+    base = "vit." if any(name.startswith("vit.") for name in tensors) else ""
     inside = f"{base}embeddings"
-    prefix = [f"{inside}.cls_token"]
-    prefix += [f"{inside}.distillation_token"] if keywords["num_registers"] else []
     found = {
-        "patches/prefix": Fold(tuple(prefix), lambda *tokens: np.concatenate(tokens, axis=1)),
+        "patches/prefix": f"{inside}.cls_token",
         "patches/positions/table": f"{inside}.position_embeddings",
     }
     found |= dense("patches/projection", f"{inside}.patch_embeddings.projection")

@@ -1,0 +1,57 @@
+"""ELECTRA (Clark et al., 2020): BERT with narrow embeddings; its generator has the masked head."""
+
+from keras_attention.pretrained.architectures.bert import (
+    find_base,
+    list_encoder,
+    list_outputs,
+    read_encoder,
+)
+from keras_attention.pretrained.weights import dense, layer_norm
+
+MODEL_TYPES = ("electra",)
+IRRELEVANT = (
+    *("classifier_dropout", "summary_activation", "summary_last_dropout", "summary_type"),
+    *("summary_use_proj", "generator_size", "generator_hidden_size"),
+)
+HEADS = {
+    "ForMaskedLM": "masked_language_model",
+    "ForPreTraining": "text_encoder",  # the discriminator, whose head is of use in training alone
+    "ForSequenceClassification": "text_classifier",
+    "ForTokenClassification": "sequence_labeler",
+    "ForQuestionAnswering": "sequence_labeler",
+    "Model": "text_encoder",
+}
+IGNORED = (r".*position_ids", r"generator_lm_head\.weight", r"discriminator_predictions\..*")
+
+
+def settings(config):
+    keywords = read_encoder(config)
+    narrow = config.whole("embedding_size", keywords["hidden_dim"])
+    return keywords | {
+        "max_length": config.whole("max_position_embeddings"),
+        "num_segments": config.whole("type_vocab_size", 2),
+        "embedding_dim": None if narrow == keywords["hidden_dim"] else narrow,
+    }
+
+
+def head(config, builder, keywords, tensors):
+    if builder == "text_classifier":
+        return {"pooling": "first", "pooler_activation": "gelu"}
+    return {}
+
+
+def table(config, builder, keywords, tensors):
+    base = find_base("electra.", tensors)
+    found = {
+        "embedding/learned/table": f"{base}embeddings.position_embeddings.weight",
+        "segments/table/embeddings": f"{base}embeddings.token_type_embeddings.weight",
+    }
+    found |= dense("embedding_projection", f"{base}embeddings_project")
+    found |= list_encoder(base, keywords["num_layers"])
+    if builder == "masked_language_model":
+        found |= dense("transform", "generator_predictions.dense")
+        found |= layer_norm("transform_norm", "generator_predictions.LayerNorm")
+        return found | {"embedding/bias": "generator_lm_head.bias"}
+    if builder == "text_classifier":
+        return found | dense("pooler", "classifier.dense") | dense("logits", "classifier.out_proj")
+    return found | list_outputs(tensors)

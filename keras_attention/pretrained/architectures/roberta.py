@@ -1,0 +1,63 @@
+"""RoBERTa (Liu et al., 2019), XLM-R and CamemBERT: places are counted behind the padding's id."""
+
+import numpy as np
+
+from keras_attention.pretrained.architectures.bert import (
+    find_base,
+    head,
+    list_encoder,
+    list_outputs,
+    read_encoder,
+)
+from keras_attention.pretrained.weights import Fold, dense, layer_norm, rows_from
+
+MODEL_TYPES = ("roberta", "xlm-roberta", "camembert")
+IRRELEVANT = ("classifier_dropout",)
+HEADS = {
+    "ForMaskedLM": "masked_language_model",
+    "ForSequenceClassification": "text_classifier",
+    "ForTokenClassification": "sequence_labeler",
+    "ForQuestionAnswering": "sequence_labeler",
+    "Model": "text_encoder",
+}
+IGNORED = (
+    r".*position_ids",
+    r".*\.token_type_ids",
+    r"(roberta\.)?pooler\.dense\..*",
+    r"lm_head\.decoder\..*",
+)
+
+
+def settings(config):
+    keywords = read_encoder(config)
+    segments = config.whole("type_vocab_size", 1)
+    places = config.whole("max_position_embeddings")
+    return keywords | {
+        "max_length": places - keywords["padding_id"] - 1,
+        "num_segments": segments if segments > 1 else None,
+    }
+
+
+def table(config, builder, keywords, tensors):
+    base = find_base("roberta.", tensors)
+    first = keywords["padding_id"] + 1
+    places = f"{base}embeddings.position_embeddings.weight"
+    types = f"{base}embeddings.token_type_embeddings.weight"
+    found = list_encoder(base, keywords["num_layers"])
+    if keywords["num_segments"] is None:  # one vector for all tokens: it goes into the places
+        found["embedding/learned/table"] = Fold(
+            (places, types), lambda table, one: np.asarray(table[first:], "float32") + one
+        )
+    else:
+        found["embedding/learned/table"] = rows_from(places, first)
+        found["segments/table/embeddings"] = types
+    if builder == "masked_language_model":
+        found |= dense("transform", "lm_head.dense")
+        found |= layer_norm("transform_norm", "lm_head.layer_norm")
+        return found | {"embedding/bias": "lm_head.bias"}
+    if builder == "text_classifier":
+        return found | dense("pooler", "classifier.dense") | dense("logits", "classifier.out_proj")
+    return found | list_outputs(tensors)
+
+
+__all__ = ["HEADS", "IGNORED", "IRRELEVANT", "MODEL_TYPES", "head", "settings", "table"]
