@@ -72,9 +72,10 @@ T5 = dict(
     num_heads=N,
     relative_attention_num_buckets=8,
     relative_attention_max_distance=12,
+    decoder_start_token_id=0,
 )
 
-# name: (class of the model, of its settings, settings, how it is stored)
+# name: (class of the model, of its settings, settings, how it is drawn and stored)
 CHECKPOINTS = {
     "bert-masked": ("BertForMaskedLM", "BertConfig", bert_like(hidden_act="gelu_new"), {}),
     "bert-texts": (
@@ -181,7 +182,7 @@ CHECKPOINTS = {
         "T5ForConditionalGeneration",
         "T5Config",
         T5 | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False},
-        {},
+        {"scale": 0.15},  # gates make of larger ones numbers that float32 rounds by 5e-5
     ),
     "bart": (
         "BartForConditionalGeneration",
@@ -234,11 +235,12 @@ def make(name, folder):
     torch.manual_seed(0)
     model = getattr(transformers, kind)(config).eval()
     random = np.random.default_rng(0)
+    scale = stored.get("scale", 0.3)
     drawn = [x for x in model.parameters() if x.requires_grad]  # sinusoids are none
     drawn += [x for own, x in model.named_buffers() if own == "final_logits_bias"]
     with torch.no_grad():
         for tensor in drawn:
-            tensor.add_(torch.tensor(random.normal(size=tensor.shape, scale=0.3)))
+            tensor.add_(torch.tensor(random.normal(size=tensor.shape, scale=scale)))
         if "dtype" in stored:  # rounded once, and computed in float32
             kept = getattr(torch, stored["dtype"])
             for tensor in model.parameters():

@@ -1,6 +1,6 @@
 """ALBERT (Lan et al., 2020): narrow embeddings, and one block for all layers."""
 
-from keras_attention.pretrained.config import ACTIVATIONS
+from keras_attention.pretrained.config import ACTIVATIONS, check_tied
 from keras_attention.pretrained.weights import dense, layer_norm
 
 MODEL_TYPES = ("albert",)
@@ -51,6 +51,7 @@ def settings(config):
 
 
 def head(config, builder, keywords, tensors):
+    check_tied(config, builder)
     if builder == "text_classifier":
         return {"pooling": "first", "pooler_activation": "tanh"}
     return {}

@@ -1,6 +1,6 @@
 """BERT (Devlin et al., 2019), and MiniLM (Wang et al., 2020), which is built alike."""
 
-from keras_attention.pretrained.config import ACTIVATIONS
+from keras_attention.pretrained.config import ACTIVATIONS, check_tied
 from keras_attention.pretrained.weights import dense, layer_norm
 
 MODEL_TYPES = ("bert",)
@@ -56,6 +56,7 @@ def read_encoder(config):
 
 def head(config, builder, keywords, tensors):
     """Keywords of the heads that are more than a linear layer."""
+    check_tied(config, builder)
     if builder == "text_classifier":
         return {"pooling": "first", "pooler_activation": "tanh"}
     return {}

@@ -1,6 +1,6 @@
 """DistilBERT (Sanh et al., 2019): half of BERT's layers, no segments."""
 
-from keras_attention.pretrained.config import ACTIVATIONS
+from keras_attention.pretrained.config import ACTIVATIONS, check_tied
 from keras_attention.pretrained.weights import dense, layer_norm
 
 MODEL_TYPES = ("distilbert",)
@@ -36,6 +36,7 @@ def settings(config):
 
 
 def head(config, builder, keywords, tensors):
+    check_tied(config, builder)
     if builder == "text_classifier":
         return {"pooling": "first", "pooler_activation": "relu"}
     return {}

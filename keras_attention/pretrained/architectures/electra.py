@@ -6,6 +6,7 @@ from keras_attention.pretrained.architectures.bert import (
     list_outputs,
     read_encoder,
 )
+from keras_attention.pretrained.config import check_tied
 from keras_attention.pretrained.weights import dense, layer_norm
 
 MODEL_TYPES = ("electra",)
@@ -35,6 +36,7 @@ def settings(config):
 
 
 def head(config, builder, keywords, tensors):
+    check_tied(config, builder)
     if builder == "text_classifier":
         return {"pooling": "first", "pooler_activation": "gelu"}
     return {}

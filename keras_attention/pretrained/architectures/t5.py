@@ -33,9 +33,11 @@ def settings(config):
         "decoder_position": positions.RelativeBias(buckets, farthest, bidirectional=False),
         "source_padding_id": config.token_id("pad_token_id", 0),
         "target_padding_id": None,
-        # What the file has decides whether there is a matrix for logits, and this setting only
-        # whether they are scaled.
-        "scale_logits": config.flag("tie_word_embeddings", True),
+        # What the file has decides whether there is a matrix for logits, and these settings only
+        # whether they are scaled: the older one meant both.
+        "scale_logits": config.flag(
+            "scale_decoder_outputs", config.flag("tie_word_embeddings", True)
+        ),
     }
 
 
