@@ -161,16 +161,15 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         key_heads = (self.num_key_value_heads, self.key_dim)
         value_heads = (self.num_key_value_heads, self.value_dim)
         output_heads = (self.num_heads, self.value_dim)
-        bias = self.use_bias if self.qkv_bias is None else self.qkv_bias
-        self._query_dense = self._projection(query_heads, query_shape[-1:], "query", bias)
-        self._key_dense = self._projection(key_heads, key_shape[-1:], "key", bias)
+        self._query_dense = self._projection(query_heads, query_shape[-1:], "query", self.qkv_bias)
+        self._key_dense = self._projection(key_heads, key_shape[-1:], "key", self.qkv_bias)
         if self.use_gate:  # between key and value, where Keras's layer has its weights
             self._gate_dense = self._projection(
-                output_heads, query_shape[-1:], "gate", self.use_bias, activation="sigmoid"
+                output_heads, query_shape[-1:], "gate", activation="sigmoid"
             )
-        self._value_dense = self._projection(value_heads, value_shape[-1:], "value", bias)
+        self._value_dense = self._projection(value_heads, value_shape[-1:], "value", self.qkv_bias)
         self._output_dense = self._projection(
-            self._output_shape or query_shape[-1:], output_heads, "attention_output", self.use_bias
+            self._output_shape or query_shape[-1:], output_heads, "attention_output"
         )
         self.build_parts((query_shape[0], None, *query_heads))
         self._structures = None  # after the weights that Keras's layer has too
@@ -188,8 +187,9 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
             )
             self._structures.build()
 
-    def _projection(self, output_shape, input_shape, name, use_bias, **kwargs):
+    def _projection(self, output_shape, input_shape, name, use_bias=None, **kwargs):
         """Makes and builds a projection from the axes `input_shape` to the axes `output_shape`."""
+        use_bias = self.use_bias if use_bias is None else use_bias
         return project(
             self,
             name,
