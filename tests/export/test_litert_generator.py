@@ -90,7 +90,7 @@ def test_prompts_that_cannot_be(generator, prompt, message):
     ("prompt", "settings", "message"),
     [
         ([[-3, 5]], {}, "expected ids, whole numbers"),
-        ([[5, 23]], {}, "from 1 to below 23"),
+        ([[5, 23]], {}, "from 0 to below 23"),
         ([[5.5]], {}, "expected ids, whole numbers"),
         (["a text"], {}, "expected ids|without ids"),
         ([[5]], {"max_new_tokens": 0}, "max_new_tokens=0"),
@@ -173,8 +173,8 @@ def test_the_manifest_says_what_the_file_does_not(written):
 
 
 def test_files_of_later_contracts_are_refused(written):
-    with pytest.raises(ValueError, match="contract 4, and this program knows those up to 3"):
-        LiteRTGenerator(written[0], contract=4)
+    with pytest.raises(ValueError, match="contract 5, and this program knows those up to 4"):
+        LiteRTGenerator(written[0], contract=5)
 
 
 def test_a_file_that_was_changed_is_refused(written, tmp_path):

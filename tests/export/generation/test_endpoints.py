@@ -89,7 +89,8 @@ def test_rows_end_with_any_of_the_ends(decoders):
 
 def test_the_padding_in_front_is_counted():
     ids = np.array([[0, 0, 5, 0], [1, 2, 3, 4]])
-    assert np.asarray(endpoints.count_left_padding(ids)).tolist() == [2, 0]
+    assert np.asarray(endpoints.count_left_padding(ids, 0)).tolist() == [2, 0]
+    assert np.asarray(endpoints.count_left_padding(ids, 1)).tolist() == [0, 1]
 
 
 def test_chance_is_an_input_where_it_decides(decoders):

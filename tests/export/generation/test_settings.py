@@ -69,7 +69,7 @@ def test_samplers_have_a_signature_each(decoders):
         ("writer", {"max_new_tokens": 2.5}, "max_new_tokens=2.5"),
         ("writer", {"end_token_id": 23}, "end_token_id=23 is no id of a vocabulary of 23"),
         ("writer", {"end_token_id": [1, -1]}, "end_token_id=-1"),
-        ("writer", {"end_token_id": [1, 0]}, "end_token_id=0: in files 0 is padding"),
+        ("writer", {"end_token_id": [1, 0]}, "end_token_id=0 is the model.s padding"),
         (
             "writer",
             {"max_length": 5, "max_new_tokens": 6},

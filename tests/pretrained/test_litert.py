@@ -1,0 +1,46 @@
+"""Loaded checkpoints on LiteRT: built-in ops alone, and the numbers and texts of the model."""
+
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from tests.grids import sampled
+from tests.pretrained.make_checkpoints import CHECKPOINTS, FOLDER
+from tests.pretrained.test_parity import read_expected
+
+pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
+PAIRS = ("t5", "t5-1.1", "bart", "marian")
+LANGUAGE = ("llama-3", "gpt2", "llama-2", "mistral", "qwen2", "qwen3")
+READING = [name for name in CHECKPOINTS if name not in (*PAIRS, *LANGUAGE)]
+
+
+@pytest.mark.parametrize("name", sampled(READING, 1))
+def test_encoders(name, tmp_path):
+    inputs, _ = read_expected(FOLDER / name)
+    model = ka.pretrained.load(FOLDER / name)
+    inputs = {name: x.astype("float32" if x.dtype.kind == "f" else "int32")
+              for name, x in inputs.items()}  # fmt: skip
+    report = ka.export.to_litert(model, tmp_path / "model.tflite", examples=inputs)
+    assert report.max_abs_error < 1e-4 and "built-in" in str(report)
+
+
+@pytest.mark.parametrize("name", sampled(LANGUAGE, 1))
+def test_language_models(name, tmp_path):
+    model = ka.pretrained.load(FOLDER / name)
+    path = tmp_path / "model.tflite"
+    ka.export.to_litert(
+        model, path, generate="greedy", max_length=16, max_new_tokens=6, end_token_id=2
+    )
+    generator, prompts = ka.export.LiteRTGenerator(path), [[5, 0, 3, 9], [0, 7], [1]]
+    expected = ka.generation.generate(model, prompts, 6, end_token_id=2)
+    np.testing.assert_array_equal(generator.loop(prompts)["generated_ids"], expected)
+
+
+@pytest.mark.parametrize("name", sampled(PAIRS, 1))
+def test_encoder_decoders(name, tmp_path):
+    model = ka.pretrained.load(FOLDER / name)
+    path, begin = tmp_path / "model.tflite", {"start_token_id": 0, "end_token_id": 2}
+    ka.export.to_litert(model, path, generate="greedy", max_length=12, max_new_tokens=6, **begin)
+    generator, sources = ka.export.LiteRTGenerator(path), [[5, 3, 9, 4], [6, 7], [8]]
+    expected = ka.generation.generate(model, sources, 6, **begin)
+    np.testing.assert_array_equal(generator.loop(sources)["generated_ids"], expected)
