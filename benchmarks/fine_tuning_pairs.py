@@ -6,10 +6,10 @@ on the other fifth and on the official test part of Multi30k, before and after.
     python benchmarks/fine_tuning_pairs.py TATOEBA MULTI30K [--minutes 8] [--learning-rate ...]
 
 TATOEBA holds tatoeba.deu-eng.deu and .eng (https://github.com/facebookresearch/LASER, 1,000 pairs);
-MULTI30K holds test_2016_flickr.de and .en, and train.de and .en where --mix K is given: all
-sentences are trained on K times in an epoch, of which there are fewer, beside as many captions, so
-that less is forgotten. The weights are those of the last epoch: sentences are too few to hold some
-out of them for a choice.
+MULTI30K holds test_2016_flickr.de and .en, and train.de and .en: with --mix K all sentences are
+trained on K times in an epoch, of which there are fewer, beside as many captions, so that less is
+forgotten. Sentences are too few to hold some out: the epoch is chosen on 50 that are trained on,
+which means one of the last.
 """
 
 import argparse
@@ -31,9 +31,9 @@ if __name__ == "__main__":
     parser.add_argument("tatoeba", type=pathlib.Path)
     parser.add_argument("multi30k", type=pathlib.Path)
     parser.add_argument("--minutes", type=float, default=9.5)
-    parser.add_argument("--epochs", type=int, default=50)
+    parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--learning-rate", type=float, default=1e-3)
-    parser.add_argument("--mix", type=int, default=0)
+    parser.add_argument("--mix", type=int, default=8)
     parser.add_argument("--average", type=float, default=8.0, help="epochs of the sentences")
     parser.add_argument("--label-smoothing", type=float)
     parser.add_argument("--length-penalty", type=float)
