@@ -663,23 +663,26 @@ NOT_QUANTIZED = {
 
 
 def find_alike():
-    """Names of cases of a layer that another case has, or that is a part of a layer of attention,
-    and with all other parts in one model of `side_by_side`: where time is short, they wait.
+    """Names of cases of a layer that an earlier case has, and of parts of a layer of attention,
+    which are in one model of `side_by_side` with all others: where time is short, both wait.
     """
     layers = [name.split()[0].rstrip(",") for name in CASES]
     families = (ka.positions.NAMES, ka.scores.NAMES, residuals.NAMES)
     parts = {part.__name__ for names in families for part in names.values()} | {"Several"}
-    return {name for i, name in enumerate(CASES) if layers[i] in {*layers[:i], *parts}}
+    alike = {name for i, name in enumerate(CASES) if layers[i] in layers[:i]}
+    return alike, {name for i, name in enumerate(CASES) if layers[i] in parts}
 
 
-ALIKE = find_alike()
+ALIKE, PARTS_ALONE = find_alike()
 
 
-def slow_where_alike(names, others=()):
-    """Parameters; slow are those in `ALIKE`, and those that begin with one of `others`."""
-    marks = {True: [pytest.mark.slow], False: []}
-    late = {name for name in names if name in ALIKE or name.startswith(tuple(others))}
-    return [pytest.param(name, marks=marks[name in late]) for name in names]
+def slow_where_alike(names, others=(), parts=pytest.mark.slow):
+    """Names as parameters: slow are those in `ALIKE`, and those that begin with one of `others`;
+    those in `PARTS_ALONE` have the mark `parts`.
+    """
+    marks = {name: pytest.mark.slow for name in names if name.startswith(tuple(others))}
+    marks |= dict.fromkeys(ALIKE, pytest.mark.slow) | dict.fromkeys(PARTS_ALONE, parts)
+    return [pytest.param(name, marks=marks.get(name, ())) for name in names]
 
 
 # What blocks are made of is exported by itself.
@@ -727,7 +730,7 @@ def test_other_quantizations(name, mode, tolerance, tmp_path):
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("name", slow_where_alike(CASES, BLOCKS))
+@pytest.mark.parametrize("name", slow_where_alike(CASES, BLOCKS, parts=pytest.mark.sweep))
 def test_export(name):
     assert_exports(CASES[name])
 

@@ -31,7 +31,7 @@ from keras_attention.tasks.registry import get_task_class
 from keras_attention.tasks.training import train_model
 
 EXAMPLES = 4  # batches of the development set that every exported file is compared on
-GRACE = 50.0  # seconds after the minutes of a run, in which the last scoring must begin
+GRACE = 38.0  # seconds after the minutes of a run, in which the last scoring must begin
 TESTED = ("keras", "litert", "litert-int8")  # a SavedModel equals the model to 1e-5, as verified
 
 

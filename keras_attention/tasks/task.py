@@ -99,7 +99,7 @@ class Task(abc.ABC):
     example = ""  # an input that `predict` takes, for the card and the page
     predict_options = ()  # keywords of `predict`
     lower_is_better = False  # of the first of the metrics
-    finishing_seconds = 75.0  # that export, verification and scores of a usual model take
+    finishing_seconds = 63.0  # that export, verification and scores of a usual model take
     deadline = None  # by `time.perf_counter`: what takes long then ends with `OutOfTime`
 
     def __init__(self, model, preprocessor, *, builder=None):

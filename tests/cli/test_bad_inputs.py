@@ -11,7 +11,7 @@ from tests.cli import bad_folders, bad_inputs
 from tests.grids import ALL
 from tests.small_runs import SMALL
 
-INPUTS, FOLDERS = (500, 100) if ALL else (60, 20)
+INPUTS, FOLDERS = (500, 100) if ALL else (40, 12)
 
 
 def tree(*folders):

@@ -15,7 +15,7 @@ from tests.grids import ALL
 
 A, M, P = ka.attention, ka.masks, ka.positions
 V, D, NEW = 19, 8, 4
-DRAWS = 200 if ALL else 24
+DRAWS = 200 if ALL else 16
 PROMPTS = [[3, 5, 7], [11, 2, 13, 17, 4]]
 
 

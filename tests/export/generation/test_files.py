@@ -75,7 +75,7 @@ def test_coverage_of_fixed_shapes(tmp_path):
     )
 
 
-@pytest.mark.parametrize("settings", [{}, {"cell": "lstm", "attention": "luong"}])
+@pytest.mark.parametrize("settings", sampled([{"cell": "lstm", "attention": "luong"}, {}]))
 def test_recurrent_models(settings, tmp_path):
     """Loops within loops, and no TensorList."""
     model, path = recurrent(**settings), tmp_path / "m.tflite"
