@@ -110,7 +110,7 @@ def test_of_the_minutes_some_are_for_writing_files():
         for task in (ka.tasks.Seq2SeqLM, ka.tasks.TextClassifier)
         for minutes in (3.0, 0.5, None)
     ]
-    assert reserved == [100.0, 15.0, 0.0, 25.0, 15.0, 0.0]
+    assert reserved == [90.0, 15.0, 0.0, 25.0, 15.0, 0.0]  # half of them at most
 
 
 @pytest.mark.slow
