@@ -46,6 +46,7 @@ HEAVY = (
     "babel",
     "conllu",
     "faiss",
+    "huggingface_hub",
     "jax",
     "keras_hub",
     "keras_nlp",
@@ -55,6 +56,7 @@ HEAVY = (
     "sklearn",
     "tensorflow",
     "tensorflow_datasets",
+    "tokenizers",
     "torch",
     "typer",
 )

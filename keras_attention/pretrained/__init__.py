@@ -1,6 +1,7 @@
-"""Checkpoints of Hugging Face as models of our layers: `load`, `describe`."""
+"""Checkpoints of Hugging Face as models of our layers: `load`, `describe`, `tokenizer`."""
 
 from keras_attention.pretrained.checkpoint import CheckpointError
 from keras_attention.pretrained.loading import Description, describe, load
+from keras_attention.pretrained.tokenization import Tokenizer, tokenizer
 
-__all__ = ["CheckpointError", "Description", "describe", "load"]
+__all__ = ["CheckpointError", "Description", "Tokenizer", "describe", "load", "tokenizer"]

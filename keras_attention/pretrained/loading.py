@@ -22,6 +22,7 @@ ARCHITECTURES = (
 ENCODERS = ("text_encoder", "masked_language_model", "text_classifier", "sequence_labeler")
 SIZED = {"text_classifier": "num_classes", "sequence_labeler": "num_labels",
          "vision_transformer": "num_classes"}  # fmt: skip
+MOST_LAYERS = 1000  # no published model has as many; each takes time to build
 FRESH = ("logits/", "pooler/")  # weights of a head
 # Tensors of heads that a file may have where another one is wanted.
 OTHER_HEADS = (
@@ -79,8 +80,14 @@ def load(folder, *, task=None, num_classes=None, revision=None, dtype=None):
     checkpoint = Checkpoint(find_folder(folder, revision))
     architecture, config, found = _describe(checkpoint, task, num_classes)
     build = functools.partial(getattr(models, found.builder), **found.keywords)
-    with _dtype_policy(dtype):
-        model, variables = keras_internals.build_without_values(build)
+    try:
+        with _dtype_policy(dtype):
+            model, variables = keras_internals.build_without_values(build)
+    except (TypeError, ValueError) as error:
+        reason = next(iter(str(error).splitlines()), "")
+        raise CheckpointError(
+            f"{checkpoint.folder / CONFIG} describes a model that cannot be built: {reason}"
+        ) from error
     table = architecture.table(config, found.builder, found.keywords, checkpoint.tensors)
     headless = found.builder == "text_encoder" or found.fresh_head
     ignored = (*architecture.IGNORED, OTHER_HEADS) if headless else architecture.IGNORED
@@ -157,9 +164,16 @@ def _describe(checkpoint, task, num_classes):
     of_file = _find_builder(architecture, config, path)
     builder = of_file if task is None else _check_task(task, of_file)
     fresh = builder in SIZED and (builder != of_file or num_classes is not None)
-    keywords = architecture.settings(config)
-    keywords |= architecture.head(config, builder, keywords, checkpoint.tensors)
+    try:
+        keywords = architecture.settings(config)
+        keywords |= architecture.head(config, builder, keywords, checkpoint.tensors)
+    except CheckpointError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} holds what is no setting: {error!r:.200}") from error
     config.finish()
+    if max(keywords["num_layers"], keywords.get("num_decoder_layers", 0)) > MOST_LAYERS:
+        raise CheckpointError(f"{path} says {keywords['num_layers']} layers: more than there are.")
     if builder == "masked_language_model":
         del keywords["normalize_embeddings"]  # it always does
     if builder in SIZED:

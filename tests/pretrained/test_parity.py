@@ -8,6 +8,7 @@ import shutil
 
 import numpy as np
 import pytest
+from keras import ops
 
 import keras_attention as ka
 from keras_attention.pretrained.loading import ARCHITECTURES, find_architecture
@@ -32,7 +33,7 @@ def assert_equal(folder, **options):
     inputs, expected = read_expected(folder)
     model = ka.pretrained.load(folder, **options)
     given = inputs if len(inputs) > 1 else next(iter(inputs.values()))
-    found = np.asarray(model(given), "float32")
+    found = ops.convert_to_numpy(model(given))
     config = json.loads((folder / "config.json").read_text())
     counted = is_counted(inputs, config["model_type"], config.get("pad_token_id"))
     counted = counted if expected.ndim == 3 else slice(None)
@@ -98,6 +99,8 @@ def test_tasks_that_do_not_fit(name, options, message):
         ({"model_type": "mamba"}, "model_type='mamba': expected one of albert, bart, bert"),
         ({"is_decoder": True}, "is_decoder=True: expected none"),
         ({"hidden_act": "snake"}, "hidden_act='snake': expected one of 'gelu'"),
+        ({"num_hidden_layers": 2**30}, "1073741824 layers: more than there are"),
+        ({"num_attention_heads": 5}, "cannot be built: num_heads=5 does not divide"),
         ({"hidden_size": "wide"}, "hidden_size='wide': expected a whole number above 0"),
         ({"num_hidden_layers": 3}, "lacks the tensor .*layer.2"),
         ({"num_hidden_layers": 1}, "has the tensor .*layer.1.*for which the model has no place"),

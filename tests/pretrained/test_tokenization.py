@@ -1,0 +1,100 @@
+"""Tokenizers of checkpoints: special tokens, segments, lengths, padding, and back."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from tests.pretrained.make_checkpoints import FOLDER
+
+tokenizers = pytest.importorskip("tokenizers")
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "sat", "on", "mat", "##s"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A checkpoint of BERT with a tokenizer of ten pieces."""
+    shutil.copytree(FOLDER / "bert-masked", tmp_path / "bert")
+    write_rules(tmp_path / "bert")
+    return tmp_path / "bert"
+
+
+def write_rules(folder):
+    pieces = {word: i for i, word in enumerate(WORDS)}
+    rules = tokenizers.Tokenizer(tokenizers.models.WordPiece(pieces, unk_token="[UNK]"))
+    rules.normalizer = tokenizers.normalizers.BertNormalizer()
+    rules.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    rules.post_processor = tokenizers.processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    rules.decoder = tokenizers.decoders.WordPiece()
+    rules.add_special_tokens(WORDS[:4])
+    rules.save(str(folder / "tokenizer.json"))
+
+
+def test_texts_become_the_inputs_of_the_model(folder):
+    tokenizer = ka.pretrained.tokenizer(folder)
+    given = tokenizer(["The cats sat", "mat"])
+    np.testing.assert_array_equal(given["token_ids"], [[2, 4, 5, 9, 6, 3], [2, 8, 3, 0, 0, 0]])
+    assert given["token_ids"].dtype == np.int32 and not given["segment_ids"].any()
+    assert ka.pretrained.load(folder)(given).shape == (2, 6, 31)
+    assert tokenizer.decode(given["token_ids"]) == ["the cats sat", "mat"]
+    assert tokenizer.decode(given["token_ids"], special=True)[1] == "[CLS] mat [SEP]"
+    assert len(tokenizer) == 10 and tokenizer.max_length == 16
+
+
+def test_pairs_have_segments_and_are_cut_on_their_longer_side(folder):
+    tokenizer = ka.pretrained.tokenizer(folder)
+    given = tokenizer(["cat"], ["the mat"])
+    np.testing.assert_array_equal(given["token_ids"], [[2, 5, 3, 4, 8, 3]])
+    np.testing.assert_array_equal(given["segment_ids"], [[0, 0, 0, 1, 1, 1]])
+    assert tokenizer.encode(["cat"], ["the mat on mat"], max_length=6) == [[2, 5, 3, 4, 8, 3]]
+    assert tokenizer.encode(["the cat sat"], max_length=4) == [[2, 4, 5, 3]]
+    assert tokenizer.encode(["the cat sat"]) == [[2, 4, 5, 6, 3]]  # the cut is of one call
+
+
+def test_the_files_say_how_long_a_text_may_be(folder):
+    settings = folder / "tokenizer_config.json"
+    settings.write_text(json.dumps({"model_max_length": 5}))
+    assert ka.pretrained.tokenizer(folder).max_length == 5
+    settings.write_text(json.dumps({"model_max_length": 10**30}))
+    assert ka.pretrained.tokenizer(folder).max_length == 16
+    assert ka.pretrained.tokenizer(folder, max_length=3).max_length == 3
+    settings.write_text("[]")
+    with pytest.raises(ka.pretrained.CheckpointError, match="tokenizer_config.json is damaged"):
+        ka.pretrained.tokenizer(folder)
+
+
+def test_without_padding_rows_are_lists(tmp_path):
+    shutil.copytree(FOLDER / "gpt2", tmp_path / "gpt2")
+    write_rules(tmp_path / "gpt2")
+    tokenizer = ka.pretrained.tokenizer(tmp_path / "gpt2")
+    assert tokenizer.padding_id is None
+    with pytest.raises(ValueError, match="Texts of 3 to 4 tokens, and every id is a token"):
+        tokenizer(["cat", "the cat"])
+    ids = tokenizer.encode(["cat", "the cat"])
+    written = ka.generation.generate(ka.pretrained.load(tmp_path / "gpt2"), ids, 3)
+    assert written.shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    "arguments, options, message",
+    [
+        (["the cat"], {}, "expected a list of texts"),
+        ([["the"], ["cat", "sat"]], {}, "1 texts and 2 pairs"),
+        ([["the"]], {"max_length": 2}, "2 of the tokens are special.*at least 3"),
+    ],
+)
+def test_wrong_texts_are_refused(folder, arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        ka.pretrained.tokenizer(folder)(*arguments, **options)
+
+
+def test_what_is_no_tokenizer_is_refused(folder):
+    (folder / "tokenizer.json").write_text("{}")
+    with pytest.raises(ka.pretrained.CheckpointError, match="tokenizer.json is damaged"):
+        ka.pretrained.tokenizer(folder)
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(ka.pretrained.CheckpointError, match="holds no tokenizer.json"):
+        ka.pretrained.tokenizer(folder)
