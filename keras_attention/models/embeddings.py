@@ -41,7 +41,7 @@ def embed_tokens(
         vocabulary_size,
         embedding_dim or stack.hidden_dim,
         position=stack.embedding_position(),
-        embeddings_initializer=_copy(initializer),
+        embeddings_initializer=initializer,
         name="embedding",
         **embedding,
     )

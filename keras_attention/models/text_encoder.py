@@ -120,6 +120,10 @@ def text_encoder(
     return keras.Model(inputs, x, name=name)
 
 
+def _put_class_token(x):
+    return PrefixTokens(1, name="class_token")(x)
+
+
 def encode_text(
     vocabulary_size,
     *,
@@ -166,7 +170,7 @@ def encode_text(
         vocabulary_size,
         before_tokens=dropped,
         embed=embed,
-        after_tokens=PrefixTokens(1, name="class_token") if pooling == "cls" else None,
+        after_tokens=_put_class_token if pooling == "cls" else None,
         num_segments=num_segments,
         embedding_dim=embedding_dim,
         normalize_embeddings=normalize_embeddings,

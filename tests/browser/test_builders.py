@@ -23,6 +23,9 @@ WHOLE = {
         50, 5, **SMALL, character_vocabulary_size=30, position=["alibi", "relative_bias"]
     ),
     "text_classifier": lambda: ka.models.text_classifier(50, 5, **SMALL, pooling="cls"),
+    "text_encoder": lambda: ka.models.text_encoder(
+        50, **SMALL, pooling="last", num_segments=2, embedding_dim=6, pooler_activation="tanh"
+    ),
     "vision_transformer": lambda: ka.models.vision_transformer(
         8, 5, **SMALL, patch_size=2, num_channels=1
     ),

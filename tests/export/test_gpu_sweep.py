@@ -72,6 +72,12 @@ def builders():
             )
             for mode in poolings
         },
+        **{
+            f"text_encoder {mode}": lambda mode=mode: ka.models.text_encoder(
+                50, pooling=mode, pooler_activation="quick_gelu", **sizes
+            )
+            for mode in ("first", "last")
+        },
         "sequence_labeler": lambda: ka.models.sequence_labeler(50, 5, **sizes),
         "sequence_labeler, characters": lambda: ka.models.sequence_labeler(
             50, 5, character_vocabulary_size=30, mask=ka.masks.Window(3), **sizes
