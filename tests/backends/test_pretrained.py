@@ -47,8 +47,8 @@ def test_greedy_texts_are_those_of_transformers(name, tmp_path, monkeypatch):
     theirs.generation_config.bad_words_ids = None
     for prompt, row in zip(PROMPTS, written, strict=True):
         ids = torch.tensor([prompt])
-        found = theirs.generate(
-            ids, attention_mask=torch.ones_like(ids), max_new_tokens=64, do_sample=False
-        )[0].numpy()
+        tokens = torch.ones_like(ids) if padding is None else (ids != padding).long()
+        found = theirs.generate(ids, attention_mask=tokens, max_new_tokens=64, do_sample=False)
+        found = found[0].numpy()
         new = found[1:] if begin else found[len(prompt) :]
         np.testing.assert_array_equal(row, new)
