@@ -144,7 +144,10 @@ def _index(first, column, error):
     """Where `column` is in a table whose first row is `first`."""
     if isinstance(column, str):
         if column not in first:
-            raise error(f"no column {column!r}; the first row names {', '.join(first)}")
+            raise error(
+                f"no column {column!r}; the first row names {', '.join(first)}. Rename one there, "
+                "or say which it is: columns=, --text-column or --label-column"
+            )
         return first.index(column)
     if not 0 <= column < len(first):
         raise error(f"no column {column}, counted from 0; the row has {len(first)}")
