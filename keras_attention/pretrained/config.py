@@ -112,15 +112,6 @@ class ConfigReader:
         return CheckpointError(f"{self.path} says {name}={value!r:.80}: expected {expected}.")
 
 
-def check_tied(config, builder):
-    """Refuses the head of a masked language model that has a matrix of its own."""
-    tied = config.flag("tie_word_embeddings", True)
-    if builder == "masked_language_model" and not tied:
-        raise CheckpointError(
-            f"{config.path} says tie_word_embeddings=False: expected logits by the table of tokens."
-        )
-
-
 ACTIVATIONS = {
     "gelu": "gelu",
     "gelu_python": "gelu",

@@ -13,7 +13,7 @@ from keras_attention import keras_internals, models
 from keras_attention.checks import check_whole_number
 from keras_attention.pretrained.checkpoint import CONFIG, Checkpoint, CheckpointError
 from keras_attention.pretrained.config import ConfigReader
-from keras_attention.pretrained.weights import fill_weights
+from keras_attention.pretrained.weights import match_weights
 
 ARCHITECTURES = (
     *("albert", "bart", "bert", "distilbert", "electra", "gpt2", "llama", "roberta", "t5", "vit"),
@@ -23,7 +23,6 @@ ENCODERS = ("text_encoder", "masked_language_model", "text_classifier", "sequenc
 SIZED = {"text_classifier": "num_classes", "sequence_labeler": "num_labels",
          "vision_transformer": "num_classes"}  # fmt: skip
 MOST_LAYERS = 1000  # no published model has as many; each takes time to build
-FRESH = ("logits/", "pooler/")  # weights of a head
 # Tensors of heads that a file may have where another one is wanted.
 OTHER_HEADS = (
     r"(cls|lm_head|classifier|vocab_\w+|pre_classifier|predictions|qa_outputs|sop_classifier)\..*"
@@ -39,8 +38,10 @@ class Description:
         model_type: str, the architecture by its own name.
         builder: str, the function in `ka.models`.
         keywords: dict, what it is called with.
-        parameters: int, numbers in the tensors of the file.
-        dtypes: tuple of str, the types in which they are stored.
+        parameters: int, numbers in the model's weights.
+        dtypes: tuple of str, the types in which the file has them.
+        unused: tuple of str, tensors of the file that the model has no use for, such as another
+            head, or what is stored twice.
         fresh_head: bool, whether the head is a new one that is to be trained.
     """
 
@@ -49,6 +50,7 @@ class Description:
     keywords: dict
     parameters: int
     dtypes: tuple
+    unused: tuple
     fresh_head: bool
 
 
@@ -78,21 +80,8 @@ def load(folder, *, task=None, num_classes=None, revision=None, dtype=None):
             here does. Nothing is loaded in part.
     """
     checkpoint = Checkpoint(find_folder(folder, revision))
-    architecture, config, found = _describe(checkpoint, task, num_classes)
-    build = functools.partial(getattr(models, found.builder), **found.keywords)
-    try:
-        with _dtype_policy(dtype):
-            model, variables = keras_internals.build_without_values(build)
-    except (TypeError, ValueError) as error:
-        reason = next(iter(str(error).splitlines()), "")
-        raise CheckpointError(
-            f"{checkpoint.folder / CONFIG} describes a model that cannot be built: {reason}"
-        ) from error
-    table = architecture.table(config, found.builder, found.keywords, checkpoint.tensors)
-    headless = found.builder == "text_encoder" or found.fresh_head
-    ignored = (*architecture.IGNORED, OTHER_HEADS) if headless else architecture.IGNORED
-    fresh = FRESH if found.fresh_head else ()
-    fill_weights(model, checkpoint, table, ignored=ignored, fresh=fresh)
+    model, variables, match, _ = _build(checkpoint, task, num_classes, dtype)
+    match.fill()
     for variable in variables:  # of a new head, and the seeds of dropout
         if not keras_internals.has_value(variable):
             keras_internals.give_value(variable)
@@ -120,7 +109,39 @@ def describe(folder, *, task=None, num_classes=None, revision=None):
         `Description`.
     """
     checkpoint = Checkpoint(find_folder(folder, revision))
-    return _describe(checkpoint, task, num_classes)[2]
+    return _build(checkpoint, task, num_classes)[-1]
+
+
+def _build(checkpoint, task, num_classes, dtype=None):
+    """A model without values, its variables, the `Match` with tensors, and the `Description`."""
+    architecture, config, builder, keywords, fresh = read_settings(checkpoint, task, num_classes)
+    build = functools.partial(getattr(models, builder), **keywords)
+    try:
+        with _dtype_policy(dtype):
+            model, variables = keras_internals.build_without_values(build)
+    except (TypeError, ValueError) as error:
+        reason = next(iter(str(error).splitlines()), "")
+        raise CheckpointError(
+            f"{checkpoint.folder / CONFIG} describes a model that cannot be built: {reason}"
+        ) from error
+    table = architecture.table(config, builder, keywords, checkpoint.tensors)
+    new, ignored = (), architecture.IGNORED
+    if fresh or builder == "text_encoder":
+        ignored = (*ignored, OTHER_HEADS)
+    if fresh:  # a pooler that the file has is kept, as it is pretrained, too
+        kept = table.get("pooler/kernel") in checkpoint.tensors
+        new = ("logits/",) if kept else ("logits/", "pooler/")
+    match = match_weights(model, checkpoint, table, ignored=ignored, fresh=new)
+    found = Description(
+        model_type=checkpoint.config["model_type"],
+        builder=builder,
+        keywords=keywords,
+        parameters=sum(math.prod(variable.shape) for variable in match.weights.values()),
+        dtypes=tuple(sorted({tensor.dtype for tensor in checkpoint.tensors.values()})),
+        unused=tuple(match.unused),
+        fresh_head=fresh,
+    )
+    return model, variables, match, found
 
 
 def find_folder(folder, revision=None):
@@ -156,8 +177,12 @@ def find_architecture(model_type, path):
     )
 
 
-def _describe(checkpoint, task, num_classes):
-    """(module of the architecture, `ConfigReader`, `Description`)."""
+def read_settings(checkpoint, task=None, num_classes=None):
+    """What `config.json` says, and what was asked for.
+
+    Returns:
+        (module of the architecture, `ConfigReader`, builder, its keywords, whether a head is new).
+    """
     path = checkpoint.folder / CONFIG
     architecture = find_architecture(checkpoint.config.get("model_type"), path)
     config = ConfigReader(checkpoint.config, path, architecture.IRRELEVANT)
@@ -182,12 +207,7 @@ def _describe(checkpoint, task, num_classes):
         keywords[SIZED[builder]] = check_whole_number("load", "num_classes", num_classes)
     elif num_classes is not None:
         raise ValueError(f"num_classes={num_classes} is for {', '.join(SIZED)}, not {builder}.")
-    tensors = checkpoint.tensors.values()
-    parameters = sum(math.prod(tensor.shape) for tensor in tensors)
-    dtypes = tuple(sorted({tensor.dtype for tensor in tensors}))
-    kind = checkpoint.config["model_type"]
-    found = Description(kind, builder, keywords, parameters, dtypes, fresh)
-    return architecture, config, found
+    return architecture, config, builder, keywords, fresh
 
 
 def _find_builder(architecture, config, path):

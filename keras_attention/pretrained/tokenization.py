@@ -5,8 +5,8 @@ import pathlib
 import numpy as np
 
 from keras_attention.data.files import read_json
-from keras_attention.pretrained.checkpoint import CheckpointError
-from keras_attention.pretrained.loading import describe, find_folder
+from keras_attention.pretrained.checkpoint import Checkpoint, CheckpointError
+from keras_attention.pretrained.loading import find_folder, read_settings
 
 FILE, SETTINGS = "tokenizer.json", "tokenizer_config.json"
 LONGEST = 1_000_000  # files say 10 ** 30 where nothing limits a text
@@ -128,7 +128,7 @@ def tokenizer(folder, *, revision=None, max_length=None):
         rules = tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises Exception itself
         raise CheckpointError(f"{path} is damaged: {str(error)[:200]}") from error
-    keywords = describe(folder).keywords
+    keywords = read_settings(Checkpoint(folder))[3]
     if max_length is None:
         limits = [_read_limit(folder), keywords.get("max_length")]
         max_length = min((limit for limit in limits if limit), default=None)

@@ -64,6 +64,11 @@ def rms_norm(ours, theirs):
     return {f"{ours}/scale": f"{theirs}.weight"}
 
 
+def find_base(base, tensors):
+    """What the names of tensors below a head begin with: files without a head leave it out."""
+    return base if any(name.startswith(base) for name in tensors) else ""
+
+
 def name_weights(model):
     """{name: variable} of the weights that a file could hold; names do not change by session."""
     paths, found = paths_in(model), {}
@@ -86,22 +91,41 @@ def _without_numbers(path, layer):
     return f"{head}/{name}" if head else name
 
 
-def fill_weights(model, checkpoint, table, *, ignored=(), fresh=()):
-    """Gives every weight of `model` its value from `checkpoint`.
+@dataclasses.dataclass(frozen=True)
+class Match:
+    """Which tensors of a file a model's weights are made of.
+
+    Attributes:
+        checkpoint: `Checkpoint`.
+        weights: dict, name -> variable. folds: dict, name -> `Fold`; fresh weights have none.
+        unused: list of str, tensors that the model has no use for.
+    """
+
+    checkpoint: object
+    weights: dict
+    folds: dict
+    unused: list
+
+    def fill(self):
+        """Gives every weight that has a tensor its value: here the file is read."""
+        for name, fold in self.folds.items():
+            arrays = [self.checkpoint.tensors[source].read() for source in fold.names]
+            value = _arrange(self.weights[name], name, fold, arrays)
+            keras_internals.give_value(self.weights[name], value)
+
+
+def match_weights(model, checkpoint, table, *, ignored=(), fresh=()):
+    """The `Match` of a model and a checkpoint; nothing of a tensor is read.
 
     Args:
         model: functional `keras.Model` of `keras_internals.build_without_values`.
         checkpoint: `Checkpoint`.
         table: dict, name of a weight -> name of a tensor, or a `Fold`.
         ignored: patterns of tensors that a model has no use for.
-        fresh: names that weights begin with which the file does not have: they get none.
-
-    Returns:
-        list of str, the tensors that were ignored.
+        fresh: names that weights begin with which the file does not have.
 
     Raises:
-        CheckpointError: a weight has no tensor, a tensor no weight, or a shape does not fit; all
-            this before anything of a tensor is read.
+        CheckpointError: a weight has no tensor, a tensor no weight, or a shape does not fit.
     """
     weights = name_weights(model)
     wanted = {name for name in weights if not name.startswith(tuple(fresh))}
@@ -127,10 +151,7 @@ def fill_weights(model, checkpoint, table, *, ignored=(), fresh=()):
         )
     for name, fold in folds.items():
         check_shape(weights[name], name, fold, checkpoint)
-    for name, fold in folds.items():
-        arrays = [checkpoint.tensors[source].read() for source in fold.names]
-        keras_internals.give_value(weights[name], _arrange(weights[name], name, fold, arrays))
-    return unused
+    return Match(checkpoint, weights, folds, unused)
 
 
 def check_shape(variable, name, fold, checkpoint):

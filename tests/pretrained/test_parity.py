@@ -11,6 +11,7 @@ import pytest
 from keras import ops
 
 import keras_attention as ka
+from keras_attention.pretrained.checkpoint import read_header
 from keras_attention.pretrained.loading import ARCHITECTURES, find_architecture
 from tests.pretrained.make_checkpoints import CHECKPOINTS, FOLDER
 from tests.tables import assert_lists
@@ -61,6 +62,45 @@ def test_what_would_be_loaded_is_described():
     assert found.keywords["num_key_value_heads"] == 1 and found.keywords["padding_id"] is None
     assert found.dtypes == ("bfloat16",) and not found.fresh_head
     assert found.parameters == ka.pretrained.load(FOLDER / "llama-3").count_params()
+
+
+def test_what_a_model_has_no_use_for_is_listed():
+    assert ka.pretrained.describe(FOLDER / "bert-masked").unused == ()
+    found = ka.pretrained.describe(FOLDER / "bert-texts", task="text_encoder")
+    assert found.unused == (
+        *("bert.pooler.dense.bias", "bert.pooler.dense.weight"),
+        *("classifier.bias", "classifier.weight"),
+    )
+    assert (
+        found.parameters
+        == ka.pretrained.load(FOLDER / "bert-texts", task="text_encoder").count_params()
+    )
+
+
+def test_logits_that_are_stored_twice(tmp_path):
+    """Some files of tied models have the table of tokens under the name of the logits, too."""
+    shutil.copytree(FOLDER / "qwen2", tmp_path / "qwen2")
+    path = tmp_path / "qwen2" / "model.safetensors"
+    tensor = read_header(path)["model.embed_tokens.weight"].read()
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    header, begin = json.loads(data[8 : 8 + length]), len(data) - 8 - length
+    place = {"data_offsets": [begin, begin + tensor.nbytes]}
+    header["lm_head.weight"] = header["model.embed_tokens.weight"] | place
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data[8 + length :] + tensor.tobytes())
+    assert ka.pretrained.describe(tmp_path / "qwen2").unused == ("lm_head.weight",)
+    assert_equal(tmp_path / "qwen2")
+
+
+def test_a_new_head_keeps_the_pooler_of_the_file():
+    inputs, _ = read_expected(FOLDER / "bert")
+    old = ka.pretrained.load(FOLDER / "bert-texts")
+    new = ka.pretrained.load(FOLDER / "bert-texts", task="text_classifier", num_classes=7)
+    other = ka.pretrained.load(FOLDER / "bert", task="text_classifier", num_classes=7)
+    assert other(inputs).shape == new(inputs).shape == (3, 7)
+    kernels = [np.asarray(ops.convert_to_numpy(m.get_layer("pooler").kernel)) for m in (old, new)]
+    np.testing.assert_array_equal(*kernels)
 
 
 def test_an_encoder_takes_another_head():

@@ -1,21 +1,15 @@
 """ALBERT (Lan et al., 2020): narrow embeddings, and one block for all layers."""
 
-from keras_attention.pretrained.config import ACTIVATIONS, check_tied
-from keras_attention.pretrained.weights import dense, layer_norm
+from keras_attention.pretrained.architectures import bert
+from keras_attention.pretrained.config import ACTIVATIONS
+from keras_attention.pretrained.weights import dense, find_base, layer_norm
 
 MODEL_TYPES = ("albert",)
 IRRELEVANT = (
     *("classifier_dropout_prob", "down_scale_factor", "gap_size", "net_structure_type"),
     *("num_memory_blocks", "layers_to_keep"),
 )
-HEADS = {
-    "ForMaskedLM": "masked_language_model",
-    "ForPreTraining": "masked_language_model",
-    "ForSequenceClassification": "text_classifier",
-    "ForTokenClassification": "sequence_labeler",
-    "ForQuestionAnswering": "sequence_labeler",
-    "Model": "text_encoder",
-}
+HEADS = bert.HEADS
 IGNORED = (
     r".*position_ids",
     r"(albert\.)?pooler\..*",
@@ -26,39 +20,23 @@ IGNORED = (
 
 def settings(config):
     config.one_of("inner_group_num", {1: 1}, 1)
-    config.one_of("position_embedding_type", {"absolute": None}, "absolute")
-    hidden = config.whole("hidden_size")
-    narrow = config.whole("embedding_size", 128)
-    return {
-        "vocabulary_size": config.whole("vocab_size"),
-        "num_layers": config.whole("num_hidden_layers"),
+    keywords, narrow = bert.read_encoder(config), config.whole("embedding_size", 128)
+    return keywords | {
         "num_blocks": config.whole("num_hidden_groups", 1),
-        "num_heads": config.whole("num_attention_heads"),
-        "hidden_dim": hidden,
-        "intermediate_dim": config.whole("intermediate_size"),
         "activation": config.one_of("hidden_act", ACTIVATIONS, "gelu_new"),
         "dropout": config.number("hidden_dropout_prob", 0.0),
         "attention_dropout": config.number("attention_probs_dropout_prob", 0.0),
-        "epsilon": config.number("layer_norm_eps", 1e-12),
-        "norm": "post",
-        "position": "learned",
         "max_length": config.whole("max_position_embeddings"),
         "num_segments": config.whole("type_vocab_size", 2),
-        "embedding_dim": None if narrow == hidden else narrow,
-        "normalize_embeddings": True,
-        "padding_id": config.token_id("pad_token_id", 0),
+        "embedding_dim": None if narrow == keywords["hidden_dim"] else narrow,
     }
 
 
-def head(config, builder, keywords, tensors):
-    check_tied(config, builder)
-    if builder == "text_classifier":
-        return {"pooling": "first", "pooler_activation": "tanh"}
-    return {}
+head = bert.head
 
 
 def table(config, builder, keywords, tensors):
-    base = "albert." if any(name.startswith("albert.") for name in tensors) else ""
+    base = find_base("albert.", tensors)
     inside = f"{base}embeddings"
     found = {
         "embedding/table/embeddings": f"{inside}.word_embeddings.weight",
@@ -83,5 +61,4 @@ def table(config, builder, keywords, tensors):
         return found | {"embedding/bias": "predictions.bias"}
     if builder == "text_classifier":
         return found | dense("pooler", f"{base}pooler") | dense("logits", "classifier")
-    is_answer = "qa_outputs.weight" in tensors
-    return found | dense("logits", "qa_outputs" if is_answer else "classifier")
+    return found | bert.list_outputs(tensors)

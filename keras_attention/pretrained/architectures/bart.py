@@ -14,7 +14,7 @@ IRRELEVANT = (
         "add_bias_logits",
         "force_bos_token_to_be_generated",
     ),
-    *("init_std", "add_final_layer_norm", "normalize_before"),
+    "init_std",
 )
 HEADS = {"ForConditionalGeneration": "encoder_decoder", "MTModel": "encoder_decoder"}
 IGNORED = (

@@ -1,7 +1,8 @@
 """BERT (Devlin et al., 2019), and MiniLM (Wang et al., 2020), which is built alike."""
 
-from keras_attention.pretrained.config import ACTIVATIONS, check_tied
-from keras_attention.pretrained.weights import dense, layer_norm
+from keras_attention.pretrained.checkpoint import CheckpointError
+from keras_attention.pretrained.config import ACTIVATIONS
+from keras_attention.pretrained.weights import dense, find_base, layer_norm
 
 MODEL_TYPES = ("bert",)
 IRRELEVANT = (
@@ -56,9 +57,18 @@ def read_encoder(config):
 
 def head(config, builder, keywords, tensors):
     """Keywords of the heads that are more than a linear layer."""
-    check_tied(config, builder)
+    return read_head(config, builder, "tanh")
+
+
+def read_head(config, builder, pooler_activation):
+    """The keywords of heads that BERT's relatives have, too: what is before a text's labels."""
+    if builder == "masked_language_model" and not config.flag("tie_word_embeddings", True):
+        raise CheckpointError(
+            f"{config.path} says tie_word_embeddings=False: expected logits by the table of tokens."
+        )
+    config.get("tie_word_embeddings")  # of other heads it says nothing
     if builder == "text_classifier":
-        return {"pooling": "first", "pooler_activation": "tanh"}
+        return {"pooling": "first", "pooler_activation": pooler_activation}
     return {}
 
 
@@ -77,11 +87,6 @@ def table(config, builder, keywords, tensors):
     if builder == "text_classifier":
         return found | dense("pooler", f"{base}pooler.dense") | dense("logits", "classifier")
     return found | list_outputs(tensors)
-
-
-def find_base(base, tensors):
-    """What the names of the encoder's tensors begin with: files without a head leave it out."""
-    return base if any(name.startswith(base) for name in tensors) else ""
 
 
 def list_encoder(base, num_layers):

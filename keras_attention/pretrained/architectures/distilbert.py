@@ -1,17 +1,12 @@
 """DistilBERT (Sanh et al., 2019): half of BERT's layers, no segments."""
 
-from keras_attention.pretrained.config import ACTIVATIONS, check_tied
-from keras_attention.pretrained.weights import dense, layer_norm
+from keras_attention.pretrained.architectures import bert
+from keras_attention.pretrained.config import ACTIVATIONS
+from keras_attention.pretrained.weights import dense, find_base, layer_norm
 
 MODEL_TYPES = ("distilbert",)
 IRRELEVANT = ("seq_classif_dropout", "qa_dropout", "tie_weights_", "sinusoidal_pos_embds")
-HEADS = {
-    "ForMaskedLM": "masked_language_model",
-    "ForSequenceClassification": "text_classifier",
-    "ForTokenClassification": "sequence_labeler",
-    "ForQuestionAnswering": "sequence_labeler",
-    "Model": "text_encoder",
-}
+HEADS = bert.HEADS
 IGNORED = (r".*position_ids", r"vocab_projector\.weight")
 
 
@@ -36,14 +31,11 @@ def settings(config):
 
 
 def head(config, builder, keywords, tensors):
-    check_tied(config, builder)
-    if builder == "text_classifier":
-        return {"pooling": "first", "pooler_activation": "relu"}
-    return {}
+    return bert.read_head(config, builder, "relu")
 
 
 def table(config, builder, keywords, tensors):
-    base = "distilbert." if any(name.startswith("distilbert.") for name in tensors) else ""
+    base = find_base("distilbert.", tensors)
     found = {
         "embedding/table/embeddings": f"{base}embeddings.word_embeddings.weight",
         "embedding/learned/table": f"{base}embeddings.position_embeddings.weight",
@@ -64,5 +56,4 @@ def table(config, builder, keywords, tensors):
         return found | {"embedding/bias": "vocab_projector.bias"}
     if builder == "text_classifier":
         return found | dense("pooler", "pre_classifier") | dense("logits", "classifier")
-    is_answer = "qa_outputs.weight" in tensors
-    return found | dense("logits", "qa_outputs" if is_answer else "classifier")
+    return found | bert.list_outputs(tensors)

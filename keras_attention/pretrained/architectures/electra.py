@@ -1,32 +1,20 @@
 """ELECTRA (Clark et al., 2020): BERT with narrow embeddings; its generator has the masked head."""
 
-from keras_attention.pretrained.architectures.bert import (
-    find_base,
-    list_encoder,
-    list_outputs,
-    read_encoder,
-)
-from keras_attention.pretrained.config import check_tied
-from keras_attention.pretrained.weights import dense, layer_norm
+from keras_attention.pretrained.architectures import bert
+from keras_attention.pretrained.weights import dense, find_base, layer_norm
 
 MODEL_TYPES = ("electra",)
 IRRELEVANT = (
     *("classifier_dropout", "summary_activation", "summary_last_dropout", "summary_type"),
     *("summary_use_proj", "generator_size", "generator_hidden_size"),
 )
-HEADS = {
-    "ForMaskedLM": "masked_language_model",
-    "ForPreTraining": "text_encoder",  # the discriminator, whose head is of use in training alone
-    "ForSequenceClassification": "text_classifier",
-    "ForTokenClassification": "sequence_labeler",
-    "ForQuestionAnswering": "sequence_labeler",
-    "Model": "text_encoder",
-}
+# The discriminator, whose head is of use in training alone.
+HEADS = bert.HEADS | {"ForPreTraining": "text_encoder"}
 IGNORED = (r".*position_ids", r"generator_lm_head\.weight", r"discriminator_predictions\..*")
 
 
 def settings(config):
-    keywords = read_encoder(config)
+    keywords = bert.read_encoder(config)
     narrow = config.whole("embedding_size", keywords["hidden_dim"])
     return keywords | {
         "max_length": config.whole("max_position_embeddings"),
@@ -36,10 +24,7 @@ def settings(config):
 
 
 def head(config, builder, keywords, tensors):
-    check_tied(config, builder)
-    if builder == "text_classifier":
-        return {"pooling": "first", "pooler_activation": "gelu"}
-    return {}
+    return bert.read_head(config, builder, "gelu")
 
 
 def table(config, builder, keywords, tensors):
@@ -49,11 +34,11 @@ def table(config, builder, keywords, tensors):
         "segments/table/embeddings": f"{base}embeddings.token_type_embeddings.weight",
     }
     found |= dense("embedding_projection", f"{base}embeddings_project")
-    found |= list_encoder(base, keywords["num_layers"])
+    found |= bert.list_encoder(base, keywords["num_layers"])
     if builder == "masked_language_model":
         found |= dense("transform", "generator_predictions.dense")
         found |= layer_norm("transform_norm", "generator_predictions.LayerNorm")
         return found | {"embedding/bias": "generator_lm_head.bias"}
     if builder == "text_classifier":
         return found | dense("pooler", "classifier.dense") | dense("logits", "classifier.out_proj")
-    return found | list_outputs(tensors)
+    return found | bert.list_outputs(tensors)

@@ -1,7 +1,7 @@
 """GPT-2 (Radford et al., 2019): one kernel for query, key and value, and none is transposed."""
 
 from keras_attention.pretrained.config import ACTIVATIONS
-from keras_attention.pretrained.weights import as_is, layer_norm, part_of
+from keras_attention.pretrained.weights import as_is, find_base, layer_norm, part_of
 
 MODEL_TYPES = ("gpt2",)
 IRRELEVANT = (
@@ -38,7 +38,7 @@ def head(config, builder, keywords, tensors):
 
 
 def table(config, builder, keywords, tensors):
-    base = "transformer." if any(name.startswith("transformer.") for name in tensors) else ""
+    base = find_base("transformer.", tensors)
     found = {
         "embedding/table/embeddings": f"{base}wte.weight",
         "embedding/learned/table": f"{base}wpe.weight",

@@ -8,7 +8,8 @@ from keras_attention.pretrained.weights import dense, rms_norm
 MODEL_TYPES = ("llama", "mistral", "qwen2", "qwen3")
 IRRELEVANT = ("pad_token_id", "max_window_layers")
 HEADS = {"ForCausalLM": "causal_language_model"}
-IGNORED = (r".*\.rotary_emb\.inv_freq",)
+# Buffers of older versions, and the matrix of logits where it is the table of tokens once more.
+IGNORED = (r".*\.rotary_emb\.inv_freq", r"lm_head\.weight")
 GATES = {"silu": "swiglu", "gelu": "geglu", "gelu_tanh": "geglu_tanh", "relu": "reglu"}
 
 
@@ -21,10 +22,11 @@ def settings(config):
             f"{config.path} says hidden_act={activation!r}: there is no such gate."
         )
     bias = config.flag("attention_bias")
-    if config.flag("mlp_bias") != (bias and kind == "llama") and config.flag("mlp_bias"):
-        raise CheckpointError(f"{config.path} says mlp_bias=true without attention_bias.")
-    if bias and kind in ("llama", "qwen3") and not config.flag("mlp_bias"):
-        raise CheckpointError(f"{config.path} says attention_bias=true without mlp_bias.")
+    if config.flag("mlp_bias") != bias:
+        raise CheckpointError(
+            f"{config.path} says attention_bias={bias} and mlp_bias={not bias}: expected both, or "
+            "neither."
+        )
     num_layers = config.whole("num_hidden_layers")
     return {
         "vocabulary_size": config.whole("vocab_size"),
@@ -51,20 +53,16 @@ def settings(config):
 
 def read_rotary(config):
     """Keywords of `Rotary` from the settings of both generations of files."""
-    said = dict(config.get("rope_parameters") or config.get("rope_scaling") or {})
-    config.get("rope_scaling")
-    longest = said.pop("rope_theta", None)
-    base = config.number("rope_theta", 10000.0) if longest is None else longest
-    config.get("rope_theta")
+    old, base = config.get("rope_scaling"), config.number("rope_theta", 10000.0)
+    said = dict(config.get("rope_parameters") or old or {})
+    base = said.pop("rope_theta", base)
+    kind = said.pop("type", "default")  # the older name
+    kind = said.pop("rope_type", kind)
     rotary = {"max_wavelength": float(base), "scaling": None}
-    kind = said.pop("rope_type", said.pop("type", "default"))
-    said.pop("type", None)
-    trained = config.get("original_max_position_embeddings") or config.whole(
-        "max_position_embeddings", 2048
-    )
-    config.get("max_position_embeddings")
-    part = said.pop("partial_rotary_factor", config.get("partial_rotary_factor", 1.0))
-    if part != 1.0:
+    longest = config.whole("max_position_embeddings", 2048)
+    trained = config.whole("original_max_position_embeddings", longest)
+    part = config.number("partial_rotary_factor", 1.0)
+    if (part := said.pop("partial_rotary_factor", part)) != 1.0:
         raise CheckpointError(f"{config.path} says partial_rotary_factor={part}: expected 1.0.")
     scalings = positions.scalings
     if kind == "linear":
@@ -97,7 +95,7 @@ def read_rotary(config):
 def read_windows(config, kind, num_layers):
     """A mask for each layer, or None where all see everything before them."""
     window = config.whole("sliding_window", optional=True)
-    if kind == "qwen2" or kind == "qwen3":
+    if kind in ("qwen2", "qwen3"):
         window = window if config.flag("use_sliding_window") else None
     types = config.get("layer_types")
     if window is None:

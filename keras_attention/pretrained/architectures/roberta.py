@@ -2,24 +2,12 @@
 
 import numpy as np
 
-from keras_attention.pretrained.architectures.bert import (
-    find_base,
-    head,
-    list_encoder,
-    list_outputs,
-    read_encoder,
-)
-from keras_attention.pretrained.weights import Fold, dense, layer_norm, rows_from
+from keras_attention.pretrained.architectures import bert
+from keras_attention.pretrained.weights import Fold, dense, find_base, layer_norm, rows_from
 
 MODEL_TYPES = ("roberta", "xlm-roberta", "camembert")
 IRRELEVANT = ("classifier_dropout",)
-HEADS = {
-    "ForMaskedLM": "masked_language_model",
-    "ForSequenceClassification": "text_classifier",
-    "ForTokenClassification": "sequence_labeler",
-    "ForQuestionAnswering": "sequence_labeler",
-    "Model": "text_encoder",
-}
+HEADS = bert.HEADS
 IGNORED = (
     r".*position_ids",
     r".*\.token_type_ids",
@@ -29,7 +17,7 @@ IGNORED = (
 
 
 def settings(config):
-    keywords = read_encoder(config)
+    keywords = bert.read_encoder(config)
     segments = config.whole("type_vocab_size", 1)
     places = config.whole("max_position_embeddings")
     return keywords | {
@@ -38,12 +26,15 @@ def settings(config):
     }
 
 
+head = bert.head
+
+
 def table(config, builder, keywords, tensors):
     base = find_base("roberta.", tensors)
     first = keywords["padding_id"] + 1
     places = f"{base}embeddings.position_embeddings.weight"
     types = f"{base}embeddings.token_type_embeddings.weight"
-    found = list_encoder(base, keywords["num_layers"])
+    found = bert.list_encoder(base, keywords["num_layers"])
     if keywords["num_segments"] is None:  # one vector for all tokens: it goes into the places
         found["embedding/learned/table"] = Fold(
             (places, types), lambda table, one: np.asarray(table[first:], "float32") + one
@@ -57,7 +48,4 @@ def table(config, builder, keywords, tensors):
         return found | {"embedding/bias": "lm_head.bias"}
     if builder == "text_classifier":
         return found | dense("pooler", "classifier.dense") | dense("logits", "classifier.out_proj")
-    return found | list_outputs(tensors)
-
-
-__all__ = ["HEADS", "IGNORED", "IRRELEVANT", "MODEL_TYPES", "head", "settings", "table"]
+    return found | bert.list_outputs(tensors)

@@ -1,7 +1,7 @@
 """The vision transformer (Dosovitskiy et al., 2021)."""
 
 from keras_attention.pretrained.config import ACTIVATIONS
-from keras_attention.pretrained.weights import dense, layer_norm
+from keras_attention.pretrained.weights import dense, find_base, layer_norm
 
 MODEL_TYPES = ("vit",)
 IRRELEVANT = ("encoder_stride", "pooler_output_size", "pooler_act")
@@ -31,7 +31,7 @@ def head(config, builder, keywords, tensors):
 
 
 def table(config, builder, keywords, tensors):
-    base = "vit." if any(name.startswith("vit.") for name in tensors) else ""
+    base = find_base("vit.", tensors)
     inside = f"{base}embeddings"
     found = {
         "patches/prefix": f"{inside}.cls_token",
