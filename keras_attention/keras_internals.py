@@ -68,6 +68,13 @@ def consumers(tensor):
     return [(node.operation, node.input_tensors) for node in producer(tensor)._outbound_nodes]
 
 
+def find_readers(tensor):
+    """The layers that take a symbolic tensor first, and the layers within them."""
+    for operation, _ in consumers(tensor):
+        if isinstance(operation, keras.layers.Layer):
+            yield from all_layers(operation)
+
+
 def takes_training(layer):
     """Whether the `call` of a layer has the argument `training`.
 

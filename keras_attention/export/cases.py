@@ -8,7 +8,6 @@ import numpy as np
 
 from keras_attention import keras_internals
 from keras_attention.export import batches
-from keras_attention.export.endpoint import find_readers
 from keras_attention.export.errors import ExportError, first_line
 
 LENGTH = 12  # tokens of made-up sequences; half as many are checked, too
@@ -156,7 +155,7 @@ def _find_sizes(model, endpoint):
     everywhere = find_smallest_table(keras_internals.all_layers(model))
     sizes = {}
     for tensor, spec in zip(model.inputs, endpoint.inputs, strict=True):
-        size = find_smallest_table(find_readers(tensor)) or everywhere or 2
+        size = find_smallest_table(keras_internals.find_readers(tensor)) or everywhere or 2
         sizes[spec.name] = 2 if tensor.dtype == "bool" else max(2, size)
     return sizes
 

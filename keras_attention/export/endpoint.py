@@ -11,6 +11,7 @@ from keras_attention import keras_internals, scope
 from keras_attention.export import backend
 from keras_attention.export.errors import ExportError, first_line
 from keras_attention.export.report import Tensor
+from keras_attention.masks.attention_mask import find_padding_id
 from keras_attention.paths import unique_names
 
 
@@ -60,26 +61,12 @@ def make_endpoint(model, batch_size=None, sequence_length=None):
         given = model(pack_inputs(model, tensors), training=False)
         return as_signature(dict(zip(outputs, keras.tree.flatten(given), strict=True)))
 
-    padding = {name: _find_padding_id(t) for name, t in inputs.items() if is_of_ids(t)}
+    padding = {
+        name: find_padding_id(keras_internals.find_readers(tensor))
+        for name, tensor in inputs.items()
+        if "int" in keras.backend.standardize_dtype(tensor.dtype)
+    }
     return Endpoint("serving_default", specs, lengths, tuple(outputs), call, padding_ids=padding)
-
-
-def is_of_ids(tensor):
-    """Whether an input of a model may be of ids: whole numbers, not bool."""
-    return "int" in keras.backend.standardize_dtype(tensor.dtype)
-
-
-def find_readers(tensor):
-    """The layers that take an input first, and the layers within them."""
-    for operation, _ in keras_internals.consumers(tensor):
-        if isinstance(operation, keras.layers.Layer):
-            yield from keras_internals.all_layers(operation)
-
-
-def _find_padding_id(tensor):
-    """The `padding_id` of the first layer that reads an input and has one; else 0."""
-    found = (layer.padding_id for layer in find_readers(tensor) if hasattr(layer, "padding_id"))
-    return next(found, 0)
 
 
 def pack_inputs(model, tensors):

@@ -16,6 +16,7 @@ from keras_attention.generation.cache import (
     min_prompt_length,
     trace_decoding,
 )
+from keras_attention.masks.attention_mask import find_padding_id
 from keras_attention.paths import paths_in
 
 
@@ -52,8 +53,10 @@ class Decoder:
         self.cache_spec = trace_decoding(self.decoder, self.tokens, self.encoder, self._join)
         self.min_prompt_length(LONGEST_PREFIX)  # refuses layers that look ahead everywhere
         self.vocabulary_size = _vocabulary_size(self.decoder)
-        self.padding_id = find_padding_id(self.decoder)
-        self.source_padding_id = find_padding_id(self.encoder) if self.has_source else None
+        self.padding_id = find_padding_id(keras_internals.all_layers(self.decoder))
+        self.source_padding_id = None
+        if self.has_source:
+            self.source_padding_id = find_padding_id(keras_internals.all_layers(self.encoder))
 
     @property
     def has_source(self):
@@ -215,14 +218,6 @@ def _split_model(model):
     if "encoder" in named and "decoder" in named:
         return named["encoder"], named["decoder"]
     return None, model
-
-
-def find_padding_id(model):
-    """The `padding_id` of the first layer of a model that has one; 0 where none has."""
-    if not isinstance(model, keras.layers.Layer):
-        return 0
-    found = (layer for layer in keras_internals.all_layers(model) if hasattr(layer, "padding_id"))
-    return next((layer.padding_id for layer in found), 0)
 
 
 def _vocabulary_size(model):

@@ -28,6 +28,10 @@ def _mini_lm(num_layers):
 SIZES = {"MiniLM-L6": _mini_lm(6), "MiniLM-L12": _mini_lm(12)}
 
 
+def _put_class_token(x):
+    return PrefixTokens(1, name="class_token")(x)
+
+
 @takes_keywords_of(
     TransformerEncoder,
     num_layers=6,
@@ -37,93 +41,6 @@ SIZES = {"MiniLM-L6": _mini_lm(6), "MiniLM-L12": _mini_lm(12)}
     dropout=0.1,
     position="rotary",
 )
-def text_encoder(
-    vocabulary_size,
-    *,
-    pooling=None,
-    pooler_activation=None,
-    num_segments=None,
-    embedding_dim=None,
-    normalize_embeddings=False,
-    scale_embeddings=False,
-    token_dropout=0.0,
-    packed=False,
-    padding_id=0,
-    unknown_id=1,
-    name="text_encoder",
-    **encoder,
-):
-    """Transformer encoder of texts (Vaswani et al., 2017, figure 1, left; Devlin et al., 2019).
-
-    What `text_classifier` and others put a head on; alone it gives vectors, for search or for a
-    head of your own.
-
-    Args:
-        vocabulary_size: int, number of token ids.
-        pooling: None for a vector of each token; or how one is made of them: `"mean"`, `"max"` or
-            `"attention"` over the tokens, `"first"` or `"last"`, the token of that place; `"cls"`
-            puts a class token in front, place 0 of every mask and position in attention, and
-            reads it.
-        pooler_activation: an activation: a dense layer with it follows the pooling, such as
-            `"tanh"` (Devlin et al., 2019, the released models); None for no such layer.
-        num_segments: int, kinds of segments, such as 2 for pairs of sentences, or None for none.
-        embedding_dim: int, the width of the embeddings, where it is not that of the stack (Lan et
-            al., 2020, *ALBERT*, section 3.1): a projection follows; or None.
-        normalize_embeddings: bool, whether a norm follows the embeddings (Devlin et al., 2019).
-        scale_embeddings: bool, whether tokens are multiplied by √hidden_dim (Vaswani et al., 2017,
-            section 3.4): without it they start small beside `"sinusoidal"` positions, and a small
-            model learns little of them.
-        token_dropout: float, the share of tokens that become unknown in training.
-        packed: bool, whether rows hold several documents each: a second input tells them apart, so
-            that tokens see their own document alone and count from its first token.
-        padding_id: int, the id that is no token and is masked inside; None where every id is one.
-        unknown_id: int, the id of unknown words, for `token_dropout`.
-        name: str.
-        encoder: keywords of `TransformerEncoder`, which documents them: sizes, `dropout` (here of
-            embeddings too), norms, and the parts `score`, `normalizer`, `mask` and `position`.
-            Published sizes: `ka.models.sizes("text_encoder")`.
-
-    Returns:
-        A functional `keras.Model`. Input `"token_ids"` int32 (B, T); with `num_segments` a dict
-        with `"segment_ids"` int32 (B, T) too, from 0, and packed one with `"document_ids"` int32
-        (B, T), the number of each token's document, 1, 2, ..., and 0 for padding. Output:
-        `hidden_states` (B, T, hidden_dim), or `text_embedding` (B, hidden_dim) with `pooling`.
-
-    Example:
-
-    ```python
-    import numpy as np
-    import keras_attention as ka
-
-    size = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=32)
-    texts = np.array([[5, 8, 2, 0], [7, 2, 9, 4]])
-    assert ka.models.text_encoder(10, **size)(texts).shape == (2, 4, 16)
-    assert ka.models.text_encoder(10, pooling="mean", **size)(texts).shape == (2, 16)
-    assert ka.models.sizes("text_encoder")["MiniLM-L6"]["hidden_dim"] == 384
-    ```
-    """
-    inputs, x = encode_text(
-        vocabulary_size,
-        pooling=pooling,
-        pooler_activation=pooler_activation,
-        token_dropout=token_dropout,
-        unknown_id=unknown_id,
-        num_segments=num_segments,
-        embedding_dim=embedding_dim,
-        normalize_embeddings=normalize_embeddings,
-        scale_embeddings=scale_embeddings,
-        packed=packed,
-        padding_id=padding_id,
-        **encoder,
-    )
-    x = keras.layers.Identity(name="hidden_states" if pooling is None else "text_embedding")(x)
-    return keras.Model(inputs, x, name=name)
-
-
-def _put_class_token(x):
-    return PrefixTokens(1, name="class_token")(x)
-
-
 def encode_text(
     vocabulary_size,
     *,
@@ -185,3 +102,59 @@ def encode_text(
         activation = get_activation(pooler_activation)
         x = keras.layers.Dense(encoder.hidden_dim, activation=activation, name="pooler")(x)
     return inputs, x
+
+
+@takes_keywords_of(encode_text, without=["embed"])
+def text_encoder(vocabulary_size, *, pooling=None, name="text_encoder", **encoder):
+    """Transformer encoder of texts (Vaswani et al., 2017, figure 1, left; Devlin et al., 2019).
+
+    What `text_classifier` and others put a head on; alone it gives vectors, for search or for a
+    head of your own.
+
+    Args:
+        vocabulary_size: int, number of token ids.
+        pooling: None for a vector of each token; or how one is made of them: `"mean"`, `"max"` or
+            `"attention"` over the tokens, `"first"` or `"last"`, the token of that place; `"cls"`
+            puts a class token in front, place 0 of every mask and position in attention, and
+            reads it.
+        pooler_activation: an activation: a dense layer with it follows the pooling, such as
+            `"tanh"` (Devlin et al., 2019, the released models); None for no such layer.
+        num_segments: int, kinds of segments, such as 2 for pairs of sentences, or None for none.
+        embedding_dim: int, the width of the embeddings, where it is not that of the stack (Lan et
+            al., 2020, *ALBERT*, section 3.1): a projection follows; or None.
+        normalize_embeddings: bool, whether a norm follows the embeddings (Devlin et al., 2019).
+        scale_embeddings: bool, whether tokens are multiplied by √hidden_dim (Vaswani et al., 2017,
+            section 3.4): without it they start small beside `"sinusoidal"` positions, and a small
+            model learns little of them.
+        token_dropout: float, the share of tokens that become unknown in training.
+        packed: bool, whether rows hold several documents each: a second input tells them apart, so
+            that tokens see their own document alone and count from its first token.
+        padding_id: int, the id that is no token and is masked inside; None where every id is one.
+        unknown_id: int, the id of unknown words, for `token_dropout`.
+        name: str.
+        encoder: keywords of `TransformerEncoder`, which documents them: sizes, `dropout` (here of
+            embeddings too), norms, and the parts `score`, `normalizer`, `mask` and `position`.
+            Published sizes: `ka.models.sizes("text_encoder")`.
+
+    Returns:
+        A functional `keras.Model`. Input `"token_ids"` int32 (B, T); with `num_segments` a dict
+        with `"segment_ids"` int32 (B, T) too, from 0, and packed one with `"document_ids"` int32
+        (B, T), the number of each token's document, 1, 2, ..., and 0 for padding. Output:
+        `hidden_states` (B, T, hidden_dim), or `text_embedding` (B, hidden_dim) with `pooling`.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    size = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=32)
+    texts = np.array([[5, 8, 2, 0], [7, 2, 9, 4]])
+    assert ka.models.text_encoder(10, **size)(texts).shape == (2, 4, 16)
+    assert ka.models.text_encoder(10, pooling="mean", **size)(texts).shape == (2, 16)
+    assert ka.models.sizes("text_encoder")["MiniLM-L6"]["hidden_dim"] == 384
+    ```
+    """
+    inputs, x = encode_text(vocabulary_size, pooling=pooling, **encoder)
+    x = keras.layers.Identity(name="hidden_states" if pooling is None else "text_embedding")(x)
+    return keras.Model(inputs, x, name=name)

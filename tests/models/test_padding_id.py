@@ -102,6 +102,14 @@ def test_a_padding_id_is_checked():
         ka.blocks.TokenEmbedding(5, 4, padding_id=5)
 
 
+def test_dropped_tokens_are_no_padding():
+    ids = np.array([[0, 7, 3]])
+    for padding_id, expected in [(0, [0, 1, 1]), (PADDING, [1, 7, 1]), (None, [1, 1, 1])]:
+        layer = ka.blocks.TokenDropout(1.0, padding_id=padding_id)
+        assert np.asarray(layer(ids, training=True)).tolist() == [expected]
+        assert type(layer).from_config(layer.get_config()).padding_id == padding_id
+
+
 PROMPTS = [[5, 0, 3, 9], [0, 7], [1]]
 
 
@@ -131,6 +139,22 @@ def test_sources_of_another_padding():
     with pytest.raises(ValueError, match="rows of 1 to 4 ids, and every id is a token"):
         ka.generation.generate(whole, sources, 4, start_token_id=0)
     assert ka.generation.generate(whole, [[5, 0], [0, 0]], 4, start_token_id=0).shape == (2, 4)
+
+
+@pytest.mark.parametrize("padding_id", [None, PADDING])
+def test_two_passes_feed_tokens_where_tokens_were(padding_id):
+    """Of the target its first token and its padding are fed alone; padding is not predicted."""
+    layer = ka.training.TwoPasses(build("encoder_decoder", padding_id))
+    layer.teacher_forcing.assign(0.0)
+    target = np.array([[1, 0, 3, 7, 7], [0, 7, 2, 0, 7]], "int32")
+    kept = np.asarray(layer._given(target))
+    expected = np.zeros_like(kept) if padding_id is None else target == padding_id
+    expected[:, 0] = True
+    np.testing.assert_array_equal(kept, expected)
+    logits = np.zeros((2, 5, V), "float32")
+    logits[:, :, PADDING], logits[:, :, 4] = 2.0, 1.0
+    after = np.asarray(layer._after(logits, target))
+    assert (after[:, 1:] == (PADDING if padding_id is None else 4)).all()
 
 
 @pytest.mark.slow

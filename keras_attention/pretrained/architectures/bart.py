@@ -8,13 +8,8 @@ from keras_attention.pretrained.weights import dense, layer_norm, rows_from
 MODEL_TYPES = ("bart", "marian")
 IRRELEVANT = (
     *("activation_dropout", "classifier_dropout", "classif_dropout", "encoder_layerdrop"),
-    *(
-        "decoder_layerdrop",
-        "num_hidden_layers",
-        "add_bias_logits",
-        "force_bos_token_to_be_generated",
-    ),
-    "init_std",
+    *("decoder_layerdrop", "num_hidden_layers", "add_bias_logits", "init_std"),
+    "force_bos_token_to_be_generated",
 )
 HEADS = {"ForConditionalGeneration": "encoder_decoder", "MTModel": "encoder_decoder"}
 IGNORED = (
