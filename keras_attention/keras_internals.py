@@ -47,6 +47,29 @@ def own_variables(layer):
     return [*layer._trainable_variables, *layer._non_trainable_variables]
 
 
+def trained_variables(layer):
+    """The variables that a layer itself made to be trained, frozen or not."""
+    return list(layer._trainable_variables)
+
+
+def variable_index(optimizer, variable):
+    """The place of a variable, or of its backend's own, among those an optimizer was built for."""
+    return optimizer._get_variable_index(variable)
+
+
+def merge_low_rank(layer):
+    """A dense layer whose kernel has in it what its LoRA matrices had learnt, and no such matrices.
+
+    Keras merges them when it saves or quantizes a layer, and not in one that goes on.
+    """
+    kernel = layer.kernel
+    for variable in (layer.lora_kernel_a, layer.lora_kernel_b):
+        layer._untrack_variable(variable)
+    layer.lora_enabled, layer.lora_rank, layer.lora_alpha = False, None, None
+    layer._kernel.assign(kernel)
+    layer._kernel.trainable = True
+
+
 def producer(tensor):
     """The operation, such as a layer, whose output a symbolic tensor is."""
     return tensor._keras_history.operation

@@ -67,6 +67,15 @@ def finite(value):
     return value
 
 
+def read_freeze(value):
+    """`all`, or a number of blocks, as `--freeze` has it."""
+    if value in (None, "all"):
+        return value
+    if not value.isdecimal() or not 0 < int(value) <= 1000:
+        raise typer.BadParameter(f"--freeze {value}: expected a number of blocks, or all.")
+    return int(value)
+
+
 # Numbers have bounds: absurd ones would end in an error of some library, or fill the memory.
 Number = functools.partial(typer.Option, callback=finite)
 Whole = functools.partial(typer.Option, min=1)
@@ -141,7 +150,10 @@ def train(
     ] = None,
     data_dir: DataDir = None,
     preset: Annotated[
-        str | None, typer.Option("--from", help="Folder or name of a trained model to go on from.")
+        str | None,
+        typer.Option(
+            "--from", help="Folder or name of a trained model, or hf://ID, to go on from."
+        ),
     ] = None,
     epochs: Annotated[int | None, Whole(max=1_000_000)] = None,
     minutes: Annotated[
@@ -156,6 +168,15 @@ def train(
     hidden_dim: Annotated[int | None, Whole(max=1 << 16, help="Of tokens between layers.")] = None,
     dropout: Annotated[float | None, Number(min=0.0, max=0.9)] = None,
     max_length: Annotated[int | None, Whole(max=LENGTH, help="Tokens at most.")] = None,
+    lora_rank: Annotated[
+        int | None, Whole(max=1 << 12, help="Train low-rank changes of this rank alone.")
+    ] = None,
+    freeze: Annotated[
+        str | None, typer.Option(help="How many blocks from the bottom stay, or all.")
+    ] = None,
+    layer_decay: Annotated[
+        float | None, Number(min=0.0, max=1.0, help="Of the learning rate from block to block.")
+    ] = None,
     steps: Annotated[
         int | None, Whole(max=10_000_000, help="Batches of an epoch, of running text.")
     ] = None,
@@ -208,6 +229,9 @@ def train(
             "hidden_dim": hidden_dim,
             "dropout": dropout,
             "max_length": max_length,
+            "lora_rank": lora_rank,
+            "freeze": read_freeze(freeze),
+            "layer_decay": layer_decay,
             "steps": steps,
             "tokens": tokens and tokens.value,
             "vocabulary_size": vocabulary_size,

@@ -6,6 +6,7 @@ import time
 import keras
 
 from keras_attention.tasks import from_preset, recipes
+from keras_attention.tasks.checkpoints import is_checkpoint
 from keras_attention.tasks.folders import RunFolder
 from keras_attention.tasks.jobs import run_job
 from keras_attention.tasks.registry import get_task_class
@@ -56,6 +57,8 @@ def train(builder, output, source, options, preset=None):
 
 def open_preset(preset, builder, options):
     """The task of a preset to go on from."""
+    if is_checkpoint(preset):
+        return get_task_class(builder).from_preset(preset)
     task = from_preset(preset, "keras")
     if task.builder != builder:
         raise ValueError(f"--from {preset} holds a {task.builder}: train {task.builder}.")

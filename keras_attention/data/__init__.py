@@ -13,8 +13,13 @@ from keras_attention.data.images import Images, ImageSplit, image_augmentation, 
 from keras_attention.data.masked_preprocessor import MaskedLMPreprocessor
 from keras_attention.data.masking import masked_language_model_batches
 from keras_attention.data.pairs import Pair, Pairs, from_pair_files, read_pairs, seq2seq_batches
+from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
 from keras_attention.data.sentence_polarity import sentence_polarity
 from keras_attention.data.sequence_preprocessor import SequencePreprocessor
+from keras_attention.data.subword_preprocessors import (
+    SubwordTaggerPreprocessor,
+    SubwordTextPreprocessor,
+)
 from keras_attention.data.tagged import (
     Sentence,
     Tagged,
@@ -41,8 +46,11 @@ __all__ = [
     "MaskedLMPreprocessor",
     "Pair",
     "Pairs",
+    "PretrainedTokenizer",
     "Sentence",
     "SequencePreprocessor",
+    "SubwordTaggerPreprocessor",
+    "SubwordTextPreprocessor",
     "Subwords",
     "Tagged",
     "TaggerPreprocessor",

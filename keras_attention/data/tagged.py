@@ -11,6 +11,8 @@ import functools
 import re
 import typing
 
+import numpy as np
+
 from keras_attention.data.columns import UTF_8, line_error, read_lines
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.length_buckets import EDGES, batch_by_length
@@ -246,7 +248,7 @@ def tagging_batches(sentences, preprocessor, batch_size=32, *, shuffle=False, se
 
     Args:
         sentences: list of `Sentence`.
-        preprocessor: `TaggerPreprocessor`.
+        preprocessor: `TaggerPreprocessor`, or `SubwordTaggerPreprocessor`.
         batch_size: int, sentences per batch. Every bucket may end with a smaller one.
         shuffle: bool, whether sentences meet others in every epoch, in another order.
         seed: int, of that order.
@@ -255,7 +257,7 @@ def tagging_batches(sentences, preprocessor, batch_size=32, *, shuffle=False, se
 
     Returns:
         A dataset whose cardinality is known. Inputs are what `preprocessor` gives; labels are
-        int32 (B, T), -1 at padding.
+        int32 (B, T), -1 at padding and at pieces of a word after its first.
 
     Example:
 
@@ -272,11 +274,13 @@ def tagging_batches(sentences, preprocessor, batch_size=32, *, shuffle=False, se
     if not sentences:
         raise ValueError("sentences is empty: there is nothing to make batches of.")
     tf = import_tensorflow("tagging_batches")
-    lengths = [len(sentence.tokens) for sentence in sentences]
+    _check_tags(sentences, preprocessor.labels)
+    encoded = [preprocessor.encode(sentence.tokens) for sentence in sentences]
+    lengths = [len(ids) for ids, _ in encoded]
     indices, places = batch_by_length(
         tf, lengths, batch_size, shuffle=shuffle, seed=seed, edges=edges
     )
-    return indices.map(_gather(tf, sentences, preprocessor, places)).prefetch(2)
+    return indices.map(_gather(tf, sentences, encoded, preprocessor, places)).prefetch(2)
 
 
 def _check_tags(sentences, labels):
@@ -291,23 +295,35 @@ def _check_tags(sentences, labels):
                 )
 
 
-def _gather(tf, sentences, preprocessor, places):
-    """A function from indices (B,) of sentences to their (inputs, labels)."""
+def _gather(tf, sentences, encoded, preprocessor, places):
+    """A function from indices (B,) of sentences to their (inputs, labels).
+
+    Args:
+        encoded: for each sentence its ids (T,), and where those are that carry tags.
+    """
     # All sentences lie end to end; a batch is gathered from where each begins.
+    words = tf.constant(np.concatenate([ids for ids, _ in encoded]))
+    labels = tf.constant(_place_tags(sentences, encoded, preprocessor.labels))
     tokens = [token for sentence in sentences for token in sentence.tokens]
-    tags = [tag for sentence in sentences for tag in sentence.tags]
-    _check_tags(sentences, preprocessor.labels)
-    words = tf.constant(preprocessor.words.ids(tokens))
-    labels = tf.constant(preprocessor.labels.ids(tags))
     characters = tf.constant(preprocessor.spell(tokens)) if preprocessor.characters else None
 
     def gather(indices):
         where, inside = places(indices)  # (B, T)
-        token_ids = tf.where(inside, tf.gather(words, where), 0)
+        token_ids = tf.where(inside, tf.gather(words, where), preprocessor.padding_id)
         label_ids = tf.where(inside, tf.gather(labels, where), -1)
         if characters is None:
-            return token_ids, label_ids
+            return preprocessor.as_inputs(token_ids), label_ids
         character_ids = tf.gather(characters, where) * tf.cast(inside[:, :, tf.newaxis], "int32")
         return {"token_ids": token_ids, "character_ids": character_ids}, label_ids
 
     return gather
+
+
+def _place_tags(sentences, encoded, labels):
+    """int32 ids of tags beside the ids of all sentences, -1 where a token has none."""
+    found = []
+    for sentence, (ids, places) in zip(sentences, encoded, strict=True):
+        row = np.full(len(ids), -1, "int32")
+        row[places] = labels.ids(sentence.tags)
+        found.append(row)
+    return np.concatenate(found)

@@ -6,6 +6,7 @@ import numpy as np
 
 from keras_attention.checks import check_whole_number
 from keras_attention.data.manifest import read_preprocessing, save_preprocessing
+from keras_attention.data.tokenizers import PADDING_ID
 from keras_attention.data.vocabulary import Labels, Vocabulary
 
 WORDS, CHARACTERS, LABELS = "words.txt", "characters.txt", "labels.txt"
@@ -121,6 +122,28 @@ class TaggerPreprocessor:
             )
         return sequence_length
 
+    @property
+    def padding_id(self):
+        """int, the id after the end of a sentence."""
+        return PADDING_ID
+
+    @property
+    def vocabulary_size(self):
+        """int, how many ids of words there are."""
+        return len(self.words)
+
+    def encode(self, words):
+        """Ids int32 (T,) of a sentence, and the places (T,) of those that carry the words' tags."""
+        return self.words.ids(words), np.arange(len(words))
+
+    def as_inputs(self, ids):
+        """What a model without characters takes, of ids (B, T)."""
+        return ids
+
+    def word_logits(self, logits, words):
+        """Logits (W, L) of the words of one sentence, from those of a padded one (T, L)."""
+        return np.asarray(logits)[: len(words)]
+
     def spell(self, tokens):
         """Character ids (T, C) of tokens (T,), 0 after the end of a word."""
         ids = np.zeros((len(tokens), self.word_length), "int32")
@@ -133,11 +156,14 @@ class TaggerPreprocessor:
 
     def tags(self, logits, sentences):
         """The tags that logits (B, T, num_labels) give to sentences: a list of str for each."""
-        best = np.argmax(np.asarray(logits), axis=-1)
         return [
-            [self.labels.names[i] for i in row[: len(tokens)]]
-            for row, tokens in zip(best, sentences, strict=True)
+            [self.labels.names[i] for i in np.argmax(self.word_logits(row, tokens), axis=-1)]
+            for row, tokens in zip(np.asarray(logits), sentences, strict=True)
         ]
+
+    def name_places(self, words, tags):
+        """For a picture: what each place is called that looks (with the tag), and that is seen."""
+        return [f"{word}  {tag}" for word, tag in zip(words, tags, strict=True)], list(words)
 
     def config(self):
         """The entry in the manifest: all that an app needs to repeat the preprocessing."""
@@ -151,7 +177,7 @@ class TaggerPreprocessor:
             "longer_words": "the first word_length - word_length // 2 characters and the last "
             "word_length // 2",
             "lowercase_characters": False,
-            "padding_id": 0,
+            "padding_id": PADDING_ID,
             "unknown_id": 1,
         }
 

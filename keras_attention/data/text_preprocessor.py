@@ -7,6 +7,7 @@ import numpy as np
 from keras_attention.checks import check_whole_number
 from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.manifest import read_preprocessing, save_preprocessing
+from keras_attention.data.tokenizers import PADDING_ID
 from keras_attention.data.vocabulary import PATTERN, Labels, Vocabulary, split_words
 
 WORDS, LABELS = "words.txt", "labels.txt"
@@ -66,6 +67,20 @@ class TextPreprocessor:
         words = Vocabulary.build(seen, min_count=min_count, max_size=max_size, lowercase=lowercase)
         return cls(words, Labels(labels), maximum_length)
 
+    @property
+    def padding_id(self):
+        """int, the id after the end of a text."""
+        return PADDING_ID
+
+    @property
+    def vocabulary_size(self):
+        """int, how many ids there are."""
+        return len(self.words)
+
+    def as_inputs(self, ids):
+        """What the model takes, of ids (B, T)."""
+        return ids
+
     def __call__(self, texts, sequence_length=None):
         """The model's inputs for a batch of texts.
 
@@ -90,6 +105,10 @@ class TextPreprocessor:
             raise ValueError(f"{text!r} holds no word.")
         return words
 
+    def is_cut(self, text):
+        """Whether the model sees the beginning of a text alone."""
+        return len(split_words(text)) > self.maximum_length
+
     def ids(self, text):
         """Token ids (T,) of one text."""
         return self.words.ids(self.split(text))
@@ -108,7 +127,7 @@ class TextPreprocessor:
             "split": PATTERN,
             "maximum_length": self.maximum_length,
             "longer_texts": "the first maximum_length words",
-            "padding_id": 0,
+            "padding_id": PADDING_ID,
             "unknown_id": 1,
         }
 

@@ -172,7 +172,7 @@ def text_batches(texts, preprocessor, batch_size=32, *, shuffle=False, seed=0, e
 
     Args:
         texts: list of `Text`.
-        preprocessor: `TextPreprocessor`.
+        preprocessor: `TextPreprocessor`, or `SubwordTextPreprocessor`.
         batch_size: int, texts per batch. Every bucket may end with a smaller one.
         shuffle: bool, whether texts meet others in every epoch, in another order.
         seed: int, of that order.
@@ -180,8 +180,7 @@ def text_batches(texts, preprocessor, batch_size=32, *, shuffle=False, seed=0, e
             bucket.
 
     Returns:
-        A dataset whose cardinality is known: token ids int32 (B, T), 0 at padding, and labels
-        int32 (B,).
+        A dataset whose cardinality is known: what `preprocessor` gives, and labels int32 (B,).
 
     Example:
 
@@ -207,6 +206,7 @@ def text_batches(texts, preprocessor, batch_size=32, *, shuffle=False, seed=0, e
 
     def gather(indices):
         where, inside = places(indices)  # (B, T)
-        return tf.where(inside, tf.gather(words, where), 0), tf.gather(labels, indices)
+        ids = tf.where(inside, tf.gather(words, where), preprocessor.padding_id)
+        return preprocessor.as_inputs(ids), tf.gather(labels, indices)
 
     return indices.map(gather).prefetch(2)

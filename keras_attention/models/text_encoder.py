@@ -105,7 +105,9 @@ def encode_text(
 
 
 @takes_keywords_of(encode_text, without=["embed"])
-def text_encoder(vocabulary_size, *, pooling=None, name="text_encoder", **encoder):
+def text_encoder(
+    vocabulary_size, *, pooling=None, unit_length=False, name="text_encoder", **encoder
+):
     """Transformer encoder of texts (Vaswani et al., 2017, figure 1, left; Devlin et al., 2019).
 
     What `text_classifier` and others put a head on; alone it gives vectors, for search or for a
@@ -119,6 +121,8 @@ def text_encoder(vocabulary_size, *, pooling=None, name="text_encoder", **encode
             reads it.
         pooler_activation: an activation: a dense layer with it follows the pooling, such as
             `"tanh"` (Devlin et al., 2019, the released models); None for no such layer.
+        unit_length: bool, whether the vector of a text gets the length 1, so that inner products
+            are cosines (Reimers and Gurevych, 2019).
         num_segments: int, kinds of segments, such as 2 for pairs of sentences, or None for none.
         embedding_dim: int, the width of the embeddings, where it is not that of the stack (Lan et
             al., 2020, *ALBERT*, section 3.1): a projection follows; or None.
@@ -155,6 +159,10 @@ def text_encoder(vocabulary_size, *, pooling=None, name="text_encoder", **encode
     assert ka.models.sizes("text_encoder")["MiniLM-L6"]["hidden_dim"] == 384
     ```
     """
+    if unit_length and pooling is None:
+        raise ValueError("unit_length=True is for the vector of a text: give pooling= too.")
     inputs, x = encode_text(vocabulary_size, pooling=pooling, **encoder)
+    if unit_length:
+        x = keras.layers.UnitNormalization(name="unit_length")(x)
     x = keras.layers.Identity(name="hidden_states" if pooling is None else "text_embedding")(x)
     return keras.Model(inputs, x, name=name)

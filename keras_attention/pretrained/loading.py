@@ -13,6 +13,7 @@ from keras_attention import keras_internals, models
 from keras_attention.checks import check_whole_number
 from keras_attention.pretrained.checkpoint import CONFIG, Checkpoint, CheckpointError
 from keras_attention.pretrained.config import ConfigReader
+from keras_attention.pretrained.sentence_transformers import read_pooling
 from keras_attention.pretrained.weights import match_weights
 
 ARCHITECTURES = (
@@ -54,7 +55,7 @@ class Description:
     fresh_head: bool
 
 
-def load(folder, *, task=None, num_classes=None, revision=None, dtype=None):
+def load(folder, *, task=None, num_classes=None, pooling="auto", revision=None, dtype=None):
     """A functional model of our layers, with the weights of a Hugging Face checkpoint.
 
     Its outputs are those of the original. It trains in `fit`, generates with a cache, shows its
@@ -68,6 +69,9 @@ def load(folder, *, task=None, num_classes=None, revision=None, dtype=None):
             a text encoder becomes `"text_encoder"`, `"text_classifier"`, `"sequence_labeler"` or
             `"masked_language_model"`. A head that the file does not have is new, to be trained.
         num_classes: int, the classes or labels of a new head; None for those of the file.
+        pooling: of a `text_encoder` and a new head of texts, as there; `"auto"` for what the files
+            of Sentence Transformers beside it say, and without such files for a vector of each
+            token, or before a head BERT's first token.
         revision: str, of a repository: a branch, a tag or a commit.
         dtype: a Keras dtype or policy for the layers, such as `"mixed_bfloat16"`; None for the
             global one. Weights are float32 unless it says otherwise.
@@ -80,7 +84,7 @@ def load(folder, *, task=None, num_classes=None, revision=None, dtype=None):
             here does. Nothing is loaded in part.
     """
     checkpoint = Checkpoint(find_folder(folder, revision))
-    model, variables, match, _ = _build(checkpoint, task, num_classes, dtype)
+    model, variables, match, _ = _build(checkpoint, task, num_classes, pooling, dtype)
     match.fill()
     for variable in variables:  # of a new head, and the seeds of dropout
         if not keras_internals.has_value(variable):
@@ -100,7 +104,7 @@ def _dtype_policy(dtype):
         keras.config.set_dtype_policy(before)
 
 
-def describe(folder, *, task=None, num_classes=None, revision=None):
+def describe(folder, *, task=None, num_classes=None, pooling="auto", revision=None):
     """What `load` would build of a checkpoint; no weight is read.
 
     Args: as for `load`.
@@ -109,12 +113,14 @@ def describe(folder, *, task=None, num_classes=None, revision=None):
         `Description`.
     """
     checkpoint = Checkpoint(find_folder(folder, revision))
-    return _build(checkpoint, task, num_classes)[-1]
+    return _build(checkpoint, task, num_classes, pooling)[-1]
 
 
-def _build(checkpoint, task, num_classes, dtype=None):
+def _build(checkpoint, task, num_classes, pooling, dtype=None):
     """A model without values, its variables, the `Match` with tensors, and the `Description`."""
-    architecture, config, builder, keywords, fresh = read_settings(checkpoint, task, num_classes)
+    architecture, config, builder, keywords, fresh = read_settings(
+        checkpoint, task, num_classes, pooling
+    )
     build = functools.partial(getattr(models, builder), **keywords)
     try:
         with _dtype_policy(dtype):
@@ -177,7 +183,7 @@ def find_architecture(model_type, path):
     )
 
 
-def read_settings(checkpoint, task=None, num_classes=None):
+def read_settings(checkpoint, task=None, num_classes=None, pooling="auto"):
     """What `config.json` says, and what was asked for.
 
     Returns:
@@ -196,6 +202,7 @@ def read_settings(checkpoint, task=None, num_classes=None):
         raise
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path} holds what is no setting: {error!r:.200}") from error
+    keywords |= _choose_pooling(checkpoint, builder, fresh, pooling)
     config.finish()
     if max(keywords["num_layers"], keywords.get("num_decoder_layers", 0)) > MOST_LAYERS:
         raise CheckpointError(f"{path} says {keywords['num_layers']} layers: more than there are.")
@@ -208,6 +215,23 @@ def read_settings(checkpoint, task=None, num_classes=None):
     elif num_classes is not None:
         raise ValueError(f"num_classes={num_classes} is for {', '.join(SIZED)}, not {builder}.")
     return architecture, config, builder, keywords, fresh
+
+
+def _choose_pooling(checkpoint, builder, fresh, pooling):
+    """Keywords of how a text's vector is made, where it is not the file's own head."""
+    if builder != "text_encoder" and not (builder == "text_classifier" and fresh):
+        if pooling != "auto":
+            raise ValueError(f"pooling={pooling!r} is for text encoders and new heads of texts.")
+        return {}
+    if pooling == "auto":
+        found = read_pooling(checkpoint.folder)
+    else:
+        found = {"pooling": pooling, "unit_length": False}
+    if builder == "text_encoder" or not found:
+        return found
+    if pooling is None:
+        raise ValueError("pooling=None: a head of texts needs one vector, such as that of 'first'.")
+    return {"pooling": found["pooling"], "pooler_activation": None}
 
 
 def _find_builder(architecture, config, path):

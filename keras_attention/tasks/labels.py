@@ -15,6 +15,13 @@ class Classification(typing.NamedTuple):
     probability: float
 
 
+def load_preprocessor(folder, manifest, plain, subword):
+    """The preprocessor in `folder`, of the class `subword` for a checkpoint's, else `plain`."""
+    said = manifest.get("preprocessing")
+    kind = said.get("kind") if isinstance(said, dict) else None
+    return (subword if kind == subword.kind else plain).load(folder)
+
+
 def make_accuracy():
     """The metric that every labelling task has."""
     return training.MaskedSparseCategoricalAccuracy(name="accuracy")

@@ -36,6 +36,9 @@ class Recipe:
         average: float, the epochs that a running average of the weights looks back on, which is
             then evaluated and kept (Polyak and Juditsky, 1992); or None.
         minutes: float, ends training when they are over, or None.
+        lora_rank: int, of `ka.training.enable_lora`, of queries and values; None trains kernels.
+        freeze: int, how many blocks from the bottom keep their values, or `"all"`; None for none.
+        layer_decay: float, of `ka.training.layer_rates`, or None.
         jit_compile: bool or `"auto"`, as in `keras.Model.compile`.
         seed: int, of weights, shuffling and dropout.
     """
@@ -51,6 +54,9 @@ class Recipe:
     data: dict = dataclasses.field(default_factory=dict)
     average: float | None = None
     minutes: float | None = None
+    lora_rank: int | None = None
+    freeze: int | str | None = None
+    layer_decay: float | None = None
     jit_compile: bool | str = "auto"
     seed: int = 0
 
@@ -207,6 +213,25 @@ RECIPES = {
         # Measured on a CPU, with a table of 9,000 words: a step with XLA takes four times as long.
         jit_compile=False,
     ),
+    # Of a checkpoint that others have trained, such as BERT's.
+    "sequence_labeler/pretrained": Recipe(
+        model={},
+        epochs=4,
+        batch_size=16,
+        learning_rate=3e-4,
+        weight_decay=0.01,
+        label_smoothing=0.0,
+        jit_compile=False,
+    ),
+    "text_classifier/pretrained": Recipe(
+        model={},
+        epochs=3,
+        batch_size=32,
+        learning_rate=1e-4,
+        weight_decay=0.01,
+        label_smoothing=0.0,
+        jit_compile=False,
+    ),
     "vision_transformer": Recipe(
         model=dict(
             patch_size=4,
@@ -272,6 +297,7 @@ RECIPES = {
 }
 
 IN_MODEL = ("num_layers", "num_heads", "hidden_dim", "dropout")
+PRETRAINED = "pretrained"  # the same, of checkpoints of others
 FILES = "files"  # stands for them where others have a data set's name
 FEWEST_BATCHES, SMALLEST_BATCH = 32, 8  # of an epoch; examples of one
 FINE_TUNING = 0.3  # of the learning rate, where a trained model goes on

@@ -38,7 +38,10 @@ class PaddedRunner:
     Attributes:
         shapes: dict, input -> its shape; None for an axis that is free.
         inspection: of the file, or None.
+        padding_id: int, what is put behind `"token_ids"`; other inputs get zeros.
     """
+
+    padding_id = 0
 
     def __init__(self, run, shapes, inspection=None):
         self.run, self.shapes, self.inputs, self.inspection = run, shapes, run.inputs, inspection
@@ -65,7 +68,7 @@ class PaddedRunner:
         return next(iter(self.shapes.values()))[0]
 
     def _fit(self, name, array):
-        """`array` with zeros behind it where the file wants more."""
+        """`array` with padding behind it where the file wants more."""
         missing = []
         for axis, wanted in enumerate(self.shapes[name]):
             size = array.shape[axis]
@@ -75,7 +78,8 @@ class PaddedRunner:
                     f"one has {size}. Split it, or export again with a larger --sequence-length."
                 )
             missing.append((0, 0 if wanted is None else wanted - size))
-        return np.pad(array, missing)
+        padding = self.padding_id if name == "token_ids" else 0
+        return np.pad(array, missing, constant_values=padding)
 
 
 def softmax(logits):

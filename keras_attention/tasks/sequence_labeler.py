@@ -10,7 +10,11 @@ from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.tagged import make_tagged
 from keras_attention.export import inspection
-from keras_attention.tasks.labels import compute_label_scores, make_accuracy
+from keras_attention.tasks.labels import (
+    compute_label_scores,
+    load_preprocessor,
+    make_accuracy,
+)
 from keras_attention.tasks.printing import format_percent, say, show_table
 from keras_attention.tasks.runners import (
     check_labels,
@@ -43,13 +47,17 @@ class Entity(typing.NamedTuple):
     probability: float
 
 
+PREPROCESSORS = (data.TaggerPreprocessor, data.SubwordTaggerPreprocessor)
+
+
 class SequenceLabeler(Task):
     """Tags every token of a sentence: parts of speech, entities, chunks.
 
     Args:
         model: functional `keras.Model`, token ids (B, T) -> logits (B, T, L), or a dict of
             `token_ids` and `character_ids` (B, T, C), as `ka.models.sequence_labeler`.
-        preprocessor: `ka.data.TaggerPreprocessor`.
+        preprocessor: `ka.data.TaggerPreprocessor`, or `ka.data.SubwordTaggerPreprocessor` for a
+            model that began as a checkpoint.
         maximum_length: int, the tokens of a sentence at most.
 
     Example:
@@ -111,7 +119,7 @@ class SequenceLabeler(Task):
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
-        return data.TaggerPreprocessor.load(folder)
+        return load_preprocessor(folder, manifest, *PREPROCESSORS)
 
     @classmethod
     def read_settings(cls, manifest):
@@ -158,11 +166,12 @@ class SequenceLabeler(Task):
         preprocessor = self.preprocessor
         characters = preprocessor.characters
         spelling = {} if characters is None else {"character_ids": len(characters)}
+        lengths = {} if characters is None else {"character_ids": preprocessor.word_length}
         inspection.check_sizes(
             run.inspection,
             labels=len(preprocessor.labels),
-            vocabularies={"token_ids": len(preprocessor.words), **spelling},
-            lengths={"character_ids": preprocessor.word_length},
+            vocabularies={"token_ids": preprocessor.vocabulary_size, **spelling},
+            lengths=lengths,
         )
         if (characters is not None) != ("character_ids" in run.shapes):
             sees = "spelling" if "character_ids" in run.shapes else "no spelling"
@@ -194,7 +203,7 @@ class SequenceLabeler(Task):
     def _tag(self, tokens):
         logits = compute_logits(self.runner, self.preprocessor([tokens]))
         tags = self.preprocessor.tags(logits, [tokens])[0]
-        sure = softmax(logits[0]).max(axis=-1)
+        sure = softmax(self.preprocessor.word_logits(logits[0], tokens)).max(axis=-1)
         return [TaggedToken(*row) for row in zip(tokens, tags, map(float, sure), strict=False)]
 
     def show(self, inputs, *, group_entities=False):
@@ -211,15 +220,15 @@ class SequenceLabeler(Task):
             logits = self.model(self.preprocessor([tokens]))
         layer, weights = list(maps.items())[-1]
         tags = self.preprocessor.tags(np.asarray(logits), [tokens])[0]
-        queries = [f"{token}  {tag}" for token, tag in zip(tokens, tags, strict=True)]
+        queries, keys = self.preprocessor.name_places(tokens, tags)
         figure = visualization.attention_map(
             weights,
             queries,
-            list(tokens),
+            keys,
             title=f"{layer}: what each token (with its predicted tag) looked at",
             path=path,
         )
-        return AttentionMaps(dict(maps), queries, list(tokens), figure)
+        return AttentionMaps(dict(maps), queries, keys, figure)
 
     def draw_examples(self, data_set, folder):
         """Draws the attention of every head of the last block on one test sentence."""

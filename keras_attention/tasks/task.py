@@ -16,6 +16,7 @@ from keras_attention.data.splits import add_dev
 from keras_attention.export import runner as files
 from keras_attention.models import replace_head
 from keras_attention.tasks import card, recipes
+from keras_attention.tasks.checkpoints import find_task, is_checkpoint, open_checkpoint
 from keras_attention.tasks.exporting import export_model
 from keras_attention.tasks.folders import (
     CARD,
@@ -56,7 +57,8 @@ def from_preset(preset, file=None):
 
     Args:
         preset: path of a folder that `save_to_preset` or `keras-attention train` wrote, or of a
-            model file in it; or the name of a preset, see `list_presets`.
+            model file in it; or the name of a preset, see `list_presets`; or a checkpoint of
+            Hugging Face, `"hf://name"` or a folder, whose head labels texts or tokens.
         file: `"keras"`, `"saved_model"`, `"litert"` or `"litert-int8"`, which file to run; None for
             the first of these that is there.
 
@@ -67,6 +69,8 @@ def from_preset(preset, file=None):
     Raises:
         ValueError: there is no such preset, or it is damaged or of no task.
     """
+    if is_checkpoint(preset):
+        return get_task_class(find_task(preset)).from_preset(preset, file)
     folder, path = find_model_file(find_preset(preset), file)
     manifest = read_task_manifest(folder)
     return get_task_class(manifest["task"]).open_file(path, manifest)
@@ -118,7 +122,15 @@ class Task(abc.ABC):
 
     @classmethod
     def from_preset(cls, preset, file=None):
-        """Like `ka.tasks.from_preset`, where the preset must be of this class."""
+        """Like `ka.tasks.from_preset`, where the preset must be of this class.
+
+        A checkpoint of Hugging Face becomes one: where it has another head or none, the new one is
+        to be trained with `fit`.
+        """
+        if is_checkpoint(preset):
+            if file not in (None, "keras"):
+                raise ValueError(f"{preset} is a checkpoint: it holds no file of kind {file}.")
+            return open_checkpoint(preset, cls)
         task = from_preset(preset, file)
         if not isinstance(task, cls):
             raise ValueError(
@@ -140,7 +152,9 @@ class Task(abc.ABC):
         preprocessor = cls.load_preprocessor(path.parent, manifest)
         task = cls(None, preprocessor, builder=manifest["task"], **cls.read_settings(manifest))
         task.source = {name: manifest[name] for name in SOURCE if name in manifest}
-        recipe = recipes.choose_recipe(task.builder, manifest.get("dataset") or recipes.FILES)
+        kind = recipes.PRETRAINED if hasattr(preprocessor, "tokenizer") else None
+        kind = kind or manifest.get("dataset") or recipes.FILES
+        recipe = recipes.choose_recipe(task.builder, kind)
         task.recipe = recipes.slow_down(recipe)
         task.path, task.manifest = path, manifest
         task.example = manifest.get("example") or cls.example
@@ -258,6 +272,7 @@ class Task(abc.ABC):
         """The exported file `path` as a function, after a check that it fits the preprocessor."""
         run = load_runner(path)
         self.check_runner(path, run)
+        run.padding_id = getattr(self.preprocessor, "padding_id", 0)
         return run
 
     def wrap_model(self, model, path=None):

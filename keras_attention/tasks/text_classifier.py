@@ -5,7 +5,12 @@ import numpy as np
 from keras_attention import data, models, visualization
 from keras_attention.data.files import prefix_errors
 from keras_attention.export import inspection
-from keras_attention.tasks.labels import classify, compute_label_scores, make_accuracy
+from keras_attention.tasks.labels import (
+    classify,
+    compute_label_scores,
+    load_preprocessor,
+    make_accuracy,
+)
 from keras_attention.tasks.printing import format_percent, show_table
 from keras_attention.tasks.task import AttentionMaps, Task
 
@@ -14,13 +19,17 @@ SHOWN = 60  # characters of a text beside its label
 ROWS = 64  # texts that are scored at a time
 
 
+PREPROCESSORS = (data.TextPreprocessor, data.SubwordTextPreprocessor)
+
+
 class TextClassifier(Task):
     """Labels texts: sentiment, topic, intent.
 
     Args:
         model: functional `keras.Model`, token ids (B, T) -> logits (B, num_classes), as
             `ka.models.text_classifier`.
-        preprocessor: `ka.data.TextPreprocessor`.
+        preprocessor: `ka.data.TextPreprocessor`, or `ka.data.SubwordTextPreprocessor` for a model
+            that began as a checkpoint.
 
     Example:
 
@@ -61,7 +70,7 @@ class TextClassifier(Task):
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
-        return data.TextPreprocessor.load(folder)
+        return load_preprocessor(folder, manifest, *PREPROCESSORS)
 
     @classmethod
     def read_settings(cls, manifest):
@@ -83,8 +92,8 @@ class TextClassifier(Task):
         """For the card: how many texts are too long for the model, if any are."""
         limit = self.preprocessor.maximum_length
         every = [*data_set.train, *data_set.dev, *data_set.test]
-        cut = sum(len(data.split_words(text)) > limit for text, _ in every)
-        return (f"of {cut:,} longer texts only the first {limit} words are used",) if cut else ()
+        cut = sum(map(self.preprocessor.is_cut, (text for text, _ in every)))
+        return (f"of {cut:,} longer texts only the beginning is used ({limit})",) if cut else ()
 
     def make_training_batches(self, examples, recipe):
         options = {"shuffle": True, "seed": recipe.seed}
@@ -104,7 +113,7 @@ class TextClassifier(Task):
         inspection.check_sizes(
             run.inspection,
             labels=len(self.preprocessor.labels),
-            vocabularies={next(iter(run.inputs)): len(self.preprocessor.words)},
+            vocabularies={"token_ids": self.preprocessor.vocabulary_size},
         )
 
     def predict(self, inputs, *, top=None):

@@ -356,6 +356,28 @@ def train_model(job, recipe, folder, *, backup=True, callbacks=(), verbose=True,
     Returns:
         (the best score, the epoch it was reached in), and the list of all epochs' numbers.
     """
+    with _parts_of(job.model, recipe):
+        return _train(job, recipe, folder, backup, callbacks, verbose, spent)
+
+
+@contextlib.contextmanager
+def _parts_of(model, recipe):
+    """Inside, only the parts of a model that the recipe names are trained; after it, all are."""
+    if recipe.freeze is not None:
+        training.freeze(model, None if recipe.freeze == "all" else recipe.freeze)
+    if recipe.lora_rank is not None:
+        training.enable_lora(model, recipe.lora_rank)
+    try:
+        yield
+    finally:
+        if recipe.lora_rank is not None:
+            training.merge_lora(model)
+        if recipe.freeze is not None:
+            model.trainable = True
+
+
+def _train(job, recipe, folder, backup, callbacks, verbose, spent):
+    """`train_model`, of a model whose layers know whether they are trained."""
     schedule = compile_model(job, recipe)
     best = KeepBest(folder.best, f"val_{job.monitor}", job.lower_is_better)
     names = [make().name for make in job.metrics]
@@ -405,10 +427,15 @@ def compile_model(job, recipe):
         schedule, paced = training.warmup_cosine(recipe.learning_rate, warmup, total), None
     else:
         schedule, paced = recipe.learning_rate, _pace(recipe.learning_rate, recipe.warmup)
-    optimizer = keras.optimizers.AdamW(
+    layerwise = {}
+    if recipe.layer_decay is not None:
+        layerwise["rates"] = training.layer_rates(job.model, recipe.layer_decay)
+    make = training.LayerwiseAdamW if layerwise else keras.optimizers.AdamW
+    optimizer = make(
         schedule,
         weight_decay=recipe.weight_decay,
         global_clipnorm=recipe.clip_norm,
+        **layerwise,
         **_averaging(job, recipe),
     )
     # Biases and norms are not pulled towards zero.

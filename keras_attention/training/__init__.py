@@ -1,6 +1,13 @@
 """Losses, metrics, schedules and callbacks for training with padding, beside Keras's own."""
 
 from keras_attention.training.entity_f1 import EntityF1, EntityPrecision, EntityRecall
+from keras_attention.training.fine_tuning import (
+    LayerwiseAdamW,
+    enable_lora,
+    freeze,
+    layer_rates,
+    merge_lora,
+)
 from keras_attention.training.losses import MaskedSparseCategoricalCrossentropy
 from keras_attention.training.metrics import (
     MaskedPerplexity,
@@ -26,6 +33,7 @@ __all__ = [
     "EntityRecall",
     "ExponentialForcing",
     "InverseSigmoidForcing",
+    "LayerwiseAdamW",
     "LinearForcing",
     "MaskedPerplexity",
     "MaskedSequenceAccuracy",
@@ -35,7 +43,11 @@ __all__ = [
     "ResetMemory",
     "ScheduledSampling",
     "TwoPasses",
+    "enable_lora",
     "fastest_dtype_policy",
+    "freeze",
+    "layer_rates",
+    "merge_lora",
     "warmup_cosine",
     "with_two_passes",
 ]

@@ -1,0 +1,77 @@
+"""Fine-tuning of a checkpoint: all of it, low-rank changes of it, or a head on what it gives.
+
+Prints for each the score on the test part, the weights that are trained, and the time.
+
+    python benchmarks/fine_tuning_pretrained.py CHECKPOINT polarity DATA [full lora frozen ...]
+
+CHECKPOINT is a folder of Hugging Face's files, or an id. DATA is, for `polarity`, a folder with
+sentence_polarity.zip as NLTK publishes it; for `wnut17`, one with wnut17train.conll,
+emerging.dev.conll and emerging.test.annotated (Derczynski et al., 2017); for `ewt`, one with
+en_ewt-ud-train.conllu, -dev and -test, perhaps gzipped.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import time
+
+import keras
+
+import keras_attention as ka
+
+METHODS = {
+    "full": {},
+    "decay": {"layer_decay": 0.8},
+    "half": {"freeze": 3},
+    "lora": {"lora_rank": 8, "learning_rate": 1e-3},
+    "frozen": {"freeze": "all", "learning_rate": 3e-3},
+}
+
+
+def read(task, folder):
+    if task == "polarity":
+        return ka.tasks.TextClassifier, ka.data.sentence_polarity(folder)
+    if task == "wnut17":
+        names = ("wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated")
+        return ka.tasks.SequenceLabeler, ka.data.from_conll(*[folder / name for name in names])
+    paths = [folder / f"en_ewt-ud-{part}.conllu" for part in ("train", "dev", "test")]
+    paths = [p if p.exists() else p.with_name(f"{p.name}.gz") for p in paths]
+    return ka.tasks.SequenceLabeler, ka.data.from_conllu(*paths)
+
+
+class Count(keras.callbacks.Callback):
+    """Numbers in the weights that are trained."""
+
+    def on_train_begin(self, logs=None):
+        self.trained = sum(math.prod(v.shape) for v in self.model.trainable_variables)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("checkpoint")
+    parser.add_argument("task", choices=("polarity", "wnut17", "ewt"))
+    parser.add_argument("data", type=pathlib.Path)
+    parser.add_argument("methods", nargs="*", default=list(METHODS))
+    parser.add_argument("--epochs", type=int)
+    parser.add_argument("--learning-rate", type=float)
+    parser.add_argument("--batch-size", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--save", type=pathlib.Path, help="folder for the preset of the last")
+    given = parser.parse_args()
+    kind, data = read(given.task, given.data)
+    for method in given.methods:
+        keras.utils.set_random_seed(given.seed)
+        task = kind.from_preset(given.checkpoint)
+        options = dict(METHODS[method], seed=given.seed)
+        for name in ("epochs", "learning_rate", "batch_size"):
+            if getattr(given, name) is not None:
+                options[name] = getattr(given, name)
+        started, count = time.perf_counter(), Count()
+        task.fit(data, callbacks=[count], **options)
+        seconds = time.perf_counter() - started
+        scores = task.evaluate(data)
+        found = {"method": method, "trained": count.trained, "minutes": round(seconds / 60, 2)}
+        print(json.dumps({**found, **scores, **options}), flush=True)
+        if given.save is not None:
+            task.save_to_preset(given.save, overwrite=True)

@@ -1,0 +1,202 @@
+"""`ByteBPE`: GPT-2's subwords of bytes in plain Python, by the `tokenizer.json` of a checkpoint.
+
+The library `tokenizers` gives the same ids, faster; this needs nothing, so that what was trained
+runs where only NumPy and LiteRT are, and it can be read and written again for a phone.
+"""
+
+import functools
+import itertools
+import re
+import sys
+import unicodedata
+
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+_SPACES = "\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # White_Space
+_CLASS = re.compile(r"\\p\{(\w+)\}|\\([sS])|(\\.)|(\[\^?)|(\])")
+
+
+class ByteBPE:
+    """Pairs of bytes, and of what was joined, by their rank (Radford et al., 2019, section 2.2).
+
+    Args:
+        entries: dict, piece -> id; a piece is a text of which each letter stands for a byte.
+        merges: list of (piece, piece), the pairs that are joined, the first ones first.
+        pattern: regular expression of the parts of a text that are joined within, as `tokenizers`
+            writes it.
+        prefix_space: bool, whether a text without a space at its beginning gets one.
+        whole_words: bool, whether a part that is a piece is one, whatever its pairs are.
+        form: `"NFC"`, `"NFD"`, `"NFKC"` or `"NFKD"`, of Unicode, that texts are brought into; None
+            leaves them.
+
+    Example:
+
+    ```python
+    from keras_attention.data.byte_bpe import ByteBPE
+
+    entries = {"a": 0, "b": 1, "Ġ": 2, "ab": 3, "Ġab": 4}
+    pieces = ByteBPE(entries, [("a", "b"), ("Ġ", "ab")])
+    assert pieces.encode("ab abb") == [3, 4, 1]
+    assert pieces.decode([3, 4, 1]) == "ab abb"
+    ```
+    """
+
+    begins_words = True  # whether a word that stands alone wants a space before it
+    unknown_id = None
+
+    def __init__(
+        self, entries, merges, *, pattern=GPT2, prefix_space=False, whole_words=False, form=None
+    ):
+        self.entries, self.form = dict(entries), form
+        self.ranks = {pair: rank for rank, pair in enumerate(merges)}
+        self.pattern, self.prefix_space = compile_pattern(pattern), prefix_space
+        self.whole_words = whole_words
+        self.names = {i: piece for piece, i in self.entries.items()}
+        self._split = functools.lru_cache(1 << 16)(self._split_part)
+
+    @classmethod
+    def from_json(cls, rules):
+        """That of a `tokenizer.json`, a dict; None where it says what this class does not do."""
+        model, normalizer = rules["model"], rules["normalizer"] or {"type": None}
+        refused = ("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix")
+        if model["type"] != "BPE" or any(model.get(name) for name in refused):
+            return None
+        found = _read_splitting(rules["pre_tokenizer"])
+        forms = (None, "NFC", "NFD", "NFKC", "NFKD")
+        if found is None or model.get("byte_fallback") or normalizer["type"] not in forms:
+            return None
+        merges = [tuple(m.split(" ", 1)) if isinstance(m, str) else tuple(m)
+                  for m in model["merges"]]  # fmt: skip
+        whole_words = bool(model.get("ignore_merges"))
+        return cls(
+            model["vocab"], merges, whole_words=whole_words, form=normalizer["type"], **found
+        )
+
+    def encode(self, text):
+        """The ids of a text, a list of int."""
+        if self.form:
+            text = unicodedata.normalize(self.form, text)
+        if self.prefix_space and text and not text.startswith(" "):
+            text = f" {text}"
+        return [i for part in self._parts(text) for i in self._split(part)]
+
+    def _parts(self, text):
+        """The matches of the pattern, and what lies between them."""
+        end = 0
+        for match in self.pattern.finditer(text):
+            if match.start() > end:
+                yield text[end : match.start()]
+            if match.group():
+                yield match.group()
+            end = match.end()
+        if end < len(text):
+            yield text[end:]
+
+    def _split_part(self, part):
+        pieces = [_LETTERS[byte] for byte in part.encode("utf-8", "surrogatepass")]
+        if self.whole_words and (i := self.entries.get("".join(pieces))) is not None:
+            return (i,)
+        while len(pieces) > 1:
+            pairs = list(itertools.pairwise(pieces))
+            best = min(pairs, key=lambda pair: self.ranks.get(pair, sys.maxsize))
+            if best not in self.ranks:
+                break
+            pieces = _join(pieces, best)
+        # a letter that the vocabulary lacks is left out, as the library does without an unknown
+        return tuple(self.entries[piece] for piece in pieces if piece in self.entries)
+
+    def decode(self, ids):
+        """The text of ids; bytes that are no text become U+FFFD."""
+        letters = "".join(self.names[i] for i in ids)
+        if all(letter in _BYTES for letter in letters):
+            return bytes(_BYTES[letter] for letter in letters).decode("utf-8", "replace")
+        return letters
+
+
+def _join(pieces, pair):
+    """`pieces` with each `pair` as one."""
+    joined, i = [], 0
+    while i < len(pieces):
+        if tuple(pieces[i : i + 2]) == pair:
+            joined.append(pieces[i] + pieces[i + 1])
+            i += 2
+        else:
+            joined.append(pieces[i])
+            i += 1
+    return joined
+
+
+def _read_splitting(rules):
+    """Keywords `pattern` and `prefix_space` of what `tokenizer.json` says, or None."""
+    parts = rules["pretokenizers"] if rules and rules["type"] == "Sequence" else [rules]
+    if not parts or not parts[-1] or parts[-1]["type"] != "ByteLevel":
+        return None
+    pattern = GPT2 if parts[-1].get("use_regex", True) else ".+"
+    if len(parts) == 2:
+        split, before = parts[0], pattern
+        if split["type"] != "Split" or split["behavior"] != "Isolated" or before != ".+":
+            return None
+        pattern = split["pattern"].get("Regex")
+    if len(parts) > 2 or pattern is None or split_in_vain(pattern):
+        return None
+    return {"pattern": pattern, "prefix_space": parts[-1]["add_prefix_space"]}
+
+
+def split_in_vain(pattern):
+    """Whether Python's regular expressions cannot say a pattern."""
+    try:
+        compile_pattern(pattern)
+    except (KeyError, re.error):
+        return True
+    return False
+
+
+@functools.cache
+def compile_pattern(pattern):
+    r"""A regular expression of Rust's in Python's: `\p{L}`, and `\s` of Unicode's spaces alone."""
+    inside = False
+
+    def replace(match):
+        nonlocal inside
+        category, space, escaped, opens, closes = match.groups()
+        if escaped:
+            return escaped
+        if opens or closes:
+            inside = bool(opens)
+            return match.group()
+        if category:
+            ranges = _find_ranges(category)
+            return ranges if inside else f"[{ranges}]"
+        if space == "S":
+            if inside:
+                raise KeyError("\\S in a class")
+            return f"[^{_SPACES}]"
+        return _SPACES if inside else f"[{_SPACES}]"
+
+    return re.compile(_CLASS.sub(replace, pattern), re.DOTALL)
+
+
+@functools.cache
+def _find_ranges(category):
+    """The characters of a category of Unicode, `L` or `Nd`, as ranges in a regular expression."""
+    if len(category) > 2 or category[0] not in "LNPSMZC":
+        raise KeyError(category)
+    codes = [c for c in range(0x110000) if unicodedata.category(chr(c)).startswith(category)]
+    groups = itertools.groupby(enumerate(codes), lambda pair: pair[1] - pair[0])
+    ranges = [[code for _, code in group] for _, group in groups]
+    return "".join(f"{_escape(r[0])}-{_escape(r[-1])}" for r in ranges)
+
+
+def _escape(code):
+    return f"\\U{code:08x}"
+
+
+def _name_bytes():
+    """A letter for each byte: those that print are themselves, others come after U+0100."""
+    printing = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in printing]
+    letters = {byte: chr(byte) for byte in printing}
+    return letters | {byte: chr(256 + n) for n, byte in enumerate(others)}
+
+
+_LETTERS = _name_bytes()
+_BYTES = {letter: byte for byte, letter in _LETTERS.items()}

@@ -1,0 +1,197 @@
+"""Texts and sentences to the inputs of a pretrained encoder, by the tokenizer of its checkpoint."""
+
+import dataclasses
+
+import numpy as np
+
+from keras_attention.data.fields import MOST_TOKENS
+from keras_attention.data.manifest import read_preprocessing, save_preprocessing
+from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
+from keras_attention.data.tokenizers import check_texts
+from keras_attention.data.vocabulary import Labels
+
+LABELS = "labels.txt"
+
+
+@dataclasses.dataclass(frozen=True)
+class SubwordPreprocessor:
+    """What preprocessors by a checkpoint's tokenizer share.
+
+    Args:
+        tokenizer: `PretrainedTokenizer`.
+        labels: `Labels`, or their names.
+    """
+
+    tokenizer: PretrainedTokenizer
+    labels: Labels
+    kind = None
+    characters = None  # no model of these sees the spelling
+
+    def __post_init__(self):
+        if not isinstance(self.labels, Labels):
+            object.__setattr__(self, "labels", Labels(self.labels))
+        if self.tokenizer.padding_id is None:
+            raise ValueError(
+                f"{type(self).__name__}: every id of this tokenizer is a token, and rows of a "
+                "batch differ in length: it needs one for padding."
+            )
+
+    @property
+    def padding_id(self):
+        """int, the id after the end of a text."""
+        return self.tokenizer.padding_id
+
+    @property
+    def vocabulary_size(self):
+        """int, how many ids there are."""
+        return len(self.tokenizer)
+
+    @property
+    def maximum_length(self):
+        """int, the tokens of a text at most, special ones included, or None."""
+        return self.tokenizer.max_length
+
+    def as_inputs(self, ids):
+        """What the model takes, of ids (B, T): with `"segment_ids"`, all 0, where it reads them."""
+        return {"token_ids": ids, "segment_ids": ids * 0} if self.tokenizer.has_segments else ids
+
+    def config(self):
+        """The entry in the manifest: all that an app needs to repeat the preprocessing."""
+        return {"kind": self.kind, "labels": LABELS, "tokenizer": self.tokenizer.config()}
+
+    def save(self, folder):
+        """Writes the tokenizer's files into `folder`, and the config into `manifest.json` there.
+
+        Other entries of the manifest stay.
+        """
+        parts = {LABELS: self.labels, **self.tokenizer.parts()}
+        save_preprocessing(folder, self.config(), parts)
+
+    @classmethod
+    def load(cls, folder):
+        """Reads what `save` wrote."""
+        config = read_preprocessing(folder, cls.kind)
+        tokenizer = PretrainedTokenizer.load(folder, config.object("tokenizer"))
+        return cls(tokenizer, Labels.load(config.file("labels")))
+
+
+@dataclasses.dataclass(frozen=True)
+class SubwordTextPreprocessor(SubwordPreprocessor):
+    """Turns texts into the inputs of a `text_classifier` that began as a checkpoint.
+
+    Args:
+        tokenizer: `PretrainedTokenizer`. Of a longer text than its `max_length` the model sees the
+            beginning.
+        labels: `Labels`, or their names.
+
+    Calling it on a list of texts gives token ids int32 (B, T), or a dict with `"segment_ids"`, too.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "good", "film", "##s"]
+    tokenizer = ka.data.PretrainedTokenizer.from_vocabulary(pieces, lowercase=True)
+    preprocessor = ka.data.SubwordTextPreprocessor(tokenizer, ["bad", "good"])
+    inputs = preprocessor(["Good films", "good"])
+    assert inputs["token_ids"].tolist() == [[2, 4, 5, 6, 3], [2, 4, 3, 0, 0]]
+    assert preprocessor.names([[0.0, 3.0]]) == ["good"]
+    ```
+    """
+
+    kind = "subword_classifier"
+
+    def __call__(self, texts, sequence_length=None):
+        """The model's inputs for a batch of texts.
+
+        Args:
+            texts: list of str.
+            sequence_length: int T, pads to that length, and cuts what is longer; None pads to the
+                longest text.
+        """
+        texts = check_texts("SubwordTextPreprocessor", texts)
+        rows = self.tokenizer.encode(texts, max_length=sequence_length)
+        return self.as_inputs(self.tokenizer.stack(rows, sequence_length))
+
+    def ids(self, text):
+        """Token ids (T,) of one text."""
+        return np.array(self.tokenizer.encode([text])[0], "int32")
+
+    def is_cut(self, text):
+        """Whether the model sees the beginning of a text alone."""
+        (ids,) = self.tokenizer.encode([text], max_length=MOST_TOKENS)
+        return self.maximum_length is not None and len(ids) > self.maximum_length
+
+    def split(self, text):
+        """The pieces of a text that the model sees, as str."""
+        return self.tokenizer.pieces(self.ids(text))
+
+    def names(self, logits):
+        """The label that each row of logits (B, num_classes) gives, as a list of str."""
+        return [self.labels.names[i] for i in np.argmax(np.asarray(logits), axis=-1)]
+
+
+@dataclasses.dataclass(frozen=True)
+class SubwordTaggerPreprocessor(SubwordPreprocessor):
+    """Turns sentences into the inputs of a `sequence_labeler` that began as a checkpoint.
+
+    The tag of a word is that of its first piece (Devlin et al., 2019, section 5.3).
+
+    Args:
+        tokenizer: `PretrainedTokenizer`.
+        labels: `Labels`, or their names.
+
+    Calling it on lists of words gives token ids int32 (B, T), or a dict with `"segment_ids"`, too.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "dog", "bark", "##s"]
+    tokenizer = ka.data.PretrainedTokenizer.from_vocabulary(pieces, lowercase=True)
+    preprocessor = ka.data.SubwordTaggerPreprocessor(tokenizer, ["NOUN", "VERB"])
+    assert preprocessor([["Dogs", "bark"]])["token_ids"].tolist() == [[2, 4, 6, 5, 3]]
+    logits = np.eye(2)[[[0, 0, 1, 1, 0]]]
+    assert preprocessor.tags(logits, [["Dogs", "bark"]]) == [["NOUN", "VERB"]]
+    ```
+    """
+
+    kind = "subword_tagger"
+
+    def __call__(self, sentences, sequence_length=None):
+        """The model's inputs for a batch of sentences.
+
+        Args:
+            sentences: list of lists of str, one for each word.
+            sequence_length: int T, pads to that length; None pads to the longest sentence.
+        """
+        rows = [self.encode(words)[0] for words in sentences]
+        return self.as_inputs(self.tokenizer.stack(rows, sequence_length))
+
+    def encode(self, words):
+        """Ids int32 (T,) of a sentence, and the places (W,) of those that carry the words' tags."""
+        ids, places = self.tokenizer.encode_words(words)
+        return np.array(ids, "int32"), np.array(places, "int64")
+
+    def word_logits(self, logits, words):
+        """Logits (W, L) of the words of one sentence, from those of its pieces (T, L)."""
+        return np.asarray(logits)[self.encode(words)[1]]
+
+    def tags(self, logits, sentences):
+        """The tags that logits (B, T, num_labels) give to sentences: a list of str for each."""
+        return [
+            [self.labels.names[i] for i in np.argmax(self.word_logits(row, words), axis=-1)]
+            for row, words in zip(np.asarray(logits), sentences, strict=True)
+        ]
+
+    def name_places(self, words, tags):
+        """For a picture: what each place is called that looks (with the tag), and that is seen."""
+        ids, places = self.encode(words)
+        keys = self.tokenizer.pieces(ids)
+        queries = list(keys)
+        for place, tag in zip(places, tags, strict=True):
+            queries[place] = f"{keys[place]}  {tag}"
+        return queries, keys

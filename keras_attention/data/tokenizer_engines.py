@@ -1,0 +1,317 @@
+"""What splits texts for a `PretrainedTokenizer`: a library, or plain Python for a phone's sake."""
+
+import importlib.util
+import json
+import re
+
+from keras_attention.data.byte_bpe import ByteBPE
+from keras_attention.data.extras import import_sentencepiece
+from keras_attention.data.files import parse_json
+from keras_attention.data.word_piece import WordPiece
+
+MASKS = ("[MASK]", "<mask>")
+SENTINELS = 100  # of T5, `<extra_id_0>`, at the end of its vocabulary
+
+
+def make_engine(kind, files):
+    """The engine of a tokenizer's files, {name: bytes}."""
+    return KINDS[kind](*files.values())
+
+
+def _of_json(content):
+    """The library `tokenizers`, or plain Python where it is not installed."""
+    if importlib.util.find_spec("tokenizers") is not None:
+        return LibraryEngine(content)
+    return PlainEngine(content)
+
+
+def parse_rules(content):
+    """A `tokenizer.json`, bytes, as a dict with all its parts; a ValueError if it is none."""
+    try:
+        rules = parse_json(content.decode("utf-8"))
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"tokenizer.json is damaged: {str(error)[:80]}") from error
+    if not isinstance(rules, dict) or not isinstance(rules.get("model"), dict):
+        raise ValueError("tokenizer.json is damaged: it has no model.")
+    return {"normalizer": None, "pre_tokenizer": None, "post_processor": None} | rules
+
+
+class LibraryEngine:
+    """The library `tokenizers`.
+
+    Args:
+        content: bytes of a `tokenizer.json`.
+    """
+
+    def __init__(self, content):
+        import tokenizers
+
+        try:
+            self.rules = tokenizers.Tokenizer.from_str(content.decode("utf-8"))
+        except Exception as error:  # the library raises Exception itself
+            raise ValueError(f"tokenizer.json is damaged: {str(error)[:200]}") from error
+        self.rules.no_padding()
+        self.rules.no_truncation()
+        self.size = self.rules.get_vocab_size()
+        rules = parse_rules(content)
+        self.mask_id = next(filter(None, map(self.rules.token_to_id, MASKS)), None)
+        unknown = rules["model"].get("unk_token")
+        self.unknown_id = self.rules.token_to_id(unknown) if unknown else None
+        self.begins_words = "ByteLevel" in json.dumps(rules["pre_tokenizer"])
+
+    def encode(self, text):
+        return self.rules.encode(text, add_special_tokens=False).ids
+
+    def decode(self, ids, special):
+        return self.rules.decode(ids, skip_special_tokens=not special)
+
+    def name(self, i):
+        return self.rules.id_to_token(i)
+
+
+class PlainEngine:
+    """WordPiece or byte-level BPE in plain Python.
+
+    Args:
+        content: bytes of a `tokenizer.json`.
+    """
+
+    def __init__(self, content):
+        rules = parse_rules(content)
+        added = rules.get("added_tokens") or []
+        try:
+            self.pieces = WordPiece.from_json(rules) or ByteBPE.from_json(rules)
+            plain = [x for x in added if not x["single_word"] and not x["normalized"]]
+            self.added = {x["content"]: x for x in plain}
+            self.special = {x["id"] for x in added if x["special"]}
+            names = {x["id"]: x["content"] for x in added}
+        except (AttributeError, IndexError, KeyError, TypeError) as error:
+            raise ValueError(f"tokenizer.json is damaged: {error!r:.80}") from error
+        if self.pieces is None or len(plain) < len(added):
+            raise ImportError(
+                "This tokenizer.json is of a kind that needs the library tokenizers: "
+                "pip install 'keras-attention-zoo[pretrained]'."
+            )
+        self.names = self.pieces.names | names
+        self.size = len(self.names)
+        self.begins_words, self.unknown_id = self.pieces.begins_words, self.pieces.unknown_id
+        self.mask_id = next((self.added[m]["id"] for m in MASKS if m in self.added), None)
+        longest_first = sorted(filter(None, self.added), key=len, reverse=True)
+        self.split = re.compile(f"({'|'.join(map(re.escape, longest_first)) or '(?!)'})")
+
+    def encode(self, text):
+        parts = self.split.split(text)
+        for i in range(1, len(parts), 2):  # a token of its own may take the spaces beside it
+            token = self.added[parts[i]]
+            if token["lstrip"]:
+                parts[i - 1] = parts[i - 1].rstrip()
+            if token["rstrip"]:
+                parts[i + 1] = parts[i + 1].lstrip()
+        ids = []
+        for i, part in enumerate(parts):
+            ids += [self.added[part]["id"]] if i % 2 else self.pieces.encode(part)
+        return ids
+
+    def decode(self, ids, special):
+        if not special:
+            return self.pieces.decode([i for i in ids if i not in self.special])
+        parts, run = [], []
+        for i in ids:
+            if i not in self.special:
+                run.append(i)
+                continue
+            parts += [self.pieces.decode(run), self.names[i]] if run else [self.names[i]]
+            run = []
+        parts += [self.pieces.decode(run)] if run else []
+        return ("" if self.begins_words else " ").join(parts)
+
+    def name(self, i):
+        return self.names[i]
+
+
+class SentencePieceEngine:
+    """A SentencePiece model, whose ids are the checkpoint's.
+
+    Args:
+        content: bytes of the model.
+        sentinels: int, tokens `<extra_id_0>` and on, which T5 has at the end.
+    """
+
+    begins_words, mask_id = False, None
+
+    def __init__(self, content, sentinels=0):
+        self.processor = _load_sentence_piece(content)
+        self.known = self.processor.vocab_size()
+        self.size = self.known + sentinels
+        self.unknown_id = self.processor.unk_id()
+        self.sentinels = {f"<extra_id_{k}>": self.size - 1 - k for k in range(sentinels)}
+        self.names = {i: name for name, i in self.sentinels.items()}
+
+    def encode(self, text):
+        if not self.sentinels:
+            return self.processor.encode(text)
+        parts = re.split(r"\s*(<extra_id_\d+>)", text)
+        ids = []
+        for part in parts:
+            i = self.sentinels.get(part)
+            ids += [i] if i is not None else self.processor.encode(part)
+        return ids
+
+    def decode(self, ids, special):
+        ids = [i for i in ids if special or not self._is_special(i)]
+        runs, text = [[]], []
+        for i in ids:
+            if i >= self.known:
+                runs += [i, []]
+            else:
+                runs[-1].append(i)
+        for run in runs:
+            text.append(self.names[run] if isinstance(run, int) else self.processor.decode(run))
+        return " ".join(filter(None, text))
+
+    def _is_special(self, i):
+        return i >= self.known or self.processor.is_control(i)
+
+    def name(self, i):
+        return self.names[i] if i >= self.known else self.processor.id_to_piece(i)
+
+
+class MarianEngine:
+    """Two SentencePiece models, of source and target, and one table of ids for both.
+
+    Args:
+        table: bytes of `vocab.json`, piece -> id.
+        source, target: bytes of the models. A language code in front of a source, `>>fra<<`, is a
+            token of its own.
+    """
+
+    begins_words, mask_id = False, None
+
+    def __init__(self, table, source, target):
+        self.ids = parse_json(table.decode("utf-8"))
+        if not isinstance(self.ids, dict) or "<unk>" not in self.ids or "</s>" not in self.ids:
+            raise ValueError("vocab.json is damaged: expected an object with <unk> and </s>.")
+        self.names, self.size = {i: name for name, i in self.ids.items()}, len(self.ids)
+        self.source, self.target = _load_sentence_piece(source), _load_sentence_piece(target)
+        self.unknown_id = self.ids["<unk>"]
+
+    def encode(self, text):
+        return self._encode(self.source, text)
+
+    def encode_target(self, text):
+        """The ids of a text in the other language."""
+        return self._encode(self.target, text)
+
+    def _encode(self, processor, text):
+        code = re.match(">>.+?<<", text)
+        pieces = [code[0]] if code else []
+        pieces += processor.encode(text[code.end() if code else 0 :], out_type=str)
+        return [self.ids.get(piece, self.unknown_id) for piece in pieces]
+
+    def decode(self, ids, special):
+        pieces = [self.names[i] for i in ids]
+        if not special:
+            pieces = [p for p in pieces if p not in ("</s>", "<pad>", "<unk>")]
+        return self.target.decode(pieces)
+
+    def name(self, i):
+        return self.names[i]
+
+
+def _load_sentence_piece(content):
+    sentencepiece = import_sentencepiece("PretrainedTokenizer")
+    try:
+        if not content:
+            raise TypeError("no bytes")
+        return sentencepiece.SentencePieceProcessor(model_proto=content)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(f"The SentencePiece model is damaged ({len(content)} bytes).") from error
+
+
+KINDS = {
+    "tokenizer.json": _of_json,
+    "sentencepiece": SentencePieceEngine,
+    "t5": lambda content: SentencePieceEngine(content, SENTINELS),
+    "marian": MarianEngine,
+}
+
+
+# The special tokens around a text.
+
+
+def read_templates(rules):
+    """What a text, and a pair, become by the `post_processor` of a `tokenizer.json`.
+
+    Returns:
+        Lists of (`"text"`, `"pair"` or an id, segment); the second is None where there is none.
+    """
+    processor = rules["post_processor"]
+    parts = [processor]
+    if processor and processor["type"] == "Sequence":
+        parts = processor["processors"]
+    parts = [part for part in parts if part and part["type"] != "ByteLevel"]
+    if not parts:
+        return [("text", 0)], [("text", 0), ("pair", 1)]
+    kind, rule = parts[0].get("type"), parts[0]
+    try:
+        if len(parts) == 1 and kind in ("BertProcessing", "RobertaProcessing"):
+            begin, end, roberta = rule["cls"][1], rule["sep"][1], kind == "RobertaProcessing"
+            second = 0 if roberta else 1
+            between = [(end, 0), (end, 0)] if roberta else [(end, 0)]
+            single = [(begin, 0), ("text", 0), (end, 0)]
+            return single, [*single[:2], *between, ("pair", second), (end, second)]
+        if len(parts) == 1 and kind == "TemplateProcessing":
+            known = rule["special_tokens"]
+            return _read_parts(rule["single"], known), _read_parts(rule["pair"], known)
+    except (IndexError, KeyError, TypeError) as error:
+        raise ValueError(f"tokenizer.json is damaged: post_processor, {error!r:.80}") from error
+    raise ValueError(f"tokenizer.json has a post_processor of type {kind!r:.60}, not known here.")
+
+
+def _read_parts(parts, special):
+    found = []
+    for part in parts:
+        (kind, about), *_ = part.items()
+        if kind == "Sequence":
+            found.append(({"A": "text", "B": "pair"}[about["id"]], about["type_id"]))
+        else:
+            found += [(i, about["type_id"]) for i in special[about["id"]]["ids"]]
+    return found
+
+
+def write_word_piece(entries, lowercase):
+    """The `tokenizer.json` of BERT's pieces, a dict; special tokens by their usual names."""
+    ids = {piece: i for i, piece in enumerate(entries)}
+    names = [name for name in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if name in ids]
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    if missing := {"[UNK]", "[CLS]", "[SEP]"} - set(names):
+        raise ValueError(f"vocab.txt has no piece {sorted(missing)[0]}, which BERT's have.")
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [
+            {"id": ids[name], "content": name, "special": True, **flags} for name in names
+        ],
+        "normalizer": {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": True,
+            "strip_accents": None,
+            "lowercase": lowercase,
+        },
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": {
+            "type": "BertProcessing",
+            "sep": ["[SEP]", ids["[SEP]"]],
+            "cls": ["[CLS]", ids["[CLS]"]],
+        },
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+        "model": {
+            "type": "WordPiece",
+            "unk_token": "[UNK]",
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100,
+            "vocab": ids,
+        },
+    }

@@ -1,0 +1,174 @@
+"""`WordPiece`: BERT's subwords in plain Python, by the `tokenizer.json` of a checkpoint.
+
+The library `tokenizers` gives the same ids, faster; this needs nothing, so that what was trained
+runs where only NumPy and LiteRT are, and it can be read and written again for a phone.
+"""
+
+import functools
+import re
+import unicodedata
+
+from keras_attention.data.fields import MOST_TOKENS
+
+_SPACES = "\t\n\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # White_Space
+_CHINESE = (
+    "\u4e00-\u9fff\u3400-\u4dbf\U00020000-\U0002a6df\U0002a700-\U0002b73f\U0002b740-\U0002b81f"
+    "\U0002b920-\U0002ceaf\uf900-\ufaff\U0002f800-\U0002fa1f"
+)
+_CHINESE_CHARACTER = re.compile(f"([{_CHINESE}])")
+_SPACE_RUN = re.compile(f"[{_SPACES}]+")
+_CLEANUP = (
+    *((" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't")),
+    *((" 'm", "'m"), (" do not", " don't"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re")),
+)
+
+
+class WordPiece:
+    """Words into the longest pieces that a vocabulary has (Devlin et al., 2019; Wu et al., 2016).
+
+    Args:
+        entries: dict, piece -> id; pieces within a word begin with `prefix`.
+        unknown: str, the piece of words that no pieces make.
+        prefix: str.
+        lowercase, strip_accents, chinese, clean: bools: whether letters become small, lose their
+            accents, Chinese characters are words of their own, and control characters go.
+        longest_word: int, characters; longer words are unknown.
+        cleanup: bool, whether decoding takes spaces before punctuation away.
+        special: dict, piece -> id of those that are tokens wherever they stand in a text.
+
+    Example:
+
+    ```python
+    from keras_attention.data.word_piece import WordPiece
+
+    entries = {"[UNK]": 0, "the": 1, "cat": 2, "##s": 3}
+    pieces = WordPiece(entries, unknown="[UNK]", lowercase=True)
+    assert pieces.encode("The cats!") == [1, 2, 3, 0]
+    assert pieces.decode([1, 2, 3]) == "the cats"
+    ```
+    """
+
+    begins_words = False  # whether a word that stands alone wants a space before it
+
+    def __init__(
+        self,
+        entries,
+        *,
+        unknown="[UNK]",
+        prefix="##",
+        lowercase=False,
+        strip_accents=None,
+        chinese=True,
+        clean=True,
+        longest_word=100,
+        cleanup=True,
+        special=None,
+    ):
+        self.entries, self.prefix, self.longest_word = dict(entries), prefix, longest_word
+        self.unknown_id = self.entries[unknown]
+        self.lowercase, self.chinese, self.clean = lowercase, chinese, clean
+        self.strip_accents = lowercase if strip_accents is None else strip_accents
+        self.cleanup = cleanup
+        self.names = {i: piece for piece, i in self.entries.items()}
+        self._split = functools.lru_cache(1 << 16)(self._split_word)
+        self.longest_piece = max(map(len, self.entries), default=0)
+
+    @classmethod
+    def from_json(cls, rules):
+        """That of a `tokenizer.json`, a dict; None where it says what this class does not do."""
+        model, normalizer = rules["model"], rules["normalizer"]
+        kinds = [part and part["type"] for part in (model, normalizer, rules["pre_tokenizer"])]
+        if kinds != ["WordPiece", "BertNormalizer", "BertPreTokenizer"]:
+            return None
+        decoder = rules.get("decoder") or {}
+        return cls(
+            model["vocab"],
+            unknown=model["unk_token"],
+            prefix=model["continuing_subword_prefix"],
+            longest_word=min(model["max_input_chars_per_word"], MOST_TOKENS),
+            lowercase=normalizer["lowercase"],
+            strip_accents=normalizer["strip_accents"],
+            chinese=normalizer["handle_chinese_chars"],
+            clean=normalizer["clean_text"],
+            cleanup=decoder.get("cleanup", True),
+        )
+
+    def encode(self, text):
+        """The ids of a text, a list of int."""
+        return [i for word in self.words(text) for i in self._split(word)]
+
+    def words(self, text):
+        """The words of a text, changed as the vocabulary wants them, and punctuation."""
+        text = self._normalize(text)
+        return [word for run in _SPACE_RUN.split(text) if run for word in _split_punctuation(run)]
+
+    def _normalize(self, text):
+        if self.clean:
+            text = "".join(_clean(c) for c in text)
+        if self.chinese:
+            text = _CHINESE_CHARACTER.sub(r" \1 ", text)
+        if self.strip_accents:
+            decomposed = unicodedata.normalize("NFD", text)
+            text = "".join(c for c in decomposed if unicodedata.category(c) != "Mn")
+        # letter by letter: Python's lower() of a whole word looks at the letters beside a sigma
+        return "".join(c.lower() for c in text) if self.lowercase else text
+
+    def _split_word(self, word):
+        """Ids of the longest pieces from the left, a tuple; the unknown one if there are none."""
+        if len(word) > self.longest_word:
+            return (self.unknown_id,)
+        found, start = [], 0
+        while start < len(word):
+            prefix = self.prefix if start else ""
+            last = min(len(word), start + self.longest_piece)
+            for end in range(last, start, -1):
+                if (i := self.entries.get(prefix + word[start:end])) is not None:
+                    found.append(i)
+                    start = end
+                    break
+            else:
+                return (self.unknown_id,)
+        return tuple(found)
+
+    def decode(self, ids):
+        """The text of ids; pieces of one word are joined."""
+        text = ""
+        for place, i in enumerate(ids):
+            piece = self.names[i]
+            if piece.startswith(self.prefix) and place:
+                piece = piece[len(self.prefix) :]
+            elif place:
+                piece = f" {piece}"
+            if self.cleanup:
+                for old, new in _CLEANUP:
+                    piece = piece.replace(old, new)
+            text += piece
+        return text
+
+
+@functools.cache
+def _clean(character):
+    """Nothing of a control character, a space of a space."""
+    if character in "\t\n\r":
+        return " "
+    if character in "\0\ufffd" or unicodedata.category(character) in ("Cc", "Cf", "Co", "Cs"):
+        return ""
+    return " " if _SPACE_RUN.match(character) else character
+
+
+@functools.cache
+def _is_punctuation(character):
+    ascii_one = 33 <= ord(character) < 127 and not character.isalnum()
+    return ascii_one or unicodedata.category(character).startswith("P")
+
+
+def _split_punctuation(run):
+    """The words of a run without spaces: each punctuation mark is one."""
+    words, begun = [], ""
+    for character in run:
+        if _is_punctuation(character):
+            words += [begun, character] if begun else [character]
+            begun = ""
+        else:
+            begun += character
+    return [*words, begun] if begun else words

@@ -1,0 +1,62 @@
+"""What the files of Sentence Transformers (Reimers and Gurevych, 2019) say beside a checkpoint."""
+
+import pathlib
+
+from keras_attention.data.files import read_json
+from keras_attention.pretrained.checkpoint import CheckpointError
+
+MODULES, LENGTH = "modules.json", "sentence_bert_config.json"
+POOLINGS = {
+    "pooling_mode_cls_token": "first",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_lasttoken": "last",
+}
+
+
+def read_pooling(folder):
+    """Keywords of `text_encoder` by `modules.json`: `pooling`, `unit_length`; {} without the file.
+
+    Raises:
+        CheckpointError: it is damaged, or names a part that `text_encoder` does not have.
+    """
+    path = folder / MODULES
+    if not path.is_file():
+        return {}
+    modules = _read(path, list)
+    kinds = [module.get("type") if isinstance(module, dict) else None for module in modules]
+    names = [str(kind).rpartition(".")[2] for kind in kinds]
+    if names[:2] != ["Transformer", "Pooling"] or names[2:] not in ([], ["Normalize"]):
+        raise CheckpointError(
+            f"{path} names {', '.join(names):.80}: expected Transformer, Pooling and perhaps "
+            "Normalize. Give pooling=None to load the encoder alone."
+        )
+    place = modules[1].get("path")
+    if not isinstance(place, str) or pathlib.PurePath(place).name != place:
+        raise CheckpointError(f"{path} has the path {place!r:.80}: expected a plain name.")
+    said = _read(folder / place / "config.json", dict)
+    chosen = [kind for name, kind in POOLINGS.items() if said.get(name)]
+    others = [name for name, on in said.items() if name.startswith("pooling_mode_") and on is True]
+    if len(chosen) != 1 or len(others) != 1:
+        raise CheckpointError(
+            f"{folder / place / 'config.json'} pools by {', '.join(others):.120}: expected one of "
+            f"{', '.join(POOLINGS)}."
+        )
+    return {"pooling": chosen[0], "unit_length": len(names) == 3}
+
+
+def read_length(folder):
+    """The tokens of a text at most, or None where nothing is said."""
+    path = folder / LENGTH
+    said = _read(path, dict).get("max_seq_length") if path.is_file() else None
+    return said if type(said) is int and said > 0 else None
+
+
+def _read(path, kind):
+    try:
+        found = read_json(path)
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path} is damaged: {error}") from error
+    if not isinstance(found, kind):
+        raise CheckpointError(f"{path} is damaged: expected a JSON {kind.__name__}.")
+    return found

@@ -1,0 +1,210 @@
+"""Fine-tuning of a part of a model: low-rank changes, frozen blocks, lower rates below."""
+
+import re
+
+import keras
+from keras import ops
+
+from keras_attention import keras_internals
+from keras_attention.attention.projection import ProjectionOwner
+from keras_attention.checks import check_whole_number
+
+TARGETS = ("query", "value")  # Hu et al. (2021), section 4.2
+_BLOCK = re.compile(r"block_(\d+)")
+
+
+def enable_lora(model, rank, targets=TARGETS, *, lora_alpha=None):
+    """Trains low-rank changes of a model's projections, and its head (Hu et al., 2021).
+
+    The narrow matrices are trained, and the layers after the last block; all else keeps its values.
+    The change of a kernel (D, N, H) is (D, N, rank) · (rank, H), as in `keras.layers.EinsumDense`.
+    `merge_lora` adds to the kernels what was learnt, after which the model is an ordinary one. Call
+    `model.compile` after either.
+
+    Args:
+        model: functional `keras.Model` of a builder here with one stack of blocks.
+        rank: int, columns of the narrow matrices, such as 8.
+        targets: list of names of projections: `"query"`, `"key"`, `"value"` and
+            `"attention_output"` of attention, `"intermediate"`, `"gate"` and `"output"` of
+            feed-forward networks; or `"all"` of them.
+        lora_alpha: float, what is learnt is multiplied by lora_alpha / rank; None is rank.
+
+    Raises:
+        ValueError: the model has no such projection, or is adapted already.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    size = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=32)
+    model = ka.models.text_classifier(100, 2, **size)
+    ka.training.enable_lora(model, rank=4)
+    trained = sum(variable.size for variable in model.trainable_variables)
+    assert trained == 2 * 2 * (16 * 2 * 4 + 4 * 8) + 16 * 2 + 2  # and the head
+    ka.training.merge_lora(model)
+    assert model.get_layer("block_0").trainable_variables
+    ```
+    """
+    rank = check_whole_number("enable_lora", "rank", rank)
+    body, _ = _split(model)
+    adapted, names = [], set()
+    for layer in _below(body):
+        if getattr(layer, "lora_enabled", False):
+            raise ValueError(f"{model.name} is adapted by LoRA already: call merge_lora first.")
+        if isinstance(layer, ProjectionOwner):
+            there = layer._projections()
+            names |= there.keys() - {"table"}
+            adapted.append((layer, there))
+    wanted = sorted(names) if targets == "all" else list(targets)
+    if unknown := [name for name in wanted if name not in names]:
+        raise ValueError(
+            f"targets={targets!r}: {model.name} has no projection {unknown[0]!r}. It has "
+            f"{', '.join(sorted(names))}."
+        )
+    for variable in _variables(body):
+        variable.trainable = False
+    for layer, there in adapted:
+        if chosen := [name for name in wanted if name in there]:
+            layer.enable_lora(rank, chosen, lora_alpha)
+
+
+def merge_lora(model):
+    """Adds to the kernels what `enable_lora` has trained; all weights are trainable again.
+
+    Outputs stay as they are. Files that are saved or exported afterwards are those of an ordinary
+    model, of its size and speed.
+    """
+    body, _ = _split(model)
+    for layer in _below(body):
+        if getattr(layer, "lora_enabled", False):
+            keras_internals.merge_low_rank(layer)
+    for variable in _variables(body):
+        variable.trainable = True
+
+
+def freeze(model, num_blocks=None):
+    """Lets a model train its upper layers alone: the others keep their values.
+
+    Args:
+        model: functional `keras.Model` of a builder here with one stack of blocks.
+        num_blocks: int, how many blocks from the bottom keep their values, embeddings included;
+            None for all of them, so that only the head is trained. `model.trainable = True` undoes
+            it. Call `model.compile` afterwards.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    size = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=32)
+    model = ka.models.text_classifier(100, 2, **size)
+    ka.training.freeze(model, num_blocks=1)
+    assert not model.get_layer("block_0").trainable and model.get_layer("block_1").trainable
+    ka.training.freeze(model)
+    assert [w.path for w in model.trainable_weights] == ["logits/kernel", "logits/bias"]
+    ```
+    """
+    body, blocks = _split(model)
+    if num_blocks is None:
+        frozen = body
+    else:
+        num_blocks = check_whole_number("freeze", "num_blocks", num_blocks)
+        if num_blocks > len(blocks):
+            raise ValueError(f"num_blocks={num_blocks}: {model.name} has {len(blocks)} blocks.")
+        frozen = body[: body.index(blocks[num_blocks - 1]) + 1]
+    for layer in frozen:
+        layer.trainable = False
+
+
+def layer_rates(model, decay):
+    """Factors of the learning rate by which lower layers learn less (Howard and Ruder, 2018).
+
+    The head has 1, and each block `decay` times that of the one above; embeddings come last.
+
+    Args:
+        model: functional `keras.Model` of a builder here with one stack of blocks.
+        decay: float above 0, at most 1, such as 0.9.
+
+    Returns:
+        dict, path of a variable -> factor, for `LayerwiseAdamW`.
+    """
+    if not 0 < decay <= 1:
+        raise ValueError(f"decay={decay!r}: expected a number above 0, at most 1.")
+    body, blocks = _split(model)
+    rates, height = {}, len(blocks) + 1
+    for layer in body:
+        if layer in blocks:
+            height = len(blocks) - blocks.index(layer)
+        elif layer.name == "final_norm":
+            height = 0
+        rates |= {variable.path: decay**height for variable in layer.variables}
+    return rates
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class LayerwiseAdamW(keras.optimizers.AdamW):
+    """AdamW with a factor of the learning rate for each variable.
+
+    The factor is of the step by the gradient; the weight decay stays as it is.
+
+    Args:
+        rates: dict, path of a variable -> factor, such as of `layer_rates`; 1 for the others.
+        The others as for `keras.optimizers.AdamW`.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    size = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=32)
+    model = ka.models.text_classifier(100, 2, **size)
+    rates = ka.training.layer_rates(model, 0.5)
+    assert rates["block_1/feed_forward_norm/gamma"] == 0.5 and rates["embedding/table/embeddings"]
+    model.compile(ka.training.LayerwiseAdamW(1e-3, rates=rates), "sparse_categorical_crossentropy")
+    ```
+    """
+
+    def __init__(self, learning_rate=0.001, *, rates=None, name="layerwise_adamw", **kwargs):
+        super().__init__(learning_rate, name=name, **kwargs)
+        self.rates = dict(rates or {})
+
+    def build(self, variables):
+        super().build(variables)
+        self._factors = [self.rates.get(variable.path, 1.0) for variable in variables]
+
+    def update_step(self, gradient, variable, learning_rate):
+        # TensorFlow gives a variable of its own, without the path
+        factor = self._factors[keras_internals.variable_index(self, variable)]
+        super().update_step(gradient, variable, ops.multiply(learning_rate, factor))
+
+    def get_config(self):
+        return {**super().get_config(), "rates": self.rates}
+
+
+def _split(model):
+    """(layers of a model up to the norm after the last block, the blocks among them)."""
+    layers = model.layers if isinstance(model, keras.Model) else []
+    blocks = [layer for layer in layers if _BLOCK.fullmatch(layer.name)]
+    if not blocks:
+        raise ValueError(
+            f"{getattr(model, 'name', model)!r} has no layer block_0: expected a functional model "
+            "of one stack of blocks, as ka.models.text_classifier builds it."
+        )
+    last = layers.index(blocks[-1])
+    body = layers[: last + 1] + [one for one in layers[last + 1 :] if one.name == "final_norm"]
+    return [layer for layer in body if layer.weights], blocks
+
+
+def _below(layers):
+    """Each of `layers`, and all that they hold, once."""
+    found = {}
+    for layer in layers:
+        found |= {id(one): one for one in keras_internals.all_layers(layer)}
+    return list(found.values())
+
+
+def _variables(layers):
+    """The variables that training may change, of `layers` and all that they hold."""
+    for layer in _below(layers):
+        yield from keras_internals.trained_variables(layer)
