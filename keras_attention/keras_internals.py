@@ -57,6 +57,15 @@ def variable_index(optimizer, variable):
     return optimizer._get_variable_index(variable)
 
 
+def forget_compilation(model):
+    """A model as if it had not been compiled: it is saved without an optimizer that has no place.
+
+    The optimizer's variables are those of the weights that were trained, and files are refused in
+    which these are others than a new optimizer would have.
+    """
+    model.optimizer, model.compiled = None, False
+
+
 def merge_low_rank(layer):
     """A dense layer whose kernel has in it what its LoRA matrices had learnt, and no such matrices.
 

@@ -72,7 +72,7 @@ def read_freeze(value):
     if value in (None, "all"):
         return value
     if not value.isdecimal() or not 0 < int(value) <= 1000:
-        raise typer.BadParameter(f"--freeze {value}: expected a number of blocks, or all.")
+        raise typer.BadParameter(f"{value!r}: expected a number of blocks, or all.")
     return int(value)
 
 
@@ -172,7 +172,8 @@ def train(
         int | None, Whole(max=1 << 12, help="Train low-rank changes of this rank alone.")
     ] = None,
     freeze: Annotated[
-        str | None, typer.Option(help="How many blocks from the bottom stay, or all.")
+        str | None,
+        typer.Option(help="How many blocks from the bottom stay, or all.", callback=read_freeze),
     ] = None,
     layer_decay: Annotated[
         float | None, Number(min=0.0, max=1.0, help="Of the learning rate from block to block.")
@@ -230,7 +231,7 @@ def train(
             "dropout": dropout,
             "max_length": max_length,
             "lora_rank": lora_rank,
-            "freeze": read_freeze(freeze),
+            "freeze": freeze,
             "layer_decay": layer_decay,
             "steps": steps,
             "tokens": tokens and tokens.value,

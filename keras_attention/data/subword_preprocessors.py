@@ -43,8 +43,8 @@ class SubwordPreprocessor:
 
     @property
     def vocabulary_size(self):
-        """int, how many ids there are."""
-        return len(self.tokenizer)
+        """None: a checkpoint's model may have room for more ids than its tokenizer gives."""
+        return None
 
     @property
     def maximum_length(self):

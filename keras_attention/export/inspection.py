@@ -160,7 +160,8 @@ def check_sizes(inspection, *, labels=None, vocabularies=None, lengths=None):
     Args:
         inspection: `Inspection` of the model's file. Its first signature counts.
         labels: int, how many labels there are for its first output.
-        vocabularies: dict, name of an input of ids -> how many entries its vocabulary has.
+        vocabularies: dict, name of an input of ids -> how many entries its vocabulary has; None
+            where the model may have more.
         lengths: dict, name of an input -> the size of its last axis.
     """
     signature = inspection.signatures[0]
@@ -168,7 +169,7 @@ def check_sizes(inspection, *, labels=None, vocabularies=None, lengths=None):
         _check_labels(inspection.path, signature.outputs[0], labels)
     for name, entries in (vocabularies or {}).items():
         known = inspection.id_limits.get(name, entries)
-        if known != entries:
+        if entries is not None and known != entries:
             raise ValueError(
                 f"The vocabulary has {entries} entries, and {inspection.path} was made for {known} "
                 f"ids in {name}: it is the vocabulary of another model."

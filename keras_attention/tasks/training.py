@@ -373,7 +373,7 @@ def _parts_of(model, recipe):
         if recipe.lora_rank is not None:
             training.merge_lora(model)
         if recipe.freeze is not None:
-            model.trainable = True
+            training.unfreeze(model)
 
 
 def _train(job, recipe, folder, backup, callbacks, verbose, spent):

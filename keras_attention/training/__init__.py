@@ -7,6 +7,7 @@ from keras_attention.training.fine_tuning import (
     freeze,
     layer_rates,
     merge_lora,
+    unfreeze,
 )
 from keras_attention.training.losses import MaskedSparseCategoricalCrossentropy
 from keras_attention.training.metrics import (
@@ -48,6 +49,7 @@ __all__ = [
     "freeze",
     "layer_rates",
     "merge_lora",
+    "unfreeze",
     "warmup_cosine",
     "with_two_passes",
 ]

@@ -73,7 +73,7 @@ def merge_lora(model):
     """Adds to the kernels what `enable_lora` has trained; all weights are trainable again.
 
     Outputs stay as they are. Files that are saved or exported afterwards are those of an ordinary
-    model, of its size and speed.
+    model, of its size and speed. It is to be compiled anew, if it is to be trained on.
     """
     body, _ = _split(model)
     for layer in _below(body):
@@ -81,6 +81,7 @@ def merge_lora(model):
             keras_internals.merge_low_rank(layer)
     for variable in _variables(body):
         variable.trainable = True
+    keras_internals.forget_compilation(model)
 
 
 def freeze(model, num_blocks=None):
@@ -89,8 +90,8 @@ def freeze(model, num_blocks=None):
     Args:
         model: functional `keras.Model` of a builder here with one stack of blocks.
         num_blocks: int, how many blocks from the bottom keep their values, embeddings included;
-            None for all of them, so that only the head is trained. `model.trainable = True` undoes
-            it. Call `model.compile` afterwards.
+            None for all of them, so that only the head is trained. `unfreeze` undoes it. Call
+            `model.compile` afterwards.
 
     Example:
 
@@ -103,6 +104,8 @@ def freeze(model, num_blocks=None):
     assert not model.get_layer("block_0").trainable and model.get_layer("block_1").trainable
     ka.training.freeze(model)
     assert [w.path for w in model.trainable_weights] == ["logits/kernel", "logits/bias"]
+    ka.training.unfreeze(model)
+    assert model.get_layer("block_0").trainable
     ```
     """
     body, blocks = _split(model)
@@ -115,6 +118,13 @@ def freeze(model, num_blocks=None):
         frozen = body[: body.index(blocks[num_blocks - 1]) + 1]
     for layer in frozen:
         layer.trainable = False
+
+
+def unfreeze(model):
+    """Lets all layers of a model be trained again; it is to be compiled anew for that."""
+    for layer in model.layers:  # `model.trainable = True` does not reach them
+        layer.trainable = True
+    keras_internals.forget_compilation(model)
 
 
 def layer_rates(model, decay):

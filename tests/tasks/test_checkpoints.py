@@ -1,0 +1,154 @@
+"""Checkpoints of Hugging Face as tasks: labels, tokens, new heads, presets and the command line."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from keras_attention.cli import main
+from tests.pretrained.make_checkpoints import FOLDER
+
+pytest.importorskip("tokenizers")
+pytestmark = pytest.mark.tensorflow
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad", "film", "##s", "a", "dog"]
+TEXTS = [ka.data.Text("a good film", "yes"), ka.data.Text("bad dogs", "no")] * 12
+SENTENCES = [ka.data.Sentence(("a", "dogs"), ("DET", "NOUN")),
+             ka.data.Sentence(("good", "films"), ("ADJ", "NOUN"))] * 10  # fmt: skip
+
+
+def copy(name, folder, **config):
+    """A checkpoint with a vocabulary beside it, and changes of its `config.json`."""
+    shutil.copytree(FOLDER / name, folder)
+    (folder / "vocab.txt").write_text("\n".join(PIECES))
+    said = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(said | config))
+    return folder
+
+
+def test_a_head_of_texts_labels_them(tmp_path):
+    names = {"0": "low", "1": "middle", "2": "high"}
+    folder = copy("bert-texts", tmp_path / "bert", id2label=names)
+    task = ka.tasks.from_preset(folder)
+    assert type(task) is ka.tasks.TextClassifier
+    inputs = ka.pretrained.tokenizer(folder)(["good films"])
+    logits = np.asarray(ka.pretrained.load(folder)(inputs))[0]
+    (found,) = task.predict(["good films"], top=3)
+    assert [one.label for one in found] == [list(names.values())[i] for i in np.argsort(-logits)]
+    shares = np.exp(logits) / np.exp(logits).sum()
+    np.testing.assert_allclose([one.probability for one in found], sorted(shares)[::-1], rtol=1e-4)
+
+
+def test_a_head_of_tokens_tags_words_by_their_first_piece(tmp_path):
+    names = {str(i): name for i, name in enumerate("ABCD")}
+    folder = copy("bert-tokens", tmp_path / "bert", id2label=names)
+    task = ka.tasks.from_preset(f"{folder}")
+    assert type(task) is ka.tasks.SequenceLabeler
+    (tokens,) = task.predict([["dogs", "bad", "films"]])
+    ids = [2, 10, 8, 6, 7, 8, 3]
+    model = ka.pretrained.load(folder)
+    logits = np.asarray(model({"token_ids": np.array([ids]), "segment_ids": np.zeros((1, 7), int)}))
+    best = [names[str(i)] for i in logits[0, [1, 3, 4]].argmax(-1)]
+    assert [token.tag for token in tokens] == best
+    maps = task.attention(["dogs", "bad"])
+    assert maps.keys == ["[CLS]", "dog", "##s", "bad", "[SEP]"]
+
+
+def test_a_new_head_is_trained_kept_and_opened_again(tmp_path, capsys):
+    folder = copy("bert-masked", tmp_path / "bert")
+    task = ka.tasks.TextClassifier.from_preset(folder)
+    task.fit(TEXTS, epochs=15, batch_size=8, learning_rate=0.01, lora_rank=2, freeze=None)
+    assert "the model does not know" in capsys.readouterr().out
+    assert not [v for v in task.model.weights if "lora" in v.path]
+    assert task.evaluate(TEXTS)["accuracy"] > 0.9
+    task.save_to_preset(tmp_path / "preset")
+    again = ka.tasks.from_preset(tmp_path / "preset")
+    assert again.predict(["a good film"]) == task.predict(["a good film"])
+    assert again.recipe.batch_size == 32  # that of checkpoints
+    again.fit(TEXTS, epochs=1, freeze="all", verbose=False)
+    assert all(layer.trainable for layer in again.model.layers)
+    again.export(tmp_path / "preset" / "model.tflite", sequence_length=16, batch_size=1)
+    file = ka.tasks.from_preset(tmp_path / "preset", "litert")
+    (found,) = file.predict(["a good film"])
+    (expected,) = again.predict(["a good film"])
+    assert found.label == expected.label and abs(found.probability - expected.probability) < 1e-4
+
+
+def test_padding_that_is_not_0(tmp_path):
+    """Files of fixed shapes are filled up with the padding that their model has."""
+    folder = copy("bert", tmp_path / "bert")  # pad_token_id 5
+    task = ka.tasks.TextClassifier.from_preset(folder)
+    assert task.preprocessor.padding_id == 5
+    task.save_to_preset(tmp_path / "preset")
+    task.export(tmp_path / "preset" / "model.tflite", sequence_length=12, batch_size=2)
+    file = ka.tasks.from_preset(tmp_path / "preset", "litert")
+    for found, expected in zip(file.predict(["a dog", "film"]), task.predict(["a dog", "film"]),
+                               strict=True):  # fmt: skip
+        np.testing.assert_allclose(found.probability, expected.probability, atol=1e-5)
+
+
+def test_a_tagger_is_fine_tuned(tmp_path):
+    folder = copy("bert-masked", tmp_path / "bert")
+    task = ka.tasks.SequenceLabeler.from_preset(folder)
+    task.fit(SENTENCES, epochs=12, batch_size=4, learning_rate=0.02, layer_decay=0.9, verbose=False)
+    assert task.evaluate(SENTENCES)["accuracy"] > 0.9
+    (tokens,) = task.predict(["a dogs"])
+    assert [token.token for token in tokens] == ["a", "dogs"]
+
+
+def test_labels_of_pieces_after_the_first_do_not_count(tmp_path):
+    folder = copy("bert-masked", tmp_path / "bert")
+    preprocessor = ka.data.SubwordTaggerPreprocessor(ka.pretrained.tokenizer(folder), ["A", "N"])
+    sentences = [ka.data.Sentence(("dogs", "a"), ("N", "A"))]
+    ((inputs, labels),) = ka.data.tagging_batches(sentences, preprocessor, edges=(6,))
+    assert inputs["token_ids"].numpy().tolist() == [[2, 10, 8, 9, 3]]
+    assert labels.numpy().tolist() == [[-1, 1, -1, 0, -1]]
+
+
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        ("bert-masked", "has no head that labels texts or tokens: open it with"),
+        ("bert-answers", "has no head that labels texts or tokens: open it with"),
+        ("gpt2", "is a causal_language_model: load it with ka.pretrained.load"),
+    ],
+)
+def test_checkpoints_that_are_no_task(name, message):
+    with pytest.raises(ValueError, match=message):
+        ka.tasks.from_preset(FOLDER / name)
+
+
+def test_a_task_that_is_made_of_no_checkpoint():
+    with pytest.raises(ValueError, match="CausalLM is not made of a checkpoint: load"):
+        ka.tasks.CausalLM.from_preset(FOLDER / "gpt2")
+
+
+@pytest.mark.parametrize("names", [{"0": "a"}, {"0": "a", "1": "a", "2": "b"}, [1, 2, 3]])
+def test_names_of_labels_that_are_not_as_many_as_outputs(names, tmp_path):
+    folder = copy("bert-texts", tmp_path / "bert", id2label=names)
+    with pytest.raises(ValueError, match="id2label that are not 3 different ones"):
+        ka.tasks.from_preset(folder)
+
+
+def run(arguments):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    return stop.value.code or 0
+
+
+@pytest.mark.slow
+def test_the_command_line_begins_with_a_checkpoint(tmp_path, capsys):
+    folder = copy("bert-masked", tmp_path / "bert")
+    train = tmp_path / "train.tsv"
+    train.write_text("text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in TEXTS * 2))
+    command = ["train", "text_classifier", "--from", str(folder), "--train", str(train)]
+    command += ["--output", str(tmp_path / "out"), "--epochs", "2", "--lora-rank", "2"]
+    assert run(command) == 0
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"tokenizer.json", "labels.txt", "model.int8.tflite", "model.keras"} <= names
+    assert run(["predict", str(tmp_path / "out"), "a good film", "--with", "litert-int8"]) == 0
+    assert capsys.readouterr().out.strip()
+    assert run([*command[:-2], "--freeze", "many", "--output", str(tmp_path / "x")]) == 2
+    assert "'many': expected a number of blocks, or all" in capsys.readouterr().err

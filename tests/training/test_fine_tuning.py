@@ -1,0 +1,125 @@
+"""Parts of a model that are trained: low-rank changes, upper blocks, lower rates below."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import keras_attention as ka
+
+SIZE = dict(num_layers=3, num_heads=2, hidden_dim=8, intermediate_dim=16, dropout=0.0)
+IDS = np.array([[3, 5, 7, 0], [2, 9, 4, 1]])
+LABELS = np.array([0, 1])
+
+
+def build(**more):
+    keras.utils.set_random_seed(0)
+    return ka.models.text_classifier(12, 2, **SIZE, **more)
+
+
+def train(model, optimizer=None, epochs=3):
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(optimizer or keras.optimizers.Adam(0.05), loss)
+    model.fit(IDS, LABELS, epochs=epochs, verbose=0)
+
+
+def weights_of(model):
+    return {v.path: ops.convert_to_numpy(v) for v in model.weights if v.dtype == "float32"}
+
+
+def changed(before, after):
+    return {path for path in before if not np.array_equal(before[path], after[path])}
+
+
+@pytest.mark.tensorflow
+def test_low_rank_changes_and_the_head_alone_are_trained():
+    model = build()
+    before, outputs = weights_of(model), ops.convert_to_numpy(model(IDS))
+    ka.training.enable_lora(model, 2)
+    np.testing.assert_allclose(model(IDS), outputs, atol=1e-6)  # nothing is learnt yet
+    train(model)
+    during, adapted = weights_of(model), ops.convert_to_numpy(model(IDS))
+    kept = {path for path in before if not path.startswith("logits")}
+    assert not changed({path: before[path] for path in kept}, during)
+    assert changed(before, during) == {"logits/kernel", "logits/bias"}
+    assert np.abs(adapted - outputs).max() > 0.01
+    ka.training.merge_lora(model)
+    np.testing.assert_allclose(model(IDS), adapted, atol=1e-5)
+    after = weights_of(model)
+    assert after.keys() == before.keys()
+    kernels = {f"block_{i}/attention/{n}/kernel" for i in range(3) for n in ("query", "value")}
+    assert changed(before, after) == kernels | {"logits/kernel", "logits/bias"}
+    for path in kernels:  # of rank 2 in each head
+        change = (after[path] - before[path]).transpose(1, 0, 2)
+        assert (np.linalg.svd(change, compute_uv=False)[:, 2:] < 1e-5).all()
+    train(model, epochs=1)
+    assert len(changed(after, weights_of(model))) > len(kernels) + 2  # all is trained again
+
+
+@pytest.mark.tensorflow
+def test_a_merged_model_is_saved_and_adapted_again(tmp_path):
+    model = build()
+    ka.training.enable_lora(model, 2, "all", lora_alpha=4.0)
+    with pytest.raises(ValueError, match="adapted by LoRA already: call merge_lora first"):
+        ka.training.enable_lora(model, 2)
+    train(model)
+    ka.training.merge_lora(model)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(again(IDS), model(IDS), atol=1e-6)
+    assert "lora" not in str(again.get_config())
+    ka.training.enable_lora(again, 3)
+    assert sum("lora" in v.path for v in again.trainable_variables) == 3 * 2 * 2
+
+
+@pytest.mark.parametrize("targets", [["query", "nose"], ["table"]])
+def test_projections_that_are_not_there_are_refused(targets):
+    with pytest.raises(ValueError, match=f"has no projection '{targets[-1]}'. It has attention_"):
+        ka.training.enable_lora(build(), 2, targets)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("num_blocks", [1, 3, None])
+def test_frozen_blocks_keep_their_values(num_blocks):
+    model = build()
+    before = weights_of(model)
+    ka.training.freeze(model, num_blocks)
+    train(model)
+    found = changed(before, weights_of(model))
+    frozen = ["embedding", *(f"block_{i}" for i in range(num_blocks or 3))]
+    assert not [path for path in found if path.startswith(tuple(frozen))]
+    free = {f"block_{i}" for i in range(num_blocks or 3, 3)} | {"logits"}
+    free |= set() if num_blocks is None else {"final_norm"}
+    assert {path.split("/")[0] for path in found} == free
+
+
+def test_more_blocks_than_there_are():
+    with pytest.raises(ValueError, match="num_blocks=4: text_classifier has 3 blocks"):
+        ka.training.freeze(build(), 4)
+    with pytest.raises(ValueError, match="has no layer block_0"):
+        ka.training.freeze(keras.Sequential([keras.layers.Dense(1)]))
+    with pytest.raises(ValueError, match="decay=0: expected a number above 0"):
+        ka.training.layer_rates(build(), 0)
+
+
+@pytest.mark.tensorflow
+def test_lower_layers_learn_less():
+    """Adam's first step is the learning rate, of whichever sign, wherever there is a gradient."""
+    model = build()
+    rates = ka.training.layer_rates(model, 0.5)
+    before = weights_of(model)
+    train(model, ka.training.LayerwiseAdamW(0.01, rates=rates, weight_decay=0.0), epochs=1)
+    after = weights_of(model)
+    steps = {path: np.abs(after[path] - before[path]).max() for path in before}
+    wanted = {"logits/kernel": 1.0, "block_2/attention/value/kernel": 0.5}
+    wanted |= {"block_0/feed_forward/output/kernel": 0.125, "embedding/table/embeddings": 0.0625}
+    for path, factor in wanted.items():
+        np.testing.assert_allclose(steps[path], 0.01 * factor, rtol=0.02)
+    optimizer = model.optimizer
+    again = type(optimizer).from_config(optimizer.get_config())
+    assert again.rates == rates
+
+
+def test_blocks_that_share_weights_are_one():
+    model = build(num_blocks=1)
+    assert ka.training.layer_rates(model, 0.5)["embedding/table/embeddings"] == 0.25
