@@ -10,7 +10,7 @@ from keras_attention.blocks.normalization import LayerScale, RMSNormalization
 from keras_attention.blocks.packed_documents import PositionsInDocuments
 from keras_attention.blocks.parallel import ParallelBlock
 from keras_attention.blocks.patch_embedding import ConvolutionStem, PatchEmbedding
-from keras_attention.blocks.pooling import Pooling
+from keras_attention.blocks.pooling import FirstOf, Pooling
 from keras_attention.blocks.prefix_tokens import PrefixTokens
 from keras_attention.blocks.repeat import Repeat
 from keras_attention.blocks.residuals import (
@@ -40,6 +40,7 @@ __all__ = [
     "MixtureOfExperts",
     "ParallelBlock",
     "PatchEmbedding",
+    "FirstOf",
     "Pooling",
     "PositionsInDocuments",
     "PostNorm",

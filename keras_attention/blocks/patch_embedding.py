@@ -94,6 +94,7 @@ class PatchEmbedding(keras.layers.Layer):
         position: a part of `keras_attention.positions` that is added to all tokens, prefix
             included, its name, its config, or None. `"learned"` takes its length from the image.
         dropout: float, applied to the sum.
+        use_bias: bool, whether the projection has a bias.
 
     Call arguments:
         inputs: images (B, height, width, channels), float.
@@ -112,7 +113,14 @@ class PatchEmbedding(keras.layers.Layer):
     """
 
     def __init__(
-        self, hidden_dim, patch_size, num_prefix_tokens=1, position=None, dropout=0.0, **kwargs
+        self,
+        hidden_dim,
+        patch_size,
+        num_prefix_tokens=1,
+        position=None,
+        dropout=0.0,
+        use_bias=True,
+        **kwargs,
     ):
         super().__init__(**kwargs)
         self.hidden_dim = hidden_dim
@@ -125,13 +133,14 @@ class PatchEmbedding(keras.layers.Layer):
                 f"{hidden_dim}); if it is meant, give patch_size=({patch_size}, {patch_size})."
             )
         self.num_prefix_tokens, self.dropout = num_prefix_tokens, dropout
+        self.use_bias = use_bias
         self._learned = position in ("learned", "Learned")
         self.position = (
             None if self._learned else check_embedded(positions.get(position, self.dtype_policy))
         )
         self._projection = keras.layers.Conv2D(
-            hidden_dim, self.patch_size, strides=self.patch_size, dtype=self.dtype_policy,
-            name="projection",
+            hidden_dim, self.patch_size, strides=self.patch_size, use_bias=use_bias,
+            dtype=self.dtype_policy, name="projection",
         )  # fmt: skip
         self._dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
 
@@ -194,4 +203,5 @@ class PatchEmbedding(keras.layers.Layer):
             if self._learned
             else keras.saving.serialize_keras_object(self.position),
             "dropout": self.dropout,
+            "use_bias": self.use_bias,
         }

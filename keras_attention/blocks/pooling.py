@@ -6,8 +6,9 @@ from keras import ops
 from keras_attention import scope
 from keras_attention.attention import attend
 from keras_attention.attention.inputs import padding_mask
+from keras_attention.checks import check_whole_number
 
-MODES = ("mean", "max", "cls", "last", "attention")
+MODES = ("mean", "max", "cls", "last", "attention", "prefix", "cls_mean")
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -18,16 +19,18 @@ class Pooling(keras.layers.Layer):
         mode: `"mean"` or `"max"` over the tokens; `"cls"`, the first token (Devlin et al., 2019);
             `"last"`, the last one that is no padding (Radford et al., 2018); `"attention"`, the
             mean weighted by a learned query (Lee et al., 2019, section 3.2, one seed, without
-            projections).
-        num_prefix_tokens: int, tokens in front that `"mean"` and `"max"` leave out (class token and
-            registers of a vision transformer).
+            projections); `"prefix"`, the tokens in front one after another, (B, prefix · D), as of
+            a class and a distillation token (Touvron et al., 2021, *DeiT*); `"cls_mean"`, the first
+            token and the mean of the others, (B, 2 D) (Oquab et al., 2023, *DINOv2*).
+        num_prefix_tokens: int, tokens in front that `"mean"`, `"max"` and `"cls_mean"` leave out
+            (class token and registers of a vision transformer).
 
     Call arguments:
         inputs: (B, T, D).
         mask: bool (B, T), True = a token; filled by Keras from the implicit mask.
 
-    Returns (B, D). A sequence of padding alone gives zeros in all modes but `"cls"` and `"last"`,
-    which give its first vector.
+    Returns (B, D), or what is said there. A sequence of padding alone gives zeros in `"mean"`,
+    `"max"` and `"attention"`, and its first vector in `"cls"` and `"last"`.
 
     Example:
 
@@ -45,6 +48,8 @@ class Pooling(keras.layers.Layer):
     def __init__(self, mode="mean", num_prefix_tokens=0, **kwargs):
         if mode not in MODES:
             raise ValueError(f"mode={mode!r}: expected one of {', '.join(MODES)}.")
+        if mode in ("prefix", "cls_mean") and not num_prefix_tokens:
+            raise ValueError(f"mode={mode!r} reads tokens in front: give num_prefix_tokens=.")
         super().__init__(**kwargs)
         self.supports_masking = True
         self.mode, self.num_prefix_tokens = mode, num_prefix_tokens
@@ -56,20 +61,29 @@ class Pooling(keras.layers.Layer):
             )
 
     def call(self, inputs, mask=None):
+        if self.mode == "prefix":
+            x = inputs[:, : self.num_prefix_tokens]
+            return ops.reshape(x, (-1, self.num_prefix_tokens * inputs.shape[-1]))
+        if self.mode == "cls_mean":
+            return ops.concatenate([inputs[:, 0], self._mean_or_max(inputs, mask)], axis=-1)
         if self.mode == "cls":
             return ops.take(inputs, 0, axis=1)
         if self.mode == "last":
             return self._last(inputs, mask)
         if self.mode == "attention":
             return self._attention(inputs, mask)
+        return self._mean_or_max(inputs, mask)
+
+    def _mean_or_max(self, inputs, mask):
+        greatest = self.mode == "max"
         if self.num_prefix_tokens:
             inputs = inputs[:, self.num_prefix_tokens :]
             mask = mask if mask is None else mask[:, self.num_prefix_tokens :]
         if mask is None:
-            return ops.mean(inputs, axis=1) if self.mode == "mean" else ops.max(inputs, axis=1)
+            return ops.max(inputs, axis=1) if greatest else ops.mean(inputs, axis=1)
         visible = ops.expand_dims(ops.cast(mask, "float32"), axis=2)  # (B, T, 1)
         x = ops.cast(inputs, "float32")
-        if self.mode == "mean":
+        if not greatest:
             count = ops.maximum(ops.sum(visible, axis=1), 1.0)
             pooled = ops.divide(ops.sum(ops.multiply(x, visible), axis=1), count)
         else:
@@ -97,7 +111,8 @@ class Pooling(keras.layers.Layer):
         return None
 
     def compute_output_shape(self, input_shape):
-        return (input_shape[0], input_shape[-1])
+        times = {"prefix": self.num_prefix_tokens, "cls_mean": 2}.get(self.mode, 1)
+        return (input_shape[0], times * input_shape[-1])
 
     def compute_output_spec(self, inputs, mask=None):
         return keras.KerasTensor(self.compute_output_shape(inputs.shape), self.compute_dtype)
@@ -105,3 +120,49 @@ class Pooling(keras.layers.Layer):
     def get_config(self):
         config = {"mode": self.mode, "num_prefix_tokens": self.num_prefix_tokens}
         return {**super().get_config(), **config}
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class FirstOf(keras.layers.Layer):
+    """The vector at the first place that holds a token, such as the end of a text.
+
+    Args:
+        token_id: int.
+
+    Call arguments:
+        inputs: (B, T, D). token_ids: int (B, T).
+
+    Returns (B, D); the first vector of a text that does not hold the token.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    x = np.array([[[1.0], [2.0], [3.0], [4.0]]])
+    assert ka.blocks.FirstOf(9)(x, np.array([[5, 7, 9, 9]])) == [[3.0]]
+    ```
+    """
+
+    def __init__(self, token_id, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.token_id = check_whole_number(type(self).__name__, "token_id", token_id, least=0)
+
+    def call(self, inputs, token_ids):
+        ends = ops.cast(ops.equal(token_ids, self.token_id), "int32")
+        place = ops.argmax(ends, axis=1)
+        places = ops.expand_dims(ops.arange(ops.shape(inputs)[1], dtype="int32"), axis=0)
+        place = ops.expand_dims(ops.cast(place, "int32"), axis=1)
+        chosen = ops.cast(ops.equal(places, place), inputs.dtype)
+        return ops.sum(ops.multiply(inputs, ops.expand_dims(chosen, axis=2)), axis=1)
+
+    def compute_mask(self, inputs, previous=None):
+        return None
+
+    def compute_output_shape(self, inputs_shape, token_ids_shape=None):
+        return (inputs_shape[0], inputs_shape[-1])
+
+    def get_config(self):
+        return {**super().get_config(), "token_id": self.token_id}

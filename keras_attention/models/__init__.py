@@ -19,7 +19,7 @@ from keras_attention.models.text_encoder import SIZES as _ENCODER_SIZES
 from keras_attention.models.text_encoder import text_encoder
 from keras_attention.models.transformer import TransformerDecoder, TransformerEncoder
 from keras_attention.models.vision_transformer import SIZES as _VISION_SIZES
-from keras_attention.models.vision_transformer import vision_transformer
+from keras_attention.models.vision_transformer import image_encoder, vision_transformer
 
 SIZES = {
     "causal_language_model": _LANGUAGE_SIZES,
@@ -56,6 +56,7 @@ __all__ = [
     "TransformerEncoder",
     "causal_language_model",
     "encoder_decoder",
+    "image_encoder",
     "masked_language_model",
     "replace_head",
     "seq2seq_recurrent",

@@ -48,6 +48,7 @@ def causal_language_model(
     *,
     mask=None,
     tie_embeddings=True,
+    scale_embeddings=False,
     packed=False,
     padding_id=0,
     name="causal_language_model",
@@ -61,6 +62,8 @@ def causal_language_model(
             for all: the future stays hidden, whatever it allows.
         tie_embeddings: bool, whether the logits are inner products with the tokens' embeddings
             (Press and Wolf, 2017), or have a matrix of their own.
+        scale_embeddings: bool, whether tokens are multiplied by √hidden_dim (Vaswani et al., 2017,
+            section 3.4).
         packed: bool, whether rows hold several documents each: a second input tells them apart, so
             that tokens see their own document alone and count from its first token.
             For training: a model built without, which has the same weights, generates.
@@ -105,6 +108,7 @@ def causal_language_model(
         decoder.hidden_dim,
         position=decoder.embedding_position(),
         embeddings_initializer=keras.initializers.RandomNormal(stddev=0.02),
+        scale=scale_embeddings,
         padding_id=padding_id,
         name="embedding",
     )

@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_attention.blocks import Pooling, PrefixTokens, TokenDropout
+from keras_attention.blocks import FirstOf, Pooling, PrefixTokens, TokenDropout
 from keras_attention.blocks.feed_forward import get_activation
 from keras_attention.models.embeddings import embed_tokens
 from keras_attention.models.transformer import TransformerEncoder, takes_keywords_of
@@ -45,6 +45,7 @@ def encode_text(
     vocabulary_size,
     *,
     pooling=None,
+    end_token_id=None,
     pooler_activation=None,
     num_segments=None,
     embedding_dim=None,
@@ -65,6 +66,11 @@ def encode_text(
         raise ValueError(
             f"pooler_activation={pooler_activation!r} follows a pooling: give pooling=, such as "
             "'first', or leave it out."
+        )
+    if (pooling == "end") != (end_token_id is not None):
+        raise ValueError(
+            f"pooling={pooling!r} and end_token_id={end_token_id!r}: the id is for pooling='end', "
+            "which needs it."
         )
     if packed and pooling is not None:
         raise ValueError(
@@ -96,7 +102,10 @@ def encode_text(
         padding_id=padding_id,
     )
     x = encoder(x, **documents)
-    if pooling is not None:
+    if pooling == "end":
+        ids = inputs["token_ids"] if isinstance(inputs, dict) else inputs
+        x = FirstOf(end_token_id, name="pooling")(x, ids)
+    elif pooling is not None:
         x = Pooling("cls" if pooling == "first" else pooling, name="pooling")(x)
     if pooler_activation is not None:
         activation = get_activation(pooler_activation)
@@ -106,7 +115,13 @@ def encode_text(
 
 @takes_keywords_of(encode_text, without=["embed"])
 def text_encoder(
-    vocabulary_size, *, pooling=None, unit_length=False, name="text_encoder", **encoder
+    vocabulary_size,
+    *,
+    pooling=None,
+    projection_dim=None,
+    unit_length=False,
+    name="text_encoder",
+    **encoder,
 ):
     """Transformer encoder of texts (Vaswani et al., 2017, figure 1, left; Devlin et al., 2019).
 
@@ -116,9 +131,12 @@ def text_encoder(
     Args:
         vocabulary_size: int, number of token ids.
         pooling: None for a vector of each token; or how one is made of them: `"mean"`, `"max"` or
-            `"attention"` over the tokens, `"first"` or `"last"`, the token of that place; `"cls"`
-            puts a class token in front, place 0 of every mask and position in attention, and
-            reads it.
+            `"attention"` over the tokens, `"first"` or `"last"`, the token of that place; `"end"`,
+            the first `end_token_id` (Radford et al., 2021, *CLIP*); `"cls"` puts a class token in
+            front, place 0 of every mask and position in attention, and reads it.
+        end_token_id: int, of `pooling="end"`.
+        projection_dim: int, the size of the vector of a text, by a linear layer without bias; or
+            None.
         pooler_activation: an activation: a dense layer with it follows the pooling, such as
             `"tanh"` (Devlin et al., 2019, the released models); None for no such layer.
         unit_length: bool, whether the vector of a text gets the length 1, so that inner products
@@ -144,7 +162,8 @@ def text_encoder(
         A functional `keras.Model`. Input `"token_ids"` int32 (B, T); with `num_segments` a dict
         with `"segment_ids"` int32 (B, T) too, from 0, and packed one with `"document_ids"` int32
         (B, T), the number of each token's document, 1, 2, ..., and 0 for padding. Output:
-        `hidden_states` (B, T, hidden_dim), or `text_embedding` (B, hidden_dim) with `pooling`.
+        `hidden_states` (B, T, hidden_dim); with `pooling` `text_embedding` (B, hidden_dim), or
+        (B, projection_dim).
 
     Example:
 
@@ -159,9 +178,11 @@ def text_encoder(
     assert ka.models.sizes("text_encoder")["MiniLM-L6"]["hidden_dim"] == 384
     ```
     """
-    if unit_length and pooling is None:
-        raise ValueError("unit_length=True is for the vector of a text: give pooling= too.")
+    if pooling is None and (projection_dim is not None or unit_length):
+        raise ValueError("projection_dim= and unit_length= are for one vector: give pooling= too.")
     inputs, x = encode_text(vocabulary_size, pooling=pooling, **encoder)
+    if projection_dim is not None:
+        x = keras.layers.Dense(projection_dim, use_bias=False, name="projection")(x)
     if unit_length:
         x = keras.layers.UnitNormalization(name="unit_length")(x)
     x = keras.layers.Identity(name="hidden_states" if pooling is None else "text_embedding")(x)

@@ -32,6 +32,9 @@ SIZES = {
 }
 
 
+WITH_CLASS_TOKEN = ("cls", "cls_mean", "prefix")
+
+
 @takes_keywords_of(
     TransformerEncoder,
     without=["max_length"],
@@ -40,19 +43,54 @@ SIZES = {
     hidden_dim=192,
     intermediate_dim=768,
 )
-def vision_transformer(
+def encode_image(
     image_size,
-    num_classes,
     *,
     patch_size=16,
     num_channels=3,
     position="learned",
     pooling="cls",
     num_registers=0,
+    normalize_embeddings=False,
+    patch_bias=True,
     stem_filters=None,
     stem_strides=None,
-    name="vision_transformer",
+    owner="vision_transformer",
     **encoder,
+):
+    """The input of a `vision_transformer` and its pooled output (B, D), both symbolic.
+
+    Args: as there, and `owner`, what errors call the builder.
+    """
+    learned = position == "learned"
+    encoder = TransformerEncoder(position=None if learned else position, **encoder)
+    size = checks.check_height_and_width(owner, "image_size", image_size)
+    num_channels = checks.check_whole_number(owner, "num_channels", num_channels)
+    num_prefix_tokens = num_registers + (pooling in WITH_CLASS_TOKEN)
+    images = x = keras.Input((*size, num_channels), name="images")
+    if stem_filters:
+        strides = stem_strides or (2,) * len(stem_filters)
+        x = ConvolutionStem(stem_filters, strides, name="stem")(x)
+    x = PatchEmbedding(
+        encoder.hidden_dim,
+        patch_size,
+        num_prefix_tokens=num_prefix_tokens,
+        position="learned" if learned else encoder.embedding_position(),
+        dropout=encoder.dropout,
+        use_bias=patch_bias,
+        name="patches",
+    )(x)
+    if normalize_embeddings:
+        x = encoder.make_normalization("embedding_norm")(x)
+    x = encoder(x)
+    if pooling is not None:
+        x = Pooling(pooling, num_prefix_tokens=num_prefix_tokens, name="pooling")(x)
+    return images, x
+
+
+@takes_keywords_of(encode_image, without=["owner"])
+def vision_transformer(
+    image_size, num_classes, *, pooling="cls", name="vision_transformer", **encoder
 ):
     """Vision transformer for classification (Dosovitskiy et al., 2021, figure 1).
 
@@ -64,8 +102,12 @@ def vision_transformer(
         position: `"learned"` for the paper's table, one vector for each patch and prefix token; or
             as in `TransformerEncoder`.
         pooling: `"cls"` puts a class token in front and reads it; `"mean"`, `"max"` and
-            `"attention"` pool the patches.
-        num_registers: int, learned tokens that are thrown away (Darcet et al., 2024).
+            `"attention"` pool the patches; `"cls_mean"` reads the class token and the mean of the
+            patches, `"prefix"` the class token and the registers, one after another.
+        num_registers: int, learned tokens after the class token that are thrown away (Darcet et
+            al., 2024), unless the pooling is `"prefix"`.
+        normalize_embeddings: bool, whether a norm precedes the blocks (Radford et al., 2021,
+            *CLIP*). patch_bias: bool, whether the projection of patches has a bias.
         stem_filters: tuple, a `ConvolutionStem` of these filters before the patches (Xiao et al.,
             2021); stem_strides: tuple, as many strides, all 2 by default.
         name: str.
@@ -97,24 +139,60 @@ def vision_transformer(
     assert "DeiT-S" in ka.models.sizes("vision_transformer")
     ```
     """
-    learned = position == "learned"
-    encoder = TransformerEncoder(position=None if learned else position, **encoder)
-    size = checks.check_height_and_width("vision_transformer", "image_size", image_size)
-    num_channels = checks.check_whole_number("vision_transformer", "num_channels", num_channels)
-    num_prefix_tokens = num_registers + (pooling == "cls")
-    images = x = keras.Input((*size, num_channels), name="images")
-    if stem_filters:
-        strides = stem_strides or (2,) * len(stem_filters)
-        x = ConvolutionStem(stem_filters, strides, name="stem")(x)
-    x = PatchEmbedding(
-        encoder.hidden_dim,
-        patch_size,
-        num_prefix_tokens=num_prefix_tokens,
-        position="learned" if learned else encoder.embedding_position(),
-        dropout=encoder.dropout,
-        name="patches",
-    )(x)
-    x = encoder(x)
-    x = Pooling(pooling, num_prefix_tokens=num_prefix_tokens, name="pooling")(x)
+    if pooling is None:
+        raise ValueError("pooling=None gives no vector to classify: use image_encoder for tokens.")
+    images, x = encode_image(image_size, pooling=pooling, **encoder)
     logits = keras.layers.Dense(num_classes, dtype="float32", name="logits")(x)
     return keras.Model(images, logits, name=name)
+
+
+@takes_keywords_of(encode_image, without=["owner"])
+def image_encoder(
+    image_size,
+    *,
+    pooling="cls",
+    projection_dim=None,
+    unit_length=False,
+    name="image_encoder",
+    **encoder,
+):
+    """A vision transformer without a head (Dosovitskiy et al., 2021): vectors of images.
+
+    For search, or for a head of your own; with `projection_dim` the image tower of CLIP (Radford et
+    al., 2021).
+
+    Args:
+        image_size: int or (height, width) in pixels, a multiple of the patch size.
+        pooling: as in `vision_transformer`; None gives a vector of each patch, without a class
+            token, after the registers.
+        projection_dim: int, the size of the vectors, by a linear layer without bias; or None.
+        unit_length: bool, whether they get the length 1, so that inner products are cosines.
+        name: str.
+        encoder: keywords of `vision_transformer`, which documents them.
+
+    Returns:
+        A functional `keras.Model`. Input `"images"` float32 (B, height, width, num_channels).
+        Output: `image_embedding` (B, hidden_dim), or (B, projection_dim), or what the pooling
+        makes; `hidden_states` (B, T, hidden_dim) without pooling.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    size = dict(patch_size=2, num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=32)
+    model = ka.models.image_encoder(8, projection_dim=6, unit_length=True, **size)
+    vectors = np.array(model(np.random.rand(3, 8, 8, 3)))
+    assert vectors.shape == (3, 6) and np.allclose((vectors**2).sum(1), 1.0, atol=1e-5)
+    ```
+    """
+    if pooling is None and (projection_dim is not None or unit_length):
+        raise ValueError("projection_dim= and unit_length= are for one vector: give pooling= too.")
+    images, x = encode_image(image_size, pooling=pooling, owner="image_encoder", **encoder)
+    if projection_dim is not None:
+        x = keras.layers.Dense(projection_dim, use_bias=False, name="projection")(x)
+    if unit_length:
+        x = keras.layers.UnitNormalization(name="unit_length")(x)
+    x = keras.layers.Identity(name="hidden_states" if pooling is None else "image_embedding")(x)
+    return keras.Model(images, x, name=name)

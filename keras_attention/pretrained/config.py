@@ -97,6 +97,17 @@ class ConfigReader:
             if value not in NOTHING:
                 raise self._refuse(name, value, "none, which is all that is loaded")
 
+    def part(self, values):
+        """A reader of some of the settings alone."""
+        return ConfigReader(values, self.path, self.seen)
+
+    def inner(self, name, irrelevant=()):
+        """A reader of the settings in a part of their own, such as of one tower."""
+        value = self.get(name, {})
+        if not isinstance(value, dict):
+            raise self._refuse(name, value, "settings, {...}")
+        return ConfigReader(value, f"{self.path} ({name})", irrelevant)
+
     def finish(self):
         """Refuses a setting that nothing has read, for it may matter."""
         unread = {k: v for k, v in self.values.items() if k not in self.seen and v not in NOTHING}

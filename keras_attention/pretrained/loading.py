@@ -17,17 +17,22 @@ from keras_attention.pretrained.sentence_transformers import read_pooling
 from keras_attention.pretrained.weights import match_weights
 
 ARCHITECTURES = (
-    *("albert", "bart", "bert", "distilbert", "electra", "gpt2", "llama", "roberta", "t5", "vit"),
+    *("albert", "bart", "bert", "clip", "deit", "dinov2", "distilbert", "electra", "gemma"),
+    *("gpt2", "llama", "roberta", "t5", "vit"),
 )
 # Builders that an encoder's weights fit under, whatever head its file has.
 ENCODERS = ("text_encoder", "masked_language_model", "text_classifier", "sequence_labeler")
+IMAGE_ENCODERS = ("image_encoder", "vision_transformer")
 SIZED = {"text_classifier": "num_classes", "sequence_labeler": "num_labels",
          "vision_transformer": "num_classes"}  # fmt: skip
+HEAD_BIASES = (
+    *("classifier.out_proj.bias", "classifier.bias", "qa_outputs.bias", "cls_classifier.bias"),
+)
 MOST_LAYERS = 1000  # no published model has as many; each takes time to build
 # Tensors of heads that a file may have where another one is wanted.
 OTHER_HEADS = (
     r"(cls|lm_head|classifier|vocab_\w+|pre_classifier|predictions|qa_outputs|sop_classifier)\..*"
-    r"|(generator|discriminator)_\w+\..*|(\w+\.)?pooler\..*|(\w+\.)?pooler"
+    r"|(cls_|distillation_)classifier\..*|(generator|discriminator)_\w+\..*|(\w+\.)?pooler\..*|(\w+\.)?pooler"
 )
 
 
@@ -67,7 +72,9 @@ def load(folder, *, task=None, num_classes=None, pooling="auto", revision=None, 
             such as `"distilbert-base-uncased"`, which `huggingface_hub` fetches.
         task: str, a builder in `ka.models`, where it is to be another than that of the file's head:
             a text encoder becomes `"text_encoder"`, `"text_classifier"`, `"sequence_labeler"` or
-            `"masked_language_model"`. A head that the file does not have is new, to be trained.
+            `"masked_language_model"`, one of images `"image_encoder"` or `"vision_transformer"`.
+            A head that the file does not have is new, to be trained. Of a file with two towers
+            (CLIP) it says which: `"image_encoder"` or `"text_encoder"`.
         num_classes: int, the classes or labels of a new head; None for those of the file.
         pooling: of a `text_encoder` and a new head of texts, as there; `"auto"` for what the files
             of Sentence Transformers beside it say, and without such files for a vector of each
@@ -132,7 +139,9 @@ def _build(checkpoint, task, num_classes, pooling, dtype=None):
         ) from error
     table = architecture.table(config, builder, keywords, checkpoint.tensors)
     new, ignored = (), architecture.IGNORED
-    if fresh or builder == "text_encoder":
+    if isinstance(ignored, dict):
+        ignored = ignored[builder]
+    elif fresh or builder in ("text_encoder", "image_encoder"):
         ignored = (*ignored, OTHER_HEADS)
     if fresh:  # a pooler that the file has is kept, as it is pretrained, too
         kept = table.get("pooler/kernel") in checkpoint.tensors
@@ -193,7 +202,11 @@ def read_settings(checkpoint, task=None, num_classes=None, pooling="auto"):
     architecture = find_architecture(checkpoint.config.get("model_type"), path)
     config = ConfigReader(checkpoint.config, path, architecture.IRRELEVANT)
     of_file = _find_builder(architecture, config, path)
-    builder = of_file if task is None else _check_task(task, of_file)
+    towers = getattr(architecture, "TASKS", None)
+    if towers:
+        builder = _choose_tower(towers, task, path)
+    else:
+        builder = of_file if task is None else _check_task(task, of_file)
     fresh = builder in SIZED and (builder != of_file or num_classes is not None)
     try:
         keywords = architecture.settings(config)
@@ -202,7 +215,7 @@ def read_settings(checkpoint, task=None, num_classes=None, pooling="auto"):
         raise
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path} holds what is no setting: {error!r:.200}") from error
-    keywords |= _choose_pooling(checkpoint, builder, fresh, pooling)
+    keywords |= _choose_pooling(checkpoint, builder, keywords, fresh, pooling)
     config.finish()
     if max(keywords["num_layers"], keywords.get("num_decoder_layers", 0)) > MOST_LAYERS:
         raise CheckpointError(f"{path} says {keywords['num_layers']} layers: more than there are.")
@@ -217,8 +230,10 @@ def read_settings(checkpoint, task=None, num_classes=None, pooling="auto"):
     return architecture, config, builder, keywords, fresh
 
 
-def _choose_pooling(checkpoint, builder, fresh, pooling):
+def _choose_pooling(checkpoint, builder, keywords, fresh, pooling):
     """Keywords of how a text's vector is made, where it is not the file's own head."""
+    if "pooling" in keywords and builder == "text_encoder":  # of the tower of CLIP
+        return {}
     if builder != "text_encoder" and not (builder == "text_classifier" and fresh):
         if pooling != "auto":
             raise ValueError(f"pooling={pooling!r} is for text encoders and new heads of texts.")
@@ -245,9 +260,17 @@ def _find_builder(architecture, config, path):
     raise CheckpointError(f"{path} is of a {name:.60}: expected one of {known}.")
 
 
+def _choose_tower(towers, task, path):
+    """The builder that `task` names, of a file that holds several models."""
+    if task not in towers:
+        raise ValueError(f"task={task!r}: {path} holds {' and '.join(towers)}: say which.")
+    return task
+
+
 def _check_task(task, of_file):
     """The builder that `task` names, if the weights of the file fit under it."""
-    choices = ENCODERS if of_file in ENCODERS else (of_file,)
+    families = [family for family in (ENCODERS, IMAGE_ENCODERS) if of_file in family]
+    (choices,) = families or [(of_file,)]
     if task not in choices:
         raise ValueError(f"task={task!r}: a {of_file} becomes one of {', '.join(choices)}.")
     if task == "masked_language_model" != of_file:
@@ -259,7 +282,7 @@ def _count_classes(checkpoint, config, fresh):
     """The outputs of the head of a file."""
     if fresh:
         raise ValueError("A new head needs num_classes=, how many classes or labels there are.")
-    for name in ("classifier.out_proj.bias", "classifier.bias", "qa_outputs.bias"):
+    for name in HEAD_BIASES:
         if name in checkpoint.tensors:
             return checkpoint.tensors[name].shape[0]
     raise CheckpointError(f"{checkpoint.folder} has no head: give task= and num_classes=.")

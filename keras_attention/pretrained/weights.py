@@ -43,9 +43,14 @@ def as_is(name):
     return Fold((name,), lambda x: x, turn=False)
 
 
-def plus_one(name):
-    """A scale that the file has without its 1 (Gemma)."""
-    return Fold((name,), lambda x: np.asarray(x, "float32") + 1)
+def plus_one(name, factor=1.0):
+    """A scale that the file has without its 1 (Gemma), times a factor that is applied elsewhere."""
+    return Fold((name,), lambda x: factor * (np.asarray(x, "float32") + 1))
+
+
+def joined(names, factor=1.0, axis=1):
+    """Tensors one after another, times a factor."""
+    return Fold(tuple(names), lambda *parts: factor * np.concatenate(parts, axis=axis))
 
 
 def dense(ours, theirs, bias=True):

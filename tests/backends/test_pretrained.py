@@ -9,13 +9,13 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from tests.pretrained import make_checkpoints  # noqa: E402
-from tests.pretrained.test_parity import assert_equal, read_expected  # noqa: E402
+from tests.pretrained.test_parity import assert_equal, options_of, read_expected  # noqa: E402
 
 
 @pytest.mark.parametrize("name", make_checkpoints.CHECKPOINTS)
 def test_the_committed_checkpoints_are_what_transformers_makes(name, tmp_path):
     make_checkpoints.make(name, tmp_path)
-    assert_equal(tmp_path / name)
+    assert_equal(tmp_path / name, **options_of(name))
     _, new = read_expected(tmp_path / name)
     _, committed = read_expected(make_checkpoints.FOLDER / name)
     np.testing.assert_allclose(new, committed, atol=1e-4)

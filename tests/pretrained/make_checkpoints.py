@@ -41,6 +41,23 @@ def llama_like(**more):
     )
 
 
+def vit_like(**more):
+    return dict(
+        hidden_size=D,
+        num_attention_heads=N,
+        num_hidden_layers=LAYERS,
+        image_size=12,
+        patch_size=4,
+        **more,
+    )
+
+
+CLIP = dict(
+    text_config=bert_like(eos_token_id=30, bos_token_id=29, pad_token_id=30),
+    vision_config=vit_like(intermediate_size=FF, layer_norm_eps=1e-4),
+    projection_dim=6,
+)
+
 LLAMA_3 = {
     "rope_type": "llama3",
     "rope_theta": 500.0,
@@ -144,6 +161,46 @@ CHECKPOINTS = {
              image_size=12, patch_size=4, num_labels=5),
         {},
     ),
+    "vit-headless": (
+        "ViTModel",
+        "ViTConfig",
+        vit_like(intermediate_size=FF, qkv_bias=False, hidden_act="gelu_new"),
+        {},
+    ),
+    "deit": (
+        "DeiTForImageClassification",
+        "DeiTConfig",
+        vit_like(intermediate_size=FF, num_labels=5),
+        {},
+    ),
+    "deit-distilled": (
+        "DeiTForImageClassificationWithTeacher",
+        "DeiTConfig",
+        vit_like(intermediate_size=FF, num_labels=5, layer_norm_eps=1e-3),
+        {},
+    ),
+    "dinov2": (
+        "Dinov2ForImageClassification",
+        "Dinov2Config",
+        vit_like(mlp_ratio=2, num_labels=5),
+        {},
+    ),
+    "dinov2-headless": ("Dinov2Model", "Dinov2Config", vit_like(mlp_ratio=2), {}),
+    "clip": ("CLIPModel", "CLIPConfig", CLIP, {"task": "image_encoder"}),
+    "clip-texts": ("CLIPModel", "CLIPConfig", CLIP, {"task": "text_encoder"}),
+    "gemma": (
+        "GemmaForCausalLM",
+        "GemmaConfig",
+        llama_like(num_key_value_heads=1, head_dim=6),
+        {},
+    ),
+    "gemma-3": (
+        "Gemma3ForCausalLM",
+        "Gemma3TextConfig",
+        llama_like(num_key_value_heads=1, head_dim=6, query_pre_attn_scalar=8, sliding_window=4,
+                   sliding_window_pattern=2),
+        {},
+    ),
     "gpt2": (
         "GPT2LMHeadModel",
         "GPT2Config",
@@ -201,11 +258,22 @@ CHECKPOINTS = {
 }  # fmt: skip
 
 
+IMAGES = [
+    name
+    for name, (kind, *_, stored) in CHECKPOINTS.items()
+    if kind.startswith(("ViT", "DeiT", "Dinov2")) or stored.get("task") == "image_encoder"
+]
+
+
 def make_inputs(name, config, random):
     """What the original reads, by its own names, and by ours."""
-    if name == "vit":
+    if name in IMAGES:
         images = random.random((2, 12, 12, 3)).astype("float32")
         return {"pixel_values": images.transpose(0, 3, 1, 2)}, {"images": images}
+    if name == "clip-texts":
+        ids = random.integers(0, V - 2, (3, 7))
+        ids[0, 4:], ids[1, 6:], ids[2, 2:] = 30, 30, 30  # the end is padding, too
+        return {"input_ids": ids}, {"token_ids": ids}
     padding = config.pad_token_id
     ids = random.integers(0, V, (3, 7))
     ids[:, 1] = 0  # a token in many vocabularies
@@ -223,6 +291,25 @@ def make_inputs(name, config, random):
         segments = np.repeat([[0, 0, 0, 1, 1, 1, 1]], 3, axis=0)
         theirs["token_type_ids"] = ours["segment_ids"] = segments
     return theirs, ours
+
+
+def compute(model, given, stored):
+    """What the original gives: logits, or the vectors that ours gives without a head."""
+    import torch
+
+    with torch.no_grad():
+        if "task" in stored:  # before they are given the length 1
+            images = stored["task"] == "image_encoder"
+            features = model.get_image_features if images else model.get_text_features
+            found = features(**given)
+            return found if torch.is_tensor(found) else found.pooler_output
+        outputs = model(**given)
+    if "start_logits" in outputs:
+        return torch.stack([outputs.start_logits, outputs.end_logits], dim=-1)
+    if "logits" in outputs:
+        return outputs.logits
+    hidden = outputs.last_hidden_state
+    return hidden[:, 0] if "pixel_values" in given else hidden
 
 
 def make(name, folder):
@@ -246,12 +333,7 @@ def make(name, folder):
             for tensor in model.parameters():
                 tensor.copy_(tensor.to(kept).to(torch.float32))
     theirs, ours = make_inputs(name, config, random)
-    with torch.no_grad():
-        outputs = model(**{k: torch.tensor(x) for k, x in theirs.items()})
-    if "start_logits" in outputs:
-        expected = torch.stack([outputs.start_logits, outputs.end_logits], dim=-1)
-    else:
-        expected = outputs.get("logits", outputs.get("last_hidden_state"))
+    expected = compute(model, {k: torch.tensor(x) for k, x in theirs.items()}, stored)
     if "dtype" in stored:
         model = model.to(getattr(torch, stored["dtype"]))
     path = pathlib.Path(folder) / name

@@ -5,12 +5,16 @@ from keras_attention.pretrained.weights import dense, find_base, layer_norm
 
 MODEL_TYPES = ("vit",)
 IRRELEVANT = ("encoder_stride", "pooler_output_size", "pooler_act")
-HEADS = {"ForImageClassification": "vision_transformer"}
+HEADS = {"ForImageClassification": "vision_transformer", "Model": "image_encoder"}
 IGNORED = (r".*pooler\..*", r"(vit\.)?embeddings\.mask_token")
 
 
 def settings(config):
-    config.one_of("qkv_bias", {True: None}, True)
+    return read_encoder(config) | {"intermediate_dim": config.whole("intermediate_size")}
+
+
+def read_encoder(config):
+    """The keywords that relatives of the vision transformer name in the same words."""
     return {
         "image_size": config.get("image_size", 224),
         "patch_size": config.get("patch_size", 16),
@@ -18,7 +22,7 @@ def settings(config):
         "num_layers": config.whole("num_hidden_layers"),
         "num_heads": config.whole("num_attention_heads"),
         "hidden_dim": config.whole("hidden_size"),
-        "intermediate_dim": config.whole("intermediate_size"),
+        "qkv_bias": None if config.flag("qkv_bias", True) else False,
         "activation": config.one_of("hidden_act", ACTIVATIONS, "gelu"),
         "dropout": config.number("hidden_dropout_prob", 0.0),
         "attention_dropout": config.number("attention_probs_dropout_prob", 0.0),
@@ -31,21 +35,39 @@ def head(config, builder, keywords, tensors):
 
 
 def table(config, builder, keywords, tensors):
-    base = find_base("vit.", tensors)
-    inside = f"{base}embeddings"
-    found = {
-        "patches/prefix": f"{inside}.cls_token",
-        "patches/positions/table": f"{inside}.position_embeddings",
-    }
-    found |= dense("patches/projection", f"{inside}.patch_embeddings.projection")
-    for i in range(keywords["num_layers"]):
+    return list_encoder("vit.", keywords["num_layers"], tensors) | dense("logits", "classifier")
+
+
+def list_encoder(base, num_layers, tensors):
+    """{weight: tensor} of patches, blocks and the last norm."""
+    found = list_embeddings(base, tensors)
+    base = found.pop("base")
+    for i in range(num_layers):
         ours, theirs = f"block_{i}", f"{base}encoder.layer.{i}"
-        for name in ("query", "key", "value"):
-            found |= dense(f"{ours}/attention/{name}", f"{theirs}.attention.attention.{name}")
-        found |= dense(f"{ours}/attention/attention_output", f"{theirs}.attention.output.dense")
+        found |= list_attention(ours, f"{theirs}.attention")
         found |= layer_norm(f"{ours}/attention_norm", f"{theirs}.layernorm_before")
         found |= dense(f"{ours}/feed_forward/intermediate", f"{theirs}.intermediate.dense")
         found |= dense(f"{ours}/feed_forward/output", f"{theirs}.output.dense")
         found |= layer_norm(f"{ours}/feed_forward_norm", f"{theirs}.layernorm_after")
-    found |= layer_norm("final_norm", f"{base}layernorm")
-    return found | dense("logits", "classifier")
+    return found
+
+
+def list_embeddings(base, tensors):
+    """Those of the patches and the last norm, and under `"base"` what names begin with."""
+    base = find_base(base, tensors)
+    inside = f"{base}embeddings"
+    found = {
+        "base": base,
+        "patches/prefix": f"{inside}.cls_token",
+        "patches/positions/table": f"{inside}.position_embeddings",
+    }
+    found |= dense("patches/projection", f"{inside}.patch_embeddings.projection")
+    return found | layer_norm("final_norm", f"{base}layernorm")
+
+
+def list_attention(ours, theirs):
+    """Those of a block's attention."""
+    found = dense(f"{ours}/attention/attention_output", f"{theirs}.output.dense")
+    for name in ("query", "key", "value"):
+        found |= dense(f"{ours}/attention/{name}", f"{theirs}.attention.{name}")
+    return found

@@ -1,0 +1,37 @@
+"""DeiT (Touvron et al., 2021): a vision transformer with a distillation token, or its head, too."""
+
+from keras_attention.pretrained.architectures import vit
+from keras_attention.pretrained.weights import Fold, dense, joined
+
+MODEL_TYPES = ("deit",)
+IRRELEVANT = vit.IRRELEVANT
+HEADS = {
+    "ForImageClassification": "vision_transformer",
+    "ForImageClassificationWithTeacher": "vision_transformer",
+    "Model": "image_encoder",
+}
+IGNORED = (r".*pooler\..*", r"(deit\.)?embeddings\.mask_token")
+
+
+def settings(config):
+    return vit.settings(config) | {"num_registers": 1}
+
+
+def head(config, builder, keywords, tensors):
+    """Both tokens are read where there is a head for each."""
+    both = builder == "vision_transformer" and "distillation_classifier.weight" in tensors
+    return {"pooling": "prefix" if both else "cls"}
+
+
+def table(config, builder, keywords, tensors):
+    found = vit.list_encoder("deit.", keywords["num_layers"], tensors)
+    inside = found["patches/prefix"].removesuffix("cls_token")
+    found["patches/prefix"] = joined([f"{inside}cls_token", f"{inside}distillation_token"])
+    if keywords["pooling"] != "prefix":
+        return found | dense("logits", "classifier")
+    names = ("cls_classifier", "distillation_classifier")
+    return found | {
+        # the mean of two linear maps of two vectors is one linear map of both
+        "logits/kernel": joined([f"{name}.weight" for name in names], 0.5),
+        "logits/bias": Fold(tuple(f"{name}.bias" for name in names), lambda a, b: (a + b) / 2),
+    }

@@ -1,0 +1,117 @@
+"""Gemma (2024) and the texts of Gemma 3 (2025): scaled embeddings, and norms without their 1."""
+
+import math
+
+from keras_attention import masks, positions
+from keras_attention.pretrained.architectures import llama
+from keras_attention.pretrained.checkpoint import CheckpointError
+from keras_attention.pretrained.config import ACTIVATIONS
+from keras_attention.pretrained.weights import dense, plus_one
+
+MODEL_TYPES = ("gemma", "gemma3_text")
+IRRELEVANT = ("pad_token_id", "_sliding_window_pattern", "cache_implementation")
+HEADS = {"ForCausalLM": "causal_language_model"}
+IGNORED = (r".*\.rotary_emb.*\.inv_freq", r"lm_head\.weight")
+LOCAL_BASE = 10000.0  # of the rotations in a window, in older files
+
+
+def settings(config):
+    is_third = config.values["model_type"] == "gemma3_text"
+    config.refuse("attn_logit_softcapping", "final_logit_softcapping", "attention_bias")
+    config.refuse("use_bidirectional_attention")
+    config.one_of("tie_word_embeddings", {True: None}, True)
+    said = config.get("hidden_activation") or config.get("hidden_act", "gelu_pytorch_tanh")
+    activation = ACTIVATIONS.get(said) if isinstance(said, str) else None
+    if activation not in llama.GATES:
+        raise CheckpointError(f"{config.path} says hidden_activation={said!r:.60}: no such gate.")
+    heads, num_layers = config.whole("num_attention_heads"), config.whole("num_hidden_layers")
+    found = {
+        "vocabulary_size": config.whole("vocab_size"),
+        "num_layers": num_layers,
+        "num_heads": heads,
+        "num_key_value_heads": config.whole("num_key_value_heads", heads),
+        "hidden_dim": config.whole("hidden_size"),
+        "key_dim": config.whole("head_dim", 256),
+        "intermediate_dim": config.whole("intermediate_size"),
+        "activation": llama.GATES[activation],
+        "dropout": 0.0,
+        "attention_dropout": config.number("attention_dropout", 0.0),
+        "normalization": "rms_norm",
+        "epsilon": config.number("rms_norm_eps", 1e-6),
+        "use_bias": False,
+        "scale_embeddings": True,
+        "tie_embeddings": True,
+        "padding_id": None,
+    }
+    if not is_third:
+        return found | {"position": positions.Rotary(**llama.read_rotary(config))}
+    config.number("query_pre_attn_scalar", 256)
+    third = {"position": None, "norm": "sandwich", "qk_norm": "rms_norm"}
+    return found | third | _read_layers(config, num_layers)
+
+
+def _read_layers(config, num_layers):
+    """A mask and a position for each layer: windows turn faster than layers that see all."""
+    window = masks.Window(config.whole("sliding_window", 4096))
+    every = config.whole("sliding_window_pattern", 6)
+    kinds = ["full_attention" if (i + 1) % every == 0 else "sliding_attention"
+             for i in range(num_layers)]  # fmt: skip
+    kinds = config.get("layer_types", kinds)
+    rotations, said = config.get("rope_parameters"), config.values
+    if isinstance(rotations, dict) and "full_attention" in rotations:
+        parts = {kind: {"rope_parameters": rotations.get(kind)} for kind in rotations}
+    else:
+        base = config.number("rope_local_base_freq", LOCAL_BASE)
+        names = ("rope_theta", "rope_scaling", "rope_parameters")
+        parts = {
+            "full_attention": {name: said[name] for name in names if name in said},
+            "sliding_attention": {"rope_theta": base},
+        }
+        parts["full_attention"].setdefault("rope_theta", 1e6)
+        config.seen |= {*names}
+    if unknown := [kind for kind in kinds if kind not in parts or kind not in KINDS]:
+        raise CheckpointError(f"{config.path} says layer_types with {unknown[0]!r:.60}.")
+    known = {kind: llama.read_rotary(config.part(values)) for kind, values in parts.items()}
+    config.whole("max_position_embeddings", 131072)
+    return {
+        "layer_masks": [window if kind == "sliding_attention" else None for kind in kinds],
+        "layer_positions": [positions.Rotary(**known[kind]) for kind in kinds],
+    }
+
+
+KINDS = ("full_attention", "sliding_attention")
+
+
+def head(config, builder, keywords, tensors):
+    return {}
+
+
+def table(config, builder, keywords, tensors):
+    third = keywords.get("norm") == "sandwich"
+    found = {"embedding/table/embeddings": "model.embed_tokens.weight"}
+    for i in range(keywords["num_layers"]):
+        ours, theirs = f"block_{i}", f"model.layers.{i}"
+        inside = f"{theirs}.self_attn"
+        for name in ("query", "key", "value"):
+            found |= dense(f"{ours}/attention/{name}", f"{inside}.{name[0]}_proj", bias=False)
+        found |= dense(f"{ours}/attention/attention_output", f"{inside}.o_proj", bias=False)
+        names = {"gate": "gate_proj", "intermediate": "up_proj", "output": "down_proj"}
+        for our, their in names.items():
+            found |= dense(f"{ours}/feed_forward/{our}", f"{theirs}.mlp.{their}", bias=False)
+        norms = {"attention_norm": "input_layernorm"}
+        if third:
+            norms |= {
+                "attention_post_norm": "post_attention_layernorm",
+                "feed_forward_norm": "pre_feedforward_layernorm",
+                "feed_forward_post_norm": "post_feedforward_layernorm",
+            }
+            scalar = config.number("query_pre_attn_scalar", 256)
+            factor = math.sqrt(keywords["key_dim"] / scalar)
+            structures = f"{ours}/attention/structures"
+            found[f"{structures}/query_norm/scale"] = plus_one(f"{inside}.q_norm.weight", factor)
+            found[f"{structures}/key_norm/scale"] = plus_one(f"{inside}.k_norm.weight")
+        else:
+            norms["feed_forward_norm"] = "post_attention_layernorm"
+        for our, their in norms.items():
+            found[f"{ours}/{our}/scale"] = plus_one(f"{theirs}.{their}.weight")
+    return found | {"final_norm/scale": plus_one("model.norm.weight")}
