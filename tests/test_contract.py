@@ -264,6 +264,13 @@ CASES = {
         f"Pooling {mode}": Case(lambda mode=mode: ka.blocks.Pooling(mode), (f"B T {D}",))
         for mode in ("mean", "max", "cls", "attention")
     },
+    **{
+        f"Pooling {mode}": Case(
+            lambda mode=mode: ka.blocks.Pooling(mode, num_prefix_tokens=1), (f"B T {D}",)
+        )
+        for mode in ("prefix", "cls_mean")
+    },
+    "FirstOf": Case(lambda: ka.blocks.FirstOf(4), (f"B T {D}", "int30 B T")),
     "RecurrentEncoder": Case(
         lambda: ka.recurrent.RecurrentEncoder(keras.layers.GRUCell(5)), (f"B T {D}",)
     ),
@@ -657,6 +664,7 @@ def test_gradients(case):
 NOT_QUANTIZED = {
     *("Attention", "TokenDropout", "PatchEmbedding", "ConvolutionStem", "PrefixTokens"),
     *("RMSNormalization", "LayerScale", "ResidualWeight", "Pooling", "RecurrentEncoder"),
+    "FirstOf",
     *("Cosine", "Bilinear", "Concat", "Additive", "Learned", "Learned2D", "PositionsInDocuments"),
     "AttentionCell bahdanau",
 }

@@ -20,7 +20,7 @@ class Pooling(keras.layers.Layer):
             `"last"`, the last one that is no padding (Radford et al., 2018); `"attention"`, the
             mean weighted by a learned query (Lee et al., 2019, section 3.2, one seed, without
             projections); `"prefix"`, the tokens in front one after another, (B, prefix · D), as of
-            a class and a distillation token (Touvron et al., 2021, *DeiT*); `"cls_mean"`, the first
+            a class and a distillation token (Touvron et al., 2020, *DeiT*); `"cls_mean"`, the first
             token and the mean of the others, (B, 2 D) (Oquab et al., 2023, *DINOv2*).
         num_prefix_tokens: int, tokens in front that `"mean"`, `"max"` and `"cls_mean"` leave out
             (class token and registers of a vision transformer).

@@ -18,12 +18,14 @@ from keras_attention.models.text_classifier import text_classifier
 from keras_attention.models.text_encoder import SIZES as _ENCODER_SIZES
 from keras_attention.models.text_encoder import text_encoder
 from keras_attention.models.transformer import TransformerDecoder, TransformerEncoder
+from keras_attention.models.vision_transformer import ENCODER_SIZES as _IMAGE_SIZES
 from keras_attention.models.vision_transformer import SIZES as _VISION_SIZES
 from keras_attention.models.vision_transformer import image_encoder, vision_transformer
 
 SIZES = {
     "causal_language_model": _LANGUAGE_SIZES,
     "encoder_decoder": _ENCODER_DECODER_SIZES,
+    "image_encoder": _IMAGE_SIZES,
     "masked_language_model": _MASKED_SIZES,
     "seq2seq_recurrent": _RECURRENT_SIZES,
     "seq2seq_transformer": _TRANSFORMER_SIZES,

@@ -32,6 +32,23 @@ SIZES = {
 }
 
 
+def _clip(patch_size, hidden_dim, num_layers, num_heads, projection_dim):
+    """Radford et al. (2021), table 20, of images 224 pixels wide."""
+    return dict(
+        _size(patch_size, hidden_dim, num_layers, num_heads),
+        activation="quick_gelu",
+        normalize_embeddings=True,
+        patch_bias=False,
+        projection_dim=projection_dim,
+        epsilon=1e-5,
+    )
+
+
+ENCODER_SIZES = {
+    "CLIP-ViT-B/32": _clip(32, 768, 12, 12, 512),
+    "CLIP-ViT-B/16": _clip(16, 768, 12, 12, 512),
+    "CLIP-ViT-L/14": _clip(14, 1024, 24, 16, 768),
+}
 WITH_CLASS_TOKEN = ("cls", "cls_mean", "prefix")
 
 
@@ -168,7 +185,8 @@ def image_encoder(
         projection_dim: int, the size of the vectors, by a linear layer without bias; or None.
         unit_length: bool, whether they get the length 1, so that inner products are cosines.
         name: str.
-        encoder: keywords of `vision_transformer`, which documents them.
+        encoder: keywords of `vision_transformer`, which documents them, and of
+            `TransformerEncoder`. Published sizes: `ka.models.sizes("image_encoder")`.
 
     Returns:
         A functional `keras.Model`. Input `"images"` float32 (B, height, width, num_channels).

@@ -148,6 +148,24 @@ def test_pooling_leaves_out_prefix_tokens():
     np.testing.assert_array_equal(ka.blocks.Pooling("last")(X, mask=PADDING), last)
 
 
+def test_pooling_of_several_vectors_puts_them_side_by_side():
+    both = ka.blocks.Pooling("prefix", num_prefix_tokens=2)(X)
+    np.testing.assert_array_equal(both, np.concatenate([X[:, 0], X[:, 1]], axis=-1))
+    layer = ka.blocks.Pooling("cls_mean", num_prefix_tokens=2)
+    expected = np.concatenate([X[:, 0], X[:, 2:].mean(1)], axis=-1)
+    np.testing.assert_allclose(layer(X), expected, atol=1e-6)
+    with pytest.raises(ValueError, match="mode='prefix' reads tokens in front: give num_prefix"):
+        ka.blocks.Pooling("prefix")
+
+
+def test_the_vector_at_the_first_end():
+    ids = np.tile([[5, 9, 3, 9, 9]], (B, 1))[:, :T]
+    ids[0, 1] = 4
+    found = ka.blocks.FirstOf(9)(X, ids)
+    np.testing.assert_array_equal(found, [X[i, 3 if i == 0 else 1] for i in range(B)])
+    np.testing.assert_array_equal(ka.blocks.FirstOf(7)(X, ids), X[:, 0])  # none is there
+
+
 def test_prefix_tokens_come_first_and_are_seen():
     layer = ka.blocks.PrefixTokens(2)
     x = layer(X)

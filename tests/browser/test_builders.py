@@ -29,6 +29,9 @@ WHOLE = {
     "vision_transformer": lambda: ka.models.vision_transformer(
         8, 5, **SMALL, patch_size=2, num_channels=1
     ),
+    "image_encoder": lambda: ka.models.image_encoder(
+        8, **SMALL, patch_size=2, pooling="cls_mean", projection_dim=6, unit_length=True
+    ),
     "masked_language_model": lambda: ka.models.masked_language_model(50, **SMALL, num_segments=2),
     "causal_language_model": lambda: ka.models.causal_language_model(
         50, **SMALL, position="rotary", num_key_value_heads=1

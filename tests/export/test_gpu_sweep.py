@@ -78,6 +78,15 @@ def builders():
             )
             for mode in ("first", "last")
         },
+        **{
+            f"image_encoder {mode}": lambda mode=mode: ka.models.image_encoder(
+                (8, 12), patch_size=4, pooling=mode, num_registers=1, projection_dim=8, **sizes
+            )
+            for mode in ("prefix", "cls_mean")
+        },
+        "text_encoder end": lambda: ka.models.text_encoder(
+            50, pooling="end", end_token_id=3, projection_dim=8, unit_length=True, **sizes
+        ),
         "sequence_labeler": lambda: ka.models.sequence_labeler(50, 5, **sizes),
         "sequence_labeler, characters": lambda: ka.models.sequence_labeler(
             50, 5, character_vocabulary_size=30, mask=ka.masks.Window(3), **sizes

@@ -59,6 +59,22 @@ BUILT = {
         pooling="first",
         pooler_activation="tanh",
     ),
+    "text_encoder_end": lambda: language_model(
+        "text_encoder", pooling="end", end_token_id=3, projection_dim=6, unit_length=True
+    ),
+    "image_encoder": lambda: ka.models.image_encoder(
+        8,
+        patch_size=4,
+        num_layers=1,
+        num_heads=2,
+        hidden_dim=16,
+        intermediate_dim=20,
+        normalize_embeddings=True,
+        patch_bias=False,
+        pooling="cls_mean",
+        projection_dim=6,
+        unit_length=True,
+    ),
     "causal_language_model": lambda: language_model(
         "causal_language_model", position="learned", max_length=9, num_key_value_heads=1
     ),

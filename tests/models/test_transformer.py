@@ -225,6 +225,7 @@ def test_the_norm_of_queries_has_the_epsilon_of_the_stack():
 
 STACKED = {
     "causal_language_model": (9,),
+    "image_encoder": (16,),
     "masked_language_model": (9,),
     "seq2seq_transformer": (9,),
     "sequence_labeler": (9, 4),
