@@ -2,6 +2,7 @@
 
 from keras_attention.pretrained.checkpoint import CheckpointError
 from keras_attention.pretrained.loading import Description, describe, load
+from keras_attention.pretrained.saving import save
 from keras_attention.pretrained.tokenization import tokenizer
 
-__all__ = ["CheckpointError", "Description", "describe", "load", "tokenizer"]
+__all__ = ["CheckpointError", "Description", "describe", "load", "save", "tokenizer"]

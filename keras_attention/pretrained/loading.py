@@ -90,12 +90,15 @@ def load(folder, *, task=None, num_classes=None, pooling="auto", revision=None, 
         CheckpointError: a ValueError: the checkpoint is damaged, or says something that no builder
             here does. Nothing is loaded in part.
     """
+    from keras_attention.pretrained.saving import remember_origin
+
     checkpoint = Checkpoint(find_folder(folder, revision))
     model, variables, match, _ = _build(checkpoint, task, num_classes, pooling, dtype)
     match.fill()
     for variable in variables:  # of a new head, and the seeds of dropout
         if not keras_internals.has_value(variable):
             keras_internals.give_value(variable)
+    remember_origin(model, checkpoint.folder)
     return model
 
 
@@ -246,6 +249,8 @@ def _choose_pooling(checkpoint, builder, keywords, fresh, pooling):
         return found
     if pooling is None:
         raise ValueError("pooling=None: a head of texts needs one vector, such as that of 'first'.")
+    if found["pooling"] == "first":
+        return {}  # with the pooler of the architecture
     return {"pooling": found["pooling"], "pooler_activation": None}
 
 

@@ -21,21 +21,33 @@ class Fold:
         names: tuple of str, tensors of the file.
         function: of their arrays -> an array, in the layout of the file.
         turn: bool, whether the usual rule turns it into the layout of the weight.
+        invert: of a changed array, and the arrays as they were -> those that make the changed one.
     """
 
     names: tuple
     function: Callable
     turn: bool = True
+    invert: Callable = staticmethod(lambda value, *before: [value])
 
 
 def rows_from(name, first):
     """A table without its first rows, which are no places or tokens here."""
-    return Fold((name,), lambda table: table[first:])
+    return Fold(
+        (name,),
+        lambda table: table[first:],
+        invert=lambda value, table: [np.concatenate([table[:first], value])],
+    )
 
 
 def part_of(name, index, parts, *, turn=True, axis=0):
     """One of `parts` equal parts of a tensor, as of fused projections."""
-    return Fold((name,), lambda x: np.split(x, parts, axis=axis)[index], turn)
+
+    def invert(value, whole):
+        pieces = np.split(whole, parts, axis=axis)
+        pieces[index] = value.reshape(pieces[index].shape)
+        return [np.concatenate(pieces, axis=axis)]
+
+    return Fold((name,), lambda x: np.split(x, parts, axis=axis)[index], turn, invert)
 
 
 def as_is(name):
@@ -45,12 +57,35 @@ def as_is(name):
 
 def plus_one(name, factor=1.0):
     """A scale that the file has without its 1 (Gemma), times a factor that is applied elsewhere."""
-    return Fold((name,), lambda x: factor * (np.asarray(x, "float32") + 1))
+    return Fold(
+        (name,),
+        lambda x: factor * (np.asarray(x, "float32") + 1),
+        invert=lambda value, x: [value / factor - 1],
+    )
 
 
 def joined(names, factor=1.0, axis=1):
     """Tensors one after another, times a factor."""
-    return Fold(tuple(names), lambda *parts: factor * np.concatenate(parts, axis=axis))
+
+    def invert(value, *parts):
+        ends = np.cumsum([part.shape[axis] for part in parts])[:-1]
+        return [part / factor for part in np.split(value, ends, axis=axis)]
+
+    return Fold(
+        tuple(names),
+        lambda *parts: factor * np.concatenate(parts, axis=axis),
+        invert=invert,
+    )
+
+
+def mean_of(first, second):
+    """The mean of two tensors."""
+
+    def invert(value, a, b):
+        change = value - (a + b) / 2
+        return [a + change, b + change]
+
+    return Fold((first, second), lambda a, b: (a + b) / 2, invert=invert)
 
 
 def dense(ours, theirs, bias=True):
@@ -115,7 +150,7 @@ class Match:
         """Gives every weight that has a tensor its value: here the file is read."""
         for name, fold in self.folds.items():
             arrays = [self.checkpoint.tensors[source].read() for source in fold.names]
-            value = _arrange(self.weights[name], name, fold, arrays)
+            value = arrange(self.weights[name].shape, name, fold, arrays)
             keras_internals.give_value(self.weights[name], value)
 
 
@@ -170,7 +205,7 @@ def check_shape(variable, name, fold, checkpoint):
             )
     stand_ins = [np.broadcast_to(np.float32(0), tensor.shape) for tensor in tensors]
     try:
-        _arrange(variable, name, fold, stand_ins)
+        arrange(variable.shape, name, fold, stand_ins)
     except (ValueError, IndexError) as error:
         shapes = ", ".join(
             f"{source} {tensor.shape}" for source, tensor in zip(fold.names, tensors, strict=True)
@@ -181,13 +216,13 @@ def check_shape(variable, name, fold, checkpoint):
         ) from error
 
 
-def _arrange(variable, name, fold, arrays):
-    """The array of a weight; a ValueError where it has another shape."""
+def arrange(shape, name, fold, arrays):
+    """The array of a weight of a shape; a ValueError where it has another."""
     array = fold.function(*arrays)
-    array = turn(array, name, len(variable.shape)) if fold.turn else array
-    if math.prod(array.shape) != math.prod(variable.shape):
+    array = turn(array, name, len(shape)) if fold.turn else array
+    if math.prod(array.shape) != math.prod(shape):
         raise ValueError(f"{array.shape}")
-    return array.reshape(variable.shape).astype("float32", copy=False)
+    return array.reshape(shape).astype("float32", copy=False)
 
 
 def turn(array, name, axes):

@@ -1,5 +1,7 @@
 """Checkpoints made anew by transformers: the same outputs, and the same greedy texts."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -52,3 +54,47 @@ def test_greedy_texts_are_those_of_transformers(name, tmp_path, monkeypatch):
         found = found[0].numpy()
         new = found[1:] if begin else found[len(prompt) :]
         np.testing.assert_array_equal(row, new)
+
+
+@pytest.mark.parametrize("name", ["bert", "roberta-masked", "electra-masked", "distilbert-masked"])
+def test_transformers_load_what_was_fine_tuned_here(name, tmp_path):
+    import torch
+    import transformers
+
+    ours = ka.pretrained.load(make_checkpoints.FOLDER / name, task="text_classifier", num_classes=3)
+    random = np.random.default_rng(0)
+    for variable in ours.trainable_variables:
+        variable.assign_add(random.normal(size=variable.shape, scale=0.05).astype("float32"))
+    ka.pretrained.save(ours, tmp_path / "saved", labels=["a", "b", "c"])
+    theirs, info = transformers.AutoModelForSequenceClassification.from_pretrained(
+        tmp_path / "saved", output_loading_info=True
+    )
+    assert not info["missing_keys"] and not info["mismatched_keys"]
+    assert theirs.config.id2label == {0: "a", 1: "b", 2: "c"}
+    inputs, _ = read_expected(make_checkpoints.FOLDER / name)
+    ids = torch.tensor(inputs["token_ids"])
+    given = {"attention_mask": (ids != theirs.config.pad_token_id).long()}
+    if "segment_ids" in inputs:
+        given["token_type_ids"] = torch.tensor(inputs["segment_ids"])
+    with torch.no_grad():
+        expected = theirs.eval()(input_ids=ids, **given).logits.numpy()
+    found = ours(inputs if len(inputs) > 1 else inputs["token_ids"])
+    np.testing.assert_allclose(found, expected, atol=2e-5)
+
+
+def test_ids_of_tokenizers_are_those_of_transformers(tmp_path):
+    """Of `tokenizer.json`, and of `vocab.txt` alone, for texts and pairs."""
+    import transformers
+
+    from tests.data.test_pretrained_tokenizer import LINES, train_word_piece
+
+    folder = tmp_path / "bert"
+    shutil.copytree(make_checkpoints.FOLDER / "bert", folder)
+    (folder / "tokenizer.json").write_bytes(train_word_piece(True))
+    ours = ka.pretrained.tokenizer(folder, max_length=12)
+    theirs = transformers.PreTrainedTokenizerFast(
+        tokenizer_file=str(folder / "tokenizer.json"), pad_token="[PAD]"
+    )
+    found = theirs(LINES, LINES[::-1], truncation=True, max_length=12)["input_ids"]
+    assert ours.encode(LINES, LINES[::-1]) == found
+    assert ours.encode(LINES) == theirs(LINES, truncation=True, max_length=12)["input_ids"]

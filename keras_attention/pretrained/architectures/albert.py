@@ -5,6 +5,7 @@ from keras_attention.pretrained.config import ACTIVATIONS
 from keras_attention.pretrained.weights import dense, find_base, layer_norm
 
 MODEL_TYPES = ("albert",)
+BASE = "albert."  # what names begin with below a head
 IRRELEVANT = (
     *("classifier_dropout_prob", "down_scale_factor", "gap_size", "net_structure_type"),
     *("num_memory_blocks", "layers_to_keep"),
@@ -36,7 +37,7 @@ head = bert.head
 
 
 def table(config, builder, keywords, tensors):
-    base = find_base("albert.", tensors)
+    base = find_base(BASE, tensors)
     inside = f"{base}embeddings"
     found = {
         "embedding/table/embeddings": f"{inside}.word_embeddings.weight",

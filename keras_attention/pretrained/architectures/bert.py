@@ -5,6 +5,7 @@ from keras_attention.pretrained.config import ACTIVATIONS
 from keras_attention.pretrained.weights import dense, find_base, layer_norm
 
 MODEL_TYPES = ("bert",)
+BASE = "bert."  # what names begin with below a head
 IRRELEVANT = (
     *("classifier_dropout", "directionality", "pooler_fc_size", "pooler_num_attention_heads"),
     *("pooler_num_fc_layers", "pooler_size_per_head", "pooler_type"),
@@ -74,7 +75,7 @@ def read_head(config, builder, pooler_activation):
 
 def table(config, builder, keywords, tensors):
     """{weight: tensor} of a builder's model."""
-    base = find_base("bert.", tensors)
+    base = find_base(BASE, tensors)
     found = {
         "embedding/learned/table": f"{base}embeddings.position_embeddings.weight",
         "segments/table/embeddings": f"{base}embeddings.token_type_embeddings.weight",

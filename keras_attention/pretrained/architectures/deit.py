@@ -1,9 +1,10 @@
 """DeiT (Touvron et al., 2021): a vision transformer with a distillation token, or its head, too."""
 
 from keras_attention.pretrained.architectures import vit
-from keras_attention.pretrained.weights import Fold, dense, joined
+from keras_attention.pretrained.weights import dense, joined, mean_of
 
 MODEL_TYPES = ("deit",)
+BASE = "deit."  # what names begin with below a head
 IRRELEVANT = vit.IRRELEVANT
 HEADS = {
     "ForImageClassification": "vision_transformer",
@@ -24,7 +25,7 @@ def head(config, builder, keywords, tensors):
 
 
 def table(config, builder, keywords, tensors):
-    found = vit.list_encoder("deit.", keywords["num_layers"], tensors)
+    found = vit.list_encoder(BASE, keywords["num_layers"], tensors)
     inside = found["patches/prefix"].removesuffix("cls_token")
     found["patches/prefix"] = joined([f"{inside}cls_token", f"{inside}distillation_token"])
     if keywords["pooling"] != "prefix":
@@ -33,5 +34,5 @@ def table(config, builder, keywords, tensors):
     return found | {
         # the mean of two linear maps of two vectors is one linear map of both
         "logits/kernel": joined([f"{name}.weight" for name in names], 0.5),
-        "logits/bias": Fold(tuple(f"{name}.bias" for name in names), lambda a, b: (a + b) / 2),
+        "logits/bias": mean_of(*[f"{name}.bias" for name in names]),
     }

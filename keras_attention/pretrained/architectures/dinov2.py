@@ -4,6 +4,7 @@ from keras_attention.pretrained.architectures import vit
 from keras_attention.pretrained.weights import dense, layer_norm
 
 MODEL_TYPES = ("dinov2",)
+BASE = "dinov2."  # what names begin with below a head
 IRRELEVANT = (
     *vit.IRRELEVANT,
     *("apply_layernorm", "drop_path_rate", "out_features", "out_indices", "reshape_hidden_states"),
@@ -29,7 +30,7 @@ def head(config, builder, keywords, tensors):
 
 
 def table(config, builder, keywords, tensors):
-    found = vit.list_embeddings("dinov2.", tensors)
+    found = vit.list_embeddings(BASE, tensors)
     base = found.pop("base")
     for i in range(keywords["num_layers"]):
         ours, theirs = f"block_{i}", f"{base}encoder.layer.{i}"

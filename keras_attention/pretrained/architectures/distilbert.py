@@ -5,6 +5,7 @@ from keras_attention.pretrained.config import ACTIVATIONS
 from keras_attention.pretrained.weights import dense, find_base, layer_norm
 
 MODEL_TYPES = ("distilbert",)
+BASE = "distilbert."  # what names begin with below a head
 IRRELEVANT = ("seq_classif_dropout", "qa_dropout", "tie_weights_", "sinusoidal_pos_embds")
 HEADS = bert.HEADS
 IGNORED = (r".*position_ids", r"vocab_projector\.weight")
@@ -35,7 +36,7 @@ def head(config, builder, keywords, tensors):
 
 
 def table(config, builder, keywords, tensors):
-    base = find_base("distilbert.", tensors)
+    base = find_base(BASE, tensors)
     found = {
         "embedding/table/embeddings": f"{base}embeddings.word_embeddings.weight",
         "embedding/learned/table": f"{base}embeddings.position_embeddings.weight",

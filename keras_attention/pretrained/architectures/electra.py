@@ -4,6 +4,7 @@ from keras_attention.pretrained.architectures import bert
 from keras_attention.pretrained.weights import dense, find_base, layer_norm
 
 MODEL_TYPES = ("electra",)
+BASE = "electra."  # what names begin with below a head
 IRRELEVANT = (
     *("classifier_dropout", "summary_activation", "summary_last_dropout", "summary_type"),
     *("summary_use_proj", "generator_size", "generator_hidden_size"),
@@ -28,7 +29,7 @@ def head(config, builder, keywords, tensors):
 
 
 def table(config, builder, keywords, tensors):
-    base = find_base("electra.", tensors)
+    base = find_base(BASE, tensors)
     found = {
         "embedding/learned/table": f"{base}embeddings.position_embeddings.weight",
         "segments/table/embeddings": f"{base}embeddings.token_type_embeddings.weight",

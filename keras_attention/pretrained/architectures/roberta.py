@@ -6,6 +6,7 @@ from keras_attention.pretrained.architectures import bert
 from keras_attention.pretrained.weights import Fold, dense, find_base, layer_norm, rows_from
 
 MODEL_TYPES = ("roberta", "xlm-roberta", "camembert")
+BASE = "roberta."  # what names begin with below a head
 IRRELEVANT = ("classifier_dropout",)
 HEADS = bert.HEADS
 IGNORED = (
@@ -30,14 +31,19 @@ head = bert.head
 
 
 def table(config, builder, keywords, tensors):
-    base = find_base("roberta.", tensors)
+    base = find_base(BASE, tensors)
     first = keywords["padding_id"] + 1
     places = f"{base}embeddings.position_embeddings.weight"
     types = f"{base}embeddings.token_type_embeddings.weight"
     found = bert.list_encoder(base, keywords["num_layers"])
     if keywords["num_segments"] is None:  # one vector for all tokens: it goes into the places
         found["embedding/learned/table"] = Fold(
-            (places, types), lambda table, one: np.asarray(table[first:], "float32") + one
+            (places, types),
+            lambda table, one: np.asarray(table[first:], "float32") + one,
+            invert=lambda value, table, one: [
+                np.concatenate([table[:first], value - np.asarray(one, "float32")]),
+                one,
+            ],
         )
     else:
         found["embedding/learned/table"] = rows_from(places, first)

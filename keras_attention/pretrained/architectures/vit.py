@@ -4,6 +4,7 @@ from keras_attention.pretrained.config import ACTIVATIONS
 from keras_attention.pretrained.weights import dense, find_base, layer_norm
 
 MODEL_TYPES = ("vit",)
+BASE = "vit."  # what names begin with below a head
 IRRELEVANT = ("encoder_stride", "pooler_output_size", "pooler_act")
 HEADS = {"ForImageClassification": "vision_transformer", "Model": "image_encoder"}
 IGNORED = (r".*pooler\..*", r"(vit\.)?embeddings\.mask_token")
@@ -35,7 +36,7 @@ def head(config, builder, keywords, tensors):
 
 
 def table(config, builder, keywords, tensors):
-    return list_encoder("vit.", keywords["num_layers"], tensors) | dense("logits", "classifier")
+    return list_encoder(BASE, keywords["num_layers"], tensors) | dense("logits", "classifier")
 
 
 def list_encoder(base, num_layers, tensors):

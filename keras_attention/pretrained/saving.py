@@ -1,0 +1,207 @@
+"""`save`: a model that began as a checkpoint, back under the names of its files."""
+
+import json
+import re
+import shutil
+import weakref
+
+import numpy as np
+from keras import ops
+
+from keras_attention import models
+from keras_attention.data.files import make_workplace, move_into_place, write_json
+from keras_attention.pretrained import loading
+from keras_attention.pretrained.checkpoint import CONFIG, DTYPES, INDEX, WEIGHTS, Checkpoint
+from keras_attention.pretrained.weights import Fold, arrange, name_weights
+
+CODES = {name: code for code, name in DTYPES.items()}
+COPIED = ("*.json", "*.txt", "*.model", "*.spm")  # of tokenizers and pictures
+OURS = ("manifest.json", INDEX, CONFIG)
+_origins = weakref.WeakKeyDictionary()  # model -> the folder that `load` made it of
+
+
+def remember_origin(model, folder):
+    """Notes what `load` made a model of, so that `save` need not be told."""
+    _origins[model] = folder
+
+
+def save(model, folder, *, checkpoint=None, labels=None):
+    """Writes a model as Hugging Face's files: `transformers` loads what was fine-tuned here.
+
+    Weights that were not changed are written as they were, to the bit; the others in the type that
+    the checkpoint has. Files of the tokenizer are copied.
+
+    Args:
+        model: functional `keras.Model` that `load` gave, or that was made of such a one, by
+            `replace_head` or a task's `fit`.
+        folder: path, new or empty.
+        checkpoint: folder or id of the checkpoint that it began as; None where `load` gave this
+            very model.
+        labels: list of str, the names of the classes or labels of a new head; None for
+            `LABEL_0`, ... .
+
+    Raises:
+        ValueError: it is not known what the model began as, or Hugging Face has no such model.
+
+    Example:
+
+        model = ka.pretrained.load("bert-base-uncased", task="text_classifier", num_classes=2)
+        model.fit(...)
+        ka.pretrained.save(model, "my-bert", labels=["bad", "good"])
+    """
+    checkpoint = _origins.get(model) if checkpoint is None else checkpoint
+    if checkpoint is None:
+        raise ValueError(
+            f"{model.name} is no model that load() gave: say checkpoint=, the folder or id of the "
+            "checkpoint that it began as."
+        )
+    source = Checkpoint(loading.find_folder(checkpoint))
+    tensors, config = collect(model, source, labels)
+    with make_workplace(folder) as new:
+        new.mkdir()
+        for pattern in COPIED:
+            for path in source.folder.glob(pattern):
+                if path.name not in OURS:
+                    shutil.copyfile(path, new / path.name)
+        write_tensors(new / WEIGHTS, tensors)
+        write_json(new / CONFIG, config)
+        loading.describe(new, task=_find_task(model, source))  # a ValueError if it is not whole
+        move_into_place(new, folder)
+
+
+def _find_task(model, source):
+    """The task to load a model with, of a file that holds several; else None."""
+    config = source.config
+    module = loading.find_architecture(config.get("model_type"), source.folder / CONFIG)
+    return model.name if hasattr(module, "TASKS") else None
+
+
+def collect(model, source, labels=None):
+    """({name: array}, the content of config.json) of a model that began as `source`."""
+    builder = model.name
+    if builder not in models.__all__:
+        raise ValueError(f"{builder} is no model of a builder in ka.models: its name is another.")
+    path = source.folder / CONFIG
+    module = loading.find_architecture(source.config.get("model_type"), path)
+    fresh = _is_other(model, source, module)
+    sized = builder in loading.SIZED and fresh
+    count = {"num_classes": model.output_shape[-1]} if sized else {}
+    asked = {"pooling": "first"} if builder == "text_classifier" and fresh else {}
+    module, config, _, keywords, _ = loading.read_settings(source, builder, **count, **asked)
+    if builder == "text_classifier" and (mode := model.get_layer("pooling").mode) != "cls":
+        raise ValueError(
+            f"Hugging Face's classifiers of texts read the first token, and this one pools by "
+            f"{mode!r}: load the checkpoint with pooling='first' to fine-tune it."
+        )
+    names = _rename(source, module, fresh)
+    table = module.table(config, builder, keywords, names)
+    tensors, used = {}, set()
+    for name, variable in name_weights(model).items():
+        fold = table[name] if isinstance(table[name], Fold) else Fold((table[name],), lambda x: x)
+        used |= set(fold.names)
+        known = [tensors.get(n, names[n].read()) for n in fold.names if names.get(n) is not None]
+        value = ops.convert_to_numpy(variable).astype("float32")
+        tensors |= dict(zip(fold.names, restore(value, name, fold, known), strict=True))
+    content = dict(source.config)
+    for name, stored in names.items():
+        if stored is not None and name not in used and not _is_dropped(name, stored, names, used):
+            tensors[name] = stored.read()
+    if fresh:
+        content |= _write_head(module, source, builder, model.output_shape[-1], labels)
+    return tensors, content
+
+
+def _is_other(model, source, module):
+    """Whether the head of a model is another than that of its checkpoint."""
+    if hasattr(module, "TASKS"):
+        return False
+    found = loading.describe(source.folder)
+    if found.builder != model.name:
+        return True
+    name = loading.SIZED.get(model.name)
+    return name is not None and found.keywords[name] != model.output_shape[-1]
+
+
+def _rename(source, module, fresh):
+    """{name: `StoredTensor`} of a checkpoint; under a new head all names begin with its base."""
+    base = getattr(module, "BASE", "")
+    if not fresh or not base:
+        return dict(source.tensors)
+    kept = {n: t for n, t in source.tensors.items() if not re.fullmatch(loading.OTHER_HEADS, n)}
+    kept |= {n: t for n, t in source.tensors.items() if ".pooler." in f".{n}"}
+    if any(name.startswith(base) for name in kept):
+        return kept
+    return {f"{base}{name}": tensor for name, tensor in kept.items()}
+
+
+def _is_dropped(name, stored, names, used):
+    """Whether a tensor without a use is a copy of one that has one, such as of tied logits."""
+    others = (names[other] for other in used if names.get(other) is not None)
+    return any(
+        other.shape == stored.shape
+        and other.dtype == stored.dtype
+        and other.read().tobytes() == stored.read().tobytes()
+        for other in others
+        if stored.shape and len(stored.shape) > 1
+    )
+
+
+def restore(value, name, fold, known):
+    """The tensors of a file that make a weight; those that made it before, where it is the same.
+
+    Args:
+        value: float32 array, of the weight. name: str, of the weight.
+        fold: `Fold`. known: list of the arrays of its tensors; empty where the file has none.
+    """
+    if not known:
+        return [value.T if name.endswith("/kernel") else value]
+    if np.array_equal(arrange(value.shape, name, fold, known), value):
+        return known
+    if fold.turn:  # what `turn` would be given
+        first = known[0]
+        value = turn_back(value, name, fold.function(*known).shape, first.ndim)
+    new = fold.invert(value, *known)
+    return [np.asarray(x).astype(k.dtype).reshape(k.shape) for x, k in zip(new, known, strict=True)]
+
+
+def turn_back(value, name, shape, axes):
+    """An array of our layout as one of the shape that it has in the file."""
+    if not name.endswith("/kernel"):
+        return value.reshape(shape)
+    if axes == 4:
+        return value.transpose(3, 2, 0, 1)
+    return value.reshape(shape[::-1]).T if len(shape) == 2 else value.reshape(shape)
+
+
+def _write_head(module, source, builder, count, labels):
+    """The entries of config.json that speak of a new head."""
+    before = (source.config.get("architectures") or ["Model"])[0]
+    family = re.sub(r"(For\w+|LMHeadModel|Model)$", "", before)
+    ending = next(end for end, kind in module.HEADS.items() if kind == builder)
+    found = {"architectures": [f"{family}{ending}"]}
+    if builder not in loading.SIZED:
+        return found
+    labels = [f"LABEL_{i}" for i in range(count)] if labels is None else list(labels)
+    if len(set(labels)) != count or len(labels) != count:
+        raise ValueError(f"labels has {len(labels)} names: expected {count} different ones.")
+    names = {str(i): label for i, label in enumerate(labels)}
+    return found | {
+        "num_labels": count,
+        "id2label": names,
+        "label2id": {label: i for i, label in enumerate(labels)},
+    }
+
+
+def write_tensors(path, tensors):
+    """Writes {name: array} as a safetensors file."""
+    header, end = {"__metadata__": {"format": "pt"}}, 0
+    for name, array in tensors.items():
+        begin, end = end, end + array.nbytes
+        code = CODES[array.dtype.name]
+        header[name] = {"dtype": code, "shape": list(array.shape), "data_offsets": [begin, end]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for array in tensors.values():
+            file.write(np.ascontiguousarray(array).tobytes())

@@ -1,0 +1,99 @@
+"""Models that go back to the names of Hugging Face: unchanged to the bit, changed as they are."""
+
+import json
+import shutil
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import keras_attention as ka
+from keras_attention.pretrained.checkpoint import Checkpoint
+from tests.pretrained.make_checkpoints import CHECKPOINTS, FOLDER
+from tests.pretrained.test_parity import options_of, read_expected
+
+# Logits that are tied are stored twice in some files, and once in ours.
+TIED = {"lm_head.weight", "cls.predictions.decoder.weight", "generator_lm_head.weight",
+        "vocab_projector.weight", "predictions.decoder.weight"}  # fmt: skip
+
+
+def copies(name):
+    """Whether a tensor is the table of tokens once more."""
+    return name in TIED or name.endswith("embed_tokens.weight")
+
+
+@pytest.mark.parametrize("name", CHECKPOINTS)
+def test_what_was_not_changed_is_written_to_the_bit(name, tmp_path):
+    model = ka.pretrained.load(FOLDER / name, **options_of(name))
+    ka.pretrained.save(model, tmp_path / "saved")
+    before, after = Checkpoint(FOLDER / name), Checkpoint(tmp_path / "saved")
+    assert before.config == after.config
+    assert {n for n in before.tensors.keys() ^ after.tensors.keys() if not copies(n)} == set()
+    for tensor in after.tensors:
+        found, expected = after.tensors[tensor], before.tensors[tensor]
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        assert found.read().tobytes() == expected.read().tobytes(), tensor
+
+
+@pytest.mark.parametrize("name", CHECKPOINTS)
+def test_what_was_changed_comes_back(name, tmp_path):
+    """Every weight is changed: so every way from tensors to weights has its way back."""
+    model = ka.pretrained.load(FOLDER / name, **options_of(name))
+    random = np.random.default_rng(0)
+    for variable in model.trainable_variables:
+        change = random.normal(size=variable.shape, scale=0.1)
+        variable.assign(ops.convert_to_numpy(variable) + change.astype("float32"))
+    ka.pretrained.save(model, tmp_path / "saved")
+    again = ka.pretrained.load(tmp_path / "saved", **options_of(name))
+    half = {t.dtype for t in Checkpoint(FOLDER / name).tensors.values()} & {"bfloat16", "float16"}
+    tolerance = {"atol": 0.03, "rtol": 0.01} if half else {"atol": 1e-6}
+    for found, expected in zip(again.weights, model.weights, strict=True):
+        np.testing.assert_allclose(
+            *map(ops.convert_to_numpy, (found, expected)), **tolerance, err_msg=expected.path
+        )
+
+
+@pytest.mark.parametrize("name", ["bert", "bert-masked", "bert-texts", "roberta-masked"])
+def test_a_new_head_has_a_class_of_its_own(name, tmp_path):
+    model = ka.pretrained.load(FOLDER / name, task="text_classifier", num_classes=4)
+    ka.pretrained.save(model, tmp_path / "saved", labels=["a", "b", "c", "d"])
+    config = json.loads((tmp_path / "saved" / "config.json").read_text())
+    assert config["architectures"][0].endswith("ForSequenceClassification")
+    assert config["id2label"] == {"0": "a", "1": "b", "2": "c", "3": "d"}
+    found = ka.pretrained.describe(tmp_path / "saved")
+    assert found.builder == "text_classifier" and not found.fresh_head
+    inputs, _ = read_expected(FOLDER / name)
+    inputs = inputs if len(inputs) > 1 else inputs["token_ids"]
+    again = ka.pretrained.load(tmp_path / "saved")
+    np.testing.assert_allclose(again(inputs), model(inputs), atol=1e-6)
+
+
+def test_a_model_of_a_file_says_what_it_began_as(tmp_path):
+    model = ka.pretrained.load(FOLDER / "bert-tokens")
+    model = ka.models.replace_head(model, 6)
+    model.save(tmp_path / "model.keras")
+    model = keras.saving.load_model(tmp_path / "model.keras")
+    with pytest.raises(ValueError, match="is no model that load.. gave: say checkpoint="):
+        ka.pretrained.save(model, tmp_path / "saved")
+    ka.pretrained.save(model, tmp_path / "saved", checkpoint=FOLDER / "bert-tokens")
+    assert ka.pretrained.load(tmp_path / "saved").output_shape[-1] == 6
+
+
+def test_the_tokenizer_goes_along(tmp_path):
+    shutil.copytree(FOLDER / "bert", tmp_path / "bert")
+    (tmp_path / "bert" / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\ncat")
+    ka.pretrained.save(ka.pretrained.load(tmp_path / "bert"), tmp_path / "saved")
+    assert (tmp_path / "saved" / "vocab.txt").is_file()
+
+
+def test_what_hugging_face_does_not_have_is_refused(tmp_path):
+    model = ka.pretrained.load(
+        FOLDER / "bert", task="text_classifier", num_classes=2, pooling="mean"
+    )
+    with pytest.raises(ValueError, match="this one pools by 'mean'"):
+        ka.pretrained.save(model, tmp_path / "saved")
+    with pytest.raises(ValueError, match="labels has 1 names: expected 2 different ones"):
+        new = ka.pretrained.load(FOLDER / "bert", task="text_classifier", num_classes=2)
+        ka.pretrained.save(new, tmp_path / "saved", labels=["a"])
+    assert not (tmp_path / "saved").exists()
