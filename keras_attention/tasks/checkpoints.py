@@ -61,10 +61,18 @@ def open_checkpoint(preset, task_class):
     else:
         model = pretrained.load(folder)
         names = _read_labels(Checkpoint(folder), model.output_shape[-1])
-    preprocessor = PREPROCESSORS[builder](pretrained.tokenizer(folder), names)
+    # Tags of what is cut off would be lost: a sentence may be as long as the model has places.
+    longest = _find_places(folder) if builder == "sequence_labeler" else None
+    tokenizer = pretrained.tokenizer(folder, max_length=longest)
+    preprocessor = PREPROCESSORS[builder](tokenizer, names)
     task = task_class(model, preprocessor, builder=builder)
     task.recipe = recipes.choose_recipe(builder, recipes.PRETRAINED)
     return task
+
+
+def _find_places(folder):
+    """How many positions a model has, or None for any."""
+    return pretrained.describe(folder).keywords.get("max_length")
 
 
 def _is_of_answers(folder):

@@ -35,12 +35,13 @@ def enable_lora(model, rank, targets=TARGETS, *, lora_alpha=None):
     Example:
 
     ```python
+    import math
     import keras_attention as ka
 
     size = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=32)
     model = ka.models.text_classifier(100, 2, **size)
     ka.training.enable_lora(model, rank=4)
-    trained = sum(variable.size for variable in model.trainable_variables)
+    trained = sum(math.prod(variable.shape) for variable in model.trainable_variables)
     assert trained == 2 * 2 * (16 * 2 * 4 + 4 * 8) + 16 * 2 + 2  # and the head
     ka.training.merge_lora(model)
     assert model.get_layer("block_0").trainable_variables

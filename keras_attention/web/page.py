@@ -51,6 +51,11 @@ def write_page(task, output, *, title=None, example=None, quantization="int8_wei
         raise ValueError(
             f"There is no page for a {task.builder}: there is one for {', '.join(KINDS)}."
         )
+    if hasattr(task.preprocessor, "tokenizer") and task.builder != "masked_language_model":
+        raise ValueError(
+            "There is no page for a task that began as a checkpoint of Hugging Face: the page does "
+            "not split texts as its tokenizer does. Export it, and call the file from an app."
+        )
     folder = RunFolder(output, MARK)
     about, inputs, choose, shapes = kind(task)
     drawn = task.builder == "vision_transformer"
