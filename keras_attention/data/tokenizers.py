@@ -216,6 +216,7 @@ class Subwords:
         lowercase=False,
         byte_fallback=False,
         mask_token=False,
+        shrink=False,
     ):
         """The pieces learnt from `texts`: take the training part only.
 
@@ -230,6 +231,8 @@ class Subwords:
             byte_fallback: bool, whether characters that `texts` do not have become their bytes in
                 UTF-8, for which there are 256 pieces, and are not unknown.
             mask_token: bool, whether the id 4 is that of `[MASK]`, for masked language models.
+            shrink: bool, whether texts that have not so many pieces get as many as they have,
+                which is an error otherwise.
 
         Every character of `texts` is a piece. Spaces are squeezed, and compatible forms of
         characters (ligatures, full-width letters) become the plain ones: Unicode's NFKC.
@@ -243,20 +246,19 @@ class Subwords:
         lines = [line for text in texts for line in text.split("\n") if line.strip()]
         if not lines:
             raise ValueError("Subwords.build: texts is empty: there is nothing to learn from.")
-        rule = "nmt_nfkc_cf" if lowercase else "nmt_nfkc"
+        options = dict(
+            model_type=model_type,
+            byte_fallback=byte_fallback,
+            normalization_rule_name="nmt_nfkc_cf" if lowercase else "nmt_nfkc",
+            user_defined_symbols=[MASK_TOKEN] if mask_token else [],
+        )
         try:
-            return cls(
-                _train(
-                    lines,
-                    vocab_size=vocabulary_size,
-                    model_type=model_type,
-                    byte_fallback=byte_fallback,
-                    normalization_rule_name=rule,
-                    user_defined_symbols=[MASK_TOKEN] if mask_token else [],
-                )
-            )
+            return cls(_train(lines, vocab_size=vocabulary_size, **options))
         except RuntimeError as error:
-            raise _size_error(vocabulary_size, error) from error
+            most = _read_most(error)
+            if not shrink or most is None:
+                raise _size_error(vocabulary_size, error) from error
+        return cls(_train(lines, vocab_size=most, **options))
 
     def __len__(self):
         return self._processor.vocab_size()
@@ -355,12 +357,18 @@ def _train(lines, **options):
     return proto.getvalue()
 
 
+def _read_most(error):
+    """The most pieces that texts have, by SentencePiece's error; None if it speaks of no such."""
+    found = re.search(r"value <= (\d+)", str(error))
+    return found and int(found[1])
+
+
 def _size_error(vocabulary_size, error):
     """SentencePiece's error in our words; it says the largest size there can be, if that is it."""
-    most = re.search(r"value <= (\d+)", str(error))
+    most = _read_most(error)
     least = re.search(r"smaller than required_chars. (\d+) vs (\d+)", str(error))
     if most:
-        mend = f"is too large for these texts: choose {most[1]} at most, or give more text"
+        mend = f"is too large for these texts: choose {most} at most, or give more text"
     elif least:
         mend = f"is too small for the characters of these texts: choose {least[2]} at least"
     else:

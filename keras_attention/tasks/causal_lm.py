@@ -262,7 +262,7 @@ def _build_preprocessor(text, tokens, vocabulary_size):
     """Characters or subwords of the text to train on."""
     if tokens == "characters":
         return data.SequencePreprocessor(data.Characters.build([text]))
-    return data.SequencePreprocessor(data.Subwords.build([text], vocabulary_size))
+    return data.SequencePreprocessor(data.Subwords.build([text], vocabulary_size, shrink=True))
 
 
 def _compute_losses(logits, labels):

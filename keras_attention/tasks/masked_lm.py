@@ -70,7 +70,7 @@ class MaskedLM(RunningTextTask):
             tokenizer = data.Characters.build([data_set.train], mask_token=True)
         else:
             tokenizer = data.Subwords.build(
-                [data_set.train], options["vocabulary_size"], mask_token=True
+                [data_set.train], options["vocabulary_size"], mask_token=True, shrink=True
             )
         preprocessor = data.MaskedLMPreprocessor(tokenizer, options["maximum_length"])
         task = cls(models.masked_language_model(len(tokenizer), **recipe.model), preprocessor)

@@ -273,7 +273,7 @@ def _build_preprocessor(pairs, tokens, vocabulary_size):
     if tokens == "characters":
         build = data.Characters.build
         return data.SequencePreprocessor(build(targets), build(sources))
-    subwords = data.Subwords.build(sources + targets, vocabulary_size)
+    subwords = data.Subwords.build(sources + targets, vocabulary_size, shrink=True)
     return data.SequencePreprocessor(subwords, subwords)
 
 

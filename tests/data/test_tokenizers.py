@@ -229,3 +229,11 @@ def test_masks_are_kept_in_files(tmp_path):
         loaded = type(tokenizer).load(tmp_path / name)
         assert loaded.mask_token_id == 4
         np.testing.assert_array_equal(*(t.encode(["a [MASK]"])[0] for t in (tokenizer, loaded)))
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe"])
+def test_a_vocabulary_shrinks_to_what_texts_have(model_type):
+    with pytest.raises(ValueError, match=r"too large for these texts: choose \d+ at most"):
+        Subwords.build(LINES, 4000, model_type=model_type)
+    subwords = Subwords.build(LINES, 4000, model_type=model_type, shrink=True)
+    assert 40 < len(subwords) < 4000 and subwords.decode(subwords.encode(LINES[:1])) == LINES[:1]

@@ -6,18 +6,18 @@ import pytest
 import keras_attention as ka
 from tests.grids import sampled
 from tests.pretrained.make_checkpoints import CHECKPOINTS, FOLDER
-from tests.pretrained.test_parity import read_expected
+from tests.pretrained.test_parity import options_of, read_expected
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 PAIRS = ("t5", "t5-1.1", "bart", "marian")
-LANGUAGE = ("llama-3", "gpt2", "llama-2", "mistral", "qwen2", "qwen3")
+LANGUAGE = ("llama-3", "gpt2", "llama-2", "mistral", "qwen2", "qwen3", "gemma", "gemma-3")
 READING = [name for name in CHECKPOINTS if name not in (*PAIRS, *LANGUAGE)]
 
 
 @pytest.mark.parametrize("name", sampled(READING, 1))
 def test_encoders(name, tmp_path):
     inputs, _ = read_expected(FOLDER / name)
-    model = ka.pretrained.load(FOLDER / name)
+    model = ka.pretrained.load(FOLDER / name, **options_of(name))
     inputs = {name: x.astype("float32" if x.dtype.kind == "f" else "int32")
               for name, x in inputs.items()}  # fmt: skip
     report = ka.export.to_litert(model, tmp_path / "model.tflite", examples=inputs)
