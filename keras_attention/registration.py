@@ -38,7 +38,7 @@ CLASSES = {
     """.split(),
     "blocks": """
         CharacterEmbedding ConformerBlock ConvolutionModule ConvolutionStem DecoderBlock
-        DeepNorm EncoderBlock FeedForward LayerScale MacaronBlock MixtureOfExperts ParallelBlock
+        DeepNorm EncoderBlock FeedForward FirstOf LayerScale MacaronBlock MixtureOfExperts ParallelBlock
         PatchEmbedding Pooling PositionsInDocuments PostNorm PreNorm PrefixTokens
         RMSNormalization ReZero Repeat ResiDual ResidualWeight SandwichNorm SegmentEmbedding
         TokenDropout TokenEmbedding WordEmbedding
@@ -52,7 +52,7 @@ CLASSES = {
     """.split(),
     "training": """
         ConstantForcing EntityF1 EntityPrecision EntityRecall ExponentialForcing
-        InverseSigmoidForcing LinearForcing MaskedPerplexity MaskedSequenceAccuracy
+        InverseSigmoidForcing LayerwiseAdamW LinearForcing MaskedPerplexity MaskedSequenceAccuracy
         MaskedSparseCategoricalAccuracy MaskedSparseCategoricalCrossentropy Noam TwoPasses
     """.split(),
 }

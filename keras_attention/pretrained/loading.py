@@ -6,6 +6,7 @@ import functools
 import importlib
 import math
 import pathlib
+import weakref
 
 import keras
 
@@ -28,6 +29,7 @@ SIZED = {"text_classifier": "num_classes", "sequence_labeler": "num_labels",
 HEAD_BIASES = (
     *("classifier.out_proj.bias", "classifier.bias", "qa_outputs.bias", "cls_classifier.bias"),
 )
+ORIGINS = weakref.WeakKeyDictionary()  # model -> the folder that `load` made it of, for `save`
 MOST_LAYERS = 1000  # no published model has as many; each takes time to build
 # Tensors of heads that a file may have where another one is wanted.
 OTHER_HEADS = (
@@ -90,15 +92,13 @@ def load(folder, *, task=None, num_classes=None, pooling="auto", revision=None, 
         CheckpointError: a ValueError: the checkpoint is damaged, or says something that no builder
             here does. Nothing is loaded in part.
     """
-    from keras_attention.pretrained.saving import remember_origin
-
     checkpoint = Checkpoint(find_folder(folder, revision))
     model, variables, match, _ = _build(checkpoint, task, num_classes, pooling, dtype)
     match.fill()
     for variable in variables:  # of a new head, and the seeds of dropout
         if not keras_internals.has_value(variable):
             keras_internals.give_value(variable)
-    remember_origin(model, checkpoint.folder)
+    ORIGINS[model] = checkpoint.folder
     return model
 
 

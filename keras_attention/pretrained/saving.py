@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import weakref
 
 import numpy as np
 from keras import ops
@@ -17,12 +16,6 @@ from keras_attention.pretrained.weights import Fold, arrange, name_weights
 CODES = {name: code for code, name in DTYPES.items()}
 COPIED = ("*.json", "*.txt", "*.model", "*.spm")  # of tokenizers and pictures
 OURS = ("manifest.json", INDEX, CONFIG)
-_origins = weakref.WeakKeyDictionary()  # model -> the folder that `load` made it of
-
-
-def remember_origin(model, folder):
-    """Notes what `load` made a model of, so that `save` need not be told."""
-    _origins[model] = folder
 
 
 def save(model, folder, *, checkpoint=None, labels=None):
@@ -49,7 +42,7 @@ def save(model, folder, *, checkpoint=None, labels=None):
         model.fit(...)
         ka.pretrained.save(model, "my-bert", labels=["bad", "good"])
     """
-    checkpoint = _origins.get(model) if checkpoint is None else checkpoint
+    checkpoint = loading.ORIGINS.get(model) if checkpoint is None else checkpoint
     if checkpoint is None:
         raise ValueError(
             f"{model.name} is no model that load() gave: say checkpoint=, the folder or id of the "
