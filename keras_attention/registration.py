@@ -38,8 +38,8 @@ CLASSES = {
     """.split(),
     "blocks": """
         CharacterEmbedding ConformerBlock ConvolutionModule ConvolutionStem DecoderBlock
-        DeepNorm EncoderBlock FeedForward FirstOf LayerScale MacaronBlock MixtureOfExperts ParallelBlock
-        PatchEmbedding Pooling PositionsInDocuments PostNorm PreNorm PrefixTokens
+        DeepNorm EncoderBlock FeedForward FirstOf LayerScale MacaronBlock MixtureOfExperts
+        ParallelBlock PatchEmbedding Pooling PositionsInDocuments PostNorm PreNorm PrefixTokens
         RMSNormalization ReZero Repeat ResiDual ResidualWeight SandwichNorm SegmentEmbedding
         TokenDropout TokenEmbedding WordEmbedding
     """.split(),

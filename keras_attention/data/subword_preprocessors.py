@@ -25,6 +25,7 @@ class SubwordPreprocessor:
     tokenizer: PretrainedTokenizer
     labels: Labels
     kind = None
+    unit = "subwords"  # what its limit counts
     characters = None  # no model of these sees the spelling
 
     def __post_init__(self):

@@ -41,6 +41,7 @@ class TextPreprocessor:
     words: Vocabulary
     labels: Labels
     maximum_length: int = 512
+    unit = "words"  # what it counts
 
     def __post_init__(self):
         if not isinstance(self.labels, Labels):

@@ -90,10 +90,10 @@ class TextClassifier(Task):
 
     def describe_data(self, data_set):
         """For the card: how many texts are too long for the model, if any are."""
-        limit = self.preprocessor.maximum_length
+        limit, unit = self.preprocessor.maximum_length, self.preprocessor.unit
         every = [*data_set.train, *data_set.dev, *data_set.test]
         cut = sum(map(self.preprocessor.is_cut, (text for text, _ in every)))
-        return (f"of {cut:,} longer texts only the beginning is used ({limit})",) if cut else ()
+        return (f"of {cut:,} longer texts only the first {limit} {unit} are used",) if cut else ()
 
     def make_training_batches(self, examples, recipe):
         options = {"shuffle": True, "seed": recipe.seed}

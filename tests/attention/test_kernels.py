@@ -124,7 +124,8 @@ def assert_equal(kernel, dtype, tolerance, mask, case):
 @QUICK
 @given(mask=BANDS, case=st.fixed_dictionaries(CASES))
 def test_banded_equals_dense(mask, case):
-    assert_equal("banded", "float32", 2e-5, mask, case)
+    # a gradient that is 0 by definition, as where one key is all there is, is a sum of rounded terms
+    assert_equal("banded", "float32", 4e-5, mask, case)
 
 
 @QUICK
