@@ -1,4 +1,4 @@
-"""What splits texts for a `PretrainedTokenizer`: a library, or plain Python for a phone's sake."""
+"""Engines of a `PretrainedTokenizer`: a library, or plain Python for a phone's sake."""
 
 import importlib.util
 import json

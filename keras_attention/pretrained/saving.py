@@ -97,7 +97,7 @@ def collect(model, source, labels=None):
         tensors |= dict(zip(fold.names, restore(value, name, fold, known), strict=True))
     content = dict(source.config)
     for name, stored in names.items():
-        if stored is not None and name not in used and not _is_dropped(name, stored, names, used):
+        if stored is not None and name not in used and not _is_copy(stored, names, used):
             tensors[name] = stored.read()
     if fresh:
         content |= _write_head(module, source, builder, model.output_shape[-1], labels)
@@ -127,7 +127,7 @@ def _rename(source, module, fresh):
     return {f"{base}{name}": tensor for name, tensor in kept.items()}
 
 
-def _is_dropped(name, stored, names, used):
+def _is_copy(stored, names, used):
     """Whether a tensor without a use is a copy of one that has one, such as of tied logits."""
     others = (names[other] for other in used if names.get(other) is not None)
     return any(

@@ -1,4 +1,4 @@
-"""What the files of Sentence Transformers (Reimers and Gurevych, 2019) say beside a checkpoint."""
+"""Pooling and length, by the files of Sentence Transformers (Reimers and Gurevych, 2019)."""
 
 import pathlib
 
