@@ -1,4 +1,4 @@
-"""Engines of a `PretrainedTokenizer`: a library, or plain Python for a phone's sake."""
+"""Engines of a `PretrainedTokenizer`: a library, or plain Python for phones."""
 
 import importlib.util
 import json

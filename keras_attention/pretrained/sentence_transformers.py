@@ -1,4 +1,4 @@
-"""Pooling and length, by the files of Sentence Transformers (Reimers and Gurevych, 2019)."""
+"""Pooling and length by files of Sentence Transformers (Reimers and Gurevych, 2019)."""
 
 import pathlib
 
