@@ -124,7 +124,7 @@ def assert_equal(kernel, dtype, tolerance, mask, case):
 @QUICK
 @given(mask=BANDS, case=st.fixed_dictionaries(CASES))
 def test_banded_equals_dense(mask, case):
-    # a gradient that is 0 by definition, as where one key is all there is, is a sum of rounded terms
+    # a gradient that is 0 by definition, as with one key, is a sum of rounded terms
     assert_equal("banded", "float32", 4e-5, mask, case)
 
 
