@@ -9,6 +9,7 @@ import typing
 
 import keras
 
+from keras_attention import training
 from keras_attention.data import manifest as manifests
 from keras_attention.data.files import write_json
 from keras_attention.data.manifest import check_unchanged
@@ -244,6 +245,10 @@ class Task(abc.ABC):
     def make_metrics(self):
         """Functions that make Keras metrics of labels and logits; the first chooses the epoch."""
 
+    def make_loss(self, recipe):
+        """The Keras loss of labels and logits; of all outputs where the model has several."""
+        return training.MaskedSparseCategoricalCrossentropy(label_smoothing=recipe.label_smoothing)
+
     @abc.abstractmethod
     def compute_scores(self, examples, where):
         """{name: score} of the runner on raw examples; {} without any."""
@@ -440,6 +445,7 @@ class Task(abc.ABC):
             train=self.make_training_batches(train, recipe),
             dev=self.make_batches(dev, "The dev part"),
             metrics=self.make_metrics(),
+            loss=self.make_loss(recipe),
             lower_is_better=self.lower_is_better,
         )
 

@@ -40,6 +40,8 @@ class Job:
             padding are -1.
         metrics: functions that make the Keras metrics; the first one's score on `dev` chooses the
             weights that are kept.
+        loss: a Keras loss. Of a model of several outputs, loss and metrics take all of them, as
+            `ka.training.JointModel` has it.
         lower_is_better: bool, whether the lowest score chooses, and not the highest.
     """
 
@@ -47,6 +49,7 @@ class Job:
     train: object
     dev: object
     metrics: list[Callable]
+    loss: Callable
     lower_is_better: bool = False
 
     @property
@@ -378,7 +381,8 @@ def _parts_of(model, recipe):
 
 def _train(job, recipe, folder, backup, callbacks, verbose, spent):
     """`train_model`, of a model whose layers know whether they are trained."""
-    schedule = compile_model(job, recipe)
+    model = job.model if len(job.model.outputs) == 1 else training.JointModel(job.model)
+    schedule = compile_model(model, job, recipe)
     best = KeepBest(folder.best, f"val_{job.monitor}", job.lower_is_better)
     names = [make().name for make in job.metrics]
     progress = Progress(folder.history, recipe.epochs, len(job.train), best, names, verbose)
@@ -388,7 +392,7 @@ def _train(job, recipe, folder, backup, callbacks, verbose, spent):
     kept = [Backup(folder.backup)] if backup else []
     try:
         with folder.explain_full_disk():
-            job.model.fit(
+            model.fit(
                 job.train,
                 validation_data=job.dev,
                 epochs=0 if budget.used_up else recipe.epochs,
@@ -414,8 +418,8 @@ def _averaging(job, recipe):
     return {"use_ema": True, "ema_momentum": 1 - 1 / max(1.0, recipe.average * len(job.train))}
 
 
-def compile_model(job, recipe):
-    """Compiles with AdamW, warm-up and a cosine, and the masked loss.
+def compile_model(model, job, recipe):
+    """Compiles with AdamW, warm-up and a cosine, and the job's loss and metrics.
 
     Returns:
         A function of the share of the training that is done, from 0 to 1 -> the learning rate,
@@ -429,7 +433,7 @@ def compile_model(job, recipe):
         schedule, paced = recipe.learning_rate, _pace(recipe.learning_rate, recipe.warmup)
     layerwise = {}
     if recipe.layer_decay is not None:
-        layerwise["rates"] = training.layer_rates(job.model, recipe.layer_decay)
+        layerwise["rates"] = training.layer_rates(model, recipe.layer_decay)
     make = training.LayerwiseAdamW if layerwise else keras.optimizers.AdamW
     optimizer = make(
         schedule,
@@ -440,10 +444,9 @@ def compile_model(job, recipe):
     )
     # Biases and norms are not pulled towards zero.
     optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta", "scale"])
-    loss = training.MaskedSparseCategoricalCrossentropy(label_smoothing=recipe.label_smoothing)
-    job.model.compile(
+    model.compile(
         optimizer,
-        loss,
+        job.loss,
         metrics=[make() for make in job.metrics],
         jit_compile=recipe.jit_compile,
     )

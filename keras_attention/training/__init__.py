@@ -9,6 +9,7 @@ from keras_attention.training.fine_tuning import (
     merge_lora,
     unfreeze,
 )
+from keras_attention.training.joint_model import JointModel
 from keras_attention.training.losses import MaskedSparseCategoricalCrossentropy
 from keras_attention.training.metrics import (
     MaskedPerplexity,
@@ -34,6 +35,7 @@ __all__ = [
     "EntityRecall",
     "ExponentialForcing",
     "InverseSigmoidForcing",
+    "JointModel",
     "LayerwiseAdamW",
     "LinearForcing",
     "MaskedPerplexity",

@@ -37,6 +37,40 @@ def make_job():
         train=data,
         dev=data,
         metrics=[lambda: accuracy(name="accuracy")],
+        loss=training.MaskedSparseCategoricalCrossentropy(label_smoothing=RECIPE.label_smoothing),
+    )
+
+
+class BothWrong(keras.losses.Loss):
+    """Of two cross-entropies their greater one: neither output has a loss of its own."""
+
+    def call(self, y_true, y_pred):
+        entropy = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
+        return keras.ops.maximum(
+            entropy(y_true, y_pred["first"]), entropy(y_true, y_pred["second"])
+        )
+
+
+class BothRight(keras.metrics.Mean):
+    """The share of examples that both outputs have right."""
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        right = [keras.ops.equal(keras.ops.argmax(x, -1), y_true) for x in y_pred.values()]
+        super().update_state(keras.ops.logical_and(*right), sample_weight)
+
+
+def make_joint_job():
+    """The same data, and a model of two outputs."""
+    job = make_job()
+    inputs = job.model.inputs[0]
+    outputs = {name: keras.layers.Dense(3, name=name)(inputs) for name in ("first", "second")}
+    return dataclasses.replace(
+        job,
+        model=keras.Model(inputs, outputs),
+        train=job.train.map(lambda x, y: (x, tf.cast(y, "int64"))),
+        dev=job.dev.map(lambda x, y: (x, tf.cast(y, "int64"))),
+        metrics=[lambda: BothRight(name="both")],
+        loss=BothWrong(),
     )
 
 
@@ -157,7 +191,7 @@ def test_of_equal_scores_the_lowest_loss_is_kept(tmp_path):
 
 def test_biases_and_norms_do_not_decay():
     job = make_job()
-    training_module.compile_model(job, RECIPE)
+    training_module.compile_model(job.model, job, RECIPE)
     kernel, bias = job.model.trainable_variables
     job.model.optimizer.build([kernel, bias])
     assert job.model.optimizer._use_weight_decay(kernel)
@@ -390,3 +424,32 @@ def test_a_score_that_is_no_number_is_a_state_as_well(stopped, tmp_path):
     (path,) = folder.rglob("best.json")
     path.write_text(json.dumps(json.loads(path.read_text()) | {"loss": float("nan")}))
     train_model(make_job(), RECIPE, start(folder))
+
+
+def test_outputs_are_trained_together(tmp_path):
+    """And the weights of the best epoch are there, in the model that was given."""
+    job = make_joint_job()
+    best, history = train_model(job, RECIPE, start(tmp_path / "whole"))
+    scores = [epoch["val_both"] for epoch in history]
+    assert best[0] == pytest.approx(max(scores), abs=1e-5) and scores[-1] > scores[0]
+    assert history[-1]["loss"] < history[0]["loss"]
+    (x, y), right = next(iter(job.dev.unbatch().batch(48))), BothRight()
+    right.update_state(y, job.model(x))
+    assert float(right.result()) == pytest.approx(best[0], abs=1e-6)
+
+
+def test_of_several_outputs_an_interruption_changes_nothing(tmp_path):
+    whole = make_joint_job()
+    train_model(whole, RECIPE, start(tmp_path / "whole"))
+
+    class Interrupt(keras.callbacks.Callback):
+        def on_epoch_begin(self, epoch, logs=None):
+            if epoch == 2:
+                raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted):
+        train_model(make_joint_job(), RECIPE, start(tmp_path / "cut"), callbacks=[Interrupt()])
+    again = make_joint_job()
+    train_model(again, RECIPE, start(tmp_path / "cut"))
+    for ours, theirs in zip(again.model.get_weights(), whole.model.get_weights(), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)

@@ -1,0 +1,53 @@
+"""`JointModel`: a model of several outputs whose loss and metrics take all of them at once."""
+
+import keras
+
+
+class JointModel(keras.Model):
+    """Trains a functional model of several outputs with one loss and with metrics of them all.
+
+    Keras gives each output a loss and metrics of its own. The two ends of an answer, or the head of
+    a word and its relation, are right only together.
+
+    Args:
+        model: functional `keras.Model`. Its layers are shared: to train this one trains it.
+
+    In `compile`, `loss` is a Keras loss and `metrics` a list of Keras metrics, whose `y_pred` is
+    what the model gives, such as a dict of its outputs, and whose `y_true` is what the data give.
+
+    Example:
+
+    ```python
+    import keras
+    import numpy as np
+    import keras_attention as ka
+
+
+    class Distance(keras.losses.Loss):
+        def call(self, y_true, y_pred):
+            return keras.ops.abs(y_pred["begin"] + y_pred["end"] - y_true)
+
+
+    x = keras.Input((3,))
+    ends = {name: keras.layers.Dense(1, name=name)(x) for name in ("begin", "end")}
+    model = ka.training.JointModel(keras.Model(x, ends))
+    model.compile("sgd", loss=Distance())
+    model.fit(np.ones((4, 3)), np.ones((4, 1)), verbose=0)
+    ```
+    """
+
+    def __init__(self, model):
+        super().__init__(model.input, model.output, name=model.name)
+
+    def compile(self, optimizer, loss, metrics=(), **options):
+        """As `keras.Model.compile`, of one loss and of metrics that take all outputs."""
+        super().compile(optimizer, **options)
+        self.joint_loss, self.joint_metrics = loss, list(metrics)
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        return sum(self.losses, self.joint_loss(y, y_pred, sample_weight))
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        for metric in self.joint_metrics:
+            metric.update_state(y, y_pred, sample_weight)
+        return self.get_metrics_result()
