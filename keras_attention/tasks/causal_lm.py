@@ -10,9 +10,9 @@ from keras_attention.data.fields import MOST_ID, MOST_TOKENS
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.tokenizers import END_ID
 from keras_attention.tasks.generators import ExportedLanguageModel, KerasLanguageModel
+from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.printing import say
 from keras_attention.tasks.running_text import RunningTextTask, make_perplexity
-from keras_attention.tasks.task import AttentionMaps
 
 ROWS = 32  # windows at a time
 PICTURED = 24  # tokens

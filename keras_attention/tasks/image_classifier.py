@@ -8,10 +8,11 @@ from keras_attention.data.image_preprocessor import MOST_CHANNELS
 from keras_attention.data.images import check_split
 from keras_attention.data.splits import hold_out
 from keras_attention.export import inspection
+from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import classify, compute_label_scores, make_accuracy
 from keras_attention.tasks.printing import format_percent, say, show_table
 from keras_attention.tasks.runners import check_sizes
-from keras_attention.tasks.task import DEV_FRACTION, AttentionMaps, Task
+from keras_attention.tasks.task import DEV_FRACTION, Task
 
 SHOWN = 12  # test pictures in the gallery
 SEED = 0  # of which they are

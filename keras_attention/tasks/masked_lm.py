@@ -8,11 +8,11 @@ from keras_attention import data, models, visualization
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.tokenizers import MASK_TOKEN
 from keras_attention.export import inspection
+from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import make_accuracy
 from keras_attention.tasks.printing import format_percent, say, show_table
 from keras_attention.tasks.runners import compute_logits, score_batches
 from keras_attention.tasks.running_text import RunningTextTask, make_perplexity
-from keras_attention.tasks.task import AttentionMaps
 
 ROWS = 32  # windows at a time
 PICTURED = 24  # tokens

@@ -10,8 +10,9 @@ from keras_attention.tasks.generators import (
     generate_texts,
     get_generation_options,
 )
+from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.printing import say
-from keras_attention.tasks.task import AttentionMaps, Task
+from keras_attention.tasks.task import Task
 
 # Lengths of batches where no program is compiled for each: a third less padding than the default's.
 FINE = (*range(2, 64, 2), *range(64, 512, 8))

@@ -10,6 +10,7 @@ from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.tagged import make_tagged
 from keras_attention.export import inspection
+from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import (
     compute_label_scores,
     load_preprocessor,
@@ -21,7 +22,7 @@ from keras_attention.tasks.runners import (
     compute_logits,
     softmax,
 )
-from keras_attention.tasks.task import AttentionMaps, Task
+from keras_attention.tasks.task import Task
 
 PICTURED = range(7, 15)  # tokens of a sentence whose picture is easy to read
 

@@ -1,15 +1,12 @@
 """`Task`: a model, its preprocessor and its files as one object, and `from_preset`."""
 
-import abc
 import dataclasses
 import functools
 import pathlib
 import tempfile
-import typing
 
 import keras
 
-from keras_attention import training
 from keras_attention.data import manifest as manifests
 from keras_attention.data.files import write_json
 from keras_attention.data.manifest import check_unchanged
@@ -29,6 +26,7 @@ from keras_attention.tasks.folders import (
     read_task_manifest,
 )
 from keras_attention.tasks.half_precision import store_weights_as
+from keras_attention.tasks.interface import TaskInterface
 from keras_attention.tasks.presets import find_preset
 from keras_attention.tasks.printing import say
 from keras_attention.tasks.registry import get_task_class
@@ -37,20 +35,6 @@ from keras_attention.tasks.training import Job, train_model
 
 DEV_FRACTION = 0.1  # of the examples, where no others are given to choose the epoch on
 CALIBRATING = 8  # batches of real inputs to measure activations on
-
-
-class AttentionMaps(typing.NamedTuple):
-    """What a model looked at.
-
-    `weights` maps the path of each attention layer to an array (1, N, T, S), `queries` and `keys`
-    are the tokens of the T and S axes of the layer that the picture shows (None for an image), and
-    `figure` is the picture, a matplotlib figure.
-    """
-
-    weights: dict
-    queries: list | None
-    keys: list | None
-    figure: object
 
 
 def from_preset(preset, file=None):
@@ -77,7 +61,7 @@ def from_preset(preset, file=None):
     return get_task_class(manifest["task"]).open_file(path, manifest)
 
 
-class Task(abc.ABC):
+class Task(TaskInterface):
     """A model that does something for people: raw examples in, plain Python out.
 
     Subclasses are `SequenceLabeler`, `TextClassifier`, `ImageClassifier`, `Seq2SeqLM`, `CausalLM`
@@ -97,15 +81,6 @@ class Task(abc.ABC):
         builders: tuple of str, functions in `ka.models` whose models the task takes.
         data_class: the class of data sets in `ka.data` for it.
     """
-
-    builders = ()
-    data_class = None
-    holds = ""  # what its data are, for errors
-    example = ""  # an input that `predict` takes, for the card and the page
-    predict_options = ()  # keywords of `predict`
-    lower_is_better = False  # of the first of the metrics
-    finishing_seconds = 63.0  # that export, verification and scores of a usual model take
-    deadline = None  # by `time.perf_counter`: what takes long then ends with `OutOfTime`
 
     def __init__(self, model, preprocessor, *, builder=None):
         self._model, self.preprocessor = model, preprocessor
@@ -192,121 +167,6 @@ class Task(abc.ABC):
             return examples
         return cls.collect(examples)
 
-    # What a subclass says.
-
-    @classmethod
-    @abc.abstractmethod
-    def collect(cls, examples):
-        """A data set of `data_class` whose training part is `examples`."""
-
-    @classmethod
-    @abc.abstractmethod
-    def build(cls, data, recipe, builder):
-        """A new task for a data set, by a `Recipe`."""
-
-    @classmethod
-    @abc.abstractmethod
-    def check_manifest(cls, fields):
-        """Refuses a manifest (`Fields`) that lacks what `read_settings` reads in it."""
-
-    @classmethod
-    @abc.abstractmethod
-    def load_preprocessor(cls, folder, manifest):
-        """The preprocessor whose files are in `folder`."""
-
-    @classmethod
-    @abc.abstractmethod
-    def read_settings(cls, manifest):
-        """Keywords of the constructor, from a manifest that `check_manifest` let pass."""
-
-    @property
-    @abc.abstractmethod
-    def settings(self):
-        """dict, the manifest's entries that `read_settings` reads, and what an app needs."""
-
-    @classmethod
-    @abc.abstractmethod
-    def count_examples(cls, data):
-        """dict, what there is in a data set -> how many."""
-
-    @abc.abstractmethod
-    def make_training_batches(self, examples, recipe):
-        """A shuffled `tf.data.Dataset` of (inputs, labels) batches."""
-
-    @abc.abstractmethod
-    def make_batches(self, examples, where):
-        """(inputs, labels) batches in order, or None without examples.
-
-        Args:
-            where: str, what errors call the examples.
-        """
-
-    @abc.abstractmethod
-    def make_metrics(self):
-        """Functions that make Keras metrics of labels and logits; the first chooses the epoch."""
-
-    def make_loss(self, recipe):
-        """The Keras loss of labels and logits; of all outputs where the model has several."""
-        return training.MaskedSparseCategoricalCrossentropy(label_smoothing=recipe.label_smoothing)
-
-    @abc.abstractmethod
-    def compute_scores(self, examples, where):
-        """{name: score} of the runner on raw examples; {} without any."""
-
-    @abc.abstractmethod
-    def predict(self, inputs):
-        """What the model says of each of `inputs`."""
-
-    @abc.abstractmethod
-    def show(self, inputs, **options):
-        """Prints what `predict` gives for people to read."""
-
-    @abc.abstractmethod
-    def attention(self, example, path=None):
-        """`AttentionMaps` of one raw input.
-
-        Args:
-            path: file for the picture; the suffix gives the format.
-        """
-
-    @abc.abstractmethod
-    def draw_examples(self, data, folder):
-        """Draws pictures of the model's attention into `folder`; gives their names."""
-
-    def open_runner(self, path):
-        """The exported file `path` as a function, after a check that it fits the preprocessor."""
-        run = load_runner(path)
-        self.check_runner(path, run)
-        run.padding_id = getattr(self.preprocessor, "padding_id", 0)
-        return run
-
-    def wrap_model(self, model, path=None):
-        """The same of a Keras model, loaded from `path` or made here."""
-        run = wrap_model(model, path)
-        if path is not None:
-            self.check_runner(path, run)
-        return run
-
-    def check_runner(self, path, run):
-        """Refuses a file whose sizes are not those of the preprocessor beside it."""
-        return None
-
-    def find_labels(self, data):
-        """The labels of a data set; None for a task whose examples have none."""
-        return None
-
-    def with_labels(self, labels):
-        """The preprocessor with other labels."""
-        return dataclasses.replace(self.preprocessor, labels=tuple(labels))
-
-    def find_example(self, data):
-        """An input that `predict` takes, as those of a data set are."""
-        return self.example
-
-    def describe_data(self, data):
-        """Sentences for the card about what of `data` the model was not trained on."""
-        return ()
-
     # The model, and what runs.
 
     @property
@@ -333,6 +193,20 @@ class Task(abc.ABC):
         if self._runs_a_file:
             return self.open_runner(self.path)
         return self.wrap_model(self.model, self.path)
+
+    def open_runner(self, path):
+        """The exported file `path` as a function, after a check that it fits the preprocessor."""
+        run = load_runner(path)
+        self.check_runner(path, run)
+        run.padding_id = getattr(self.preprocessor, "padding_id", 0)
+        return run
+
+    def wrap_model(self, model, path=None):
+        """The same of a Keras model, loaded from `path` or made here."""
+        run = wrap_model(model, path)
+        if path is not None:
+            self.check_runner(path, run)
+        return run
 
     @property
     def metadata(self):

@@ -5,6 +5,7 @@ import numpy as np
 from keras_attention import data, models, visualization
 from keras_attention.data.files import prefix_errors
 from keras_attention.export import inspection
+from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import (
     classify,
     compute_label_scores,
@@ -12,7 +13,7 @@ from keras_attention.tasks.labels import (
     make_accuracy,
 )
 from keras_attention.tasks.printing import format_percent, show_table
-from keras_attention.tasks.task import AttentionMaps, Task
+from keras_attention.tasks.task import Task
 
 PICTURED = range(7, 15)  # words of a text whose picture is easy to read
 SHOWN = 60  # characters of a text beside its label
