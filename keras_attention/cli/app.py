@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from keras_attention.tasks.registry import TASKS
+
 app = typer.Typer(
     help="Train, check, use and export attention models.",
     no_args_is_help=True,
@@ -21,14 +23,7 @@ class Demo(enum.StrEnum):
     dates = "dates"
 
 
-class Builder(enum.StrEnum):
-    causal_language_model = "causal_language_model"
-    masked_language_model = "masked_language_model"
-    seq2seq_recurrent = "seq2seq_recurrent"
-    seq2seq_transformer = "seq2seq_transformer"
-    sequence_labeler = "sequence_labeler"
-    text_classifier = "text_classifier"
-    vision_transformer = "vision_transformer"
+Builder = enum.StrEnum("Builder", {name: name for name in sorted(TASKS)})
 
 
 class Tokens(enum.StrEnum):

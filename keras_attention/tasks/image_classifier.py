@@ -14,6 +14,7 @@ from keras_attention.tasks.printing import format_percent, say, show_table
 from keras_attention.tasks.runners import check_sizes
 from keras_attention.tasks.task import DEV_FRACTION, Task
 
+IMAGE_SIZE = 48  # of pictures in folders, unless another size is asked for
 SHOWN = 12  # test pictures in the gallery
 SEED = 0  # of which they are
 ROWS = 128  # pictures that are scored at a time
@@ -88,6 +89,19 @@ class ImageClassifier(Task):
             "channels": self.preprocessor.channels,
             "pixels": "float32 from 0 to 1, row 0 on top",
         }
+
+    @classmethod
+    def list_file_options(cls, source):
+        return "folders of pictures", ("image_size",)
+
+    @classmethod
+    def read_files(cls, source):
+        return data.from_image_folder(
+            **source.files,
+            image_size=source.image_size or IMAGE_SIZE,
+            color_mode=source.color_mode,
+            labels=source.labels,
+        )
 
     @classmethod
     def count_examples(cls, data_set):

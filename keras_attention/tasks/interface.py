@@ -4,7 +4,7 @@ import abc
 import dataclasses
 import typing
 
-from keras_attention import training
+from keras_attention import data, training
 
 
 class AttentionMaps(typing.NamedTuple):
@@ -72,6 +72,22 @@ class TaskInterface(abc.ABC):
     @abc.abstractmethod
     def count_examples(cls, data):
         """dict, what there is in a data set -> how many."""
+
+    @classmethod
+    def list_file_options(cls, source):
+        """(what the files of a `Source` are, names of its options that apply to them)."""
+        return source.list_options_by_name()
+
+    @classmethod
+    def read_files(cls, source):
+        """The data set in the files of a `Source`."""
+        return source.read_by_name()
+
+    @classmethod
+    def read_tfds(cls, source):
+        """The data set of TFDS that a `Source` names."""
+        columns = {"label_column": source.label_column, "text_column": source.text_column}
+        return data.from_tfds(source.dataset, data_dir=source.data_dir, **columns)
 
     @abc.abstractmethod
     def make_training_batches(self, examples, recipe):

@@ -17,6 +17,14 @@ class RunningTextTask(Task):
         return make_corpus(text, "", "", dev_fraction=0)
 
     @classmethod
+    def list_file_options(cls, source):
+        return "running text", ("encoding",)
+
+    @classmethod
+    def read_files(cls, source):
+        return data.from_plain_text(**source.files, **source.encodings)
+
+    @classmethod
     def count_examples(cls, data_set):
         parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
         return {f"{part} characters": len(text) for part, text in parts.items() if text}

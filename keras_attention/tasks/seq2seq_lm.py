@@ -1,5 +1,7 @@
 """`Seq2SeqLM`: texts to texts, by a Transformer or a recurrent network with attention."""
 
+import pathlib
+
 from keras_attention import data, generation, models, training, visualization
 from keras_attention.checks import check_whole_number
 from keras_attention.data.fields import MOST_BEAMS, MOST_ID, MOST_TOKENS
@@ -147,6 +149,31 @@ class Seq2SeqLM(Task):
                 "end_token_id": self.preprocessor.end_token_id,
             },
         }
+
+    @classmethod
+    def list_file_options(cls, source):
+        if source.languages is not None:
+            return "aligned files", ("languages", "encoding")
+        return "pairs of texts", ("label_column", "text_column", "encoding")
+
+    @classmethod
+    def read_files(cls, source):
+        """Aligned files if there are languages, or else files with two columns."""
+        if source.languages is None:
+            given = (source.text_column, "source"), (source.label_column, "target")
+            columns = tuple(name if column is None else column for column, name in given)
+            return data.from_pair_files(**source.files, columns=columns, **source.encodings)
+        both = source.languages.split("-")
+        if len(both) != 2 or not all(both):
+            raise ValueError(
+                f"--languages {source.languages}: expected two, such as de-en, for files that end "
+                "in .de and .en: --train corpus/train is corpus/train.de and corpus/train.en."
+            )
+        aligned = {
+            part: tuple(_add_language(path, language) for language in both)
+            for part, path in source.files.items()
+        }
+        return data.from_pair_files(**aligned, **source.encodings)
 
     @classmethod
     def count_examples(cls, data_set):
@@ -356,3 +383,10 @@ def _choose_source(sources, preprocessor):
     lengths = map(len, preprocessor.source_ids(sources))
     of_length = [s for s, n in zip(sources, lengths, strict=True) if n in PICTURED]
     return next((s for s in of_length if max(s) <= LATIN), sources[0])
+
+
+def _add_language(path, language):
+    """`corpus/train` as `corpus/train.de`, or that gzipped where only this is there."""
+    plain = pathlib.Path(f"{path}.{language}")
+    gzipped = pathlib.Path(f"{plain}.gz")
+    return gzipped if gzipped.exists() and not plain.exists() else plain

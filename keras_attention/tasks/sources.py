@@ -104,10 +104,6 @@ LICENCES = {
 }
 
 
-IMAGE_SIZE = 48  # of pictures in folders, unless another size is asked for
-PAIRS = ("seq2seq_recurrent", "seq2seq_transformer")
-RUNNING = ("causal_language_model", "masked_language_model")
-PICTURES = ("vision_transformer",)
 REMEMBERED = ("dataset", "label_column", "text_column", "languages", "encoding")
 
 
@@ -189,33 +185,34 @@ class Source:
         if self.dataset is not None:
             columns = () if self.dataset in NAMED else ("label_column", "text_column")
             return f"--dataset {self.dataset}", columns
-        if builder in PICTURES:
-            return "folders of pictures", ("image_size",)
-        if builder in RUNNING:
-            return "running text", ("encoding",)
-        if builder in PAIRS:
-            if self.languages is not None:
-                return "aligned files", ("languages", "encoding")
-            return "pairs of texts", ("label_column", "text_column", "encoding")
+        return get_task_class(builder).list_file_options(self)
+
+    def list_options_by_name(self):
+        """`TaskInterface.list_file_options` of texts with labels, or of tagged sentences."""
         if any(_find_kind(path) == "texts" for path in self.files.values()):
             return "texts", ("label_column", "text_column", "encoding")
         return "files of tagged sentences", ("label_column", "encoding")
 
     def load(self, builder):
-        """The data for `builder`: a `Tagged`, a `Texts`, a `Pairs`, a `Corpus` or an `Images`."""
+        """The data for the task of `builder`, of its `data_class`."""
         if (self.dataset is None) == (not self.files):
             raise ValueError(
                 "Name a data set with --dataset, or give files with --train, --dev and --test"
                 + (": both were given." if self.files else ".")
             )
+        task_class = get_task_class(builder)
+        if self.languages is not None and "languages" not in self._list_options(builder)[1]:
+            raise ValueError(
+                f"--languages {self.languages} is for pairs of texts, which {builder} does not "
+                "take."
+            )
         if self.files:
-            loaded = self._read_files(builder)
+            loaded = task_class.read_files(self)
         elif self.dataset in NAMED:
             loaded = NAMED[self.dataset][0](self.data_dir)
         else:
-            columns = {"label_column": self.label_column, "text_column": self.text_column}
-            loaded = data.from_tfds(self.dataset, data_dir=self.data_dir, **columns)
-        if not isinstance(loaded, get_task_class(builder).data_class):
+            loaded = task_class.read_tfds(self)
+        if not isinstance(loaded, task_class.data_class):
             other = find_builder(loaded)
             holds = get_task_class(other).holds if other else f"a ka.data.{type(loaded).__name__}"
             raise ValueError(
@@ -224,38 +221,22 @@ class Source:
             )
         return loaded
 
-    def _read_files(self, builder):
-        """Reads files as the task wants, or as texts, CoNLL-U or CoNLL by their names."""
-        if builder in PAIRS:
-            return self._read_pairs()
-        if self.languages is not None:
-            raise ValueError(
-                f"--languages {self.languages} is for pairs of texts, which {builder} does not "
-                "take."
-            )
-        if builder in PICTURES:
-            return data.from_image_folder(
-                **self.files,
-                image_size=self.image_size or IMAGE_SIZE,
-                color_mode=self.color_mode,
-                labels=self.labels,
-            )
-        if builder in RUNNING:
-            return data.from_plain_text(**self.files, **self._encoding)
+    def read_by_name(self):
+        """`TaskInterface.read_files` of texts, CoNLL-U or CoNLL, by the names of the files."""
         kinds = {_find_kind(path) for path in self.files.values()}
         if len(kinds) > 1:
             raise ValueError(
                 f"The files are of several kinds, {' and '.join(sorted(kinds))}: give one."
             )
         if kinds == {"CoNLL-U"}:
-            column = _choose(self.label_column, "upos")
-            return data.from_conllu(**self.files, column=column, **self._encoding)
+            column = choose_value(self.label_column, "upos")
+            return data.from_conllu(**self.files, column=column, **self.encodings)
         if kinds == {"texts"}:
             return data.from_text_files(
                 **self.files,
-                text_column=_choose(self.text_column, "text"),
-                label_column=_choose(self.label_column, "label"),
-                **self._encoding,
+                text_column=choose_value(self.text_column, "text"),
+                label_column=choose_value(self.label_column, "label"),
+                **self.encodings,
             )
         try:
             column = -1 if self.label_column is None else int(self.label_column)
@@ -264,28 +245,12 @@ class Source:
                 f"--label-column {self.label_column}: the columns of CoNLL files have numbers, "
                 "from 0; -1 is the last. Names are for CoNLL-U files, which end in .conllu."
             ) from error
-        return data.from_conll(**self.files, label_column=column, **self._encoding)
+        return data.from_conll(**self.files, label_column=column, **self.encodings)
 
     @property
-    def _encoding(self):
+    def encodings(self):
+        """Keywords of readers of text."""
         return {} if self.encoding is None else {"encoding": self.encoding}
-
-    def _read_pairs(self):
-        """Aligned files if there are languages, or else files with two columns."""
-        if self.languages is None:
-            columns = _choose(self.text_column, "source"), _choose(self.label_column, "target")
-            return data.from_pair_files(**self.files, columns=columns, **self._encoding)
-        both = self.languages.split("-")
-        if len(both) != 2 or not all(both):
-            raise ValueError(
-                f"--languages {self.languages}: expected two, such as de-en, for files that end in "
-                ".de and .en: --train corpus/train is corpus/train.de and corpus/train.en."
-            )
-        aligned = {
-            part: tuple(_add_language(path, language) for language in both)
-            for part, path in self.files.items()
-        }
-        return data.from_pair_files(**aligned, **self._encoding)
 
     def describe(self, builder, loaded):
         """The entry of the data in the model card, a dict."""
@@ -309,15 +274,9 @@ def _describe_pictures(metadata):
     return tuple(metadata["image_size"]), mode
 
 
-def _choose(value, default):
+def choose_value(value, default):
+    """`value`, or `default` where it is None."""
     return default if value is None else value
-
-
-def _add_language(path, language):
-    """`corpus/train` as `corpus/train.de`, or that gzipped where only this is there."""
-    plain = pathlib.Path(f"{path}.{language}")
-    gzipped = pathlib.Path(f"{plain}.gz")
-    return gzipped if gzipped.exists() and not plain.exists() else plain
 
 
 def _find_kind(path):
