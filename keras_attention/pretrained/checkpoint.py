@@ -1,4 +1,4 @@
-"""A folder of Hugging Face's files: its settings, and its tensors, read from maps of the files.
+"""A folder of a checkpoint: its settings, and its tensors, read from maps of the files.
 
 Nothing in a folder is run: only `config.json` and safetensors files are read, and each is checked
 before anything is made of it. The library of the format copies every tensor, and has no bfloat16 in
@@ -79,15 +79,27 @@ class Checkpoint:
         self.folder = pathlib.Path(folder)
         if not self.folder.is_dir():
             raise CheckpointError(f"There is no folder {folder}.")
-        self.config = self._read_dict(CONFIG)
+        self.config = self._read_config()
         self.tensors = {}
         for path in self._find_files():
-            for name, tensor in read_header(path).items():
+            for name, tensor in self._read_header(path).items():
                 if name in self.tensors:
                     raise CheckpointError(
                         f"{path} is damaged: {name} is in {self.tensors[name].path.name}, too."
                     )
                 self.tensors[name] = tensor
+
+    @property
+    def model_type(self):
+        """The architecture by its own name; `"timm"` for files of timm, which name a size."""
+        is_timm = "architecture" in self.config and "model_type" not in self.config
+        return "timm" if is_timm else self.config.get("model_type")
+
+    def _read_config(self):
+        return self._read_dict(CONFIG)
+
+    def _read_header(self, path):
+        return read_header(path)
 
     def _read_dict(self, name):
         path = self.folder / name
@@ -112,17 +124,20 @@ class Checkpoint:
         places = self._read_dict(INDEX).get("weight_map")
         if not isinstance(places, dict) or not all(isinstance(x, str) for x in places.values()):
             raise CheckpointError(f"{self.folder / INDEX} is damaged: it has no weight_map.")
-        names = sorted(set(places.values()))
+        return self._check_shards(INDEX, set(places.values()), ".safetensors")
+
+    def _check_shards(self, index, names, ending):
+        """The paths of the shards that a file names."""
         for name in names:
             # the name, not where it leads: caches of the hub are links
-            if pathlib.PurePath(name).name != name or not name.endswith(".safetensors"):
+            if pathlib.PurePath(name).name != name or not name.endswith(ending):
                 raise CheckpointError(
-                    f"{self.folder / INDEX} names the shard {name!r}: expected the plain name of a "
-                    "safetensors file beside it."
+                    f"{self.folder / index} names the shard {name!r:.80}: expected the plain name "
+                    f"of a {ending} file beside it."
                 )
             if not (self.folder / name).is_file():
                 raise CheckpointError(f"{self.folder} lacks {name}, a shard of its weights.")
-        return [self.folder / name for name in names]
+        return [self.folder / name for name in sorted(names)]
 
     def _refuse_pickles(self):
         if found := [name for name in PICKLES if (self.folder / name).exists()]:

@@ -113,10 +113,10 @@ class ConfigReader:
         unread = {k: v for k, v in self.values.items() if k not in self.seen and v not in NOTHING}
         if unread:
             name, value = next(iter(sorted(unread.items())))
+            kind = self.values.get("model_type") or self.values.get("architecture")
             raise CheckpointError(
-                f"{self.path} says {name}={value!r:.80}, which no loader of a "
-                f"{self.values.get('model_type')} knows: it may mean another model than would be "
-                "built."
+                f"{self.path} says {name}={value!r:.80}, which no loader of a {kind} knows: it may "
+                "mean another model than would be built."
             )
 
     def _refuse(self, name, value, expected):

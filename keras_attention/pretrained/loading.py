@@ -1,4 +1,4 @@
-"""`load` and `describe`: a checkpoint of Hugging Face as a functional model of our layers."""
+"""`load` and `describe`: a checkpoint of others as a functional model of our layers."""
 
 import contextlib
 import dataclasses
@@ -12,8 +12,9 @@ import keras
 
 from keras_attention import keras_internals, models
 from keras_attention.checks import check_whole_number
-from keras_attention.pretrained.checkpoint import CONFIG, Checkpoint, CheckpointError
+from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
 from keras_attention.pretrained.config import ConfigReader
+from keras_attention.pretrained.keras_hub import open_checkpoint
 from keras_attention.pretrained.sentence_transformers import read_pooling
 from keras_attention.pretrained.weights import match_weights
 
@@ -21,6 +22,8 @@ ARCHITECTURES = (
     *("albert", "bart", "bert", "clip", "deit", "dinov2", "distilbert", "electra", "gemma"),
     *("gpt2", "llama", "roberta", "t5", "vit"),
 )
+# Of timm and of KerasHub, whose files have names of their own.
+FOREIGN = ("timm", "keras_hub_decoders", "keras_hub_encoders", "keras_hub_images")
 # Builders that an encoder's weights fit under, whatever head its file has.
 ENCODERS = ("text_encoder", "masked_language_model", "text_classifier", "sequence_labeler")
 IMAGE_ENCODERS = ("image_encoder", "vision_transformer")
@@ -28,6 +31,7 @@ SIZED = {"text_classifier": "num_classes", "sequence_labeler": "num_labels",
          "vision_transformer": "num_classes"}  # fmt: skip
 HEAD_BIASES = (
     *("classifier.out_proj.bias", "classifier.bias", "qa_outputs.bias", "cls_classifier.bias"),
+    *("head.bias", "task/layers/dense_1/vars/1", "task/layers/dense/vars/1"),  # timm, KerasHub
 )
 ORIGINS = weakref.WeakKeyDictionary()  # model -> the folder that `load` made it of, for `save`
 MOST_LAYERS = 1000  # no published model has as many; each takes time to build
@@ -35,6 +39,7 @@ MOST_LAYERS = 1000  # no published model has as many; each takes time to build
 OTHER_HEADS = (
     r"(cls|lm_head|classifier|vocab_\w+|pre_classifier|predictions|qa_outputs|sop_classifier)\..*"
     r"|(cls_|distillation_)classifier\..*|(generator|discriminator)_\w+\..*|(\w+\.)?pooler\..*|(\w+\.)?pooler"
+    r"|head(_dist)?\..*|task/.*"
 )
 
 
@@ -92,7 +97,7 @@ def load(folder, *, task=None, num_classes=None, pooling="auto", revision=None, 
         CheckpointError: a ValueError: the checkpoint is damaged, or says something that no builder
             here does. Nothing is loaded in part.
     """
-    checkpoint = Checkpoint(find_folder(folder, revision))
+    checkpoint = open_checkpoint(find_folder(folder, revision))
     model, variables, match, _ = _build(checkpoint, task, num_classes, pooling, dtype)
     match.fill()
     for variable in variables:  # of a new head, and the seeds of dropout
@@ -122,7 +127,7 @@ def describe(folder, *, task=None, num_classes=None, pooling="auto", revision=No
     Returns:
         `Description`.
     """
-    checkpoint = Checkpoint(find_folder(folder, revision))
+    checkpoint = open_checkpoint(find_folder(folder, revision))
     return _build(checkpoint, task, num_classes, pooling)[-1]
 
 
@@ -151,7 +156,7 @@ def _build(checkpoint, task, num_classes, pooling, dtype=None):
         new = ("logits/",) if kept else ("logits/", "pooler/")
     match = match_weights(model, checkpoint, table, ignored=ignored, fresh=new)
     found = Description(
-        model_type=checkpoint.config["model_type"],
+        model_type=checkpoint.model_type,
         builder=builder,
         keywords=keywords,
         parameters=sum(math.prod(variable.shape) for variable in match.weights.values()),
@@ -177,7 +182,7 @@ def find_folder(folder, revision=None):
             f"There is no folder {folder}, and to fetch {name} from the Hugging Face Hub "
             "huggingface_hub is needed: pip install 'keras-attention-zoo[pretrained]'."
         ) from error
-    patterns = ["*.json", "*.safetensors", "*.txt", "*.model", "*.spm"]
+    patterns = ["*.json", "*.safetensors", "*.txt", "*.model", "*.spm", "*.weights.h5"]
     fetched = huggingface_hub.snapshot_download(name, revision=revision, allow_patterns=patterns)
     return pathlib.Path(fetched)
 
@@ -185,7 +190,7 @@ def find_folder(folder, revision=None):
 def find_architecture(model_type, path):
     """The module of an architecture by the `model_type` of a checkpoint."""
     known = []
-    for name in ARCHITECTURES:
+    for name in (*ARCHITECTURES, *FOREIGN):
         module = importlib.import_module(f"keras_attention.pretrained.architectures.{name}")
         if model_type in module.MODEL_TYPES:
             return module
@@ -202,9 +207,12 @@ def read_settings(checkpoint, task=None, num_classes=None, pooling="auto"):
         (module of the architecture, `ConfigReader`, builder, its keywords, whether a head is new).
     """
     path = checkpoint.folder / CONFIG
-    architecture = find_architecture(checkpoint.config.get("model_type"), path)
+    architecture = find_architecture(checkpoint.model_type, path)
     config = ConfigReader(checkpoint.config, path, architecture.IRRELEVANT)
-    of_file = _find_builder(architecture, config, path)
+    if hasattr(architecture, "find_builder"):
+        of_file = architecture.find_builder(config, checkpoint.tensors)
+    else:
+        of_file = _find_builder(architecture, config, path)
     towers = getattr(architecture, "TASKS", None)
     if towers:
         builder = _choose_tower(towers, task, path)

@@ -10,7 +10,8 @@ from keras import ops
 from keras_attention import models
 from keras_attention.data.files import make_workplace, move_into_place, write_json
 from keras_attention.pretrained import loading
-from keras_attention.pretrained.checkpoint import CONFIG, DTYPES, INDEX, WEIGHTS, Checkpoint
+from keras_attention.pretrained.checkpoint import CONFIG, DTYPES, INDEX, WEIGHTS
+from keras_attention.pretrained.keras_hub import Preset, open_checkpoint
 from keras_attention.pretrained.weights import Fold, arrange, name_weights
 
 CODES = {name: code for code, name in DTYPES.items()}
@@ -48,7 +49,12 @@ def save(model, folder, *, checkpoint=None, labels=None):
             f"{model.name} is no model that load() gave: say checkpoint=, the folder or id of the "
             "checkpoint that it began as."
         )
-    source = Checkpoint(loading.find_folder(checkpoint))
+    source = open_checkpoint(loading.find_folder(checkpoint))
+    if isinstance(source, Preset):
+        raise ValueError(
+            f"{source.folder} is a preset of KerasHub, which is read and not written: keep the model "
+            "by model.save(path)."
+        )
     tensors, config = collect(model, source, labels)
     with make_workplace(folder) as new:
         new.mkdir()
@@ -65,7 +71,7 @@ def save(model, folder, *, checkpoint=None, labels=None):
 def _find_task(model, source):
     """The task to load a model with, of a file that holds several; else None."""
     config = source.config
-    module = loading.find_architecture(config.get("model_type"), source.folder / CONFIG)
+    module = loading.find_architecture(source.model_type, source.folder / CONFIG)
     return model.name if hasattr(module, "TASKS") else None
 
 
@@ -75,7 +81,7 @@ def collect(model, source, labels=None):
     if builder not in models.__all__:
         raise ValueError(f"{builder} is no model of a builder in ka.models: its name is another.")
     path = source.folder / CONFIG
-    module = loading.find_architecture(source.config.get("model_type"), path)
+    module = loading.find_architecture(source.model_type, path)
     fresh = _is_other(model, source, module)
     sized = builder in loading.SIZED and fresh
     count = {"num_classes": model.output_shape[-1]} if sized else {}
@@ -85,6 +91,11 @@ def collect(model, source, labels=None):
         raise ValueError(
             f"Hugging Face's classifiers of texts read the first token, and this one pools by "
             f"{mode!r}: load the checkpoint with pooling='first' to fine-tune it."
+        )
+    if fresh and not hasattr(module, "HEADS"):
+        raise ValueError(
+            f"{source.folder} is of {source.model_type}, whose files are written with the head that "
+            "they have, and this model has another: keep it by model.save(path)."
         )
     names = _rename(source, module, fresh)
     table = module.table(config, builder, keywords, names)

@@ -2,7 +2,9 @@
 
 from keras_attention.data.files import read_bytes, read_json
 from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
-from keras_attention.pretrained.checkpoint import Checkpoint, CheckpointError
+from keras_attention.pretrained.checkpoint import CheckpointError
+from keras_attention.pretrained.keras_hub import Preset, open_checkpoint
+from keras_attention.pretrained.keras_hub_tokenizers import make_tokenizer
 from keras_attention.pretrained.loading import find_folder, read_settings
 from keras_attention.pretrained.sentence_transformers import read_length
 
@@ -16,7 +18,7 @@ def tokenizer(folder, *, revision=None, max_length=None):
     """The `ka.data.PretrainedTokenizer` of a checkpoint.
 
     It is made of `tokenizer.json`; else of `vocab.txt` (BERT), `spiece.model` (T5), or `vocab.json`
-    with `source.spm` and `target.spm` (Marian).
+    with `source.spm` and `target.spm` (Marian); of a preset of KerasHub of its `assets/tokenizer`.
 
     Args:
         folder, revision: as for `load`.
@@ -44,7 +46,7 @@ def tokenizer(folder, *, revision=None, max_length=None):
     ```
     """
     folder = find_folder(folder, revision)
-    checkpoint = Checkpoint(folder)
+    checkpoint = open_checkpoint(folder)
     keywords = read_settings(checkpoint)[3]
     said = _read_said(folder)
     if max_length is None:
@@ -58,6 +60,8 @@ def tokenizer(folder, *, revision=None, max_length=None):
         "max_length": max_length,
     }
     try:
+        if isinstance(checkpoint, Preset):
+            return make_tokenizer(folder, options)
         return _make(folder, checkpoint.config, said, options)
     except CheckpointError:
         raise

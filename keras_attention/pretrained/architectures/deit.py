@@ -30,9 +30,12 @@ def table(config, builder, keywords, tensors):
     found["patches/prefix"] = joined([f"{inside}cls_token", f"{inside}distillation_token"])
     if keywords["pooling"] != "prefix":
         return found | dense("logits", "classifier")
-    names = ("cls_classifier", "distillation_classifier")
-    return found | {
-        # the mean of two linear maps of two vectors is one linear map of both
+    return found | join_heads("cls_classifier", "distillation_classifier")
+
+
+def join_heads(*names):
+    """One head in the place of two: the mean of linear maps of two vectors is one of both."""
+    return {
         "logits/kernel": joined([f"{name}.weight" for name in names], 0.5),
         "logits/bias": mean_of(*[f"{name}.bias" for name in names]),
     }

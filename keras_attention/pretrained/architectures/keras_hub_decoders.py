@@ -1,0 +1,169 @@
+"""KerasHub's decoders: GPT-2, Llama 2 and 3, Mistral, Qwen2 and Gemma.
+
+Qwen3 is none of them: its norms of queries and keys have an epsilon of their own there.
+"""
+
+from keras_attention import masks, positions
+from keras_attention.pretrained import keras_hub
+from keras_attention.pretrained.architectures.keras_hub_layers import (
+    attention,
+    dense,
+    layer_norm,
+    numbered,
+    rms_norm,
+    transformer,
+)
+from keras_attention.pretrained.weights import Fold, as_is, plus_one
+
+# {class: what the names of its layers begin with}
+LAYERS = {
+    "LlamaBackbone": "llama",
+    "Llama3Backbone": "llama",
+    "MistralBackbone": "mistral",
+    "QwenBackbone": "qwen",
+}
+MODEL_TYPES = (*LAYERS, "GPT2Backbone", "GemmaBackbone")
+IRRELEVANT = keras_hub.IRRELEVANT
+IGNORED = (r"task/optimizer/.*",)
+
+
+def find_builder(config, tensors):
+    return "causal_language_model"
+
+
+def settings(config):
+    kind = config.values["model_type"]
+    dropout = config.number("dropout", 0.0)
+    found = {
+        "vocabulary_size": config.whole("vocabulary_size"),
+        "num_layers": config.whole("num_layers"),
+        "hidden_dim": config.whole("hidden_dim"),
+        "dropout": dropout,
+        "attention_dropout": dropout,
+        "padding_id": None,
+    }
+    if kind == "GPT2Backbone":
+        return found | {
+            "num_heads": config.whole("num_heads"),
+            "intermediate_dim": config.whole("intermediate_dim"),
+            "activation": "gelu_tanh",
+            "epsilon": 1e-5,
+            "position": "learned",
+            "max_length": config.whole("max_sequence_length", 1024),
+        }
+    heads = config.whole("num_query_heads")
+    found |= {
+        "num_heads": heads,
+        "num_key_value_heads": config.whole("num_key_value_heads", heads),
+        "key_dim": config.whole("head_dim", found["hidden_dim"] // heads or 1),
+        "normalization": "rms_norm",
+        "epsilon": config.number("layer_norm_epsilon", 1e-6),
+        "use_bias": False,
+    }
+    return found | (_read_gemma(config) if kind == "GemmaBackbone" else _read_llama(config, kind))
+
+
+def _read_gemma(config):
+    """The settings of Gemma: its feed-forward networks are half as wide as is said."""
+    config.refuse("use_post_ffw_norm", "use_post_attention_norm", "use_sliding_window_attention")
+    config.refuse("final_logit_soft_cap", "attention_logit_soft_cap")
+    # KerasHub's blocks divide by the size of a head whatever this says
+    config.flag("query_head_dim_normalize", True)
+    config.get("sliding_window_size")
+    return {
+        "intermediate_dim": config.whole("intermediate_dim") // 2 or 1,
+        "activation": "geglu_tanh",
+        "position": positions.Rotary(max_wavelength=10000.0),
+        "scale_embeddings": True,
+        "tie_embeddings": True,
+    }
+
+
+def _read_llama(config, kind):
+    """The settings of Llama and those built like it; whether logits are tied says the file."""
+    config.get("tie_word_embeddings")
+    window = config.whole("sliding_window" if kind == "MistralBackbone" else "sliding_window_size",
+                          optional=True)  # fmt: skip
+    if kind == "QwenBackbone" and not config.flag("use_sliding_window_attention"):
+        window = None
+    return {
+        "intermediate_dim": config.whole("intermediate_dim"),
+        "activation": "swiglu",
+        "position": _read_rotary(config),
+        "mask": None if window is None else masks.Window(window),
+        "qkv_bias": True if kind == "QwenBackbone" else None,
+    }
+
+
+def _read_rotary(config):
+    """The `Rotary` of the settings, with Llama 3.1's scaling where all of its numbers are said."""
+    # Llama of KerasHub has this setting, and computes as if it were 1
+    config.one_of("rope_position_scaling_factor", {1.0: None}, 1.0)
+    factor = config.number("rope_scaling_factor", 1.0)
+    scalings = positions.scalings
+    scaling = None if factor == 1 else scalings.Linear(factor)
+    if config.get("rope_frequency_adjustment_factor") is not None:
+        scaling = scalings.Llama3(
+            config.number("rope_frequency_adjustment_factor"),
+            config.whole("rope_pretraining_sequence_length"),
+            config.number("rope_low_freq_factor"),
+            config.number("rope_high_freq_factor"),
+        )
+    wavelength = float(config.number("rope_max_wavelength", 10000))
+    return positions.Rotary(max_wavelength=wavelength, scaling=scaling)
+
+
+def head(config, builder, keywords, tensors):
+    task = config.inner("task", (*keras_hub.IRRELEVANT, "model_type"))
+    task.finish()
+    if config.values["model_type"] in LAYERS:
+        return {"tie_embeddings": "layers/reversible_embedding/vars/1" not in tensors}
+    return {}
+
+
+def table(config, builder, keywords, tensors):
+    kind = config.values["model_type"]
+    found = {"embedding/table/embeddings": "layers/reversible_embedding/vars/0"}
+    if kind == "GPT2Backbone":
+        found["embedding/learned/table"] = "layers/position_embedding/vars/0"
+        found |= layer_norm("final_norm", "layers/layer_normalization")
+        for i in range(keywords["num_layers"]):
+            found |= transformer(f"block_{i}", f"layers/{numbered('transformer_decoder', i)}")
+        return found
+    if kind == "GemmaBackbone":
+        found["final_norm/scale"] = plus_one("layers/rms_normalization/vars/0")
+        for i in range(keywords["num_layers"]):
+            found |= _list_gemma(f"block_{i}", f"layers/{numbered('gemma_decoder_block', i)}")
+        return found
+    name = LAYERS[kind]
+    norm = "mistral_layer_normalization" if name == "mistral" else f"{name}_layer_norm"
+    found |= rms_norm("final_norm", f"layers/{norm}")
+    found["logits/kernel"] = as_is("layers/reversible_embedding/vars/1")
+    for i in range(keywords["num_layers"]):
+        ours, theirs = f"block_{i}", f"layers/{numbered(f'{name}_transformer_decoder', i)}"
+        inside = f"{theirs}/self_attention_layer"
+        bias = bool(keywords["qkv_bias"])
+        found |= attention(f"{ours}/attention", inside, bias, output_bias=False)
+        for part in ("gate", "intermediate", "output"):
+            their = f"{theirs}/feedforward_{part}_dense"
+            found |= dense(f"{ours}/feed_forward/{part}", their, bias=False)
+        found |= rms_norm(f"{ours}/attention_norm", f"{theirs}/self_attention_layernorm")
+        found |= rms_norm(f"{ours}/feed_forward_norm", f"{theirs}/feedforward_layernorm")
+    return found
+
+
+def _list_gemma(ours, theirs):
+    """The entries of a block; kernels of heads have the heads in front, and norms lack their 1."""
+    found = dense(f"{ours}/attention/attention_output", f"{theirs}/attention/output_dense", False)
+    for name in ("query", "key", "value"):
+        found[f"{ours}/attention/{name}/kernel"] = Fold(
+            (f"{theirs}/attention/{name}_dense/vars/0",),
+            lambda x: x.transpose(1, 0, 2),
+            turn=False,
+        )
+    names = {"gate": "gating_ffw", "intermediate": "gating_ffw_2", "output": "ffw_linear"}
+    for our, their in names.items():
+        found |= dense(f"{ours}/feed_forward/{our}", f"{theirs}/{their}", bias=False)
+    for our, their in (("attention_norm", "attention"), ("feed_forward_norm", "ffw")):
+        found[f"{ours}/{our}/scale"] = plus_one(f"{theirs}/pre_{their}_norm/vars/0")
+    return found
