@@ -29,7 +29,7 @@ def read_datasets(path):
     except CheckpointError:
         raise
     except (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError) as error:
-        reason = next(iter(str(error).splitlines()), "")
+        reason = next(iter(str(error).strip("\"'").splitlines()), "")
         raise _damaged(path, f"HDF5 cannot read it ({reason:.80})") from error
 
 
@@ -44,7 +44,8 @@ def _collect(file, path):
             whole = f"{before}/{name}" if before else name
             if not isinstance(group.get(name, getlink=True), h5py.HardLink):
                 raise CheckpointError(
-                    f"{path} has {whole:.80} in another place, by a link: expected the array itself."
+                    f"{path} has {whole:.80} in another place, by a link: expected the array "
+                    "itself."
                 )
             one = group[name]
             address = h5py.h5o.get_info(one.id).addr
@@ -67,7 +68,8 @@ def _locate(dataset, name, path, size):
     dtype = _read_dtype(dataset)
     if dtype is None:
         raise CheckpointError(
-            f"{path} has {name:.80} in {str(dataset.dtype):.40}: expected one of {', '.join(DTYPES)}."
+            f"{path} has {name:.80} in {str(dataset.dtype):.40}: expected one of "
+            f"{', '.join(DTYPES.values())}."
         )
     settings = dataset.id.get_create_plist()
     plain = settings.get_layout() == h5py.h5d.CONTIGUOUS

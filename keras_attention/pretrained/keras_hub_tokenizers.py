@@ -37,7 +37,8 @@ def make_tokenizer(folder, options):
     if kind not in CLASSES:
         raise CheckpointError(
             f"{folder / SETTINGS} is of the class {kind!r:.60}: expected one of "
-            f"{', '.join(CLASSES)}. Make ids by KerasHub's own tokenizer, and call the model on them."
+            f"{', '.join(CLASSES)}. Make ids by KerasHub's own tokenizer, and call the model on "
+            "them."
         )
     if not isinstance(config, dict):
         raise CheckpointError(f"{folder / SETTINGS} is damaged: expected a class_name and config.")

@@ -152,7 +152,8 @@ def _build(checkpoint, task, num_classes, pooling, dtype=None):
     elif fresh or builder in ("text_encoder", "image_encoder"):
         ignored = (*ignored, OTHER_HEADS)
     if fresh:  # a pooler that the file has is kept, as it is pretrained, too
-        kept = table.get("pooler/kernel") in checkpoint.tensors
+        pooler = table.get("pooler/kernel")
+        kept = set(getattr(pooler, "names", [pooler])) <= checkpoint.tensors.keys()
         new = ("logits/",) if kept else ("logits/", "pooler/")
     match = match_weights(model, checkpoint, table, ignored=ignored, fresh=new)
     found = Description(

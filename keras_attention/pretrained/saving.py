@@ -52,8 +52,8 @@ def save(model, folder, *, checkpoint=None, labels=None):
     source = open_checkpoint(loading.find_folder(checkpoint))
     if isinstance(source, Preset):
         raise ValueError(
-            f"{source.folder} is a preset of KerasHub, which is read and not written: keep the model "
-            "by model.save(path)."
+            f"{source.folder} is a preset of KerasHub, which is read and not written: keep the "
+            "model by model.save(path)."
         )
     tensors, config = collect(model, source, labels)
     with make_workplace(folder) as new:
@@ -70,7 +70,6 @@ def save(model, folder, *, checkpoint=None, labels=None):
 
 def _find_task(model, source):
     """The task to load a model with, of a file that holds several; else None."""
-    config = source.config
     module = loading.find_architecture(source.model_type, source.folder / CONFIG)
     return model.name if hasattr(module, "TASKS") else None
 
@@ -94,8 +93,8 @@ def collect(model, source, labels=None):
         )
     if fresh and not hasattr(module, "HEADS"):
         raise ValueError(
-            f"{source.folder} is of {source.model_type}, whose files are written with the head that "
-            "they have, and this model has another: keep it by model.save(path)."
+            f"{source.folder} is of {source.model_type}, whose files are written with the head "
+            "that they have, and this model has another: keep it by model.save(path)."
         )
     names = _rename(source, module, fresh)
     table = module.table(config, builder, keywords, names)

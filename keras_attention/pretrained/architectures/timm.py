@@ -19,7 +19,16 @@ MODEL_TYPES = ("timm",)
 IRRELEVANT = (
     *("architecture", "classifier", "crop_mode", "crop_pct", "custom_load", "first_conv"),
     *("fixed_input_size", "input_size", "interpolation", "label_descriptions", "label_names"),
-    *("license", "mean", "num_classes", "num_features", "pool_size", "pretrained_cfg", "std", "tag"),
+    *(
+        "license",
+        "mean",
+        "num_classes",
+        "num_features",
+        "pool_size",
+        "pretrained_cfg",
+        "std",
+        "tag",
+    ),
 )
 # Of `model_args`: of training, and what the tensors say.
 IRRELEVANT_ARGUMENTS = (
@@ -67,8 +76,8 @@ def head(config, builder, keywords, tensors):
     said = NAMES.fullmatch(name) if isinstance(name, str) else None
     if said is None or said["size"] not in SIZES:
         raise CheckpointError(
-            f"{config.path} says architecture={name!r:.60}: expected a vit, deit or deit3 of a size "
-            f"among {', '.join(SIZES)}, such as vit_base_patch16_224."
+            f"{config.path} says architecture={name!r:.60}: expected a vit, deit or deit3 of a "
+            f"size among {', '.join(SIZES)}, such as vit_base_patch16_224."
         )
     if "fc_norm.weight" in tensors:
         raise CheckpointError(
@@ -152,7 +161,9 @@ def _find_pooling(config, arguments, tensors, builder):
     if builder == "vision_transformer" and "head_dist.weight" in tensors:
         return "prefix"  # both tokens, each with a head
     if pooling == "cls" and "cls_token" not in tensors:
-        raise CheckpointError(f"{config.path} says global_pool={said!r}: the file has no cls_token.")
+        raise CheckpointError(
+            f"{config.path} says global_pool={said!r}: the file has no cls_token."
+        )
     return pooling
 
 
@@ -169,8 +180,9 @@ def _find_image_size(config, arguments, tensors, patch_size, apart):
         size = [side * patch for patch in patch_size]
     if _count_patches(size, patch_size) != places:
         raise CheckpointError(
-            f"{config.path}: the file has positions for {places} patches of {patch_size}, which are "
-            "no square image, nor one of img_size in model_args or input_size in pretrained_cfg."
+            f"{config.path}: the file has positions for {places} patches of {patch_size}, which "
+            "are no square image, nor one of img_size in model_args or input_size in "
+            "pretrained_cfg."
         )
     return tuple(size)
 
