@@ -1,4 +1,4 @@
-"""Checkpoints of Hugging Face as models of our layers: `load`, `describe`, `tokenizer`."""
+"""Checkpoints of others as models of our layers: `load`, `describe`, `tokenizer`."""
 
 from keras_attention.pretrained.checkpoint import CheckpointError
 from keras_attention.pretrained.loading import Description, describe, load

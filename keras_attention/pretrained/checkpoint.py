@@ -1,7 +1,7 @@
 """A folder of a checkpoint: its settings, and its tensors, read from maps of the files.
 
-Nothing in a folder is run: only `config.json` and safetensors files are read, and each is checked
-before anything is made of it. The library of the format copies every tensor, and has no bfloat16 in
+Nothing in a folder is run: only `config.json` and safetensors files (HDF5 in `keras_hub`) are
+read, and each is checked before anything is made of it. The library of the format copies every tensor, and has no bfloat16 in
 NumPy; here a tensor is a map of its bytes, so that a model is the only copy in memory.
 """
 

@@ -68,11 +68,12 @@ class Description:
 
 
 def load(folder, *, task=None, num_classes=None, pooling="auto", revision=None, dtype=None):
-    """A functional model of our layers, with the weights of a Hugging Face checkpoint.
+    """A functional model of our layers, with the weights of a checkpoint.
 
     Its outputs are those of the original. It trains in `fit`, generates with a cache, shows its
-    attention, saves and exports as every model here. Only `config.json` and safetensors files are
-    read; nothing of a checkpoint is run.
+    attention, saves and exports as every model here. Checkpoints are those of Hugging Face, files
+    of timm's vision transformers, and presets of KerasHub. Only settings and files of numbers
+    (safetensors, HDF5) are read; nothing of a checkpoint is run.
 
     Args:
         folder: path of a folder with the files, or the id of a repository on the Hugging Face Hub,
