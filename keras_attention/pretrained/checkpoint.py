@@ -1,8 +1,9 @@
 """A folder of a checkpoint: its settings, and its tensors, read from maps of the files.
 
-Nothing in a folder is run: only `config.json` and safetensors files (HDF5 in `keras_hub`) are
-read, and each is checked before anything is made of it. The library of the format copies every tensor, and has no bfloat16 in
-NumPy; here a tensor is a map of its bytes, so that a model is the only copy in memory.
+Nothing in a folder is run: only `config.json` and safetensors files are read (those of KerasHub in
+`keras_hub`), and each is checked before anything is made of it. The library of the format copies
+every tensor, and has no bfloat16 in NumPy; here a tensor is a map of its bytes, so that a model is
+the only copy in memory.
 """
 
 import dataclasses

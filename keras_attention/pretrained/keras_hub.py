@@ -88,7 +88,7 @@ class Preset(Checkpoint):
         return {f"{prefix}{name}": tensor for name, tensor in found.items()}
 
 
-def open_checkpoint(folder):
+def read_checkpoint(folder):
     """The `Checkpoint` of a folder, or its `Preset` where KerasHub wrote it.
 
     Raises:

@@ -14,7 +14,7 @@ from keras_attention import keras_internals, models
 from keras_attention.checks import check_whole_number
 from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
 from keras_attention.pretrained.config import ConfigReader
-from keras_attention.pretrained.keras_hub import open_checkpoint
+from keras_attention.pretrained.keras_hub import read_checkpoint
 from keras_attention.pretrained.sentence_transformers import read_pooling
 from keras_attention.pretrained.weights import match_weights
 
@@ -98,7 +98,7 @@ def load(folder, *, task=None, num_classes=None, pooling="auto", revision=None, 
         CheckpointError: a ValueError: the checkpoint is damaged, or says something that no builder
             here does. Nothing is loaded in part.
     """
-    checkpoint = open_checkpoint(find_folder(folder, revision))
+    checkpoint = read_checkpoint(find_folder(folder, revision))
     model, variables, match, _ = _build(checkpoint, task, num_classes, pooling, dtype)
     match.fill()
     for variable in variables:  # of a new head, and the seeds of dropout
@@ -128,7 +128,7 @@ def describe(folder, *, task=None, num_classes=None, pooling="auto", revision=No
     Returns:
         `Description`.
     """
-    checkpoint = open_checkpoint(find_folder(folder, revision))
+    checkpoint = read_checkpoint(find_folder(folder, revision))
     return _build(checkpoint, task, num_classes, pooling)[-1]
 
 

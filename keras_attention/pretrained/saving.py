@@ -11,7 +11,7 @@ from keras_attention import models
 from keras_attention.data.files import make_workplace, move_into_place, write_json
 from keras_attention.pretrained import loading
 from keras_attention.pretrained.checkpoint import CONFIG, DTYPES, INDEX, WEIGHTS
-from keras_attention.pretrained.keras_hub import Preset, open_checkpoint
+from keras_attention.pretrained.keras_hub import Preset, read_checkpoint
 from keras_attention.pretrained.weights import Fold, arrange, name_weights
 
 CODES = {name: code for code, name in DTYPES.items()}
@@ -49,7 +49,7 @@ def save(model, folder, *, checkpoint=None, labels=None):
             f"{model.name} is no model that load() gave: say checkpoint=, the folder or id of the "
             "checkpoint that it began as."
         )
-    source = open_checkpoint(loading.find_folder(checkpoint))
+    source = read_checkpoint(loading.find_folder(checkpoint))
     if isinstance(source, Preset):
         raise ValueError(
             f"{source.folder} is a preset of KerasHub, which is read and not written: keep the "

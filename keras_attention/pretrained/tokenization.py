@@ -3,7 +3,7 @@
 from keras_attention.data.files import read_bytes, read_json
 from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
 from keras_attention.pretrained.checkpoint import CheckpointError
-from keras_attention.pretrained.keras_hub import Preset, open_checkpoint
+from keras_attention.pretrained.keras_hub import Preset, read_checkpoint
 from keras_attention.pretrained.keras_hub_tokenizers import make_tokenizer
 from keras_attention.pretrained.loading import find_folder, read_settings
 from keras_attention.pretrained.sentence_transformers import read_length
@@ -46,7 +46,7 @@ def tokenizer(folder, *, revision=None, max_length=None):
     ```
     """
     folder = find_folder(folder, revision)
-    checkpoint = open_checkpoint(folder)
+    checkpoint = read_checkpoint(folder)
     keywords = read_settings(checkpoint)[3]
     said = _read_said(folder)
     if max_length is None:

@@ -4,7 +4,8 @@ import pathlib
 
 from keras_attention import data, pretrained
 from keras_attention.data.manifest import MANIFEST
-from keras_attention.pretrained.checkpoint import CONFIG, Checkpoint, CheckpointError
+from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
+from keras_attention.pretrained.keras_hub import read_checkpoint
 from keras_attention.pretrained.loading import find_folder
 from keras_attention.tasks import recipes
 
@@ -60,7 +61,7 @@ def open_checkpoint(preset, task_class):
         model = pretrained.load(folder, task=builder, num_classes=len(names))
     else:
         model = pretrained.load(folder)
-        names = _read_labels(Checkpoint(folder), model.output_shape[-1])
+        names = _read_labels(read_checkpoint(folder), model.output_shape[-1])
     # Tags of what is cut off would be lost: a sentence may be as long as the model has places.
     longest = _find_places(folder) if builder == "sequence_labeler" else None
     tokenizer = pretrained.tokenizer(folder, max_length=longest)
@@ -77,7 +78,7 @@ def _find_places(folder):
 
 def _is_of_answers(folder):
     """Whether its two labels are where an answer begins and ends."""
-    return "qa_outputs.weight" in Checkpoint(folder).tensors
+    return "qa_outputs.weight" in read_checkpoint(folder).tensors
 
 
 def _read_labels(checkpoint, count):

@@ -13,7 +13,7 @@ from keras import ops
 
 import keras_attention as ka
 from keras_attention.pretrained.checkpoint import CheckpointError
-from keras_attention.pretrained.keras_hub import open_checkpoint
+from keras_attention.pretrained.keras_hub import read_checkpoint
 from keras_attention.pretrained.loading import FOREIGN, find_architecture
 from tests.pretrained.make_foreign_checkpoints import COMMITTED, FOLDER, KERAS_HUB, TIMM
 from tests.pretrained.test_parity import read_expected
@@ -108,7 +108,7 @@ def test_texts_get_new_heads():
 @pytest.mark.parametrize("name", TIMM)
 def test_timm_is_written_as_it_was(name, tmp_path):
     ka.pretrained.save(ka.pretrained.load(FOLDER / name), tmp_path / "saved")
-    before, after = open_checkpoint(FOLDER / name), open_checkpoint(tmp_path / "saved")
+    before, after = read_checkpoint(FOLDER / name), read_checkpoint(tmp_path / "saved")
     assert before.config == after.config and before.tensors.keys() == after.tensors.keys()
     for tensor in after.tensors:
         found, expected = after.tensors[tensor], before.tensors[tensor]
