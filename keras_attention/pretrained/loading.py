@@ -6,6 +6,7 @@ import functools
 import importlib
 import math
 import pathlib
+import re
 import weakref
 
 import keras
@@ -191,15 +192,15 @@ def find_folder(folder, revision=None):
 
 def find_architecture(model_type, path):
     """The module of an architecture by the `model_type` of a checkpoint."""
+    foreign = isinstance(model_type, str) and re.fullmatch("timm|.*Backbone", model_type)
     known = []
-    for name in (*ARCHITECTURES, *FOREIGN):
+    for name in FOREIGN if foreign else ARCHITECTURES:
         module = importlib.import_module(f"keras_attention.pretrained.architectures.{name}")
         if model_type in module.MODEL_TYPES:
             return module
         known += module.MODEL_TYPES
-    raise CheckpointError(
-        f"{path} says model_type={model_type!r:.60}: expected one of {', '.join(sorted(known))}."
-    )
+    kind = f"is of the class {model_type:.60}" if foreign else f"says model_type={model_type!r:.60}"
+    raise CheckpointError(f"{path} {kind}: expected one of {', '.join(sorted(known))}.")
 
 
 def read_settings(checkpoint, task=None, num_classes=None, pooling="auto"):

@@ -201,7 +201,12 @@ def test_an_image_of_another_size_than_is_said(copy):
 @pytest.mark.parametrize(
     "name, changes, inside, message",
     [
-        ("gpt2", {"class_name": "FalconBackbone"}, None, "model_type='FalconBackbone': expected"),
+        (
+            "gpt2",
+            {"class_name": "FalconBackbone"},
+            None,
+            "is of the class FalconBackbone: expected",
+        ),
         ("gpt2", {"class_name": None}, None, "expected a class_name and its config"),
         ("gpt2", {"num_layers": 3}, "config", "lacks the tensor layers/transformer_decoder_2/"),
         ("gpt2", {"num_layers": 1}, "config", "has the tensor layers/transformer_decoder_1/"),
