@@ -119,6 +119,7 @@ def make_timm(name, folder):
 def make_preset(name, folder):
     """Writes one preset of KerasHub with `expected.npz`; gives the original model."""
     import keras_hub
+    from keras import ops
 
     kind, settings, of_task, more = KERAS_HUB[name]
     backbone = getattr(keras_hub.models, kind)(**settings)
@@ -128,12 +129,12 @@ def make_preset(name, folder):
     random = np.random.default_rng(0)
     for weight in saved.weights:
         drawn = random.normal(size=weight.shape, scale=0.3).astype("float32")
-        weight.assign(np.asarray(weight, "float32") + drawn)
+        weight.assign(ops.convert_to_numpy(weight).astype("float32") + drawn)
     path = pathlib.Path(folder) / name
     saved.save_to_preset(path)
     if settings.get("dtype") == "bfloat16":  # rounded once, and computed in float32
         exact = getattr(keras_hub.models, kind)(**settings | {"dtype": "float32"})
-        exact.set_weights([np.asarray(weight, "float32") for weight in backbone.weights])
+        exact.set_weights([ops.convert_to_numpy(w).astype("float32") for w in backbone.weights])
         backbone = saved = exact
     theirs, ours = _make_inputs(kind, backbone, random)
     expected = _compute(saved, backbone, theirs)
