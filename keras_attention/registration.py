@@ -37,7 +37,7 @@ CLASSES = {
         SegmentRecurrence
     """.split(),
     "blocks": """
-        CharacterEmbedding ConformerBlock ConvolutionModule ConvolutionStem DecoderBlock
+        AttentionPooling CharacterEmbedding ConformerBlock ConvolutionModule ConvolutionStem DecoderBlock
         DeepNorm EncoderBlock FeedForward FirstOf LayerScale MacaronBlock MixtureOfExperts
         ParallelBlock PatchEmbedding Pooling PositionsInDocuments PostNorm PreNorm PrefixTokens
         RMSNormalization ReZero Repeat ResiDual ResidualWeight SandwichNorm SegmentEmbedding

@@ -1,5 +1,6 @@
 """Blocks of models: embeddings, encoder and decoder blocks, feed-forward networks, pooling."""
 
+from keras_attention.blocks.attention_pooling import AttentionPooling
 from keras_attention.blocks.conformer import ConformerBlock, MacaronBlock
 from keras_attention.blocks.convolution_module import ConvolutionModule
 from keras_attention.blocks.decoder import DecoderBlock
@@ -27,6 +28,7 @@ from keras_attention.blocks.token_embedding import SegmentEmbedding, TokenDropou
 from keras_attention.blocks.word_embedding import CharacterEmbedding, WordEmbedding
 
 __all__ = [
+    "AttentionPooling",
     "CharacterEmbedding",
     "ConformerBlock",
     "ConvolutionModule",

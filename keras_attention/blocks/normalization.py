@@ -1,5 +1,7 @@
 """Normalizations of blocks, and the learned scale of their branches."""
 
+import functools
+
 import keras
 from keras import ops
 
@@ -78,5 +80,6 @@ class LayerScale(keras.layers.Layer):
 
 NORMALIZATIONS = {
     "layer_norm": keras.layers.LayerNormalization,
+    "layer_norm_no_bias": functools.partial(keras.layers.LayerNormalization, center=False),
     "rms_norm": RMSNormalization,
 }

@@ -85,6 +85,11 @@ class PreNorm(Residual):
 
     A stack needs a norm after its last block.
 
+    Args:
+        first_norm: bool, whether the first branch of the block has a norm, too: that of a stack
+            whose embeddings are normalized can do without (Warner et al., 2024, *ModernBERT*,
+            section 2.1).
+
     Example:
 
     ```python
@@ -97,8 +102,13 @@ class PreNorm(Residual):
     ```
     """
 
+    first_norm: bool = True
+
+    def layers(self, normalize, first=None, dtype=None):
+        return {"norm": normalize("norm")} if first is not None or self.first_norm else {}
+
     def before(self, stream, layers):
-        return layers["norm"](stream)
+        return layers["norm"](stream) if "norm" in layers else stream
 
     def end(self, stream, normalize):
         return normalize("norm")(stream)
@@ -132,6 +142,9 @@ class SandwichNorm(PreNorm):
 
     A stack needs a norm after its last block.
 
+    Args:
+        first_norm: bool, as in `PreNorm`: of the norm before the branch.
+
     Example:
 
     ```python
@@ -145,7 +158,7 @@ class SandwichNorm(PreNorm):
     """
 
     def layers(self, normalize, first=None, dtype=None):
-        return {"norm": normalize("norm"), "post_norm": normalize("post_norm")}
+        return super().layers(normalize, first, dtype) | {"post_norm": normalize("post_norm")}
 
     def after(self, added, layers):
         return layers["post_norm"](added)

@@ -2,9 +2,13 @@
 
 import keras
 
-from keras_attention.blocks.feed_forward import get_activation
 from keras_attention.models.embeddings import embed_tokens
-from keras_attention.models.transformer import TransformerEncoder, name_logits, takes_keywords_of
+from keras_attention.models.transformer import (
+    TransformerEncoder,
+    name_logits,
+    takes_keywords_of,
+    transform_hidden,
+)
 
 
 def _bert(num_layers, num_heads, hidden_dim):
@@ -50,13 +54,16 @@ def masked_language_model(
     embedding_dim=None,
     packed=False,
     padding_id=0,
+    transform_activation=None,
+    transform_bias=True,
+    logit_bias=True,
     name="masked_language_model",
     **encoder,
 ):
     """Bidirectional encoder with logits for every place (Devlin et al., 2019, task 1 of 3.1).
 
-    The embeddings are normalized; the head is a dense layer, the activation, a norm and inner
-    products with the tokens' embeddings, plus a bias.
+    The embeddings are normalized; the head is a dense layer, an activation and a norm, the
+    transform, and inner products with the tokens' embeddings, plus a bias.
 
     Args:
         vocabulary_size: int, number of token ids.
@@ -66,6 +73,9 @@ def masked_language_model(
         packed: bool, whether rows hold several documents each: a second input tells them apart, so
             that tokens see their own document alone and count from its first token.
         padding_id: int, the id that is no token and is masked inside; None where every id is one.
+        transform_activation: an activation of the transform, None for that of the blocks, or of
+            their gates. transform_bias: bool, whether its dense layer has a bias.
+        logit_bias: bool, whether the logits have one.
         name: str.
         encoder: keywords of `TransformerEncoder`, which documents them: sizes, `dropout` (here of
             embeddings too), norms, and the parts `score`, `normalizer`, `mask` and `position`.
@@ -100,12 +110,16 @@ def masked_language_model(
         normalize_embeddings=True,
         packed=packed,
         initializer=keras.initializers.TruncatedNormal(stddev=0.02),
-        logit_bias=True,
+        logit_bias=logit_bias,
         padding_id=padding_id,
     )
     x = encoder(x, **documents)
-    activation = get_activation(encoder.activation)
-    x = keras.layers.Dense(embedding.hidden_dim, activation=activation, name="transform")(x)
-    x = encoder.make_normalization("transform_norm")(x)
+    x = transform_hidden(
+        x,
+        encoder,
+        encoder.activation if transform_activation is None else transform_activation,
+        units=embedding.hidden_dim,
+        use_bias=transform_bias,
+    )
     logits = name_logits(embedding(x, reverse=True))
     return keras.Model(inputs, logits, name=name)

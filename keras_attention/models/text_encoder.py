@@ -5,7 +5,11 @@ import keras
 from keras_attention.blocks import FirstOf, Pooling, PrefixTokens, TokenDropout
 from keras_attention.blocks.feed_forward import get_activation
 from keras_attention.models.embeddings import embed_tokens
-from keras_attention.models.transformer import TransformerEncoder, takes_keywords_of
+from keras_attention.models.transformer import (
+    TransformerEncoder,
+    takes_keywords_of,
+    transform_hidden,
+)
 
 
 def _mini_lm(num_layers):
@@ -47,6 +51,8 @@ def encode_text(
     pooling=None,
     end_token_id=None,
     pooler_activation=None,
+    transform_activation=None,
+    transform_bias=True,
     num_segments=None,
     embedding_dim=None,
     normalize_embeddings=False,
@@ -105,11 +111,15 @@ def encode_text(
     if pooling == "end":
         ids = inputs["token_ids"] if isinstance(inputs, dict) else inputs
         x = FirstOf(end_token_id, name="pooling")(x, ids)
+    elif pooling == "map":
+        x = encoder.make_pooling("pooling")(x)
     elif pooling is not None:
         x = Pooling("cls" if pooling == "first" else pooling, name="pooling")(x)
     if pooler_activation is not None:
         activation = get_activation(pooler_activation)
         x = keras.layers.Dense(encoder.hidden_dim, activation=activation, name="pooler")(x)
+    if transform_activation is not None:
+        x = transform_hidden(x, encoder, transform_activation, use_bias=transform_bias)
     return inputs, x
 
 
@@ -119,6 +129,7 @@ def text_encoder(
     *,
     pooling=None,
     projection_dim=None,
+    projection_bias=False,
     unit_length=False,
     name="text_encoder",
     **encoder,
@@ -131,14 +142,20 @@ def text_encoder(
     Args:
         vocabulary_size: int, number of token ids.
         pooling: None for a vector of each token; or how one is made of them: `"mean"`, `"max"` or
-            `"attention"` over the tokens, `"first"` or `"last"`, the token of that place; `"end"`,
+            `"attention"` over the tokens; `"map"` by an `AttentionPooling` with heads and a
+            feed-forward network as in the blocks (Zhai et al., 2022); `"first"` or `"last"`, the
+            token of that place, where `"last"` skips padding; `"end"`,
             the first `end_token_id` (Radford et al., 2021, *CLIP*); `"cls"` puts a class token in
             front, place 0 of every mask and position in attention, and reads it.
         end_token_id: int, of `pooling="end"`.
-        projection_dim: int, the size of the vector of a text, by a linear layer without bias; or
-            None.
+        projection_dim: int, the size of the vector of a text, by a linear layer; or None.
+        projection_bias: bool, whether that layer has a bias (Zhai et al., 2023, *SigLIP*).
         pooler_activation: an activation: a dense layer with it follows the pooling, such as
             `"tanh"` (Devlin et al., 2019, the released models); None for no such layer.
+        transform_activation: an activation: a dense layer with it and a norm follow, the transform
+            that precedes the logits of a `masked_language_model` (Warner et al., 2024,
+            *ModernBERT*, keeps it before labels); None for no such layers.
+        transform_bias: bool, whether that dense layer has a bias.
         unit_length: bool, whether the vector of a text gets the length 1, so that inner products
             are cosines (Reimers and Gurevych, 2019).
         num_segments: int, kinds of segments, such as 2 for pairs of sentences, or None for none.
@@ -182,7 +199,7 @@ def text_encoder(
         raise ValueError("projection_dim= and unit_length= are for one vector: give pooling= too.")
     inputs, x = encode_text(vocabulary_size, pooling=pooling, **encoder)
     if projection_dim is not None:
-        x = keras.layers.Dense(projection_dim, use_bias=False, name="projection")(x)
+        x = keras.layers.Dense(projection_dim, use_bias=projection_bias, name="projection")(x)
     if unit_length:
         x = keras.layers.UnitNormalization(name="unit_length")(x)
     x = keras.layers.Identity(name="hidden_states" if pooling is None else "text_embedding")(x)

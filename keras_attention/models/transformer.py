@@ -9,7 +9,16 @@ import keras
 
 from keras_attention import checks, masks, positions
 from keras_attention.attention import MultiHeadAttention
-from keras_attention.blocks import DecoderBlock, DeepNorm, EncoderBlock, FeedForward, residuals
+from keras_attention.blocks import (
+    AttentionPooling,
+    DecoderBlock,
+    DeepNorm,
+    EncoderBlock,
+    FeedForward,
+    PreNorm,
+    residuals,
+)
+from keras_attention.blocks.feed_forward import get_activation
 from keras_attention.blocks.normalization import NORMALIZATIONS
 
 
@@ -38,7 +47,10 @@ class TransformerEncoder:
         layer_scale: float, what `LayerScale` starts from, or None for none.
         norm: `"pre"`, `"post"`, `"sandwich"`, `"deep_norm"`, `"rezero"`, `"resi_dual"`, or a
             `ka.blocks.Residual`: how a branch joins the stream, as in `EncoderBlock`.
-        normalization: `"layer_norm"` or `"rms_norm"`.
+        first_norm: bool, whether a norm precedes the first attention of the stack; with
+            `norm="pre"` or `"sandwich"` it may be left out, as the embeddings are normalized (Warner
+            et al., 2024, *ModernBERT*, section 2.1).
+        normalization: `"layer_norm"`, `"layer_norm_no_bias"` or `"rms_norm"`.
         activation: of the feed-forward networks, gates such as `"geglu"` included.
         use_bias: bool, whether projections in the blocks have a bias.
         qkv_bias: bool, whether those of queries, keys and values have one, where it is otherwise
@@ -98,6 +110,7 @@ class TransformerEncoder:
     stochastic_depth: float = 0.0
     layer_scale: float | None = None
     norm: object = "pre"
+    first_norm: bool = True
     normalization: str = "layer_norm"
     activation: object = "gelu"
     use_bias: bool = True
@@ -128,6 +141,7 @@ class TransformerEncoder:
                 )
         object.__setattr__(self, "position", get_position(self.position, self.max_length))
         self._check_layers()
+        self._check_first_norm()
 
     def _check_layers(self):
         """Makes lists of parts, one for each layer, of what is given for each layer."""
@@ -154,6 +168,20 @@ class TransformerEncoder:
                 "of them out."
             )
 
+    def _check_first_norm(self):
+        if self.first_norm:
+            return
+        if not isinstance(self._residual(), PreNorm):
+            raise ValueError(
+                f"first_norm=False with norm={self.norm!r}: expected 'pre' or 'sandwich', which begin "
+                "with a norm. Choose one of them, or leave first_norm out."
+            )
+        if self.num_blocks not in (None, self.num_layers):
+            raise ValueError(
+                f"first_norm=False with num_blocks={self.num_blocks}: the first block runs in several "
+                "layers. Leave one of them out."
+            )
+
     def __call__(self, x, *, name="block", **documents):
         return self._run_layers(x, (), name, documents)
 
@@ -169,6 +197,17 @@ class TransformerEncoder:
     def make_normalization(self, name):
         """A normalization layer of this stack's kind."""
         return NORMALIZATIONS[self.normalization](epsilon=self.epsilon, name=name)
+
+    def make_pooling(self, name, num_prefix_tokens=0):
+        """An `AttentionPooling` whose inner layers are as those of a block."""
+        return AttentionPooling(
+            attention=self._attention("attention", None),
+            feed_forward=self._feed_forward(),
+            num_prefix_tokens=num_prefix_tokens,
+            normalization=self.normalization,
+            epsilon=self.epsilon,
+            name=name,
+        )
 
     def _run_layers(self, x, source, name, documents):
         if x.shape[-1] != self.hidden_dim:
@@ -193,7 +232,7 @@ class TransformerEncoder:
             self._block(
                 copy_part(each[i]) if shared is None else shared,
                 seen[i],
-                norm=norm,
+                norm=norm if i or self.first_norm else dataclasses.replace(norm, first_norm=False),
                 normalization=self.normalization,
                 dropout=self.dropout,
                 stochastic_depth=self.stochastic_depth * i / max(num_blocks - 1, 1),
@@ -378,6 +417,23 @@ def divide_exactly(name, size, by_name, by):
         divisors = ", ".join(str(d) for d in range(1, size + 1) if size % d == 0 and d <= 64)
         raise ValueError(f"{by_name}={by} does not divide {name}={size}. Choose one of {divisors}.")
     return size // by
+
+
+def transform_hidden(x, stack, activation, *, units=None, use_bias=True):
+    """The transform before logits: a dense layer, an activation and a norm (Devlin et al., 2019).
+
+    Args:
+        x: (..., D). stack: `TransformerEncoder`, whose kind of norm it is.
+        activation: a Keras activation, its name or that of a gate.
+        units: int, None for D. use_bias: bool, of the dense layer.
+    """
+    x = keras.layers.Dense(
+        units or stack.hidden_dim,
+        activation=get_activation(activation),
+        use_bias=use_bias,
+        name="transform",
+    )(x)
+    return stack.make_normalization("transform_norm")(x)
 
 
 def token_logits(x, embedding, tied):

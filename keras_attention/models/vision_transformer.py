@@ -100,7 +100,9 @@ def encode_image(
     if normalize_embeddings:
         x = encoder.make_normalization("embedding_norm")(x)
     x = encoder(x)
-    if pooling is not None:
+    if pooling == "map":
+        x = encoder.make_pooling("pooling", num_prefix_tokens)(x)
+    elif pooling is not None:
         x = Pooling(pooling, num_prefix_tokens=num_prefix_tokens, name="pooling")(x)
     return images, x
 
@@ -119,7 +121,8 @@ def vision_transformer(
         position: `"learned"` for the paper's table, one vector for each patch and prefix token; or
             as in `TransformerEncoder`.
         pooling: `"cls"` puts a class token in front and reads it; `"mean"`, `"max"` and
-            `"attention"` pool the patches; `"cls_mean"` reads the class token and the mean of the
+            `"attention"` pool the patches, and `"map"` by an `AttentionPooling` with heads and a
+            feed-forward network as in the blocks (Zhai et al., 2022); `"cls_mean"` reads the class token and the mean of the
             patches, `"prefix"` the class token and the registers, one after another.
         num_registers: int, learned tokens after the class token that are thrown away (Darcet et
             al., 2024), unless the pooling is `"prefix"`.

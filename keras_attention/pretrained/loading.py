@@ -21,7 +21,7 @@ from keras_attention.pretrained.weights import match_weights
 
 ARCHITECTURES = (
     *("albert", "bart", "bert", "clip", "deit", "dinov2", "distilbert", "electra", "gemma"),
-    *("gpt2", "llama", "roberta", "t5", "vit"),
+    *("gpt2", "llama", "modernbert", "roberta", "siglip", "t5", "vit"),
 )
 # Of timm and of KerasHub, whose files have names of their own.
 FOREIGN = ("timm", "keras_hub_decoders", "keras_hub_encoders", "keras_hub_images")
@@ -42,6 +42,8 @@ OTHER_HEADS = (
     r"|(cls_|distillation_)classifier\..*|(generator|discriminator)_\w+\..*|(\w+\.)?pooler\..*|(\w+\.)?pooler"
     r"|head(_dist)?\..*|task/.*"
 )
+
+NEAR_HEADS = {"pooler", "transform"}  # layers before the logits of some heads
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +85,7 @@ def load(folder, *, task=None, num_classes=None, pooling="auto", revision=None, 
             a text encoder becomes `"text_encoder"`, `"text_classifier"`, `"sequence_labeler"` or
             `"masked_language_model"`, one of images `"image_encoder"` or `"vision_transformer"`.
             A head that the file does not have is new, to be trained. Of a file with two towers
-            (CLIP) it says which: `"image_encoder"` or `"text_encoder"`.
+            (CLIP, SigLIP) it says which: `"image_encoder"` or `"text_encoder"`.
         num_classes: int, the classes or labels of a new head; None for those of the file.
         pooling: of a `text_encoder` and a new head of texts, as there; `"auto"` for what the files
             of Sentence Transformers beside it say, and without such files for a vector of each
@@ -152,11 +154,10 @@ def _build(checkpoint, task, num_classes, pooling, dtype=None):
     if isinstance(ignored, dict):
         ignored = ignored[builder]
     elif fresh or builder in ("text_encoder", "image_encoder"):
-        ignored = (*ignored, OTHER_HEADS)
-    if fresh:  # a pooler that the file has is kept, as it is pretrained, too
-        pooler = table.get("pooler/kernel")
-        kept = set(getattr(pooler, "names", [pooler])) <= checkpoint.tensors.keys()
-        new = ("logits/",) if kept else ("logits/", "pooler/")
+        ignored = (*ignored, get_other_heads(architecture))
+    if fresh:  # a pooler or transform that the file has is kept, as it is pretrained, too
+        kept = {name for name in NEAR_HEADS if _is_in_file(table, name, checkpoint)}
+        new = ("logits/", *(f"{name}{end}/" for name in NEAR_HEADS - kept for end in ("", "_norm")))
     match = match_weights(model, checkpoint, table, ignored=ignored, fresh=new)
     found = Description(
         model_type=checkpoint.model_type,
@@ -212,15 +213,12 @@ def read_settings(checkpoint, task=None, num_classes=None, pooling="auto"):
     path = checkpoint.folder / CONFIG
     architecture = find_architecture(checkpoint.model_type, path)
     config = ConfigReader(checkpoint.config, path, architecture.IRRELEVANT)
-    if hasattr(architecture, "find_builder"):
-        of_file = architecture.find_builder(config, checkpoint.tensors)
+    of_file = find_builder(architecture, config, checkpoint.tensors)
+    own = architecture.IGNORED  # by builder, where a file may hold several models
+    if isinstance(of_file, tuple):
+        builder = _choose_tower(own, task, path)
     else:
-        of_file = _find_builder(architecture, config, path)
-    towers = getattr(architecture, "TASKS", None)
-    if towers:
-        builder = _choose_tower(towers, task, path)
-    else:
-        builder = of_file if task is None else _check_task(task, of_file)
+        builder = of_file if task is None else _check_task(task, of_file, own)
     fresh = builder in SIZED and (builder != of_file or num_classes is not None)
     try:
         keywords = architecture.settings(config)
@@ -246,7 +244,7 @@ def read_settings(checkpoint, task=None, num_classes=None, pooling="auto"):
 
 def _choose_pooling(checkpoint, builder, keywords, fresh, pooling):
     """Keywords of how a text's vector is made, where it is not the file's own head."""
-    if "pooling" in keywords and builder == "text_encoder":  # of the tower of CLIP
+    if "pooling" in keywords and builder == "text_encoder":  # of a tower
         return {}
     if builder != "text_encoder" and not (builder == "text_classifier" and fresh):
         if pooling != "auto":
@@ -260,33 +258,52 @@ def _choose_pooling(checkpoint, builder, keywords, fresh, pooling):
         return found
     if pooling is None:
         raise ValueError("pooling=None: a head of texts needs one vector, such as that of 'first'.")
-    if found["pooling"] == "first":
+    if found["pooling"] == keywords["pooling"]:
         return {}  # with the pooler of the architecture
     return {"pooling": found["pooling"], "pooler_activation": None}
 
 
-def _find_builder(architecture, config, path):
-    """The builder for the head of a file, by the class that `architectures` names."""
+def get_other_heads(architecture):
+    """A pattern of the tensors of heads."""
+    return getattr(architecture, "OTHER_HEADS", OTHER_HEADS)
+
+
+def find_builder(architecture, config, tensors):
+    """The builder for the head of a file, by the class that `architectures` names.
+
+    A tuple of them where the file holds several models. Files of timm and KerasHub say it in ways
+    of their own.
+    """
+    if hasattr(architecture, "find_builder"):
+        return architecture.find_builder(config, tensors)
     named = config.get("architectures") or []
     name = named[0] if named and isinstance(named[0], str) else "Model"
     for ending in sorted(architecture.HEADS, key=len, reverse=True):
         if name.endswith(ending):
             return architecture.HEADS[ending]
     known = ", ".join(f"*{ending}" for ending in architecture.HEADS)
-    raise CheckpointError(f"{path} is of a {name:.60}: expected one of {known}.")
+    raise CheckpointError(f"{config.path} is of a {name:.60}: expected one of {known}.")
+
+
+def _is_in_file(table, name, checkpoint):
+    """Whether a file has the layer called `name` before its logits."""
+    kernel = table.get(f"{name}/kernel")
+    return set(getattr(kernel, "names", [kernel])) <= checkpoint.tensors.keys()
 
 
 def _choose_tower(towers, task, path):
     """The builder that `task` names, of a file that holds several models."""
     if task not in towers:
-        raise ValueError(f"task={task!r}: {path} holds {' and '.join(towers)}: say which.")
+        raise ValueError(f"task={task!r}: {path} becomes {' or '.join(towers)}: say which.")
     return task
 
 
-def _check_task(task, of_file):
+def _check_task(task, of_file, ignored):
     """The builder that `task` names, if the weights of the file fit under it."""
     families = [family for family in (ENCODERS, IMAGE_ENCODERS) if of_file in family]
     (choices,) = families or [(of_file,)]
+    if isinstance(ignored, dict):
+        choices = [name for name in choices if name in ignored]
     if task not in choices:
         raise ValueError(f"task={task!r}: a {of_file} becomes one of {', '.join(choices)}.")
     if task == "masked_language_model" != of_file:

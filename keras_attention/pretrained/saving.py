@@ -11,6 +11,7 @@ from keras_attention import models
 from keras_attention.data.files import make_workplace, move_into_place, write_json
 from keras_attention.pretrained import loading
 from keras_attention.pretrained.checkpoint import CONFIG, DTYPES, INDEX, WEIGHTS
+from keras_attention.pretrained.config import ConfigReader
 from keras_attention.pretrained.keras_hub import Preset, read_checkpoint
 from keras_attention.pretrained.weights import Fold, arrange, name_weights
 
@@ -71,7 +72,7 @@ def save(model, folder, *, checkpoint=None, labels=None):
 def _find_task(model, source):
     """The task to load a model with, of a file that holds several; else None."""
     module = loading.find_architecture(source.model_type, source.folder / CONFIG)
-    return model.name if hasattr(module, "TASKS") else None
+    return model.name if isinstance(_find_builder(source, module), tuple) else None
 
 
 def collect(model, source, labels=None):
@@ -86,17 +87,14 @@ def collect(model, source, labels=None):
     count = {"num_classes": model.output_shape[-1]} if sized else {}
     asked = {"pooling": "first"} if builder == "text_classifier" and fresh else {}
     module, config, _, keywords, _ = loading.read_settings(source, builder, **count, **asked)
-    if builder == "text_classifier" and (mode := model.get_layer("pooling").mode) != "cls":
-        raise ValueError(
-            f"Hugging Face's classifiers of texts read the first token, and this one pools by "
-            f"{mode!r}: load the checkpoint with pooling='first' to fine-tune it."
-        )
+    pooling = _find_pooling(model, module) if builder == "text_classifier" else {}
     if fresh and not hasattr(module, "HEADS"):
         raise ValueError(
             f"{source.folder} is of {source.model_type}, whose files are written with the head "
             "that they have, and this model has another: keep it by model.save(path)."
         )
-    names = _rename(source, module, fresh)
+    table = module.table(config, builder, keywords, source.tensors)
+    names = _rename(source, module, fresh, table)
     table = module.table(config, builder, keywords, names)
     tensors, used = {}, set()
     for name, variable in name_weights(model).items():
@@ -110,14 +108,36 @@ def collect(model, source, labels=None):
         if stored is not None and name not in used and not _is_copy(stored, names, used):
             tensors[name] = stored.read()
     if fresh:
+        content |= pooling
         content |= _write_head(module, source, builder, model.output_shape[-1], labels)
     return tensors, content
 
 
+def _find_builder(source, module):
+    """The builder of a checkpoint, a tuple of them where it holds several models."""
+    config = ConfigReader(source.config, source.folder / CONFIG)
+    return loading.find_builder(module, config, source.tensors)
+
+
+def _find_pooling(model, module):
+    """The entries of config.json that say how a classifier of texts pools."""
+    known = getattr(module, "POOLINGS", {"first": {}})
+    mode = getattr(model.get_layer("pooling"), "mode", "map")
+    mode = "first" if mode == "cls" else mode
+    if mode not in known:
+        choices = " or ".join(f"pooling={name!r}" for name in known)
+        raise ValueError(
+            f"Hugging Face's classifiers of texts of this kind take {choices}, and this one pools "
+            f"by {mode!r}: load the checkpoint with it to fine-tune it."
+        )
+    return known[mode]
+
+
 def _is_other(model, source, module):
     """Whether the head of a model is another than that of its checkpoint."""
-    if hasattr(module, "TASKS"):
-        return False
+    of_file = _find_builder(source, module)
+    if isinstance(of_file, tuple):
+        return model.name not in of_file
     found = loading.describe(source.folder)
     if found.builder != model.name:
         return True
@@ -125,13 +145,19 @@ def _is_other(model, source, module):
     return name is not None and found.keywords[name] != model.output_shape[-1]
 
 
-def _rename(source, module, fresh):
+def _rename(source, module, fresh, table):
     """{name: `StoredTensor`} of a checkpoint; under a new head all names begin with its base."""
     base = getattr(module, "BASE", "")
     if not fresh or not base:
         return dict(source.tensors)
-    kept = {n: t for n, t in source.tensors.items() if not re.fullmatch(loading.OTHER_HEADS, n)}
-    kept |= {n: t for n, t in source.tensors.items() if ".pooler." in f".{n}"}
+    heads = loading.get_other_heads(module)
+    near = {table.get(f"{n}/{w}") for n in ("pooler", "transform") for w in ("kernel", "bias")}
+    near |= {table.get(f"transform_norm/{weight}") for weight in ("gamma", "beta")}
+    kept = {
+        name: tensor
+        for name, tensor in source.tensors.items()
+        if not re.fullmatch(heads, name) or ".pooler." in f".{name}" or name in near
+    }
     if any(name.startswith(base) for name in kept):
         return kept
     return {f"{base}{name}": tensor for name, tensor in kept.items()}

@@ -58,6 +58,20 @@ CLIP = dict(
     projection_dim=6,
 )
 
+SIGLIP = dict(
+    text_config=bert_like(layer_norm_eps=1e-3, projection_size=6, hidden_act="gelu"),
+    vision_config=vit_like(intermediate_size=FF, layer_norm_eps=1e-4),
+)
+
+
+def modernbert_like(**more):
+    """Padding 30, and in two layers of four a window of three tokens to each side."""
+    return bert_like(pad_token_id=30, bos_token_id=28, cls_token_id=28, eos_token_id=29,
+                     sep_token_id=29, local_attention=6, global_attn_every_n_layers=3,
+                     global_rope_theta=500.0, local_rope_theta=50.0, norm_eps=1e-4,
+                     **more) | {"num_hidden_layers": 4}  # fmt: skip
+
+
 LLAMA_3 = {
     "rope_type": "llama3",
     "rope_theta": 500.0,
@@ -188,6 +202,45 @@ CHECKPOINTS = {
     "dinov2-headless": ("Dinov2Model", "Dinov2Config", vit_like(mlp_ratio=2), {}),
     "clip": ("CLIPModel", "CLIPConfig", CLIP, {"task": "image_encoder"}),
     "clip-texts": ("CLIPModel", "CLIPConfig", CLIP, {"task": "text_encoder"}),
+    "siglip": ("SiglipModel", "SiglipConfig", SIGLIP, {"task": "image_encoder"}),
+    "siglip-texts": (
+        "SiglipModel",
+        "SiglipConfig",
+        SIGLIP,
+        {"task": "text_encoder", "dtype": "bfloat16"},
+    ),
+    "siglip-labels": (
+        "SiglipForImageClassification",
+        "SiglipConfig",
+        SIGLIP | {"num_labels": 5},
+        {},
+    ),
+    "siglip-images-alone": ("SiglipVisionModel", "SiglipVisionConfig", SIGLIP["vision_config"], {}),
+    "siglip-texts-alone": ("SiglipTextModel", "SiglipTextConfig", SIGLIP["text_config"], {}),
+    "modernbert-masked": (
+        "ModernBertForMaskedLM",
+        "ModernBertConfig",
+        modernbert_like(classifier_activation="relu", hidden_activation="gelu_pytorch_tanh"),
+        {"shards": "8KB"},
+    ),
+    "modernbert-texts": (
+        "ModernBertForSequenceClassification",
+        "ModernBertConfig",
+        modernbert_like(num_labels=3, classifier_pooling="mean"),
+        {},
+    ),
+    "modernbert-tokens": (
+        "ModernBertForTokenClassification",
+        "ModernBertConfig",
+        modernbert_like(num_labels=4, classifier_bias=True),
+        {"dtype": "bfloat16"},
+    ),
+    "modernbert": (
+        "ModernBertModel",
+        "ModernBertConfig",
+        modernbert_like(norm_bias=True, attention_bias=True, mlp_bias=True),
+        {},
+    ),
     "gemma": (
         "GemmaForCausalLM",
         "GemmaConfig",
@@ -261,7 +314,8 @@ CHECKPOINTS = {
 IMAGES = [
     name
     for name, (kind, *_, stored) in CHECKPOINTS.items()
-    if kind.startswith(("ViT", "DeiT", "Dinov2")) or stored.get("task") == "image_encoder"
+    if kind.startswith(("ViT", "DeiT", "Dinov2", "SiglipVision", "SiglipForImage"))
+    or stored.get("task") == "image_encoder"
 ]
 
 
@@ -273,6 +327,10 @@ def make_inputs(name, config, random):
     if name == "clip-texts":
         ids = random.integers(0, V - 2, (3, 7))
         ids[0, 4:], ids[1, 6:], ids[2, 2:] = 30, 30, 30  # the end is padding, too
+        return {"input_ids": ids}, {"token_ids": ids}
+    if name.startswith("siglip"):
+        ids = random.integers(0, V, (3, 7))
+        ids[:, 1], ids[0, 5:], ids[2, 2:] = 0, 1, 1  # padding, which is read like a token
         return {"input_ids": ids}, {"token_ids": ids}
     padding = config.pad_token_id
     ids = random.integers(0, V, (3, 7))
@@ -308,6 +366,8 @@ def compute(model, given, stored):
         return torch.stack([outputs.start_logits, outputs.end_logits], dim=-1)
     if "logits" in outputs:
         return outputs.logits
+    if type(model).__name__.startswith("Siglip"):
+        return outputs.pooler_output
     hidden = outputs.last_hidden_state
     return hidden[:, 0] if "pixel_values" in given else hidden
 

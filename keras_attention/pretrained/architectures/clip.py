@@ -8,8 +8,7 @@ IRRELEVANT = (
     *("logit_scale_init_value", "projection_dim", "text_config", "text_config_dict"),
     *("vision_config", "vision_config_dict"),
 )
-HEADS = {"Model": "image_encoder"}
-TASKS = ("image_encoder", "text_encoder")
+HEADS = {"Model": ("image_encoder", "text_encoder")}
 IGNORED = {
     "image_encoder": (r"text_.*", "logit_scale", r".*position_ids"),
     "text_encoder": (r"vision_model\..*", r"visual_.*", "logit_scale", r".*position_ids"),

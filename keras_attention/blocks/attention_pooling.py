@@ -1,0 +1,112 @@
+"""Pooling of a sequence to one vector by multi-head attention and a feed-forward network."""
+
+import keras
+from keras import ops
+
+from keras_attention.blocks.inner_layers import (
+    build_attention,
+    call_attention,
+    revive_layer,
+    serialize_inner,
+)
+from keras_attention.blocks.normalization import NORMALIZATIONS
+from keras_attention.checks import check_whole_number
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class AttentionPooling(keras.layers.Layer):
+    """One vector for a sequence: what a learned query finds in it, through a feed-forward network.
+
+    `y = attention(query, x)` and `y + feed_forward(n(y))`, the *multihead attention pooling* (MAP)
+    of vision transformers (Zhai et al., 2022, section 3.3; Zhai et al., 2023, *SigLIP*), after Lee
+    et al. (2019, section 3.2). `Pooling("attention")` has the query alone.
+
+    Args:
+        attention: a layer called as `attention(query, value)`, such as `MultiHeadAttention`.
+        feed_forward: a layer called on one tensor, such as `FeedForward`.
+        num_prefix_tokens: int, tokens in front that are left out.
+        normalization: `"layer_norm"`, `"layer_norm_no_bias"` or `"rms_norm"`, of n.
+        epsilon: float, of n.
+
+    Call arguments:
+        inputs: (B, T, D).
+        mask: bool (B, T), True = a token; filled by Keras from the implicit mask. The attention has
+            to take `value_mask` where there is one.
+
+    Returns (B, D). Of padding alone it is what the two layers make of no token.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    layer = ka.blocks.AttentionPooling(
+        ka.attention.MultiHeadAttention(num_heads=2, key_dim=8), ka.blocks.FeedForward(32)
+    )
+    assert layer(np.ones((3, 5, 16))).shape == (3, 16)
+    ```
+    """
+
+    def __init__(
+        self,
+        attention,
+        feed_forward,
+        num_prefix_tokens=0,
+        normalization="layer_norm",
+        epsilon=1e-6,
+        **kwargs,
+    ):
+        if normalization not in NORMALIZATIONS:
+            raise ValueError(
+                f"normalization={normalization!r}: expected one of {', '.join(NORMALIZATIONS)}."
+            )
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.attention = revive_layer("attention", attention)
+        self.feed_forward = revive_layer("feed_forward", feed_forward)
+        self.num_prefix_tokens = check_whole_number(
+            type(self).__name__, "num_prefix_tokens", num_prefix_tokens, least=0
+        )
+        self.normalization, self.epsilon = normalization, epsilon
+        make = NORMALIZATIONS[normalization]
+        self._norm = make(epsilon=epsilon, dtype=self.dtype_policy, name="norm")
+
+    def build(self, input_shape):
+        width = input_shape[-1]
+        self.query = self.add_weight(
+            shape=(1, 1, width), initializer="glorot_uniform", name="query"
+        )
+        pooled = (input_shape[0], 1, width)
+        if not self.attention.built:
+            build_attention(self.attention, pooled, input_shape)
+        for layer in (self.feed_forward, self._norm):
+            if not layer.built:
+                layer.build(pooled)
+
+    def call(self, inputs, mask=None, training=None):
+        if self.num_prefix_tokens:
+            inputs = inputs[:, self.num_prefix_tokens :]
+            mask = mask if mask is None else mask[:, self.num_prefix_tokens :]
+        query = ops.tile(ops.cast(self.query, inputs.dtype), (ops.shape(inputs)[0], 1, 1))
+        x = call_attention(self.attention, query, training, value=inputs, value_mask=mask)
+        x = ops.add(x, self.feed_forward(self._norm(x), training=training))  # (B, 1, D)
+        return ops.reshape(x, (-1, inputs.shape[-1]))
+
+    def compute_mask(self, inputs, previous=None):
+        return None
+
+    def compute_output_shape(self, input_shape):
+        return (input_shape[0], input_shape[-1])
+
+    def compute_output_spec(self, inputs, mask=None, training=None):
+        return keras.KerasTensor(self.compute_output_shape(inputs.shape), self.compute_dtype)
+
+    def get_config(self):
+        names = ("num_prefix_tokens", "normalization", "epsilon")
+        return {
+            **super().get_config(),
+            "attention": serialize_inner(self.attention),
+            "feed_forward": serialize_inner(self.feed_forward),
+            **{name: getattr(self, name) for name in names},
+        }
