@@ -37,11 +37,11 @@ CLASSES = {
         SegmentRecurrence
     """.split(),
     "blocks": """
-        AttentionPooling CharacterEmbedding ConformerBlock ConvolutionModule ConvolutionStem DecoderBlock
-        DeepNorm EncoderBlock FeedForward FirstOf LayerScale MacaronBlock MixtureOfExperts
-        ParallelBlock PatchEmbedding Pooling PositionsInDocuments PostNorm PreNorm PrefixTokens
-        RMSNormalization ReZero Repeat ResiDual ResidualWeight SandwichNorm SegmentEmbedding
-        TokenDropout TokenEmbedding WordEmbedding
+        AttentionPooling CharacterEmbedding ConformerBlock ConvolutionModule ConvolutionStem
+        DecoderBlock DeepNorm EncoderBlock FeedForward FirstOf LayerScale MacaronBlock
+        MixtureOfExperts ParallelBlock PatchEmbedding Pooling PositionsInDocuments PostNorm PreNorm
+        PrefixTokens RMSNormalization ReZero Repeat ResiDual ResidualWeight SandwichNorm
+        SegmentEmbedding TokenDropout TokenEmbedding WordEmbedding
     """.split(),
     "recurrent": """
         AttentionCell Bridge FeedbackDecoder LocalWindow RecurrentDecoder RecurrentEncoder

@@ -270,6 +270,18 @@ CASES = {
         )
         for mode in ("prefix", "cls_mean")
     },
+    "AttentionPooling": Case(
+        lambda: ka.blocks.AttentionPooling(
+            ka.attention.MultiHeadAttention(N, H), ka.blocks.FeedForward(10)
+        ),
+        (f"B T {D}",),
+        frozen=SOFTMAX,
+    ),
+    "EncoderBlock without biases": Case(
+        block(norm=ka.blocks.PreNorm(first_norm=False), normalization="layer_norm_no_bias"),
+        (f"B T {D}",),
+        frozen=SOFTMAX,
+    ),
     "FirstOf": Case(lambda: ka.blocks.FirstOf(4), (f"B T {D}", "int30 B T")),
     "RecurrentEncoder": Case(
         lambda: ka.recurrent.RecurrentEncoder(keras.layers.GRUCell(5)), (f"B T {D}",)

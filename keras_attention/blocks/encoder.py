@@ -31,8 +31,8 @@ class EncoderBlock(keras.layers.Layer):
             `keras_attention.attention`, Keras's `MultiHeadAttention`, or your own.
         feed_forward: a layer called on one tensor, such as `FeedForward` or `MixtureOfExperts`.
         norm: a `Residual` such as `DeepNorm(num_layers=12)`, its name or its config.
-        normalization: `"layer_norm"`, `"layer_norm_no_bias"` (a scale alone), or `"rms_norm"` (Zhang
-            and Sennrich, 2019).
+        normalization: `"layer_norm"`, `"layer_norm_no_bias"`, which has a scale alone, or
+            `"rms_norm"` (Zhang and Sennrich, 2019).
         dropout: float, on the output of each branch.
         stochastic_depth: float, the share of examples in a batch that skip a branch in training
             (Huang et al., 2016).

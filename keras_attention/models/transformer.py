@@ -48,8 +48,8 @@ class TransformerEncoder:
         norm: `"pre"`, `"post"`, `"sandwich"`, `"deep_norm"`, `"rezero"`, `"resi_dual"`, or a
             `ka.blocks.Residual`: how a branch joins the stream, as in `EncoderBlock`.
         first_norm: bool, whether a norm precedes the first attention of the stack; with
-            `norm="pre"` or `"sandwich"` it may be left out, as the embeddings are normalized (Warner
-            et al., 2024, *ModernBERT*, section 2.1).
+            `norm="pre"` or `"sandwich"` it may be left out, where the embeddings are normalized
+            (Warner et al., 2024, *ModernBERT*, section 2.1).
         normalization: `"layer_norm"`, `"layer_norm_no_bias"` or `"rms_norm"`.
         activation: of the feed-forward networks, gates such as `"geglu"` included.
         use_bias: bool, whether projections in the blocks have a bias.
@@ -173,13 +173,13 @@ class TransformerEncoder:
             return
         if not isinstance(self._residual(), PreNorm):
             raise ValueError(
-                f"first_norm=False with norm={self.norm!r}: expected 'pre' or 'sandwich', which begin "
-                "with a norm. Choose one of them, or leave first_norm out."
+                f"first_norm=False with norm={self.norm!r}: expected 'pre' or 'sandwich', which "
+                "begin with a norm. Choose one of them, or leave first_norm out."
             )
         if self.num_blocks not in (None, self.num_layers):
             raise ValueError(
-                f"first_norm=False with num_blocks={self.num_blocks}: the first block runs in several "
-                "layers. Leave one of them out."
+                f"first_norm=False with num_blocks={self.num_blocks}: the first block runs in "
+                "several layers. Leave one of them out."
             )
 
     def __call__(self, x, *, name="block", **documents):

@@ -122,8 +122,9 @@ def vision_transformer(
             as in `TransformerEncoder`.
         pooling: `"cls"` puts a class token in front and reads it; `"mean"`, `"max"` and
             `"attention"` pool the patches, and `"map"` by an `AttentionPooling` with heads and a
-            feed-forward network as in the blocks (Zhai et al., 2022); `"cls_mean"` reads the class token and the mean of the
-            patches, `"prefix"` the class token and the registers, one after another.
+            feed-forward network as in the blocks (Zhai et al., 2022); `"cls_mean"` reads the class
+            token and the mean of the patches, `"prefix"` the class token and the registers, one
+            after another.
         num_registers: int, learned tokens after the class token that are thrown away (Darcet et
             al., 2024), unless the pooling is `"prefix"`.
         normalize_embeddings: bool, whether a norm precedes the blocks (Radford et al., 2021,

@@ -15,8 +15,19 @@ PADDING = np.arange(T) < np.array([[3], [5]])
 AMOUNTS = np.linspace(-1, 2, D, dtype="float32"), np.linspace(3, -2, D, dtype="float32") ** 2
 
 
+def test_a_norm_without_bias_has_a_scale_alone():
+    block = ka.blocks.EncoderBlock(Plus(1.0), Plus(2.0), normalization="layer_norm_no_bias")
+    block(X)
+    assert [weight.path.rsplit("/", 2)[-2:] for weight in block.weights] == [
+        ["attention_norm", "gamma"],
+        ["feed_forward_norm", "gamma"],
+    ]
+
+
 @pytest.mark.parametrize(
-    "normalization, n", [("layer_norm", layer_norm), ("rms_norm", rms_norm)], ids=["layer", "rms"]
+    "normalization, n",
+    [("layer_norm", layer_norm), ("layer_norm_no_bias", layer_norm), ("rms_norm", rms_norm)],
+    ids=["layer", "no bias", "rms"],
 )
 @pytest.mark.parametrize(
     "norm, step",

@@ -178,9 +178,25 @@ def test_layer_scale_works_with_every_norm(norm):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
+@pytest.mark.parametrize("norm", [ka.blocks.PreNorm, ka.blocks.SandwichNorm])
+def test_the_first_norm_of_a_block_may_be_left_out(norm):
+    layer, (first, second) = block(norm(first_norm=False)), AMOUNTS
+    after = layer_norm if norm is ka.blocks.SandwichNorm else lambda x: x
+    middle = X + after(X + first)
+    expected = middle + after(layer_norm(middle) + second)
+    np.testing.assert_allclose(layer(X), expected, atol=1e-5)
+    layer = real_block(norm(first_norm=False))
+    again = ka.blocks.EncoderBlock.from_config(layer.get_config())
+    np.testing.assert_allclose(again(X), layer(X), atol=1e-5)
+    assert again.norm == norm(first_norm=False)
+
+
 def test_configs_of_before_still_load():
     config = {**real_block("sandwich").get_config(), "norm": "sandwich"}
     assert ka.blocks.EncoderBlock.from_config(config).norm == ka.blocks.SandwichNorm()
+    written = {"class_name": "PreNorm", "config": {}}
+    config = {**real_block("pre").get_config(), "norm": written}
+    assert ka.blocks.EncoderBlock.from_config(config).norm == ka.blocks.PreNorm()
 
 
 class NoProjections(keras.layers.Layer):

@@ -63,7 +63,8 @@ def builders():
             (8, 12), 5, patch_size=4, num_channels=1, **sizes, **kwargs
         )
 
-    poolings = ("cls", "mean", "max", "attention")
+    poolings = ("cls", "mean", "max", "attention", "map")
+    bare = dict(use_bias=False, normalization="layer_norm_no_bias", transform_bias=False)
     return {
         **{f"vision_transformer {mode}": images(pooling=mode) for mode in poolings},
         **{
@@ -86,6 +87,21 @@ def builders():
         },
         "text_encoder end": lambda: ka.models.text_encoder(
             50, pooling="end", end_token_id=3, projection_dim=8, unit_length=True, **sizes
+        ),
+        "masked_language_model without biases": lambda: ka.models.masked_language_model(
+            50,
+            activation="geglu",
+            norm="pre",
+            first_norm=False,
+            position=None,
+            logit_bias=False,
+            layer_positions=["rotary"],
+            layer_masks=[ka.masks.Window(3)],
+            **bare,
+            **sizes,
+        ),
+        "text_classifier transform": lambda: ka.models.text_classifier(
+            50, 5, transform_activation="gelu", **bare, **sizes
         ),
         "sequence_labeler": lambda: ka.models.sequence_labeler(50, 5, **sizes),
         "sequence_labeler, characters": lambda: ka.models.sequence_labeler(

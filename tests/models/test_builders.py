@@ -62,6 +62,27 @@ BUILT = {
     "text_encoder_end": lambda: language_model(
         "text_encoder", pooling="end", end_token_id=3, projection_dim=6, unit_length=True
     ),
+    "text_classifier_transform": lambda: classifier(
+        transform_activation="gelu",
+        transform_bias=False,
+        use_bias=False,
+        normalize_embeddings=True,
+        first_norm=False,
+        normalization="layer_norm_no_bias",
+        activation="geglu",
+    ),
+    "text_encoder_last": lambda: language_model(
+        "text_encoder", pooling="last", projection_dim=6, projection_bias=True, padding_id=None
+    ),
+    "image_encoder_map": lambda: ka.models.image_encoder(
+        8,
+        patch_size=4,
+        num_layers=1,
+        num_heads=2,
+        hidden_dim=16,
+        intermediate_dim=20,
+        pooling="map",
+    ),
     "image_encoder": lambda: ka.models.image_encoder(
         8,
         patch_size=4,

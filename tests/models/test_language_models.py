@@ -184,6 +184,41 @@ def test_a_gate_lends_its_activation_to_the_head_of_a_masked_language_model():
     assert model.get_layer("transform").activation is keras.activations.silu
 
 
+def test_the_head_of_a_masked_language_model_may_do_without_biases():
+    options = dict(transform_activation="relu", transform_bias=False, logit_bias=False)
+    model = drawn(
+        ka.models.masked_language_model(
+            V, **SMALL, **options, use_bias=False, normalization="layer_norm_no_bias"
+        )
+    )
+    assert {weight.name for weight in model.weights if weight.name in ("bias", "beta")} == set()
+    assert model.get_layer("transform").activation is keras.activations.relu
+    assert model(ids()).shape == (2, 5, V)
+
+
+def test_labels_may_follow_the_transform_of_a_masked_language_model():
+    """Of each token in a labeler, of the pooled vector in a classifier."""
+    labeler = drawn(ka.models.sequence_labeler(V, 4, **SMALL, transform_activation="relu"))
+    classifier = drawn(
+        ka.models.text_classifier(
+            V, 4, **SMALL, pooling="mean", transform_activation="relu", transform_bias=False
+        )
+    )
+    texts = ids()
+    for model, before in ((labeler, "final_norm"), (classifier, "pooling")):
+        dense, norm = model.get_layer("transform"), model.get_layer("transform_norm")
+        x = np.asarray(keras.Model(model.input, model.get_layer(before).output)(texts))
+        bias = 0 if dense.bias is None else np.asarray(dense.bias)
+        x = np.maximum(x @ np.asarray(dense.kernel) + bias, 0)
+        x = x - x.mean(-1, keepdims=True)
+        x = x / np.sqrt((x**2).mean(-1, keepdims=True) + norm.epsilon)
+        x = x * np.asarray(norm.gamma) + np.asarray(norm.beta)
+        logits = model.get_layer("logits")
+        expected = x @ np.asarray(logits.kernel) + np.asarray(logits.bias)
+        np.testing.assert_allclose(model(texts), expected, atol=1e-4)
+    assert classifier.get_layer("transform").bias is None
+
+
 # The counts of the released checkpoints; BART's tables of places have two rows that nobody uses.
 @pytest.mark.parametrize(
     "builder, name, vocabulary_size, count",

@@ -41,6 +41,16 @@ def test_a_stack_ends_as_its_norm_wants(norm):
     np.testing.assert_allclose(model(X), x, atol=1e-6)
 
 
+def test_a_stack_of_normalized_embeddings_does_without_its_first_norm():
+    model = stack(first_norm=False, num_layers=3)
+    norms = [model.get_layer(f"block_{i}").norm for i in range(3)]
+    assert norms == [ka.blocks.PreNorm(first_norm=False), ka.blocks.PreNorm(), ka.blocks.PreNorm()]
+    with pytest.raises(ValueError, match="first_norm=False with norm='post': expected 'pre' or"):
+        stack(first_norm=False, norm="post")
+    with pytest.raises(ValueError, match="num_blocks=1: the first block runs in several layers"):
+        stack(first_norm=False, num_blocks=1)
+
+
 @pytest.mark.slow
 def test_two_streams_export():
     assert_exports(stack(norm="resi_dual", num_layers=2))

@@ -135,6 +135,18 @@ CHECKPOINTS = {
         bert_like(pad_token_id=1, type_vocab_size=1, num_labels=2),
         {"dtype": "float16"},
     ),
+    "xlm-roberta-tokens": (
+        "XLMRobertaForTokenClassification",
+        "XLMRobertaConfig",
+        bert_like(pad_token_id=1, type_vocab_size=1, num_labels=4, layer_norm_eps=1e-3),
+        {},
+    ),
+    "camembert": (
+        "CamembertModel",
+        "CamembertConfig",
+        bert_like(pad_token_id=3, type_vocab_size=2, hidden_act="silu"),
+        {"dtype": "bfloat16"},
+    ),
     "electra-masked": (
         "ElectraForMaskedLM",
         "ElectraConfig",
@@ -146,6 +158,12 @@ CHECKPOINTS = {
         "ElectraConfig",
         bert_like(embedding_size=8, num_labels=3),
         {},
+    ),
+    "electra-tokens": (
+        "ElectraForTokenClassification",
+        "ElectraConfig",
+        bert_like(embedding_size=D, num_labels=4),
+        {"dtype": "bfloat16"},
     ),
     "distilbert-masked": (
         "DistilBertForMaskedLM",
@@ -161,11 +179,24 @@ CHECKPOINTS = {
              max_position_embeddings=LENGTH, num_labels=3),
         {},
     ),
+    "distilbert-tokens": (
+        "DistilBertForTokenClassification",
+        "DistilBertConfig",
+        dict(vocab_size=V, dim=D, n_heads=N, n_layers=LAYERS, hidden_dim=FF,
+             max_position_embeddings=LENGTH, num_labels=4, pad_token_id=7),
+        {"dtype": "float16"},
+    ),
     "albert-masked": ("AlbertForMaskedLM", "AlbertConfig", bert_like(embedding_size=8), {}),
     "albert-tokens": (
         "AlbertForTokenClassification",
         "AlbertConfig",
         bert_like(embedding_size=8, num_labels=4),
+        {},
+    ),
+    "albert-texts": (
+        "AlbertForSequenceClassification",
+        "AlbertConfig",
+        bert_like(embedding_size=8, num_labels=3, num_hidden_groups=2, hidden_act="relu"),
         {},
     ),
     "vit": (
