@@ -83,6 +83,11 @@ def collect(model, source, labels=None):
     path = source.folder / CONFIG
     module = loading.find_architecture(source.model_type, path)
     fresh = _is_other(model, source, module)
+    if fresh and source.config["model_type"] in getattr(module, "ALONE", ()):
+        raise ValueError(
+            f"{path} is of one tower alone, which Hugging Face gives no head: fine-tune the file "
+            "of both towers."
+        )
     sized = builder in loading.SIZED and fresh
     count = {"num_classes": model.output_shape[-1]} if sized else {}
     asked = {"pooling": "first"} if builder == "text_classifier" and fresh else {}
@@ -148,7 +153,7 @@ def _is_other(model, source, module):
 def _rename(source, module, fresh, table):
     """{name: `StoredTensor`} of a checkpoint; under a new head all names begin with its base."""
     base = getattr(module, "BASE", "")
-    if not fresh or not base:
+    if not fresh:
         return dict(source.tensors)
     heads = loading.get_other_heads(module)
     near = {table.get(f"{n}/{w}") for n in ("pooler", "transform") for w in ("kernel", "bias")}
@@ -158,7 +163,7 @@ def _rename(source, module, fresh, table):
         for name, tensor in source.tensors.items()
         if not re.fullmatch(heads, name) or ".pooler." in f".{name}" or name in near
     }
-    if any(name.startswith(base) for name in kept):
+    if not base or any(name.startswith(base) for name in kept):
         return kept
     return {f"{base}{name}": tensor for name, tensor in kept.items()}
 

@@ -2,10 +2,16 @@
 
 from keras_attention.data.files import read_bytes, read_json
 from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
-from keras_attention.pretrained.checkpoint import CheckpointError
+from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
+from keras_attention.pretrained.config import ConfigReader
 from keras_attention.pretrained.keras_hub import Preset, read_checkpoint
 from keras_attention.pretrained.keras_hub_tokenizers import make_tokenizer
-from keras_attention.pretrained.loading import find_folder, read_settings
+from keras_attention.pretrained.loading import (
+    find_architecture,
+    find_builder,
+    find_folder,
+    read_settings,
+)
 from keras_attention.pretrained.sentence_transformers import read_length
 
 FILE, SETTINGS, VOCABULARY = "tokenizer.json", "tokenizer_config.json", "vocab.txt"
@@ -47,7 +53,7 @@ def tokenizer(folder, *, revision=None, max_length=None):
     """
     folder = find_folder(folder, revision)
     checkpoint = read_checkpoint(folder)
-    keywords = read_settings(checkpoint)[3]
+    keywords = _read_texts(checkpoint)
     said = _read_said(folder)
     if max_length is None:
         limit = said.get("model_max_length")
@@ -67,6 +73,18 @@ def tokenizer(folder, *, revision=None, max_length=None):
         raise
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{folder}: {error}") from error
+
+
+def _read_texts(checkpoint):
+    """The keywords of the builder of a checkpoint that reads texts."""
+    path = checkpoint.folder / CONFIG
+    architecture = find_architecture(checkpoint.model_type, path)
+    of_file = find_builder(architecture, ConfigReader(checkpoint.config, path), checkpoint.tensors)
+    task = "text_encoder" if isinstance(of_file, tuple) else None  # the tower of texts
+    keywords = read_settings(checkpoint, task)[3]
+    if hasattr(architecture, "read_padding"):  # what fills texts up is a token to the model
+        keywords["source_padding_id"] = architecture.read_padding(checkpoint.config)
+    return keywords
 
 
 def _make(folder, config, said, options):

@@ -56,7 +56,10 @@ def test_greedy_texts_are_those_of_transformers(name, tmp_path, monkeypatch):
         np.testing.assert_array_equal(row, new)
 
 
-@pytest.mark.parametrize("name", ["bert", "roberta-masked", "electra-masked", "distilbert-masked"])
+FINE_TUNED = ["bert", "roberta-masked", "electra-masked", "distilbert-masked", "modernbert-masked"]
+
+
+@pytest.mark.parametrize("name", FINE_TUNED)
 def test_transformers_load_what_was_fine_tuned_here(name, tmp_path):
     import torch
     import transformers

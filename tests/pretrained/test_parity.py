@@ -124,9 +124,59 @@ def test_an_encoder_takes_another_head():
     assert history[-1] < 0.8 * history[0]
 
 
+def change_config(name, folder, change):
+    """A copy of a checkpoint whose config.json says something else; None takes a setting away."""
+    shutil.copytree(FOLDER / name, folder)
+    config = json.loads((folder / "config.json").read_text()) | change
+    config = {key: value for key, value in config.items() if value is not None}
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def test_settings_of_older_modernberts(tmp_path):
+    """Before transformers 5 each layer was found by counting, and rotations had plain names."""
+    older = dict(layer_types=None, rope_parameters=None, global_attn_every_n_layers=3,
+                 global_rope_theta=500.0, local_rope_theta=50.0, position_embedding_type="absolute",
+                 layer_norm_eps=1e-5, reference_compile=True)  # fmt: skip
+    assert_equal(change_config("modernbert-masked", tmp_path / "older", older))
+
+
+def test_a_new_head_keeps_the_transform_of_the_file():
+    name = FOLDER / "modernbert-masked"
+    old = ka.pretrained.load(name)
+    new = ka.pretrained.load(name, task="text_classifier", num_classes=7)
+    assert new.get_layer("pooling").mode == "cls" and new.output_shape == (None, 7)
+    for layer in ("transform", "transform_norm"):
+        weights = [ops.convert_to_numpy(m.get_layer(layer).weights[0]) for m in (old, new)]
+        np.testing.assert_array_equal(*weights)
+    found = ka.pretrained.describe(name, task="sequence_labeler", num_classes=2)
+    assert found.unused == ("decoder.bias",)
+    labeler = ka.pretrained.load(FOLDER / "modernbert", task="sequence_labeler", num_classes=2)
+    assert labeler.get_layer("transform_norm").weights  # a new one
+
+
+def test_how_a_modernbert_pools_may_be_said_anew():
+    name = FOLDER / "modernbert-texts"
+    new = ka.pretrained.load(name, task="text_classifier", num_classes=7)
+    first = ka.pretrained.load(name, task="text_classifier", num_classes=7, pooling="first")
+    assert [m.get_layer("pooling").mode for m in (new, first)] == ["mean", "cls"]
+
+
+def test_a_tower_of_images_takes_labels():
+    inputs, _ = read_expected(FOLDER / "siglip")
+    new = ka.pretrained.load(FOLDER / "siglip", task="vision_transformer", num_classes=7)
+    assert new(inputs["images"]).shape == (2, 7)
+    assert ka.pretrained.load(
+        FOLDER / "siglip-images-alone", task="vision_transformer", num_classes=7
+    ).output_shape == (None, 7)
+
+
 @pytest.mark.parametrize(
     "name, options, message",
     [
+        ("siglip", {}, "becomes image_encoder or text_encoder or vision_transformer: say which"),
+        ("siglip-texts-alone", {"task": "text_classifier"}, "becomes one of text_encoder[.]"),
+        ("clip", {"task": "vision_transformer"}, "becomes image_encoder or text_encoder: say"),
         ("bert", {"task": "sequence_labeler"}, "A new head needs num_classes="),
         ("bert", {"task": "vision_transformer"}, "a text_encoder becomes one of text_encoder"),
         ("bert", {"task": "masked_language_model"}, "has no such head"),
@@ -163,6 +213,26 @@ def test_settings_that_are_not_known_are_refused(change, message, tmp_path):
     (folder / "config.json").write_text(json.dumps(config | change))
     with pytest.raises(ka.pretrained.CheckpointError, match=message):
         ka.pretrained.load(folder)
+
+
+@pytest.mark.parametrize(
+    "name, change, message",
+    [
+        ("modernbert", {"rope_scaling": {"factor": 2.0}}, "rope_scaling=.*expected none"),
+        ("modernbert", {"layer_types": ["full_attention", "mamba"]}, "layer_types with 'mamba'"),
+        ("modernbert", {"rope_parameters": {"rope_theta": 1.0}}, "rope_parameters with 'rope_t"),
+        ("modernbert", {"hidden_activation": "tanh"}, "hidden_activation='tanh': there is no such"),
+        ("modernbert", {"mlp_bias": False}, "attention_bias=True and mlp_bias=False: expected bo"),
+        ("modernbert-masked", {"tie_word_embeddings": False}, "tie_word_embeddings=False"),
+        ("modernbert-texts", {"classifier_pooling": "max"}, "expected one of 'cls', 'mean'"),
+        ("siglip-images-alone", {"model_type": "siglip2"}, "model_type='siglip2': expected one of"),
+        ("siglip-images-alone", {"num_patches": 9}, "num_patches=9, which no loader"),
+        ("siglip-texts-alone", {"hidden_act": "snake"}, "hidden_act='snake'"),
+    ],
+)
+def test_settings_of_new_architectures_that_are_refused(name, change, message, tmp_path):
+    with pytest.raises(ka.pretrained.CheckpointError, match=message):
+        ka.pretrained.load(change_config(name, tmp_path / "changed", change))
 
 
 PROMPTS = [[5, 0, 3, 9], [0, 7], [1]]

@@ -54,7 +54,10 @@ def test_what_was_changed_comes_back(name, tmp_path):
         )
 
 
-@pytest.mark.parametrize("name", ["bert", "bert-masked", "bert-texts", "roberta-masked"])
+HEADS = ["bert", "bert-masked", "bert-texts", "roberta-masked", "modernbert", "modernbert-masked"]
+
+
+@pytest.mark.parametrize("name", HEADS)
 def test_a_new_head_has_a_class_of_its_own(name, tmp_path):
     model = ka.pretrained.load(FOLDER / name, task="text_classifier", num_classes=4)
     ka.pretrained.save(model, tmp_path / "saved", labels=["a", "b", "c", "d"])
@@ -67,6 +70,40 @@ def test_a_new_head_has_a_class_of_its_own(name, tmp_path):
     inputs = inputs if len(inputs) > 1 else inputs["token_ids"]
     again = ka.pretrained.load(tmp_path / "saved")
     np.testing.assert_allclose(again(inputs), model(inputs), atol=1e-6)
+
+
+def test_how_a_modernbert_pools_is_written(tmp_path):
+    options = {"task": "text_classifier", "num_classes": 2, "pooling": "mean"}
+    model = ka.pretrained.load(FOLDER / "modernbert-masked", **options)
+    ka.pretrained.save(model, tmp_path / "saved")
+    again = ka.pretrained.load(tmp_path / "saved")
+    assert again.get_layer("pooling").mode == "mean"
+    before, after = (Checkpoint(x) for x in (FOLDER / "modernbert-masked", tmp_path / "saved"))
+    assert after.config["classifier_pooling"] == "mean"
+    assert before.tensors.keys() - after.tensors.keys() == {"decoder.bias"}
+    assert after.tensors.keys() - before.tensors.keys() == {"classifier.weight", "classifier.bias"}
+    other = ka.pretrained.load(FOLDER / "modernbert", **options | {"pooling": "max"})
+    with pytest.raises(ValueError, match="pooling='first' or pooling='mean', and this one pools"):
+        ka.pretrained.save(other, tmp_path / "other")
+
+
+@pytest.mark.parametrize("name", ["siglip", "siglip-labels"])
+def test_labels_of_a_tower_of_images(name, tmp_path):
+    model = ka.pretrained.load(FOLDER / name, task="vision_transformer", num_classes=3)
+    ka.pretrained.save(model, tmp_path / "saved", labels=["a", "b", "c"])
+    after = Checkpoint(tmp_path / "saved")
+    assert after.config["architectures"] == ["SiglipForImageClassification"]
+    assert not any(tensor.startswith(("text_model", "logit_")) for tensor in after.tensors)
+    inputs, _ = read_expected(FOLDER / name)
+    again = ka.pretrained.load(tmp_path / "saved")
+    np.testing.assert_allclose(again(inputs["images"]), model(inputs["images"]), atol=1e-6)
+
+
+def test_labels_of_a_tower_alone_are_refused(tmp_path):
+    options = {"task": "vision_transformer", "num_classes": 3}
+    model = ka.pretrained.load(FOLDER / "siglip-images-alone", **options)
+    with pytest.raises(ValueError, match="one tower alone, which Hugging Face gives no head"):
+        ka.pretrained.save(model, tmp_path / "saved")
 
 
 def test_a_model_of_a_file_says_what_it_began_as(tmp_path):
@@ -91,7 +128,7 @@ def test_what_hugging_face_does_not_have_is_refused(tmp_path):
     model = ka.pretrained.load(
         FOLDER / "bert", task="text_classifier", num_classes=2, pooling="mean"
     )
-    with pytest.raises(ValueError, match="this one pools by 'mean'"):
+    with pytest.raises(ValueError, match="take pooling='first', and this one pools by 'mean'"):
         ka.pretrained.save(model, tmp_path / "saved")
     with pytest.raises(ValueError, match="labels has 1 names: expected 2 different ones"):
         new = ka.pretrained.load(FOLDER / "bert", task="text_classifier", num_classes=2)

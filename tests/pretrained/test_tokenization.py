@@ -44,6 +44,18 @@ def test_texts_become_the_inputs_of_the_model(folder):
     assert len(tokenizer) == 10 and tokenizer.max_length == 16
 
 
+@pytest.mark.parametrize("name", ["clip-texts", "siglip-texts", "siglip-texts-alone"])
+def test_texts_of_a_tower_are_filled_up_with_a_token(name, tmp_path):
+    """As long as the model reads, for SigLIP pools at the last place."""
+    shutil.copytree(FOLDER / name, tmp_path / name)
+    write_rules(tmp_path / name)
+    tokenizer = ka.pretrained.tokenizer(tmp_path / name)
+    rows = tokenizer.encode(["the cat", "mat"])
+    padding = 30 if name == "clip-texts" else 1
+    expected = [[2, 4, 5, 3] + 12 * [padding], [2, 8, 3] + 13 * [padding]]
+    np.testing.assert_array_equal(tokenizer.stack(rows, tokenizer.max_length), expected)
+
+
 def test_pairs_have_segments_and_are_cut_on_their_longer_side(folder):
     tokenizer = ka.pretrained.tokenizer(folder)
     given = tokenizer(["cat"], ["the mat"])

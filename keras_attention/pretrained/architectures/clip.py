@@ -61,6 +61,12 @@ def head(config, builder, keywords, tensors):
     return found
 
 
+def read_padding(config):
+    """The id that fills texts up, of the content of config.json."""
+    said = (config.get("text_config") or config).get("pad_token_id", 1)
+    return said if type(said) is int and said >= 0 else 1
+
+
 def table(config, builder, keywords, tensors):
     images = builder == "image_encoder"
     base = "vision_model" if images else "text_model"

@@ -4,7 +4,8 @@ from keras_attention.pretrained.config import ACTIVATIONS
 from keras_attention.pretrained.weights import dense, find_base, layer_norm, part_of
 
 # Files of SigLIP 2 for one size of images say "siglip", too.
-MODEL_TYPES = ("siglip", "siglip_vision_model", "siglip_text_model")
+ALONE = ("siglip_vision_model", "siglip_text_model")  # files of one tower
+MODEL_TYPES = ("siglip", *ALONE)
 IRRELEVANT = ("initializer_factor", "text_config", "vision_config")
 HEADS = {
     "Model": ("image_encoder", "text_encoder"),
@@ -18,6 +19,7 @@ IGNORED = {
     "text_encoder": (r"vision_model\..*", *OF_BOTH),
     "vision_transformer": (r"text_model\..*", r"(vision_model\.)?head\..*", *OF_BOTH),
 }
+OTHER_HEADS = r"(text_model|classifier)\..*|logit_(scale|bias)"  # beside new labels of images
 TOWERS = {"image_encoder": "vision", "vision_transformer": "vision", "text_encoder": "text"}
 
 
@@ -27,9 +29,8 @@ def settings(config):
 
 
 def head(config, builder, keywords, tensors):
-    tower = config  # a file of one tower alone
-    if config.values["model_type"] == "siglip":
-        tower = config.inner(f"{TOWERS[builder]}_config")
+    is_alone = config.values["model_type"] in ALONE
+    tower = config if is_alone else config.inner(f"{TOWERS[builder]}_config")
     width = tower.whole("hidden_size", 768)
     found = {
         "num_layers": tower.whole("num_hidden_layers", 12),
@@ -63,6 +64,12 @@ def head(config, builder, keywords, tensors):
         }
     tower.finish()
     return found
+
+
+def read_padding(config):
+    """The id that fills texts up, of the content of config.json."""
+    said = (config.get("text_config") or config).get("pad_token_id", 1)
+    return said if type(said) is int and said >= 0 else 1
 
 
 def table(config, builder, keywords, tensors):
