@@ -18,7 +18,7 @@ class AttentionPooling(keras.layers.Layer):
     """One vector for a sequence: what a learned query finds in it, through a feed-forward network.
 
     `y = attention(query, x)` and `y + feed_forward(n(y))`, the *multihead attention pooling* (MAP)
-    of vision transformers (Zhai et al., 2022, section 3.3; Zhai et al., 2023, *SigLIP*), after Lee
+    of vision transformers (Zhai et al., 2022, section 3.2; Zhai et al., 2023, *SigLIP*), after Lee
     et al. (2019, section 3.2). `Pooling("attention")` has the query alone.
 
     Args:

@@ -2,6 +2,7 @@
 
 from keras_attention.data.files import read_bytes, read_json
 from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
+from keras_attention.data.tokenizer_engines import parse_rules
 from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
 from keras_attention.pretrained.config import ConfigReader
 from keras_attention.pretrained.keras_hub import Preset, read_checkpoint
@@ -53,8 +54,13 @@ def tokenizer(folder, *, revision=None, max_length=None):
     """
     folder = find_folder(folder, revision)
     checkpoint = read_checkpoint(folder)
-    keywords = _read_texts(checkpoint)
     said = _read_said(folder)
+    try:
+        keywords = _read_texts(checkpoint, said)
+    except CheckpointError:
+        raise
+    except (AttributeError, TypeError, ValueError) as error:  # of tokenizer.json
+        raise CheckpointError(f"{folder}: {error}") from error
     if max_length is None:
         limit = said.get("model_max_length")
         limits = [limit if type(limit) is int and 0 < limit < LONGEST else None]
@@ -75,16 +81,29 @@ def tokenizer(folder, *, revision=None, max_length=None):
         raise CheckpointError(f"{folder}: {error}") from error
 
 
-def _read_texts(checkpoint):
-    """The keywords of the builder of a checkpoint that reads texts."""
+def _read_texts(checkpoint, said):
+    """The keywords of the builder of a checkpoint that reads texts, and what fills them up."""
     path = checkpoint.folder / CONFIG
     architecture = find_architecture(checkpoint.model_type, path)
     of_file = find_builder(architecture, ConfigReader(checkpoint.config, path), checkpoint.tensors)
     task = "text_encoder" if isinstance(of_file, tuple) else None  # the tower of texts
     keywords = read_settings(checkpoint, task)[3]
     if hasattr(architecture, "read_padding"):  # what fills texts up is a token to the model
-        keywords["source_padding_id"] = architecture.read_padding(checkpoint.config)
+        padding = _find_padding(checkpoint.folder / FILE, said.get("pad_token"))
+        if padding is None:
+            padding = architecture.read_padding(checkpoint.config)
+        keywords["source_padding_id"] = padding
     return keywords
+
+
+def _find_padding(path, token):
+    """The id of the padding token, a str or its entry, by `tokenizer.json`; None if not there."""
+    token = token.get("content") if isinstance(token, dict) else token
+    if token is None or not path.is_file():
+        return None
+    entries = parse_rules(read_bytes(path)).get("added_tokens")
+    found = [entry.get("id") for entry in entries or () if entry.get("content") == token]
+    return found[0] if found and type(found[0]) is int else None
 
 
 def _make(folder, config, said, options):

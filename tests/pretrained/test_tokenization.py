@@ -54,6 +54,12 @@ def test_texts_of_a_tower_are_filled_up_with_a_token(name, tmp_path):
     padding = 30 if name == "clip-texts" else 1
     expected = [[2, 4, 5, 3] + 12 * [padding], [2, 8, 3] + 13 * [padding]]
     np.testing.assert_array_equal(tokenizer.stack(rows, tokenizer.max_length), expected)
+    settings = tmp_path / name / "tokenizer_config.json"
+    for token in ("[SEP]", {"content": "[SEP]"}):  # which the files of the tokenizer know better
+        settings.write_text(json.dumps({"pad_token": token}))
+        assert ka.pretrained.tokenizer(tmp_path / name).padding_id == 3
+    settings.write_text(json.dumps({"pad_token": "[PAD]"}))
+    assert ka.pretrained.tokenizer(tmp_path / name).padding_id == 0
 
 
 def test_pairs_have_segments_and_are_cut_on_their_longer_side(folder):
