@@ -108,12 +108,11 @@ def collect(model, source, labels=None):
         known = [tensors.get(n, names[n].read()) for n in fold.names if names.get(n) is not None]
         value = ops.convert_to_numpy(variable).astype("float32")
         tensors |= dict(zip(fold.names, restore(value, name, fold, known), strict=True))
-    content = dict(source.config)
+    content = dict(source.config) | pooling
     for name, stored in names.items():
         if stored is not None and name not in used and not _is_copy(stored, names, used):
             tensors[name] = stored.read()
     if fresh:
-        content |= pooling
         content |= _write_head(module, source, builder, model.output_shape[-1], labels)
     return tensors, content
 

@@ -82,6 +82,10 @@ def test_how_a_modernbert_pools_is_written(tmp_path):
     assert after.config["classifier_pooling"] == "mean"
     assert before.tensors.keys() - after.tensors.keys() == {"decoder.bias"}
     assert after.tensors.keys() - before.tensors.keys() == {"classifier.weight", "classifier.bias"}
+    options |= {"num_classes": 3, "pooling": "first"}  # as many labels as the file has
+    model = ka.pretrained.load(FOLDER / "modernbert-texts", **options)
+    ka.pretrained.save(model, tmp_path / "again")
+    assert ka.pretrained.load(tmp_path / "again").get_layer("pooling").mode == "cls"
     other = ka.pretrained.load(FOLDER / "modernbert", **options | {"pooling": "max"})
     with pytest.raises(ValueError, match="pooling='first' or pooling='mean', and this one pools"):
         ka.pretrained.save(other, tmp_path / "other")
