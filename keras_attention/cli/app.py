@@ -71,6 +71,17 @@ def read_freeze(value):
     return int(value)
 
 
+def find_file(path):
+    """Refuses a path that is not there, before the seconds in which Keras is imported.
+
+    A word that may be the name of a preset is looked up by the command.
+    """
+    given = path is not None and str(path) != "-"
+    if given and not path.exists() and (path.suffix or len(path.parts) > 1):
+        raise FileNotFoundError(f"There is no file or folder {path}.")
+    return path
+
+
 # Numbers have bounds: absurd ones would end in an error of some library, or fill the memory.
 Number = functools.partial(typer.Option, callback=finite)
 Whole = functools.partial(typer.Option, min=1)
@@ -79,7 +90,9 @@ LENGTH = 1 << 18
 
 Preset = Annotated[
     pathlib.Path,
-    typer.Argument(help="Folder of a trained model, a file in it, or its name."),
+    typer.Argument(
+        help="Folder of a trained model, a file in it, or its name.", callback=find_file
+    ),
 ]
 With = Annotated[Kind | None, typer.Option("--with", help="Which file to run; default the first.")]
 DataDir = Annotated[pathlib.Path | None, typer.Option(help="Where data sets are kept.")]
@@ -197,6 +210,10 @@ def train(
 
     Numbers that are not given come from keras_attention/tasks/recipes.py.
     """
+    if languages is None:  # with them, files are named without suffix
+        for file in (train, dev, test):
+            find_file(file)
+
     from keras_attention.cli import train as command
     from keras_attention.tasks.sources import Source
 
@@ -274,7 +291,7 @@ def predict(
     ] = None,
     file: Annotated[
         pathlib.Path | None,
-        typer.Option(help="File with an input on each line, or -."),
+        typer.Option(help="File with an input on each line, or -.", callback=find_file),
     ] = None,
     kind: With = None,
     json: Annotated[bool, typer.Option(help="Print a JSON object for each input.")] = False,
@@ -323,7 +340,7 @@ def predict(
 def export(
     preset: Annotated[
         pathlib.Path,
-        typer.Argument(help="Folder or name of a trained model, or a .keras."),
+        typer.Argument(help="Folder or name of a trained model, or a .keras.", callback=find_file),
     ],
     output: Annotated[pathlib.Path | None, typer.Option(help="File or folder to write.")] = None,
     format: Annotated[Format, typer.Option(help="What to write.")] = Format.litert,
@@ -355,7 +372,10 @@ def export(
 
 @app.command()
 def inspect(
-    file: Annotated[pathlib.Path, typer.Argument(help="A .keras, a SavedModel or a .tflite.")],
+    file: Annotated[
+        pathlib.Path,
+        typer.Argument(help="A .keras, a SavedModel or a .tflite.", callback=find_file),
+    ],
 ):
     """Show what is in a model file: signatures, ops, size."""
     from keras_attention.cli import inspect as command

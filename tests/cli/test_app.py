@@ -57,6 +57,35 @@ def test_names_that_are_not_utf_8(tmp_path):
     assert done.stderr == b"keras-attention: There is no file or folder absent-\\udcff.tflite.\n"
 
 
+ABSENT = """
+import sys
+from keras_attention.cli import main
+
+for words in (
+    ["inspect", "absent.tflite"],
+    ["export", "absent/model.keras"],
+    ["evaluate", "absent/folder"],
+    ["predict", "absent/model", "x"],
+    ["predict", ".", "--file", "absent.txt"],
+    ["train", "text_classifier", "--output", "x", "--train", "absent.csv"],
+    ["train", "text_classifier", "--output", "x", "--train", ".", "--dev", "absent.csv"],
+):
+    try:
+        main(words)
+    except SystemExit as end:
+        assert end.code == 2, words
+assert not {"keras", "tensorflow", "numpy"} & {*sys.modules}
+"""
+
+
+def test_a_file_that_is_absent_is_said_before_keras_is_imported():
+    done = subprocess.run([sys.executable, "-c", ABSENT], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    lines = done.stderr.splitlines()
+    assert len(lines) == 7
+    assert all("There is no file or folder absent" in line for line in lines)
+
+
 def test_wrong_words(run):
     for words, message in [
         (["nonsense"], "No such command 'nonsense'"),

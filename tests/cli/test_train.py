@@ -96,7 +96,7 @@ def test_pictures_are_pictures(tagger, classifier):
 BAD = [
     (["--dataset", "no_such_data"], "There is no data set 'no_such_data' in TFDS"),
     ([], "Name a data set with --dataset"),
-    (["--train", "absent.conllu"], "There is no file absent.conllu."),
+    (["--train", "absent.conllu"], "There is no file or folder absent.conllu."),
     (["--train", "{broken}"], "broken.conllu:2: expected 10 columns"),
     (["--train", "{train}", "--label-column", "nope"], "column='nope': expected one of lemma"),
     (["--train", "{train}", "--dataset", "digits"], "both were given"),
