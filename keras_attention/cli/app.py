@@ -103,9 +103,14 @@ Dataset = Annotated[
     ),
 ]
 Column = Annotated[
-    str | None, typer.Option(help="Column of the labels, or targets: a name or a number.")
+    str | None,
+    typer.Option(
+        help="Column of the labels, or targets: a name, or a number from 0 where no row names them."
+    ),
 ]
-TextColumn = Annotated[str | None, typer.Option(help="Column of the texts to read.")]
+TextColumn = Annotated[
+    str | None, typer.Option(help="Column of the texts to read: a name, or a number likewise.")
+]
 Encoding = Annotated[
     str | None, typer.Option(help="Of files of text, such as latin-1; default UTF-8.")
 ]

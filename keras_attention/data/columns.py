@@ -10,6 +10,7 @@ import zlib
 from keras_attention.data.files import parse_json, quote_value, read_bytes
 
 UTF_8 = "utf-8"
+OPTIONS = ("--text-column", "--label-column")  # of the command line, which name the two columns
 
 
 def read_lines(path, encoding=UTF_8):
@@ -54,7 +55,8 @@ def _encoding_error(path, content, codec, error):
     return line_error(
         path,
         number,
-        f"not {name}: byte 0x{content[start]:02x} at position {start}. {mend} encoding={other!r}",
+        f"not {name}: byte 0x{content[start]:02x} at position {start}. {mend} encoding={other!r}, "
+        f"or --encoding {other}",
     )
 
 
@@ -91,6 +93,8 @@ def read_columns(path, columns, encoding=UTF_8):
     A broken line is a ValueError with the file, the line number and what is wrong; so is an empty
     field. Empty lines are left out.
     """
+    if len(columns) != 2 or type(columns[0]) is not type(columns[1]):
+        raise ValueError(f"columns={columns!r}: expected two names, or two numbers.")
     suffix = find_suffix(path)
     if suffix is None:
         raise ValueError(
@@ -129,7 +133,10 @@ def _of_table(path, separator, columns, encoding):
             if not any(field.strip() for field in row):
                 continue
             if where is None:
-                width, where = len(row), [_index(row, column, error) for column in columns]
+                width, where = (
+                    len(row),
+                    [_index(row, *pair, error) for pair in zip(columns, OPTIONS, strict=True)],
+                )
                 if isinstance(columns[0], str):  # the row of names
                     continue
             if len(row) != width:
@@ -140,13 +147,19 @@ def _of_table(path, separator, columns, encoding):
     return rows
 
 
-def _index(first, column, error):
-    """Where `column` is in a table whose first row is `first`."""
+def _index(first, column, option, error):
+    """Where `column`, which `option` may name, is in a table whose first row is `first`."""
     if isinstance(column, str):
+        if len(first) == 1 and (found := next((c for c in ";\t,|" if c in first[0]), None)):
+            raise error(
+                f"the first row is one field, {first[0][:40]!r}, with {found!r} in it, where .csv "
+                "has commas between fields and .tsv has tabs: save the file or name it so"
+            )
         if column not in first:
             raise error(
-                f"no column {column!r}; the first row names {', '.join(first)}. Rename one there, "
-                "or say which it is: columns=, --text-column or --label-column"
+                f"no column {column!r}; the first row names {', '.join(first)}. Say which it is, "
+                f"with {option} or in Python with an argument: a name, or a number from 0 where no "
+                "row names the columns"
             )
         return first.index(column)
     if not 0 <= column < len(first):

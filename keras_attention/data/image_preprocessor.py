@@ -58,6 +58,8 @@ class ImagePreprocessor:
 
     def _read(self, picture):
         if isinstance(picture, str | pathlib.Path):
+            if pathlib.Path(picture).is_dir():
+                raise ValueError(f"{picture} is a folder: name the picture files in it.")
             if not pathlib.Path(picture).is_file():
                 raise ValueError(f"There is no file {picture}: this model wants picture files.")
             mode = "grayscale" if self.channels == 1 else "rgb"

@@ -125,12 +125,11 @@ def read_pairs(path, columns=("source", "target"), encoding=UTF_8):
     """
     if isinstance(path, tuple):
         return _read_aligned(path, encoding)
-    if len(columns) != 2 or type(columns[0]) is not type(columns[1]):
-        raise ValueError(f"columns={columns!r}: expected two names, or two numbers.")
     if find_suffix(path) is None:
         raise ValueError(
             f"{path} is no file of pairs: expected a name that ends in {', '.join(SUFFIXES)}, "
-            "gzipped (.gz) or not, or for two aligned text files a tuple, (source, target)."
+            "gzipped (.gz) or not, or for two aligned text files a tuple, (source, target): "
+            "--languages on the command line."
         )
     return [Pair(*row) for row in read_columns(path, columns, encoding)]
 

@@ -92,7 +92,8 @@ def from_text_files(
 
     Args:
         train, dev, test: a path, a list of paths, or None.
-        text_column, label_column: str, the names of the columns, or of the keys in JSON.
+        text_column, label_column: str, the names of the columns, or of the keys in JSON; or ints,
+            which count columns from 0 where no row names them.
         dev_fraction: float, the share of train that becomes dev where no dev file is given.
         seed: int, which texts those are.
         encoding: str, of the files, as Python names it: `"cp1252"`, `"utf-16"`, ...

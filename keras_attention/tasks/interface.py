@@ -81,7 +81,7 @@ class TaskInterface(abc.ABC):
     @classmethod
     def read_files(cls, source):
         """The data set in the files of a `Source`."""
-        return source.read_by_name()
+        return source.read_by_name(cls.data_class)
 
     @classmethod
     def read_tfds(cls, source):

@@ -19,6 +19,6 @@ def get_task_class(builder):
     return getattr(importlib.import_module(f"keras_attention.tasks.{module}"), name)
 
 
-def find_builder(data):
-    """The first builder whose task takes `data`, such as a `ka.data.Texts`; or None."""
-    return next((name for name in TASKS if isinstance(data, get_task_class(name).data_class)), None)
+def find_builder(kind):
+    """The first builder whose task takes data of the class `kind`, as `ka.data.Texts`; or None."""
+    return next((name for name in TASKS if issubclass(kind, get_task_class(name).data_class)), None)

@@ -160,8 +160,10 @@ class Seq2SeqLM(Task):
     def read_files(cls, source):
         """Aligned files if there are languages, or else files with two columns."""
         if source.languages is None:
-            given = (source.text_column, "source"), (source.label_column, "target")
-            columns = tuple(name if column is None else column for column, name in given)
+            columns = (
+                source.choose_column("text_column", "source"),
+                source.choose_column("label_column", "target"),
+            )
             return data.from_pair_files(**source.files, columns=columns, **source.encodings)
         both = source.languages.split("-")
         if len(both) != 2 or not all(both):

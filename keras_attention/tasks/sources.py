@@ -212,30 +212,41 @@ class Source:
             loaded = NAMED[self.dataset][0](self.data_dir)
         else:
             loaded = task_class.read_tfds(self)
-        if not isinstance(loaded, task_class.data_class):
-            other = find_builder(loaded)
-            holds = get_task_class(other).holds if other else f"a ka.data.{type(loaded).__name__}"
+        self._check_kind(type(loaded), builder)
+        return loaded
+
+    def _check_kind(self, kind, builder):
+        """Refuses data of the class `kind` that the task of `builder` does not take."""
+        if not issubclass(kind, get_task_class(builder).data_class):
+            other = find_builder(kind)
+            holds = get_task_class(other).holds if other else f"a ka.data.{kind.__name__}"
             raise ValueError(
                 f"{self.dataset or 'These files'}: {holds}, which {builder} does not take"
                 + (f"; {other} does." if other else ".")
             )
-        return loaded
 
-    def read_by_name(self):
-        """`TaskInterface.read_files` of texts, CoNLL-U or CoNLL, by the names of the files."""
+    def read_by_name(self, wanted):
+        """`TaskInterface.read_files` of texts, CoNLL-U or CoNLL, by the names of the files.
+
+        Args:
+            wanted: the `data_class` of the task.
+        """
         kinds = {_find_kind(path) for path in self.files.values()}
         if len(kinds) > 1:
             raise ValueError(
                 f"The files are of several kinds, {' and '.join(sorted(kinds))}: give one."
             )
+        if wanted is data.Texts and kinds == {"CoNLL"}:
+            kinds = {"texts"}  # whose reader says how files of texts are named
+        self._check_kind(data.Texts if kinds == {"texts"} else data.Tagged, find_builder(wanted))
         if kinds == {"CoNLL-U"}:
             column = choose_value(self.label_column, "upos")
             return data.from_conllu(**self.files, column=column, **self.encodings)
         if kinds == {"texts"}:
             return data.from_text_files(
                 **self.files,
-                text_column=choose_value(self.text_column, "text"),
-                label_column=choose_value(self.label_column, "label"),
+                text_column=self.choose_column("text_column", "text"),
+                label_column=self.choose_column("label_column", "label"),
                 **self.encodings,
             )
         try:
@@ -246,6 +257,15 @@ class Source:
                 "from 0; -1 is the last. Names are for CoNLL-U files, which end in .conllu."
             ) from error
         return data.from_conll(**self.files, label_column=column, **self.encodings)
+
+    def choose_column(self, option, default):
+        """The name of a column, or its number in a file whose first row names none.
+
+        Args:
+            option: `"text_column"` or `"label_column"`.
+        """
+        value = choose_value(getattr(self, option), default)
+        return int(value) if value.isdecimal() else value
 
     @property
     def encodings(self):

@@ -121,6 +121,7 @@ def test_predict_refuses(run, tagger, classifier, tmp_path):
         ((classifier, tmp_path / "text.png"), "text.png is no picture"),
         ((tagger, "word", "--top-k", "3"), "--top-k is not for models of sequence_labeler"),
         ((classifier, "x.png", "--seed", "1"), "--seed is not for models of vision_transformer"),
+        ((classifier, tmp_path), "is a folder: name the picture files in it"),
         ((classifier, tmp_path / "absent.png"), "absent.png: this model wants picture files"),
     ]
     for words, message in cases:

@@ -98,6 +98,7 @@ BAD = [
     ([], "Name a data set with --dataset"),
     (["--train", "absent.conllu"], "There is no file or folder absent.conllu."),
     (["--train", "{broken}"], "broken.conllu:2: expected 10 columns"),
+    (["--train", "{table}"], "texts with labels, which sequence_labeler does not take; text_class"),
     (["--train", "{train}", "--label-column", "nope"], "column='nope': expected one of lemma"),
     (["--train", "{train}", "--dataset", "digits"], "both were given"),
     (["--train", "{train}", "--num-heads", "5"], "num_heads=5 does not divide hidden_dim=192"),
@@ -113,7 +114,10 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(run, corpus, tmp_path, wor
     broken = tmp_path / "broken.conllu"
     broken.write_text("1\tDogs\tdog\tNOUN\t_\t_\t_\t_\t_\t_\n2\tbark\n")
     output = tmp_path / "output"
-    words = [w.format(train=corpus / "train.conllu", broken=broken) for w in words]
+    table = tmp_path / "table.csv"
+    table.write_text("words,class\nx,y\n")
+    paths = {"train": corpus / "train.conllu", "broken": broken, "table": table}
+    words = [w.format(**paths) for w in words]
     code, out, err = run("train", "sequence_labeler", "--output", output, *words)
     assert code == 2 and message in err
     assert err.count("\n") == 1 and err.startswith("keras-attention: ") and "Traceback" not in err

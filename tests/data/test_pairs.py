@@ -96,6 +96,12 @@ def test_lines_without_a_partner(tmp_path, german, english, message):
             r"a.txt is no file of pairs: .* ends in .csv, .tsv, .jsonl, .*a tup",
         ),
         ("a.tsv", "a\tb\n", {}, r"a.tsv:1: no column 'source'; the first row names a, b"),
+        (
+            "a.tsv",
+            "a\tb\n",
+            {},
+            r"Say which it is, with --text-column or in Python with an argument",
+        ),
         ("a.tsv", "a\tb\n", {"columns": (0, 2)}, r"a.tsv:1: no column 2, .* the row has 2"),
         ("a.tsv", "source\ttarget\na\n", {}, r"a.tsv:2: found 1 fields where the first row has 2"),
         ("a.tsv", "source\ttarget\na\t \n", {}, r"a.tsv:2: 'target' is empty"),

@@ -104,6 +104,14 @@ def test_folders_without_texts(tmp_path):
     assert read_texts(tmp_path / "train") == [("fine", "pos")]
 
 
+def test_columns_by_number_where_no_row_names_them(tmp_path):
+    path = write(tmp_path / "test.tsv", "good\tfine film\nbad\tdull\n")
+    data = from_text_files(test=path, text_column=1, label_column=0)
+    assert list(data.test) == [("fine film", "good"), ("dull", "bad")]
+    with pytest.raises(ValueError, match=r"columns=\('text', 0\): expected two names, or two numb"):
+        from_text_files(test=path, label_column=0)
+
+
 def test_parts(tmp_path):
     train = write(tmp_path / "train.csv", "text,label\n" + "".join(f"t{i},a\n" for i in range(10)))
     test = write(tmp_path / "test.jsonl", '{"text": "x", "label": "b"}')
@@ -116,6 +124,17 @@ def test_parts(tmp_path):
     ("name", "content", "message"),
     [
         ("a.csv", "words,label\nx,y\n", "a.csv:1: no column 'text'; the first row names words, la"),
+        (
+            "a.csv",
+            "text;label\nx;y\n",
+            "a.csv:1: the first row is one field, 'text;label', with ';'",
+        ),
+        (
+            "a.tsv",
+            "text,label\nx,y\n",
+            "a.tsv:1: the first row is one field, .*tsv has tabs: save",
+        ),
+        ("a.csv", "text,class\nx,y\n", "no column 'label'; .* with --label-column or in Python"),
         ("a.csv", "text,label\nx,y\nx\n", "a.csv:3: found 1 fields where the first row has 2"),
         ("a.csv", 'text,label\n"x"y,z\n', "a.csv:2: no CSV: .*expected after"),
         ("a.csv", "text,label\n ,y\n", "a.csv:2: 'text' is empty"),

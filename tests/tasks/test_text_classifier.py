@@ -106,6 +106,7 @@ def test_what_is_shown(capsys):
     [
         (["--train", "{csv}"], "train.csv:1: no column 'text'; the first row names stars, said"),
         (["--train", "{csv}", "--dev", "{conllu}"], "of several kinds, CoNLL-U and texts"),
+        (["--train", "{conll}"], "x.conll is no file of texts: expected a folder, or a name"),
         (["--train", "{conllu}"], "tagged sentences, which text_classifier does not take; seq"),
         (["--dev", "{csv}", "--label-column", "said", "--text-column", "said"], "nothing to train"),
         (["--train", "{empty}"], "has no folder in it: expected one for each label"),
@@ -117,6 +118,8 @@ def test_bad_input_is_one_sentence(run, corpus, opinions, tmp_path, words, messa
     paths = dict(csv=opinions / "train.csv", conllu=corpus / "train.conllu")
     if "--data-dir" in words:
         (tmp_path / "empty" / "sentence_polarity.zip").write_bytes(b"something else")
+    paths["conll"] = tmp_path / "x.conll"
+    paths["conll"].write_text("Ada\tB-name\n", "utf-8")
     words = [word.format(**paths, empty=tmp_path / "empty") for word in words]
     code, out, err = run("train", "text_classifier", "--output", tmp_path / "output", *words)
     assert code == 2 and message in err and err.count("\n") == 1
