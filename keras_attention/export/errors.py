@@ -7,6 +7,8 @@ from keras_attention import keras_internals
 
 _HINTS = {
     "BitwiseAnd": "ops.argmax of floats needs it: use ops.top_k(x, 1), or ops.argmax of integers.",
+    "Einsum": "Sums of products that are no product of matrices need it when batch and length are "
+    "both free: use ops.sum of a product.",
     "StridedSlice": "Indexing with None or `...` needs it when batch and length are both free: "
     "use ops.expand_dims or ops.reshape.",
     "TensorListReserve": "A recurrent loop that collects its steps in a TensorArray needs it: "
@@ -52,8 +54,9 @@ def make_op_error(culprits):
     """The `ExportError` for ops that LiteRT's built-in set lacks."""
     first = culprits[0]
     listed = "; ".join(dict.fromkeys(map(str, culprits)))
+    hints = " ".join(dict.fromkeys(_HINTS.get(culprit.op, _DEFAULT_HINT) for culprit in culprits))
     return ExportError(
-        f"LiteRT has no built-in op for {listed}. {_HINTS.get(first.op, _DEFAULT_HINT)}",
+        f"LiteRT has no built-in op for {listed}. {hints}",
         op=first.op,
         layer=first.layer,
     )

@@ -1,7 +1,9 @@
 """Model files of any format as functions: a dict of arrays in, a dict of arrays out."""
 
+import collections.abc
 import contextlib
 import pathlib
+import re
 import zipfile
 
 import keras
@@ -43,10 +45,24 @@ def load_keras_model(path):
     try:
         return keras.saving.load_model(path, compile=False)
     except Exception as error:
+        if name := _find_unknown_class(error):
+            raise ValueError(
+                f"{path} holds an object of the class {name}, which is not known: import the "
+                "module that registers it, and load the file in Python."
+            ) from error
         reason = str(error).strip().splitlines()
         raise ValueError(
             f"{path} could not be loaded as a Keras model: {reason[0] if reason else error!r}"
         ) from error
+
+
+def _find_unknown_class(error):
+    """The name of the class that Keras does not know, where an error or its cause is about that."""
+    while error is not None:
+        if found := re.search(r"Could not locate class '(\w+)'", str(error)):
+            return found.group(1)
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def load(path, signature=None):
@@ -81,7 +97,16 @@ class Runner:
     shapes: dict  # of the inputs, None where any size is taken
     outputs: list
 
+    def __repr__(self):
+        inputs = ", ".join(f"{name} {format_shape(self.shapes[name])}" for name in self.inputs)
+        return f"<{self.path}: a dict of {inputs} -> a dict of {', '.join(self.outputs)}>"
+
     def __call__(self, inputs):
+        if not isinstance(inputs, collections.abc.Mapping):
+            raise ValueError(
+                f"{self.path} takes a dict of the inputs {', '.join(self.inputs)}; received "
+                f"{type(inputs).__name__}."
+            )
         if set(inputs) != set(self.inputs):
             raise ValueError(
                 f"{self.path} takes the inputs {', '.join(self.inputs)}; "

@@ -22,6 +22,13 @@ class Inverse(keras.layers.Layer):
         return keras.ops.matmul(x, keras.ops.inv(squares + keras.ops.eye(8)))
 
 
+class SquaredLength(keras.layers.Layer):
+    """|x|² x; an einsum that is no product of matrices."""
+
+    def call(self, x):
+        return x * keras.ops.expand_dims(keras.ops.einsum("btd,btd->bt", x, x), -1)
+
+
 class Wrapper(keras.layers.Layer):
     def __init__(self, inner, **kwargs):
         super().__init__(**kwargs)
@@ -43,6 +50,7 @@ class Wrapper(keras.layers.Layer):
             "'unsqueeze' (NoneIndexing)",
             "expand_dims",
         ),
+        (SquaredLength(name="product"), "Einsum", "'product' (SquaredLength)", "ops.sum"),
         (
             Wrapper(Inverse(name="solve"), name="outer"),
             "MatrixInverse",
@@ -56,7 +64,7 @@ class Wrapper(keras.layers.Layer):
             "unroll=True",
         ),
     ],
-    ids=["None-indexing", "nested", "LSTM"],
+    ids=["None-indexing", "einsum", "nested", "LSTM"],
 )
 def test_the_op_and_its_layer_are_named(layer, op, place, hint, tmp_path):
     path = tmp_path / "deep" / "model.tflite"

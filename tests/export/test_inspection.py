@@ -41,6 +41,24 @@ def test_damaged_models_are_told_so(exported, tmp_path):
         export.inspect(path)
 
 
+class Halved(keras.layers.Layer):
+    """A class of a user's own."""
+
+    def call(self, x):
+        return x / 2
+
+
+def test_a_class_that_is_not_imported_is_named(tmp_path):
+    x = keras.Input((3,))
+    keras.Model(x, Halved()(x)).save(tmp_path / "m.keras")
+    with pytest.raises(
+        ValueError, match="m.keras holds an object of the class Halved, which is not"
+    ):
+        export.load(tmp_path / "m.keras")
+    with keras.saving.custom_object_scope({"Halved": Halved}):
+        assert export.load(tmp_path / "m.keras").outputs
+
+
 @pytest.mark.slow
 def test_files_that_generate_show_all_they_offer(translated):
     found = export.inspect(translated[0])

@@ -27,6 +27,9 @@ def test_wrong_names_are_refused(exported, name):
     run = export.load(folder / name)
     with pytest.raises(ValueError, match="takes the inputs token_ids; received words"):
         run({"words": [[1]]})
+    with pytest.raises(ValueError, match="takes a dict of the inputs token_ids; received ndarray"):
+        run(np.ones((1, 3), "int32"))
+    assert "a dict of token_ids (?, ?) -> a dict of logits>" in repr(run)
     with pytest.raises(ValueError, match="no signature 'encode'. It has: serving_default"):
         export.load(folder / name, "encode")
 
