@@ -46,7 +46,7 @@ class RunFolder:
         """
         self.path = pathlib.Path(path)
         self.state = self.path / STATE
-        self.settings = json.loads(json.dumps(settings))
+        self.settings = json.loads(json.dumps(settings, default=_describe_part))
         self.resumed = False
         for place in (self.path, *self.path.parents):
             if place.exists() and not place.is_dir():
@@ -178,6 +178,17 @@ def _what_is_there(folder):
     if not there:
         return ""
     return f"; it has {', '.join(there)}. Its README.md names the command that makes all of them"
+
+
+def _describe_part(part):
+    """What JSON can hold of a part with weights, or of a function, in the keywords of a model.
+
+    Names and dtypes are left out: they are given by number, and a run that goes on has others.
+    """
+    if not hasattr(part, "get_config"):
+        return getattr(part, "__name__", type(part).__name__)
+    config = {k: v for k, v in part.get_config().items() if k not in ("name", "dtype", "trainable")}
+    return {"class_name": type(part).__name__, "config": config}
 
 
 def flatten(settings, prefix=""):

@@ -3,8 +3,10 @@
 import json
 import shutil
 
+import keras
 import pytest
 
+import keras_attention as ka
 from keras_attention.data.fields import Fields
 from keras_attention.tasks.folders import RunFolder, find_model_file, flatten
 from keras_attention.tasks.registry import TASKS, get_task_class
@@ -36,6 +38,21 @@ def test_a_run_with_other_settings_is_refused_by_name(tmp_path):
     with pytest.raises(ValueError, match=r"recipe\.seed: 0 there, 1 here"):
         RunFolder(tmp_path, {"recipe": {"seed": 1, "epochs": 2}})
     assert RunFolder(tmp_path, {"recipe": {"seed": 0, "epochs": 2}}).resumed
+
+
+def test_settings_hold_parts_with_weights_and_functions(tmp_path):
+    """What `from_data(data, score=ka.scores.Additive(4))` puts into a recipe, after a stop, too."""
+
+    def settings(units):
+        model = {"score": ka.scores.Additive(units), "activation": keras.activations.relu}
+        return {"recipe": {"model": model}}
+
+    RunFolder(tmp_path, settings(4)).start()
+    assert RunFolder(tmp_path, settings(4)).resumed
+    with pytest.raises(
+        ValueError, match=r"other settings \(recipe.model.score.config.units: 4 there"
+    ):
+        RunFolder(tmp_path, settings(5))
 
 
 def test_a_finished_model_is_replaced_only_when_asked_to(tmp_path):
