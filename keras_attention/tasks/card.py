@@ -20,7 +20,8 @@ def write_card(task, recipe, scores, reports, pictures, about):
     parts = [
         f"# {task.builder.replace('_', ' ')} trained on {name}",
         f"{task.model.count_params():,} parameters, of layers of keras_attention. {begun}; "
-        f"the weights are those of epoch {best} of {recipe.epochs}, chosen on the development set.",
+        f"the weights are those of epoch {best} of {recipe.epochs}, chosen on the development set."
+        f"{describe_end(recipe, scores)}",
         _section("Scores", _scores(scores)),
         _section("Data", _data(about)),
         _section("Files", _files(reports)),
@@ -29,6 +30,14 @@ def write_card(task, recipe, scores, reports, pictures, about):
         _section("What it looks at", "\n\n".join(f"![{p}]({p})" for p in pictures)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def describe_end(recipe, scores):
+    """A sentence where the minutes were over before the epochs were; "" otherwise."""
+    trained = len(scores["history"])
+    if recipe.minutes is None or trained == recipe.epochs:
+        return ""
+    return f" The time of {recipe.minutes:g} minutes was over in epoch {trained}."
 
 
 def write_preset_card(task):

@@ -111,7 +111,11 @@ def finish_job(task, job, data, recipe, output, about, best, history, deadline=N
             with keep_informed(f"exporting and verifying {name}"):
                 reports.append(make())
         has_test = task.count(data.test)
-        say("scoring the test set" if has_test else "there is no test set to score")
+        say(
+            "scoring the test set"
+            if has_test
+            else "there is no test set to score: --test names one"
+        )
         scores = {
             "best_epoch": best[1],
             "dev": {job.monitor: round(best[0], 6)},

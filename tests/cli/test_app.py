@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from keras_attention.tasks import card, printing
+from keras_attention.tasks import card, printing, recipes
 
 TRAIN = ["train", "sequence_labeler", "--output", "x"]
 COMMANDS = ["demo", "train", "evaluate", "predict", "export", "inspect"]
@@ -120,6 +120,14 @@ def test_tables_on_a_terminal_keep_brackets(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     printing.show_table(("token", "tag"), [("[red]", "X")])
     assert "[red]" in capsys.readouterr().out
+
+
+def test_a_card_says_where_the_time_was_over():
+    recipe = recipes.Recipe(epochs=26, minutes=2.0)
+    scores = {"history": [{}] * 3}
+    assert card.describe_end(recipe, scores) == " The time of 2 minutes was over in epoch 3."
+    assert card.describe_end(recipe, {"history": [{}] * 26}) == ""
+    assert card.describe_end(recipes.Recipe(epochs=26), scores) == ""
 
 
 def test_the_recorded_command_holds_no_path_of_this_machine():
