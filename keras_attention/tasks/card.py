@@ -37,7 +37,7 @@ def describe_end(recipe, scores):
     trained = len(scores["history"])
     if recipe.minutes is None or trained == recipe.epochs:
         return ""
-    return f" The time of {recipe.minutes:g} minutes was over in epoch {trained}."
+    return f" Its time ({recipe.minutes:g} min) was over in epoch {trained}."
 
 
 def write_preset_card(task):

@@ -123,11 +123,12 @@ def test_tables_on_a_terminal_keep_brackets(capsys, monkeypatch):
 
 
 def test_a_card_says_where_the_time_was_over():
-    recipe = recipes.Recipe(epochs=26, minutes=2.0)
+    whole = recipes.choose_recipe("text_classifier", options={"epochs": 26})
+    timed = recipes.choose_recipe("text_classifier", options={"epochs": 26, "minutes": 2.0})
     scores = {"history": [{}] * 3}
-    assert card.describe_end(recipe, scores) == " The time of 2 minutes was over in epoch 3."
-    assert card.describe_end(recipe, {"history": [{}] * 26}) == ""
-    assert card.describe_end(recipes.Recipe(epochs=26), scores) == ""
+    assert card.describe_end(timed, scores) == " Its time (2 min) was over in epoch 3."
+    assert card.describe_end(timed, {"history": [{}] * 26}) == ""
+    assert card.describe_end(whole, scores) == ""
 
 
 def test_the_recorded_command_holds_no_path_of_this_machine():
