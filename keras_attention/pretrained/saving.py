@@ -83,7 +83,7 @@ def collect(model, source, labels=None):
     path = source.folder / CONFIG
     module = loading.find_architecture(source.model_type, path)
     fresh = _is_other(model, source, module)
-    if fresh and source.config["model_type"] in getattr(module, "ALONE", ()):
+    if fresh and source.model_type in getattr(module, "ALONE", ()):
         raise ValueError(
             f"{path} is of one tower alone, which Hugging Face gives no head: fine-tune the file "
             "of both towers."
