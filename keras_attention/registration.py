@@ -23,13 +23,13 @@ CLASSES = {
         Activation Entmax ReLU Sigmoid Softmax Sparsemax TopK
     """.split(),
     "masks": """
-        BigBird BlockSparse Blockwise Both Causal Chunked Dilated Either Full Global Longformer
-        Not Prefix Random Strided Window Window2D
+        BigBird BlockSparse Blockwise Both Causal Chunked Dilated Either Full Global Longformer Not
+        Prefix Random Strided Window Window2D
     """.split(),
     "positions": """
-        ALiBi ContinuousBias Disentangled DynamicNTK Learned Learned2D LearnedALiBi Linear
-        Llama3 LongRoPE NTK RelativeBias Rotary Scalar Several Shaw Sinusoidal Sinusoidal2D
-        SwinBias TransformerXL XPos YaRN
+        ALiBi ContinuousBias Disentangled DynamicNTK Learned Learned2D LearnedALiBi Linear Llama3
+        LongRoPE NTK RelativeBias Rotary Scalar Several Shaw Sinusoidal Sinusoidal2D SwinBias
+        TransformerXL XPos YaRN
     """.split(),
     "attention": """
         Attention DifferentialAttention EluFeatures FavorFeatures HeadProjection LatentAttention
@@ -37,23 +37,24 @@ CLASSES = {
         SegmentRecurrence
     """.split(),
     "blocks": """
-        AttentionPooling CharacterEmbedding ConformerBlock ConvolutionModule ConvolutionStem
-        DecoderBlock DeepNorm EncoderBlock FeedForward FirstOf LayerScale MacaronBlock
-        MixtureOfExperts ParallelBlock PatchEmbedding Pooling PositionsInDocuments PostNorm PreNorm
-        PrefixTokens RMSNormalization ReZero Repeat ResiDual ResidualWeight SandwichNorm
-        SegmentEmbedding TokenDropout TokenEmbedding WordEmbedding
+        AttentionPooling Biaffine CharacterEmbedding ConformerBlock ConvolutionModule
+        ConvolutionStem DecoderBlock DeepNorm EncoderBlock FeedForward FirstOf LayerScale
+        MacaronBlock MixtureOfExperts ParallelBlock PatchEmbedding Pooling PositionsInDocuments
+        PostNorm PreNorm PrefixTokens RMSNormalization ReZero Repeat ResiDual ResidualWeight
+        SandwichNorm SegmentEmbedding TokenDropout TokenEmbedding WordEmbedding
     """.split(),
     "recurrent": """
         AttentionCell Bridge FeedbackDecoder LocalWindow RecurrentDecoder RecurrentEncoder
     """.split(),
     "generation": """
-        Allowed Beam Forbidden Frequency Greedy MinimumLength NoRepeatNGrams OneOf Repetition
-        Rule Sample
+        Allowed Beam Forbidden Frequency Greedy MinimumLength NoRepeatNGrams OneOf Repetition Rule
+        Sample
     """.split(),
     "training": """
-        ConstantForcing EntityF1 EntityPrecision EntityRecall ExponentialForcing
-        InverseSigmoidForcing LayerwiseAdamW LinearForcing MaskedPerplexity MaskedSequenceAccuracy
-        MaskedSparseCategoricalAccuracy MaskedSparseCategoricalCrossentropy Noam TwoPasses
+        ConstantForcing DependencyCrossentropy EntityF1 EntityPrecision EntityRecall
+        ExponentialForcing InverseSigmoidForcing LabeledAttachment LayerwiseAdamW LinearForcing
+        MaskedPerplexity MaskedSequenceAccuracy MaskedSparseCategoricalAccuracy
+        MaskedSparseCategoricalCrossentropy Noam TwoPasses UnlabeledAttachment
     """.split(),
 }
 FUNCTIONS = {"blocks": ["gelu_tanh", "quick_gelu"]}

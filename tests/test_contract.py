@@ -282,6 +282,10 @@ CASES = {
         (f"B T {D}",),
         frozen=SOFTMAX,
     ),
+    "Biaffine": Case(lambda: ka.blocks.Biaffine(5), (f"B T {D}",)),
+    "Biaffine of labels, masked": Case(
+        lambda: WithMask(ka.blocks.Biaffine(5, 3, dropout=0.1)), (f"B T {D}", "bool B T")
+    ),
     "FirstOf": Case(lambda: ka.blocks.FirstOf(4), (f"B T {D}", "int30 B T")),
     "RecurrentEncoder": Case(
         lambda: ka.recurrent.RecurrentEncoder(keras.layers.GRUCell(5)), (f"B T {D}",)

@@ -1,6 +1,7 @@
 """Blocks of models: embeddings, encoder and decoder blocks, feed-forward networks, pooling."""
 
 from keras_attention.blocks.attention_pooling import AttentionPooling
+from keras_attention.blocks.biaffine import Biaffine
 from keras_attention.blocks.conformer import ConformerBlock, MacaronBlock
 from keras_attention.blocks.convolution_module import ConvolutionModule
 from keras_attention.blocks.decoder import DecoderBlock
@@ -29,6 +30,7 @@ from keras_attention.blocks.word_embedding import CharacterEmbedding, WordEmbedd
 
 __all__ = [
     "AttentionPooling",
+    "Biaffine",
     "CharacterEmbedding",
     "ConformerBlock",
     "ConvolutionModule",

@@ -7,6 +7,14 @@ from keras_attention.data.corpus import (
     language_model_batches,
 )
 from keras_attention.data.dates import WrittenDate, dates
+from keras_attention.data.dependency_trees import (
+    DependencyTree,
+    DependencyTrees,
+    dependency_batches,
+    from_conllu_trees,
+    from_tfds_trees,
+    read_conllu_trees,
+)
 from keras_attention.data.image_folders import from_image_folder, read_image
 from keras_attention.data.image_preprocessor import ImagePreprocessor
 from keras_attention.data.images import Images, ImageSplit, image_augmentation, image_batches
@@ -39,6 +47,8 @@ from keras_attention.data.vocabulary import Labels, Vocabulary, split_words
 __all__ = [
     "Characters",
     "Corpus",
+    "DependencyTree",
+    "DependencyTrees",
     "ImagePreprocessor",
     "ImageSplit",
     "Images",
@@ -61,19 +71,23 @@ __all__ = [
     "WrittenDate",
     "contiguous_segments",
     "dates",
+    "dependency_batches",
     "from_conll",
     "from_conllu",
+    "from_conllu_trees",
     "from_image_folder",
     "from_pair_files",
     "from_plain_text",
     "from_text_files",
     "from_tfds",
+    "from_tfds_trees",
     "image_augmentation",
     "image_batches",
     "language_model_batches",
     "masked_language_model_batches",
     "read_conll",
     "read_conllu",
+    "read_conllu_trees",
     "read_image",
     "read_pairs",
     "seq2seq_batches",

@@ -1,19 +1,13 @@
-"""Sentences with a tag for every token: in memory, from CoNLL and CoNLL-U files, as batches.
-
-CoNLL-U is read here, and not by the library `conllu`, which gives the same words and tags for sound
-files: it accepts lines without columns, words without a form and IDs out of order, its errors name
-neither file nor line, it parses the features that are a tag here as text, and it takes five times
-as long. A test compares the two.
-"""
+"""Sentences with a tag for every token: in memory, from CoNLL and CoNLL-U files, as batches."""
 
 import dataclasses
 import functools
-import re
 import typing
 
 import numpy as np
 
 from keras_attention.data.columns import UTF_8, line_error, read_lines
+from keras_attention.data.conllu import COLUMNS, read_words
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.length_buckets import EDGES, batch_by_length
 from keras_attention.data.splits import add_dev, read_parts
@@ -146,10 +140,6 @@ def _row(values, width, token_column, label_column, error):
     return token, tag
 
 
-COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
-_NO_WORD = re.compile(r"\d+-\d+|\d+\.\d+")
-
-
 def from_conllu(
     train=None, dev=None, test=None, *, column="upos", dev_fraction=0.1, seed=0, encoding=UTF_8
 ):
@@ -194,44 +184,18 @@ def from_conllu(
 def read_conllu(path, column="upos", encoding=UTF_8):
     """The sentences of one CoNLL-U file, as a list of `Sentence`. See `from_conllu`."""
     index = _index(column)
-    sentences, words = [], []
-    for number, line in read_lines(path, encoding):
-        if not line.strip():
-            if words:
-                sentences.append(Sentence(*zip(*words, strict=True)))
-            words = []
-        elif not line.startswith("#"):
-            words.extend(
-                _word(line, index, len(words) + 1, functools.partial(line_error, path, number))
-            )
-    if words:  # a last sentence without the empty line after it
-        sentences.append(Sentence(*zip(*words, strict=True)))
-    if not sentences:
-        raise ValueError(f"{path} holds no sentence.")
-    if index != COLUMNS.index("upos") and all(set(s.tags) == {"_"} for s in sentences):
+
+    def read_word(values, error):
+        form, tag = values[1], values[index]
+        if not tag or (tag == "_" and column == "upos"):
+            raise error(f"the word {form!r} has no {column} (column {index + 1} is {tag!r})")
+        return form, tag
+
+    words = read_words(path, read_word, encoding)
+    sentences = [Sentence(*zip(*rows, strict=True)) for rows in words]
+    if column != "upos" and all(set(s.tags) == {"_"} for s in sentences):
         raise ValueError(f"{path} has nothing in its column {column}. Choose another column.")
     return sentences
-
-
-def _word(line, index, expected, error):
-    """[(form, tag)] of one line, or [] if it is no word. `error(what)` makes the error."""
-    values = line.split("\t")
-    if len(values) != len(COLUMNS):
-        raise error(
-            f"expected {len(COLUMNS)} columns separated by tabs, found {len(values)}: {line[:60]!r}"
-        )
-    identity, form, tag = values[0], values[1], values[index]
-    if _NO_WORD.fullmatch(identity):
-        return []
-    if not (identity.isascii() and identity.isdigit()):
-        raise error(f"{identity!r} is no ID: expected an integer, 3-4 or 5.1")
-    if identity.lstrip("0") != str(expected):
-        raise error(f"expected the word with ID {expected}, found ID {identity[:20]}")
-    if not form:
-        raise error("the word (FORM, column 2) is empty")
-    if not tag or (tag == "_" and COLUMNS[index] == "upos"):
-        raise error(f"the word {form!r} has no {COLUMNS[index]} (column {index + 1} is {tag!r})")
-    return [(form, tag)]
 
 
 def _index(column):
@@ -274,13 +238,13 @@ def tagging_batches(sentences, preprocessor, batch_size=32, *, shuffle=False, se
     if not sentences:
         raise ValueError("sentences is empty: there is nothing to make batches of.")
     tf = import_tensorflow("tagging_batches")
-    _check_tags(sentences, preprocessor.labels)
     encoded = [preprocessor.encode(sentence.tokens) for sentence in sentences]
     lengths = [len(ids) for ids, _ in encoded]
     indices, places = batch_by_length(
         tf, lengths, batch_size, shuffle=shuffle, seed=seed, edges=edges
     )
-    return indices.map(_gather(tf, sentences, encoded, preprocessor, places)).prefetch(2)
+    gather = gather_sentences(tf, sentences, preprocessor, places, encoded)
+    return indices.map(gather).prefetch(2)
 
 
 def _check_tags(sentences, labels):
@@ -295,12 +259,17 @@ def _check_tags(sentences, labels):
                 )
 
 
-def _gather(tf, sentences, encoded, preprocessor, places):
+def gather_sentences(tf, sentences, preprocessor, places, encoded=None):
     """A function from indices (B,) of sentences to their (inputs, labels).
 
     Args:
-        encoded: for each sentence its ids (T,), and where those are that carry tags.
+        sentences, preprocessor: as in `tagging_batches`.
+        places: function of `batch_by_length`.
+        encoded: for each sentence what `preprocessor.encode` gives; None has it encode them.
     """
+    _check_tags(sentences, preprocessor.labels)
+    if encoded is None:
+        encoded = [preprocessor.encode(sentence.tokens) for sentence in sentences]
     # All sentences lie end to end; a batch is gathered from where each begins.
     words = tf.constant(np.concatenate([ids for ids, _ in encoded]))
     labels = tf.constant(_place_tags(sentences, encoded, preprocessor.labels))

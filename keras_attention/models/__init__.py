@@ -2,6 +2,8 @@
 
 from keras_attention.models.causal_language_model import SIZES as _LANGUAGE_SIZES
 from keras_attention.models.causal_language_model import causal_language_model
+from keras_attention.models.dependency_parser import SIZES as _PARSER_SIZES
+from keras_attention.models.dependency_parser import dependency_parser
 from keras_attention.models.encoder_decoder import SIZES as _ENCODER_DECODER_SIZES
 from keras_attention.models.encoder_decoder import encoder_decoder
 from keras_attention.models.head import replace_head
@@ -24,6 +26,7 @@ from keras_attention.models.vision_transformer import image_encoder, vision_tran
 
 SIZES = {
     "causal_language_model": _LANGUAGE_SIZES,
+    "dependency_parser": _PARSER_SIZES,
     "encoder_decoder": _ENCODER_DECODER_SIZES,
     "image_encoder": _IMAGE_SIZES,
     "masked_language_model": _MASKED_SIZES,
@@ -57,6 +60,7 @@ __all__ = [
     "TransformerDecoder",
     "TransformerEncoder",
     "causal_language_model",
+    "dependency_parser",
     "encoder_decoder",
     "image_encoder",
     "masked_language_model",

@@ -15,7 +15,7 @@ SIZES = {
 
 @takes_keywords_of(
     text_encoder,
-    without=["pooling", "pooler_activation"],
+    without=["pooling", "pooler_activation", "projection_dim", "unit_length", "name"],
     num_layers=3,
     num_heads=6,
     hidden_dim=192,
@@ -23,15 +23,43 @@ SIZES = {
     dropout=0.1,
     position="rotary",
 )
-def sequence_labeler(
+def encode_words(
     vocabulary_size,
-    num_labels,
     *,
     character_vocabulary_size=None,
     word_length=16,
     character_dim=32,
     character_filters=64,
     character_widths=(2, 3, 4),
+    **encoder,
+):
+    """The inputs of a `sequence_labeler`, and its symbolic vectors of tokens (B, T, D).
+
+    Args: as there.
+    """
+
+    def embed(embedding, ids, positions):
+        characters = keras.Input((None, word_length), dtype="int32", name="character_ids")
+        spelling = CharacterEmbedding(
+            character_vocabulary_size,
+            character_dim,
+            filters=character_filters,
+            widths=character_widths,
+            dropout=encoder["dropout"],
+            name="characters",
+        )
+        words = WordEmbedding(embedding, spelling, encoder["hidden_dim"], name="words")
+        return words(ids, characters, positions=positions), {"character_ids": characters}
+
+    has_characters = character_vocabulary_size is not None
+    return encode_text(vocabulary_size, embed=embed if has_characters else None, **encoder)
+
+
+@takes_keywords_of(encode_words)
+def sequence_labeler(
+    vocabulary_size,
+    num_labels,
+    *,
     name="sequence_labeler",
     **encoder,
 ):
@@ -76,21 +104,6 @@ def sequence_labeler(
     assert model(words).shape == (2, 5, 17)
     ```
     """
-
-    def embed(embedding, ids, positions):
-        characters = keras.Input((None, word_length), dtype="int32", name="character_ids")
-        spelling = CharacterEmbedding(
-            character_vocabulary_size,
-            character_dim,
-            filters=character_filters,
-            widths=character_widths,
-            dropout=encoder["dropout"],
-            name="characters",
-        )
-        words = WordEmbedding(embedding, spelling, encoder["hidden_dim"], name="words")
-        return words(ids, characters, positions=positions), {"character_ids": characters}
-
-    has_characters = character_vocabulary_size is not None
-    inputs, x = encode_text(vocabulary_size, embed=embed if has_characters else None, **encoder)
+    inputs, x = encode_words(vocabulary_size, **encoder)
     logits = keras.layers.Dense(num_labels, dtype="float32", name="logits")(x)
     return keras.Model(inputs, logits, name=name)

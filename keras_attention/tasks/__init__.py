@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from keras_attention.tasks.causal_lm import CausalLM
+    from keras_attention.tasks.dependency_parser import DependencyParser
     from keras_attention.tasks.image_classifier import ImageClassifier
     from keras_attention.tasks.masked_lm import MaskedLM
     from keras_attention.tasks.presets import list_presets
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CausalLM",
+    "DependencyParser",
     "ImageClassifier",
     "MaskedLM",
     "Seq2SeqLM",
@@ -30,6 +32,7 @@ __all__ = [
 
 _MODULES = {
     "CausalLM": "causal_lm",
+    "DependencyParser": "dependency_parser",
     "ImageClassifier": "image_classifier",
     "MaskedLM": "masked_lm",
     "Seq2SeqLM": "seq2seq_lm",

@@ -4,7 +4,7 @@ import abc
 import dataclasses
 import typing
 
-from keras_attention import data, training
+from keras_attention import data, models, training
 
 
 class AttentionMaps(typing.NamedTuple):
@@ -140,6 +140,10 @@ class TaskInterface(abc.ABC):
     def find_labels(self, data):
         """The labels of a data set; None for a task whose examples have none."""
         return None
+
+    def replace_head(self, num_labels):
+        """The model with a new last layer for so many labels."""
+        return models.replace_head(self.model, num_labels)
 
     def with_labels(self, labels):
         """The preprocessor with other labels."""

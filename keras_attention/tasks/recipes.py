@@ -195,6 +195,21 @@ RECIPES = {
         learning_rate=1e-3,
         data=dict(characters=True, min_count=2, lowercase=True, word_length=16, maximum_length=512),
     ),
+    "dependency_parser": Recipe(
+        model=dict(
+            num_layers=4,
+            num_heads=8,
+            hidden_dim=256,
+            intermediate_dim=1024,
+            dropout=0.3,
+            token_dropout=0.25,
+            position=["alibi", "relative_bias"],
+        ),
+        epochs=24,
+        batch_size=32,
+        learning_rate=1e-3,
+        data=dict(characters=True, min_count=2, lowercase=True, word_length=16, maximum_length=512),
+    ),
     # Chosen by cross-validation on sentence_polarity without its test part.
     "text_classifier": Recipe(
         model=dict(

@@ -4,6 +4,7 @@ import importlib
 
 TASKS = {
     "causal_language_model": "causal_lm.CausalLM",
+    "dependency_parser": "dependency_parser.DependencyParser",
     "masked_language_model": "masked_lm.MaskedLM",
     "seq2seq_recurrent": "seq2seq_lm.Seq2SeqLM",
     "seq2seq_transformer": "seq2seq_lm.Seq2SeqLM",

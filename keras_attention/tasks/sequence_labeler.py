@@ -5,11 +5,8 @@ import typing
 import numpy as np
 
 from keras_attention import data, models, training, visualization
-from keras_attention.checks import check_whole_number
-from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.tagged import make_tagged
-from keras_attention.export import inspection
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import (
     compute_label_scores,
@@ -17,14 +14,14 @@ from keras_attention.tasks.labels import (
     make_accuracy,
 )
 from keras_attention.tasks.printing import format_percent, say, show_table
-from keras_attention.tasks.runners import (
-    check_labels,
-    compute_logits,
-    softmax,
+from keras_attention.tasks.runners import compute_logits, softmax
+from keras_attention.tasks.sentence_task import (
+    SentenceTask,
+    check_lengths,
+    choose_pictured,
+    size_embeddings,
+    split_tokens,
 )
-from keras_attention.tasks.task import Task
-
-PICTURED = range(7, 15)  # tokens of a sentence whose picture is easy to read
 
 
 class TaggedToken(typing.NamedTuple):
@@ -51,7 +48,7 @@ class Entity(typing.NamedTuple):
 PREPROCESSORS = (data.TaggerPreprocessor, data.SubwordTaggerPreprocessor)
 
 
-class SequenceLabeler(Task):
+class SequenceLabeler(SentenceTask):
     """Tags every token of a sentence: parts of speech, entities, chunks.
 
     Args:
@@ -79,14 +76,8 @@ class SequenceLabeler(Task):
     """
 
     builders = ("sequence_labeler",)
-    data_class, holds, example = data.Tagged, "tagged sentences", "The cat sat"
+    data_class, holds = data.Tagged, "tagged sentences"
     predict_options = ("group_entities",)
-
-    def __init__(self, model, preprocessor, *, maximum_length=512, builder=None):
-        super().__init__(model, preprocessor, builder=builder)
-        self.maximum_length = check_whole_number(
-            type(self).__name__, "maximum_length", maximum_length, most=MOST_TOKENS
-        )
 
     @classmethod
     def collect(cls, examples):
@@ -96,52 +87,19 @@ class SequenceLabeler(Task):
     def build(cls, data_set, recipe, builder):
         options = dict(recipe.data)
         maximum_length = options.pop("maximum_length")
-        for part in ("train", "dev", "test"):
-            check_lengths(getattr(data_set, part), maximum_length, f"The {part} part")
-        if not data_set.train:
-            raise ValueError("There is nothing to train on: give a file with --train.")
+        cls.check_parts(data_set, maximum_length)
         preprocessor = data.TaggerPreprocessor.build(data_set.train, data_set.labels, **options)
-        characters = preprocessor.characters
+        sizes = size_embeddings(preprocessor)
         model = models.sequence_labeler(
-            len(preprocessor.words),
-            len(preprocessor.labels),
-            character_vocabulary_size=len(characters) if characters else None,
-            **({"word_length": preprocessor.word_length} if characters else {}),
-            **recipe.model,
+            num_labels=len(preprocessor.labels), **sizes, **recipe.model
         )
         task = cls(model, preprocessor, maximum_length=maximum_length)
         task.recipe = recipe
         return task
 
     @classmethod
-    def check_manifest(cls, fields):
-        fields.texts("labels")
-        fields.whole("maximum_length", most=MOST_TOKENS)
-
-    @classmethod
     def load_preprocessor(cls, folder, manifest):
         return load_preprocessor(folder, manifest, *PREPROCESSORS)
-
-    @classmethod
-    def read_settings(cls, manifest):
-        return {"maximum_length": manifest["maximum_length"]}
-
-    @property
-    def settings(self):
-        labels = list(self.preprocessor.labels.names)
-        return {"labels": labels, "maximum_length": self.maximum_length}
-
-    @classmethod
-    def count_examples(cls, data_set):
-        found = {}
-        for part in ("train", "dev", "test"):
-            if split := getattr(data_set, part):
-                found[f"{part} sentences"] = len(split)
-                found[f"{part} tokens"] = sum(len(sentence.tokens) for sentence in split)
-        return found
-
-    def find_labels(self, data_set):
-        return data_set.labels
 
     def make_training_batches(self, examples, recipe):
         check_lengths(examples, self.maximum_length, "The train part")
@@ -164,23 +122,7 @@ class SequenceLabeler(Task):
         return compute_label_scores(self, examples, where)
 
     def check_runner(self, path, run):
-        preprocessor = self.preprocessor
-        characters = preprocessor.characters
-        spelling = {} if characters is None else {"character_ids": len(characters)}
-        lengths = {} if characters is None else {"character_ids": preprocessor.word_length}
-        inspection.check_sizes(
-            run.inspection,
-            labels=len(preprocessor.labels),
-            vocabularies={"token_ids": preprocessor.vocabulary_size, **spelling},
-            lengths=lengths,
-        )
-        if (characters is not None) != ("character_ids" in run.shapes):
-            sees = "spelling" if "character_ids" in run.shapes else "no spelling"
-            raise ValueError(
-                f"{path.parent / 'manifest.json'}: preprocessing.characters is not of {path.name} "
-                f"beside it, which sees {sees}. Put the right files together."
-            )
-        check_labels(path.parent, self.manifest, preprocessor.labels)
+        self.check_inputs(path, run, len(self.preprocessor.labels))
 
     def predict(self, inputs, *, group_entities=False):
         """The tags of sentences.
@@ -197,8 +139,7 @@ class SequenceLabeler(Task):
                 "--group-entities is for tags such as B-person, I-person and O; this model's are "
                 f"{', '.join(self.preprocessor.labels.names[:5])}, ...: leave it out."
             )
-        sentences = [split_tokens(text, self.maximum_length) for text in _as_list(inputs)]
-        tagged = [self._tag(tokens) for tokens in sentences]
+        tagged = [self._tag(tokens) for tokens in self.split_sentences(inputs)]
         return [find_entities(tokens) for tokens in tagged] if group_entities else tagged
 
     def _tag(self, tokens):
@@ -233,41 +174,9 @@ class SequenceLabeler(Task):
 
     def draw_examples(self, data_set, folder):
         """Draws the attention of every head of the last block on one test sentence."""
-        sentences = data_set.test or data_set.dev
-        fitting = [s for s in sentences if len(s.tokens) in PICTURED]
-        tokens = (fitting or sentences)[0].tokens[: max(PICTURED)]
+        tokens = choose_pictured(data_set.test or data_set.dev)
         self.attention(tokens, folder / "attention.png")
         return ["attention.png"]
-
-
-def check_lengths(sentences, maximum_length, part):
-    """Refuses sentences over the limit: to cut them would change the score unseen."""
-    longest = max((len(sentence.tokens) for sentence in sentences), default=0)
-    if longest > maximum_length:
-        first = next(" ".join(s.tokens[:6]) for s in sentences if len(s.tokens) == longest)
-        raise ValueError(
-            f"{part} has a sentence of {longest} tokens, over the limit of {maximum_length}: "
-            f"{first!r}... Split it, or train with a larger --max-length."
-        )
-
-
-def _as_list(inputs):
-    if isinstance(inputs, str):
-        raise ValueError(f"{inputs[:40]!r} is one text: pass a list of texts.")
-    return inputs
-
-
-def split_tokens(text, maximum_length):
-    """The tokens of a text, or of a list of them; an error if there is none, or too many."""
-    tokens = data.split_words(text) if isinstance(text, str) else list(text)
-    if not tokens:
-        raise ValueError(f"{text!r} holds no word.")
-    if len(tokens) > maximum_length:
-        raise ValueError(
-            f"The text has {len(tokens)} tokens, over this model's limit of {maximum_length}: "
-            f"{' '.join(tokens)[:40]!r}... Split it into sentences."
-        )
-    return tokens
 
 
 def marks_entities(labels):

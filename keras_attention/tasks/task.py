@@ -12,7 +12,6 @@ from keras_attention.data.files import write_json
 from keras_attention.data.manifest import check_unchanged
 from keras_attention.data.splits import add_dev
 from keras_attention.export import runner as files
-from keras_attention.models import replace_head
 from keras_attention.tasks import card, recipes
 from keras_attention.tasks.checkpoints import find_task, is_checkpoint, open_checkpoint
 from keras_attention.tasks.exporting import export_model
@@ -294,7 +293,7 @@ class Task(TaskInterface):
         known = labels and self.preprocessor.labels.names
         if labels is None or set(labels) <= set(known):
             return
-        self._model = replace_head(self.model, len(labels))
+        self._model = self.replace_head(len(labels))
         self.preprocessor = self.with_labels(labels)
         self.source = {name: None for name in self.source}
         self._forget_runner()

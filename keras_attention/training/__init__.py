@@ -1,5 +1,10 @@
 """Losses, metrics, schedules and callbacks for training with padding, beside Keras's own."""
 
+from keras_attention.training.dependencies import (
+    DependencyCrossentropy,
+    LabeledAttachment,
+    UnlabeledAttachment,
+)
 from keras_attention.training.entity_f1 import EntityF1, EntityPrecision, EntityRecall
 from keras_attention.training.fine_tuning import (
     LayerwiseAdamW,
@@ -30,12 +35,14 @@ from keras_attention.training.two_passes import TwoPasses, with_two_passes
 
 __all__ = [
     "ConstantForcing",
+    "DependencyCrossentropy",
     "EntityF1",
     "EntityPrecision",
     "EntityRecall",
     "ExponentialForcing",
     "InverseSigmoidForcing",
     "JointModel",
+    "LabeledAttachment",
     "LayerwiseAdamW",
     "LinearForcing",
     "MaskedPerplexity",
@@ -46,6 +53,7 @@ __all__ = [
     "ResetMemory",
     "ScheduledSampling",
     "TwoPasses",
+    "UnlabeledAttachment",
     "enable_lora",
     "fastest_dtype_policy",
     "freeze",

@@ -22,6 +22,9 @@ WHOLE = {
     "sequence_labeler": lambda: ka.models.sequence_labeler(
         50, 5, **SMALL, character_vocabulary_size=30, position=["alibi", "relative_bias"]
     ),
+    "dependency_parser": lambda: ka.models.dependency_parser(
+        50, 5, **SMALL, arc_dim=12, label_dim=8
+    ),
     "text_classifier": lambda: ka.models.text_classifier(50, 5, **SMALL, pooling="cls"),
     "text_encoder": lambda: ka.models.text_encoder(
         50, **SMALL, pooling="last", num_segments=2, embedding_dim=6, pooler_activation="tanh"

@@ -63,13 +63,15 @@ class MadeTreebank(Made):
         "upos": Sequence(ClassLabel(names=["_", "AUX", "PART", "VERB"])),
         "xpos": Sequence(Text()),
         "head": Sequence(Text()),
+        "deprel": Sequence(Text()),
     }
     SENTENCE = {
         "idx": "1",
         "tokens": ["didn't", "did", "n't", "gehört", "go"],
         "upos": ["_", "AUX", "PART", "VERB", "VERB"],
         "xpos": ["_", "VBD", "RB", "VB", "VB"],
-        "head": ["None", "4", "4", "0", "None"],  # a multiword token first, an empty node last
+        "deprel": ["_", "aux", "advmod", "root", "_"],
+        "head": ["None", "3", "3", "0", "None"],  # a multiword token first, an empty node last
     }
     SPLITS = {"train": [SENTENCE] * 10, "test": [SENTENCE] * 3}
 
@@ -194,6 +196,11 @@ def test_treebank(folder):
     data = ka.data.from_tfds("made_treebank", data_dir=folder, dev_fraction=0.3)
     assert data.train == [words] * 7 and data.dev == data.test == [words] * 3
     assert data.labels == ("AUX", "PART", "VERB")
+    tree = ka.data.DependencyTree(words.tokens, (3, 3, 0), ("aux", "advmod", "root"))
+    trees = ka.data.from_tfds_trees("made_treebank", data_dir=folder, dev_fraction=0.3)
+    assert trees.train == [tree] * 7 and trees.dev == trees.test == [tree] * 3
+    with pytest.raises(ValueError, match="made_entities has no feature head: expected a treebank"):
+        ka.data.from_tfds_trees("made_entities", data_dir=folder)
     data = ka.data.from_tfds(
         "made_treebank", label_column="xpos", data_dir=folder, splits={"test": "train[:2]"}
     )

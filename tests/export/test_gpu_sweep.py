@@ -107,6 +107,9 @@ def builders():
         "sequence_labeler, characters": lambda: ka.models.sequence_labeler(
             50, 5, character_vocabulary_size=30, mask=ka.masks.Window(3), **sizes
         ),
+        "dependency_parser": lambda: ka.models.dependency_parser(
+            50, 5, arc_dim=12, label_dim=8, **sizes
+        ),
         "masked_language_model": lambda: ka.models.masked_language_model(
             50, num_segments=2, **sizes
         ),

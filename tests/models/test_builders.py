@@ -47,6 +47,9 @@ BUILT = {
     "sequence_labeler_characters": lambda: labeler(
         character_vocabulary_size=30, position=["alibi", "relative_bias"], token_dropout=0.1
     ),
+    "dependency_parser": lambda: ka.models.dependency_parser(
+        50, 7, num_layers=1, num_heads=2, hidden_dim=16, character_vocabulary_size=30
+    ),
     "text_classifier": classifier,
     "text_classifier_cls": lambda: classifier(
         pooling="cls", position=["sinusoidal", "alibi"], norm="post", token_dropout=0.1

@@ -129,6 +129,7 @@ def test_a_file_is_no_folder_to_write_in(tmp_path):
 
 RIGHT = {
     "sequence_labeler": {"labels": ["a"], "maximum_length": 8},
+    "dependency_parser": {"labels": ["a"], "maximum_length": 8},
     "text_classifier": {},
     "vision_transformer": {"labels": ["a"], "image_size": [8, 8], "channels": 1},
     "seq2seq_transformer": {

@@ -1,0 +1,60 @@
+"""Dependency parsing: the head of every word, and its relation to it."""
+
+import keras
+
+from keras_attention.blocks import Biaffine
+from keras_attention.models.sequence_labeler import encode_words
+from keras_attention.models.transformer import takes_keywords_of
+
+SIZES = {}
+
+
+@takes_keywords_of(encode_words)
+def dependency_parser(
+    vocabulary_size,
+    num_labels,
+    *,
+    arc_dim=256,
+    label_dim=96,
+    head_dropout=0.33,
+    name="dependency_parser",
+    **encoder,
+):
+    """Transformer encoder with a biaffine head over pairs of words (Dozat and Manning, 2017).
+
+    The encoder stands in the place of the paper's recurrent one.
+
+    Args:
+        vocabulary_size: int, number of token ids.
+        num_labels: int, relations.
+        arc_dim, label_dim: int, the sizes of the vectors in the two biaffine scores.
+        head_dropout: float, on those vectors.
+        name: str.
+        encoder: keywords of `ka.models.sequence_labeler`: characters, tokens, and those of
+            `TransformerEncoder`.
+
+    Returns:
+        A functional `keras.Model`. Inputs as those of `sequence_labeler`. Outputs, a dict of
+        float32: `"arc_scores"` (B, T, T + 1), how well each head fits a word, where head 0 is the
+        root and head j is word j - 1, as in CoNLL-U; padding is no head. `"label_scores"`
+        (B, T, T + 1, num_labels), how well each relation fits the word to that head.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    model = ka.models.dependency_parser(
+        1000, 37, num_layers=1, num_heads=2, hidden_dim=16, arc_dim=8, label_dim=4
+    )
+    scores = model(np.array([[5, 7, 9, 2, 0]]))
+    assert scores["arc_scores"].shape == (1, 5, 6)
+    assert scores["label_scores"].shape == (1, 5, 6, 37)
+    ```
+    """
+    inputs, x = encode_words(vocabulary_size, **encoder)
+    head = {"dropout": head_dropout, "dtype": "float32"}
+    arcs = Biaffine(arc_dim, name="arc_scores", **head)(x)
+    labels = Biaffine(label_dim, num_labels, name="label_scores", **head)(x)
+    return keras.Model(inputs, {"arc_scores": arcs, "label_scores": labels}, name=name)

@@ -1,0 +1,240 @@
+"""`DependencyParser`: sentences, and the head of every word with its relation to it."""
+
+import typing
+
+import keras
+import numpy as np
+
+from keras_attention import data, keras_internals, models, training, visualization
+from keras_attention.blocks import Biaffine
+from keras_attention.data.files import prefix_errors
+from keras_attention.data.spanning_tree import find_tree
+from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.printing import format_percent, say, show_table
+from keras_attention.tasks.runners import softmax
+from keras_attention.tasks.sentence_task import (
+    SentenceTask,
+    check_lengths,
+    choose_pictured,
+    size_embeddings,
+    split_tokens,
+)
+
+ROWS = 32  # sentences that are parsed at a time
+ROOT = "<root>"
+
+
+class ParsedToken(typing.NamedTuple):
+    """A word, the number of its head (0 is the root), their relation, and how likely both are."""
+
+    token: str
+    head: int
+    relation: str
+    probability: float
+
+
+class DependencyParser(SentenceTask):
+    """Says which word depends on which, and how: subjects, objects, modifiers.
+
+    What it answers is always a tree: where the likeliest heads make none, it is the tree of the
+    greatest sum of scores (McDonald et al., 2005).
+
+    Args:
+        model: functional `keras.Model` of `ka.models.dependency_parser`, or one of the same inputs
+            and outputs.
+        preprocessor: `ka.data.TaggerPreprocessor`, whose labels are the relations.
+        maximum_length: int, the tokens of a sentence at most.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    cat = ka.data.DependencyTree(("The", "cat", "sat"), (2, 3, 0), ("det", "nsubj", "root"))
+    dogs = ka.data.DependencyTree(("Dogs", "ran"), (2, 0), ("nsubj", "root"))
+    task = ka.tasks.DependencyParser.from_data(
+        [cat, dogs] * 20, num_layers=1, num_heads=2, hidden_dim=16, dropout=0.0
+    )
+    task.fit([cat, dogs] * 20, epochs=6, batch_size=4, learning_rate=0.02, verbose=False)
+    (words,) = task.predict(["The cat ran"])
+    assert [word.head for word in words] == [2, 3, 0]
+    assert task.evaluate([cat]) == {"las": 1.0, "uas": 1.0}
+    ```
+    """
+
+    builders = ("dependency_parser",)
+    data_class, holds = data.DependencyTrees, "sentences with dependency trees"
+
+    @classmethod
+    def collect(cls, examples):
+        return data.DependencyTrees.from_lists(train=list(examples), dev_fraction=0)
+
+    @classmethod
+    def build(cls, data_set, recipe, builder):
+        options = dict(recipe.data)
+        maximum_length = options.pop("maximum_length")
+        cls.check_parts(data_set, maximum_length)
+        sentences = [data.Sentence(tree.tokens, tree.relations) for tree in data_set.train]
+        preprocessor = data.TaggerPreprocessor.build(sentences, data_set.labels, **options)
+        sizes = size_embeddings(preprocessor)
+        model = models.dependency_parser(
+            num_labels=len(preprocessor.labels), **sizes, **recipe.model
+        )
+        task = cls(model, preprocessor, maximum_length=maximum_length)
+        task.recipe = recipe
+        return task
+
+    @classmethod
+    def list_file_options(cls, source):
+        return "files of dependency trees", ("encoding",)
+
+    @classmethod
+    def read_files(cls, source):
+        return data.from_conllu_trees(**source.files, **source.encodings)
+
+    @classmethod
+    def read_tfds(cls, source):
+        return data.from_tfds_trees(source.dataset, data_dir=source.data_dir)
+
+    @classmethod
+    def load_preprocessor(cls, folder, manifest):
+        return data.TaggerPreprocessor.load(folder)
+
+    def replace_head(self, num_labels):
+        """The model with new scores of relations; heads are found as before."""
+        outputs = dict(self.model.output)
+        old = keras_internals.producer(outputs["label_scores"])
+        features, *_ = keras_internals.inputs_of(outputs["label_scores"])
+        new = Biaffine.from_config({**old.get_config(), "num_outputs": num_labels})
+        outputs["label_scores"] = new(features)
+        return keras.Model(self.model.input, outputs, name=self.model.name)
+
+    def make_training_batches(self, examples, recipe):
+        check_lengths(examples, self.maximum_length, "The train part")
+        options = {"shuffle": True, "seed": recipe.seed}
+        return data.dependency_batches(examples, self.preprocessor, recipe.batch_size, **options)
+
+    def make_batches(self, examples, where):
+        check_lengths(examples, self.maximum_length, where)
+        with prefix_errors(where):
+            return data.dependency_batches(examples, self.preprocessor) if examples else None
+
+    def make_loss(self, recipe):
+        return training.DependencyCrossentropy(label_smoothing=recipe.label_smoothing)
+
+    def make_metrics(self):
+        """Of the likeliest heads, before they are made a tree."""
+        return [
+            lambda: training.LabeledAttachment(name="las"),
+            lambda: training.UnlabeledAttachment(name="uas"),
+        ]
+
+    def compute_scores(self, examples, where):
+        """LAS and UAS of the trees, by the definitions of the CoNLL 2018 shared task.
+
+        Every word counts, punctuation too; subtypes of relations (`nsubj:pass`) do not.
+        """
+        if not examples:
+            return {}
+        check_lengths(examples, self.maximum_length, where)
+        found = self.predict([tree.tokens for tree in examples])
+        return score_trees(
+            [([word.head for word in words], [word.relation for word in words]) for words in found],
+            [(tree.heads, tree.relations) for tree in examples],
+        )
+
+    def check_runner(self, path, run):
+        self.check_inputs(path, run)
+
+    def predict(self, inputs):
+        """The trees of sentences.
+
+        Args:
+            inputs: list of sentences: str, or lists of tokens.
+
+        Returns:
+            For each sentence a list of `ParsedToken`.
+        """
+        sentences = self.split_sentences(inputs)
+        order = np.argsort([len(tokens) for tokens in sentences], kind="stable")
+        found = [None] * len(sentences)
+        for start in range(0, len(order), ROWS):
+            chosen = order[start : start + ROWS]
+            for i, words in zip(chosen, self._parse([sentences[i] for i in chosen]), strict=True):
+                found[i] = words
+        return found
+
+    def _parse(self, sentences):
+        """The `ParsedToken`s of sentences that fit into one batch."""
+        inputs = self.preprocessor(sentences)
+        if not isinstance(inputs, dict):
+            inputs = {next(iter(self.runner.inputs)): inputs}
+        scores = self.runner(inputs)
+        return [
+            self._read_tree(tokens, arcs[: len(tokens), : len(tokens) + 1], labels)
+            for tokens, arcs, labels in zip(
+                sentences, scores["arc_scores"], scores["label_scores"], strict=True
+            )
+        ]
+
+    def _read_tree(self, tokens, arcs, labels):
+        """The `ParsedToken`s of one sentence, of scores (T, T + 1) and (T, T + 1, L)."""
+        words, shares = [], softmax(arcs)
+        for i, (token, head) in enumerate(zip(tokens, find_tree(arcs), strict=True)):
+            relations = softmax(labels[i, head])
+            best = int(np.argmax(relations))
+            probability = float(shares[i, head] * relations[best])
+            words.append(
+                ParsedToken(token, head, self.preprocessor.labels.names[best], probability)
+            )
+        return words
+
+    def show(self, inputs):
+        for k, words in enumerate(self.predict(inputs)):
+            if k:
+                say("")
+            names = [ROOT, *(word.token for word in words)]
+            rows = [
+                (str(number), word.token, word.relation, f"{word.head} {names[word.head]}",
+                 format_percent(word.probability))
+                for number, word in enumerate(words, start=1)
+            ]  # fmt: skip
+            show_table(("", "word", "relation", "head", "probability"), rows)
+
+    def attention(self, example, path=None):
+        """The picture shows how likely each word is the head of each other one."""
+        tokens = split_tokens(example, self.maximum_length)
+        with visualization.record_attention(self.model) as maps:
+            scores = self.model(self.preprocessor([tokens]))
+        arcs, labels = (np.asarray(scores[name])[0] for name in ("arc_scores", "label_scores"))
+        words = self._read_tree(tokens, arcs, labels)
+        queries, keys = [f"{word.token}  {word.relation}" for word in words], [ROOT, *tokens]
+        figure = visualization.attention_map(
+            softmax(arcs)[None, None],
+            queries,
+            keys,
+            title="how likely each word is the head of a word (with its relation)",
+            path=path,
+        )
+        return AttentionMaps(dict(maps), queries, keys, figure)
+
+    def draw_examples(self, data_set, folder):
+        """Draws the heads of the words of one test sentence."""
+        tokens = choose_pictured(data_set.test or data_set.dev)
+        self.attention(tokens, folder / "attention.png")
+        return ["attention.png"]
+
+
+def score_trees(found, wanted):
+    """{"las": share, "uas": share} of words whose head, and relation to it, are right.
+
+    Args:
+        found, wanted: lists of (heads, relations) of the same sentences.
+    """
+    count = attached = labeled = 0
+    for (heads, relations), (right, named) in zip(found, wanted, strict=True):
+        for head, relation, other, name in zip(heads, relations, right, named, strict=True):
+            count += 1
+            attached += head == other
+            labeled += head == other and relation.split(":")[0] == name.split(":")[0]
+    return {"las": round(labeled / count, 6), "uas": round(attached / count, 6)}

@@ -1,0 +1,126 @@
+"""`SentenceTask`: what tasks share whose inputs are sentences, a word at a time."""
+
+from keras_attention import data
+from keras_attention.checks import check_whole_number
+from keras_attention.data.fields import MOST_TOKENS
+from keras_attention.export import inspection
+from keras_attention.tasks.runners import check_labels
+from keras_attention.tasks.task import Task
+
+PICTURED = range(7, 15)  # tokens of a sentence whose picture is easy to read
+
+
+class SentenceTask(Task):
+    """A task of sentences of words, with labels for words.
+
+    Args:
+        model, preprocessor: as those of the task.
+        maximum_length: int, the tokens of a sentence at most.
+    """
+
+    example = "The cat sat"
+
+    def __init__(self, model, preprocessor, *, maximum_length=512, builder=None):
+        super().__init__(model, preprocessor, builder=builder)
+        self.maximum_length = check_whole_number(
+            type(self).__name__, "maximum_length", maximum_length, most=MOST_TOKENS
+        )
+
+    @classmethod
+    def check_manifest(cls, fields):
+        fields.texts("labels")
+        fields.whole("maximum_length", most=MOST_TOKENS)
+
+    @classmethod
+    def read_settings(cls, manifest):
+        return {"maximum_length": manifest["maximum_length"]}
+
+    @property
+    def settings(self):
+        labels = list(self.preprocessor.labels.names)
+        return {"labels": labels, "maximum_length": self.maximum_length}
+
+    @classmethod
+    def count_examples(cls, data_set):
+        found = {}
+        for part in ("train", "dev", "test"):
+            if split := getattr(data_set, part):
+                found[f"{part} sentences"] = len(split)
+                found[f"{part} tokens"] = sum(len(sentence.tokens) for sentence in split)
+        return found
+
+    @classmethod
+    def check_parts(cls, data_set, maximum_length):
+        """Refuses a data set without a training part, or with sentences over the limit."""
+        for part in ("train", "dev", "test"):
+            check_lengths(getattr(data_set, part), maximum_length, f"The {part} part")
+        if not data_set.train:
+            raise ValueError("There is nothing to train on: give a file with --train.")
+
+    def find_labels(self, data_set):
+        return data_set.labels
+
+    def check_inputs(self, path, run, labels=None):
+        """Refuses a file that was made for other vocabularies than those beside it."""
+        preprocessor = self.preprocessor
+        characters = preprocessor.characters
+        spelling = {} if characters is None else {"character_ids": len(characters)}
+        lengths = {} if characters is None else {"character_ids": preprocessor.word_length}
+        inspection.check_sizes(
+            run.inspection,
+            labels=labels,
+            vocabularies={"token_ids": preprocessor.vocabulary_size, **spelling},
+            lengths=lengths,
+        )
+        if (characters is not None) != ("character_ids" in run.shapes):
+            sees = "spelling" if "character_ids" in run.shapes else "no spelling"
+            raise ValueError(
+                f"{path.parent / 'manifest.json'}: preprocessing.characters is not of {path.name} "
+                f"beside it, which sees {sees}. Put the right files together."
+            )
+        check_labels(path.parent, self.manifest, preprocessor.labels)
+
+    def split_sentences(self, inputs):
+        """Lists of tokens, of a list of texts or of lists of tokens."""
+        if isinstance(inputs, str):
+            raise ValueError(f"{inputs[:40]!r} is one text: pass a list of texts.")
+        return [split_tokens(text, self.maximum_length) for text in inputs]
+
+
+def size_embeddings(preprocessor):
+    """Keywords of a builder for the words and characters of a `TaggerPreprocessor`."""
+    sizes = {"vocabulary_size": len(preprocessor.words)}
+    if characters := preprocessor.characters:
+        sizes |= {"character_vocabulary_size": len(characters)}
+        sizes |= {"word_length": preprocessor.word_length}
+    return sizes
+
+
+def check_lengths(sentences, maximum_length, part):
+    """Refuses sentences over the limit: to cut them would change the score unseen."""
+    longest = max((len(sentence.tokens) for sentence in sentences), default=0)
+    if longest > maximum_length:
+        first = next(" ".join(s.tokens[:6]) for s in sentences if len(s.tokens) == longest)
+        raise ValueError(
+            f"{part} has a sentence of {longest} tokens, over the limit of {maximum_length}: "
+            f"{first!r}... Split it, or train with a larger --max-length."
+        )
+
+
+def split_tokens(text, maximum_length):
+    """The tokens of a text, or of a list of them; an error if there is none, or too many."""
+    tokens = data.split_words(text) if isinstance(text, str) else list(text)
+    if not tokens:
+        raise ValueError(f"{text!r} holds no word.")
+    if len(tokens) > maximum_length:
+        raise ValueError(
+            f"The text has {len(tokens)} tokens, over this model's limit of {maximum_length}: "
+            f"{' '.join(tokens)[:40]!r}... Split it into sentences."
+        )
+    return tokens
+
+
+def choose_pictured(sentences):
+    """The tokens of the first sentence of a good length, or of the first, cut."""
+    fitting = [s for s in sentences if len(s.tokens) in PICTURED]
+    return (fitting or sentences)[0].tokens[: max(PICTURED)]

@@ -1,0 +1,146 @@
+"""Loss and metrics of dependency parsers: heads, and the relations to them."""
+
+import keras
+from keras import ops
+
+from keras_attention import keras_internals
+from keras_attention.training.losses import compute_crossentropy
+from keras_attention.training.metrics import MaskedMean
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class DependencyCrossentropy(keras.losses.Loss):
+    """Cross-entropy of the head of each word, plus that of its relation to the right head.
+
+    (Dozat and Manning, 2017, section 3.2.)
+
+    Args:
+        label_smoothing: float, of relations, as in `MaskedSparseCategoricalCrossentropy`.
+        reduction, name, dtype: as in every Keras loss. The mean is over the words.
+
+    Call arguments:
+        y_true: dict of int (B, T), -1 at padding: `"arc_scores"`, the heads, and
+            `"label_scores"`, the relations, as `ka.data.dependency_batches` gives them.
+        y_pred: dict of `"arc_scores"` (B, T, T + 1) and `"label_scores"` (B, T, T + 1, L), as
+            `ka.models.dependency_parser` gives them.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    loss = ka.training.DependencyCrossentropy()
+    truth = {"arc_scores": np.array([[2, 0, -1]]), "label_scores": np.array([[1, 0, -1]])}
+    scores = {"arc_scores": np.zeros((1, 3, 4)), "label_scores": np.zeros((1, 3, 4, 5))}
+    assert abs(float(loss(truth, scores)) - np.log(4) - np.log(5)) < 1e-5
+    ```
+    """
+
+    def __init__(
+        self,
+        label_smoothing=0.0,
+        reduction="sum_over_batch_size",
+        name="dependency_crossentropy",
+        dtype=None,
+    ):
+        if not 0 <= label_smoothing < 1:
+            raise ValueError(
+                f"label_smoothing={label_smoothing}: expected a number from 0 to below 1."
+            )
+        super().__init__(name=name, reduction=reduction, dtype=dtype or "float32")
+        self.label_smoothing = label_smoothing
+
+    def call(self, y_true, y_pred):
+        heads, relations, counts = _read_truth(y_true)
+        losses = compute_crossentropy(heads, y_pred["arc_scores"])
+        labels = _take_heads(y_pred["label_scores"], heads)
+        losses = losses + compute_crossentropy(relations, labels, self.label_smoothing)
+        losses = ops.where(counts, losses, 0.0)
+        keras_internals.set_mask(losses, counts)
+        return losses
+
+    def get_config(self):
+        config = {"label_smoothing": self.label_smoothing, "dtype": self.dtype}
+        return {**super().get_config(), **config}
+
+
+class AttachmentScore(MaskedMean):
+    """The share of words whose best head is right; subclasses ask for the relation, too."""
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        heads, relations, counts = _read_truth(y_true)
+        found = ops.cast(ops.argmax(y_pred["arc_scores"], axis=-1), "int32")
+        right = ops.equal(found, heads)
+        if self.labeled:
+            labels = ops.argmax(_take_heads(y_pred["label_scores"], found), axis=-1)
+            right = ops.logical_and(right, ops.equal(ops.cast(labels, "int32"), relations))
+        weights = self.compute_weights(ops.where(counts, heads, self.ignore_class), right)
+        super().update_state(ops.reshape(right, (-1,)), ops.reshape(weights, (-1,)))
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class UnlabeledAttachment(AttachmentScore):
+    """The share of words whose best head is right (UAS), before heads are made a tree.
+
+    Args:
+        name: str.
+        dtype: of the result.
+
+    Call arguments of `update_state`: as those of `DependencyCrossentropy`.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    metric = ka.training.UnlabeledAttachment()
+    truth = {"arc_scores": np.array([[2, 0, -1]]), "label_scores": np.array([[1, 0, -1]])}
+    arcs = np.array([[[0, 0, 9, 0], [0, 9, 0, 0], [0, 0, 0, 0]]], "float32")
+    metric.update_state(truth, {"arc_scores": arcs, "label_scores": np.zeros((1, 3, 4, 5))})
+    assert float(metric.result()) == 0.5
+    ```
+    """
+
+    default_name, labeled = "unlabeled_attachment", False
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class LabeledAttachment(AttachmentScore):
+    """The share of words whose best head and relation to it are right (LAS).
+
+    Args:
+        name: str.
+        dtype: of the result.
+
+    Call arguments of `update_state`: as those of `DependencyCrossentropy`.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    metric = ka.training.LabeledAttachment()
+    truth = {"arc_scores": np.array([[2, 0]]), "label_scores": np.array([[1, 0]])}
+    arcs = np.array([[[0, 0, 9], [9, 0, 0]]], "float32")
+    metric.update_state(truth, {"arc_scores": arcs, "label_scores": np.zeros((1, 2, 3, 5))})
+    assert float(metric.result()) == 0.5
+    ```
+    """
+
+    default_name, labeled = "labeled_attachment", True
+
+
+def _read_truth(y_true):
+    """(heads, relations, whether they count), int32 and bool (B, T); 0 where they do not."""
+    heads, relations = (ops.cast(y_true[name], "int32") for name in ("arc_scores", "label_scores"))
+    counts = ops.not_equal(heads, -1)
+    return ops.where(counts, heads, 0), ops.where(counts, relations, 0), counts
+
+
+def _take_heads(label_scores, heads):
+    """(B, T, L), the scores of relations to the given heads, of (B, T, S, L)."""
+    chosen = ops.expand_dims(ops.expand_dims(heads, -1), -1)
+    return ops.take_along_axis(label_scores, chosen, axis=2)[:, :, 0]
