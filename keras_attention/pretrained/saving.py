@@ -10,6 +10,7 @@ from keras import ops
 from keras_attention import models
 from keras_attention.data.files import make_workplace, move_into_place, write_json
 from keras_attention.pretrained import loading
+from keras_attention.pretrained.aligned import copy_aligned
 from keras_attention.pretrained.checkpoint import CONFIG, DTYPES, INDEX, WEIGHTS
 from keras_attention.pretrained.config import ConfigReader
 from keras_attention.pretrained.keras_hub import Preset, read_checkpoint
@@ -188,7 +189,8 @@ def restore(value, name, fold, known):
     """
     if not known:
         return [value.T if name.endswith("/kernel") else value]
-    if np.array_equal(arrange(value.shape, name, fold, known), value):
+    before = copy_aligned(arrange(value.shape, name, fold, known))
+    if np.array_equal(before.reshape(value.shape), value):
         return known
     if fold.turn:  # what `turn` would be given
         first = known[0]

@@ -10,6 +10,7 @@ import numpy as np
 
 from keras_attention import keras_internals
 from keras_attention.paths import paths_in
+from keras_attention.pretrained.aligned import as_tensor, copy_aligned
 from keras_attention.pretrained.checkpoint import CheckpointError
 
 
@@ -150,8 +151,9 @@ class Match:
         """Gives every weight that has a tensor its value: here the file is read."""
         for name, fold in self.folds.items():
             arrays = [self.checkpoint.tensors[source].read() for source in fold.names]
-            value = arrange(self.weights[name].shape, name, fold, arrays)
-            keras_internals.give_value(self.weights[name], value)
+            variable = self.weights[name]
+            value = copy_aligned(arrange(variable.shape, name, fold, arrays))
+            keras_internals.give_value(variable, as_tensor(value.reshape(variable.shape)))
 
 
 def match_weights(model, checkpoint, table, *, ignored=(), fresh=()):
@@ -217,12 +219,12 @@ def check_shape(variable, name, fold, checkpoint):
 
 
 def arrange(shape, name, fold, arrays):
-    """The array of a weight of a shape; a ValueError where it has another."""
+    """The array of a weight, of which axes may be one; a ValueError where it has another shape."""
     array = fold.function(*arrays)
     array = turn(array, name, len(shape)) if fold.turn else array
     if math.prod(array.shape) != math.prod(shape):
         raise ValueError(f"{array.shape}")
-    return array.reshape(shape).astype("float32", copy=False)
+    return array
 
 
 def turn(array, name, axes):

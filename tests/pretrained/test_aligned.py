@@ -1,0 +1,35 @@
+"""Copies of a file's arrays: the same numbers, in float32, in memory that tensors share."""
+
+import math
+
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attention.pretrained.aligned import as_tensor, copy_aligned
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (7,), (1, 40), (40, 1), (37, 53), (3, 5, 7)])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+def test_copies_are_equal(shape, dtype):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    dtype = ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype
+    array = np.random.default_rng(0).normal(size=shape).astype(dtype)
+    for given in (array, array.T):
+        copy = copy_aligned(given)
+        assert copy.dtype == "float32" and copy.flags.c_contiguous
+        assert not np.shares_memory(copy, given)
+        assert copy.size == 0 or copy.ctypes.data % 64 == 0
+        np.testing.assert_array_equal(copy, given.astype("float32"))
+        np.testing.assert_array_equal(as_tensor(copy), copy)
+
+
+@pytest.mark.tensorflow
+def test_tensorflow_makes_no_second_copy():
+    copy = copy_aligned(np.ones((100, 100)))
+    tensor = as_tensor(copy)
+    copy[3, 5] = 7.0
+    assert float(tensor[3, 5]) == 7.0
+    variable = ops.convert_to_tensor(tensor, "float32")
+    del copy
+    assert float(ops.sum(variable)) == math.prod(tensor.shape) + 6
