@@ -11,6 +11,7 @@ from keras_attention.data.word_piece import WordPiece
 
 MASKS = ("[MASK]", "<mask>")
 SENTINELS = 100  # of T5, `<extra_id_0>`, at the end of its vocabulary
+SPECIAL_OF_MARIAN = ("</s>", "<pad>", "<unk>")
 
 
 def make_engine(kind, files):
@@ -146,14 +147,14 @@ class SentencePieceEngine:
         self.unknown_id = self.processor.unk_id()
         self.sentinels = {f"<extra_id_{k}>": self.size - 1 - k for k in range(sentinels)}
         self.names = {i: name for name, i in self.sentinels.items()}
+        known = range(self.known if sentinels else 0)
+        special = [i for i in known if self._is_special(i) or i == self.unknown_id]
+        self.special = self.sentinels | {self.name(i): i for i in special}
 
     def encode(self, text):
-        if not self.sentinels:
-            return self.processor.encode(text)
-        parts = re.split(r"\s*(<extra_id_\d+>)", text)
         ids = []
-        for part in parts:
-            i = self.sentinels.get(part)
+        for part in _split_at(self.special, text):
+            i = self.special.get(part)
             ids += [i] if i is not None else self.processor.encode(part)
         return ids
 
@@ -203,19 +204,32 @@ class MarianEngine:
         return self._encode(self.target, text)
 
     def _encode(self, processor, text):
-        code = re.match(">>.+?<<", text)
-        pieces = [code[0]] if code else []
-        pieces += processor.encode(text[code.end() if code else 0 :], out_type=str)
+        pieces = []
+        for part in _split_at(SPECIAL_OF_MARIAN, text):
+            if part in SPECIAL_OF_MARIAN:
+                pieces.append(part)
+                continue
+            code = re.match("(?s)>>.*?<<", part)
+            pieces += [code[0]] if code else []
+            pieces += processor.encode(part[code.end() if code else 0 :], out_type=str)
         return [self.ids.get(piece, self.unknown_id) for piece in pieces]
 
     def decode(self, ids, special):
         pieces = [self.names[i] for i in ids]
         if not special:
-            pieces = [p for p in pieces if p not in ("</s>", "<pad>", "<unk>")]
+            pieces = [p for p in pieces if p not in SPECIAL_OF_MARIAN]
         return self.target.decode(pieces)
 
     def name(self, i):
         return self.names[i]
+
+
+def _split_at(names, text):
+    """A text in parts, of which those among `names`, special tokens, stand alone."""
+    if not names:
+        return [text]
+    longest_first = sorted(names, key=len, reverse=True)
+    return re.split(f"({'|'.join(map(re.escape, longest_first))})", text)
 
 
 def _load_sentence_piece(content):

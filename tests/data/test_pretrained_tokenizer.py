@@ -249,6 +249,15 @@ def test_t5_has_its_sentinels_behind_the_pieces():
         tokenizer(["a"], ["b"])
 
 
+def test_special_tokens_in_a_text_of_t5_have_their_ids():
+    content = make_sentence_piece(pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+    tokenizer = ka.data.PretrainedTokenizer("t5", {"spiece.model": content}, [("text", 0), (1, 0)])
+    (cats,), (mat,) = tokenizer.encode(["The cats"]), tokenizer.encode(["mat"])
+    assert tokenizer.encode(["The cats<unk> </s>mat <pad>"]) == [
+        [*cats[:-1], 2, 1, *mat[:-1], 0, 1]
+    ]
+
+
 def test_marian_has_a_table_of_ids_for_both_languages():
     source, target = make_sentence_piece(), make_sentence_piece(model_type="bpe")
     pieces = {}
@@ -263,6 +272,7 @@ def test_marian_has_a_table_of_ids_for_both_languages():
     )
     (ids,) = tokenizer.encode([">>fra<< The cats sat"])
     assert ids[0] == 2 and ids[-1] == 0
+    assert tokenizer.encode(["<unk></s>>>fra<<The cats sat"]) == [[1, 0, *ids]]
     written = tokenizer.engine.encode_target("The cats sat")
     assert tokenizer.decode([[*written, 0]]) == ["The cats sat"]
     assert tokenizer(["cats", "The cats sat"])[0, -1] == len(names) - 1

@@ -96,6 +96,15 @@ def test_without_padding_rows_are_lists(tmp_path):
     assert written.shape == (2, 3)
 
 
+def test_of_two_towers_one_reads_texts(tmp_path):
+    shutil.copytree(FOLDER / "clip-texts", tmp_path / "clip")
+    write_rules(tmp_path / "clip")
+    tokenizer = ka.pretrained.tokenizer(tmp_path / "clip")
+    model = ka.pretrained.load(tmp_path / "clip", task="text_encoder")
+    assert tokenizer.padding_id == model.get_layer("embedding").padding_id
+    assert model(tokenizer(["The cats sat", "the cat sat on"])).shape == (2, 6)
+
+
 @pytest.mark.parametrize(
     "arguments, options, message",
     [
