@@ -1,7 +1,10 @@
 """Files of checkpoints: what is damaged, or could run code, is refused with one sentence."""
 
+import gc
 import json
+import os
 import shutil
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -128,6 +131,72 @@ def test_auto_map_is_never_run(folder):
     config["auto_map"] = {"AutoModel": "code.Model"}
     (folder / "config.json").write_text(json.dumps(config))
     assert ka.pretrained.load(folder).name == "causal_language_model"
+
+
+def measure_peak(run):
+    """The most memory that Python and NumPy had at once while `run` ran, in bytes."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        with pytest.raises(CheckpointError) as raised:
+            run()
+        assert str(raised.value).count("\n") == 0
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_shapes_that_a_header_only_claims_take_no_memory(tmp_path):
+    path, size = tmp_path / "m.safetensors", 2**20
+    write_tensors(path, {"a": entry(shape=[size, size], offsets=[0, 4 * size * size])}, b"12345678")
+    assert measure_peak(lambda: read_header(path)) < 100_000
+
+
+def test_holes_of_a_file_are_not_read(folder):
+    """A file that claims a gigabyte, and has it as a hole, for a model of other shapes."""
+    path, size = folder / "model.safetensors", 2**14
+    with path.open("rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    name = "transformer.wte.weight"
+    rest = [key for key in header if key not in ("__metadata__", name)]
+    new, end = {name: entry(shape=[size, size], offsets=[0, 4 * size * size])}, 4 * size * size
+    for key in rest:
+        start, after = header[key]["data_offsets"]
+        new[key] = header[key] | {"data_offsets": [end, end + after - start]}
+        end += after - start
+    write_tensors(path, new)
+    os.truncate(path, path.stat().st_size + end)
+    assert measure_peak(lambda: ka.pretrained.load(folder)) < 20_000_000
+
+
+@pytest.mark.parametrize("key", ["vocab_size", "n_embd", "n_inner", "n_positions", "n_layer"])
+@pytest.mark.parametrize("size", [10**9, 2**62])
+def test_sizes_that_settings_only_claim_take_no_memory(folder, key, size):
+    config = json.loads((folder / "config.json").read_text()) | {key: size}
+    (folder / "config.json").write_text(json.dumps(config))
+    assert measure_peak(lambda: ka.pretrained.load(folder)) < 20_000_000
+
+
+def test_a_tensor_in_two_shards(folder):
+    (folder / "model.safetensors").rename(folder / "a.safetensors")
+    shutil.copy(folder / "a.safetensors", folder / "b.safetensors")
+    index = {"weight_map": {"x": "a.safetensors", "y": "b.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(CheckpointError, match="b.safetensors is damaged: .* is in a.safetensors"):
+        Checkpoint(folder)
+
+
+def test_shards_may_be_links_and_are_read_as_what_they_lead_to(folder, tmp_path):
+    """As in caches of the hub; a link to what is no safetensors file is damaged, no more."""
+    (folder / "model.safetensors").rename(tmp_path / "blob")
+    (folder / "model-00001-of-00001.safetensors").symlink_to(tmp_path / "blob")
+    index = {"weight_map": {"x": "model-00001-of-00001.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert ka.pretrained.load(folder).name == "causal_language_model"
+    (tmp_path / "blob").write_text("root:x:0:0:root:/root:/bin/bash\n" * 20)
+    with pytest.raises(CheckpointError, match="its header ends behind the file") as raised:
+        Checkpoint(folder)
+    assert "bash" not in str(raised.value)
 
 
 @pytest.mark.parametrize("seed", range(4))

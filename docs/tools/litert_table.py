@@ -1,0 +1,52 @@
+"""Prints the table of docs/guides/pretrained.md of checkpoints on LiteRT and on a GPU delegate.
+
+    python docs/tools/litert_table.py [NAME ...]
+
+Each NAME is a folder of tests/pretrained/checkpoints. Files have fixed shapes, as GPU delegates
+want them, and are run in the stock runtime and, where there is a driver of Vulkan, on a delegate.
+"""
+
+import pathlib
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+import keras_attention as ka  # noqa: E402
+from tests.pretrained.make_checkpoints import CHECKPOINTS, FOLDER  # noqa: E402
+
+LENGTH, NEW = 8, {"max_length": 24, "generate": []}
+
+
+def export(name, path):
+    """The `ExportReport` of a checkpoint's file."""
+    stored = CHECKPOINTS[name][-1]
+    task = {"task": stored["task"]} if "task" in stored else {}
+    model = ka.pretrained.load(FOLDER / name, **task)
+    has_length = any(None in tensor.shape[1:] for tensor in model.inputs)
+    options = {"batch_size": 1, "sequence_length": LENGTH if has_length else None}
+    if model.name in ("causal_language_model", "encoder_decoder"):
+        options |= {**NEW, "end_token_id": 2}
+    if model.name == "encoder_decoder":
+        options["start_token_id"] = 0
+    return ka.export.to_litert(model, path, compatible_with="gpu", **options)
+
+
+def write_line(name, report):
+    """A line of the table."""
+    signatures = ", ".join(f"`{one.name}`" for one in report.signatures)
+    (gpu,) = [runtime.note for runtime in report.runtimes if "GPU" in runtime.name]
+    return f"| `{name}` | {signatures} | {report.max_abs_error:.0e} | {gpu} |"
+
+
+if __name__ == "__main__":
+    print("| checkpoint | signatures | largest error | GPU delegate |\n| --- | --- | ---: | --- |")
+    for name in sys.argv[1:] or CHECKPOINTS:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                found = export(name, pathlib.Path(folder) / "model.tflite")
+            except ka.export.ExportError as error:
+                print(f"| `{name}` | | | no file: {error} |", flush=True)
+            else:
+                print(write_line(name, found), flush=True)
