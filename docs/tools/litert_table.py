@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT))
 import keras_attention as ka  # noqa: E402
 from tests.pretrained.make_checkpoints import CHECKPOINTS, FOLDER  # noqa: E402
 
-LENGTH, NEW = 8, {"max_length": 24, "generate": []}
+LENGTH, NEW = 8, {"max_length": 16, "generate": []}
 
 
 def export(name, path):
