@@ -87,7 +87,9 @@ def list_mechanisms(room):
         found = [n for n in module.__all__ if hasattr(ka.layers, n)]
         found += [n for n in module.__all__ if getattr(module, n) in strings and n not in found]
     elif room == "models":
-        found = [n for n in module.__all__ if n not in ("replace_head", "sizes")]
+        found = [
+            n for n in module.__all__ if n not in ("extend_vocabulary", "replace_head", "sizes")
+        ]
     else:
         found = [cls.__name__ for cls in strings]
     return [

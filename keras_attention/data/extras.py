@@ -21,6 +21,12 @@ def import_sentencepiece(function):
     return _import("sentencepiece", function, "SentencePiece", extra="nlp")
 
 
+def import_sentencepiece_messages(function):
+    """The messages of which SentencePiece's models are made."""
+    module = "sentencepiece.sentencepiece_model_pb2"
+    return _import(module, function, "SentencePiece", extra="nlp")
+
+
 def import_keras_hub(function):
     return _import("keras_hub", function, "KerasHub", extra="nlp")
 

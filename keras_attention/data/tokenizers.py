@@ -9,7 +9,11 @@ import re
 import numpy as np
 
 from keras_attention.checks import check_whole_number
-from keras_attention.data.extras import import_keras_hub, import_sentencepiece
+from keras_attention.data.extras import (
+    import_keras_hub,
+    import_sentencepiece,
+    import_sentencepiece_messages,
+)
 from keras_attention.data.files import (
     prefix_errors,
     quote_value,
@@ -259,6 +263,50 @@ class Subwords:
             if not shrink or most is None:
                 raise _size_error(vocabulary_size, error) from error
         return cls(_train(lines, vocab_size=most, **options))
+
+    def extend(self, texts, vocabulary_size):
+        """The same pieces under the same ids, and behind them those of `texts` that it lacks.
+
+        For texts of another kind than those it was learnt from, whose words it has to spell in
+        many short pieces: it learns pieces of them alone, and adds the new ones.
+
+        Args:
+            texts: iterable of str, of the training part.
+            vocabulary_size: int, how many pieces to learn of `texts`, or fewer where these have not
+                so many. In few texts a large number makes pieces of words that are there once.
+
+        Returns:
+            `Subwords`. `spell` of this one says what its new pieces were made of.
+
+        Raises:
+            ValueError: this is a model of byte pairs, which are joined in an order.
+        """
+        proto = self._parse()
+        if proto.trainer_spec.model_type != proto.trainer_spec.UNIGRAM:
+            raise ValueError(
+                'Subwords.extend adds to a model of type "unigram" alone: the pieces of this one '
+                "are joined in the order in which they were learnt."
+            )
+        lowercase = proto.normalizer_spec.name.endswith("_cf")
+        learnt = type(self).build(texts, vocabulary_size, lowercase=lowercase, shrink=True)
+        known = {piece.piece for piece in proto.pieces}
+        proto.pieces.extend(p for p in learnt._parse().pieces if p.piece not in known)
+        proto.trainer_spec.vocab_size = len(proto.pieces)
+        return type(self)(proto.SerializeToString())
+
+    def spell(self, pieces):
+        """The ids of known pieces that spell each of `pieces`, a list of str: a list of lists."""
+        proto = self._parse()
+        for option in ("add_dummy_prefix", "remove_extra_whitespaces"):
+            setattr(proto.normalizer_spec, option, False)  # a piece may begin within a word
+        plain = type(self)(proto.SerializeToString())
+        rows = plain.encode([piece.replace(_SPACE, " ") for piece in pieces])
+        return [row.tolist() for row in rows]
+
+    def _parse(self):
+        """The model as SentencePiece's message, a copy that may be changed."""
+        messages = import_sentencepiece_messages("Subwords.extend")
+        return messages.ModelProto.FromString(self.proto)
 
     def __len__(self):
         return self._processor.vocab_size()

@@ -1,4 +1,4 @@
-"""Builders: functions that return a functional `keras.Model`; their published sizes, and heads."""
+"""Builders: functions that return a functional `keras.Model`; their sizes; models of models."""
 
 from keras_attention.models.causal_language_model import SIZES as _LANGUAGE_SIZES
 from keras_attention.models.causal_language_model import causal_language_model
@@ -23,6 +23,7 @@ from keras_attention.models.transformer import TransformerDecoder, TransformerEn
 from keras_attention.models.vision_transformer import ENCODER_SIZES as _IMAGE_SIZES
 from keras_attention.models.vision_transformer import SIZES as _VISION_SIZES
 from keras_attention.models.vision_transformer import image_encoder, vision_transformer
+from keras_attention.models.vocabulary import extend_vocabulary
 
 SIZES = {
     "causal_language_model": _LANGUAGE_SIZES,
@@ -62,6 +63,7 @@ __all__ = [
     "causal_language_model",
     "dependency_parser",
     "encoder_decoder",
+    "extend_vocabulary",
     "image_encoder",
     "masked_language_model",
     "replace_head",

@@ -189,6 +189,35 @@ class Seq2SeqLM(Task):
             return ()
         return (f"{left:,} pairs of more than {self.max_new_tokens} tokens were not trained on",)
 
+    def extend_vocabulary(self, pairs, vocabulary_size=1000):
+        """Makes tokens of the words that the model has to spell in many short subwords.
+
+        For pairs of another kind than those it was trained on, before `fit`. What is new begins as
+        the mean of the subwords that spelled it (`ka.models.extend_vocabulary`), so that the model
+        is no worse on what it knows; texts are shorter, and less is to be learnt of few pairs.
+
+        Args:
+            pairs: list of pairs to train on, the others left out.
+            vocabulary_size: int, how many subwords to learn of `pairs`; those that are none yet
+                are added. Of 800 sentences 1,000 make about 500 new ones.
+
+        Raises:
+            ValueError: source and target do not share subwords.
+        """
+        subwords = self.preprocessor.target
+        if not isinstance(subwords, data.Subwords) or subwords != self.preprocessor.source:
+            raise ValueError(
+                f"extend_vocabulary: the tokens are {subwords!r} and {self.preprocessor.source!r}: "
+                "expected subwords that source and target share. Train a new model on these pairs: "
+                "Seq2SeqLM.from_data(pairs)."
+            )
+        pairs = self.as_data(pairs).train
+        longer = subwords.extend([text for pair in pairs for text in pair[:2]], vocabulary_size)
+        spellings = subwords.spell(longer.pieces(range(len(subwords), len(longer))))
+        self._model = models.extend_vocabulary(self.model, spellings)
+        self.preprocessor = data.SequencePreprocessor(longer, longer)
+        self._forget_runner()
+
     def find_example(self, data_set):
         sources = [pair.source for pair in data_set.test or data_set.dev]
         return _choose_source(sources, self.preprocessor) if sources else self.example

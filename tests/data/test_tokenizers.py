@@ -237,3 +237,42 @@ def test_a_vocabulary_shrinks_to_what_texts_have(model_type):
         Subwords.build(LINES, 4000, model_type=model_type)
     subwords = Subwords.build(LINES, 4000, model_type=model_type, shrink=True)
     assert 40 < len(subwords) < 4000 and subwords.decode(subwords.encode(LINES[:1])) == LINES[:1]
+
+
+OTHERS = ["Ich weiß es nicht.", "I do not know it. 5 €"] * 6
+
+
+def test_pieces_of_other_texts_are_added(subwords, tmp_path):
+    longer = subwords.extend(OTHERS, 60)
+    size = len(subwords)
+    assert len(longer) > size and longer.pieces(range(size)) == subwords.pieces(range(size))
+    new = longer.pieces(range(size, len(longer)))
+    assert len(set(new)) == len(new) and not set(new) & set(subwords.pieces(range(size)))
+    rows, before = longer.encode(OTHERS), subwords.encode(OTHERS)
+    assert sum(map(len, rows)) < sum(map(len, before))
+    assert 1 in np.concatenate(before) and 1 not in np.concatenate(rows)  # € was unknown
+    assert longer.decode(rows) == OTHERS
+    assert longer.decode(longer.encode(LINES)) == LINES
+    longer.save(tmp_path / "tokens.model")
+    assert Subwords.load(tmp_path / "tokens.model") == longer
+    assert len(longer.extend(OTHERS, 60)) == len(longer)
+
+
+def test_pieces_are_spelled_with_known_ones(subwords):
+    longer = subwords.extend(OTHERS, 60)
+    new = longer.pieces(range(len(subwords), len(longer)))
+    spelled = subwords.spell(new)
+    for piece, ids in zip(new, spelled, strict=True):
+        assert max(ids) < len(subwords)
+        if 1 not in ids:
+            assert "".join(subwords.pieces(ids)) == piece
+    assert any(1 in ids for ids in spelled)
+    known = subwords.pieces(range(4, len(subwords)))
+    assert ["".join(subwords.pieces(ids)) for ids in subwords.spell(known)] == known
+
+
+def test_lowercase_stays_and_pairs_are_not_added_to():
+    lower = Subwords.build(LINES, 48, lowercase=True).extend(OTHERS, 60)
+    assert lower.decode(lower.encode(OTHERS[:1])) == ["ich weiß es nicht."]
+    with pytest.raises(ValueError, match='type "unigram" alone'):
+        Subwords.build(LINES, 48, model_type="bpe").extend(OTHERS, 60)

@@ -258,3 +258,27 @@ def test_the_translator_of_the_zoo(run, data_root):
     test = data_root / "mt-multi30k-de-en" / "test_2016_flickr"
     code, out, _ = run("evaluate", folder, "--file", test, "--with", "litert-int8")
     assert code == 0 and printed(out, "bleu") > 38
+
+
+def test_words_of_other_pairs_become_tokens(translator, tmp_path):
+    task = ka.tasks.from_preset(translator)
+    before = len(task.preprocessor.target)
+    others = [("vierzig", "forty"), ("dreizehn", "thirteen")] * 6
+    task.extend_vocabulary(others, 40)
+    size = len(task.preprocessor.target)
+    assert task.preprocessor.source is task.preprocessor.target and size > before
+    assert task.model.output_shape[-1] == size
+    task.fit(others, others, epochs=1, verbose=False)
+    task.save_to_preset(tmp_path / "longer")
+    loaded = ka.tasks.from_preset(tmp_path / "longer")
+    assert loaded.preprocessor == task.preprocessor
+    ids = task.preprocessor(["vierzig drei"])
+    assert ids.max() >= before  # of a piece that is new
+    inputs = {"source_ids": ids, "target_ids": np.array([[2, size - 1]])}
+    np.testing.assert_allclose(loaded.model(inputs), task.model(inputs), atol=1e-5)
+
+
+def test_characters_are_not_extended():
+    task = make_task("seq2seq_transformer")
+    with pytest.raises(ValueError, match="expected subwords that source and target share"):
+        task.extend_vocabulary([("eins", "one")])
