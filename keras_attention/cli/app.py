@@ -199,7 +199,7 @@ def train(
     ] = None,
     vocabulary_size: Annotated[
         int | None,
-        typer.Option(min=5, max=1 << 20, help="Subwords to learn, where these are the tokens."),
+        typer.Option(min=5, max=1 << 20, help="Subwords to learn; with --from, to add."),
     ] = None,
     max_tokens: Annotated[
         int | None, Whole(max=1 << 24, help="Tokens of a batch, of pairs of texts.")

@@ -11,7 +11,7 @@ from keras_attention.tasks.folders import RunFolder
 from keras_attention.tasks.jobs import run_job
 from keras_attention.tasks.registry import get_task_class
 
-# Options that the model of a preset has settled.
+# Options that the model of a preset has settled; some tasks add subwords, though.
 SETTLED = (*recipes.IN_MODEL, "max_length", "tokens", "vocabulary_size", "beam", "length_penalty")
 
 
@@ -49,6 +49,8 @@ def train(builder, output, source, options, preset=None):
         task = get_task_class(builder).build(loaded, recipe, builder)
     else:
         task.adapt(loaded)
+        if options.get("vocabulary_size") is not None and _can_extend(task):
+            task.extend_vocabulary(loaded.train, options["vocabulary_size"])
         about["begun"] = str(preset)
     task.source = source.entries
     about["notes"] = (*about["notes"], *task.describe_data(loaded))
@@ -62,7 +64,13 @@ def open_preset(preset, builder, options):
     task = from_preset(preset, "keras")
     if task.builder != builder:
         raise ValueError(f"--from {preset} holds a {task.builder}: train {task.builder}.")
-    if settled := [name for name in SETTLED if options.get(name) is not None]:
+    kept = [name for name in SETTLED if name != "vocabulary_size" or not _can_extend(task)]
+    if settled := [name for name in kept if options.get(name) is not None]:
         option = f"--{settled[0].replace('_', '-')}"
         raise ValueError(f"{option} is settled by the model of --from {preset}: leave it out.")
     return task
+
+
+def _can_extend(task):
+    """Whether `--vocabulary-size` says how many subwords of the new texts are to be learnt."""
+    return hasattr(task, "extend_vocabulary")

@@ -1,4 +1,4 @@
-"""Builders: functions that return a functional `keras.Model`; their sizes; models of models."""
+"""Builders: functions that return a functional `keras.Model`, and those that change one."""
 
 from keras_attention.models.causal_language_model import SIZES as _LANGUAGE_SIZES
 from keras_attention.models.causal_language_model import causal_language_model

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from keras_attention.cli import train as command
 from keras_attention.tasks import generators, jobs, recipes, seq2seq_lm
 from keras_attention.tasks.sources import Source
 from tests.cli.test_evaluate import printed
@@ -268,7 +269,6 @@ def test_words_of_other_pairs_become_tokens(translator, tmp_path):
     size = len(task.preprocessor.target)
     assert task.preprocessor.source is task.preprocessor.target and size > before
     assert task.model.output_shape[-1] == size
-    task.fit(others, others, epochs=1, verbose=False)
     task.save_to_preset(tmp_path / "longer")
     loaded = ka.tasks.from_preset(tmp_path / "longer")
     assert loaded.preprocessor == task.preprocessor
@@ -278,7 +278,32 @@ def test_words_of_other_pairs_become_tokens(translator, tmp_path):
     np.testing.assert_allclose(loaded.model(inputs), task.model(inputs), atol=1e-5)
 
 
+@pytest.mark.slow
+def test_a_model_with_new_tokens_learns_them(translator):
+    task = ka.tasks.from_preset(translator)
+    others = [("vierzig", "forty"), ("dreizehn", "thirteen")] * 12
+    task.extend_vocabulary(others, 40)
+    task.fit(others, others, epochs=12, learning_rate=0.03, batch_size=8, verbose=False)
+    assert task.predict(["dreizehn", "vierzig"]) == ["thirteen", "forty"]
+
+
 def test_characters_are_not_extended():
     task = make_task("seq2seq_transformer")
     with pytest.raises(ValueError, match="expected subwords that source and target share"):
         task.extend_vocabulary([("eins", "one")])
+
+
+def test_train_from_a_preset_adds_subwords(run, translator, tmp_path, monkeypatch):
+    trained = []
+    monkeypatch.setattr(command, "run_job", lambda task, *rest: trained.append(task))
+    path = tmp_path / "train.tsv"
+    path.write_text("source\ttarget\n" + "vierzig\tforty\ndreizehn\tthirteen\n" * 9)
+    start = ("train", "seq2seq_transformer", "--from", translator, "--train", path)
+    for name, options in (("same", ()), ("more", ("--vocabulary-size", 40))):
+        code, _, err = run(*start, "--output", tmp_path / name, *options)
+        assert code == 0, err
+    same, more = trained
+    assert len(same.preprocessor.target) == 18 < len(more.preprocessor.target)
+    assert more.model.output_shape[-1] == len(more.preprocessor.target)
+    code, _, err = run(*start, "--output", tmp_path / "x", "--beam", 2)
+    assert code == 2 and "--beam is settled by the model of --from" in err
