@@ -11,14 +11,15 @@ IDS = np.array([[5, 8, 2, 0], [7, 2, 9, 4]], "int32")
 PAIRS = {"source_ids": IDS, "target_ids": IDS[:, :3]}
 SPELLINGS = [[5, 7, 7], [9]]
 MODELS = ka.models
+translator = MODELS.seq2seq_transformer
 
 BUILT = {
-    "shared": (lambda: MODELS.seq2seq_transformer(12, **SIZE), PAIRS),
+    "shared": (lambda: translator(12, **SIZE), PAIRS),
     "untied": (
-        lambda: MODELS.seq2seq_transformer(12, 12, tie_embeddings=False, **SIZE),
+        lambda: translator(12, 12, tie_embeddings=False, **SIZE),
         PAIRS,
     ),
-    "biased": (lambda: MODELS.seq2seq_transformer(12, 12, logit_bias=True, **SIZE), PAIRS),
+    "biased": (lambda: translator(12, 12, logit_bias=True, **SIZE), PAIRS),
     "recurrent": (lambda: MODELS.seq2seq_recurrent(12, 12, hidden_dim=12), PAIRS),
     "causal": (lambda: MODELS.causal_language_model(12, **SIZE), IDS),
     "masked": (lambda: MODELS.masked_language_model(12, **SIZE), IDS),
@@ -80,7 +81,7 @@ def test_spellings_are_of_known_tokens(ids):
 @pytest.mark.parametrize(
     ("make", "sizes"),
     [
-        (lambda: MODELS.seq2seq_transformer(12, 9, **SIZE), "9, 12"),
+        (lambda: translator(12, 9, **SIZE), "9, 12"),
         (lambda: MODELS.vision_transformer(8, 3, patch_size=4, **SIZE), "none"),
         (lambda: keras.layers.Dense(2), "none"),
     ],
