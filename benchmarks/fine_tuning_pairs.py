@@ -86,6 +86,7 @@ if __name__ == "__main__":
     parser.add_argument("--captions", type=float, default=0.4, help="for each sentence")
     parser.add_argument("--average", type=float, default=4.0, help="epochs of the sentences")
     parser.add_argument("--label-smoothing", type=float)
+    parser.add_argument("--length-penalty", type=float, help="in place of one that is chosen")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=pathlib.Path, help="folder for the preset")
     given = parser.parse_args()
@@ -99,7 +100,10 @@ if __name__ == "__main__":
     captions = read(given.multi30k, "train", ("de", "en"))
     task = ka.tasks.from_preset("multi30k-de-en", "keras")
     fine_tune(task, sentences, captions, given)
-    task = choose_length_penalty(task, sentences[:50])
+    if given.length_penalty is None:
+        task = choose_length_penalty(task, sentences[:50])
+    else:
+        task.length_penalty = given.length_penalty
     if given.output is not None:
         task.save_to_preset(given.output)
     show_bleu("after", task, parts)
