@@ -56,7 +56,7 @@ def fine_tune(task, sentences, captions, given):
 
 
 def choose_length_penalty(task, sentences):
-    """The task that writes `sentences` best; it does not write the others."""
+    """The task with the penalty that writes `sentences` best, the smallest of several."""
     settings = {
         name: getattr(task, name) for name in ("beam", "max_new_tokens", "score", "builder")
     }
@@ -65,7 +65,7 @@ def choose_length_penalty(task, sentences):
         one = ka.tasks.Seq2SeqLM(task.model, task.preprocessor, length_penalty=penalty, **settings)
         bleu = one.evaluate(sentences)["bleu"]
         print(f"length penalty {penalty}: BLEU {bleu:.2f} on what was trained on", flush=True)
-        found[bleu] = one
+        found.setdefault(bleu, one)
     return found[max(found)]
 
 
