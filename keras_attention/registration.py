@@ -41,7 +41,7 @@ CLASSES = {
         ConvolutionStem DecoderBlock DeepNorm EncoderBlock FeedForward FirstOf LayerScale
         MacaronBlock MixtureOfExperts ParallelBlock PatchEmbedding Pooling PositionsInDocuments
         PostNorm PreNorm PrefixTokens RMSNormalization ReZero Repeat ResiDual ResidualWeight
-        SandwichNorm SegmentEmbedding TokenDropout TokenEmbedding WordEmbedding
+        SandwichNorm SegmentEmbedding SpanLogits TokenDropout TokenEmbedding WordEmbedding
     """.split(),
     "recurrent": """
         AttentionCell Bridge FeedbackDecoder LocalWindow RecurrentDecoder RecurrentEncoder

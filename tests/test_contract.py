@@ -286,6 +286,7 @@ CASES = {
     "Biaffine of labels, masked": Case(
         lambda: WithMask(ka.blocks.Biaffine(5, 3, dropout=0.1)), (f"B T {D}", "bool B T")
     ),
+    "SpanLogits": Case(lambda: ka.blocks.SpanLogits(no_answer=True), ("B T 2", "int2 B T")),
     "FirstOf": Case(lambda: ka.blocks.FirstOf(4), (f"B T {D}", "int30 B T")),
     "RecurrentEncoder": Case(
         lambda: ka.recurrent.RecurrentEncoder(keras.layers.GRUCell(5)), (f"B T {D}",)
@@ -680,7 +681,7 @@ def test_gradients(case):
 NOT_QUANTIZED = {
     *("Attention", "TokenDropout", "PatchEmbedding", "ConvolutionStem", "PrefixTokens"),
     *("RMSNormalization", "LayerScale", "ResidualWeight", "Pooling", "RecurrentEncoder"),
-    "FirstOf",
+    *("FirstOf", "SpanLogits"),
     *("Cosine", "Bilinear", "Concat", "Additive", "Learned", "Learned2D", "PositionsInDocuments"),
     "AttentionCell bahdanau",
 }

@@ -25,6 +25,7 @@ from keras_attention.blocks.residuals import (
     ReZero,
     SandwichNorm,
 )
+from keras_attention.blocks.span_logits import SpanLogits
 from keras_attention.blocks.token_embedding import SegmentEmbedding, TokenDropout, TokenEmbedding
 from keras_attention.blocks.word_embedding import CharacterEmbedding, WordEmbedding
 
@@ -58,6 +59,7 @@ __all__ = [
     "ResidualWeight",
     "SandwichNorm",
     "SegmentEmbedding",
+    "SpanLogits",
     "TokenDropout",
     "TokenEmbedding",
     "WordEmbedding",

@@ -1,8 +1,13 @@
-"""`embed_tokens`: what builders of text do before their stack of blocks."""
+"""`embed_tokens` and `spell_words`: what builders of text do before their stack of blocks."""
 
 import keras
 
-from keras_attention.blocks import SegmentEmbedding, TokenEmbedding
+from keras_attention.blocks import (
+    CharacterEmbedding,
+    SegmentEmbedding,
+    TokenEmbedding,
+    WordEmbedding,
+)
 from keras_attention.blocks.packed_documents import document_inputs, name_inputs
 
 
@@ -66,6 +71,29 @@ def embed_tokens(
     if x.shape[-1] != stack.hidden_dim:
         x = keras.layers.Dense(stack.hidden_dim, name="embedding_projection")(x)
     return x, name_inputs(ids, **inputs), layer, documents
+
+
+def spell_words(
+    embedding, ids, positions, vocabulary_size, word_length, *, hidden_dim, dropout, **characters
+):
+    """Words embedded with their spelling (B, T, hidden_dim), and the input of their characters.
+
+    Args:
+        embedding: `TokenEmbedding`. ids: symbolic ids (B, T). positions: of them, or None.
+        vocabulary_size: int, number of character ids. word_length: int C, characters of a word.
+        hidden_dim: int. dropout: float, of the spelling.
+        characters: `filters` and `widths` of `CharacterEmbedding`, and its `hidden_dim` as `dim`.
+    """
+    letters = keras.Input((None, word_length), dtype="int32", name="character_ids")
+    spelling = CharacterEmbedding(
+        vocabulary_size,
+        characters.pop("dim"),
+        dropout=dropout,
+        name="characters",
+        **characters,
+    )
+    words = WordEmbedding(embedding, spelling, hidden_dim, name="words")
+    return words(ids, letters, positions=positions), letters
 
 
 def _copy(initializer):

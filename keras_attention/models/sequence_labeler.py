@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_attention.blocks import CharacterEmbedding, WordEmbedding
+from keras_attention.models.embeddings import spell_words
 from keras_attention.models.text_encoder import encode_text, text_encoder
 from keras_attention.models.transformer import takes_keywords_of
 
@@ -39,17 +39,19 @@ def encode_words(
     """
 
     def embed(embedding, ids, positions):
-        characters = keras.Input((None, word_length), dtype="int32", name="character_ids")
-        spelling = CharacterEmbedding(
+        x, characters = spell_words(
+            embedding,
+            ids,
+            positions,
             character_vocabulary_size,
-            character_dim,
+            word_length,
+            hidden_dim=encoder["hidden_dim"],
+            dropout=encoder["dropout"],
+            dim=character_dim,
             filters=character_filters,
             widths=character_widths,
-            dropout=encoder["dropout"],
-            name="characters",
         )
-        words = WordEmbedding(embedding, spelling, encoder["hidden_dim"], name="words")
-        return words(ids, characters, positions=positions), {"character_ids": characters}
+        return x, {"character_ids": characters}
 
     has_characters = character_vocabulary_size is not None
     return encode_text(vocabulary_size, embed=embed if has_characters else None, **encoder)

@@ -313,3 +313,15 @@ def test_rms_normalization_by_definition():
     x = np.random.default_rng(0).normal(size=(2, 3, 5)).astype("float32")
     expected = x / np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + 1e-6)
     np.testing.assert_allclose(ka.blocks.RMSNormalization()(x), expected, atol=1e-6)
+
+
+def test_logits_of_a_span_are_those_of_the_second_text():
+    logits = random.normal(size=(B, T, 2)).astype("float32")
+    segments = np.array([[i % 3 == t % 2 for t in range(T)] for i in range(B)], "int32")
+    for no_answer in (False, True):
+        found = ka.blocks.SpanLogits(no_answer)(logits, segments)
+        for k in range(2):
+            for i in range(B):
+                for t in range(T):
+                    counts = segments[i, t] == 1 or (no_answer and t == 0)
+                    assert found[k][i, t] == (logits[i, t, k] if counts else -100.0)

@@ -35,6 +35,9 @@ WHOLE = {
     "image_encoder": lambda: ka.models.image_encoder(
         8, **SMALL, patch_size=2, pooling="cls_mean", projection_dim=6, unit_length=True
     ),
+    "question_answerer": lambda: ka.models.question_answerer(
+        50, **SMALL, exact_match=True, no_answer=True, character_vocabulary_size=30
+    ),
     "masked_language_model": lambda: ka.models.masked_language_model(50, **SMALL, num_segments=2),
     "causal_language_model": lambda: ka.models.causal_language_model(
         50, **SMALL, position="rotary", num_key_value_heads=1

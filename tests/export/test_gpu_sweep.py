@@ -110,6 +110,9 @@ def builders():
         "dependency_parser": lambda: ka.models.dependency_parser(
             50, 5, arc_dim=12, label_dim=8, **sizes
         ),
+        "question_answerer": lambda: ka.models.question_answerer(
+            50, exact_match=True, no_answer=True, **sizes
+        ),
         "masked_language_model": lambda: ka.models.masked_language_model(
             50, num_segments=2, **sizes
         ),

@@ -103,6 +103,13 @@ BUILT = {
         "causal_language_model", position="learned", max_length=9, num_key_value_heads=1
     ),
     "masked_language_model": lambda: language_model("masked_language_model", num_segments=2),
+    "question_answerer": lambda: language_model("question_answerer", no_answer=True),
+    "question_answerer_words": lambda: language_model(
+        "question_answerer",
+        exact_match=True,
+        character_vocabulary_size=30,
+        position=["alibi", "relative_bias"],
+    ),
     "seq2seq_transformer": lambda: language_model(
         "seq2seq_transformer", target_vocabulary_size=40, tie_embeddings=False
     ),
