@@ -26,14 +26,18 @@ ARCHITECTURES = (
 # Of timm and of KerasHub, whose files have names of their own.
 FOREIGN = ("timm", "keras_hub_decoders", "keras_hub_encoders", "keras_hub_images")
 # Builders that an encoder's weights fit under, whatever head its file has.
-ENCODERS = ("text_encoder", "masked_language_model", "text_classifier", "sequence_labeler")
+ENCODERS = (
+    *("text_encoder", "masked_language_model", "text_classifier", "sequence_labeler"),
+    "question_answerer",
+)
 IMAGE_ENCODERS = ("image_encoder", "vision_transformer")
 SIZED = {"text_classifier": "num_classes", "sequence_labeler": "num_labels",
          "vision_transformer": "num_classes"}  # fmt: skip
 HEAD_BIASES = (
-    *("classifier.out_proj.bias", "classifier.bias", "qa_outputs.bias", "cls_classifier.bias"),
+    *("classifier.out_proj.bias", "classifier.bias", "cls_classifier.bias"),
     *("head.bias", "task/layers/dense_1/vars/1", "task/layers/dense/vars/1"),  # timm, KerasHub
 )
+HEADS = (*SIZED, "question_answerer")  # builders whose last layer may be a new one
 ORIGINS = weakref.WeakKeyDictionary()  # model -> the folder that `load` made it of, for `save`
 MOST_LAYERS = 1000  # no published model has as many; each takes time to build
 # Tensors of heads that a file may have where another one is wanted.
@@ -82,10 +86,11 @@ def load(folder, *, task=None, num_classes=None, pooling="auto", revision=None, 
         folder: path of a folder with the files, or the id of a repository on the Hugging Face Hub,
             such as `"distilbert-base-uncased"`, which `huggingface_hub` fetches.
         task: str, a builder in `ka.models`, where it is to be another than that of the file's head:
-            a text encoder becomes `"text_encoder"`, `"text_classifier"`, `"sequence_labeler"` or
-            `"masked_language_model"`, one of images `"image_encoder"` or `"vision_transformer"`.
-            A head that the file does not have is new, to be trained. Of a file with two towers
-            (CLIP, SigLIP) it says which: `"image_encoder"` or `"text_encoder"`.
+            a text encoder becomes `"text_encoder"`, `"text_classifier"`, `"sequence_labeler"`,
+            `"question_answerer"` or `"masked_language_model"`, one of images `"image_encoder"` or
+            `"vision_transformer"`. A head that the file does not have is new, to be trained. Of a
+            file with two towers (CLIP, SigLIP) it says which: `"image_encoder"` or
+            `"text_encoder"`.
         num_classes: int, the classes or labels of a new head; None for those of the file.
         pooling: of a `text_encoder` and a new head of texts, as there; `"auto"` for what the files
             of Sentence Transformers beside it say, and without such files for a vector of each
@@ -219,7 +224,7 @@ def read_settings(checkpoint, task=None, num_classes=None, pooling="auto"):
         builder = _choose_tower(own, task, path)
     else:
         builder = of_file if task is None else _check_task(task, of_file, own)
-    fresh = builder in SIZED and (builder != of_file or num_classes is not None)
+    fresh = builder in HEADS and (builder != of_file or num_classes is not None)
     try:
         keywords = architecture.settings(config)
         keywords |= architecture.head(config, builder, keywords, checkpoint.tensors)

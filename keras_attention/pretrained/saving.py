@@ -114,7 +114,7 @@ def collect(model, source, labels=None):
         if stored is not None and name not in used and not _is_copy(stored, names, used):
             tensors[name] = stored.read()
     if fresh:
-        content |= _write_head(module, source, builder, model.output_shape[-1], labels)
+        content |= _write_head(module, source, builder, model, labels)
     return tensors, content
 
 
@@ -208,7 +208,7 @@ def turn_back(value, name, shape, axes):
     return value.reshape(shape[::-1]).T if len(shape) == 2 else value.reshape(shape)
 
 
-def _write_head(module, source, builder, count, labels):
+def _write_head(module, source, builder, model, labels):
     """The entries of config.json that speak of a new head."""
     before = (source.config.get("architectures") or ["Model"])[0]
     family = re.sub(r"(For\w+|LMHeadModel|Model)$", "", before)
@@ -216,6 +216,7 @@ def _write_head(module, source, builder, count, labels):
     found = {"architectures": [f"{family}{ending}"]}
     if builder not in loading.SIZED:
         return found
+    count = model.output_shape[-1]
     labels = [f"LABEL_{i}" for i in range(count)] if labels is None else list(labels)
     if len(set(labels)) != count or len(labels) != count:
         raise ValueError(f"labels has {len(labels)} names: expected {count} different ones.")

@@ -122,6 +122,31 @@ CHECKPOINTS = {
         {"dtype": "bfloat16"},
     ),
     "bert-answers": ("BertForQuestionAnswering", "BertConfig", bert_like(), {"shards": "6KB"}),
+    "distilbert-answers": (
+        "DistilBertForQuestionAnswering",
+        "DistilBertConfig",
+        dict(vocab_size=V, dim=D, n_heads=N, n_layers=LAYERS, hidden_dim=FF,
+             max_position_embeddings=LENGTH),
+        {},
+    ),
+    "roberta-answers": (
+        "RobertaForQuestionAnswering",
+        "RobertaConfig",
+        bert_like(pad_token_id=1, type_vocab_size=1),
+        {},
+    ),
+    "albert-answers": (
+        "AlbertForQuestionAnswering",
+        "AlbertConfig",
+        bert_like(embedding_size=8),
+        {},
+    ),
+    "electra-answers": (
+        "ElectraForQuestionAnswering",
+        "ElectraConfig",
+        bert_like(embedding_size=8),
+        {},
+    ),
     "bert": ("BertModel", "BertConfig", bert_like(pad_token_id=5), {}),
     "roberta-masked": (
         "RobertaForMaskedLM",
@@ -376,9 +401,11 @@ def make_inputs(name, config, random):
         theirs = {"input_ids": ids, "decoder_input_ids": target, **mask}
         return theirs, {"source_ids": ids, "target_ids": target}
     theirs, ours = {"input_ids": ids, **mask}, {"token_ids": ids}
+    segments = np.repeat([[0, 0, 0, 1, 1, 1, 1]], 3, axis=0)
     if getattr(config, "type_vocab_size", 0) > 1 and config.model_type != "distilbert":
-        segments = np.repeat([[0, 0, 0, 1, 1, 1, 1]], 3, axis=0)
         theirs["token_type_ids"] = ours["segment_ids"] = segments
+    if name.endswith("-answers"):  # ours says which text counts, even where no model embeds it
+        ours["segment_ids"] = segments
     return theirs, ours
 
 

@@ -62,4 +62,4 @@ def table(config, builder, keywords, tensors):
         return found | {"embedding/bias": "predictions.bias"}
     if builder == "text_classifier":
         return found | dense("pooler", f"{base}pooler") | dense("logits", "classifier")
-    return found | bert.list_outputs(tensors)
+    return found | bert.list_outputs(builder)

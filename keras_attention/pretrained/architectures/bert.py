@@ -15,7 +15,7 @@ HEADS = {
     "ForPreTraining": "masked_language_model",
     "ForSequenceClassification": "text_classifier",
     "ForTokenClassification": "sequence_labeler",
-    "ForQuestionAnswering": "sequence_labeler",
+    "ForQuestionAnswering": "question_answerer",
     "Model": "text_encoder",
 }
 # Buffers of older versions, heads of training that no model here has, and what is stored twice.
@@ -58,10 +58,10 @@ def read_encoder(config):
 
 def head(config, builder, keywords, tensors):
     """Keywords of the heads that are more than a linear layer."""
-    return read_head(config, builder, "tanh")
+    return read_head(config, builder, keywords, "tanh")
 
 
-def read_head(config, builder, pooler_activation):
+def read_head(config, builder, keywords, pooler_activation):
     """The keywords of heads that BERT's relatives have, too: what is before a text's labels."""
     if builder == "masked_language_model" and not config.flag("tie_word_embeddings", True):
         raise CheckpointError(
@@ -70,7 +70,14 @@ def read_head(config, builder, pooler_activation):
     config.get("tie_word_embeddings")  # of other heads it says nothing
     if builder == "text_classifier":
         return {"pooling": "first", "pooler_activation": pooler_activation}
-    return {}
+    return read_answers(builder, keywords)
+
+
+def read_answers(builder, keywords):
+    """The keywords of a head of answers, which may say that there is none by the first token."""
+    if builder != "question_answerer":
+        return {}
+    return {"no_answer": True, "num_segments": keywords.get("num_segments")}
 
 
 def table(config, builder, keywords, tensors):
@@ -87,7 +94,7 @@ def table(config, builder, keywords, tensors):
         return found | {"embedding/bias": "cls.predictions.bias"}
     if builder == "text_classifier":
         return found | dense("pooler", f"{base}pooler.dense") | dense("logits", "classifier")
-    return found | list_outputs(tensors)
+    return found | list_outputs(builder)
 
 
 def list_encoder(base, num_layers):
@@ -106,6 +113,6 @@ def list_encoder(base, num_layers):
     return found
 
 
-def list_outputs(tensors):
+def list_outputs(builder):
     """The linear layer of labels, or of where an answer begins and ends."""
-    return dense("logits", "qa_outputs" if "qa_outputs.weight" in tensors else "classifier")
+    return dense("logits", "qa_outputs" if builder == "question_answerer" else "classifier")

@@ -32,7 +32,7 @@ def settings(config):
 
 
 def head(config, builder, keywords, tensors):
-    return bert.read_head(config, builder, "relu")
+    return bert.read_head(config, builder, keywords, "relu")
 
 
 def table(config, builder, keywords, tensors):
@@ -57,4 +57,4 @@ def table(config, builder, keywords, tensors):
         return found | {"embedding/bias": "vocab_projector.bias"}
     if builder == "text_classifier":
         return found | dense("pooler", "pre_classifier") | dense("logits", "classifier")
-    return found | bert.list_outputs(tensors)
+    return found | bert.list_outputs(builder)

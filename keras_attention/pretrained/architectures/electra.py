@@ -25,7 +25,7 @@ def settings(config):
 
 
 def head(config, builder, keywords, tensors):
-    return bert.read_head(config, builder, "gelu")
+    return bert.read_head(config, builder, keywords, "gelu")
 
 
 def table(config, builder, keywords, tensors):
@@ -42,4 +42,4 @@ def table(config, builder, keywords, tensors):
         return found | {"embedding/bias": "generator_lm_head.bias"}
     if builder == "text_classifier":
         return found | dense("pooler", "classifier.dense") | dense("logits", "classifier.out_proj")
-    return found | bert.list_outputs(tensors)
+    return found | bert.list_outputs(builder)

@@ -5,6 +5,7 @@ a preset computes what it computes there.
 """
 
 from keras_attention.pretrained import keras_hub
+from keras_attention.pretrained.architectures import bert
 from keras_attention.pretrained.architectures.keras_hub_layers import (
     dense,
     layer_norm,
@@ -98,7 +99,7 @@ def head(config, builder, keywords, tensors):
     if builder == "text_classifier":
         pooler = CLASSES[config.values["model_type"]]["pooler"]
         return {"pooling": "first", "pooler_activation": pooler}
-    return {}
+    return bert.read_answers(builder, keywords)
 
 
 def table(config, builder, keywords, tensors):

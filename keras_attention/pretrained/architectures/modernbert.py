@@ -1,7 +1,7 @@
 """ModernBERT (Warner et al., 2024): rotations, gates, windows in most layers, and no biases."""
 
 from keras_attention import masks, positions
-from keras_attention.pretrained.architectures import llama
+from keras_attention.pretrained.architectures import bert, llama
 from keras_attention.pretrained.checkpoint import CheckpointError
 from keras_attention.pretrained.config import ACTIVATIONS
 from keras_attention.pretrained.weights import dense, find_base, layer_norm, part_of
@@ -17,7 +17,7 @@ HEADS = {
     "ForMaskedLM": "masked_language_model",
     "ForSequenceClassification": "text_classifier",
     "ForTokenClassification": "sequence_labeler",
-    "ForQuestionAnswering": "sequence_labeler",
+    "ForQuestionAnswering": "question_answerer",
     "Model": "text_encoder",
 }
 IGNORED = (r"decoder\.weight",)
@@ -97,8 +97,8 @@ def head(config, builder, keywords, tensors):
     found = {"transform_activation": activation, "transform_bias": bias}
     if builder == "text_classifier":
         return found | {"pooling": pooling}
-    if builder == "sequence_labeler":
-        return found
+    if builder in ("sequence_labeler", "question_answerer"):
+        return found | bert.read_answers(builder, keywords)
     if not config.flag("tie_word_embeddings", True):
         raise CheckpointError(
             f"{config.path} says tie_word_embeddings=False: expected logits by the table of tokens."

@@ -54,4 +54,4 @@ def table(config, builder, keywords, tensors):
         return found | {"embedding/bias": "lm_head.bias"}
     if builder == "text_classifier":
         return found | dense("pooler", "classifier.dense") | dense("logits", "classifier.out_proj")
-    return found | bert.list_outputs(tensors)
+    return found | bert.list_outputs(builder)
