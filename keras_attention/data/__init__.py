@@ -1,5 +1,11 @@
 """Sentences, pairs, texts and images, from TensorFlow Datasets or files, as batches."""
 
+from keras_attention.data.answer_spans import (
+    EncodedQuestion,
+    QuestionWindow,
+    Span,
+    search_span,
+)
 from keras_attention.data.corpus import (
     Corpus,
     contiguous_segments,
@@ -22,9 +28,18 @@ from keras_attention.data.masked_preprocessor import MaskedLMPreprocessor
 from keras_attention.data.masking import masked_language_model_batches
 from keras_attention.data.pairs import Pair, Pairs, from_pair_files, read_pairs, seq2seq_batches
 from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
+from keras_attention.data.question_preprocessor import QuestionPreprocessor, question_batches
+from keras_attention.data.questions import (
+    Answer,
+    Question,
+    Questions,
+    from_question_files,
+    read_questions,
+)
 from keras_attention.data.sentence_polarity import sentence_polarity
 from keras_attention.data.sequence_preprocessor import SequencePreprocessor
 from keras_attention.data.subword_preprocessors import (
+    SubwordQuestionPreprocessor,
     SubwordTaggerPreprocessor,
     SubwordTextPreprocessor,
 )
@@ -45,10 +60,12 @@ from keras_attention.data.tokenizers import Characters, Subwords
 from keras_attention.data.vocabulary import Labels, Vocabulary, split_words
 
 __all__ = [
+    "Answer",
     "Characters",
     "Corpus",
     "DependencyTree",
     "DependencyTrees",
+    "EncodedQuestion",
     "ImagePreprocessor",
     "ImageSplit",
     "Images",
@@ -57,8 +74,14 @@ __all__ = [
     "Pair",
     "Pairs",
     "PretrainedTokenizer",
+    "Question",
+    "QuestionPreprocessor",
+    "QuestionWindow",
+    "Questions",
     "Sentence",
     "SequencePreprocessor",
+    "Span",
+    "SubwordQuestionPreprocessor",
     "SubwordTaggerPreprocessor",
     "SubwordTextPreprocessor",
     "Subwords",
@@ -78,6 +101,7 @@ __all__ = [
     "from_image_folder",
     "from_pair_files",
     "from_plain_text",
+    "from_question_files",
     "from_text_files",
     "from_tfds",
     "from_tfds_trees",
@@ -85,13 +109,16 @@ __all__ = [
     "image_batches",
     "language_model_batches",
     "masked_language_model_batches",
+    "question_batches",
     "read_conll",
     "read_conllu",
     "read_conllu_trees",
     "read_image",
     "read_pairs",
-    "seq2seq_batches",
+    "read_questions",
     "read_texts",
+    "search_span",
+    "seq2seq_batches",
     "sentence_polarity",
     "split_words",
     "tagging_batches",

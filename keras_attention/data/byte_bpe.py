@@ -79,6 +79,40 @@ class ByteBPE:
             text = f" {text}"
         return [i for part in self._parts(text) for i in self._split(part)]
 
+    def encode_spans(self, text):
+        """The ids of a text, and the characters (start, end) of it that each is made of."""
+        letters, origins = self._trace(text)
+        ids, spans, done = [], [], 0
+        for part in self._parts(letters):
+            sizes = [len(c.encode("utf-8", "surrogatepass")) for c in part]
+            places = [done + k for k, size in enumerate(sizes) for _ in range(size)]  # of bytes
+            named = [_LETTERS[byte] for byte in part.encode("utf-8", "surrogatepass")]
+            begin = 0
+            for i in self._split(part):
+                while named[begin] != self.names[i][0]:  # the vocabulary lacks this one
+                    begin += 1
+                end = begin + len(self.names[i])
+                ids.append(i)
+                spans.append((origins[places[begin]], origins[places[end - 1]] + 1))
+                begin = end
+            done += len(part)
+        return ids, spans
+
+    def _trace(self, text):
+        """The normalized text, and for each character of it the number of the one it is made of."""
+        letters, origins = text, list(range(len(text)))
+        if self.form and unicodedata.normalize(self.form, text) != text:
+            # a letter and its marks become one, or several: they count as its first character
+            starts = [k for k, c in enumerate(text) if not k or not unicodedata.combining(c)]
+            clusters = [text[a:b] for a, b in zip(starts, [*starts[1:], len(text)], strict=True)]
+            new = [unicodedata.normalize(self.form, cluster) for cluster in clusters]
+            letters, origins = "".join(new), []
+            for start, old, x in zip(starts, clusters, new, strict=True):
+                origins += range(start, start + len(x)) if old == x else [start] * len(x)
+        if self.prefix_space and letters and not letters.startswith(" "):
+            letters, origins = f" {letters}", [0, *origins]
+        return letters, origins
+
     def _parts(self, text):
         """The matches of the pattern, and what lies between them."""
         end = 0

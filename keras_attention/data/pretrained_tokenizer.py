@@ -168,6 +168,19 @@ class PretrainedTokenizer:
             )
         return ids, [before + place for place in places]
 
+    def encode_spans(self, text):
+        """The ids of one text without special tokens, and where each is in it.
+
+        Returns:
+            (list of int; int (n, 2), the characters from a start to before an end that an id is
+            made of, without the spaces beside them).
+        """
+        if not hasattr(self.engine, "encode_spans"):
+            raise ValueError(f"A tokenizer of kind {self.kind} does not say where its tokens are.")
+        ids, spans = self.engine.encode_spans(text)
+        spans = [_strip(text, *span) for span in spans]
+        return list(ids), np.array(spans, "int64").reshape(-1, 2)
+
     def decode(self, ids, *, special=False):
         """The texts of ids, a list of str.
 
@@ -274,6 +287,15 @@ def _place(template, texts):
     parts = [(texts[w] if isinstance(w, str) else [w], segment) for w, segment in template]
     ids = [i for part, _ in parts for i in part]
     return ids, [segment for part, segment in parts for _ in part]
+
+
+def _strip(text, start, end):
+    """The characters (start, end) without spaces at their ends."""
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return start, end
 
 
 def share_room(first, second, room):

@@ -4,9 +4,16 @@ import dataclasses
 
 import numpy as np
 
+from keras_attention.data.answer_spans import EncodedQuestion, QuestionWindow, cut_windows
 from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.manifest import read_preprocessing, save_preprocessing
-from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
+from keras_attention.data.pretrained_tokenizer import PAIR, TEXT, PretrainedTokenizer
+from keras_attention.data.question_preprocessor import (
+    LIMITS,
+    check_limits,
+    read_limits,
+    stack_windows,
+)
 from keras_attention.data.tokenizers import check_texts
 from keras_attention.data.vocabulary import Labels
 
@@ -196,3 +203,118 @@ class SubwordTaggerPreprocessor(SubwordPreprocessor):
         for place, tag in zip(places, tags, strict=True):
             queries[place] = f"{keys[place]}  {tag}"
         return queries, keys
+
+
+@dataclasses.dataclass(frozen=True)
+class SubwordQuestionPreprocessor:
+    """Turns questions and contexts into the inputs of a checkpoint's `question_answerer`.
+
+    A row is what the checkpoint makes of a pair of texts; a context that is too long becomes
+    several rows, which overlap. Answers are characters of the context as it is.
+
+    Args:
+        tokenizer: `PretrainedTokenizer`, which knows pairs.
+        maximum_length: int, the tokens of a row at most.
+        maximum_question: int, the tokens of a question that are read.
+        maximum_answer: int, the tokens of an answer at most.
+        stride: int, the tokens that a row has in common with the next one of a long context.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "who", "sat", "cat", "##s"]
+    tokenizer = ka.data.PretrainedTokenizer.from_vocabulary(pieces, lowercase=True)
+    preprocessor = ka.data.SubwordQuestionPreprocessor(tokenizer)
+    encoded = preprocessor.encode("Who sat?", "Cats sat.")
+    assert encoded.windows[0].inputs["token_ids"].tolist() == [2, 4, 5, 1, 3, 6, 7, 5, 1, 3]
+    assert encoded.windows[0].inputs["segment_ids"].tolist() == [0, 0, 0, 0, 0, 1, 1, 1, 1, 1]
+    assert encoded.spans.tolist() == [[0, 3], [3, 4], [5, 8], [8, 9]]
+    ```
+    """
+
+    tokenizer: PretrainedTokenizer
+    maximum_length: int = 384
+    maximum_question: int = 64
+    maximum_answer: int = 30
+    stride: int = 128
+    unit = "subwords"
+    kind = "subword_question_answerer"
+    characters = None  # no model of these sees the spelling
+
+    def __post_init__(self):
+        owner, tokenizer = type(self).__name__, self.tokenizer
+        if tokenizer.pair is None or tokenizer.padding_id is None:
+            lacks = "pairs of texts" if tokenizer.pair is None else "padding"
+            raise ValueError(f"{owner}: this tokenizer's model knows no {lacks}.")
+        before = [what for what, _ in tokenizer.pair].index(PAIR)
+        wanted = [int(k >= before) for k in range(len(tokenizer.pair))]
+        if tokenizer.has_segments and [segment for _, segment in tokenizer.pair] != wanted:
+            raise ValueError(
+                f"{owner}: the segments of this tokenizer's pairs do not tell a question from its "
+                "context: expected 0 up to the context, and 1 from there on."
+            )
+        check_limits(self, special=len(tokenizer.pair) - 2)
+
+    @property
+    def padding_id(self):
+        """int, the id after the end of a row."""
+        return self.tokenizer.padding_id
+
+    @property
+    def vocabulary_size(self):
+        """None: a checkpoint's model may have room for more ids than its tokenizer gives."""
+        return None
+
+    def encode(self, question, context):
+        """The `EncodedQuestion` of two texts; a ValueError where one holds no word."""
+        asked = self.tokenizer.encode_spans(question)[0][: self.maximum_question]
+        ids, spans = self.tokenizer.encode_spans(context)
+        if not asked or not ids:
+            raise ValueError(f"{(context if asked else question)[:40]!r} holds no word.")
+        template = [what for what, _ in self.tokenizer.pair]
+        front = [i for what in template[: template.index(PAIR)]
+                 for i in (asked if what == TEXT else [what])]  # fmt: skip
+        back = template[template.index(PAIR) + 1 :]
+        room, windows = self.maximum_length - len(front) - len(back), []
+        for first, count in cut_windows(len(ids), room, self.stride):
+            row = [*front, *ids[first : first + count], *back]
+            segments = np.repeat(np.int32([0, 1]), [len(front), count + len(back)])
+            inputs = {"token_ids": np.array(row, "int32"), "segment_ids": segments}
+            tokens = tuple(self.tokenizer.pieces(row))
+            windows.append(QuestionWindow(inputs, tokens, len(front), first, count))
+        return EncodedQuestion(windows, spans)
+
+    def __call__(self, pairs, sequence_length=None):
+        """The model's inputs for all windows of pairs of a question and a context, in order.
+
+        Args:
+            pairs: list of (question, context), two str.
+            sequence_length: int T, pads to that length; None pads to the longest.
+        """
+        windows = [window for pair in pairs for window in self.encode(*pair).windows]
+        return self.stack(windows, sequence_length)
+
+    def stack(self, windows, sequence_length=None):
+        """The model's inputs (B, T) for a list of `QuestionWindow`."""
+        return stack_windows(windows, self.padding_id, sequence_length)
+
+    def config(self):
+        """The entry in the manifest: all that an app needs to repeat the preprocessing."""
+        limits = {name: getattr(self, name) for name in LIMITS}
+        return {"kind": self.kind, "tokenizer": self.tokenizer.config(), **limits}
+
+    def save(self, folder):
+        """Writes the tokenizer's files into `folder`, and the config into `manifest.json` there.
+
+        Other entries of the manifest stay.
+        """
+        save_preprocessing(folder, self.config(), self.tokenizer.parts())
+
+    @classmethod
+    def load(cls, folder):
+        """Reads what `save` wrote."""
+        config = read_preprocessing(folder, cls.kind)
+        tokenizer = PretrainedTokenizer.load(folder, config.object("tokenizer"))
+        return cls(tokenizer, **read_limits(config))

@@ -146,13 +146,7 @@ class TaggerPreprocessor:
 
     def spell(self, tokens):
         """Character ids (T, C) of tokens (T,), 0 after the end of a word."""
-        ids = np.zeros((len(tokens), self.word_length), "int32")
-        for row, token in zip(ids, tokens, strict=True):
-            if len(token) > self.word_length:
-                end = self.word_length // 2
-                token = token[: self.word_length - end] + token[len(token) - end :]
-            row[: len(token)] = self.characters.ids(token)
-        return ids
+        return spell(tokens, self.characters, self.word_length)
 
     def tags(self, logits, sentences):
         """The tags that logits (B, T, num_labels) give to sentences: a list of str for each."""
@@ -200,3 +194,14 @@ class TaggerPreprocessor:
             Vocabulary.load(characters) if characters else None,
             config.whole("word_length", most=MOST_CHARACTERS),
         )
+
+
+def spell(tokens, characters, word_length):
+    """Character ids (T, C) of tokens (T,) by a `Vocabulary`, 0 after the end of a word."""
+    ids = np.zeros((len(tokens), word_length), "int32")
+    for row, token in zip(ids, tokens, strict=True):
+        if len(token) > word_length:
+            end = word_length // 2
+            token = token[: word_length - end] + token[len(token) - end :]
+        row[: len(token)] = characters.ids(token)
+    return ids

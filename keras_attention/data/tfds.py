@@ -8,6 +8,7 @@ from keras_attention.data.corpus import make_corpus
 from keras_attention.data.extras import import_tfds
 from keras_attention.data.images import Images
 from keras_attention.data.pairs import Pairs
+from keras_attention.data.questions import Answer, Question, Questions
 from keras_attention.data.tagged import Sentence, make_tagged
 from keras_attention.data.texts import Text, Texts
 from keras_attention.data.tfds_builder import find_builder, find_splits, prepare_builder
@@ -34,6 +35,7 @@ def from_tfds(
     - a text and a class label a `Texts` (`imdb_reviews`, `glue/sst2`, `ag_news_subset`);
     - two texts, one made of the other, a `Pairs` (`wmt14_translate/de-en`, `tatoeba/tatoeba_de`,
       `gigaword`);
+    - a question, a context and answers `Questions` (`squad/v2.0`, `xquad/en`);
     - a text alone a `Corpus` (`tiny_shakespeare`, `lm1b`).
 
     Args:
@@ -51,11 +53,12 @@ def from_tfds(
         data_dir: where TFDS keeps its data; None for its own default.
 
     Returns:
-        A `Tagged`, `Images`, `Texts`, `Pairs` or `Corpus`, in memory. Of Universal Dependencies
-        treebanks, as in `from_conllu`, multiword tokens and empty nodes are left out: they are no
-        words. Where the labels of the test split are kept secret, as in GLUE, the validation split
-        is for testing, and a part of train becomes dev. Of pairs those with an empty side are left
-        out. The texts of a corpus are joined by an empty line.
+        A `Tagged`, `Images`, `Texts`, `Pairs`, `Questions` or `Corpus`, in memory. Of Universal
+        Dependencies treebanks, as in `from_conllu`, multiword tokens and empty nodes are left out:
+        they are no words. Where the labels of the test split are kept secret, as in GLUE, or there
+        is none, as in SQuAD, the validation split is for testing, and a part of train becomes dev.
+        Of pairs those with an empty side are left out. The texts of a corpus are joined by an empty
+        line.
 
     Raises:
         ValueError: no such data set, config, column or split; the message lists those there are.
@@ -78,10 +81,13 @@ def from_tfds(
     if columns.kind == "image":
         check_image_size(builder, columns, name, image_size)
     builder = prepare_builder(tfds, builder, name)
-    splits = find_splits(builder, name, splits)
+    required = ("test",) if columns.kind == "question" else ("train", "test")
+    splits = find_splits(builder, name, splits, required)
     options = dict(dev_fraction=dev_fraction, seed=seed)
     if columns.kind == "image":
         return read_images(builder, columns, splits, image_size=image_size, **options)
+    if columns.kind == "question":
+        return read_question_splits(builder, splits, **options)
     if columns.kind == "pair":
         return read_pairs(builder, columns, splits, **options)
     if columns.kind == "running_text":
@@ -94,8 +100,8 @@ def from_tfds(
 class Columns(typing.NamedTuple):
     """Which features are read: `inputs`, whose kind is `kind`, and their `label`.
 
-    A kind is `"tagging"`, `"image"`, `"text"`, `"pair"` (a source and, as label, its target) or
-    `"running_text"`, which has no label.
+    A kind is `"tagging"`, `"image"`, `"text"`, `"question"`, `"pair"` (a source and, as label, its
+    target) or `"running_text"`, which has no label.
     """
 
     kind: str
@@ -112,6 +118,8 @@ def find_columns(tfds, builder, name, label_column, text_column=None):
         # TFDS names the input where there are several, as with masks beside photographs.
         inputs = next((n for n in builder.info.supervised_keys or () if n in images), images[0])
         return Columns("image", inputs, _class(tfds, builder, name, label_column))
+    if {"question", "context", "answers"} <= set(features):
+        return Columns("question", "question", None)
     inputs = "tokens" if "tokens" in sequences else None if len(sequences) != 1 else sequences[0]
     if inputs is None:
         return _texts(tfds, builder, name, label_column, text_column)
@@ -237,6 +245,29 @@ def _read_texts(builder, columns, split):
             if text and label != HIDDEN:
                 texts.append(Text(text, names[label]))
     return texts
+
+
+def read_question_splits(builder, splits, *, dev_fraction, seed):
+    """`Questions` of the splits, whose values are TFDS's words for them, or None."""
+    read = {
+        part: _read_questions(builder, words) if words else [] for part, words in splits.items()
+    }
+    return Questions.from_lists(**read, dev_fraction=dev_fraction, seed=seed)
+
+
+def _read_questions(builder, split):
+    questions = []
+    for example in builder.as_dataset(split=split).as_numpy_iterator():
+        texts, starts = (example["answers"][name] for name in ("text", "answer_start"))
+        answers = tuple(
+            Answer(text.decode("utf-8"), int(start))
+            for text, start in zip(texts, starts, strict=True)
+            if text.strip()
+        )
+        question, context = (example[n].decode("utf-8") for n in ("question", "context"))
+        name = example["id"].decode("utf-8") if "id" in example else None
+        questions.append(Question(question, context, answers, name))
+    return questions
 
 
 def find_pair(tfds, builder):

@@ -57,14 +57,20 @@ def _first_line(error):
     return str(error).strip().split("\n")[0][:300]
 
 
-def find_splits(builder, name, splits):
-    """{"train": ..., "dev": ..., "test": ...}, as TFDS spells them; None where there is none."""
+def find_splits(builder, name, splits, required=("train", "test")):
+    """{"train": ..., "dev": ..., "test": ...}, as TFDS spells them; None where there is none.
+
+    Args:
+        required: the parts that must be there. If that is test alone, dev may stand for it.
+    """
     known = builder.info.splits
     if splits is None:
         found = {
             part: next((n for n in names if n in known), None) for part, names in OFFICIAL.items()
         }
-        if missing := [part for part in ("train", "test") if found[part] is None]:
+        if required == ("test",) and found["test"] is None:
+            found |= {"test": found["dev"], "dev": None}
+        if missing := [part for part in required if found[part] is None]:
             raise ValueError(
                 f"{name} has no {' and no '.join(missing)} split; it has: {', '.join(known)}. "
                 'Say what is what, for example splits={"train": "'

@@ -1,6 +1,7 @@
 """Engines of a `PretrainedTokenizer`: a library, or plain Python for phones."""
 
 import importlib.util
+import itertools
 import json
 import re
 
@@ -63,6 +64,10 @@ class LibraryEngine:
     def encode(self, text):
         return self.rules.encode(text, add_special_tokens=False).ids
 
+    def encode_spans(self, text):
+        found = self.rules.encode(text, add_special_tokens=False)
+        return found.ids, found.offsets
+
     def decode(self, ids, special):
         return self.rules.decode(ids, skip_special_tokens=not special)
 
@@ -101,17 +106,34 @@ class PlainEngine:
         self.split = re.compile(f"({'|'.join(map(re.escape, longest_first)) or '(?!)'})")
 
     def encode(self, text):
+        ids = []
+        for _, part, added in self._parts(text):
+            ids += [self.added[part]["id"]] if added else self.pieces.encode(part)
+        return ids
+
+    def encode_spans(self, text):
+        ids, spans = [], []
+        for start, part, added in self._parts(text):
+            if added:
+                new, places = [self.added[part]["id"]], [(0, len(part))]
+            else:
+                new, places = self.pieces.encode_spans(part)
+            ids += new
+            spans += [(start + begin, start + end) for begin, end in places]
+        return ids, spans
+
+    def _parts(self, text):
+        """(start, part, whether it is a token of its own), of what lies between those."""
         parts = self.split.split(text)
+        starts = [0, *itertools.accumulate(map(len, parts))]
         for i in range(1, len(parts), 2):  # a token of its own may take the spaces beside it
             token = self.added[parts[i]]
             if token["lstrip"]:
                 parts[i - 1] = parts[i - 1].rstrip()
             if token["rstrip"]:
+                starts[i + 1] += len(parts[i + 1]) - len(parts[i + 1].lstrip())
                 parts[i + 1] = parts[i + 1].lstrip()
-        ids = []
-        for i, part in enumerate(parts):
-            ids += [self.added[part]["id"]] if i % 2 else self.pieces.encode(part)
-        return ids
+        return [(starts[i], part, i % 2 == 1) for i, part in enumerate(parts)]
 
     def decode(self, ids, special):
         if not special:

@@ -36,6 +36,11 @@ def split_words(text):
     return [match.group() for match in _TOKEN.finditer(text)]
 
 
+def find_words(text):
+    """The words that `split_words` gives, each with its characters (start, end) of the text."""
+    return [(match.group(), match.span()) for match in _TOKEN.finditer(text)]
+
+
 PADDING, UNKNOWN = "<pad>", "<unk>"
 
 

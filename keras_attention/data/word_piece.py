@@ -102,6 +102,47 @@ class WordPiece:
         text = self._normalize(text)
         return [word for run in _SPACE_RUN.split(text) if run for word in _split_punctuation(run)]
 
+    def encode_spans(self, text):
+        """The ids of a text, and the characters (start, end) of it that each is made of."""
+        letters, origins = self._trace(text)
+        ids, spans, start = [], [], 0
+        while start < len(letters):
+            end = start + 1
+            if _SPACE_RUN.match(letters[start]):
+                start = end
+                continue
+            if not _is_punctuation(letters[start]):
+                while end < len(letters) and not _ends_word(letters[end]):
+                    end += 1
+            for i, (first, last) in self._place_pieces(letters[start:end]):
+                ids.append(i)
+                spans.append((origins[start + first], origins[start + last - 1] + 1))
+            start = end
+        return ids, spans
+
+    def _trace(self, text):
+        """The normalized text, and for each character of it the number of the one it is made of."""
+        letters, origins = [], []
+        for place, character in enumerate(text):
+            new = self._normalize(character)
+            letters.append(new)
+            origins += [place] * len(new)
+        letters, whole = "".join(letters), self._normalize(text)
+        # marks of one letter may change places among themselves, where they are kept
+        return (whole if len(whole) == len(letters) else letters), origins
+
+    def _place_pieces(self, word):
+        """(id, (start, end) in the word) of each piece of a normalized word."""
+        ids, end = self._split(word), 0
+        if ids == (self.unknown_id,):
+            return [(self.unknown_id, (0, len(word)))]
+        found = []
+        for i in ids:
+            begin = end
+            end = begin + len(self.names[i]) - (len(self.prefix) if begin else 0)
+            found.append((i, (begin, end)))
+        return found
+
     def _normalize(self, text):
         if self.clean:
             text = "".join(_clean(c) for c in text)
@@ -160,6 +201,10 @@ def _clean(character):
 def _is_punctuation(character):
     ascii_one = 33 <= ord(character) < 127 and not character.isalnum()
     return ascii_one or unicodedata.category(character).startswith("P")
+
+
+def _ends_word(character):
+    return bool(_SPACE_RUN.match(character)) or _is_punctuation(character)
 
 
 def _split_punctuation(run):

@@ -131,6 +131,22 @@ def test_words_know_where_their_pieces_begin(name):
         assert places == [found.word_ids.index(k) for k in range(len(words))]
 
 
+@pytest.mark.parametrize("name", RULES)
+def test_plain_python_knows_the_characters_that_the_library_does(name, monkeypatch):
+    content = RULES[name]()
+    library = ka.data.PretrainedTokenizer.from_json(content)
+    monkeypatch.setattr(engines.importlib.util, "find_spec", lambda module: None)
+    plain = ka.data.PretrainedTokenizer.from_json(content)
+    assert isinstance(plain.engine, engines.PlainEngine)
+    for line in [*LINES, *(line[:-1] + " <mask> and[MASK]so" for line in LINES if line.strip())]:
+        ids, spans = library.encode_spans(line)
+        assert ids == library.engine.encode(line)
+        assert plain.encode_spans(line)[0] == ids, line
+        found, empty = plain.encode_spans(line)[1], spans[:, 0] == spans[:, 1]
+        np.testing.assert_array_equal(found[~empty], spans[~empty], line)
+        assert (found[empty, 0] == found[empty, 1]).all()  # of spaces alone nothing is left
+
+
 def test_a_word_without_a_piece_is_unknown():
     tokenizer = ka.data.PretrainedTokenizer.from_json(train_word_piece(True))
     ids, places = tokenizer.encode_words(["cats", "\u200b", "sat"])
@@ -256,6 +272,12 @@ def test_special_tokens_in_a_text_of_t5_have_their_ids():
     assert tokenizer.encode(["The cats<unk> </s>mat <pad>"]) == [
         [*cats[:-1], 2, 1, *mat[:-1], 0, 1]
     ]
+
+
+def test_a_tokenizer_that_does_not_say_where_its_tokens_are():
+    tokenizer = ka.data.PretrainedTokenizer("t5", {"x": make_sentence_piece()}, [("text", 0)])
+    with pytest.raises(ValueError, match="of kind t5 does not say where its tokens are"):
+        tokenizer.encode_spans("the cat")
 
 
 def test_marian_has_a_table_of_ids_for_both_languages():

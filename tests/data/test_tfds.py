@@ -169,6 +169,29 @@ class MadeReviews(Made):
     }
 
 
+class MadeQuestions(Made):
+    """As SQuAD: a validation part, and no test part; some have no answer."""
+
+    FEATURES = {
+        "id": Text(),
+        "context": Text(),
+        "question": Text(),
+        "answers": Sequence({"text": Text(), "answer_start": np.int32}),
+    }
+    SPLITS = {
+        part: [
+            {
+                "id": f"{part} {i}",
+                "context": f"Zwölf {i} Katzen.",
+                "question": "Wie viele?",
+                "answers": {"text": ["Katzen"] * (i % 3), "answer_start": [8] * (i % 3)},
+            }
+            for i in range(size)
+        ]
+        for part, size in (("train", 9), ("validation", 4))
+    }
+
+
 class MadeUnreachable(MadeEntities):
     def _split_generators(self, dl_manager):
         raise requests.exceptions.ConnectionError("no route to host\nand much more")
@@ -256,6 +279,16 @@ def test_reviews(folder):
     assert [len(part) for part in (data.train, data.dev, data.test)] == [10, 3, 0]
     with pytest.raises(ValueError, match="no text column 'idx', but sentence"):
         ka.data.from_tfds("made_reviews", data_dir=folder, text_column="idx")
+
+
+def test_questions(folder):
+    data = ka.data.from_tfds("made_questions", data_dir=folder, dev_fraction=0.2)
+    assert len(data.train) == 7 and len(data.dev) == 2 and data.has_unanswerable
+    test = {question.id: question for question in data.test}
+    assert [len(test[f"validation {i}"].answers) for i in range(4)] == [0, 1, 2, 0]
+    found = test["validation 1"]
+    assert (found.question, found.context) == ("Wie viele?", "Zwölf 1 Katzen.")
+    assert found.answers == (ka.data.Answer("Katzen", 8),)
 
 
 def test_splits(folder):
