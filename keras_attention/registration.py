@@ -54,7 +54,8 @@ CLASSES = {
         ConstantForcing DependencyCrossentropy EntityF1 EntityPrecision EntityRecall
         ExponentialForcing InverseSigmoidForcing LabeledAttachment LayerwiseAdamW LinearForcing
         MaskedPerplexity MaskedSequenceAccuracy MaskedSparseCategoricalAccuracy
-        MaskedSparseCategoricalCrossentropy Noam TwoPasses UnlabeledAttachment
+        MaskedSparseCategoricalCrossentropy Noam SpanCrossentropy SpanF1 TwoPasses
+        UnlabeledAttachment
     """.split(),
 }
 FUNCTIONS = {"blocks": ["gelu_tanh", "quick_gelu"]}

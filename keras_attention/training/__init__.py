@@ -5,6 +5,12 @@ from keras_attention.training.dependencies import (
     LabeledAttachment,
     UnlabeledAttachment,
 )
+from keras_attention.training.answer_scores import (
+    compute_answer_f1,
+    compute_exact_match,
+    score_answers,
+)
+from keras_attention.training.answer_spans import SpanCrossentropy, SpanF1
 from keras_attention.training.entity_f1 import EntityF1, EntityPrecision, EntityRecall
 from keras_attention.training.fine_tuning import (
     LayerwiseAdamW,
@@ -52,13 +58,18 @@ __all__ = [
     "Noam",
     "ResetMemory",
     "ScheduledSampling",
+    "SpanCrossentropy",
+    "SpanF1",
     "TwoPasses",
     "UnlabeledAttachment",
+    "compute_answer_f1",
+    "compute_exact_match",
     "enable_lora",
     "fastest_dtype_policy",
     "freeze",
     "layer_rates",
     "merge_lora",
+    "score_answers",
     "unfreeze",
     "warmup_cosine",
     "with_two_passes",

@@ -1,0 +1,129 @@
+"""Exact match and F1 of answers, as the official scripts of SQuAD compute them."""
+
+import collections
+import re
+import string
+
+VERSIONS = ("1.1", "2.0")
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def normalize_answer(text):
+    """An answer without case, punctuation, English articles and spare spaces.
+
+    (Rajpurkar et al., 2016, section 6.1: the official script.)
+
+    ```python
+    from keras_attention.training.answer_scores import normalize_answer
+
+    assert normalize_answer("The  U.S. (an  ally)") == "us ally"
+    ```
+    """
+    text = _ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION))
+    return " ".join(text.split())
+
+
+def compute_exact_match(prediction, answer):
+    """1.0 where two answers are the same but for what `normalize_answer` takes away, else 0.0."""
+    return float(normalize_answer(prediction) == normalize_answer(answer))
+
+
+def compute_answer_f1(prediction, answer, version="2.0"):
+    """F1 of the words of two answers, each as often as it is there.
+
+    Args:
+        version: `"1.1"` or `"2.0"` of the official script: where one of the two has no word, 1.1
+            says 0, and 2.0 whether the other has none, too.
+    """
+    predicted, true = (normalize_answer(text).split() for text in (prediction, answer))
+    if version != "1.1" and not (predicted and true):
+        return float(predicted == true)
+    same = sum((collections.Counter(predicted) & collections.Counter(true)).values())
+    return 2.0 * same / (len(predicted) + len(true)) if same else 0.0
+
+
+def score_answers(predictions, answers, *, version="2.0"):
+    """Exact match and F1 of predictions, each against the best of its answers.
+
+    (Rajpurkar et al., 2016, section 6.1; 2018, *SQuAD 2.0*, section 5.)
+
+    Args:
+        predictions: list of str; empty where there is no answer.
+        answers: list of lists of str: what people answered; empty where the context has no answer.
+        version: `"1.1"` or `"2.0"`, of the official script. 2.0 leaves answers out of which
+            `normalize_answer` leaves nothing, and takes a question without others as one that has
+            no answer.
+
+    Returns:
+        dict: `"exact_match"` and `"f1"`, from 0 to 1 (the scripts print percent); and by 2.0, where
+        some questions have an answer and some have none, the same of each kind:
+        `"answerable_exact_match"`, `"answerable_f1"`, `"unanswerable_exact_match"`.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    scores = ka.training.score_answers(
+        ["the cat", "in a hat", ""], [["cat", "a black cat"], ["the hat"], []]
+    )
+    assert round(scores["exact_match"], 3) == 0.667 and round(scores["f1"], 3) == 0.889
+    assert scores["unanswerable_exact_match"] == 1.0
+    ```
+    """
+    if version not in VERSIONS:
+        raise ValueError(f"version={version!r}: expected one of {', '.join(VERSIONS)}.")
+    if len(predictions) != len(answers) or not predictions:
+        raise ValueError(f"{len(predictions)} predictions and {len(answers)} lists of answers.")
+    rows = []
+    for prediction, given in zip(predictions, answers, strict=True):
+        if isinstance(given, str):
+            raise ValueError(f"{given[:40]!r} is one answer: pass a list of them.")
+        true = [text for text in given if version == "1.1" or normalize_answer(text)]
+        true, answerable = true or [""], bool(true)
+        exact = max(compute_exact_match(prediction, text) for text in true)
+        f1 = max(compute_answer_f1(prediction, text, version) for text in true)
+        rows.append((exact, f1, answerable))
+    scores = {"exact_match": _mean(r[0] for r in rows), "f1": _mean(r[1] for r in rows)}
+    kinds = {kind: [row for row in rows if row[2] is kind] for kind in (True, False)}
+    if version == "2.0" and all(kinds.values()):
+        scores |= {
+            "answerable_exact_match": _mean(row[0] for row in kinds[True]),
+            "answerable_f1": _mean(row[1] for row in kinds[True]),
+            "unanswerable_exact_match": _mean(row[0] for row in kinds[False]),
+        }
+    return scores
+
+
+def find_threshold(scores, missing):
+    """The threshold with the highest mean score, as the official script of SQuAD 2.0 finds it.
+
+    Args:
+        scores: list of (score of the answer, score of none), each from 0 to 1, of each question.
+        missing: list of float, how much likelier the model finds that there is no answer: none is
+            given where it is above the threshold.
+
+    Returns:
+        (the threshold, the mean score with it).
+
+    ```python
+    from keras_attention.training.answer_scores import find_threshold
+
+    assert find_threshold([(1.0, 0.0), (0.0, 1.0)], [-2.0, 3.0]) == (-2.0, 1.0)
+    ```
+    """
+    total = sum(none for _, none in scores)  # with a threshold below all: no question has one
+    best, threshold = total, min(missing, default=0.0) - 1.0
+    order = sorted(range(len(scores)), key=lambda i: missing[i])
+    for place, i in enumerate(order):
+        total += scores[i][0] - scores[i][1]
+        last = place + 1 == len(order) or missing[order[place + 1]] > missing[i]
+        if last and total > best:
+            best, threshold = total, missing[i]
+    return threshold, best / max(1, len(scores))
+
+
+def _mean(values):
+    values = list(values)
+    return sum(values) / len(values)

@@ -1,0 +1,114 @@
+"""Loss and metric of spans, whose first and last places two outputs of a model find."""
+
+import keras
+from keras import ops
+
+from keras_attention.checks import check_whole_number
+from keras_attention.training.losses import MaskedSparseCategoricalCrossentropy
+from keras_attention.training.metrics import MaskedMean
+
+
+def stack_ends(outputs):
+    """Logits (B, 2, T) of a dict with `"start_logits"` and `"end_logits"` (B, T)."""
+    return ops.stack([outputs["start_logits"], outputs["end_logits"]], axis=1)
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class SpanCrossentropy(MaskedSparseCategoricalCrossentropy):
+    """The mean of the cross-entropies of a span's first and last place (Devlin et al., 2019).
+
+    For `ka.training.JointModel`, as `ka.models.question_answerer` has two outputs.
+
+    Args: as for `MaskedSparseCategoricalCrossentropy`. With `label_smoothing` places that cannot
+    be, whose logits are -100, count for the loss.
+
+    Call arguments:
+        y_true: int (B, 2), the first and the last place; -1 in rows that do not count.
+        y_pred: dict with `"start_logits"` and `"end_logits"` (B, T).
+        sample_weight: broadcast to `y_true`.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    logits = np.log([[0.1, 0.8, 0.1]]).astype("float32")
+    found = {"start_logits": logits, "end_logits": logits}
+    loss = ka.training.SpanCrossentropy()(np.array([[1, 2]]), found)
+    assert abs(float(loss) + (np.log(0.8) + np.log(0.1)) / 2) < 1e-6
+    ```
+    """
+
+    def __init__(self, *args, name="span_crossentropy", **kwargs):
+        super().__init__(*args, name=name, **kwargs)
+
+    def call(self, y_true, y_pred):
+        return super().call(y_true, stack_ends(y_pred))
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class SpanF1(MaskedMean):
+    """F1 of the places of the best span with those of the right one.
+
+    The best span is the one with the largest sum of its start's and its end's logit, as
+    `ka.data.search_span` finds it. For `ka.training.JointModel`.
+
+    Args:
+        maximum_answer: int, the places of a span at most.
+        ignore_class: int, the label of rows that are left out.
+        name: str.
+        dtype: of the result.
+
+    Call arguments of `update_state`:
+        y_true: int (B, 2), the first and the last place. Where both are 0, there is no span.
+        y_pred: dict with `"start_logits"` and `"end_logits"` (B, T).
+        sample_weight: of the shape of `y_true`, or (B,).
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    f1 = ka.training.SpanF1(maximum_answer=3)
+    logits = np.array([[[0.0, 1.0, 5.0, 0.0]], [[0.0, 9.0, 2.0, 1.0]]])
+    f1.update_state(np.array([[1, 2]]), dict(zip(["start_logits", "end_logits"], logits)))
+    assert round(float(f1.result()), 4) == 0.6667  # the best span is 1 to 1: 1 + 9 is above 5 + 2
+    ```
+    """
+
+    default_name = "span_f1"
+
+    def __init__(self, maximum_answer=30, ignore_class=-1, name=None, dtype=None):
+        super().__init__(ignore_class=ignore_class, name=name, dtype=dtype)
+        self.maximum_answer = check_whole_number("SpanF1", "maximum_answer", maximum_answer)
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        logits = ops.cast(stack_ends(y_pred), "float32")
+        weights = ops.min(self.compute_weights(y_true, logits, sample_weight), axis=-1)
+        y_true = ops.cast(y_true, "int32")
+        start, end = self._find_best(logits)
+        first, last = y_true[:, 0], y_true[:, 1]
+        shared = ops.minimum(end, last) - ops.maximum(start, first) + 1
+        shared = ops.cast(ops.maximum(shared, 0), "float32")
+        both = ops.cast(end - start + last - first + 2, "float32")
+        super().update_state(ops.divide(2.0 * shared, ops.maximum(both, 1.0)), weights)
+
+    def _find_best(self, logits):
+        """First and last places (B,) of the best spans."""
+        length = ops.shape(logits)[2]
+        scores = ops.expand_dims(logits[:, 0], 2) + ops.expand_dims(logits[:, 1], 1)  # (B, T, T)
+        places = ops.arange(length)
+        start, end = ops.expand_dims(places, 1), ops.expand_dims(places, 0)
+        ahead = end - start
+        fits = ops.logical_and(ahead >= 0, ahead < self.maximum_answer)
+        fits = ops.logical_and(fits, ops.logical_or(start > 0, end == 0))  # 0 is no answer
+        scores = ops.where(fits, scores, -1e9)
+        best = ops.argmax(ops.reshape(scores, (-1, length * length)), axis=1)
+        best = ops.cast(best, "int32")
+        length = ops.cast(length, "int32")
+        return ops.floor_divide(best, length), ops.mod(best, length)
+
+    def get_config(self):
+        return {**super().get_config(), "maximum_answer": self.maximum_answer}

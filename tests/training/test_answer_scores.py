@@ -1,0 +1,137 @@
+"""Exact match and F1 of answers, as the official scripts of SQuAD give them; loss and F1 of spans."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from keras_attention.training.answer_scores import find_threshold, normalize_answer
+
+# (prediction, answer, exact match, F1 of 1.1, F1 of 2.0), by the definitions of the two scripts.
+PAIRS = [
+    ("Denver Broncos", "Denver Broncos", 1, 1, 1),
+    ("the Denver Broncos!", "denver  broncos", 1, 1, 1),
+    ("Broncos", "Denver Broncos", 0, 2 / 3, 2 / 3),
+    ("a cat and a dog", "cat", 0, 0.5, 0.5),  # "and" and "dog" are too many, articles are none
+    ("New York, New York", "New York", 0, 2 / 3, 2 / 3),  # each word as often as it is there
+    ("New York", "New York, New York", 0, 2 / 3, 2 / 3),
+    ("10th and 11th centuries", "in the 10th and 11th centuries", 0, 8 / 9, 8 / 9),
+    ("U.S.", "US", 1, 1, 1),
+    ("well-known", "well known", 0, 0, 0),  # the hyphen goes, and joins
+    ("theatre", "atre", 0, 0, 0),  # an article is a whole word
+    ("The", "a", 1, 0, 1),  # nothing is left of either
+    ("", "cat", 0, 0, 0),
+    ("cat", "the", 0, 0, 0),
+    ("Ωmega  ", "ωmega", 1, 1, 1),
+]
+
+
+@pytest.mark.parametrize("prediction, answer, exact, f1_of_1, f1_of_2", PAIRS)
+def test_pairs(prediction, answer, exact, f1_of_1, f1_of_2):
+    assert ka.training.compute_exact_match(prediction, answer) == exact
+    assert ka.training.compute_answer_f1(prediction, answer, "1.1") == pytest.approx(f1_of_1)
+    assert ka.training.compute_answer_f1(prediction, answer, "2.0") == pytest.approx(f1_of_2)
+
+
+def test_punctuation_is_that_of_ascii():
+    """As in the scripts, quotation marks of typesetters stay."""
+    assert normalize_answer("“An apple” — don't!") == "“an apple” — dont".replace("“an ", "“ ")
+    assert normalize_answer("A.B.,  (the) [x]") == "ab x"
+
+
+def test_the_best_of_several_answers_counts():
+    scores = ka.training.score_answers(
+        ["France", "the 10th", "nothing of it"],
+        [["France", "in France"], ["10th and 11th", "tenth"], ["x", "y z"]],
+        version="1.1",
+    )
+    assert scores == {"exact_match": pytest.approx(1 / 3), "f1": pytest.approx((1 + 0.5) / 3)}
+
+
+def test_questions_without_an_answer():
+    """By the script of 2.0: none given is right, and every other answer is wrong."""
+    predictions, answers = ["", "Paris", "", "cat sat"], [[], [], ["Rome"], ["the cat", "mat"]]
+    assert ka.training.score_answers(predictions, answers) == {
+        "exact_match": 0.25,
+        "f1": pytest.approx((1 + 0 + 0 + 2 / 3) / 4),
+        "answerable_exact_match": 0.0,
+        "answerable_f1": pytest.approx(1 / 3),
+        "unanswerable_exact_match": 0.5,
+    }
+    # an answer of an article alone is none to the script of 2.0, and one to that of 1.1
+    assert ka.training.score_answers([""], [["the"]])["exact_match"] == 1.0
+    assert ka.training.score_answers(["x"], [["the", "x"]])["f1"] == 1.0
+    assert set(ka.training.score_answers(["x"], [["x"]])) == {"exact_match", "f1"}
+
+
+@pytest.mark.parametrize(
+    "arguments, options, message",
+    [
+        ((["a"], [["a"]]), {"version": "3"}, "version='3': expected one of 1.1, 2.0"),
+        ((["a"], []), {}, "1 predictions and 0 lists of answers"),
+        ((["a"], ["abc"]), {}, "'abc' is one answer: pass a list"),
+    ],
+)
+def test_what_is_no_score(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        ka.training.score_answers(*arguments, **options)
+
+
+def test_the_threshold_is_the_best_of_all():
+    random = np.random.default_rng(0)
+    for _ in range(30):
+        size = random.integers(1, 7)
+        scores = [(float(random.random()), float(random.integers(0, 2))) for _ in range(size)]
+        missing = [float(random.integers(-3, 4)) for _ in range(size)]
+        threshold, best = find_threshold(scores, missing)
+
+        def mean(limit, scores=scores, missing=missing):
+            found = [b if m > limit else a for (a, b), m in zip(scores, missing, strict=True)]
+            return sum(found) / len(found)
+
+        assert best == pytest.approx(max(mean(limit) for limit in np.arange(-5, 5, 0.5)))
+        assert mean(threshold) == pytest.approx(best)
+
+
+def search_by_definition(start, end, longest):
+    spans = [
+        (start[i] + end[j], -i, -j)
+        for i, j in itertools.product(range(len(start)), repeat=2)
+        if i <= j < i + longest and (i > 0 or j == 0)
+    ]
+    _, i, j = max(spans)
+    return -i, -j
+
+
+def make_logits(rows=5, length=7):
+    random = np.random.default_rng(0)
+    names = ("start_logits", "end_logits")
+    return {name: random.normal(size=(rows, length)).astype("float32") for name in names}
+
+
+@pytest.mark.parametrize("longest", [1, 3, 30])
+def test_f1_of_spans_by_definition(longest):
+    logits = make_logits()
+    logits["start_logits"][3, 0] = logits["end_logits"][3, 0] = 9.0  # there is none
+    labels = np.array([[2, 4], [1, 1], [-1, -1], [0, 0], [3, 6]])
+    expected = []
+    for row, (first, last) in enumerate(labels):
+        i, j = search_by_definition(logits["start_logits"][row], logits["end_logits"][row], longest)
+        found, right = set(range(i, j + 1)), set(range(first, last + 1))
+        if first >= 0:
+            expected.append(2 * len(found & right) / (len(found) + len(right)))
+    metric = ka.training.SpanF1(longest)
+    metric.update_state(labels, logits)
+    assert float(metric.result()) == pytest.approx(np.mean(expected))
+    assert expected[2] == 1.0
+
+
+def test_the_loss_of_spans_by_definition():
+    logits, labels = make_logits(), np.array([[2, 4], [1, 1], [-1, -1], [0, 0], [3, 6]])
+    losses = []
+    for k, name in enumerate(logits):
+        shares = np.exp(logits[name]) / np.exp(logits[name]).sum(axis=1, keepdims=True)
+        losses += [-np.log(shares[i, labels[i, k]]) for i in range(5) if labels[i, k] >= 0]
+    loss = ka.training.SpanCrossentropy()(labels, logits)
+    assert float(loss) == pytest.approx(np.mean(losses), abs=1e-6)
