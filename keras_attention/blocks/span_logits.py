@@ -28,7 +28,7 @@ class SpanLogits(keras.layers.Layer):
     import keras_attention as ka
 
     logits = np.array([[[3.0, 1.0], [2.0, 5.0], [1.0, 4.0]]])
-    start, end = ka.blocks.SpanLogits()(logits, np.array([[0, 1, 1]]))
+    start, end = map(np.array, ka.blocks.SpanLogits()(logits, np.array([[0, 1, 1]])))
     assert start.tolist() == [[-100, 2, 1]] and end.tolist() == [[-100, 5, 4]]
     ```
     """

@@ -119,7 +119,8 @@ Encoding = Annotated[
 def data_file(part):
     kinds = (
         "CoNLL(-U); CSV, TSV, JSON lines or a folder of texts; for --languages without suffix; "
-        "plain text, or a folder of it, for a language model; a folder of class folders of pictures"
+        "plain text, or a folder of it, for a language model; SQuAD's JSON, or QAMR's TSV, of "
+        "questions; a folder of class folders of pictures"
     )
     return Annotated[pathlib.Path | None, typer.Option(help=f"File to {part}: {kinds}.")]
 
@@ -298,6 +299,12 @@ def predict(
         pathlib.Path | None,
         typer.Option(help="File with an input on each line, or -.", callback=find_file),
     ] = None,
+    question: Annotated[
+        list[str] | None, typer.Option(help="To be answered from --context; may be repeated.")
+    ] = None,
+    context: Annotated[
+        pathlib.Path | None, typer.Option(help="File of text that holds the answers, or -.")
+    ] = None,
     kind: With = None,
     json: Annotated[bool, typer.Option(help="Print a JSON object for each input.")] = False,
     top: Annotated[
@@ -318,13 +325,14 @@ def predict(
     ] = None,
     seed: Annotated[int | None, SEED] = None,
 ):
-    """Tag sentences, label, translate or go on with texts, or name what is in pictures."""
+    """Tag sentences, label, translate or go on with texts, answer questions, or name pictures."""
     from keras_attention.cli import evaluate as command
 
     command.predict(
         preset,
-        inputs or [],
+        [*(inputs or []), *(question or [])],
         file=file,
+        context=context,
         kind=kind and kind.value,
         as_json=json,
         options={

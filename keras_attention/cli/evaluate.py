@@ -40,10 +40,12 @@ def evaluate(preset, *, file, split, kind, **options):
     )
 
 
-def predict(preset, inputs, *, file, kind, as_json, options):
+def predict(preset, inputs, *, file, context=None, kind, as_json, options):
     """Prints what a preset says of each of `inputs`, texts or picture files.
 
     Args:
+        context: path of a file with the text that questions are about, or `-`; None for inputs
+            that are no questions.
         file: path of a file with an input on each line, or None; `-` among the inputs, or for the
             file, stands for standard input.
         as_json: bool, whether to print a JSON object for each input.
@@ -55,11 +57,13 @@ def predict(preset, inputs, *, file, kind, as_json, options):
     if strange := [name for name in given if name not in task.predict_options]:
         flag = strange[0].replace("_", "-")
         raise ValueError(f"--{flag} is not for models of {task.builder}: leave it out.")
-    inputs = collect_inputs(inputs, file)
+    inputs = texts = collect_inputs(inputs, file)
+    if task.takes_context or context is not None:
+        inputs = add_context(task, texts, context)
     if not as_json:
         task.show(inputs, **given)
         return
-    for text, found in zip(inputs, task.predict(inputs, **given), strict=True):
+    for text, found in zip(texts, task.predict(inputs, **given), strict=True):
         say(json.dumps({"input": text, "prediction": as_plain(found)}, ensure_ascii=False))
 
 
@@ -76,6 +80,23 @@ def collect_inputs(inputs, file):
     if not found:
         raise ValueError("There is nothing to predict: give texts or pictures, or --file.")
     return found
+
+
+def add_context(task, questions, path):
+    """(question, context) for each of the questions."""
+    if not task.takes_context:
+        raise ValueError(f"--context is not for models of {task.builder}: leave it out.")
+    if path is None:
+        raise ValueError(
+            "Questions are answered from a text: name the file that holds it with --context."
+        )
+    if str(path) == STDIN:
+        context = sys.stdin.read()
+    else:
+        context = "\n".join(line for _, line in read_lines(pathlib.Path(path)))
+    if not context.strip():
+        raise ValueError(f"--context {path} is empty.")
+    return [(question, context) for question in questions]
 
 
 def as_plain(found):

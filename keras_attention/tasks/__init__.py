@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from keras_attention.tasks.image_classifier import ImageClassifier
     from keras_attention.tasks.masked_lm import MaskedLM
     from keras_attention.tasks.presets import list_presets
+    from keras_attention.tasks.question_answerer import QuestionAnswerer
     from keras_attention.tasks.seq2seq_lm import Seq2SeqLM
     from keras_attention.tasks.sequence_labeler import SequenceLabeler
     from keras_attention.tasks.task import Task, from_preset
@@ -22,6 +23,7 @@ __all__ = [
     "DependencyParser",
     "ImageClassifier",
     "MaskedLM",
+    "QuestionAnswerer",
     "Seq2SeqLM",
     "SequenceLabeler",
     "Task",
@@ -35,6 +37,7 @@ _MODULES = {
     "DependencyParser": "dependency_parser",
     "ImageClassifier": "image_classifier",
     "MaskedLM": "masked_lm",
+    "QuestionAnswerer": "question_answerer",
     "Seq2SeqLM": "seq2seq_lm",
     "SequenceLabeler": "sequence_labeler",
     "Task": "task",

@@ -96,7 +96,10 @@ def _files(reports):
 
 def _use(task):
     plain = re.fullmatch(r"[\w./-]+", task.example)
-    return f"```\nkeras-attention predict . {task.example if plain else _quote(task.example)}\n```"
+    example = task.example if plain else _quote(task.example)
+    if task.takes_context:
+        example = f"--question {example} --context FILE"
+    return f"```\nkeras-attention predict . {example}\n```"
 
 
 def _quote(text):

@@ -11,9 +11,11 @@ from keras_attention.tasks import recipes
 
 HUB = "hf://"
 PREPROCESSORS = {
+    "question_answerer": data.SubwordQuestionPreprocessor,
     "sequence_labeler": data.SubwordTaggerPreprocessor,
     "text_classifier": data.SubwordTextPreprocessor,
 }
+LONGEST_ROW, LONGEST_QUESTION = 384, 64  # tokens, as Devlin et al. (2019) have them for SQuAD
 NAMELESS = ("LABEL_0", "LABEL_1")  # of a new head, until `fit` sees the labels
 
 
@@ -32,13 +34,13 @@ def find_task(preset):
     """
     folder = find_folder(preset)
     found = pretrained.describe(folder)
-    if found.builder in PREPROCESSORS and not _is_of_answers(folder):
+    if found.builder in PREPROCESSORS:
         return found.builder
     if found.builder in ("text_encoder", "masked_language_model", *PREPROCESSORS):
         raise ValueError(
-            f"{preset} has no head that labels texts or tokens: open it with "
-            "ka.tasks.TextClassifier.from_preset or ka.tasks.SequenceLabeler.from_preset, which "
-            "give it a new one to train, or with ka.pretrained.load."
+            f"{preset} has no head that labels texts or tokens, or marks answers: open it with "
+            "ka.tasks.TextClassifier.from_preset, or that of SequenceLabeler or QuestionAnswerer, "
+            "which give it a new one to train, or with ka.pretrained.load."
         )
     raise ValueError(
         f"{preset} is a {found.builder}: load it with ka.pretrained.load, and its tokenizer with "
@@ -55,7 +57,9 @@ def open_checkpoint(preset, task_class):
             "ka.pretrained.load."
         )
     folder = find_folder(preset)
-    fresh = pretrained.describe(folder).builder != builder or _is_of_answers(folder)
+    if builder == "question_answerer":
+        return _open_answers(folder, task_class)
+    fresh = pretrained.describe(folder).builder != builder
     if fresh:
         names = NAMELESS
         model = pretrained.load(folder, task=builder, num_classes=len(names))
@@ -71,14 +75,23 @@ def open_checkpoint(preset, task_class):
     return task
 
 
+def _open_answers(folder, task_class):
+    """A task of questions, with a new head where the file has none of answers."""
+    places = _find_places(folder)
+    length = LONGEST_ROW if places is None else min(LONGEST_ROW, places)
+    preprocessor = data.SubwordQuestionPreprocessor(
+        pretrained.tokenizer(folder),
+        maximum_length=length,
+        maximum_question=min(LONGEST_QUESTION, length // 4),
+    )
+    task = task_class(pretrained.load(folder, task="question_answerer"), preprocessor)
+    task.recipe = recipes.choose_recipe(task.builder, recipes.PRETRAINED)
+    return task
+
+
 def _find_places(folder):
     """How many positions a model has, or None for any."""
     return pretrained.describe(folder).keywords.get("max_length")
-
-
-def _is_of_answers(folder):
-    """Whether its two labels are where an answer begins and ends."""
-    return "qa_outputs.weight" in read_checkpoint(folder).tensors
 
 
 def _read_labels(checkpoint, count):

@@ -34,6 +34,7 @@ class TaskInterface(abc.ABC):
     holds = ""  # what its data are, for errors
     example = ""  # an input that `predict` takes, for the card and the page
     predict_options = ()  # keywords of `predict`
+    takes_context = False  # whether an input of `predict` is a question with its context
     lower_is_better = False  # of the first of the metrics
     finishing_seconds = 63.0  # that export, verification and scores of a usual model take
     deadline = None  # by `time.perf_counter`: what takes long then ends with `OutOfTime`
@@ -108,6 +109,10 @@ class TaskInterface(abc.ABC):
     def make_loss(self, recipe):
         """The Keras loss of labels and logits; of all outputs where the model has several."""
         return training.MaskedSparseCategoricalCrossentropy(label_smoothing=recipe.label_smoothing)
+
+    def tune(self, examples):
+        """Chooses on raw examples what is no weight, such as a threshold; here there is none."""
+        return None
 
     @abc.abstractmethod
     def compute_scores(self, examples, where):

@@ -94,6 +94,7 @@ def finish_job(task, job, data, recipe, output, about, best, history, deadline=N
         dict, the content of `scores.json`.
     """
     task.example = task.find_example(data)
+    task.tune(data.dev)
     model = sharing.copy_model(task.model)  # without the optimizer: a third of the size on disk
     metadata = {
         **task.metadata,

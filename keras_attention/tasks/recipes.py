@@ -228,12 +228,49 @@ RECIPES = {
         # Measured on a CPU, with a table of 9,000 words: a step with XLA takes four times as long.
         jit_compile=False,
     ),
+    "question_answerer": Recipe(
+        model=dict(
+            num_layers=3,
+            num_heads=4,
+            hidden_dim=128,
+            intermediate_dim=256,
+            dropout=0.3,
+            token_dropout=0.1,
+            character_filters=32,
+            position=["alibi", "relative_bias"],
+        ),
+        epochs=18,
+        batch_size=64,
+        learning_rate=1.5e-3,
+        label_smoothing=0.0,  # the logits of places that cannot be are no part of it
+        average=1.0,
+        data=dict(
+            characters=True,
+            min_count=2,
+            lowercase=True,
+            word_length=12,
+            maximum_length=384,
+            maximum_question=64,
+            maximum_answer=30,
+            stride=128,
+        ),
+        jit_compile=False,  # as for text_classifier
+    ),
     # Of a checkpoint that others have trained, such as BERT's.
     "sequence_labeler/pretrained": Recipe(
         model={},
         epochs=4,
         batch_size=16,
         learning_rate=3e-4,
+        weight_decay=0.01,
+        label_smoothing=0.0,
+        jit_compile=False,
+    ),
+    "question_answerer/pretrained": Recipe(
+        model={},
+        epochs=3,
+        batch_size=32,
+        learning_rate=1e-4,
         weight_decay=0.01,
         label_smoothing=0.0,
         jit_compile=False,

@@ -63,9 +63,9 @@ def from_preset(preset, file=None):
 class Task(TaskInterface):
     """A model that does something for people: raw examples in, plain Python out.
 
-    Subclasses are `SequenceLabeler`, `TextClassifier`, `ImageClassifier`, `Seq2SeqLM`, `CausalLM`
-    and `MaskedLM`. `from_preset` opens a trained one, `from_data` makes a new one, and the
-    constructor takes a functional model and a preprocessor that you made.
+    Subclasses are `SequenceLabeler`, `TextClassifier`, `ImageClassifier`, `QuestionAnswerer`,
+    `Seq2SeqLM`, `CausalLM` and `MaskedLM`. `from_preset` opens a trained one, `from_data` makes a
+    new one, and the constructor takes a functional model and a preprocessor that you made.
 
     Args:
         model: functional `keras.Model`, as the builder of the task gives it or your own of the same
@@ -279,6 +279,7 @@ class Task(TaskInterface):
             (score, epoch), history = train_model(job, recipe, folder, verbose=verbose, **options)
             folder.discard()
         self._forget_runner()
+        self.tune(dev)
         self.recipe = recipe
         self.scores = {"best_epoch": epoch, "dev": {job.monitor: round(score, 6)}}
         return _make_history(model, history)

@@ -1,0 +1,326 @@
+"""`QuestionAnswerer`: questions, contexts, and the words of a context that answer."""
+
+import typing
+
+import numpy as np
+
+from keras_attention import data, models, training, visualization
+from keras_attention.blocks import SpanLogits
+from keras_attention.data.answer_spans import locate_answer, place_in_window
+from keras_attention.data.files import prefix_errors
+from keras_attention.export import inspection
+from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.labels import load_preprocessor
+from keras_attention.tasks.printing import format_percent, show_table
+from keras_attention.tasks.task import Task
+from keras_attention.training.answer_scores import compute_answer_f1, find_threshold
+
+PICTURED = 24  # tokens of a question and its context whose picture is easy to read
+ROWS = 64  # windows that are scored at a time
+PREPROCESSORS = (data.QuestionPreprocessor, data.SubwordQuestionPreprocessor)
+
+
+class FoundAnswer(typing.NamedTuple):
+    """An answer, and how likely the model finds it of all that it could give, from 0 to 1.
+
+    It is the context from character `start` to before `end`. Where the context has no answer, the
+    text is empty, and both are None.
+    """
+
+    answer: str
+    probability: float
+    start: int | None
+    end: int | None
+
+
+class QuestionAnswerer(Task):
+    """Answers questions with words of a context.
+
+    Args:
+        model: functional `keras.Model`, a dict of `token_ids` and `segment_ids` (B, T), and what
+            else its preprocessor makes -> `start_logits` and `end_logits` (B, T), as
+            `ka.models.question_answerer`.
+        preprocessor: `ka.data.QuestionPreprocessor`, or `ka.data.SubwordQuestionPreprocessor` for
+            a model that began as a checkpoint.
+        no_answer: bool, whether it may say that a context has no answer.
+        threshold: float, by how much the logits of no answer have to be above those of the best
+            one for that.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+
+    def ask(place):
+        context = f"The cat sat on the {place}, and slept."
+        answer = ka.data.Answer(place, context.index(place))
+        return ka.data.Question("What did the cat sit on?", context, (answer,))
+
+
+    train = [ask(place) for place in ("mat", "hat", "chair", "table", "bed", "roof")] * 8
+    task = ka.tasks.QuestionAnswerer.from_data(
+        train, num_layers=1, num_heads=2, hidden_dim=16, dropout=0.0
+    )
+    task.fit(train, epochs=6, batch_size=4, learning_rate=0.01, verbose=False)
+    (found,) = task.predict([("What did the cat sit on?", "The cat sat on the shelf, and slept.")])
+    assert (found.answer, found.start, found.end) == ("shelf", 19, 24)
+    ```
+    """
+
+    builders = ("question_answerer",)
+    data_class, holds = data.Questions, "questions with contexts"
+    example = "Where did the cat sit?"
+    takes_context = True
+
+    def __init__(self, model, preprocessor, *, no_answer=False, threshold=0.0, builder=None):
+        super().__init__(model, preprocessor, builder=builder)
+        self.no_answer, self.threshold = bool(no_answer), float(threshold)
+
+    @classmethod
+    def collect(cls, examples):
+        return data.Questions.from_lists(list(examples), dev_fraction=0)
+
+    @classmethod
+    def build(cls, data_set, recipe, builder):
+        if not data_set.train:
+            raise ValueError("There is nothing to train on: give a file with --train.")
+        preprocessor = data.QuestionPreprocessor.build(data_set.train, **recipe.data)
+        characters = preprocessor.characters
+        model = models.question_answerer(
+            len(preprocessor.words),
+            exact_match=True,
+            no_answer=data_set.has_unanswerable,
+            character_vocabulary_size=len(characters) if characters else None,
+            **({"word_length": preprocessor.word_length} if characters else {}),
+            **recipe.model,
+        )
+        task = cls(model, preprocessor, no_answer=data_set.has_unanswerable)
+        task.recipe = recipe
+        return task
+
+    @classmethod
+    def check_manifest(cls, fields):
+        fields.flag("no_answer")
+        fields.number("threshold")
+
+    @classmethod
+    def load_preprocessor(cls, folder, manifest):
+        return load_preprocessor(folder, manifest, *PREPROCESSORS)
+
+    @classmethod
+    def read_settings(cls, manifest):
+        return {"no_answer": manifest["no_answer"], "threshold": manifest["threshold"]}
+
+    @property
+    def settings(self):
+        return {"no_answer": self.no_answer, "threshold": self.threshold}
+
+    @classmethod
+    def count_examples(cls, data_set):
+        parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
+        return {f"{part} questions": len(split) for part, split in parts.items() if split}
+
+    @classmethod
+    def list_file_options(cls, source):
+        return "files of questions", ()
+
+    @classmethod
+    def read_files(cls, source):
+        return data.from_question_files(**source.files)
+
+    def hold_out(self, train, dev, seed):
+        """(train, dev): without dev, a tenth of the contexts of train becomes it."""
+        if dev or not train:
+            return train, dev
+        held = data.Questions.from_lists(train, seed=seed)
+        return held.train, held.dev
+
+    def adapt(self, data_set, verbose=True):
+        """Lets the model say that there is no answer, where it can and `data_set` has such."""
+        if not data_set.has_unanswerable or self.no_answer:
+            return
+        span = next(x for x in self.model.layers if isinstance(x, SpanLogits))
+        if not span.no_answer:
+            raise ValueError(
+                "Some of the questions have no answer, and the model always gives one: leave them "
+                "out, or make a new model with from_data."
+            )
+        self.no_answer = True
+        self._forget_runner()
+
+    def make_training_batches(self, examples, recipe):
+        """Windows with their answers; those without one are left out where there always is one."""
+        windows, places = self._encode_all(examples, "The train part")
+        if not self.no_answer:
+            kept = [i for i, (first, _) in enumerate(places) if first >= 0]
+            windows, places = [windows[i] for i in kept], [places[i] for i in kept]
+        if not windows:
+            raise ValueError("None of the questions has an answer in what the model sees of it.")
+        options = {"shuffle": True, "seed": recipe.seed}
+        return data.question_batches(
+            windows, places, self.preprocessor, recipe.batch_size, **options
+        )
+
+    def make_batches(self, examples, where):
+        if not examples:
+            return None
+        return data.question_batches(*self._encode_all(examples, where), self.preprocessor, ROWS)
+
+    def _encode_all(self, examples, where):
+        """All windows of questions, and the (first, last) places of their answers there.
+
+        Of several answers it is the one that most people gave. Windows without an answer have the
+        first place, which says so, or -1 where there always is one.
+        """
+        windows, places, nothing = [], [], (0, 0) if self.no_answer else (-1, -1)
+        with prefix_errors(where):
+            for question in examples:
+                encoded = self.preprocessor.encode(question.question, question.context)
+                answer = _choose_answer(question.answers)
+                tokens = answer and locate_answer(encoded.spans, answer)
+                for window in encoded.windows:
+                    found = place_in_window(window, tokens) if tokens else None
+                    windows.append(window)
+                    places.append(found or nothing)
+        return windows, places
+
+    def make_metrics(self):
+        longest = self.preprocessor.maximum_answer
+        return [lambda: training.SpanF1(longest)]
+
+    def make_loss(self, recipe):
+        return training.SpanCrossentropy(label_smoothing=recipe.label_smoothing)
+
+    def tune(self, examples):
+        """Chooses the threshold of no answer for the highest F1 on examples."""
+        if not (self.no_answer and examples):
+            return
+        found = self._search(examples, "The dev part")
+        scores, missing = [], []
+        for question, (best, null, _) in zip(examples, found, strict=True):
+            text = question.context[best.start : best.end]
+            answers = [answer.text for answer in question.answers] or [""]
+            scores.append(
+                tuple(max(compute_answer_f1(x, answer) for answer in answers) for x in (text, ""))
+            )
+            missing.append(null - best.score)
+        self.threshold = round(find_threshold(scores, missing)[0], 6)
+
+    def compute_scores(self, examples, where):
+        """Exact match and F1; where some have no answer, by the script of SQuAD 2.0."""
+        if not examples:
+            return {}
+        texts = [found.answer for found in self._answer(examples, where)]
+        answers = [[answer.text for answer in question.answers] for question in examples]
+        version = "1.1" if all(answers) else "2.0"
+        scores = training.score_answers(texts, answers, version=version)
+        return {name: round(score, 6) for name, score in scores.items()}
+
+    def check_runner(self, path, run):
+        preprocessor, characters = self.preprocessor, self.preprocessor.characters
+        spelling = {} if characters is None else {"character_ids": len(characters)}
+        lengths = {} if characters is None else {"character_ids": preprocessor.word_length}
+        inspection.check_sizes(
+            run.inspection,
+            vocabularies={"token_ids": preprocessor.vocabulary_size, **spelling},
+            lengths=lengths,
+        )
+        if (characters is not None) != ("character_ids" in run.shapes):
+            raise ValueError(
+                f"{path.parent / 'manifest.json'}: preprocessing.characters is not of {path.name} "
+                "beside it. Put the right files together."
+            )
+
+    def predict(self, inputs):
+        """The answers to questions.
+
+        Args:
+            inputs: list of (question, context), two str, or of `ka.data.Question`.
+
+        Returns:
+            For each a `FoundAnswer`.
+        """
+        if isinstance(inputs, str):
+            raise ValueError(f"{inputs[:40]!r} is one text: pass a list of (question, context).")
+        return self._answer([_as_question(given) for given in inputs], "The inputs")
+
+    def _answer(self, questions, where):
+        answers = []
+        found = self._search(questions, where)
+        for question, (best, null, total) in zip(questions, found, strict=True):
+            if null is not None and null - best.score > self.threshold:
+                answers.append(FoundAnswer("", float(np.exp(null - total)), None, None))
+                continue
+            share = float(np.exp(best.score - total))
+            text = question.context[best.start : best.end]
+            answers.append(FoundAnswer(text, share, best.start, best.end))
+        return answers
+
+    def _search(self, questions, where):
+        """What `search_span` finds for each question, in windows of about the same length."""
+        with prefix_errors(where):
+            encoded = [self.preprocessor.encode(q.question, q.context) for q in questions]
+        windows = [(i, w) for i, one in enumerate(encoded) for w in range(len(one.windows))]
+        windows.sort(key=lambda at: len(encoded[at[0]].windows[at[1]].tokens))
+        logits = {}
+        for k in range(0, len(windows), ROWS):
+            batch = windows[k : k + ROWS]
+            outputs = self.runner(
+                self.preprocessor.stack([encoded[i].windows[w] for i, w in batch])
+            )
+            both = zip(outputs["start_logits"], outputs["end_logits"], strict=True)
+            logits |= dict(zip(batch, both, strict=True))
+        options = {"maximum_answer": self.preprocessor.maximum_answer, "no_answer": self.no_answer}
+        found = []
+        for i, one in enumerate(encoded):
+            starts, ends = zip(*(logits[i, w] for w in range(len(one.windows))), strict=True)
+            found.append(data.search_span(starts, ends, one, **options))
+        return found
+
+    def show(self, inputs):
+        rows = []
+        for given, found in zip(inputs, self.predict(inputs), strict=True):
+            place = "-" if found.start is None else f"{found.start}-{found.end}"
+            answer = found.answer or "(no answer)"
+            rows.append((answer, format_percent(found.probability), place, given[0]))
+        show_table(("answer", "probability", "characters", "question"), rows)
+
+    def attention(self, example, path=None):
+        question = _as_question(example)
+        (found,) = self.predict([question])
+        window = self.preprocessor.encode(question.question, question.context).windows[0]
+        with visualization.record_attention(self.model) as maps:
+            self.model(self.preprocessor.stack([window]))
+        layer, weights = list(maps.items())[-1]
+        tokens = list(window.tokens)
+        figure = visualization.attention_map(
+            weights[:, :, :PICTURED, :PICTURED],
+            tokens[:PICTURED],
+            title=f"{layer}: what each token looked at; the answer: {found.answer or 'none'}",
+            path=path,
+        )
+        return AttentionMaps(dict(maps), tokens, tokens, figure)
+
+    def draw_examples(self, data_set, folder):
+        """Draws the attention of every head of the last block on one short test question."""
+        every = (data_set.test or data_set.dev)[:500]
+        self.attention(
+            min(every, key=lambda q: len(q.question + q.context)), folder / "attention.png"
+        )
+        return ["attention.png"]
+
+
+def _as_question(given):
+    """A `Question` of one, or of a pair of texts."""
+    if isinstance(given, data.Question):
+        return given
+    if isinstance(given, str) or len(given) != 2 or not all(isinstance(x, str) for x in given):
+        raise ValueError(f"{given!r:.60} is no question with its context: expected two texts.")
+    return data.Question(*given)
+
+
+def _choose_answer(answers):
+    """The `Answer` that most people gave, the first of those; None where there is none."""
+    counts = {answer: answers.count(answer) for answer in answers}
+    return max(counts, key=counts.get, default=None)
