@@ -277,6 +277,8 @@ DATA = [
     ("text_classifier", "train.csv", HEADS),
     ("text_classifier", "texts.tsv", HEADS),
     ("text_classifier", "texts.jsonl", HEADS),
+    ("question_answerer", "questions.json", HEADS),
+    ("question_answerer", "questions.jsonl", HEADS),
     ("seq2seq_transformer", "train.tsv", (*HEADS, "--vocabulary-size", 24)),
     ("seq2seq_recurrent", "pairs.jsonl", ("--tokens", "characters")),
     ("seq2seq_transformer", "pairs.de", (*HEADS, "--languages", "de-en", "--vocabulary-size", 24)),
@@ -355,6 +357,13 @@ def write_good(folder):
     write(folder / "pairs.jsonl", [json.dumps({"source": p[0], "target": p[1]}) for p in pairs])
     write(folder / "pairs.de", [source for source, _ in pairs])
     write(folder / "pairs.en", [target for _, target in pairs])
+    contexts = [f"the cat sat on the {place}" for place in ("mat", "hat", "roof", "bed")] * 5
+    asked = {"id": "a", "question": "who sat?", "answers": [{"text": "cat", "answer_start": 4}]}
+    paragraphs = [{"context": context, "qas": [asked]} for context in contexts]
+    write(folder / "questions.json", [json.dumps({"data": [{"paragraphs": paragraphs}]})])
+    answers = {"text": ["cat"], "answer_start": [4]}
+    lines = [{"context": c, "question": "who sat?", "answers": answers} for c in contexts]
+    write(folder / "questions.jsonl", [json.dumps(line) for line in lines])
     write(folder / "train.txt", ["the cat sat on the mat and the dog saw it"] * 20)
     write_picture(folder / "picture.png")
 

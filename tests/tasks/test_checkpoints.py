@@ -110,8 +110,7 @@ def test_labels_of_pieces_after_the_first_do_not_count(tmp_path):
 @pytest.mark.parametrize(
     "name, message",
     [
-        ("bert-masked", "has no head that labels texts or tokens: open it with"),
-        ("bert-answers", "has no head that labels texts or tokens: open it with"),
+        ("bert-masked", "has no head that labels texts or tokens, or marks answers: open it with"),
         ("gpt2", "is a causal_language_model: load it with ka.pretrained.load"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Exact match and F1 of answers, as the official scripts of SQuAD give them; loss and F1 of spans."""
+"""Exact match and F1 of answers as SQuAD's official scripts give them; loss and F1 of spans."""
 
 import itertools
 

@@ -1,0 +1,275 @@
+"""`QuestionAnswerer`: answers, none, long contexts, checkpoints, and the commands on a run."""
+
+import json
+
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from tests.pretrained.make_checkpoints import FOLDER
+from tests.small_runs import train
+from tests.tasks.test_checkpoints import copy
+
+PLACES = ("mat", "hat", "chair", "table", "bed", "roof")
+SIZE = dict(num_layers=1, num_heads=2, hidden_dim=16, dropout=0.0)
+FAST = dict(epochs=6, batch_size=4, learning_rate=0.01, verbose=False)
+
+
+def ask(place, answerable=True):
+    context = f"The cat sat on the {place}, and slept."
+    question = "What did the cat sit on?" if answerable else "Who paid the old bill?"
+    answers = (ka.data.Answer(place, context.index(place)),) if answerable else ()
+    return ka.data.Question(question, context, answers)
+
+
+ANSWERABLE = [ask(place) for place in PLACES] * 8
+MIXED = [ask(place, k % 2 == 0) for k in range(2) for place in PLACES] * 6
+
+
+@pytest.fixture(scope="module")
+def answerer():
+    task = ka.tasks.QuestionAnswerer.from_data(ANSWERABLE, **SIZE)
+    task.fit(ANSWERABLE, ANSWERABLE[:6], **FAST)
+    return task
+
+
+@pytest.fixture(scope="module")
+def doubter():
+    """One that may say that there is no answer."""
+    task = ka.tasks.QuestionAnswerer.from_data(MIXED, **SIZE)
+    task.fit(MIXED, MIXED[:12], **FAST | {"epochs": 12})
+    return task
+
+
+def test_answers_are_characters_of_the_context(answerer):
+    (found,) = answerer.predict([("What did the cat sit on?", "The cat sat on the SHELF, no?")])
+    assert found[0] == "SHELF" and found[2:] == (19, 24) and 0 < found.probability <= 1
+    assert answerer.evaluate(ANSWERABLE[:6]) == {"exact_match": 1.0, "f1": 1.0}
+    assert not answerer.no_answer and answerer.builder == "question_answerer"
+
+
+def test_the_share_is_that_of_all_spans(answerer):
+    """By definition: e to the power of the two logits, over the sum of it for every span."""
+    question = ANSWERABLE[0]
+    preprocessor = answerer.preprocessor
+    (window,) = preprocessor.encode(*question[:2]).windows
+    outputs = answerer.model(preprocessor.stack([window]))
+    start, end = (np.asarray(outputs[f"{name}_logits"])[0] for name in ("start", "end"))
+    here = range(window.begin, window.begin + window.count)
+    scores = [start[i] + end[j] for i in here for j in here if i <= j < i + 30]
+    (found,) = answerer.predict([question])
+    assert found.probability == pytest.approx(np.exp(max(scores)) / np.exp(scores).sum(), rel=1e-4)
+
+
+def test_an_answer_far_down_a_long_context_is_found(answerer):
+    filler = "Nobody came, and nothing was heard all day. " * 60
+    context = f"{filler}The cat sat on the roof, and slept. {filler}"
+    question = ("What did the cat sit on?", context)
+    assert len(answerer.preprocessor.encode(*question).windows) > 2
+    (found,) = answerer.predict([question])
+    assert context[found.start : found.end] == found.answer
+
+
+def test_there_may_be_no_answer(doubter):
+    assert doubter.no_answer and doubter.model.get_layer("span").no_answer
+    scores = doubter.evaluate(MIXED[:12])
+    assert scores == {
+        "exact_match": 1.0,
+        "f1": 1.0,
+        "answerable_exact_match": 1.0,
+        "answerable_f1": 1.0,
+        "unanswerable_exact_match": 1.0,
+    }
+    (none,) = doubter.predict([ask("hat", False)])
+    assert (none.answer, none.start, none.end) == ("", None, None) and none.probability > 0.5
+    before = doubter.threshold
+    doubter.threshold = 1e9
+    assert doubter.predict([ask("hat", False)])[0].answer != ""
+    doubter.threshold = -1e9
+    assert doubter.predict([ask("hat")])[0].answer == ""
+    doubter.tune(MIXED[:12])
+    assert doubter.threshold == before
+
+
+def test_one_that_always_answers_takes_no_questions_without_an_answer(answerer):
+    with pytest.raises(ValueError, match="Some of the questions have no answer, and the model alw"):
+        answerer.fit(MIXED, epochs=1, verbose=False)
+    with pytest.raises(ValueError, match="None of the questions has an answer"):
+        answerer.make_training_batches([ask("mat", False)], answerer.recipe)
+
+
+def test_the_answer_of_most_people_is_trained_on():
+    context = "one two three four"
+    words = {word: ka.data.Answer(word, context.index(word)) for word in context.split()}
+    given = tuple(words[word] for word in ("one", "two", "three", "two"))
+    task = ka.tasks.QuestionAnswerer.from_data([ka.data.Question("Which?", context, given)], **SIZE)
+    _, places = task._encode_all([ka.data.Question("Which?", context, given)], "x")
+    assert places == [(5, 5)]  # <cls> Which ? <sep> one two
+    _, places = task._encode_all([ka.data.Question("Which?", context, given[:1])], "x")
+    assert places == [(4, 4)]
+
+
+def test_it_is_kept_and_opened_again(doubter, tmp_path):
+    doubter.save_to_preset(tmp_path / "preset")
+    manifest = json.loads((tmp_path / "preset" / "manifest.json").read_text())
+    assert manifest["no_answer"] is True and manifest["threshold"] == doubter.threshold
+    card = (tmp_path / "preset" / "README.md").read_text()
+    assert '--question "Where did the cat sit?" --context FILE' in card
+    again = ka.tasks.from_preset(tmp_path / "preset")
+    asked = [ask("chair"), ask("bed", False)]
+    assert again.predict(asked) == doubter.predict(asked)
+
+
+def test_attention_is_drawn(answerer, tmp_path):
+    data = ka.data.Questions.from_lists([], [], ANSWERABLE[:3])
+    assert answerer.draw_examples(data, tmp_path) == ["attention.png"]
+    assert (tmp_path / "attention.png").read_bytes().startswith(b"\x89PNG")
+    maps = answerer.attention(ANSWERABLE[0])
+    assert maps.queries[0] == "<cls>" and "mat" in maps.keys
+    assert all(w.shape[2:] == (len(maps.keys),) * 2 for w in maps.weights.values())
+
+
+@pytest.mark.parametrize("inputs", ["Who?", ["Who?"], [("Who?",)], [("Who?", 3)]])
+def test_what_is_no_question(answerer, inputs):
+    with pytest.raises(ValueError, match="pass a list of .question, context|with its context"):
+        answerer.predict(inputs)
+    with pytest.raises(ValueError, match="The inputs: '' holds no word"):
+        answerer.predict([("", "a context")])
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("quantization", [None, "int8_weights"])
+def test_a_file_of_fixed_shapes_answers_alike(answerer, quantization, tmp_path):
+    answerer.save_to_preset(tmp_path / "preset")
+    path = tmp_path / "preset" / "model.tflite"
+    answerer.export(path, batch_size=2, sequence_length=40, quantization=quantization)
+    file = ka.tasks.from_preset(tmp_path / "preset", "litert")
+    for found, expected in zip(
+        file.predict(ANSWERABLE[:3]), answerer.predict(ANSWERABLE[:3]), strict=True
+    ):
+        assert found[0] == expected[0] and found[2:] == expected[2:]
+        tolerance = 1e-4 if quantization is None else 0.1
+        assert found.probability == pytest.approx(expected.probability, abs=tolerance)
+
+
+# Checkpoints.
+
+
+@pytest.mark.parametrize("name", ["bert-answers", "distilbert-answers", "electra-answers"])
+def test_a_head_of_answers_answers(name, tmp_path):
+    """The best span of the logits that the checkpoint's own model gives."""
+    pytest.importorskip("tokenizers")
+    folder = copy(name, tmp_path / "folder")
+    task = ka.tasks.from_preset(folder)
+    assert type(task) is ka.tasks.QuestionAnswerer and task.preprocessor.maximum_length == 16
+    (found,) = task.predict([("dog?", "a good film")])
+    ids = np.array([[2, 10, 1, 3, 9, 5, 7, 3]])
+    segments = np.array([[0, 0, 0, 0, 1, 1, 1, 1]])
+    outputs = ka.pretrained.load(folder)({"token_ids": ids, "segment_ids": segments})
+    start, end = (np.asarray(outputs[f"{name}_logits"])[0, 4:7] for name in ("start", "end"))
+    _, i, j = max((start[i] + end[j], i, j) for i in range(3) for j in range(i, 3))
+    assert found.answer == " ".join(["a", "good", "film"][i : j + 1])
+
+
+def test_a_new_head_is_trained_and_goes_back(tmp_path):
+    pytest.importorskip("tokenizers")
+    folder = copy("bert-masked", tmp_path / "bert", max_position_embeddings=16)
+    task = ka.tasks.QuestionAnswerer.from_preset(folder)
+    context = "a dogs film"
+    train = [
+        ka.data.Question(word, context, (ka.data.Answer("film", 7),)) for word in ("good", "bad")
+    ] + [ka.data.Question("film", context)]
+    data = ka.data.Questions.from_lists(train * 8, train)
+    task.fit(data, epochs=12, batch_size=4, learning_rate=0.01, verbose=False)
+    assert task.no_answer
+    assert [found.answer for found in task.predict(train)] == ["film", "film", ""]
+    ka.pretrained.save(task.model, tmp_path / "saved", checkpoint=folder)
+    config = json.loads((tmp_path / "saved" / "config.json").read_text())
+    assert config["architectures"] == ["BertForQuestionAnswering"]
+    again = ka.tasks.from_preset(tmp_path / "saved")
+    asked = train[:2]
+    found = [one.answer for one in again.predict(asked)]
+    assert found == ["film", "film"]
+    task.save_to_preset(tmp_path / "preset")
+    kept = ka.tasks.from_preset(tmp_path / "preset")
+    assert kept.predict(train) == task.predict(train) and kept.recipe.batch_size == 32
+
+
+def test_a_head_of_answers_is_no_labeler():
+    with pytest.raises(ValueError, match="A new head needs num_classes="):
+        ka.pretrained.load(FOLDER / "bert-answers", task="sequence_labeler")
+    model = ka.pretrained.load(FOLDER / "bert-answers", task="sequence_labeler", num_classes=3)
+    assert model.output_shape == (None, None, 3)
+    with pytest.raises(ValueError, match="num_classes=2 is for"):
+        ka.pretrained.load(FOLDER / "bert", task="question_answerer", num_classes=2)
+    described = ka.pretrained.describe(FOLDER / "bert", task="question_answerer")
+    assert described.fresh_head and described.keywords["no_answer"]
+
+
+# The commands.
+
+
+def write_squad(path, questions):
+    paragraphs = [
+        {
+            "context": question.context,
+            "qas": [
+                {
+                    "id": str(k),
+                    "question": question.question,
+                    "answers": [{"text": t, "answer_start": s} for t, s in question.answers],
+                }
+            ],
+        }
+        for k, question in enumerate(questions)
+    ]
+    path.write_text(json.dumps({"version": "v2.0", "data": [{"paragraphs": paragraphs}]}))
+    return path
+
+
+@pytest.fixture(scope="module")
+def preset(tmp_path_factory):
+    """The folder of a small answerer, trained and exported by `train`."""
+    folder = tmp_path_factory.mktemp("answers")
+    words = ["question_answerer"]
+    for part, questions in (("train", MIXED), ("dev", MIXED[:12]), ("test", MIXED[:12])):
+        words += [f"--{part}", str(write_squad(folder / f"{part}.json", questions))]
+    options = ["--epochs", "12", "--batch-size", "4", "--learning-rate", "0.01"]
+    size = ["--num-layers", "1", "--num-heads", "2", "--hidden-dim", "16", "--dropout", "0"]
+    train([*words, *options, *size], folder / "preset")
+    return folder / "preset"
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("kind", ["keras", "saved_model", "litert", "litert-int8"])
+def test_answers_from_every_format(run, preset, kind, tmp_path):
+    scores = json.loads((preset / "scores.json").read_text())
+    assert scores["test"]["litert"]["exact_match"] == 1.0
+    text = tmp_path / "text.txt"
+    text.write_text("The cat sat on the roof,\nand slept.\n")
+    asked = ["--question", "What did the cat sit on?", "--question", "Who paid the old bill?"]
+    code, out, err = run("predict", preset, *asked, "--context", text, "--with", kind, "--json")
+    assert (code, err) == (0, "")
+    first, second = (json.loads(line) for line in out.splitlines())
+    assert first["input"] == asked[1] and first["prediction"]["answer"] == "roof"
+    assert [first["prediction"][name] for name in ("start", "end")] == [19, 23]
+    assert second["prediction"]["answer"] == "" and second["prediction"]["start"] is None
+    code, out, _ = run("predict", preset, *asked, "--context", text, "--with", kind)
+    assert code == 0 and out.startswith("roof ") and "(no answer)" in out
+    code, out, _ = run("evaluate", preset, "--file", preset.parent / "test.json", "--with", kind)
+    assert code == 0 and "unanswerable_exact_match" in out
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_the_commands_say_what_is_missing(run, preset, tmp_path):
+    empty = tmp_path / "empty.txt"
+    empty.write_text("\n")
+    for words, message in [
+        (("Who?",), "name the file that holds it with --context"),
+        (("--question", "Who?", "--context", empty), "is empty"),
+        (("--context", empty), "There is nothing to predict"),
+    ]:
+        code, _, err = run("predict", preset, *words)
+        assert code == 2 and message in err and err.count("\n") == 1
