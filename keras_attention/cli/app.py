@@ -99,7 +99,8 @@ DataDir = Annotated[pathlib.Path | None, typer.Option(help="Where data sets are 
 Dataset = Annotated[
     str | None,
     typer.Option(
-        help="Name in TFDS, e.g. fashion_mnist, tiny_shakespeare; digits; dates; sentence_polarity."
+        help="Name in TFDS, e.g. fashion_mnist, tiny_shakespeare; digits; dates; facts; "
+        "sentence_polarity."
     ),
 ]
 Column = Annotated[

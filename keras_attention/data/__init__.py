@@ -21,6 +21,7 @@ from keras_attention.data.dependency_trees import (
     from_tfds_trees,
     read_conllu_trees,
 )
+from keras_attention.data.facts import facts
 from keras_attention.data.image_folders import from_image_folder, read_image
 from keras_attention.data.image_preprocessor import ImagePreprocessor
 from keras_attention.data.images import Images, ImageSplit, image_augmentation, image_batches
@@ -95,6 +96,7 @@ __all__ = [
     "contiguous_segments",
     "dates",
     "dependency_batches",
+    "facts",
     "from_conll",
     "from_conllu",
     "from_conllu_trees",

@@ -88,11 +88,27 @@ ABOUT_POLARITY = {
 }
 
 
+FACTS = "facts"
+FACTS_SIZES = {"train": 6_000, "dev": 500, "test": 1_000}
+ABOUT_FACTS = {
+    "name": "questions about made-up people, each with a sentence or two that may answer it",
+    "licence": "none is needed: all is made up",
+    "notes": ("made up with a fixed seed from a few patterns; no surname is in two parts",),
+}
+
+
+def load_facts(seed=0):
+    """The made-up questions as `ka.data.Questions`."""
+    parts = {part: data.facts(part, size, seed) for part, size in FACTS_SIZES.items()}
+    return data.Questions.from_lists(**parts)
+
+
 # Data sets with a name of their own: how to load them, and their entry in the model card.
 NAMED = {
     DIGITS: (lambda data_dir: load_digits(), ABOUT_DIGITS),
     DATES: (lambda data_dir: load_dates(), ABOUT_DATES),
     POLARITY: (data.sentence_polarity, ABOUT_POLARITY),
+    FACTS: (lambda data_dir: load_facts(), ABOUT_FACTS),
 }
 
 # Known licences of data sets, for the model card.

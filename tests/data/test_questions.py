@@ -156,3 +156,18 @@ def test_real_files(data_root):
     for language in ("en", "de", "zh"):
         found = ka.data.read_questions(data_root / "qa-xquad" / f"xquad.{language}.json")
         assert len(found) == 1190
+
+
+def test_made_up_people():
+    parts = {part: ka.data.facts(part, 400, seed=3) for part in ("train", "dev", "test")}
+    data = ka.data.Questions.from_lists(**parts)  # every answer is where it says
+    assert data.train == ka.data.facts("train", 400, seed=3) != ka.data.facts("train", 400)
+    for question in data.train:
+        for answer in question.answers:
+            assert question.context.count(answer.text) == 1 or len(answer.text) <= 5
+    answered = [sum(bool(q.answers) for q in part) for part in (data.train, data.dev, data.test)]
+    assert all(280 < number < 360 for number in answered)
+    shared = {q.context for q in data.train} & {q.context for q in data.test}
+    assert not shared
+    with pytest.raises(ValueError, match="part='all': expected one of train, dev, test"):
+        ka.data.facts("all", 3)
