@@ -69,12 +69,12 @@ if __name__ == "__main__":
         if type(error).__name__ != "Interrupted":
             raise
         sys.exit(str(error))
+    if given.save is not None:
+        task.save_to_preset(given.save, overwrite=True)
     found = [answer.answer for answer in task.predict(data.test)]
-    first = [[question.answers[0].text] for question in data.test]
-    scores = task.evaluate(data)
-    of_writer = ka.training.score_answers(found, first, version="1.1")
+    every = [[answer.text for answer in question.answers] for question in data.test]
+    scores = ka.training.score_answers(found, every, version="1.1")
+    of_writer = ka.training.score_answers(found, [one[:1] for one in every], version="1.1")
     minutes = sum(measure.seconds.values()) / 60 / 2
     about = {"parameters": task.model.count_params(), "minutes": round(minutes, 2), **options}
     print(json.dumps({**about, **scores, "writer": of_writer, **task.scores}), flush=True)
-    if given.save is not None:
-        task.save_to_preset(given.save, overwrite=True)
