@@ -439,3 +439,14 @@ def test_fashion_mnist(folder, data_root):
         (i.tobytes(), n) for i, n in zip(data.test.pixels, data.test.labels, strict=True)
     )
     assert found == expected
+
+
+@pytest.mark.sweep
+def test_xquad(folder, data_root):
+    """By the official builder; the same questions as in the file itself."""
+    path = data_root / "qa-xquad" / "xquad.en.json"
+    address = "https://github.com/deepmind/xquad/raw/master/xquad.en.json"
+    put_in_cache(folder, [address], [path.read_bytes()])
+    data = ka.data.from_tfds("xquad/en", data_dir=folder)
+    assert sorted(data.test) == sorted(ka.data.read_questions(path)) and len(data.test) == 1190
+    assert data.train == data.dev == []
