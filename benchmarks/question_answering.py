@@ -4,7 +4,7 @@ Prints exact match and F1, against the best of the three answers that people gav
 SQuAD does it, and against the writer's own; and the processor's minutes divided by two, which is
 what the training takes on two cores that do nothing else.
 
-    python benchmarks/question_answering.py DATA [--checkpoint CHECKPOINT] [--backup FOLDER]
+    python benchmarks/question_answering.py DATA [--checkpoint CHECKPOINT] --backup FOLDER
 
 DATA is a folder with dev.tsv, test.tsv and wiki-sentences.tsv. CHECKPOINT is a folder of Hugging
 Face's files, or an id; without one the model is trained from scratch.
@@ -46,6 +46,7 @@ if __name__ == "__main__":
     parser.add_argument("--checkpoint")
     parser.add_argument("--backup", type=pathlib.Path, required=True, help="folder of the run")
     parser.add_argument("--epochs", type=int)
+    parser.add_argument("--minutes", type=float, help="of training, in which the rate falls")
     parser.add_argument("--learning-rate", type=float)
     parser.add_argument("--batch-size", type=int)
     parser.add_argument("--seed", type=int, default=0)
@@ -55,7 +56,7 @@ if __name__ == "__main__":
     data = ka.data.from_question_files(
         train=given.data / "dev.tsv", test=given.data / "test.tsv", seed=given.seed
     )
-    names = ("epochs", "learning_rate", "batch_size")
+    names = ("epochs", "minutes", "learning_rate", "batch_size")
     options = {name: getattr(given, name) for name in names if getattr(given, name) is not None}
     keras.utils.set_random_seed(given.seed)
     if given.checkpoint:
@@ -76,5 +77,5 @@ if __name__ == "__main__":
     scores = ka.training.score_answers(found, every, version="1.1")
     of_writer = ka.training.score_answers(found, [one[:1] for one in every], version="1.1")
     minutes = sum(measure.seconds.values()) / 60 / 2
-    about = {"parameters": task.model.count_params(), "minutes": round(minutes, 2), **options}
+    about = {"parameters": task.model.count_params(), "two_cores": round(minutes, 2), **options}
     print(json.dumps({**about, **scores, "writer": of_writer, **task.scores}), flush=True)

@@ -291,6 +291,12 @@ CHECKPOINTS = {
         modernbert_like(num_labels=4, classifier_bias=True),
         {"dtype": "bfloat16"},
     ),
+    "modernbert-answers": (
+        "ModernBertForQuestionAnswering",
+        "ModernBertConfig",
+        modernbert_like(),
+        {},
+    ),
     "modernbert": (
         "ModernBertModel",
         "ModernBertConfig",
