@@ -62,7 +62,7 @@ class QuestionAnswerer(Task):
     task = ka.tasks.QuestionAnswerer.from_data(
         train, num_layers=1, num_heads=2, hidden_dim=16, dropout=0.0
     )
-    task.fit(train, epochs=6, batch_size=4, learning_rate=0.01, verbose=False)
+    task.fit(train, epochs=4, batch_size=4, learning_rate=0.02, verbose=False)
     (found,) = task.predict([("What did the cat sit on?", "The cat sat on the shelf, and slept.")])
     assert (found.answer, found.start, found.end) == ("shelf", 19, 24)
     ```
