@@ -1,16 +1,16 @@
 """Losses, metrics, schedules and callbacks for training with padding, beside Keras's own."""
 
-from keras_attention.training.dependencies import (
-    DependencyCrossentropy,
-    LabeledAttachment,
-    UnlabeledAttachment,
-)
 from keras_attention.training.answer_scores import (
     compute_answer_f1,
     compute_exact_match,
     score_answers,
 )
 from keras_attention.training.answer_spans import SpanCrossentropy, SpanF1
+from keras_attention.training.dependencies import (
+    DependencyCrossentropy,
+    LabeledAttachment,
+    UnlabeledAttachment,
+)
 from keras_attention.training.entity_f1 import EntityF1, EntityPrecision, EntityRecall
 from keras_attention.training.fine_tuning import (
     LayerwiseAdamW,
