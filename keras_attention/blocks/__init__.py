@@ -1,4 +1,4 @@
-"""Blocks of models: embeddings, encoder and decoder blocks, feed-forward networks, pooling."""
+"""Blocks of models: embeddings, spectrograms, encoder and decoder blocks, pooling."""
 
 from keras_attention.blocks.attention_pooling import AttentionPooling
 from keras_attention.blocks.conformer import ConformerBlock, MacaronBlock
@@ -6,6 +6,8 @@ from keras_attention.blocks.convolution_module import ConvolutionModule
 from keras_attention.blocks.decoder import DecoderBlock
 from keras_attention.blocks.encoder import EncoderBlock
 from keras_attention.blocks.feed_forward import FeedForward, gelu_tanh, quick_gelu
+from keras_attention.blocks.length_mask import LengthMask
+from keras_attention.blocks.log_mel_spectrogram import LogMelSpectrogram
 from keras_attention.blocks.mixture_of_experts import MixtureOfExperts
 from keras_attention.blocks.normalization import LayerScale, RMSNormalization
 from keras_attention.blocks.packed_documents import PositionsInDocuments
@@ -24,6 +26,7 @@ from keras_attention.blocks.residuals import (
     ReZero,
     SandwichNorm,
 )
+from keras_attention.blocks.spec_augment import SpecAugment
 from keras_attention.blocks.token_embedding import SegmentEmbedding, TokenDropout, TokenEmbedding
 from keras_attention.blocks.word_embedding import CharacterEmbedding, WordEmbedding
 
@@ -38,6 +41,8 @@ __all__ = [
     "EncoderBlock",
     "FeedForward",
     "LayerScale",
+    "LengthMask",
+    "LogMelSpectrogram",
     "MacaronBlock",
     "MixtureOfExperts",
     "ParallelBlock",
@@ -56,6 +61,7 @@ __all__ = [
     "ResidualWeight",
     "SandwichNorm",
     "SegmentEmbedding",
+    "SpecAugment",
     "TokenDropout",
     "TokenEmbedding",
     "WordEmbedding",
