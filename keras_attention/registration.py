@@ -38,7 +38,8 @@ CLASSES = {
     """.split(),
     "blocks": """
         AttentionPooling CharacterEmbedding ConformerBlock ConvolutionModule ConvolutionStem
-        DecoderBlock DeepNorm EncoderBlock FeedForward FirstOf LayerScale LengthMask
+        DecoderBlock DeepNorm EncoderBlock FeedForward FirstOf GreedyCTCDecoder LayerScale
+        LengthMask
         LogMelSpectrogram MacaronBlock MixtureOfExperts ParallelBlock PatchEmbedding Pooling
         PositionsInDocuments PostNorm PreNorm PrefixTokens RMSNormalization ReZero Repeat ResiDual
         ResidualWeight SandwichNorm SegmentEmbedding SpecAugment TokenDropout TokenEmbedding
@@ -53,8 +54,9 @@ CLASSES = {
     """.split(),
     "training": """
         ConstantForcing EntityF1 EntityPrecision EntityRecall ExponentialForcing
-        InverseSigmoidForcing LayerwiseAdamW LinearForcing MaskedPerplexity MaskedSequenceAccuracy
-        MaskedSparseCategoricalAccuracy MaskedSparseCategoricalCrossentropy Noam TwoPasses
+        InverseSigmoidForcing LayerwiseAdamW LinearForcing MaskedCTC MaskedPerplexity
+        MaskedSequenceAccuracy MaskedSparseCategoricalAccuracy MaskedSparseCategoricalCrossentropy
+        Noam TwoPasses
     """.split(),
 }
 FUNCTIONS = {"blocks": ["gelu_tanh", "quick_gelu"]}

@@ -196,6 +196,7 @@ CASES = {
         ("B 4 6 2",),
     ),
     "ConvolutionStem": Case(lambda: ka.blocks.ConvolutionStem((4, 5)), ("B 8 6 2",)),
+    "GreedyCTCDecoder": Case(ka.blocks.GreedyCTCDecoder, ("B T 4",)),
     "LengthMask": Case(ka.blocks.LengthMask, (f"B T {D}", "int3 B")),
     **{
         f"LogMelSpectrogram {settings}": Case(
@@ -687,7 +688,7 @@ def test_gradients(case):
 NOT_QUANTIZED = {
     *("Attention", "TokenDropout", "PatchEmbedding", "ConvolutionStem", "PrefixTokens"),
     *("RMSNormalization", "LayerScale", "ResidualWeight", "Pooling", "RecurrentEncoder"),
-    *("FirstOf", "LengthMask", "LogMelSpectrogram", "SpecAugment"),
+    *("FirstOf", "GreedyCTCDecoder", "LengthMask", "LogMelSpectrogram", "SpecAugment"),
     *("Cosine", "Bilinear", "Concat", "Additive", "Learned", "Learned2D", "PositionsInDocuments"),
     "AttentionCell bahdanau",
 }

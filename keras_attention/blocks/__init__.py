@@ -3,6 +3,7 @@
 from keras_attention.blocks.attention_pooling import AttentionPooling
 from keras_attention.blocks.conformer import ConformerBlock, MacaronBlock
 from keras_attention.blocks.convolution_module import ConvolutionModule
+from keras_attention.blocks.ctc_decoder import GreedyCTCDecoder
 from keras_attention.blocks.decoder import DecoderBlock
 from keras_attention.blocks.encoder import EncoderBlock
 from keras_attention.blocks.feed_forward import FeedForward, gelu_tanh, quick_gelu
@@ -40,6 +41,7 @@ __all__ = [
     "DeepNorm",
     "EncoderBlock",
     "FeedForward",
+    "GreedyCTCDecoder",
     "LayerScale",
     "LengthMask",
     "LogMelSpectrogram",

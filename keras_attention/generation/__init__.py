@@ -3,6 +3,7 @@
 from keras_attention.generation import constraints, penalties, samplers
 from keras_attention.generation.cache import decoding_scope, initial_cache
 from keras_attention.generation.config import GenerationConfig
+from keras_attention.generation.ctc_search import search_ctc_prefixes
 from keras_attention.generation.decoder import Decoder
 from keras_attention.generation.generate import GenerationOutput, generate
 from keras_attention.generation.samplers import Beam, Greedy, Sample
@@ -23,6 +24,7 @@ __all__ = [
     "initial_cache",
     "penalties",
     "samplers",
+    "search_ctc_prefixes",
     "stream",
 ]
 

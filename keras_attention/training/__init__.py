@@ -1,6 +1,11 @@
 """Losses, metrics, schedules and callbacks for training with padding, beside Keras's own."""
 
+from keras_attention.training.ctc import MaskedCTC
 from keras_attention.training.entity_f1 import EntityF1, EntityPrecision, EntityRecall
+from keras_attention.training.error_rates import (
+    compute_character_error_rate,
+    compute_word_error_rate,
+)
 from keras_attention.training.fine_tuning import (
     LayerwiseAdamW,
     enable_lora,
@@ -38,6 +43,7 @@ __all__ = [
     "JointModel",
     "LayerwiseAdamW",
     "LinearForcing",
+    "MaskedCTC",
     "MaskedPerplexity",
     "MaskedSequenceAccuracy",
     "MaskedSparseCategoricalAccuracy",
@@ -46,6 +52,8 @@ __all__ = [
     "ResetMemory",
     "ScheduledSampling",
     "TwoPasses",
+    "compute_character_error_rate",
+    "compute_word_error_rate",
     "enable_lora",
     "fastest_dtype_policy",
     "freeze",
