@@ -38,12 +38,11 @@ CLASSES = {
     """.split(),
     "blocks": """
         AttentionPooling CharacterEmbedding ConformerBlock ConvolutionModule ConvolutionStem
-        DecoderBlock DeepNorm EncoderBlock FeedForward FirstOf GreedyCTCDecoder LayerScale
-        LengthMask
-        LogMelSpectrogram MacaronBlock MixtureOfExperts ParallelBlock PatchEmbedding Pooling
-        PositionsInDocuments PostNorm PreNorm PrefixTokens RMSNormalization ReZero Repeat ResiDual
-        ResidualWeight SandwichNorm SegmentEmbedding SpecAugment TokenDropout TokenEmbedding
-        WordEmbedding
+        ConvolutionSubsampling DecoderBlock DeepNorm EncoderBlock FeedForward FirstOf
+        GreedyCTCDecoder LayerScale LengthMask LogMelSpectrogram MacaronBlock MixtureOfExperts
+        ParallelBlock PatchEmbedding Pooling PositionsInDocuments PostNorm PreNorm PrefixTokens
+        RMSNormalization ReZero Repeat ResiDual ResidualWeight SandwichNorm SegmentEmbedding
+        SpecAugment TokenDropout TokenEmbedding WordEmbedding
     """.split(),
     "recurrent": """
         AttentionCell Bridge FeedbackDecoder LocalWindow RecurrentDecoder RecurrentEncoder

@@ -208,6 +208,12 @@ CASES = {
         for settings in ("whisper", "kaldi")
     },
     "SpecAugment": Case(lambda: ka.blocks.SpecAugment(frequency_mask_size=5), (f"B T {D}",)),
+    "ConvolutionSubsampling": Case(
+        lambda: ka.blocks.ConvolutionSubsampling(D, 4, filters=3), (f"B T {D}",)
+    ),
+    "ConvolutionSubsampling causal": Case(
+        lambda: ka.blocks.ConvolutionSubsampling(D, 2, filters=3, causal=True), (f"B T {D}",)
+    ),
     "PrefixTokens": Case(lambda: ka.blocks.PrefixTokens(2), (f"B T {D}",)),
     "FeedForward": Case(lambda: ka.blocks.FeedForward(10), (f"B T {D}",)),
     "FeedForward gated": Case(lambda: ka.blocks.FeedForward(10, "geglu_tanh"), (f"B T {D}",)),

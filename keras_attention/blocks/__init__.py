@@ -3,6 +3,7 @@
 from keras_attention.blocks.attention_pooling import AttentionPooling
 from keras_attention.blocks.conformer import ConformerBlock, MacaronBlock
 from keras_attention.blocks.convolution_module import ConvolutionModule
+from keras_attention.blocks.convolution_subsampling import ConvolutionSubsampling
 from keras_attention.blocks.ctc_decoder import GreedyCTCDecoder
 from keras_attention.blocks.decoder import DecoderBlock
 from keras_attention.blocks.encoder import EncoderBlock
@@ -37,6 +38,7 @@ __all__ = [
     "ConformerBlock",
     "ConvolutionModule",
     "ConvolutionStem",
+    "ConvolutionSubsampling",
     "DecoderBlock",
     "DeepNorm",
     "EncoderBlock",

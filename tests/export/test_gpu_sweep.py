@@ -107,6 +107,12 @@ def builders():
         "sequence_labeler, characters": lambda: ka.models.sequence_labeler(
             50, 5, character_vocabulary_size=30, mask=ka.masks.Window(3), **sizes
         ),
+        **{
+            f"speech_recognizer {block}": lambda block=block: ka.models.speech_recognizer(
+                9, num_mel_bins=12, subsampling=2, block=block, **sizes
+            )
+            for block in ("conformer", "encoder")
+        },
         "masked_language_model": lambda: ka.models.masked_language_model(
             50, num_segments=2, **sizes
         ),
