@@ -1,4 +1,4 @@
-"""Sentences, pairs, texts and images, from TensorFlow Datasets or files, as batches."""
+"""Sentences, pairs, texts, images and recordings, from TensorFlow Datasets or files, as batches."""
 
 from keras_attention.data.corpus import (
     Corpus,
@@ -14,8 +14,17 @@ from keras_attention.data.masked_preprocessor import MaskedLMPreprocessor
 from keras_attention.data.masking import masked_language_model_batches
 from keras_attention.data.pairs import Pair, Pairs, from_pair_files, read_pairs, seq2seq_batches
 from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
+from keras_attention.data.recordings import (
+    Recording,
+    Recordings,
+    from_recordings,
+    read_sound,
+    recording_batches,
+)
 from keras_attention.data.sentence_polarity import sentence_polarity
 from keras_attention.data.sequence_preprocessor import SequencePreprocessor
+from keras_attention.data.speech_preprocessor import SpeechPreprocessor
+from keras_attention.data.spoken_digits import connected_digits
 from keras_attention.data.subword_preprocessors import (
     SubwordTaggerPreprocessor,
     SubwordTextPreprocessor,
@@ -47,8 +56,11 @@ __all__ = [
     "Pair",
     "Pairs",
     "PretrainedTokenizer",
+    "Recording",
+    "Recordings",
     "Sentence",
     "SequencePreprocessor",
+    "SpeechPreprocessor",
     "SubwordTaggerPreprocessor",
     "SubwordTextPreprocessor",
     "Subwords",
@@ -59,6 +71,7 @@ __all__ = [
     "Texts",
     "Vocabulary",
     "WrittenDate",
+    "connected_digits",
     "contiguous_segments",
     "dates",
     "from_conll",
@@ -66,6 +79,7 @@ __all__ = [
     "from_image_folder",
     "from_pair_files",
     "from_plain_text",
+    "from_recordings",
     "from_text_files",
     "from_tfds",
     "image_augmentation",
@@ -77,7 +91,9 @@ __all__ = [
     "read_image",
     "read_pairs",
     "seq2seq_batches",
+    "read_sound",
     "read_texts",
+    "recording_batches",
     "sentence_polarity",
     "split_words",
     "tagging_batches",
