@@ -52,10 +52,10 @@ CLASSES = {
         Rule Sample
     """.split(),
     "training": """
-        ConstantForcing EntityF1 EntityPrecision EntityRecall ExponentialForcing
-        InverseSigmoidForcing LayerwiseAdamW LinearForcing MaskedCTC MaskedPerplexity
-        MaskedSequenceAccuracy MaskedSparseCategoricalAccuracy MaskedSparseCategoricalCrossentropy
-        Noam TwoPasses
+        CTCTranscriptAccuracy ConstantForcing EntityF1 EntityPrecision EntityRecall
+        ExponentialForcing InverseSigmoidForcing LayerwiseAdamW LinearForcing MaskedCTC
+        MaskedPerplexity MaskedSequenceAccuracy MaskedSparseCategoricalAccuracy
+        MaskedSparseCategoricalCrossentropy Noam TwoPasses
     """.split(),
 }
 FUNCTIONS = {"blocks": ["gelu_tanh", "quick_gelu"]}

@@ -13,6 +13,7 @@ ARGUMENTS = {
     "part_of_speech.py": ["--epochs", "1"],
     "shakespeare.py": ["--steps", "3"],
     "sentence_polarity.py": ["--epochs", "1", "--made-up", "--models", "Transformer", "CNN"],
+    "speech.py": ["--epochs", "1", "--made-up", "--output", "speech"],
     "translation.py": ["--epochs", "1", "--num-layers", "1"],
 }
 PRINTED = {
@@ -21,6 +22,7 @@ PRINTED = {
     "part_of_speech.py": "mat/",
     "shakespeare.py": "validation loss",
     "sentence_polarity.py": "a warm and clever film",
+    "speech.py": "unseen speaker",
     "translation.py": "BLEU",
 }
 LONG = ("dates.py", "shakespeare.py", "translation.py")

@@ -136,7 +136,7 @@ def speech_recognizer(
         chunk_size: int, for streaming: a vector sees those of its chunk of so many and earlier
             ones, and convolutions no later ones; `ka.generation.SpeechStream` then hears chunk by
             chunk. With 10 ms a frame and `subsampling=4`, 8 are 320 ms. None sees everything.
-        spec_augment: dict, keywords of `SpecAugment` for training, or None for none.
+        spec_augment: dict, keywords of `SpecAugment` for training; None or an empty one for none.
         name: str.
         encoder: `block` (`"conformer"` or `"encoder"`), `kernel_size` (31) and `convolution_norm`
             (`"batch_norm"`) of a Conformer's convolution; and keywords of `TransformerEncoder`,
@@ -187,7 +187,7 @@ def speech_recognizer(
     x = keras.layers.BatchNormalization(
         center=False, scale=False, momentum=0.9, dtype="float32", name="feature_norm"
     )(x)
-    if spec_augment is not None:
+    if spec_augment:
         x = SpecAugment(**spec_augment, name="spec_augment")(x)
     x = ConvolutionSubsampling(
         encoder.hidden_dim,

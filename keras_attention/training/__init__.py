@@ -1,6 +1,6 @@
 """Losses, metrics, schedules and callbacks for training with padding, beside Keras's own."""
 
-from keras_attention.training.ctc import MaskedCTC
+from keras_attention.training.ctc import CTCTranscriptAccuracy, MaskedCTC
 from keras_attention.training.entity_f1 import EntityF1, EntityPrecision, EntityRecall
 from keras_attention.training.error_rates import (
     compute_character_error_rate,
@@ -34,6 +34,7 @@ from keras_attention.training.schedules import Noam, warmup_cosine
 from keras_attention.training.two_passes import TwoPasses, with_two_passes
 
 __all__ = [
+    "CTCTranscriptAccuracy",
     "ConstantForcing",
     "EntityF1",
     "EntityPrecision",

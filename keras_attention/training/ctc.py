@@ -1,9 +1,10 @@
-"""Connectionist temporal classification: a loss for labels whose places in time nobody knows."""
+"""Connectionist temporal classification: loss and accuracy of labels without places in time."""
 
 import keras
 from keras import ops
 
 from keras_attention import checks, keras_internals
+from keras_attention.blocks.ctc_decoder import GreedyCTCDecoder
 from keras_attention.blocks.length_mask import mask_lengths
 
 
@@ -67,6 +68,51 @@ class MaskedCTC(keras.losses.Loss):
 
     def get_config(self):
         return {**super().get_config(), "blank_id": self.blank_id, "dtype": self.dtype}
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class CTCTranscriptAccuracy(keras.metrics.Mean):
+    """The share of utterances whose labels greedy decoding finds exactly.
+
+    Args:
+        blank_id: int, as in `MaskedCTC`.
+        name: str. dtype: of the result.
+
+    Call arguments of `update_state`:
+        y_true: int labels (B, U), padded with `blank_id` at the end.
+        y_pred: logits (B, T, V), with the mask of their frames.
+        sample_weight: (B,).
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    accuracy = ka.training.CTCTranscriptAccuracy()
+    logits = np.eye(3)[[[0, 1, 1, 2], [1, 0, 0, 2]]]
+    accuracy.update_state(np.array([[1, 2], [2, 1]]), logits)
+    assert float(accuracy.result()) == 0.5
+    ```
+    """
+
+    def __init__(self, blank_id=0, name="transcript_accuracy", dtype=None):
+        super().__init__(name=name, dtype=dtype)
+        self.blank_id = blank_id
+        self._decoder = GreedyCTCDecoder(blank_id)
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        found = self._decoder(y_pred, mask=keras_internals.get_mask(y_pred))
+        labels = ops.cast(y_true, "int32")
+        places = ops.maximum(ops.shape(labels)[1], ops.shape(found)[1])
+        found, labels = (
+            ops.pad(x, ((0, 0), (0, places - ops.shape(x)[1])), constant_values=self.blank_id)
+            for x in (found, labels)
+        )
+        super().update_state(ops.all(ops.equal(found, labels), axis=1), sample_weight)
+
+    def get_config(self):
+        return {**super().get_config(), "blank_id": self.blank_id}
 
 
 def compute_ctc_loss(labels, logits, lengths, blank_id=0):

@@ -130,6 +130,7 @@ def test_a_file_is_no_folder_to_write_in(tmp_path):
 RIGHT = {
     "sequence_labeler": {"labels": ["a"], "maximum_length": 8},
     "text_classifier": {},
+    "speech_recognizer": {"characters": ["a"], "inputs": "waveform", "sampling_rate": 8000},
     "vision_transformer": {"labels": ["a"], "image_size": [8, 8], "channels": 1},
     "seq2seq_transformer": {
         "score": "bleu",
