@@ -38,10 +38,11 @@ CLASSES = {
     """.split(),
     "blocks": """
         AttentionPooling Biaffine CharacterEmbedding ConformerBlock ConvolutionModule
-        ConvolutionStem DecoderBlock DeepNorm EncoderBlock FeedForward FirstOf LayerScale
-        MacaronBlock MixtureOfExperts ParallelBlock PatchEmbedding Pooling PositionsInDocuments
-        PostNorm PreNorm PrefixTokens RMSNormalization ReZero Repeat ResiDual ResidualWeight
-        SandwichNorm SegmentEmbedding SpanLogits TokenDropout TokenEmbedding WordEmbedding
+        ConvolutionStem ConvolutionSubsampling DecoderBlock DeepNorm EncoderBlock FeedForward
+        FirstOf GreedyCTCDecoder LayerScale LengthMask LogMelSpectrogram MacaronBlock
+        MixtureOfExperts ParallelBlock PatchEmbedding Pooling PositionsInDocuments PostNorm PreNorm
+        PrefixTokens RMSNormalization ReZero Repeat ResiDual ResidualWeight SandwichNorm
+        SegmentEmbedding SpanLogits SpecAugment TokenDropout TokenEmbedding WordEmbedding
     """.split(),
     "recurrent": """
         AttentionCell Bridge FeedbackDecoder LocalWindow RecurrentDecoder RecurrentEncoder
@@ -51,11 +52,11 @@ CLASSES = {
         Sample
     """.split(),
     "training": """
-        ConstantForcing DependencyCrossentropy EntityF1 EntityPrecision EntityRecall
-        ExponentialForcing InverseSigmoidForcing LabeledAttachment LayerwiseAdamW LinearForcing
-        MaskedPerplexity MaskedSequenceAccuracy MaskedSparseCategoricalAccuracy
-        MaskedSparseCategoricalCrossentropy Noam SpanCrossentropy SpanF1 TwoPasses
-        UnlabeledAttachment
+        CTCTranscriptAccuracy ConstantForcing DependencyCrossentropy EntityF1 EntityPrecision
+        EntityRecall ExponentialForcing InverseSigmoidForcing LabeledAttachment LayerwiseAdamW
+        LinearForcing MaskedCTC MaskedPerplexity MaskedSequenceAccuracy
+        MaskedSparseCategoricalAccuracy MaskedSparseCategoricalCrossentropy Noam SpanCrossentropy
+        SpanF1 TwoPasses UnlabeledAttachment
     """.split(),
 }
 FUNCTIONS = {"blocks": ["gelu_tanh", "quick_gelu"]}

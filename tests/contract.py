@@ -71,7 +71,7 @@ def _draw(random, dtype, shape):
         drawn[:, 0] = True
         return drawn
     drawn = random.integers(1, int(dtype[3:]), size=shape).astype("int32")
-    drawn[:, -1] = 0  # padding
+    drawn[..., -1] = 0  # padding
     return drawn
 
 

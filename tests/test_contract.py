@@ -196,6 +196,24 @@ CASES = {
         ("B 4 6 2",),
     ),
     "ConvolutionStem": Case(lambda: ka.blocks.ConvolutionStem((4, 5)), ("B 8 6 2",)),
+    "GreedyCTCDecoder": Case(ka.blocks.GreedyCTCDecoder, ("B T 4",)),
+    "LengthMask": Case(ka.blocks.LengthMask, (f"B T {D}", "int3 B")),
+    **{
+        f"LogMelSpectrogram {settings}": Case(
+            lambda settings=settings: ka.blocks.LogMelSpectrogram(
+                3, settings, sampling_rate=100, sequence_length=4, sequence_stride=1
+            ),
+            ("B T",),
+        )
+        for settings in ("whisper", "kaldi")
+    },
+    "SpecAugment": Case(lambda: ka.blocks.SpecAugment(frequency_mask_size=5), (f"B T {D}",)),
+    "ConvolutionSubsampling": Case(
+        lambda: ka.blocks.ConvolutionSubsampling(D, 4, filters=3), (f"B T {D}",)
+    ),
+    "ConvolutionSubsampling causal": Case(
+        lambda: ka.blocks.ConvolutionSubsampling(D, 2, filters=3, causal=True), (f"B T {D}",)
+    ),
     "PrefixTokens": Case(lambda: ka.blocks.PrefixTokens(2), (f"B T {D}",)),
     "FeedForward": Case(lambda: ka.blocks.FeedForward(10), (f"B T {D}",)),
     "FeedForward gated": Case(lambda: ka.blocks.FeedForward(10, "geglu_tanh"), (f"B T {D}",)),
@@ -681,7 +699,14 @@ def test_gradients(case):
 NOT_QUANTIZED = {
     *("Attention", "TokenDropout", "PatchEmbedding", "ConvolutionStem", "PrefixTokens"),
     *("RMSNormalization", "LayerScale", "ResidualWeight", "Pooling", "RecurrentEncoder"),
-    *("FirstOf", "SpanLogits"),
+    *(
+        "FirstOf",
+        "SpanLogits",
+        "GreedyCTCDecoder",
+        "LengthMask",
+        "LogMelSpectrogram",
+        "SpecAugment",
+    ),
     *("Cosine", "Bilinear", "Concat", "Additive", "Learned", "Learned2D", "PositionsInDocuments"),
     "AttentionCell bahdanau",
 }

@@ -14,6 +14,7 @@ ARGUMENTS = {
     "question_answering.py": ["--epochs", "1"],
     "shakespeare.py": ["--steps", "3"],
     "sentence_polarity.py": ["--epochs", "1", "--made-up", "--models", "Transformer", "CNN"],
+    "speech.py": ["--epochs", "1", "--made-up", "--output", "speech"],
     "translation.py": ["--epochs", "1", "--num-layers", "1"],
 }
 PRINTED = {
@@ -23,6 +24,7 @@ PRINTED = {
     "question_answering.py": "exact_match",
     "shakespeare.py": "validation loss",
     "sentence_polarity.py": "a warm and clever film",
+    "speech.py": "unseen speaker",
     "translation.py": "BLEU",
 }
 LONG = ("dates.py", "shakespeare.py", "translation.py")

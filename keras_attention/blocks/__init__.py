@@ -1,12 +1,16 @@
-"""Blocks of models: embeddings, encoder and decoder blocks, feed-forward networks, pooling."""
+"""Blocks of models: embeddings, spectrograms, encoder and decoder blocks, pooling."""
 
 from keras_attention.blocks.attention_pooling import AttentionPooling
 from keras_attention.blocks.biaffine import Biaffine
 from keras_attention.blocks.conformer import ConformerBlock, MacaronBlock
 from keras_attention.blocks.convolution_module import ConvolutionModule
+from keras_attention.blocks.convolution_subsampling import ConvolutionSubsampling
+from keras_attention.blocks.ctc_decoder import GreedyCTCDecoder
 from keras_attention.blocks.decoder import DecoderBlock
 from keras_attention.blocks.encoder import EncoderBlock
 from keras_attention.blocks.feed_forward import FeedForward, gelu_tanh, quick_gelu
+from keras_attention.blocks.length_mask import LengthMask
+from keras_attention.blocks.log_mel_spectrogram import LogMelSpectrogram
 from keras_attention.blocks.mixture_of_experts import MixtureOfExperts
 from keras_attention.blocks.normalization import LayerScale, RMSNormalization
 from keras_attention.blocks.packed_documents import PositionsInDocuments
@@ -26,6 +30,7 @@ from keras_attention.blocks.residuals import (
     SandwichNorm,
 )
 from keras_attention.blocks.span_logits import SpanLogits
+from keras_attention.blocks.spec_augment import SpecAugment
 from keras_attention.blocks.token_embedding import SegmentEmbedding, TokenDropout, TokenEmbedding
 from keras_attention.blocks.word_embedding import CharacterEmbedding, WordEmbedding
 
@@ -36,11 +41,15 @@ __all__ = [
     "ConformerBlock",
     "ConvolutionModule",
     "ConvolutionStem",
+    "ConvolutionSubsampling",
     "DecoderBlock",
     "DeepNorm",
     "EncoderBlock",
     "FeedForward",
+    "GreedyCTCDecoder",
     "LayerScale",
+    "LengthMask",
+    "LogMelSpectrogram",
     "MacaronBlock",
     "MixtureOfExperts",
     "ParallelBlock",
@@ -60,6 +69,7 @@ __all__ = [
     "SandwichNorm",
     "SegmentEmbedding",
     "SpanLogits",
+    "SpecAugment",
     "TokenDropout",
     "TokenEmbedding",
     "WordEmbedding",

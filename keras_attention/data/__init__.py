@@ -1,4 +1,4 @@
-"""Sentences, pairs, texts and images, from TensorFlow Datasets or files, as batches."""
+"""Sentences, pairs, texts, images and recordings, from TensorFlow Datasets or files, as batches."""
 
 from keras_attention.data.answer_spans import (
     EncodedQuestion,
@@ -37,8 +37,17 @@ from keras_attention.data.questions import (
     from_question_files,
     read_questions,
 )
+from keras_attention.data.recordings import (
+    Recording,
+    Recordings,
+    from_recordings,
+    read_sound,
+    recording_batches,
+)
 from keras_attention.data.sentence_polarity import sentence_polarity
 from keras_attention.data.sequence_preprocessor import SequencePreprocessor
+from keras_attention.data.speech_preprocessor import SpeechPreprocessor
+from keras_attention.data.spoken_digits import connected_digits
 from keras_attention.data.subword_preprocessors import (
     SubwordQuestionPreprocessor,
     SubwordTaggerPreprocessor,
@@ -83,6 +92,11 @@ __all__ = [
     "SequencePreprocessor",
     "Span",
     "SubwordQuestionPreprocessor",
+    "Recording",
+    "Recordings",
+    "Sentence",
+    "SequencePreprocessor",
+    "SpeechPreprocessor",
     "SubwordTaggerPreprocessor",
     "SubwordTextPreprocessor",
     "Subwords",
@@ -93,6 +107,7 @@ __all__ = [
     "Texts",
     "Vocabulary",
     "WrittenDate",
+    "connected_digits",
     "contiguous_segments",
     "dates",
     "dependency_batches",
@@ -104,6 +119,7 @@ __all__ = [
     "from_pair_files",
     "from_plain_text",
     "from_question_files",
+    "from_recordings",
     "from_text_files",
     "from_tfds",
     "from_tfds_trees",
@@ -121,6 +137,10 @@ __all__ = [
     "read_texts",
     "search_span",
     "seq2seq_batches",
+    "seq2seq_batches",
+    "read_sound",
+    "read_texts",
+    "recording_batches",
     "sentence_polarity",
     "split_words",
     "tagging_batches",

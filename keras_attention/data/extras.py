@@ -27,6 +27,10 @@ def import_sentencepiece_messages(function):
     return _import(module, function, "SentencePiece", extra="nlp")
 
 
+def import_soundfile(function):
+    return _import("soundfile", function, "SoundFile", extra="speech")
+
+
 def import_keras_hub(function):
     return _import("keras_hub", function, "KerasHub", extra="nlp")
 

@@ -3,9 +3,11 @@
 from keras_attention.generation import constraints, penalties, samplers
 from keras_attention.generation.cache import decoding_scope, initial_cache
 from keras_attention.generation.config import GenerationConfig
+from keras_attention.generation.ctc_search import search_ctc_prefixes
 from keras_attention.generation.decoder import Decoder
 from keras_attention.generation.generate import GenerationOutput, generate
 from keras_attention.generation.samplers import Beam, Greedy, Sample
+from keras_attention.generation.speech_stream import SpeechStream
 from keras_attention.generation.streaming import stream
 from keras_attention.generation.token_history import TokenHistory
 
@@ -16,6 +18,7 @@ __all__ = [
     "GenerationOutput",
     "Greedy",
     "Sample",
+    "SpeechStream",
     "TokenHistory",
     "constraints",
     "decoding_scope",
@@ -23,6 +26,7 @@ __all__ = [
     "initial_cache",
     "penalties",
     "samplers",
+    "search_ctc_prefixes",
     "stream",
 ]
 

@@ -17,6 +17,8 @@ from keras_attention.models.seq2seq_transformer import SIZES as _TRANSFORMER_SIZ
 from keras_attention.models.seq2seq_transformer import seq2seq_transformer
 from keras_attention.models.sequence_labeler import SIZES as _LABELER_SIZES
 from keras_attention.models.sequence_labeler import sequence_labeler
+from keras_attention.models.speech_recognizer import SIZES as _SPEECH_SIZES
+from keras_attention.models.speech_recognizer import speech_recognizer
 from keras_attention.models.text_classifier import SIZES as _CLASSIFIER_SIZES
 from keras_attention.models.text_classifier import text_classifier
 from keras_attention.models.text_encoder import SIZES as _ENCODER_SIZES
@@ -37,6 +39,7 @@ SIZES = {
     "seq2seq_recurrent": _RECURRENT_SIZES,
     "seq2seq_transformer": _TRANSFORMER_SIZES,
     "sequence_labeler": _LABELER_SIZES,
+    "speech_recognizer": _SPEECH_SIZES,
     "text_classifier": _CLASSIFIER_SIZES,
     "text_encoder": _ENCODER_SIZES,
     "vision_transformer": _VISION_SIZES,
@@ -75,6 +78,7 @@ __all__ = [
     "seq2seq_transformer",
     "sequence_labeler",
     "sizes",
+    "speech_recognizer",
     "text_classifier",
     "text_encoder",
     "vision_transformer",

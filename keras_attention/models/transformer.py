@@ -274,13 +274,13 @@ class TransformerEncoder:
             name=name,
         )
 
-    def _feed_forward(self):
+    def _feed_forward(self, name="feed_forward"):
         return FeedForward(
             self.intermediate_dim,
             activation=self.activation,
             dropout=self.dropout,
             use_bias=self.use_bias,
-            name="feed_forward",
+            name=name,
         )
 
 

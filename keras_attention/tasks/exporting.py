@@ -24,7 +24,7 @@ def export_model(
 
     Args:
         format: `"litert"` or `"saved_model"`.
-        examples: list of batches of inputs to measure activations on, and to compare on; or None.
+        examples: list of batches of inputs to compare on, and to measure activations on; or None.
         metadata: dict, entries of the manifest.
         The others as for `ka.export.to_litert`.
     """
@@ -54,7 +54,7 @@ def export_model(
         model,
         output,
         quantization=quantization,
-        calibration=examples,
+        calibration=examples if quantization == "int8" else None,
         compatible_with=compatible_with,
         **common,
     )

@@ -138,6 +138,14 @@ class TaskInterface(abc.ABC):
     def draw_examples(self, data, folder):
         """Draws pictures of the model's attention into `folder`; gives their names."""
 
+    def make_exportable(self, model):
+        """The model that exported files hold, of the Keras model: as it is."""
+        return model
+
+    def make_examples(self):
+        """Batches of inputs to compare files on where none are given; None: any will do."""
+        return None
+
     def check_runner(self, path, run):
         """Refuses a file whose sizes are not those of the preprocessor beside it."""
         return None

@@ -107,8 +107,8 @@ def finish_job(task, job, data, recipe, output, about, best, history, deadline=N
         manifest.record_files(result, MODEL)
         say("exporting and verifying: SavedModel, LiteRT float32, LiteRT int8 weights")
         examples = [inputs for inputs, _ in job.dev.take(EXAMPLES).as_numpy_iterator()]
-        reports = []
-        for name, make in export_all(model, result, examples=examples, metadata=metadata):
+        exportable, reports = task.make_exportable(model), []
+        for name, make in export_all(exportable, result, examples=examples, metadata=metadata):
             with keep_informed(f"exporting and verifying {name}"):
                 reports.append(make())
         has_test = task.count(data.test)
@@ -187,10 +187,13 @@ def export_file(path, output, *, format, quantization, batch_size, sequence_leng
     find_examples = options.pop("examples")
     if "task" in known:
         task = get_task_class(known["task"]).open_file(file, known)
-        model = task.model
+        model = task.make_exportable(task.model)
     else:
         check_unchanged(file)
         task, model = None, load_keras_model(file)
+    examples = None
+    if task is not None:
+        examples = find_examples(task) if quantization == "int8" else task.make_examples()
     has_length = any(None in tensor.shape[1:] for tensor in model.inputs)
     shape = name_shape(batch_size, sequence_length, has_length)
     return export_model(
@@ -200,7 +203,7 @@ def export_file(path, output, *, format, quantization, batch_size, sequence_leng
         quantization=quantization,
         batch_size=batch_size,
         sequence_length=sequence_length,
-        examples=None if task is None or quantization != "int8" else find_examples(task),
+        examples=examples,
         metadata={name: value for name, value in known.items() if name != "files"},
         **options,
     )

@@ -210,6 +210,26 @@ RECIPES = {
         learning_rate=1e-3,
         data=dict(characters=True, min_count=2, lowercase=True, word_length=16, maximum_length=512),
     ),
+    # What `benchmarks/connected_digits.py` trains: a small Conformer for small vocabularies.
+    "speech_recognizer": Recipe(
+        model=dict(
+            num_mel_bins=40,
+            num_layers=3,
+            num_heads=4,
+            hidden_dim=96,
+            intermediate_dim=384,
+            kernel_size=15,
+            subsampling_filters=32,
+            dropout=0.1,
+            spec_augment=dict(time_mask_size=20, time_mask_ratio=0.1, frequency_mask_size=8),
+        ),
+        epochs=20,
+        batch_size=32,
+        learning_rate=2e-3,
+        weight_decay=0.01,
+        clip_norm=5.0,
+        jit_compile=False,  # XLA has no kernel of the fast loss
+    ),
     # Chosen by cross-validation on sentence_polarity without its test part.
     "text_classifier": Recipe(
         model=dict(

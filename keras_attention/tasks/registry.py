@@ -10,6 +10,7 @@ TASKS = {
     "seq2seq_recurrent": "seq2seq_lm.Seq2SeqLM",
     "seq2seq_transformer": "seq2seq_lm.Seq2SeqLM",
     "sequence_labeler": "sequence_labeler.SequenceLabeler",
+    "speech_recognizer": "speech_recognizer.SpeechRecognizer",
     "text_classifier": "text_classifier.TextClassifier",
     "vision_transformer": "image_classifier.ImageClassifier",
 }

@@ -370,15 +370,16 @@ class Task(TaskInterface):
         """
         if format is None:
             format = "litert" if pathlib.Path(path).suffix == ".tflite" else "saved_model"
+        examples = None if quantization == "int8" else self.make_examples()
         return export_model(
-            self.model,
+            self.make_exportable(self.model),
             path,
             format=format,
             quantization=quantization,
             batch_size=batch_size,
             sequence_length=sequence_length,
             compatible_with=compatible_with,
-            examples=None if calibration is None else self.list_inputs(calibration),
+            examples=examples if calibration is None else self.list_inputs(calibration),
             metadata=self.metadata,
         )
 

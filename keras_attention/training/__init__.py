@@ -6,12 +6,17 @@ from keras_attention.training.answer_scores import (
     score_answers,
 )
 from keras_attention.training.answer_spans import SpanCrossentropy, SpanF1
+from keras_attention.training.ctc import CTCTranscriptAccuracy, MaskedCTC
 from keras_attention.training.dependencies import (
     DependencyCrossentropy,
     LabeledAttachment,
     UnlabeledAttachment,
 )
 from keras_attention.training.entity_f1 import EntityF1, EntityPrecision, EntityRecall
+from keras_attention.training.error_rates import (
+    compute_character_error_rate,
+    compute_word_error_rate,
+)
 from keras_attention.training.fine_tuning import (
     LayerwiseAdamW,
     enable_lora,
@@ -40,6 +45,7 @@ from keras_attention.training.schedules import Noam, warmup_cosine
 from keras_attention.training.two_passes import TwoPasses, with_two_passes
 
 __all__ = [
+    "CTCTranscriptAccuracy",
     "ConstantForcing",
     "DependencyCrossentropy",
     "EntityF1",
@@ -51,6 +57,7 @@ __all__ = [
     "LabeledAttachment",
     "LayerwiseAdamW",
     "LinearForcing",
+    "MaskedCTC",
     "MaskedPerplexity",
     "MaskedSequenceAccuracy",
     "MaskedSparseCategoricalAccuracy",
@@ -64,6 +71,8 @@ __all__ = [
     "UnlabeledAttachment",
     "compute_answer_f1",
     "compute_exact_match",
+    "compute_character_error_rate",
+    "compute_word_error_rate",
     "enable_lora",
     "fastest_dtype_policy",
     "freeze",

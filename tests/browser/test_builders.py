@@ -29,6 +29,9 @@ WHOLE = {
     "text_encoder": lambda: ka.models.text_encoder(
         50, **SMALL, pooling="last", num_segments=2, embedding_dim=6, pooler_activation="tanh"
     ),
+    "speech_recognizer": lambda: ka.models.speech_recognizer(
+        9, **SMALL, num_mel_bins=12, subsampling=2, kernel_size=3
+    ),
     "vision_transformer": lambda: ka.models.vision_transformer(
         8, 5, **SMALL, patch_size=2, num_channels=1
     ),

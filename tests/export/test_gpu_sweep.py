@@ -113,6 +113,12 @@ def builders():
         "question_answerer": lambda: ka.models.question_answerer(
             50, exact_match=True, no_answer=True, **sizes
         ),
+        **{
+            f"speech_recognizer {block}": lambda block=block: ka.models.speech_recognizer(
+                9, num_mel_bins=12, subsampling=2, block=block, **sizes
+            )
+            for block in ("conformer", "encoder")
+        },
         "masked_language_model": lambda: ka.models.masked_language_model(
             50, num_segments=2, **sizes
         ),

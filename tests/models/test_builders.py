@@ -25,6 +25,11 @@ def vision(**kwargs):
     return ka.models.vision_transformer(8, 7, num_channels=1, **{**size, **kwargs})
 
 
+def recognizer(**kwargs):
+    size = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=20)
+    return ka.models.speech_recognizer(7, num_mel_bins=12, **{**size, **kwargs})
+
+
 def classifier(**kwargs):
     size = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=20)
     return ka.models.text_classifier(50, 7, **{**size, **kwargs})
@@ -116,6 +121,10 @@ BUILT = {
     "encoder_decoder_t5": lambda: language_model("encoder_decoder", structure="t5_1.1"),
     "encoder_decoder_bart": lambda: language_model(
         "encoder_decoder", structure="bart", num_decoder_layers=1
+    ),
+    "speech_recognizer": lambda: recognizer(),
+    "speech_recognizer_waveform": lambda: recognizer(
+        inputs="waveform", subsampling=2, block="encoder", sampling_rate=8000, norm="post"
     ),
     "vision_transformer": vision,
     "vision_transformer_stem": lambda: vision(

@@ -1,0 +1,217 @@
+"""Recordings and what is said in them: from files of sound or features, as lists and batches."""
+
+import dataclasses
+import pathlib
+import typing
+
+import numpy as np
+
+from keras_attention.checks import check_whole_number
+from keras_attention.data.extras import import_soundfile, import_tensorflow
+from keras_attention.data.splits import add_dev
+
+SUFFIXES = (".wav", ".flac")
+TRANSCRIPTS = "transcripts.tsv"  # of a folder
+
+
+class Recording(typing.NamedTuple):
+    """A piece of sound, float32 samples (n,) from -1 to 1 or features (T, F), and its transcript.
+
+    `speaker` is a str, or None where nobody is named.
+    """
+
+    sound: np.ndarray
+    text: str
+    speaker: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Recordings:
+    """Recordings in three parts, in memory.
+
+    Attributes:
+        train, dev, test: lists of `Recording`.
+        sampling_rate: int, samples a second of all of them; None for features.
+        notes: tuple of str, what a model's card is to say about the data.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    sound = np.zeros(8000, "float32")
+    data = ka.data.Recordings.from_lists([ka.data.Recording(sound, "one")] * 20, sampling_rate=8000)
+    assert len(data.train) == 18 and len(data.dev) == 2
+    ```
+    """
+
+    train: list
+    dev: list
+    test: list
+    sampling_rate: int | None = None
+    notes: tuple = ()
+
+    @classmethod
+    def from_lists(
+        cls, train, dev=(), test=(), *, sampling_rate=None, dev_fraction=0.1, seed=0, notes=()
+    ):
+        """Of lists; without `dev`, a share of `train` becomes it."""
+        train, dev, test = map(list, (train, dev, test))
+        shapes = {recording.sound.shape[1:] for recording in (*train, *dev, *test)}
+        if len(shapes) > 1:
+            raise ValueError(
+                f"The recordings have sounds of the shapes (T, ...) {sorted(shapes)}: expected all "
+                "samples (n,), or all features (T, F) of the same F."
+            )
+        if sampling_rate is not None:
+            check_whole_number("Recordings", "sampling_rate", sampling_rate)
+        train, dev = add_dev(train, dev, dev_fraction=dev_fraction, seed=seed)
+        return cls(train, dev, test, sampling_rate, tuple(notes))
+
+
+def read_sound(path, sampling_rate=None):
+    """The samples of a WAV or FLAC file, float32 (n,) from -1 to 1, and how many a second has.
+
+    Channels are averaged.
+
+    Args:
+        path: path of a file.
+        sampling_rate: int, what the file must have; None takes any.
+
+    Raises:
+        ValueError: no such file, not one of sound, or of another rate.
+    """
+    soundfile = import_soundfile("read_sound")
+    if not pathlib.Path(path).is_file():
+        raise ValueError(f"There is no file {path}: expected a WAV or FLAC file.")
+    try:
+        samples, rate = soundfile.read(str(path), dtype="float32", always_2d=True)
+    except (soundfile.SoundFileError, RuntimeError) as error:
+        raise ValueError(f"{path} is no WAV or FLAC file that can be read: {error}") from error
+    if sampling_rate not in (None, rate):
+        raise ValueError(
+            f"{path} has {rate} samples a second, and {sampling_rate} are expected: convert it, "
+            f"for example with `sox {path} -r {sampling_rate} new.wav`."
+        )
+    return samples.mean(axis=1), rate
+
+
+def from_recordings(train=None, dev=None, test=None, *, sampling_rate=None, seed=0):
+    """Recordings of files: tables with a path and a transcript in each line, or folders.
+
+    Args:
+        train, dev, test: a path each, or None: a `.tsv` file with lines `path<TAB>transcript`,
+            paths relative to it; a folder with such a file, called `transcripts.tsv`; or a folder
+            as LibriSpeech has them, where files `*.trans.txt`, at any depth, have lines
+            `name TRANSCRIPT` for `name.flac` or `name.wav` beside them. A third column of a table
+            names the speaker; of LibriSpeech it is the first number in a name.
+        sampling_rate: int, samples a second that all must have; None is what the first has.
+        seed: int, which tenth of train becomes dev where there is none.
+
+    Returns:
+        `Recordings`.
+
+    Raises:
+        ValueError: names the file and the line.
+    """
+    parts = {}
+    for name, path in (("train", train), ("dev", dev), ("test", test)):
+        parts[name] = []
+        for place, file, text, speaker in [] if path is None else list_recordings(path):
+            try:
+                samples, rate = read_sound(file, sampling_rate)
+            except ValueError as error:
+                raise ValueError(f"{place}: {error}") from error
+            sampling_rate = sampling_rate or rate
+            parts[name].append(Recording(samples, text, speaker))
+    return Recordings.from_lists(**parts, sampling_rate=sampling_rate, seed=seed)
+
+
+def list_recordings(path):
+    """(place for errors, sound file, transcript, speaker) of each recording that `path` names."""
+    path = pathlib.Path(path)
+    if path.is_dir() and (path / TRANSCRIPTS).is_file():
+        path = path / TRANSCRIPTS
+    if path.is_file():
+        return list(_read_table(path))
+    found = [row for file in sorted(path.rglob("*.trans.txt")) for row in _read_librispeech(file)]
+    if not found:
+        raise ValueError(
+            f"{path}: expected a .tsv file of paths and transcripts, a folder with "
+            f"{TRANSCRIPTS}, or one with files *.trans.txt as LibriSpeech has them."
+        )
+    return found
+
+
+def _read_table(path):
+    for number, line in enumerate(path.read_text("utf-8-sig").splitlines(), start=1):
+        if not line.strip():
+            continue
+        cells = line.split("\t")
+        place = f"{path}, line {number}"
+        if len(cells) not in (2, 3):
+            raise ValueError(
+                f"{place}: {len(cells)} columns: expected a path, a tab and a transcript, and then "
+                "perhaps a tab and a speaker."
+            )
+        yield place, path.parent / cells[0], cells[1].strip(), cells[2] if cells[2:] else None
+
+
+def _read_librispeech(path):
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
+        if not line.strip():
+            continue
+        name, _, text = line.partition(" ")
+        place = f"{path}, line {number}"
+        files = [path.parent / f"{name}{suffix}" for suffix in SUFFIXES]
+        if not (there := [file for file in files if file.is_file()]):
+            raise ValueError(f"{place}: there is neither {files[0]} nor {files[1].name}.")
+        yield place, there[0], text.strip(), name.partition("-")[0]
+
+
+def recording_batches(recordings, preprocessor, batch_size=16, *, shuffle=False, seed=0):
+    """A `tf.data.Dataset` of batches for `fit` and `evaluate`, of recordings of similar lengths.
+
+    Args:
+        recordings: list of `Recording`.
+        preprocessor: `SpeechPreprocessor`.
+        batch_size: int; the last batch may be smaller.
+        shuffle: bool, whether recordings meet others in every epoch, in another order.
+        seed: int, of that order.
+
+    Returns:
+        A dataset of known cardinality: what `preprocessor` gives for the sounds, and labels int32
+        (B, U), padded with 0.
+    """
+    if not recordings:
+        raise ValueError("recordings is empty: there is nothing to make batches of.")
+    tf = import_tensorflow("recording_batches")
+    lengths = np.array([len(recording.sound) for recording in recordings])
+    labels = [preprocessor.encode(recording.text) for recording in recordings]
+    count = -(-len(recordings) // batch_size)
+    generator = np.random.default_rng(seed)
+
+    def cut():
+        # Lengths are blurred, so that a recording meets others in every epoch.
+        blur = generator.uniform(0.8, 1.25, len(lengths)) if shuffle else 1.0
+        order = np.argsort(lengths * blur, kind="stable")
+        batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+        turn = generator.permutation(count) if shuffle else range(count)
+        for k in turn:
+            rows = [labels[i] for i in batches[k]]
+            padded = np.zeros((len(rows), max(1, *map(len, rows))), "int32")
+            for row, ids in zip(padded, rows, strict=True):
+                row[: len(ids)] = ids
+            yield preprocessor([recordings[i].sound for i in batches[k]]), padded
+
+    name, shape = preprocessor.input_name, preprocessor.sound_shape
+    signature = (
+        {
+            name: tf.TensorSpec((None, None, *shape), "float32"),
+            "lengths": tf.TensorSpec((None,), "int32"),
+        },
+        tf.TensorSpec((None, None), "int32"),
+    )
+    batches = tf.data.Dataset.from_generator(cut, output_signature=signature)
+    return batches.apply(tf.data.experimental.assert_cardinality(count)).prefetch(2)

@@ -1,0 +1,110 @@
+"""`SpeechPreprocessor`: sounds to the inputs of a recognizer, and labels to text."""
+
+import dataclasses
+import pathlib
+
+import numpy as np
+
+from keras_attention.checks import check_whole_number
+from keras_attention.data.recordings import read_sound
+
+
+@dataclasses.dataclass(frozen=True)
+class SpeechPreprocessor:
+    """Turns sounds into the inputs of `ka.models.speech_recognizer`, and its labels into text.
+
+    Label 0 is the blank, label k the character k - 1.
+
+    Args:
+        characters: tuple of str, one character each, that transcripts consist of.
+        sampling_rate: int, samples a second; None for features.
+        num_features: int, features of a frame; None for waveforms.
+
+    Calling it on a list of paths of WAV or FLAC files, or of arrays, samples (n,) or features
+    (T, F), gives `"waveform"` or `"features"`, float32, and `"lengths"`, int32 (B,).
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    preprocessor = ka.data.SpeechPreprocessor.build(["one two"], sampling_rate=8000)
+    assert preprocessor.decode(preprocessor.encode("two one")) == "two one"
+    inputs = preprocessor([np.zeros(8000), np.zeros(5000)])
+    assert inputs["waveform"].shape == (2, 8000) and list(inputs["lengths"]) == [8000, 5000]
+    ```
+    """
+
+    characters: tuple
+    sampling_rate: int | None = None
+    num_features: int | None = None
+
+    def __post_init__(self):
+        object.__setattr__(self, "characters", tuple(self.characters))
+        if wrong := [c for c in self.characters if len(c) != 1]:
+            raise ValueError(f"characters has {wrong[0]!r}: expected one character each.")
+        if len(set(self.characters)) < len(self.characters) or not self.characters:
+            raise ValueError(f"characters={self.characters!r}: expected some, all different.")
+        if (self.sampling_rate is None) == (self.num_features is None):
+            raise ValueError(
+                "SpeechPreprocessor takes sampling_rate= for waveforms, or num_features= for "
+                "features: give one of them."
+            )
+        name = "num_features" if self.sampling_rate is None else "sampling_rate"
+        check_whole_number("SpeechPreprocessor", name, getattr(self, name))
+
+    @classmethod
+    def build(cls, texts, sampling_rate=None, num_features=None):
+        """With the characters of `texts`, a list of str, in the order of their code points."""
+        return cls(sorted(set("".join(texts))), sampling_rate, num_features)
+
+    @property
+    def input_name(self):
+        return "features" if self.sampling_rate is None else "waveform"
+
+    @property
+    def sound_shape(self):
+        """The shape of a frame: (F,), or () of a sample."""
+        return () if self.num_features is None else (self.num_features,)
+
+    @property
+    def vocabulary_size(self):
+        """The characters and the blank."""
+        return len(self.characters) + 1
+
+    def encode(self, text):
+        """The labels of a transcript, a list of int; an unknown character is an error."""
+        ids = {character: k for k, character in enumerate(self.characters, start=1)}
+        if unknown := [c for c in text if c not in ids]:
+            raise ValueError(
+                f"The transcript {text[:40]!r} has {unknown[0]!r}, and the model knows "
+                f"{''.join(self.characters)!r}: replace it, or train with it."
+            )
+        return [ids[character] for character in text]
+
+    def decode(self, labels):
+        """The text of labels, ints; blanks are nothing."""
+        return "".join(self.characters[label - 1] for label in map(int, labels) if label)
+
+    def __call__(self, sounds):
+        arrays = [self._read(sound) for sound in sounds]
+        lengths = np.array([len(array) for array in arrays], "int32")
+        joined = np.zeros((len(arrays), max(lengths, default=0), *self.sound_shape), "float32")
+        for row, array in zip(joined, arrays, strict=True):
+            row[: len(array)] = array
+        return {self.input_name: joined, "lengths": lengths}
+
+    def _read(self, sound):
+        if isinstance(sound, str | pathlib.Path):
+            if self.sampling_rate is None:
+                raise ValueError(f"{sound}: this model takes features, arrays (T, F), not files.")
+            return read_sound(sound, self.sampling_rate)[0]
+        array = np.asarray(sound, "float32")
+        if array.shape[1:] != self.sound_shape or not array.ndim:
+            wanted = f"(T, {self.num_features})" if self.num_features else "(n,), samples"
+            raise ValueError(f"A sound of shape {array.shape}: expected {wanted}.")
+        return array
+
+    def save(self, folder):
+        """Writes nothing: characters and rate are in the task's entries of the manifest."""

@@ -1,0 +1,99 @@
+"""Prefix beam search: likely labels of CTC logits, all their alignments added up."""
+
+import collections
+import math
+
+import numpy as np
+
+from keras_attention import checks
+
+_NEVER = -math.inf
+
+
+def search_ctc_prefixes(
+    logits,
+    beam_width=8,
+    *,
+    blank_id=0,
+    num_results=1,
+    language_model=None,
+    language_weight=1.0,
+    label_bonus=0.0,
+):
+    """The most likely labels of one utterance (Graves, 2012; Hannun et al., 2014, algorithm 1).
+
+    Greedy decoding finds the best path; here the paths that give the same labels are added up, and
+    a language model may have its say. It runs in NumPy, beside a model or a file.
+
+    Args:
+        logits: float (T, V), of the frames of one utterance, padding cut off.
+        beam_width: int, how many prefixes are kept after each frame.
+        blank_id: int, the class between labels.
+        num_results: int, how many are returned, at most `beam_width`.
+        language_model: function of a tuple of labels and the next label to the log of its
+            probability after them; or None. It is called once for each prefix that is met.
+        language_weight: float, by which its logs are multiplied.
+        label_bonus: float, added for every label, as a language model prefers few of them.
+
+    Returns:
+        list of (labels, score), the best first: labels a tuple of ints, and the log of their
+        probability with what the language model and the bonus add.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    # The best path is two blanks (0.36), yet "1" has three paths: 0.24 + 0.24 + 0.16.
+    logits = np.log([[0.6, 0.4], [0.6, 0.4]])
+    (labels, score), *_ = ka.generation.search_ctc_prefixes(logits)
+    assert labels == (1,) and abs(np.exp(score) - 0.64) < 1e-6
+    ```
+    """
+    logits = np.asarray(logits, "float64")
+    if logits.ndim != 2:
+        raise ValueError(
+            f"logits has the shape {logits.shape}: expected (T, V), those of one utterance. Call "
+            "it for each row of a batch, without its padding."
+        )
+    owner = "search_ctc_prefixes"
+    checks.check_whole_number(owner, "beam_width", beam_width)
+    checks.check_whole_number(owner, "num_results", num_results, most=beam_width)
+    checks.check_whole_number(owner, "blank_id", blank_id, least=0, most=logits.shape[1] - 1)
+    frames = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
+    added = {(): 0.0}  # of the language model and the bonus, by prefix
+
+    def add(prefix, label):
+        longer = (*prefix, label)
+        if longer not in added:
+            added[longer] = added[prefix] + label_bonus
+            if language_model is not None:
+                added[longer] += language_weight * language_model(prefix, label)
+        return longer
+
+    beam = {(): (0.0, _NEVER)}  # logs of the probabilities of paths that end in a blank, or not
+    for frame in frames:
+        beam = _extend(beam, frame, blank_id, beam_width, add, added)
+    scored = [(prefix, float(np.logaddexp(*ends)) + added[prefix]) for prefix, ends in beam.items()]
+    return sorted(scored, key=lambda pair: (-pair[1], pair[0]))[:num_results]
+
+
+def _extend(beam, frame, blank_id, beam_width, add, added):
+    """The beam after one more frame (V,) of logs of probabilities."""
+    found = collections.defaultdict(lambda: [_NEVER, _NEVER])
+
+    def join(prefix, end, value):
+        found[prefix][end] = np.logaddexp(found[prefix][end], value)
+
+    labels = [int(label) for label in np.argsort(-frame) if label != blank_id][:beam_width]
+    for prefix, (in_blank, in_label) in beam.items():
+        either = np.logaddexp(in_blank, in_label)
+        join(prefix, 0, either + frame[blank_id])
+        if prefix:
+            join(prefix, 1, in_label + frame[prefix[-1]])
+        for label in labels:
+            again = prefix and label == prefix[-1]  # a second one needs a blank between
+            join(add(prefix, label), 1, (in_blank if again else either) + frame[label])
+    best = sorted(found, key=lambda prefix: np.logaddexp(*found[prefix]) + added[prefix])
+    return {prefix: tuple(found[prefix]) for prefix in best[-beam_width:]}

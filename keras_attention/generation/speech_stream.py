@@ -1,0 +1,156 @@
+"""Streaming recognition: labels of the first words while the rest is still spoken."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_attention import checks, masks, scope
+from keras_attention.cache_spec import CacheSpec, trace_cache
+from keras_attention.generation.cache import make_empty_cache
+
+LENGTH = 7  # vectors of the traced call
+
+
+class SpeechStream:
+    """Hears one utterance piece by piece, with the logits of a model that hears it whole.
+
+    A `ka.models.speech_recognizer` with `chunk_size` computes a chunk of vectors as soon as its
+    last frame is there: attention finds earlier chunks in a cache, convolutions the frames before.
+    So a label comes at most `chunk_size * subsampling` frames after its sound, plus the time of the
+    call: 8 · 4 · 10 ms = 320 ms.
+
+    Args:
+        model: of `ka.models.speech_recognizer(..., chunk_size=...)`, of features or of waveforms
+            (with `spectrogram="kaldi"`, whose frames do not depend on later ones).
+        max_length: int, how many vectors the cache has room for: 4096 of 40 ms are 164 seconds.
+
+    Attributes:
+        chunk_frames: int, the frames of a chunk.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    size = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=32, kernel_size=5)
+    model = ka.models.speech_recognizer(9, num_mel_bins=40, chunk_size=2, **size)
+    features = np.random.normal(size=(50, 40)).astype("float32")
+    whole = model({"features": features[None], "lengths": np.array([50])})
+
+    stream = ka.generation.SpeechStream(model)
+    labels = []
+    for piece in np.array_split(features, 6):
+        labels += stream.hear(piece)
+    labels += stream.finish()
+    expected = np.array(ka.blocks.GreedyCTCDecoder()(whole))[0]
+    assert labels == list(expected[expected > 0])
+    ```
+    """
+
+    def __init__(self, model, max_length=4096):
+        self.model = model
+        self.max_length = checks.check_whole_number("SpeechStream", "max_length", max_length)
+        names = {layer.name for layer in model.layers}
+        if not {"feature_norm", "subsampling"} <= names:
+            raise ValueError(
+                f"{model.name} has no layers feature_norm and subsampling: expected a model of "
+                "ka.models.speech_recognizer(..., chunk_size=...)."
+            )
+        self._spectrogram = model.get_layer("spectrogram") if "spectrogram" in names else None
+        if self._spectrogram is not None and self._spectrogram.settings != "kaldi":
+            raise ValueError(
+                f"{model.name} makes spectrograms as {self._spectrogram.settings}, which depend on "
+                "later samples: build it with spectrogram='kaldi'."
+            )
+        features = model.get_layer("feature_norm").input
+        self._encode = keras.Model(features, model.output)
+        factor = model.get_layer("subsampling").factor
+        self._spec = self._trace(features.shape[-1], factor)
+        self._chunk_size = self._find_chunk_size()
+        self.chunk_frames = self._chunk_size * factor
+        width = features.shape[-1:] if self._spectrogram is None else ()
+        self._rest = np.zeros((0, *width), "float32")
+        self._cache, self._index = make_empty_cache(self._spec, 1, self.max_length), 0
+        self._last = 0
+
+    def _trace(self, num_features, factor):
+        spec = CacheSpec(LENGTH)
+        frames = keras.Input(batch_shape=(None, LENGTH * factor, num_features))
+        trace_cache(self._encode, scope.Decoding(spec=spec), frames)
+        if spec.refusals:
+            raise ValueError(
+                f"{self.model.name} cannot hear piece by piece: {spec.refusals[0]} "
+                "Build it with chunk_size=."
+            )
+        return spec
+
+    def _find_chunk_size(self):
+        found = set(self._spec.masks.values())
+        if len(found) != 1 or not isinstance(mask := found.pop(), masks.Blockwise):
+            raise ValueError(
+                f"{self.model.name} attends with {', '.join(map(str, self._spec.masks.values()))}, "
+                "which does not say where chunks end: build it with chunk_size=."
+            )
+        return mask.size
+
+    def hear(self, sound):
+        """The labels that a piece of sound adds, a list of ints.
+
+        Args:
+            sound: features (T, F), or samples (T,), as many as there are: what is less than a chunk
+                waits for the next piece.
+        """
+        return self._collapse(self.compute_logits(sound))
+
+    def finish(self):
+        """The labels of what is left of the utterance, which ends here."""
+        return self._collapse(self.compute_logits(self._rest[:0], last=True))
+
+    def compute_logits(self, sound, last=False):
+        """The logits (T, V) of the chunks that a piece of sound completes, in place of labels.
+
+        Args:
+            sound: as of `hear`.
+            last: bool, whether the utterance ends with it.
+        """
+        sound = np.asarray(sound, "float32")
+        if sound.shape[1:] != self._rest.shape[1:] or not sound.ndim:
+            wanted = "samples (T,)" if self._rest.ndim == 1 else f"(T, {self._rest.shape[1]})"
+            raise ValueError(f"A piece of sound has the shape {sound.shape}: expected {wanted}.")
+        self._rest = np.concatenate([self._rest, sound])
+        found = [np.zeros((0, self._encode.output.shape[-1]), "float32")]
+        while (frames := self._count_frames()) >= self.chunk_frames or (last and frames):
+            frames = min(frames, self.chunk_frames)
+            found.append(self._step(self._take(frames)))
+        return np.concatenate(found)
+
+    def _count_frames(self):
+        if self._spectrogram is None:
+            return len(self._rest)
+        return self._spectrogram.count_frames(len(self._rest))
+
+    def _take(self, frames):
+        """The features of so many frames, whose sound has then been heard."""
+        if self._spectrogram is None:
+            taken, self._rest = self._rest[:frames], self._rest[frames:]
+            return taken[None]
+        length, stride = self._spectrogram.sequence_length, self._spectrogram.sequence_stride
+        samples = self._rest[: (frames - 1) * stride + length]
+        self._rest = self._rest[frames * stride :]
+        return self._spectrogram(samples[None])
+
+    def _step(self, features):
+        with scope.Decoding(self._cache, self._index) as decoding:
+            logits = ops.convert_to_numpy(self._encode(features))[0]
+        self._cache, self._index = decoding.cache, self._index + len(logits)
+        return logits
+
+    def _collapse(self, logits):
+        """The labels of the best path that are new after those heard so far."""
+        labels = []
+        for label in map(int, logits.argmax(axis=1)):
+            if label not in (0, self._last):
+                labels.append(label)
+            self._last = label
+        return labels

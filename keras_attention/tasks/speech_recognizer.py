@@ -1,0 +1,206 @@
+"""`SpeechRecognizer`: recordings, and what is said in each."""
+
+import keras
+import numpy as np
+
+from keras_attention import blocks, data, models, training, visualization
+from keras_attention.data.files import prefix_errors
+from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.printing import show_table
+from keras_attention.tasks.task import Task
+
+ROWS = 16  # recordings that are scored at a time
+PICTURED = 40  # vectors of a recording that a picture shows
+DIGITS = "spoken_digit"  # what TFDS calls it
+MOST_RATE, MOST_FEATURES = 1_000_000, 1 << 16
+BLANK = "·"  # how pictures show a vector without a character
+
+
+class SpeechRecognizer(Task):
+    """Writes what is said.
+
+    Files hold a greedy decoder, too: they take `"waveform"` (B, samples) and `"lengths"` (B,), or
+    `"features"`, and give `"labels"`, int32 (B, T), beside the logits. Label k > 0 is character
+    k - 1 of the manifest's `characters`; zeros follow the last.
+
+    Args:
+        model: functional `keras.Model`, as `ka.models.speech_recognizer`.
+        preprocessor: `ka.data.SpeechPreprocessor`.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    time = np.arange(4000) / 8000
+    low, high = (0.3 * np.sin(6.28 * f * time).astype("float32") for f in (300, 1500))
+    train = [ka.data.Recording(low, "a"), ka.data.Recording(high, "b")] * 16
+    recordings = ka.data.Recordings.from_lists(train, sampling_rate=8000)
+    size = dict(num_layers=1, num_heads=2, hidden_dim=16, kernel_size=3, dropout=0.0)
+    task = ka.tasks.SpeechRecognizer.from_data(recordings, spec_augment={}, **size)
+    task.fit(recordings, epochs=6, batch_size=4, learning_rate=0.01, verbose=False)
+    assert all(isinstance(text, str) for text in task.predict([low, high]))
+    ```
+    """
+
+    builders = ("speech_recognizer",)
+    data_class, holds, example = data.Recordings, "recordings with transcripts", "recording.wav"
+
+    @classmethod
+    def collect(cls, examples):
+        return data.Recordings.from_lists(list(examples), dev_fraction=0)
+
+    @classmethod
+    def build(cls, data_set, recipe, builder):
+        if not data_set.train:
+            raise ValueError("There is nothing to train on: give a file with --train.")
+        shape = data_set.train[0].sound.shape[1:]
+        if not shape and data_set.sampling_rate is None:
+            raise ValueError(
+                "The recordings are samples, and nothing says how many a second has: give "
+                "ka.data.Recordings.from_lists(..., sampling_rate=...)."
+            )
+        texts = [recording.text for recording in data_set.train]
+        features = shape[0] if shape else None
+        rate = None if shape else data_set.sampling_rate
+        preprocessor = data.SpeechPreprocessor.build(texts, rate, features)
+        about = {"num_mel_bins": features} if shape else {"sampling_rate": rate}
+        model = models.speech_recognizer(
+            preprocessor.vocabulary_size,
+            **recipe.model | about | {"inputs": preprocessor.input_name},
+        )
+        task = cls(model, preprocessor)
+        task.recipe = recipe
+        return task
+
+    @classmethod
+    def check_manifest(cls, fields):
+        fields.texts("characters")
+        fields.one_of("inputs", ("features", "waveform"))
+        if fields.values["inputs"] == "waveform":
+            fields.whole("sampling_rate", most=MOST_RATE)
+        else:
+            fields.whole("num_features", most=MOST_FEATURES)
+
+    @classmethod
+    def load_preprocessor(cls, folder, manifest):
+        name = "sampling_rate" if manifest["inputs"] == "waveform" else "num_features"
+        return data.SpeechPreprocessor(manifest["characters"], **{name: manifest[name]})
+
+    @classmethod
+    def read_settings(cls, manifest):
+        return {}
+
+    @property
+    def settings(self):
+        about = {"characters": list(self.preprocessor.characters)}
+        if self.preprocessor.sampling_rate is None:
+            sizes = {"inputs": "features", "num_features": self.preprocessor.num_features}
+        else:
+            sizes = {"inputs": "waveform", "sampling_rate": self.preprocessor.sampling_rate}
+        return about | sizes
+
+    @classmethod
+    def list_file_options(cls, source):
+        return "recordings", ()
+
+    @classmethod
+    def read_files(cls, source):
+        return data.from_recordings(**source.files)
+
+    @classmethod
+    def read_tfds(cls, source):
+        if source.dataset != DIGITS:
+            raise ValueError(
+                f"--dataset {source.dataset}: of TFDS a recognizer takes {DIGITS}, joined to "
+                "strings of digits. Give files with --train, --dev and --test."
+            )
+        return data.connected_digits(data_dir=source.data_dir)
+
+    @classmethod
+    def count_examples(cls, data_set):
+        parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
+        return {f"{part} recordings": len(found) for part, found in parts.items() if found}
+
+    def make_training_batches(self, examples, recipe):
+        options = {"shuffle": True, "seed": recipe.seed}
+        return data.recording_batches(examples, self.preprocessor, recipe.batch_size, **options)
+
+    def make_batches(self, examples, where):
+        with prefix_errors(where):
+            return data.recording_batches(examples, self.preprocessor, ROWS) if examples else None
+
+    def make_loss(self, recipe):
+        return training.MaskedCTC()
+
+    def make_metrics(self):
+        return [training.CTCTranscriptAccuracy]
+
+    def make_exportable(self, model):
+        """The recognizer with a greedy decoder, so that files give labels."""
+        labels = blocks.GreedyCTCDecoder(name="labels")(model.output)
+        return keras.Model(model.input, {"logits": model.output, "labels": labels}, name=model.name)
+
+    def make_examples(self):
+        """A second of noise: files are compared on sounds longer than a frame."""
+        length = self.preprocessor.sampling_rate or 100
+        shape = (2, length, *self.preprocessor.sound_shape)
+        noise = np.random.default_rng(0).normal(size=shape, scale=0.1)
+        return [self.preprocessor(list(noise))]
+
+    def wrap_model(self, model, path=None):
+        return super().wrap_model(self.make_exportable(model), path)
+
+    def compute_scores(self, examples, where):
+        """Word and character error rates."""
+        if not examples:
+            return {}
+        found = self.predict([recording.sound for recording in examples])
+        texts = [recording.text for recording in examples]
+        return {
+            "word_error_rate": round(training.compute_word_error_rate(texts, found), 6),
+            "character_error_rate": round(training.compute_character_error_rate(texts, found), 6),
+        }
+
+    def predict(self, inputs):
+        """The transcripts of recordings.
+
+        Args:
+            inputs: list of paths of WAV or FLAC files, or of arrays, samples (n,) or features
+                (T, F).
+
+        Returns:
+            For each recording a str.
+        """
+        texts = []
+        for start in range(0, len(inputs), ROWS):
+            found = self.runner(self.preprocessor(inputs[start : start + ROWS]))
+            texts += [self.preprocessor.decode(row) for row in np.asarray(found["labels"])]
+        return texts
+
+    def show(self, inputs):
+        show_table(
+            ("recording", "transcript"), list(zip(inputs, self.predict(inputs), strict=True))
+        )
+
+    def attention(self, example, path=None):
+        inputs = self.preprocessor([example])
+        with visualization.record_attention(self.model) as maps:
+            logits = np.asarray(self.model(inputs))[0]
+        layer, weights = list(maps.items())[-1]
+        best = logits.argmax(axis=1)
+        tokens = [self.preprocessor.decode([label]) or BLANK for label in best]
+        figure = visualization.attention_map(
+            weights[:, :, :PICTURED, :PICTURED],
+            tokens[:PICTURED],
+            title=f"{layer}: what each vector looked at, and the character it was taken for",
+            path=path,
+        )
+        return AttentionMaps(dict(maps), tokens, tokens, figure)
+
+    def draw_examples(self, data_set, folder):
+        """Draws the attention of every head of the last block on one recording."""
+        every = data_set.test or data_set.dev
+        self.attention(every[0].sound, folder / "attention.png")
+        return ["attention.png"]

@@ -1,0 +1,181 @@
+"""Connectionist temporal classification: loss and accuracy of labels without places in time."""
+
+import keras
+from keras import ops
+
+from keras_attention import checks, keras_internals
+from keras_attention.blocks.ctc_decoder import GreedyCTCDecoder
+from keras_attention.blocks.length_mask import mask_lengths
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class MaskedCTC(keras.losses.Loss):
+    """-log of the probability of all alignments of the labels (Graves et al., 2006, section 4).
+
+    `keras.losses.CTC` with padding left out: of the labels by their id, of the frames by the mask
+    that the model left on its logits. On TensorFlow it calls the op of sparse labels,
+    which takes less than half of the time.
+
+    Args:
+        blank_id: int, the class between labels, which is also what labels are padded with.
+        reduction: as in every Keras loss; the mean is over utterances.
+        name: str.
+        dtype: computed in float32 unless said otherwise, also under mixed precision.
+
+    Call arguments:
+        y_true: int labels (B, U), padded with `blank_id` at the end.
+        y_pred: logits (B, T, V). Their implicit mask, bool (B, T), is true for the frames of an
+            utterance, which come first; without it all T count.
+        sample_weight: (B,).
+
+    An utterance with fewer frames than its labels need (one each, and one more between two equal
+    ones) has no alignment: its loss is 0, as is its gradient.
+
+    Example:
+
+    ```python
+    import keras
+    import numpy as np
+    import keras_attention as ka
+
+    loss = ka.training.MaskedCTC()
+    logits = np.zeros((1, 2, 3), "float32")  # 9 alignments, equally likely
+    once = loss(np.array([[2, 0]]), logits)  # 2 2, 2 blank, blank 2
+    assert abs(float(once) - np.log(9 / 3)) < 1e-5
+    ```
+    """
+
+    def __init__(self, blank_id=0, reduction="sum_over_batch_size", name="masked_ctc", dtype=None):
+        super().__init__(name=name, reduction=reduction, dtype=dtype or "float32")
+        self.blank_id = checks.check_whole_number("MaskedCTC", "blank_id", blank_id, least=0)
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        """The mask of the frames goes with the labels: Keras would weigh the losses (B,) by it."""
+        y_true, y_pred = {"labels": y_true}, ops.convert_to_tensor(y_pred)
+        mask = keras_internals.get_mask(y_pred)
+        if mask is not None:
+            y_true["mask"] = mask
+            y_pred = ops.where(ops.expand_dims(mask, axis=2), y_pred, ops.cast(0, y_pred.dtype))
+        return super().__call__(y_true, y_pred, sample_weight)
+
+    def call(self, y_true, y_pred):
+        labels, frames = ops.cast(y_true["labels"], "int32"), ops.shape(y_pred)[1]
+        if "mask" in y_true:
+            lengths = ops.sum(ops.cast(y_true["mask"], "int32"), axis=1)
+        else:
+            lengths = ops.full((ops.shape(y_pred)[0],), frames, dtype="int32")
+        return compute_ctc_loss(labels, y_pred, lengths, self.blank_id)
+
+    def get_config(self):
+        return {**super().get_config(), "blank_id": self.blank_id, "dtype": self.dtype}
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class CTCTranscriptAccuracy(keras.metrics.Mean):
+    """The share of utterances whose labels greedy decoding finds exactly.
+
+    Args:
+        blank_id: int, as in `MaskedCTC`.
+        name: str. dtype: of the result.
+
+    Call arguments of `update_state`:
+        y_true: int labels (B, U), padded with `blank_id` at the end.
+        y_pred: logits (B, T, V), with the mask of their frames.
+        sample_weight: (B,).
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    accuracy = ka.training.CTCTranscriptAccuracy()
+    logits = np.eye(3)[[[0, 1, 1, 2], [1, 0, 0, 2]]]
+    accuracy.update_state(np.array([[1, 2], [2, 1]]), logits)
+    assert float(accuracy.result()) == 0.5
+    ```
+    """
+
+    def __init__(self, blank_id=0, name="transcript_accuracy", dtype=None):
+        super().__init__(name=name, dtype=dtype)
+        self.blank_id = blank_id
+        self._decoder = GreedyCTCDecoder(blank_id)
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        found = self._decoder(y_pred, mask=keras_internals.get_mask(y_pred))
+        labels = ops.cast(y_true, "int32")
+        places = ops.maximum(ops.shape(labels)[1], ops.shape(found)[1])
+        found, labels = (
+            ops.pad(x, ((0, 0), (0, places - ops.shape(x)[1])), constant_values=self.blank_id)
+            for x in (found, labels)
+        )
+        super().update_state(ops.all(ops.equal(found, labels), axis=1), sample_weight)
+
+    def get_config(self):
+        return {**super().get_config(), "blank_id": self.blank_id}
+
+
+def compute_ctc_loss(labels, logits, lengths, blank_id=0):
+    """The loss of each utterance, float (B,); 0 where there are too few frames for its labels.
+
+    Args:
+        labels: int32 (B, U), padded with `blank_id` at the end.
+        logits: float (B, T, V).
+        lengths: int32 (B,), the frames of each utterance.
+        blank_id: int.
+    """
+    is_label = ops.not_equal(labels, blank_id)
+    repeats = ops.logical_and(ops.equal(labels[:, 1:], labels[:, :-1]), is_label[:, 1:])
+    count = ops.sum(ops.cast(is_label, "int32"), axis=1)
+    needed = count + ops.sum(ops.cast(repeats, "int32"), axis=1)
+    possible = ops.logical_and(needed <= lengths, lengths > 0)
+    spoken = ops.logical_and(possible, count > 0)
+    # The ops want a label in every row: others get one, on one frame, and are left out again.
+    anything = int(blank_id == 0)
+    labels = ops.where(ops.expand_dims(spoken, axis=1), labels, blank_id)
+    first = ops.where(spoken, labels[:, 0], anything)
+    labels = ops.concatenate([ops.expand_dims(first, axis=1), labels[:, 1:]], axis=1)
+    compute = _compute_losses
+    if keras.backend.backend() == "tensorflow" and not _compiles_with_xla():
+        compute = _compute_with_sparse_labels
+    losses = compute(labels, logits, ops.where(spoken, lengths, 1), blank_id)
+    silent = ops.logical_and(possible, count == 0)
+    losses = ops.where(silent, _compute_silence(logits, lengths, blank_id), losses)
+    return ops.where(possible, losses, ops.cast(0, losses.dtype))
+
+
+def _compute_silence(logits, lengths, blank_id):
+    """The loss of utterances without labels: all frames are blank."""
+    blank = ops.log_softmax(logits, axis=-1)[:, :, blank_id]
+    return -ops.sum(ops.where(mask_lengths(lengths, ops.shape(logits)[1]), blank, 0.0), axis=1)
+
+
+def _compute_losses(labels, logits, lengths, blank_id):
+    count = ops.sum(ops.cast(ops.not_equal(labels, blank_id), "int32"), axis=1)
+    return ops.ctc_loss(labels, logits, count, lengths, mask_index=blank_id)
+
+
+def _compute_with_sparse_labels(labels, logits, lengths, blank_id):
+    import tensorflow as tf
+
+    places = tf.where(labels != blank_id)
+    sparse = tf.SparseTensor(
+        places, tf.gather_nd(labels, places), tf.cast(tf.shape(labels), "int64")
+    )
+    return tf.nn.ctc_loss(
+        sparse,
+        tf.cast(logits, "float32"),
+        label_length=None,
+        logit_length=lengths,
+        logits_time_major=False,
+        blank_index=blank_id,
+    )
+
+
+def _compiles_with_xla():
+    """Whether TensorFlow traces for XLA, which has no kernel of the op of sparse labels."""
+    from tensorflow.python.framework import ops as framework
+    from tensorflow.python.ops import control_flow_util
+
+    graph = framework.get_default_graph()
+    return control_flow_util.GraphOrParentsInXlaContext(graph)

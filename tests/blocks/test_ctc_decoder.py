@@ -1,0 +1,40 @@
+"""Greedy CTC decoding by its definition, and in files."""
+
+import itertools
+
+import keras
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from tests.export.helpers import assert_exports
+
+random = np.random.default_rng(0)
+
+
+def by_definition(path, blank):
+    labels = [label for label, _ in itertools.groupby(path) if label != blank]
+    return labels + [blank] * (len(path) - len(labels))
+
+
+@pytest.mark.parametrize("blank", [0, 3])
+@pytest.mark.parametrize("masked", [False, True])
+def test_by_definition(blank, masked):
+    paths = random.integers(0, 4, size=(50, 9))
+    logits = np.eye(4)[paths] + random.random((50, 9, 4)) * 0.9
+    mask = np.arange(9) < random.integers(0, 10, size=(50, 1)) if masked else None
+    found = ka.blocks.GreedyCTCDecoder(blank)(logits, mask=mask)
+    if masked:
+        paths = np.where(mask, paths, blank)
+    np.testing.assert_array_equal(found, [by_definition(path, blank) for path in paths])
+
+
+@pytest.mark.tensorflow
+def test_export():
+    """The labels are whole numbers: a file that differs differs by 1."""
+    logits = keras.Input((None, 4), name="logits")
+    lengths = keras.Input((), dtype="int32", name="lengths")
+    x = ka.blocks.LengthMask()(logits, lengths)
+    model = keras.Model([logits, lengths], ka.blocks.GreedyCTCDecoder(name="labels")(x))
+    batch = {"logits": random.normal(size=(3, 12, 4)), "lengths": np.array([12, 5, 0], "int32")}
+    assert_exports(model, sequence_length=8, examples=[batch])

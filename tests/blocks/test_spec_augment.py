@@ -1,0 +1,61 @@
+"""SpecAugment: what it hides, and that it hides nothing at inference."""
+
+import numpy as np
+import pytest
+
+import keras_attention as ka
+
+X = np.ones((200, 30, 12), "float32")
+
+
+def count_runs(hidden):
+    """How many runs of True there are in each row."""
+    return (np.diff(np.pad(hidden, ((0, 0), (1, 0))).astype(int), axis=1) == 1).sum(axis=1)
+
+
+def test_hides_spans_of_time_as_long_as_it_may():
+    layer = ka.blocks.SpecAugment(1, 7, num_frequency_masks=0, seed=1)
+    found = np.asarray(layer(X, training=True))
+    assert set(np.unique(found)) == {0, 1}
+    hidden = (found == 0).all(axis=2)
+    assert np.array_equal(hidden, (found == 0).any(axis=2))
+    assert set(hidden.sum(axis=1)) == set(range(8))
+    assert count_runs(hidden).max() == 1
+    assert hidden.any(axis=0).all()  # every frame may be hidden, the last one included
+
+
+def test_hides_bands_of_frequency():
+    layer = ka.blocks.SpecAugment(0, 7, num_frequency_masks=2, frequency_mask_size=3, seed=1)
+    hidden = np.asarray(layer(X, training=True)) == 0
+    assert np.array_equal(hidden.any(axis=1), hidden.all(axis=1))
+    assert hidden[:, 0].sum(axis=1).max() == 6 and count_runs(hidden[:, 0]).max() == 2
+    assert hidden[:, 0].any(axis=0).all()
+
+
+def test_spans_lie_within_an_utterance_and_are_a_share_of_it():
+    layer = ka.blocks.SpecAugment(1, 30, num_frequency_masks=0, time_mask_ratio=0.5, seed=1)
+    mask = np.repeat(np.arange(30)[None] < 10, 200, axis=0)
+    hidden = np.asarray(layer(X, mask=mask, training=True))[:, :, 0] == 0
+    assert not hidden[:, 10:].any()
+    assert set(hidden.sum(axis=1)) == set(range(6))
+
+
+def test_draws_anew_and_the_same_with_the_same_seed():
+    one, other = (ka.blocks.SpecAugment(frequency_mask_size=5, seed=3) for _ in range(2))
+    first, second = one(X, training=True), one(X, training=True)
+    assert not np.array_equal(first, second)
+    assert np.array_equal(first, other(X, training=True))
+    assert np.array_equal(one(X), X)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (dict(time_mask_ratio=1.5), "time_mask_ratio=1.5.*at most 1"),
+        (dict(num_time_masks=-1), "num_time_masks=-1.*at least 0"),
+        (dict(frequency_mask_size=13), "frequency_mask_size=13.*12 features"),
+    ],
+)
+def test_refuses(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        ka.blocks.SpecAugment(**arguments)(X)

@@ -1,0 +1,45 @@
+"""The commands on recordings: trained from a folder, asked with files, by every format."""
+
+import json
+
+import pytest
+import soundfile
+
+from tests.tasks.test_speech_recognizer import draw
+
+KINDS = ("keras", "saved_model", "litert", "litert-int8")
+
+
+def write(folder, count, seed):
+    """A folder of WAV files with a table of what is said; gives the transcripts."""
+    folder.mkdir()
+    recordings = draw(count, seed)
+    for k, recording in enumerate(recordings):
+        soundfile.write(folder / f"{k}.wav", recording.sound, 8000)
+    lines = [f"{k}.wav\t{recording.text}\n" for k, recording in enumerate(recordings)]
+    (folder / "transcripts.tsv").write_text("".join(lines), "utf-8")
+    return [recording.text for recording in recordings]
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_trains_on_a_folder_and_writes_what_files_say(tmp_path, run):
+    write(tmp_path / "train", 64, 0)
+    texts = write(tmp_path / "test", 8, 1)
+    words = ["speech_recognizer", "--train", tmp_path / "train", "--test", tmp_path / "test"]
+    sizes = ["--num-layers", 1, "--num-heads", 2, "--hidden-dim", 32, "--dropout", 0]
+    steps = ["--epochs", 6, "--batch-size", 8, "--learning-rate", 0.01]
+    status, _, error = run("train", *words, *sizes, *steps, "--output", tmp_path / "run")
+    assert status == 0, error
+    scores = json.loads((tmp_path / "run" / "scores.json").read_text("utf-8"))
+    assert scores["test"]["keras"]["character_error_rate"] < 0.2
+    assert scores["test"]["litert"] == scores["test"]["keras"]
+    said = set()
+    for kind in KINDS:
+        sounds = [str(tmp_path / "test" / f"{k}.wav") for k in range(len(texts))]
+        status, out, _ = run("predict", tmp_path / "run", *sounds, "--with", kind, "--json")
+        assert status == 0
+        said.add(tuple(json.loads(line)["prediction"] for line in out.splitlines()))
+    assert len(said) == 1
+    status, out, error = run("predict", tmp_path / "run", tmp_path / "missing.wav")
+    assert status == 2 and not out and "expected a WAV or FLAC file" in error

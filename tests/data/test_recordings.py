@@ -1,0 +1,169 @@
+"""Recordings of files and of joined digits, the preprocessor, and batches."""
+
+import types
+
+import numpy as np
+import pytest
+import soundfile
+
+import keras_attention as ka
+from keras_attention.data import spoken_digits
+
+random = np.random.default_rng(0)
+SOUND = random.uniform(-0.5, 0.5, 800).astype("float32")
+
+
+def write(path, samples=SOUND, rate=8000):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    soundfile.write(path, samples, rate)
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["wav", "flac"])
+def test_reads_sound(suffix, tmp_path):
+    path = write(tmp_path / f"a.{suffix}", np.stack([SOUND, -SOUND / 2], axis=1))
+    samples, rate = ka.data.read_sound(path)
+    assert rate == 8000 and samples.dtype == np.float32
+    np.testing.assert_allclose(samples, SOUND / 4, atol=1e-4)
+
+
+def test_a_table_of_paths_and_transcripts(tmp_path):
+    write(tmp_path / "sounds/a.wav"), write(tmp_path / "sounds/b.flac", -SOUND[:300])
+    table = tmp_path / "train.tsv"
+    table.write_text("sounds/a.wav\tone two\tanna\n\nsounds/b.flac\tthree\n", "utf-8")
+    data = ka.data.from_recordings(test=table)
+    assert data.sampling_rate == 8000 and not data.train and not data.dev
+    assert [(r.text, r.speaker) for r in data.test] == [("one two", "anna"), ("three", None)]
+    np.testing.assert_allclose(data.test[1].sound, -SOUND[:300], atol=1e-4)
+    table.rename(tmp_path / "transcripts.tsv")
+    assert [r.text for r in ka.data.from_recordings(test=tmp_path).test] == ["one two", "three"]
+
+
+def test_a_folder_as_librispeech_has_it(tmp_path):
+    folder = tmp_path / "test-clean" / "84" / "121"
+    write(folder / "84-121-0000.flac"), write(folder / "84-121-0001.wav")
+    (folder / "84-121.trans.txt").write_text("84-121-0000 GO DO\n84-121-0001 SO\n", "utf-8")
+    data = ka.data.from_recordings(test=tmp_path)
+    assert [(r.text, r.speaker) for r in data.test] == [("GO DO", "84"), ("SO", "84")]
+
+
+def test_a_tenth_of_train_becomes_dev(tmp_path):
+    write(tmp_path / "a.wav")
+    (tmp_path / "all.tsv").write_text("a.wav\tone\n" * 20, "utf-8")
+    data = ka.data.from_recordings(tmp_path / "all.tsv")
+    assert (len(data.train), len(data.dev), len(data.test)) == (18, 2, 0)
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ("a.wav", r"train.tsv, line 1: 1 columns: expected a path, a tab"),
+        ("b.wav\tone", r"train.tsv, line 1: There is no file .*b.wav"),
+        ("train.tsv\tone", r"line 1: .*train.tsv is no WAV or FLAC file"),
+        ("slow.wav\tone", r"slow.wav has 4000 samples a second, and 8000 are expected"),
+    ],
+)
+def test_refuses_tables_that_name_the_line(line, message, tmp_path):
+    write(tmp_path / "a.wav"), write(tmp_path / "slow.wav", rate=4000)
+    table = tmp_path / "train.tsv"
+    table.write_text(line + "\n", "utf-8")
+    with pytest.raises(ValueError, match=message):
+        ka.data.from_recordings(table, sampling_rate=8000)
+
+
+def test_refuses_a_folder_without_transcripts(tmp_path):
+    with pytest.raises(ValueError, match=r"transcripts.tsv.*\*.trans.txt"):
+        ka.data.from_recordings(tmp_path)
+
+
+def test_the_preprocessor_there_and_back(tmp_path):
+    preprocessor = ka.data.SpeechPreprocessor.build(["one two", "three"], sampling_rate=8000)
+    assert preprocessor.characters == tuple(sorted(set("one two three")))
+    assert preprocessor.vocabulary_size == len(preprocessor.characters) + 1
+    ids = preprocessor.encode("two one")
+    assert 0 not in ids and preprocessor.decode([*ids, 0, 0]) == "two one"
+    inputs = preprocessor([write(tmp_path / "a.wav"), SOUND[:100]])
+    np.testing.assert_allclose(inputs["waveform"][0], SOUND, atol=1e-4)
+    assert not inputs["waveform"][1, 100:].any() and list(inputs["lengths"]) == [800, 100]
+
+
+@pytest.mark.parametrize(
+    "use, message",
+    [
+        (lambda p: p.encode("four"), "'four' has 'f'"),
+        (lambda p: p([np.zeros((3, 4))]), r"shape \(3, 4\): expected \(n,\), samples"),
+        (lambda p: ka.data.SpeechPreprocessor(("ab",), 8000), "'ab': expected one character"),
+        (lambda p: ka.data.SpeechPreprocessor("aa", 8000), "all different"),
+        (lambda p: ka.data.SpeechPreprocessor("ab"), "give one of them"),
+    ],
+)
+def test_the_preprocessor_refuses(use, message):
+    with pytest.raises(ValueError, match=message):
+        use(ka.data.SpeechPreprocessor.build(["one"], sampling_rate=8000))
+
+
+@pytest.mark.parametrize("features", [None, 3])
+def test_batches_hold_every_recording_once(features):
+    shape = () if features is None else (features,)
+    every = [
+        ka.data.Recording(np.full((n, *shape), n, "float32"), "ab" * (n % 3)) for n in range(1, 24)
+    ]
+    rate = 8000 if features is None else None
+    preprocessor = ka.data.SpeechPreprocessor("ab", rate, features)
+    options = dict(batch_size=4, shuffle=True, seed=1)
+    batches = ka.data.recording_batches(every, preprocessor, **options)
+    assert len(batches) == 6
+    epochs = []
+    for _ in range(2):
+        found = []
+        for inputs, labels in batches.as_numpy_iterator():
+            sound = inputs[preprocessor.input_name]
+            for row, length, ids in zip(sound, inputs["lengths"], labels, strict=True):
+                assert (row[:length] == length).all() and not row[length:].any()
+                assert preprocessor.decode(ids) == "ab" * (length % 3)
+                found.append(int(length))
+        assert sorted(found) == list(range(1, 24))
+        epochs.append(found)
+    assert epochs[0] != epochs[1]
+
+
+class Builder:
+    """Two recordings of each digit in each part, as TFDS's `spoken_digit` gives them."""
+
+    info = types.SimpleNamespace(splits={"train": None})
+
+    def as_dataset(self, split):
+        for speaker in spoken_digits.SPEAKERS:
+            for digit in range(10):
+                for number in (0, 4, 5, 9, 10, 49):
+                    value = 1000 * digit + number
+                    name = f"{digit}_{speaker}_{number}.wav".encode()
+                    yield {"audio": np.full(400, value), "audio/filename": name}
+
+
+def test_connected_digits_say_what_they_are_joined_of(monkeypatch):
+    tfds = types.SimpleNamespace(as_numpy=list)
+    monkeypatch.setattr(spoken_digits, "import_tfds", lambda name: tfds)
+    monkeypatch.setattr(spoken_digits, "find_builder", lambda *args: Builder())
+    monkeypatch.setattr(spoken_digits, "prepare_builder", lambda tfds, builder, name: builder)
+    data = ka.data.connected_digits(40, 10, 20, speakers=["theo"], max_digits=3)
+    assert data.sampling_rate == 8000
+    numbers = {"train": {10, 49}, "dev": {5, 9}, "test": {0, 4}}
+    for part, count in (("train", 40), ("dev", 10), ("test", 20)):
+        strings, heard = getattr(data, part), set()
+        assert len(strings) == count
+        for sound, text, speaker in strings:
+            values = np.round(sound * 32768).astype(int)
+            runs = values[np.flatnonzero(np.diff(values, prepend=0) != 0)]
+            runs = [value for value in runs if value > 0]
+            words = text.split()
+            assert speaker == "theo" and 1 <= len(words) <= 3
+            if len(runs) == len(words):  # no silence of 0 samples, no zero of value 0
+                assert [spoken_digits.WORDS[value // 1000] for value in runs] == words
+            heard |= {value % 1000 for value in runs}
+        assert heard - {0} <= numbers[part] and heard
+    assert ka.data.connected_digits(5, 0, 0).train[0].text == (
+        ka.data.connected_digits(5, 0, 0).train[0].text
+    )
+    with pytest.raises(ValueError, match="no speaker 'bob': there are george"):
+        ka.data.connected_digits(speakers=["bob"])

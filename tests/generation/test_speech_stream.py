@@ -1,0 +1,94 @@
+"""Streamed is whole: logits and labels of chunks are those of an utterance heard at once."""
+
+import numpy as np
+import pytest
+
+import keras_attention as ka
+
+SIZE = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=20)
+random = np.random.default_rng(0)
+
+
+def make(**kwargs):
+    settings = {"num_mel_bins": 12, "chunk_size": 3, **SIZE, **kwargs}
+    model = ka.models.speech_recognizer(9, **settings)
+    for weight in model.weights:
+        if "variance" in weight.path:
+            weight.assign(random.uniform(0.5, 2, weight.shape))
+        elif "float" in weight.dtype:
+            weight.assign(random.normal(size=weight.shape, scale=0.4))
+    return model
+
+
+def cut(sound, lengths):
+    return np.split(sound, np.cumsum(lengths))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        dict(kernel_size=5),
+        dict(kernel_size=4, convolution_norm="layer_norm", position="transformer_xl"),
+        dict(block="encoder", subsampling=2, position=["alibi", "rotary"]),
+        dict(block="encoder", subsampling=1),
+    ],
+)
+def test_streamed_is_whole(settings):
+    """Pieces shorter and longer than a chunk, and an end within one."""
+    model, features = make(**settings), random.normal(size=(53, 12)).astype("float32")
+    whole = model({"features": features[None], "lengths": np.array([53])})[0]
+    stream = ka.generation.SpeechStream(model, max_length=60)
+    pieces = [stream.compute_logits(piece) for piece in cut(features, [1, 4, 30, 0, 11])]
+    pieces.append(stream.compute_logits(features[:0], last=True))
+    assert len(pieces[0]) == 0 and len(pieces[2]) > 0
+    np.testing.assert_allclose(np.concatenate(pieces), whole, atol=1e-4)
+
+
+def test_waveforms_are_cut_anywhere():
+    model = make(inputs="waveform", sampling_rate=2000, kernel_size=5)
+    samples = random.normal(size=1333, scale=0.1).astype("float32")
+    model.get_layer("feature_norm").set_weights([np.full(12, 17.0), np.full(12, 1.0)])
+    whole = model({"waveform": samples[None], "lengths": np.array([1333])})
+    pieces = cut(samples, [7, 300, 11, 500, 90])
+    stream = ka.generation.SpeechStream(model)
+    logits = [stream.compute_logits(piece) for piece in pieces]
+    logits.append(stream.compute_logits(samples[:0], last=True))
+    np.testing.assert_allclose(np.concatenate(logits), whole[0], atol=1e-3)
+    expected = np.asarray(ka.blocks.GreedyCTCDecoder()(whole))[0]
+    stream = ka.generation.SpeechStream(model)
+    labels = [label for piece in pieces for label in stream.hear(piece)]
+    before = len(labels)
+    labels += stream.finish()
+    assert labels == list(expected[expected > 0]) and before > 1
+
+
+def test_no_chunk_sees_a_later_one():
+    model, features = make(kernel_size=5), random.normal(size=(1, 48, 12)).astype("float32")
+    other = features.copy()
+    other[:, 24:] += 1
+    one, two = (model({"features": x, "lengths": np.array([48])}) for x in (features, other))
+    np.testing.assert_allclose(one[:, :6], two[:, :6], atol=1e-6)
+    assert not np.allclose(one[:, 6:], two[:, 6:], atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        (dict(chunk_size=None), "subsampling looks ahead.*chunk_size="),
+        (dict(inputs="waveform", spectrogram="whisper"), "as whisper.*spectrogram='kaldi'"),
+    ],
+)
+def test_refuses_models_that_need_later_sound(settings, message):
+    with pytest.raises(ValueError, match=message):
+        ka.generation.SpeechStream(make(**settings))
+
+
+def test_refuses_what_does_not_fit():
+    stream = ka.generation.SpeechStream(make(kernel_size=5), max_length=4)
+    with pytest.raises(ValueError, match=r"shape \(5, 9\): expected \(T, 12\)"):
+        stream.hear(np.zeros((5, 9)))
+    with pytest.raises(ValueError, match="do not fit the cache"):
+        stream.hear(np.zeros((30, 12)))
+    labeler = ka.models.sequence_labeler(9, 3, **SIZE)
+    with pytest.raises(ValueError, match="speech_recognizer"):
+        ka.generation.SpeechStream(labeler)

@@ -1,0 +1,149 @@
+"""The CTC loss by its definition over all paths, beside Keras's, with padding."""
+
+import itertools
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import keras_attention as ka
+from keras_attention import keras_internals
+
+Loss = ka.training.MaskedCTC
+random = np.random.default_rng(0)
+
+
+def by_definition(labels, logits, blank=0):
+    """-log of the summed probability of all paths that collapse to the labels."""
+    probabilities = np.exp(logits.astype("float64"))
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    total = 0.0
+    for path in itertools.product(range(logits.shape[1]), repeat=len(logits)):
+        if [label for label, _ in itertools.groupby(path) if label != blank] == list(labels):
+            total += np.prod([probabilities[t, c] for t, c in enumerate(path)])
+    return -np.log(total)
+
+
+@pytest.fixture
+def batch():
+    """Labels, logits, and the frames of each utterance."""
+    labels = np.array([[1, 1, 2], [3, 0, 0], [2, 1, 0], [0, 0, 0]])
+    return labels, random.normal(size=(4, 5, 4)).astype("float32") * 2, np.array([5, 2, 4, 3])
+
+
+def masked(logits, lengths):
+    logits = ops.convert_to_tensor(logits)
+    keras_internals.set_mask(logits, ops.convert_to_tensor(np.arange(5) < lengths[:, None]))
+    return logits
+
+
+def expect(batch):
+    return np.array(
+        [by_definition(row[row > 0], x[:length]) for row, x, length in zip(*batch, strict=True)]
+    )
+
+
+def test_equals_the_definition(batch):
+    labels, logits, lengths = batch
+    expected = expect(batch)
+    each = Loss(reduction=None)(labels, masked(logits, lengths))
+    np.testing.assert_allclose(each, expected, rtol=1e-5)
+    np.testing.assert_allclose(Loss()(labels, masked(logits, lengths)), expected.mean(), rtol=1e-5)
+    weights = np.array([1.0, 0.0, 3.0, 0.5])
+    weighed = Loss()(labels, masked(logits, lengths), weights)
+    np.testing.assert_allclose(weighed, (weights * expected).mean(), rtol=1e-5)
+
+
+def test_another_blank(batch):
+    labels, logits, _ = batch
+    moved = np.where(labels == 0, 3, labels - 1)  # blank is the last class
+    ours = Loss(3, reduction=None)(moved, np.roll(logits, -1, axis=2))
+    np.testing.assert_allclose(ours, Loss(reduction=None)(labels, logits), rtol=1e-5)
+
+
+def test_without_a_mask_every_frame_counts_as_for_keras(batch):
+    labels, logits, _ = batch
+    labels = np.repeat(labels[:1], 4, axis=0)  # Keras's takes all as labels
+    expected = keras.losses.CTC(reduction=None)(labels, logits)
+    np.testing.assert_allclose(Loss(reduction=None)(labels, logits), expected, rtol=1e-5)
+
+
+@pytest.mark.tensorflow
+def test_gradients_are_those_of_keras_and_none_reach_the_padding(batch):
+    import tensorflow as tf
+
+    labels, logits, lengths = batch
+    variable = tf.Variable(logits)
+    with tf.GradientTape(persistent=True) as tape:
+        ours = tf.reduce_sum(Loss(reduction=None)(labels, masked(variable, lengths)))
+        counted = (labels > 0).sum(axis=1).astype("int32")
+        theirs = ops.sum(ops.ctc_loss(labels, variable, counted, lengths.astype("int32")))
+    found = tape.gradient(ours, variable)
+    np.testing.assert_allclose(found, tape.gradient(theirs, variable), atol=2e-5)
+    assert not np.any(np.asarray(found)[np.arange(5) >= lengths[:, None]])
+
+
+@pytest.mark.tensorflow
+def test_xla_computes_the_same(batch):
+    """Its kernels lack the op that is fast elsewhere."""
+    import tensorflow as tf
+
+    labels, logits, lengths = batch
+
+    @tf.function(jit_compile=True)
+    def compute(logits):
+        return Loss(reduction=None)(labels, masked(logits, lengths))
+
+    np.testing.assert_allclose(compute(tf.constant(logits)), expect(batch), rtol=1e-4)
+
+
+def test_an_utterance_without_alignment_counts_as_nothing(batch):
+    labels, logits, lengths = batch
+    expected = expect(batch)
+    lengths = np.array([3, 2, 0, 3])  # 1 1 2 needs four frames, and no frame has no path
+    each = Loss(reduction=None)(labels, masked(logits, lengths))
+    np.testing.assert_allclose(each, [0, expected[1], 0, expected[3]], rtol=1e-5, atol=1e-6)
+
+
+def test_what_padding_holds_does_not_matter(batch):
+    labels, logits, lengths = batch
+    logits[np.arange(5) >= lengths[:, None]] = np.nan
+    assert np.isfinite(float(Loss()(labels, masked(logits, lengths))))
+
+
+@pytest.mark.tensorflow
+def test_fit_hands_the_mask_of_a_model_to_the_loss(batch):
+    labels, logits, lengths = batch
+    features = keras.Input((None, 4), name="features")
+    count = keras.Input((), dtype="int32", name="lengths")
+    model = keras.Model(
+        {"features": features, "lengths": count}, ka.blocks.LengthMask()(features, count)
+    )
+    model.compile(loss=Loss())
+    found = model.evaluate({"features": logits, "lengths": lengths}, labels, verbose=0)
+    np.testing.assert_allclose(found, expect(batch).mean(), rtol=1e-5)
+
+
+@pytest.mark.tensorflow
+def test_learns_a_label_for_each_sound():
+    """Words of three sounds, each some frames long: the loss finds which is which."""
+    keras.utils.set_random_seed(0)
+    labels = random.integers(1, 5, size=(64, 3))
+    labels[:, 1] = labels[:, 0] % 4 + 1
+    labels[:, 2] = labels[:, 1] % 4 + 1
+    sounds = np.repeat(np.eye(5)[labels], 3, axis=1)
+    sounds[:, 2::3] = 0  # the last frame of a sound is silent
+    model = keras.Sequential([keras.Input((None, 5)), keras.layers.Dense(5)])
+    model.compile(keras.optimizers.Adam(0.2), Loss())
+    losses = model.fit(sounds, labels, epochs=40, verbose=0).history["loss"]
+    assert losses[-1] < 0.3 < losses[0]
+    found = ka.blocks.GreedyCTCDecoder()(model(sounds))
+    np.testing.assert_array_equal(np.asarray(found)[:, :3], labels)
+
+
+def test_refuses_a_blank_that_is_none():
+    with pytest.raises(ValueError, match="blank_id=-1.*at least 0"):
+        Loss(blank_id=-1)
+    config = Loss(2).get_config()
+    assert Loss.from_config(config).get_config() == config
