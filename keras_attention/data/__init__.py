@@ -22,12 +22,15 @@ from keras_attention.data.masked_preprocessor import MaskedLMPreprocessor
 from keras_attention.data.masking import masked_language_model_batches
 from keras_attention.data.pairs import Pair, Pairs, from_pair_files, read_pairs, seq2seq_batches
 from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
+from keras_attention.data.resizing import Resizing
 from keras_attention.data.sentence_polarity import sentence_polarity
 from keras_attention.data.sequence_preprocessor import SequencePreprocessor
+from keras_attention.data.subword_masked_preprocessor import SubwordMaskedLMPreprocessor
 from keras_attention.data.subword_preprocessors import (
     SubwordTaggerPreprocessor,
     SubwordTextPreprocessor,
 )
+from keras_attention.data.subword_sequence_preprocessor import SubwordSequencePreprocessor
 from keras_attention.data.tagged import (
     Sentence,
     Tagged,
@@ -57,8 +60,11 @@ __all__ = [
     "Pair",
     "Pairs",
     "PretrainedTokenizer",
+    "Resizing",
     "Sentence",
     "SequencePreprocessor",
+    "SubwordMaskedLMPreprocessor",
+    "SubwordSequencePreprocessor",
     "SubwordTaggerPreprocessor",
     "SubwordTextPreprocessor",
     "Subwords",
