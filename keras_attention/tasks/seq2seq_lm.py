@@ -231,8 +231,13 @@ class Seq2SeqLM(Task):
         return _choose_source(sources, self.preprocessor) if sources else self.example
 
     def _select(self, pairs):
-        """The pairs of which neither side has more than `max_new_tokens`, END included."""
-        sources = self.preprocessor.source_ids([pair.source for pair in pairs])
+        """The pairs of which neither side has more than `max_new_tokens`, END included.
+
+        A source that a checkpoint's tokenizer reads may have as many as it does not cut off.
+        """
+        sources = [()] * len(pairs)
+        if not isinstance(self.preprocessor, data.SubwordSequencePreprocessor):
+            sources = self.preprocessor.source_ids([pair.source for pair in pairs])
         targets = self.preprocessor.target_ids([pair.target for pair in pairs])
         fitting = [
             pair

@@ -19,14 +19,15 @@ def copy_checkpoint(name, folder, **config):
     return folder
 
 
-def write_byte_bpe(folder, *special, last=(), post_processor=None):
+def write_byte_bpe(folder, *special, last=(), text=TEXT, post_processor=None):
     """A `tokenizer.json` of bytes: special tokens first, and those in `last` up to the last id."""
     tokenizers = pytest.importorskip("tokenizers")
     merges = [("t", "h"), ("th", "e"), ("a", "t"), ("o", "n"), ("Ġ", "the"), ("c", "at")]
-    letters = [*dict.fromkeys(TEXT.replace(" ", "Ġ"))]
+    bytes_of_letters = text.replace(" ", "Ġ").replace("é", "Ã©")
+    letters = [*dict.fromkeys(bytes_of_letters)]
     pieces = [*special, *letters, *("".join(pair) for pair in merges)]
     pieces = [*pieces[: V - len(last)], *last]
-    merges = [pair for pair in merges if "".join(pair) in pieces]
+    merges = [pair for pair in merges if {*pair, "".join(pair)} <= {*pieces}]
     ids = {piece: i for i, piece in enumerate(pieces)}
     rules = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=ids, merges=merges))
     rules.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)

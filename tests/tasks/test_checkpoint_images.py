@@ -53,7 +53,13 @@ def test_the_model_normalizes_pixels_from_0_to_1(name, tmp_path):
     )
 
 
-@pytest.mark.parametrize("name", ["vit-headless", "dinov2-headless", "clip"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "vit-headless",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("dinov2-headless", "clip")),
+    ],
+)
 def test_without_a_head_there_is_a_new_one(name, tmp_path):
     folder = make_pictures(name, tmp_path / name)
     with pytest.raises(ValueError, match="has no head that names pictures: open it with ka.tasks"):
@@ -68,6 +74,7 @@ def test_without_a_head_there_is_a_new_one(name, tmp_path):
     assert all(layer.trainable for layer in task.model.layers)
 
 
+@pytest.mark.slow
 def test_pictures_are_fine_tuned_on_and_the_file_runs_as_in_an_app(tmp_path):
     """The guide of docs/guides/pretrained.md, on a tiny checkpoint and drawn pictures."""
     folder = make_pictures("vit", tmp_path / "vit", processing=CROPPED)

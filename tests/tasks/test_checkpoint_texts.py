@@ -1,11 +1,20 @@
 """Checkpoints that write or fill in texts, as tasks: prompts, pairs, masks, presets, files."""
 
+import json
+
 import numpy as np
 import pytest
 
 import keras_attention as ka
 from tests.tasks import checkpoint_files
-from tests.tasks.checkpoint_files import TEXT, make_bert, make_gpt2, make_llama, make_roberta
+from tests.tasks.checkpoint_files import (
+    TEXT,
+    make_bert,
+    make_gpt2,
+    make_llama,
+    make_roberta,
+    write_byte_bpe,
+)
 
 pytestmark = pytest.mark.tensorflow
 PAIRS = [ka.data.Pair("the cat", "a dog"), ka.data.Pair("a dog", "the cat")] * 8
@@ -27,11 +36,34 @@ def test_a_language_model_goes_on_with_a_text(tmp_path):
     written = ka.generation.generate(model, ids, 6, end_token_id=30)
     (text,) = task.predict(["the cat"], max_new_tokens=6, temperature=0)
     assert text == "the cat" + tokenizer.decode(written)[0]
+
+
+@pytest.mark.slow
+def test_an_exported_language_model_goes_on_as_the_model_does(tmp_path):
+    task = ka.tasks.from_preset(make_gpt2(tmp_path / "gpt2"))
     file = read_litert(task, tmp_path / "preset")
-    assert file.predict(["the cat"], max_new_tokens=6, temperature=0) == [text]
+    options = {"max_new_tokens": 6, "temperature": 0}
+    assert file.predict(["the cat"], **options) == task.predict(["the cat"], **options)
     assert file.evaluate(TEXT) == pytest.approx(task.evaluate(TEXT), rel=1e-4)
 
 
+def test_a_character_of_several_tokens_comes_whole(tmp_path):
+    folder = checkpoint_files.copy_checkpoint("gpt2", tmp_path / "gpt2")
+    write_byte_bpe(folder, text="the cé", last=["<|endoftext|>"])
+    task = ka.tasks.from_preset(folder)
+    first, second = task.preprocessor.tokenizer.encode(["é"])[0]
+
+    class Run:
+        max_length = None
+
+        def stream(self, ids, number, sampler, *, end_token_id, seed):
+            yield from [first, second, first]
+
+    task.runner = Run()
+    assert task.predict(["the"]) == ["theé\ufffd"]  # the last one lacks its second half
+
+
+@pytest.mark.slow
 def test_id_0_is_a_token_that_an_exported_file_writes(tmp_path):
     """In GPT-2's vocabulary it is `!`."""
     task = ka.tasks.from_preset(make_gpt2(tmp_path / "gpt2"))
@@ -75,6 +107,7 @@ def test_several_ids_end_a_text_and_one_begins_it(tmp_path):
     assert again.predict(["the"], **options) == task.predict(["the"], **options)
 
 
+@pytest.mark.slow
 def test_a_language_model_is_fine_tuned(tmp_path):
     task = ka.tasks.from_preset(make_gpt2(tmp_path / "gpt2"))
     before = task.evaluate(TEXT)["perplexity"]
@@ -115,6 +148,7 @@ def test_an_encoder_decoder_writes_for_a_text(name, tmp_path):
     assert task.preprocessor.texts([target[1:]]) == ["a dog"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bart", "marian"])
 def test_pairs_are_learnt_and_go_into_a_file(name, tmp_path):
     folder = getattr(checkpoint_files, f"make_{name}")(tmp_path / name)
@@ -135,10 +169,18 @@ def test_a_prefix_stands_in_front_of_every_source(tmp_path):
     tokenizer = ka.pretrained.tokenizer(folder)
     np.testing.assert_array_equal(task.preprocessor(["a cat"]), tokenizer(["the mat: a cat"]))
     assert task.beam == 3
+    short = ka.tasks.Seq2SeqLM.from_preset(folder, max_length=4)
+    pairs = [ka.data.Pair("the cat sat on the mat. a dog sat", "a"), ka.data.Pair("a", TEXT)]
+    (inputs, _), *others = short.make_training_batches(pairs, short.recipe)  # targets alone count
+    assert not others and inputs["source_ids"].shape[0] == 1 and inputs["source_ids"].shape[1] > 4
+    assert short.describe_data(ka.data.Pairs(pairs, [], [])) == (
+        "1 pairs of more than 4 tokens were not trained on",
+    )
     task.save_to_preset(tmp_path / "preset")
     assert ka.tasks.from_preset(tmp_path / "preset").preprocessor.prefix == "the mat: "
 
 
+@pytest.mark.slow
 def test_parts_of_an_encoder_decoder_are_trained(tmp_path):
     folder = checkpoint_files.make_t5(tmp_path / "t5")
     task = ka.tasks.Seq2SeqLM.from_preset(folder, max_length=12)
@@ -174,7 +216,7 @@ def test_a_masked_token_is_named(make, mask, tmp_path):
     assert len(task.attention(f"the{mask} sat").keys) == len(ids)
 
 
-def test_a_masked_model_is_fine_tuned_on_windows_with_its_special_tokens(tmp_path):
+def test_windows_of_a_text_have_the_special_tokens_around_them(tmp_path):
     task = ka.tasks.MaskedLM.from_preset(make_bert(tmp_path / "bert"), max_length=8)
     (inputs, labels), *_ = task.make_batches(TEXT, "test")
     ids = inputs["token_ids"].numpy()
@@ -183,6 +225,11 @@ def test_a_masked_model_is_fine_tuned_on_windows_with_its_special_tokens(tmp_pat
     hidden = labels.numpy() >= 0
     assert hidden.any() and not np.isin(labels.numpy()[hidden], [0, 1, 2, 3, 4]).any()
     assert (labels.numpy()[ids == 0] == -1).all()
+
+
+@pytest.mark.slow
+def test_a_masked_model_is_fine_tuned(tmp_path):
+    task = ka.tasks.MaskedLM.from_preset(make_bert(tmp_path / "bert"), max_length=8)
     before = task.evaluate(TEXT * 4)
     common = {"steps": 12, "batch_size": 8, "learning_rate": 0.01, "verbose": False}
     task.fit(TEXT * 9, epochs=2, **common)
@@ -230,8 +277,6 @@ def test_options_that_are_not_of_the_task(tmp_path):
     ],
 )
 def test_settings_of_writing_that_are_none(said, message, tmp_path):
-    import json
-
     folder = make_gpt2(tmp_path / "gpt2", eos_token_id=None)
     (folder / "generation_config.json").write_text(json.dumps(said))
     with pytest.raises(ValueError, match=message):
