@@ -85,7 +85,7 @@ class MaskedLM(RunningTextTask):
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
-        return load_preprocessor(folder, manifest, *PREPROCESSORS)
+        return load_preprocessor(folder, *PREPROCESSORS)
 
     @classmethod
     def read_settings(cls, manifest):

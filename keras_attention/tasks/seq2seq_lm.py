@@ -132,7 +132,7 @@ class Seq2SeqLM(Task):
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
-        return load_preprocessor(folder, manifest, *PREPROCESSORS)
+        return load_preprocessor(folder, *PREPROCESSORS)
 
     @classmethod
     def read_settings(cls, manifest):

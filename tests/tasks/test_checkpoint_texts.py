@@ -272,7 +272,10 @@ def test_options_that_are_not_of_the_task(tmp_path):
         ({"eos_token_id": None}, "says eos_token_id=None: expected an id, or a list of ids"),
         ({"eos_token_id": []}, r"says eos_token_id=\[\]: expected"),
         ({"eos_token_id": "x"}, "says eos_token_id='x': expected"),
-        ({"do_sample": True, "temperature": 0}, "says temperature=0: expected a number"),
+        (
+            {"eos_token_id": 3, "do_sample": True, "temperature": 0},
+            "says temperature=0: expected a number",
+        ),
         ([], "generation_config.json is damaged: expected a JSON object"),
     ],
 )

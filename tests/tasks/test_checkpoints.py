@@ -147,6 +147,7 @@ def test_the_command_line_begins_with_a_checkpoint(tmp_path, capsys):
     train = tmp_path / "train.tsv"
     train.write_text("text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in TEXTS * 2))
     command = ["train", "text_classifier", "--from", str(folder), "--train", str(train)]
+    command += ["--test", str(train)]  # each file is opened anew, and scored
     command += ["--output", str(tmp_path / "out"), "--epochs", "2", "--lora-rank", "2"]
     assert run(command) == 0
     names = {path.name for path in (tmp_path / "out").iterdir()}
