@@ -253,7 +253,7 @@ class CausalLM(RunningTextTask):
 
     def attention(self, example, path=None):
         """The maps of the first tokens of a text."""
-        ids = self._read_prompt(example)[:PICTURED]
+        ids = self._read_prompt(example)[: min(PICTURED, self.max_length)]
         with visualization.record_attention(self.model) as maps:
             self.model(ids.reshape(1, -1))
         layer, weights = list(maps.items())[-1]

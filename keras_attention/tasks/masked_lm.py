@@ -170,6 +170,7 @@ class MaskedLM(RunningTextTask):
     def draw_examples(self, data_set, folder):
         text = data_set.test or data_set.dev or data_set.train
         ids = self.preprocessor.encode_plain(text)
-        (start,) = self.preprocessor.tokenizer.decode([np.asarray(ids[:PICTURED])])
+        count = min(PICTURED, self.preprocessor.maximum_length // 2)
+        (start,) = self.preprocessor.tokenizer.decode([np.asarray(ids[:count])])
         self.attention(start, folder / "attention.png")
         return ["attention.png"]
