@@ -59,7 +59,7 @@ def test_a_head_of_tokens_tags_words_by_their_first_piece(tmp_path):
 def test_a_new_head_is_trained_kept_and_opened_again(tmp_path, capsys):
     folder = copy("bert-masked", tmp_path / "bert")
     task = ka.tasks.TextClassifier.from_preset(folder)
-    task.fit(TEXTS, epochs=15, batch_size=8, learning_rate=0.01, lora_rank=2, freeze=None)
+    task.fit(TEXTS, epochs=25, batch_size=8, learning_rate=0.03, lora_rank=2, freeze=None)
     assert "the model does not know" in capsys.readouterr().out
     assert not [v for v in task.model.weights if "lora" in v.path]
     assert task.evaluate(TEXTS)["accuracy"] > 0.9
