@@ -206,6 +206,9 @@ def train(
     max_tokens: Annotated[
         int | None, Whole(max=1 << 24, help="Tokens of a batch, of pairs of texts.")
     ] = None,
+    prefix: Annotated[
+        str | None, typer.Option(help="In front of every source, as T5 of --from hf:// wants.")
+    ] = None,
     beam: Annotated[
         int | None, Whole(max=1000, help="Texts that the search holds; 1 is greedy.")
     ] = None,
@@ -256,6 +259,7 @@ def train(
             "tokens": tokens and tokens.value,
             "vocabulary_size": vocabulary_size,
             "max_tokens": max_tokens,
+            "prefix": prefix,
             "beam": beam,
             "length_penalty": length_penalty,
         },

@@ -6,13 +6,16 @@ import time
 import keras
 
 from keras_attention.tasks import from_preset, recipes
-from keras_attention.tasks.checkpoints import is_checkpoint
+from keras_attention.tasks.checkpoints import is_checkpoint, list_options
 from keras_attention.tasks.folders import RunFolder
 from keras_attention.tasks.jobs import run_job
 from keras_attention.tasks.registry import get_task_class
 
 # Options that the model of a preset has settled; some tasks add subwords, though.
-SETTLED = (*recipes.IN_MODEL, "max_length", "tokens", "vocabulary_size", "beam", "length_penalty")
+SETTLED = (
+    *recipes.IN_MODEL,
+    *("max_length", "tokens", "vocabulary_size", "beam", "length_penalty", "prefix"),
+)
 
 
 def train(builder, output, source, options, preset=None):
@@ -24,17 +27,17 @@ def train(builder, output, source, options, preset=None):
     """
     started = time.perf_counter()
     if preset is None:
-        dataset = source.dataset or recipes.FILES
+        dataset, settled = source.dataset or recipes.FILES, {}
         task, recipe = None, recipes.choose_recipe(builder, dataset, options)
     else:
-        task = open_preset(preset, builder, options)
+        task, options, settled = open_preset(preset, builder, options)
         recipe = recipes.replace_numbers(task.recipe, builder, options)
         source = source.like(task.metadata)
     settings = {
         "task": builder,
         "files": source.files,
         **source.entries,
-        **({} if preset is None else {"from": str(preset)}),
+        **({} if preset is None else {"from": str(preset), **settled}),
         "recipe": dataclasses.asdict(recipe),
     }
     folder = RunFolder(output, settings)
@@ -58,17 +61,21 @@ def train(builder, output, source, options, preset=None):
 
 
 def open_preset(preset, builder, options):
-    """The task of a preset to go on from."""
+    """(the task of a preset to go on from, the other options, those that it was opened with)."""
+    given = {name: value for name, value in options.items() if value is not None}
+    opened = {}
     if is_checkpoint(preset):
-        return get_task_class(builder).from_preset(preset)
-    task = from_preset(preset, "keras")
-    if task.builder != builder:
-        raise ValueError(f"--from {preset} holds a {task.builder}: train {task.builder}.")
+        opened = {name: given.pop(name) for name in list_options(builder) if name in given}
+        task = get_task_class(builder).from_preset(preset, **opened)
+    else:
+        task = from_preset(preset, "keras")
+        if task.builder != builder:
+            raise ValueError(f"--from {preset} holds a {task.builder}: train {task.builder}.")
     kept = [name for name in SETTLED if name != "vocabulary_size" or not _can_extend(task)]
-    if settled := [name for name in kept if options.get(name) is not None]:
+    if settled := [name for name in kept if name in given]:
         option = f"--{settled[0].replace('_', '-')}"
         raise ValueError(f"{option} is settled by the model of --from {preset}: leave it out.")
-    return task
+    return task, given, opened
 
 
 def _can_extend(task):

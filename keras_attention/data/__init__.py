@@ -44,15 +44,18 @@ from keras_attention.data.recordings import (
     read_sound,
     recording_batches,
 )
+from keras_attention.data.resizing import Resizing
 from keras_attention.data.sentence_polarity import sentence_polarity
 from keras_attention.data.sequence_preprocessor import SequencePreprocessor
 from keras_attention.data.speech_preprocessor import SpeechPreprocessor
 from keras_attention.data.spoken_digits import connected_digits
+from keras_attention.data.subword_masked_preprocessor import SubwordMaskedLMPreprocessor
 from keras_attention.data.subword_preprocessors import (
     SubwordQuestionPreprocessor,
     SubwordTaggerPreprocessor,
     SubwordTextPreprocessor,
 )
+from keras_attention.data.subword_sequence_preprocessor import SubwordSequencePreprocessor
 from keras_attention.data.tagged import (
     Sentence,
     Tagged,
@@ -88,15 +91,16 @@ __all__ = [
     "QuestionPreprocessor",
     "QuestionWindow",
     "Questions",
+    "Recording",
+    "Recordings",
+    "Resizing",
     "Sentence",
     "SequencePreprocessor",
     "Span",
-    "SubwordQuestionPreprocessor",
-    "Recording",
-    "Recordings",
-    "Sentence",
-    "SequencePreprocessor",
     "SpeechPreprocessor",
+    "SubwordMaskedLMPreprocessor",
+    "SubwordQuestionPreprocessor",
+    "SubwordSequencePreprocessor",
     "SubwordTaggerPreprocessor",
     "SubwordTextPreprocessor",
     "Subwords",

@@ -9,6 +9,7 @@ from keras_attention.checks import check_height_and_width
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.files import read_bytes
 from keras_attention.data.images import Images
+from keras_attention.data.resizing import Resizing
 from keras_attention.data.splits import read_parts, split_by_class
 from keras_attention.data.vocabulary import sort_labels
 
@@ -25,6 +26,7 @@ def from_image_folder(
     test=None,
     *,
     image_size=None,
+    resizing=None,
     color_mode=None,
     labels=None,
     dev_fraction=0.1,
@@ -46,6 +48,8 @@ def from_image_folder(
             the size of the pictures, where they all have one. Pictures are stretched, not cropped,
             as by `keras.utils.image_dataset_from_directory`; smaller ones are made by bilinear
             interpolation with antialiasing, as by torchvision and Pillow.
+        resizing: `Resizing`, where pictures become this size in another way, such as that of a
+            checkpoint: `task.preprocessor.resizing`. None for the way above.
         color_mode: `"rgb"`, `"grayscale"`, or None for grey where there is no colour in any picture
             and RGB otherwise. Transparency is dropped.
         labels: names of the classes in the order of their ids, such as those of a trained model:
@@ -82,13 +86,15 @@ def from_image_folder(
     """
     if image_size is not None:
         image_size = check_height_and_width("from_image_folder", "image_size", image_size)
+    if resizing is not None and image_size is None:
+        raise ValueError("resizing= says how pictures get an image_size=: give that, too.")
     if color_mode not in (*COLOR_MODES, None):
         raise ValueError(f"color_mode={color_mode!r}: expected one of {COLOR_MODES}, or None.")
     found = read_parts(_list_pictures, {"train": train, "dev": dev, "test": test})
     names = _list_classes(found) if labels is None else list(labels)
     _check_classes(found, names, given=labels is not None)
     files = [file for part in found.values() for file in part]
-    pixels = _read_pixels([path for path, _ in files], image_size, color_mode)
+    pixels = _read_pixels([path for path, _ in files], image_size, color_mode, resizing)
     numbers = np.array([names.index(name) for _, name in files], "int32")
     ends = np.cumsum([len(part) for part in found.values()])
     indices = dict(zip(found, np.split(np.arange(len(files)), ends[:-1]), strict=True))
@@ -97,17 +103,18 @@ def from_image_folder(
         _check_counts(numbers[indices["train"]], names, 1 + len(fractions))
         indices |= split_by_class(numbers[indices["train"]], fractions, seed)
     parts = {name: (pixels[k], numbers[k]) for name, k in indices.items() if len(k)}
-    notes = [*_describe_split(fractions, seed), *_describe_size(pixels, image_size)]
+    notes = [*_describe_split(fractions, seed), *_describe_size(pixels, image_size, resizing)]
     return Images.from_arrays(**parts, labels=names, dev_fraction=0, notes=notes)
 
 
-def read_image(path, image_size=None, color_mode="rgb"):
+def read_image(path, image_size=None, color_mode="rgb", resizing=None):
     """A picture file as float32 (H, W, C) from 0 to 1, resized as `from_image_folder` does.
 
     Args:
         path: of a PNG, JPEG, GIF (the first picture), BMP or WebP file.
         image_size: int or (height, width) in pixels, or None for the picture's own.
         color_mode: `"rgb"` or `"grayscale"`: 3 channels or 1.
+        resizing: `Resizing`, how it gets the size; None for stretched, bilinear.
 
     Raises:
         ValueError: the file is no picture, or damaged.
@@ -141,7 +148,7 @@ def read_image(path, image_size=None, color_mode="rgb"):
         picture = tf.image.rgb_to_grayscale(picture)
     if image_size is not None:
         size = check_height_and_width("read_image", "image_size", image_size)
-        picture = tf.image.resize(picture, size, antialias=True)
+        picture = (resizing or Resizing()).apply(picture, size)
     return np.clip(picture.numpy(), 0.0, 1.0)
 
 
@@ -230,7 +237,7 @@ def _check_classes(found, names, given):
             )
 
 
-def _read_pixels(paths, image_size, color_mode):
+def _read_pixels(paths, image_size, color_mode, resizing=None):
     """uint8 (n, H, W, C) of the pictures."""
     mode = color_mode or "rgb"
     size = image_size or read_image(paths[0]).shape[:2]
@@ -243,7 +250,7 @@ def _read_pixels(paths, image_size, color_mode):
     pixels = np.empty(shape, "uint8")
 
     def load(index):
-        picture = read_image(paths[index], image_size, mode)
+        picture = read_image(paths[index], image_size, mode, resizing)
         if picture.shape != shape[1:]:
             raise ValueError(
                 f"{paths[index]} has {picture.shape[0]}x{picture.shape[1]} pixels (height x width) "
@@ -298,7 +305,8 @@ def _describe_split(fractions, seed):
     yield f"split by class with the seed {seed}: {', '.join(shares)}, the others for training"
 
 
-def _describe_size(pixels, image_size):
+def _describe_size(pixels, image_size, resizing):
     if image_size is not None:
         height, width = pixels.shape[1:3]
-        yield f"pictures are resized to {height} x {width} pixels, stretched where need be"
+        way = "stretched where need be" if resizing is None else f"by {resizing}"
+        yield f"pictures are resized to {height} x {width} pixels, {way}"

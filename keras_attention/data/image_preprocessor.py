@@ -9,6 +9,7 @@ from keras_attention.checks import check_height_and_width, check_whole_number
 from keras_attention.data.image_folders import read_image
 from keras_attention.data.images import scale_pixels
 from keras_attention.data.manifest import record_files
+from keras_attention.data.resizing import Resizing
 from keras_attention.data.vocabulary import Labels
 
 LABELS = "labels.txt"
@@ -23,6 +24,7 @@ class ImagePreprocessor:
         labels: `Labels`, or their names.
         image_size: int or (height, width) in pixels, to which a picture is resized.
         channels: int, 1 for grey or 3 for RGB.
+        resizing: `Resizing`, how picture files become of this size.
 
     Calling it on a list of paths, or of arrays (H, W, C), uint8 or floats from 0 to 1, gives
     float32 (B, height, width, channels) from 0 to 1.
@@ -42,6 +44,7 @@ class ImagePreprocessor:
     labels: Labels
     image_size: tuple
     channels: int = 3
+    resizing: Resizing = Resizing()
 
     def __post_init__(self):
         if not isinstance(self.labels, Labels):
@@ -50,6 +53,7 @@ class ImagePreprocessor:
         size = check_height_and_width(owner, "image_size", self.image_size)
         object.__setattr__(self, "image_size", tuple(size))
         check_whole_number(owner, "channels", self.channels, most=MOST_CHANNELS)
+        self.resizing.check_image_size(self.image_size)
 
     def __call__(self, pictures, invert=False):
         """Pictures as the model takes them; `invert` swaps black and white."""
@@ -63,7 +67,7 @@ class ImagePreprocessor:
             if not pathlib.Path(picture).is_file():
                 raise ValueError(f"There is no file {picture}: this model wants picture files.")
             mode = "grayscale" if self.channels == 1 else "rgb"
-            return read_image(picture, self.image_size, mode)
+            return read_image(picture, self.image_size, mode, self.resizing)
         pixels = np.asarray(picture)
         if pixels.shape != (*self.image_size, self.channels):
             raise ValueError(

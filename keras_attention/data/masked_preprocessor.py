@@ -49,6 +49,7 @@ class MaskedLMPreprocessor:
 
     tokenizer: Characters | Subwords
     maximum_length: int = 512
+    padding_id = PADDING_ID
 
     def __post_init__(self):
         if getattr(self.tokenizer, "mask_token_id", None) is None:
@@ -76,16 +77,32 @@ class MaskedLMPreprocessor:
             raise ValueError(
                 f"A text has {longest} tokens, more than sequence_length={sequence_length}."
             )
-        token_ids = np.full((len(rows), sequence_length or longest), PADDING_ID, "int32")
+        token_ids = np.full((len(rows), sequence_length or longest), self.padding_id, "int32")
         for row, ids in zip(token_ids, rows, strict=True):
             row[: len(ids)] = ids
-        return token_ids
+        return self.as_inputs(token_ids)
+
+    @property
+    def vocabulary_size(self):
+        """int, how many ids the model knows; None where it may have room for more."""
+        return len(self.tokenizer)
+
+    def as_inputs(self, ids):
+        """What the model takes, of ids (B, T)."""
+        return ids
+
+    def encode_plain(self, text):
+        """int32 ids (T,) of a text of any length."""
+        return self.tokenizer.encode([text])[0]
 
     def ids(self, text):
-        """int32 ids (T,) of one text."""
-        (ids,) = self.tokenizer.encode([text])
+        """int32 ids (T,) of one text, as the model takes them."""
+        ids = self.encode_plain(text)
         if not len(ids):
             raise ValueError(f"{text!r} holds no token.")
+        return self._check_length(text, ids)
+
+    def _check_length(self, text, ids):
         if len(ids) > self.maximum_length:
             raise ValueError(
                 f"The text has {len(ids)} tokens, over this model's limit of "
@@ -108,12 +125,16 @@ class MaskedLMPreprocessor:
         """
         top = check_whole_number("candidates", "top", top)
         ids, logits = np.asarray(ids), np.array(logits, "float64")
-        logits[..., [*range(len(SPECIAL)), self.tokenizer.mask_token_id]] = -np.inf
+        logits[..., self._list_impossible(logits.shape[-1])] = -np.inf
         masked = ids == self.tokenizer.mask_token_id
         return [
             [self._rank(row, top) for row in rows[places]]
             for rows, places in zip(logits, masked, strict=True)
         ]
+
+    def _list_impossible(self, count):
+        """The ids below `count` that are no candidates."""
+        return [*range(len(SPECIAL)), self.tokenizer.mask_token_id]
 
     def _rank(self, logits, top):
         shares = np.exp(logits - logits.max())

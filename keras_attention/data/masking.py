@@ -10,7 +10,8 @@ import numpy as np
 from keras_attention.checks import check_whole_number
 from keras_attention.data.corpus import check_tokens
 from keras_attention.data.extras import import_tensorflow
-from keras_attention.data.tokenizers import SPECIAL
+from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
+from keras_attention.data.tokenizers import PADDING_ID, SPECIAL
 
 OWNER = "masked_language_model_batches"
 
@@ -37,7 +38,9 @@ def masked_language_model_batches(
     Args:
         tokens: ints (L,), a text such as `tokenizer.encode([text])[0]`.
         window_length: int T, the tokens that a model sees at once.
-        tokenizer: `Characters` or `Subwords` with a `[MASK]`, built with `mask_token=True`.
+        tokenizer: `Characters` or `Subwords` with a `[MASK]`, built with `mask_token=True`; or a
+            `PretrainedTokenizer` with one, whose special tokens stand around every window. Then
+            `tokens` are those of `tokenizer.encode_plain(text)`.
         batch_size: int B, windows per batch.
         steps: int, how many batches of windows at random places make an epoch: for training. None
             for windows one after another, in which every pass hides the same tokens: for scoring.
@@ -50,7 +53,7 @@ def masked_language_model_batches(
     Returns:
         A dataset whose cardinality is known: int32 ids and labels (B, T), labels -1 where no token
         was selected. Of windows in order the last batch may be smaller; what its last window lacks
-        is 0, with label -1.
+        is padding, with label -1.
 
     Example:
 
@@ -76,36 +79,48 @@ def masked_language_model_batches(
     rates = {"mask_selection_rate": mask_selection_rate, "mask_token_rate": mask_token_rate}
     _check_rates(**rates, random_token_rate=random_token_rate)
     mask_token_id = _find_mask_token(tokenizer)
+    special, around, padding_id = _find_special(tokenizer)
+    is_ordinary = np.zeros(max(len(tokenizer), *(i + 1 for i in special)), bool)
+    is_ordinary[: len(tokenizer)] = True
+    is_ordinary[[*special, mask_token_id]] = False
+    ordinary_ids = tf.constant(np.flatnonzero(is_ordinary), "int32")
+    text_length = window_length - sum(map(len, around))
+    if text_length < 1:
+        raise ValueError(
+            f"{OWNER}(window_length={window_length}): special tokens leave no room for a text."
+        )
 
     def hide(ids, seeds):
-        ordinary = (ids >= len(SPECIAL)) & (ids != mask_token_id)
-        selected = select_tokens(tf, ordinary, mask_selection_rate, seeds[:2])
+        selected = select_tokens(tf, tf.gather(is_ordinary, ids), mask_selection_rate, seeds[:2])
         draw = tf.random.stateless_uniform(tf.shape(ids), seeds[2:])
         others = tf.random.stateless_uniform(
-            tf.shape(ids), seeds[1:3], len(SPECIAL), len(tokenizer) - 1, "int32"
+            tf.shape(ids), seeds[1:3], 0, len(ordinary_ids), "int32"
         )
-        others += tf.cast(others >= mask_token_id, "int32")
+        others = tf.gather(ordinary_ids, others)
         given = tf.where(draw < mask_token_rate + random_token_rate, others, ids)
         given = tf.where(draw < mask_token_rate, mask_token_id, given)
         return tf.where(selected, given, ids), tf.where(selected, ids, -1)
 
     if steps is None:
-        windows = tf.data.Dataset.from_tensor_slices(_cut_in_order(tokens, window_length))
+        windows = _cut_in_order(tokens, text_length, around, padding_id)
+        windows = tf.data.Dataset.from_tensor_slices(windows)
         # Four numbers seed a batch: its masks stay as they are.
         seeds = tf.data.Dataset.random(seed, rerandomize_each_iteration=False).batch(4)
         return tf.data.Dataset.zip(windows.batch(batch_size), seeds).map(hide).prefetch(2)
     check_whole_number(OWNER, "steps", steps)
-    places = len(tokens) - window_length + 1
+    places = len(tokens) - text_length + 1
     if places < 1:
         raise ValueError(
             f"The text has {len(tokens)} tokens: too few for a window of {window_length}. Choose a "
             "smaller window_length."
         )
-    text, offsets = tf.constant(tokens), tf.range(window_length)
+    text, offsets = tf.constant(tokens), tf.range(text_length)
+    before, after = (tf.tile([tf.constant(ids, "int32")], (batch_size, 1)) for ids in around)
 
     def cut(seeds):
         begins = tf.random.stateless_uniform((batch_size, 1), seeds[:2], 0, places, "int32")
-        return hide(tf.gather(text, begins + offsets), seeds[2:])
+        windows = tf.gather(text, begins + offsets)
+        return hide(tf.concat([before, windows, after], axis=1), seeds[2:])
 
     # Six numbers seed a batch; every pass over the data set draws new ones.
     seeds = tf.data.Dataset.random(seed, rerandomize_each_iteration=True).batch(6)
@@ -137,12 +152,21 @@ def _find_mask_token(tokenizer):
     return mask_token_id
 
 
-def _cut_in_order(tokens, length):
-    """Ids (n, T) of windows one after another, 0 after the last token."""
-    count = -(-len(tokens) // length)
-    ids = np.zeros(count * length, "int32")
-    ids[: len(tokens)] = tokens
-    return ids.reshape(count, length)
+def _find_special(tokenizer):
+    """(ids that are never hidden, those before and after a window, the padding)."""
+    if isinstance(tokenizer, PretrainedTokenizer):
+        return tokenizer.special_ids, tokenizer.around, tokenizer.padding_id or 0
+    return range(len(SPECIAL)), ((), ()), PADDING_ID
+
+
+def _cut_in_order(tokens, length, around, padding_id):
+    """Ids (n, T) of windows one after another, padding after the last one."""
+    before, after = around
+    ids = [[*before, *tokens[k : k + length], *after] for k in range(0, len(tokens), length)]
+    windows = np.full((len(ids), len(before) + length + len(after)), padding_id, "int32")
+    for window, row in zip(windows, ids, strict=True):
+        window[: len(row)] = row
+    return windows
 
 
 def _check_rates(**rates):

@@ -170,7 +170,7 @@ def seq2seq_batches(
 
     Args:
         pairs: list of `Pair`, or of any (source, target) with more behind, as `WrittenDate`.
-        preprocessor: `SequencePreprocessor` with a source.
+        preprocessor: `SequencePreprocessor` or `SubwordSequencePreprocessor` with a source.
         batch_size: int, the most pairs in a batch. Every bucket may end with a smaller batch.
         max_tokens: int, the most tokens of a batch, padding included, on its longer side; where
             they are long, fewer pairs than `batch_size` share a batch. None for no such limit.
@@ -181,7 +181,7 @@ def seq2seq_batches(
 
     Returns:
         A dataset whose cardinality is known. Inputs are int32 `{"source_ids": (B, S),
-        "target_ids": (B, T)}`, 0 at padding; labels are int32 (B, T), -1 at padding.
+        "target_ids": (B, T)}`, with padding behind; labels are int32 (B, T), -1 at padding.
 
     Example:
 
@@ -205,10 +205,11 @@ def seq2seq_batches(
     lengths = [max(len(s), len(t) - 1) for s, t in zip(sources, targets, strict=True)]
     sizes = _sizes(batch_size, max_tokens)
     indices, _ = batch_by_length(tf, lengths, sizes, shuffle=shuffle, seed=seed, edges=edges)
-    return indices.map(_gather(tf, sources, targets, edges)).prefetch(2)
+    gather = _gather(tf, sources, targets, edges, preprocessor.padding_id)
+    return indices.map(gather).prefetch(2)
 
 
-def _gather(tf, sources, targets, edges):
+def _gather(tf, sources, targets, edges, padding_id):
     """A function from indices (B,) of pairs to their (inputs, labels)."""
     source_places = locate_tokens(tf, [len(row) for row in sources], edges)
     target_places = locate_tokens(tf, [len(row) - 1 for row in targets], edges)
@@ -218,9 +219,9 @@ def _gather(tf, sources, targets, edges):
 
     def gather(indices):
         where, inside = source_places(indices)  # (B, S)
-        inputs = {"source_ids": tf.where(inside, tf.gather(source_ids, where), 0)}
+        inputs = {"source_ids": tf.where(inside, tf.gather(source_ids, where), padding_id)}
         where, inside = target_places(indices)  # (B, T)
-        inputs["target_ids"] = tf.where(inside, tf.gather(target_ids, where), 0)
+        inputs["target_ids"] = tf.where(inside, tf.gather(target_ids, where), padding_id)
         return inputs, tf.where(inside, tf.gather(following, where), -1)
 
     return gather

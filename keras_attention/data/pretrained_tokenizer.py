@@ -105,6 +105,29 @@ class PretrainedTokenizer:
         """int, the id of `[MASK]` or `<mask>`, or None where there is none."""
         return self.engine.mask_id
 
+    @property
+    def special_ids(self):
+        """frozenset of ints, the ids of special tokens and of padding."""
+        padding = () if self.padding_id is None else (self.padding_id,)
+        return frozenset({*self.engine.special_ids, *padding})
+
+    @property
+    def around(self):
+        """The ids of special tokens before and after a text, two tuples."""
+        whats = [what for what, _ in self.single]
+        place = whats.index(TEXT)
+        return tuple(whats[:place]), tuple(whats[place + 1 :])
+
+    def encode_plain(self, text):
+        """The ids of a text of any length, without special tokens around it."""
+        return self.engine.encode(text)
+
+    def encode_targets(self, texts):
+        """Like `encode`, of texts that the model writes: Marian has other pieces for them."""
+        encode = getattr(self.engine, "encode_target", self.engine.encode)
+        texts = check_texts("PretrainedTokenizer", texts)
+        return [_place(self.single, {TEXT: encode(text)})[0] for text in texts]
+
     def encode(self, texts, pairs=None, *, max_length=None):
         """A list of ids for each text, special tokens included; what is too long is cut.
 

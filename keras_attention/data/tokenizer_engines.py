@@ -11,8 +11,8 @@ from keras_attention.data.files import parse_json
 from keras_attention.data.word_piece import WordPiece
 
 MASKS = ("[MASK]", "<mask>")
+MARIAN_SPECIAL = ("</s>", "<pad>", "<unk>")
 SENTINELS = 100  # of T5, `<extra_id_0>`, at the end of its vocabulary
-SPECIAL_OF_MARIAN = ("</s>", "<pad>", "<unk>")
 
 
 def make_engine(kind, files):
@@ -59,6 +59,8 @@ class LibraryEngine:
         self.mask_id = next(filter(None, map(self.rules.token_to_id, MASKS)), None)
         unknown = rules["model"].get("unk_token")
         self.unknown_id = self.rules.token_to_id(unknown) if unknown else None
+        added = rules.get("added_tokens") or []
+        self.special_ids = {token["id"] for token in added if token["special"]}
         self.begins_words = "ByteLevel" in json.dumps(rules["pre_tokenizer"])
 
     def encode(self, text):
@@ -89,7 +91,7 @@ class PlainEngine:
             self.pieces = WordPiece.from_json(rules) or ByteBPE.from_json(rules)
             plain = [x for x in added if not x["single_word"] and not x["normalized"]]
             self.added = {x["content"]: x for x in plain}
-            self.special = {x["id"] for x in added if x["special"]}
+            self.special_ids = {x["id"] for x in added if x["special"]}
             names = {x["id"]: x["content"] for x in added}
         except (AttributeError, IndexError, KeyError, TypeError) as error:
             raise ValueError(f"tokenizer.json is damaged: {error!r:.80}") from error
@@ -137,10 +139,10 @@ class PlainEngine:
 
     def decode(self, ids, special):
         if not special:
-            return self.pieces.decode([i for i in ids if i not in self.special])
+            return self.pieces.decode([i for i in ids if i not in self.special_ids])
         parts, run = [], []
         for i in ids:
-            if i not in self.special:
+            if i not in self.special_ids:
                 run.append(i)
                 continue
             parts += [self.pieces.decode(run), self.names[i]] if run else [self.names[i]]
@@ -167,6 +169,7 @@ class SentencePieceEngine:
         self.known = self.processor.vocab_size()
         self.size = self.known + sentinels
         self.unknown_id = self.processor.unk_id()
+        self.special_ids = {i for i in range(self.size) if self._is_special(i)}
         self.sentinels = {f"<extra_id_{k}>": self.size - 1 - k for k in range(sentinels)}
         self.names = {i: name for name, i in self.sentinels.items()}
         known = range(self.known if sentinels else 0)
@@ -217,6 +220,7 @@ class MarianEngine:
         self.names, self.size = {i: name for name, i in self.ids.items()}, len(self.ids)
         self.source, self.target = _load_sentence_piece(source), _load_sentence_piece(target)
         self.unknown_id = self.ids["<unk>"]
+        self.special_ids = {self.ids[name] for name in MARIAN_SPECIAL if name in self.ids}
 
     def encode(self, text):
         return self._encode(self.source, text)
@@ -227,8 +231,8 @@ class MarianEngine:
 
     def _encode(self, processor, text):
         pieces = []
-        for part in _split_at(SPECIAL_OF_MARIAN, text):
-            if part in SPECIAL_OF_MARIAN:
+        for part in _split_at(MARIAN_SPECIAL, text):
+            if part in MARIAN_SPECIAL:
                 pieces.append(part)
                 continue
             code = re.match("(?s)>>.*?<<", part)
@@ -239,7 +243,7 @@ class MarianEngine:
     def decode(self, ids, special):
         pieces = [self.names[i] for i in ids]
         if not special:
-            pieces = [p for p in pieces if p not in SPECIAL_OF_MARIAN]
+            pieces = [p for p in pieces if p not in MARIAN_SPECIAL]
         return self.target.decode(pieces)
 
     def name(self, i):

@@ -43,6 +43,7 @@ def to_litert(
     max_new_tokens=None,
     start_token_id=None,
     end_token_id=None,
+    padding_id="model",
 ):
     """Writes `model` as a LiteRT file of built-in ops only, and proves that it runs.
 
@@ -99,6 +100,8 @@ def to_litert(
         max_new_tokens: int, how many tokens `generate` and `beam` write at most.
         start_token_id: int, what an encoder-decoder writes first.
         end_token_id: int or several, what ends a text; without one it is as long as it may be.
+        padding_id: int, which an encoder-decoder never writes, although to its decoder it may be a
+            token, such as the first one; `"model"` for that of the decoder's embedding.
 
     Returns:
         `ExportReport`.
@@ -148,6 +151,7 @@ def to_litert(
         max_new_tokens=max_new_tokens,
         start_token_id=start_token_id,
         end_token_id=end_token_id,
+        padding_id=padding_id,
     )
     memory.check_file_size(exportable.model, quantization)
     if calibration is not None:

@@ -72,6 +72,8 @@ def encode_image(
     patch_bias=True,
     stem_filters=None,
     stem_strides=None,
+    pixel_mean=None,
+    pixel_std=None,
     owner="vision_transformer",
     **encoder,
 ):
@@ -85,6 +87,8 @@ def encode_image(
     num_channels = checks.check_whole_number(owner, "num_channels", num_channels)
     num_prefix_tokens = num_registers + (pooling in WITH_CLASS_TOKEN)
     images = x = keras.Input((*size, num_channels), name="images")
+    if pixel_mean is not None or pixel_std is not None:
+        x = _normalize_pixels(owner, num_channels, pixel_mean, pixel_std)(x)
     if stem_filters:
         strides = stem_strides or (2,) * len(stem_filters)
         x = ConvolutionStem(stem_filters, strides, name="stem")(x)
@@ -105,6 +109,21 @@ def encode_image(
     elif pooling is not None:
         x = Pooling(pooling, num_prefix_tokens=num_prefix_tokens, name="pooling")(x)
     return images, x
+
+
+def _normalize_pixels(owner, num_channels, mean, std):
+    """The layer, without weights, that takes a mean from each channel and divides it."""
+    mean = (0.0,) * num_channels if mean is None else tuple(map(float, mean))
+    std = (1.0,) * num_channels if std is None else tuple(map(float, std))
+    for name, values in (("pixel_mean", mean), ("pixel_std", std)):
+        if len(values) != num_channels:
+            raise ValueError(
+                f"{owner}({name}={values}): expected {num_channels} numbers, one for each channel."
+            )
+    if min(std) <= 0:
+        raise ValueError(f"{owner}(pixel_std={std}): expected numbers above 0.")
+    variance = [deviation**2 for deviation in std]
+    return keras.layers.Normalization(mean=mean, variance=variance, name="normalization")
 
 
 @takes_keywords_of(encode_image, without=["owner"])
@@ -129,6 +148,8 @@ def vision_transformer(
             al., 2024), unless the pooling is `"prefix"`.
         normalize_embeddings: bool, whether a norm precedes the blocks (Radford et al., 2021,
             *CLIP*). patch_bias: bool, whether the projection of patches has a bias.
+        pixel_mean, pixel_std: floats, one for each channel: the model itself takes the mean from
+            its pixels and divides by the deviation, so that images stay from 0 to 1; None for not.
         stem_filters: tuple, a `ConvolutionStem` of these filters before the patches (Xiao et al.,
             2021); stem_strides: tuple, as many strides, all 2 by default.
         name: str.

@@ -15,6 +15,7 @@ from keras_attention import keras_internals, models
 from keras_attention.checks import check_whole_number
 from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
 from keras_attention.pretrained.config import ConfigReader
+from keras_attention.pretrained.image_processing import read_image_processing
 from keras_attention.pretrained.keras_hub import read_checkpoint
 from keras_attention.pretrained.sentence_transformers import read_pooling
 from keras_attention.pretrained.weights import match_weights
@@ -74,7 +75,16 @@ class Description:
     fresh_head: bool
 
 
-def load(folder, *, task=None, num_classes=None, pooling="auto", revision=None, dtype=None):
+def load(
+    folder,
+    *,
+    task=None,
+    num_classes=None,
+    pooling="auto",
+    normalize_pixels=False,
+    revision=None,
+    dtype=None,
+):
     """A functional model of our layers, with the weights of a checkpoint.
 
     Its outputs are those of the original. It trains in `fit`, generates with a cache, shows its
@@ -95,6 +105,8 @@ def load(folder, *, task=None, num_classes=None, pooling="auto", revision=None, 
         pooling: of a `text_encoder` and a new head of texts, as there; `"auto"` for what the files
             of Sentence Transformers beside it say, and without such files for a vector of each
             token, or before a head BERT's first token.
+        normalize_pixels: bool, of images: whether the model takes pixels from 0 to 1, and itself
+            does with them what `preprocessor_config.json` says.
         revision: str, of a repository: a branch, a tag or a commit.
         dtype: a Keras dtype or policy for the layers, such as `"mixed_bfloat16"`; None for the
             global one. Weights are float32 unless it says otherwise.
@@ -107,7 +119,9 @@ def load(folder, *, task=None, num_classes=None, pooling="auto", revision=None, 
             here does. Nothing is loaded in part.
     """
     checkpoint = read_checkpoint(find_folder(folder, revision))
-    model, variables, match, _ = _build(checkpoint, task, num_classes, pooling, dtype)
+    model, variables, match, _ = _build(
+        checkpoint, task, num_classes, pooling, dtype, normalize_pixels
+    )
     match.fill()
     for variable in variables:  # of a new head, and the seeds of dropout
         if not keras_internals.has_value(variable):
@@ -140,12 +154,18 @@ def describe(folder, *, task=None, num_classes=None, pooling="auto", revision=No
     return _build(checkpoint, task, num_classes, pooling)[-1]
 
 
-def _build(checkpoint, task, num_classes, pooling, dtype=None):
+def _build(checkpoint, task, num_classes, pooling, dtype=None, normalize_pixels=False):
     """A model without values, its variables, the `Match` with tensors, and the `Description`."""
     architecture, config, builder, keywords, fresh = read_settings(
         checkpoint, task, num_classes, pooling
     )
-    build = functools.partial(getattr(models, builder), **keywords)
+    pixels = {}
+    if normalize_pixels:
+        if builder not in IMAGE_ENCODERS:
+            raise ValueError(f"normalize_pixels=True is for images, and this is a {builder}.")
+        found = read_image_processing(checkpoint.folder)
+        pixels = {"pixel_mean": found.mean, "pixel_std": found.std}
+    build = functools.partial(getattr(models, builder), **keywords, **pixels)
     try:
         with _dtype_policy(dtype):
             model, variables = keras_internals.build_without_values(build)
@@ -288,6 +308,14 @@ def find_builder(architecture, config, tensors):
             return architecture.HEADS[ending]
     known = ", ".join(f"*{ending}" for ending in architecture.HEADS)
     raise CheckpointError(f"{config.path} is of a {name:.60}: expected one of {known}.")
+
+
+def list_towers(checkpoint):
+    """The builders of a file that holds several models; an empty tuple where it holds one."""
+    path = checkpoint.folder / CONFIG
+    architecture = find_architecture(checkpoint.model_type, path)
+    found = find_builder(architecture, ConfigReader(checkpoint.config, path), checkpoint.tensors)
+    return found if isinstance(found, tuple) else ()
 
 
 def _is_in_file(table, name, checkpoint):

@@ -6,16 +6,22 @@ import numpy as np
 
 from keras_attention import data, generation, models, visualization
 from keras_attention.checks import check_whole_number
-from keras_attention.data.fields import MOST_ID, MOST_TOKENS
+from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.files import prefix_errors
-from keras_attention.data.tokenizers import END_ID
-from keras_attention.tasks.generators import ExportedLanguageModel, KerasLanguageModel
+from keras_attention.tasks.generators import (
+    ExportedLanguageModel,
+    KerasLanguageModel,
+    check_end_token_id,
+)
 from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.labels import load_preprocessor
 from keras_attention.tasks.printing import say
 from keras_attention.tasks.running_text import RunningTextTask, make_perplexity
 
 ROWS = 32  # windows at a time
 PICTURED = 24  # tokens
+PREPROCESSORS = (data.SequencePreprocessor, data.SubwordSequencePreprocessor)
+PART = "\ufffd"  # what a decoder gives for bytes of a character that are not all there
 WRITTEN = 300  # tokens that are written unless another number is asked for
 
 
@@ -25,7 +31,8 @@ class CausalLM(RunningTextTask):
     Args:
         model: functional `keras.Model`, token ids (B, T) -> logits (B, T, V), as
             `ka.models.causal_language_model`.
-        preprocessor: `ka.data.SequencePreprocessor` without a source.
+        preprocessor: `ka.data.SequencePreprocessor` without a source, or
+            `ka.data.SubwordSequencePreprocessor` for a model that began as a checkpoint.
         maximum_length: int, the tokens of a window that the model is trained on and scored by.
         temperature: float, of the chance with which it writes.
         max_length, max_new_tokens: int, what an exported file has room for, and how many tokens its
@@ -100,11 +107,11 @@ class CausalLM(RunningTextTask):
         known.number("temperature", above=0)
         known.whole("max_length", most=MOST_TOKENS)
         known.whole("max_new_tokens", most=MOST_TOKENS)
-        known.whole("end_token_id", least=0, most=MOST_ID)
+        check_end_token_id(known)
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
-        return data.SequencePreprocessor.load(folder)
+        return load_preprocessor(folder, *PREPROCESSORS)
 
     @classmethod
     def read_settings(cls, manifest):
@@ -121,7 +128,7 @@ class CausalLM(RunningTextTask):
                 "temperature": self.temperature,
                 "max_length": self.max_length,
                 "max_new_tokens": self.max_new_tokens,
-                "end_token_id": END_ID,
+                "end_token_id": self.preprocessor.end_token_id,
             },
         }
 
@@ -170,7 +177,7 @@ class CausalLM(RunningTextTask):
             losses = _compute_losses(self.runner.logits(inputs), labels)
             nats, count = nats + losses.sum(), count + len(losses)
         ids = self.preprocessor([examples])[0]
-        characters = len(self.preprocessor.texts([ids[1:]])[0])
+        characters = len(self.preprocessor.target.decode([ids[1:]])[0])
         found = {
             "loss": nats / count,
             "perplexity": math.exp(nats / count),
@@ -227,18 +234,26 @@ class CausalLM(RunningTextTask):
         return ids
 
     def _go_on(self, prompt, number, sampler, seed):
-        """Yields the text that each new token adds."""
-        ids = list(prompt)
-        (before,) = self.preprocessor.texts([ids])
-        for token in self.runner.stream(prompt, number, sampler, end_token_id=END_ID, seed=seed):
-            ids.append(token)
-            (text,) = self.preprocessor.texts([ids])
+        """Yields the text that each new token adds; a part of a character waits for the rest."""
+        ids, end = list(prompt), self.preprocessor.end_token_id
+        decode = self.preprocessor.target.decode
+        waits = isinstance(self.preprocessor, data.SubwordSequencePreprocessor)
+        (before,) = decode([ids])
+        for token in self.runner.stream(prompt, number, sampler, end_token_id=end, seed=seed):
+            if not np.isin(token, end):
+                ids.append(token)
+            (text,) = decode([ids])
+            if waits and text.endswith(PART):
+                continue
             yield text[len(before) :]
             before = text
+        (text,) = decode([ids])
+        if text != before:
+            yield text[len(before) :]
 
     def attention(self, example, path=None):
         """The maps of the first tokens of a text."""
-        ids = self._read_prompt(example)[:PICTURED]
+        ids = self._read_prompt(example)[: min(PICTURED, self.max_length)]
         with visualization.record_attention(self.model) as maps:
             self.model(ids.reshape(1, -1))
         layer, weights = list(maps.items())[-1]

@@ -1,22 +1,29 @@
-"""Checkpoints of Hugging Face as tasks: the model, and the tokenizer as its preprocessor."""
+"""Checkpoints of Hugging Face as tasks: the model, and a preprocessor of the files beside it."""
 
+import dataclasses
 import pathlib
+
+import keras
 
 from keras_attention import data, pretrained
 from keras_attention.data.manifest import MANIFEST
 from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
+from keras_attention.pretrained.generation_settings import read_generation_settings
+from keras_attention.pretrained.image_processing import read_image_processing
 from keras_attention.pretrained.keras_hub import read_checkpoint
-from keras_attention.pretrained.loading import find_folder
+from keras_attention.pretrained.loading import find_folder, list_towers, read_settings
 from keras_attention.tasks import recipes
 
 HUB = "hf://"
 PREPROCESSORS = {
-    "question_answerer": data.SubwordQuestionPreprocessor,
     "sequence_labeler": data.SubwordTaggerPreprocessor,
     "text_classifier": data.SubwordTextPreprocessor,
 }
 LONGEST_ROW, LONGEST_QUESTION = 384, 64  # tokens, as Devlin et al. (2019) have them for SQuAD
 NAMELESS = ("LABEL_0", "LABEL_1")  # of a new head, until `fit` sees the labels
+# The builder of a file -> that of the task, which is of the same kind.
+OF_TASK = {"encoder_decoder": "seq2seq_transformer"}
+LENGTH = 128  # tokens of a text that is trained on or written, unless another number is asked for
 
 
 def is_checkpoint(preset):
@@ -33,33 +40,61 @@ def find_task(preset):
         ValueError: the checkpoint has no head of a task that is made of checkpoints.
     """
     folder = find_folder(preset)
-    found = pretrained.describe(folder)
-    if found.builder in PREPROCESSORS:
-        return found.builder
-    if found.builder in ("text_encoder", "masked_language_model", *PREPROCESSORS):
+    builder, _ = _read_builder(folder)
+    builder = OF_TASK.get(builder, builder)
+    if builder in OPENERS:
+        return builder
+    if builder == "image_encoder":
         raise ValueError(
-            f"{preset} has no head that labels texts or tokens, or marks answers: open it with "
-            "ka.tasks.TextClassifier.from_preset, or that of SequenceLabeler or QuestionAnswerer, "
-            "which give it a new one to train, or with ka.pretrained.load."
+            f"{preset} has no head that names pictures: open it with "
+            "ka.tasks.ImageClassifier.from_preset, which gives it a new one to train, or with "
+            "ka.pretrained.load."
         )
     raise ValueError(
-        f"{preset} is a {found.builder}: load it with ka.pretrained.load, and its tokenizer with "
-        "ka.pretrained.tokenizer. Tasks are made of encoders of texts."
+        f"{preset} has no head that labels texts or tokens, or marks answers: open it with "
+        "ka.tasks.TextClassifier.from_preset, or that of SequenceLabeler or QuestionAnswerer, "
+        "which give it a new one to train, or with ka.pretrained.load."
     )
 
 
-def open_checkpoint(preset, task_class):
-    """The task of a checkpoint, of a class; with a new head where the file has none for it."""
-    (builder,) = [name for name in task_class.builders if name in PREPROCESSORS] or [None]
+def open_checkpoint(preset, task_class, options=()):
+    """The task of a checkpoint, of a class; with a new head where the file has none for it.
+
+    Args:
+        options: dict of keywords, see `list_options`.
+    """
+    (builder,) = [name for name in task_class.builders if name in OPENERS] or [None]
     if builder is None:
         raise ValueError(
             f"{task_class.__name__} is not made of a checkpoint: load {preset} with "
             "ka.pretrained.load."
         )
+    known, options = list_options(builder), dict(options)
+    if unknown := [name for name in options if name not in known]:
+        raise ValueError(
+            f"{unknown[0]}= is no option of a {task_class.__name__} that is made of a checkpoint: "
+            + (f"expected some of {', '.join(known)}." if known else "it has none.")
+        )
     folder = find_folder(preset)
-    if builder == "question_answerer":
-        return _open_answers(folder, task_class)
-    fresh = pretrained.describe(folder).builder != builder
+    found, places = _read_builder(folder)
+    takes, opener, _ = OPENERS[builder]
+    if found not in takes:
+        raise ValueError(
+            f"{preset} is a {found}, and a {task_class.__name__} is made of a {' or '.join(takes)}."
+        )
+    task = opener(folder, task_class, builder, found, places, **options)
+    task.recipe = recipes.choose_recipe(builder, recipes.PRETRAINED)
+    task.pretrained = True
+    return task
+
+
+def list_options(builder):
+    """The names of keywords that `open_checkpoint` takes for a builder's task."""
+    return OPENERS[builder][2] if builder in OPENERS else ()
+
+
+def _open_labels(folder, task_class, builder, found, places):
+    fresh = found != builder
     if fresh:
         names = NAMELESS
         model = pretrained.load(folder, task=builder, num_classes=len(names))
@@ -67,31 +102,147 @@ def open_checkpoint(preset, task_class):
         model = pretrained.load(folder)
         names = _read_labels(read_checkpoint(folder), model.output_shape[-1])
     # Tags of what is cut off would be lost: a sentence may be as long as the model has places.
-    longest = _find_places(folder) if builder == "sequence_labeler" else None
+    longest = places if builder == "sequence_labeler" else None
     tokenizer = pretrained.tokenizer(folder, max_length=longest)
-    preprocessor = PREPROCESSORS[builder](tokenizer, names)
-    task = task_class(model, preprocessor, builder=builder)
-    task.recipe = recipes.choose_recipe(builder, recipes.PRETRAINED)
-    return task
+    return task_class(model, PREPROCESSORS[builder](tokenizer, names), builder=builder)
 
 
-def _open_answers(folder, task_class):
+def _open_answers(folder, task_class, builder, found, places):
     """A task of questions, with a new head where the file has none of answers."""
-    places = _find_places(folder)
     length = LONGEST_ROW if places is None else min(LONGEST_ROW, places)
     preprocessor = data.SubwordQuestionPreprocessor(
         pretrained.tokenizer(folder),
         maximum_length=length,
         maximum_question=min(LONGEST_QUESTION, length // 4),
     )
-    task = task_class(pretrained.load(folder, task="question_answerer"), preprocessor)
-    task.recipe = recipes.choose_recipe(task.builder, recipes.PRETRAINED)
-    return task
+    return task_class(pretrained.load(folder, task=builder), preprocessor)
 
 
-def _find_places(folder):
-    """How many positions a model has, or None for any."""
-    return pretrained.describe(folder).keywords.get("max_length")
+def _open_masked(folder, task_class, builder, found, places, *, max_length=LENGTH):
+    length = _bound(max_length, places)
+    tokenizer = pretrained.tokenizer(folder)
+    preprocessor = data.SubwordMaskedLMPreprocessor(tokenizer, length)
+    return task_class(pretrained.load(folder), preprocessor)
+
+
+def _open_running_text(folder, task_class, builder, found, places, *, max_length=LENGTH):
+    settings = read_generation_settings(read_checkpoint(folder))
+    window = _bound(max_length, places)
+    # A text of any length is cut into windows, and not at its tokenizer's.
+    tokenizer = dataclasses.replace(pretrained.tokenizer(folder), max_length=None)
+    preprocessor = data.SubwordSequencePreprocessor(tokenizer, settings.end_token_ids)
+    temperature = {} if settings.temperature is None else {"temperature": settings.temperature}
+    room = _bound(4 * window, places)
+    return task_class(
+        pretrained.load(folder),
+        preprocessor,
+        maximum_length=window,
+        max_length=room,
+        max_new_tokens=max(1, room // 2),
+        **temperature,
+    )
+
+
+def _open_pairs(
+    folder,
+    task_class,
+    builder,
+    found,
+    places,
+    *,
+    prefix="",
+    max_length=LENGTH,
+    beam=None,
+    length_penalty=None,
+    score="bleu",
+):
+    settings = read_generation_settings(read_checkpoint(folder))
+    preprocessor = data.SubwordSequencePreprocessor(
+        pretrained.tokenizer(folder), settings.end_token_ids, settings.start_token_id, prefix
+    )
+    penalty = settings.length_penalty if length_penalty is None else length_penalty
+    return task_class(
+        pretrained.load(folder),
+        preprocessor,
+        beam=settings.beam if beam is None else beam,
+        length_penalty=max(0.0, penalty),
+        max_new_tokens=_bound(max_length, places),
+        score=score,
+        builder=builder,
+    )
+
+
+def _open_pictures(folder, task_class, builder, found, places):
+    """The model takes pixels from 0 to 1: a layer without weights normalizes them.
+
+    The weights of the patches could take that over, but what was fine-tuned is to go back to
+    Hugging Face's files, whose pixels are normalized outside.
+    """
+    processing = read_image_processing(folder)
+    names = NAMELESS
+    if _has_towers(folder):
+        model = pretrained.load(folder, task=found, normalize_pixels=True)
+        model = _add_head(model, len(names), builder)
+    elif found != builder:
+        count = {"num_classes": len(names)}
+        model = pretrained.load(folder, task=builder, normalize_pixels=True, **count)
+    else:
+        model = pretrained.load(folder, normalize_pixels=True)
+        names = _read_labels(read_checkpoint(folder), model.output_shape[-1])
+    *size, channels = model.input_shape[1:]
+    if tuple(size) != processing.image_size:
+        raise CheckpointError(
+            f"{folder} is of a model for pictures of {size[0]} x {size[1]} pixels, and its "
+            f"preprocessor_config.json makes them {processing.image_size[0]} x "
+            f"{processing.image_size[1]}: its positions would have to be stretched, which is not "
+            "done. Load it with ka.pretrained.load."
+        )
+    preprocessor = data.ImagePreprocessor(names, tuple(size), channels, processing.resizing)
+    return task_class(model, preprocessor)
+
+
+def _add_head(model, num_classes, name):
+    """A model of vectors with a new layer that gives classes."""
+    head = keras.layers.Dense(num_classes, dtype="float32", name="logits")
+    return keras.Model(model.input, head(model.output), name=name)
+
+
+LABELS = (
+    *("text_encoder", "masked_language_model", "text_classifier", "sequence_labeler"),
+    "question_answerer",
+)
+# task's builder -> (builders of the files that it is made of, function, its keywords)
+OPENERS = {
+    "causal_language_model": (("causal_language_model",), _open_running_text, ("max_length",)),
+    "masked_language_model": (("masked_language_model",), _open_masked, ("max_length",)),
+    "seq2seq_transformer": (
+        ("encoder_decoder",),
+        _open_pairs,
+        ("prefix", "max_length", "beam", "length_penalty", "score"),
+    ),
+    "question_answerer": (LABELS, _open_answers, ()),
+    "sequence_labeler": (LABELS, _open_labels, ()),
+    "text_classifier": (LABELS, _open_labels, ()),
+    "vision_transformer": (("vision_transformer", "image_encoder"), _open_pictures, ()),
+}
+
+
+def _read_builder(folder):
+    """(the builder of a file by its own head, how many positions its model has, or None)."""
+    checkpoint = read_checkpoint(folder)
+    task = "image_encoder" if _has_towers(folder) else None
+    _, _, builder, keywords, _ = read_settings(checkpoint, task)
+    return builder, keywords.get("max_length")
+
+
+def _has_towers(folder):
+    """Whether a file holds a model of images and one of texts."""
+    return "image_encoder" in list_towers(read_checkpoint(folder))
+
+
+def _bound(wanted, places):
+    """`wanted` tokens, or the positions that a model has where these are fewer."""
+    return wanted if places is None else min(wanted, places)
 
 
 def _read_labels(checkpoint, count):

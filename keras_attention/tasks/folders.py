@@ -234,5 +234,7 @@ def _checked(fields):
     builder = fields.one_of("task", TASKS)
     for name in (*SOURCE, "example"):
         fields.text(name, default=None)
+    if "pretrained" in fields:
+        fields.flag("pretrained")
     get_task_class(builder).check_manifest(fields)
     return fields.values

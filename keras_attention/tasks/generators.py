@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_attention import export, generation
 from keras_attention.data import manifest
-from keras_attention.data.fields import MOST_TOKENS, Fields
+from keras_attention.data.fields import MOST_ID, MOST_TOKENS, Fields
 from keras_attention.export.generation.step_reader import StepReader
 from keras_attention.export.inspection import find_id_limits
 from keras_attention.generation.inputs import draw_uniform
@@ -22,8 +22,21 @@ def get_generation_options(manifest):
     known = manifest.get("writing")
     if known is None:
         return {}
-    lengths_and_ids = ("max_length", "max_new_tokens", "start_token_id", "end_token_id")
-    return {"generate": _make_sampler(known)} | {k: known[k] for k in lengths_and_ids if k in known}
+    lengths = ("max_length", "max_new_tokens")
+    names = (*lengths, "start_token_id", "end_token_id", "padding_id")
+    found = {"generate": _make_sampler(known)} | {k: known[k] for k in names if k in known}
+    if np.isin(found.get("padding_id", -1), found["end_token_id"]):
+        del found["padding_id"]  # one that ends texts is written
+    return found
+
+
+def check_end_token_id(known):
+    """Refuses a manifest's entry (`Fields`) whose `end_token_id` is no id, and no list of them."""
+    ends = known.values.get("end_token_id")
+    if isinstance(ends, list) and ends:
+        known.wholes("end_token_id", len(ends), least=0, most=MOST_ID)
+    else:
+        known.whole("end_token_id", least=0, most=MOST_ID)
 
 
 class ModelGenerator:
@@ -59,6 +72,7 @@ class FileGenerator:
     def __init__(self, path, metadata):
         self.path, self.beam = path, metadata["writing"]["beam"]
         self.run = runners.load_runner(path, "generate" if self.beam == 1 else "beam")
+        self.run.padding_id = metadata["writing"].get("padding_id", 0)
         check_vocabularies(path, _count_tokens(self.run.inspection), self.run.inspection.id_limits)
 
     def __call__(self, ids, beam=None):
@@ -143,6 +157,7 @@ class ExportedLanguageModel:
 
     Attributes:
         max_length: int, how many tokens there is room for.
+        padding_id: int, which is never chosen; None where every id is a token.
     """
 
     def __init__(self, path):
@@ -153,6 +168,9 @@ class ExportedLanguageModel:
         said = Fields(path.parent / manifest.MANIFEST, manifest.read_manifest(path.parent))
         known = said.object("files").object(path.name).object("generation")
         self.max_length = known.whole("max_length", most=MOST_TOKENS)
+        self.padding_id = 0
+        if "padding_id" in known:  # not in the oldest manifests
+            self.padding_id = known.whole("padding_id", least=0, most=MOST_ID, default=None)
 
     def logits(self, ids):
         parts = [ids[rows] for rows in self.reader.split_rows(len(ids))]
@@ -166,8 +184,9 @@ class ExportedLanguageModel:
             logits, cache = self.reader.read(tokens, index, cache)
             index += tokens.shape[1]
             last = logits[:, -1]
-            last[:, 0] = IMPOSSIBLE  # padding is never chosen
+            if self.padding_id is not None:
+                last[:, self.padding_id] = IMPOSSIBLE
             tokens = np.asarray(sampler.choose(last, numbers)).reshape(1, 1)
             yield int(tokens[0, 0])
-            if tokens[0, 0] == end_token_id:
+            if np.isin(tokens[0, 0], () if end_token_id is None else end_token_id):
                 return

@@ -3,11 +3,13 @@
 import numpy as np
 
 from keras_attention import data, models, visualization
-from keras_attention.data.fields import MOST_PIXELS
+from keras_attention.data.fields import MOST_PIXELS, Fields
 from keras_attention.data.image_preprocessor import MOST_CHANNELS
 from keras_attention.data.images import check_split
+from keras_attention.data.resizing import Resizing
 from keras_attention.data.splits import hold_out
 from keras_attention.export import inspection
+from keras_attention.tasks.folders import MANIFEST
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import classify, compute_label_scores, make_accuracy
 from keras_attention.tasks.printing import format_percent, say, show_table
@@ -71,11 +73,15 @@ class ImageClassifier(Task):
         fields.texts("labels")
         fields.wholes("image_size", 2, most=MOST_PIXELS)
         fields.whole("channels", most=MOST_CHANNELS)
+        if "resizing" in fields:  # not in the oldest manifests
+            Resizing.read(fields.object("resizing"))
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
-        size = tuple(manifest["image_size"])
-        return data.ImagePreprocessor(manifest["labels"], size, manifest["channels"])
+        size, resizing = tuple(manifest["image_size"]), Resizing()
+        if "resizing" in manifest:
+            resizing = Resizing.read(Fields(folder / MANIFEST, manifest).object("resizing"))
+        return data.ImagePreprocessor(manifest["labels"], size, manifest["channels"], resizing)
 
     @classmethod
     def read_settings(cls, manifest):
@@ -87,6 +93,7 @@ class ImageClassifier(Task):
             "labels": list(self.preprocessor.labels.names),
             "image_size": list(self.preprocessor.image_size),
             "channels": self.preprocessor.channels,
+            "resizing": self.preprocessor.resizing.config(),
             "pixels": "float32 from 0 to 1, row 0 on top",
         }
 
@@ -100,6 +107,7 @@ class ImageClassifier(Task):
             **source.files,
             image_size=source.image_size or IMAGE_SIZE,
             color_mode=source.color_mode,
+            resizing=source.resizing,
             labels=source.labels,
         )
 

@@ -5,6 +5,7 @@ import typing
 import numpy as np
 
 from keras_attention import training
+from keras_attention.data.manifest import PREPROCESSING, read_manifest
 from keras_attention.tasks.runners import compute_logits, score_batches, softmax
 
 
@@ -15,9 +16,9 @@ class Classification(typing.NamedTuple):
     probability: float
 
 
-def load_preprocessor(folder, manifest, plain, subword):
+def load_preprocessor(folder, plain, subword):
     """The preprocessor in `folder`, of the class `subword` for a checkpoint's, else `plain`."""
-    said = manifest.get("preprocessing")
+    said = read_manifest(folder).get(PREPROCESSING)
     kind = said.get("kind") if isinstance(said, dict) else None
     return (subword if kind == subword.kind else plain).load(folder)
 

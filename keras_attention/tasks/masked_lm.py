@@ -9,13 +9,14 @@ from keras_attention.data.files import prefix_errors
 from keras_attention.data.tokenizers import MASK_TOKEN
 from keras_attention.export import inspection
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.labels import make_accuracy
+from keras_attention.tasks.labels import load_preprocessor, make_accuracy
 from keras_attention.tasks.printing import format_percent, say, show_table
 from keras_attention.tasks.runners import compute_logits, score_batches
 from keras_attention.tasks.running_text import RunningTextTask, make_perplexity
 
 ROWS = 32  # windows at a time
 PICTURED = 24  # tokens
+PREPROCESSORS = (data.MaskedLMPreprocessor, data.SubwordMaskedLMPreprocessor)
 TOP = 5  # tokens that are given for each [MASK]
 
 
@@ -32,7 +33,8 @@ class MaskedLM(RunningTextTask):
     Args:
         model: functional `keras.Model`, token ids (B, T) -> logits (B, T, V), as
             `ka.models.masked_language_model`.
-        preprocessor: `ka.data.MaskedLMPreprocessor`.
+        preprocessor: `ka.data.MaskedLMPreprocessor`, or `ka.data.SubwordMaskedLMPreprocessor` for a
+            model that began as a checkpoint.
 
     Its examples are text: a str, or a list of them, which are one text after another.
 
@@ -83,7 +85,7 @@ class MaskedLM(RunningTextTask):
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
-        return data.MaskedLMPreprocessor.load(folder)
+        return load_preprocessor(folder, *PREPROCESSORS)
 
     @classmethod
     def read_settings(cls, manifest):
@@ -107,8 +109,9 @@ class MaskedLM(RunningTextTask):
 
     def _make_batches(self, text, batch_size, **options):
         tokenizer, length = self.preprocessor.tokenizer, self.preprocessor.maximum_length
-        (ids,) = tokenizer.encode([text])
-        return data.masked_language_model_batches(ids, length, tokenizer, batch_size, **options)
+        ids = self.preprocessor.encode_plain(text)
+        batches = data.masked_language_model_batches(ids, length, tokenizer, batch_size, **options)
+        return batches.map(lambda ids, labels: (self.preprocessor.as_inputs(ids), labels))
 
     def make_metrics(self):
         return [make_perplexity, make_accuracy]
@@ -119,7 +122,7 @@ class MaskedLM(RunningTextTask):
         return score_batches(self.runner, batches, self.make_metrics())
 
     def check_runner(self, path, run):
-        tokens = len(self.preprocessor.tokenizer)
+        tokens = self.preprocessor.vocabulary_size
         sizes = {next(iter(run.inputs)): tokens}
         inspection.check_sizes(run.inspection, labels=tokens, vocabularies=sizes)
 
@@ -154,9 +157,9 @@ class MaskedLM(RunningTextTask):
                 show_table(("token", "probability"), rows)
 
     def attention(self, example, path=None):
-        ids = self.preprocessor([example])[:, :PICTURED]
+        ids = self.preprocessor.ids(example)[None, :PICTURED]
         with visualization.record_attention(self.model) as maps:
-            self.model(ids)
+            self.model(self.preprocessor.as_inputs(ids))
         layer, weights = list(maps.items())[-1]
         tokens = self.preprocessor.name_tokens(ids[0])
         figure = visualization.attention_map(
@@ -166,7 +169,8 @@ class MaskedLM(RunningTextTask):
 
     def draw_examples(self, data_set, folder):
         text = data_set.test or data_set.dev or data_set.train
-        (ids,) = self.preprocessor.tokenizer.encode([text])
-        (start,) = self.preprocessor.tokenizer.decode([np.asarray(ids[:PICTURED])])
+        ids = self.preprocessor.encode_plain(text)
+        count = min(PICTURED, self.preprocessor.maximum_length // 2)
+        (start,) = self.preprocessor.tokenizer.decode([np.asarray(ids[:count])])
         self.attention(start, folder / "attention.png")
         return ["attention.png"]

@@ -106,7 +106,7 @@ class QuestionAnswerer(Task):
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
-        return load_preprocessor(folder, manifest, *PREPROCESSORS)
+        return load_preprocessor(folder, *PREPROCESSORS)
 
     @classmethod
     def read_settings(cls, manifest):

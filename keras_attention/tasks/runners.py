@@ -3,8 +3,13 @@
 import numpy as np
 
 from keras_attention import export
-from keras_attention.data import SequencePreprocessor
-from keras_attention.data.manifest import MANIFEST, read_preprocessing
+from keras_attention.data import SequencePreprocessor, SubwordSequencePreprocessor
+from keras_attention.data.manifest import (
+    MANIFEST,
+    PREPROCESSING,
+    read_manifest,
+    read_preprocessing,
+)
 from keras_attention.export.inspection import inspect_model
 from keras_attention.export.runner import Keras
 
@@ -38,7 +43,8 @@ class PaddedRunner:
     Attributes:
         shapes: dict, input -> its shape; None for an axis that is free.
         inspection: of the file, or None.
-        padding_id: int, what is put behind `"token_ids"`; other inputs get zeros.
+        padding_id: int, what is put behind `"token_ids"` and `"source_ids"`; other inputs get
+            zeros.
     """
 
     padding_id = 0
@@ -78,7 +84,7 @@ class PaddedRunner:
                     f"one has {size}. Split it, or export again with a larger --sequence-length."
                 )
             missing.append((0, 0 if wanted is None else wanted - size))
-        padding = self.padding_id if name == "token_ids" else 0
+        padding = self.padding_id if name in ("token_ids", "source_ids") else 0
         return np.pad(array, missing, constant_values=padding)
 
 
@@ -141,10 +147,14 @@ def check_vocabularies(path, classes, limits):
     """Refuses a vocabulary that has not as many tokens as the model in `path`.
 
     Args:
-        path: the model file.
+        path: the model file. One that began as a checkpoint may have room for more ids than its
+            tokenizer gives.
         classes: int, how many tokens the model writes, or None.
         limits: dict, name of an input -> how many ids it knows, where that is known.
     """
+    said = read_manifest(path.parent).get(PREPROCESSING)
+    if isinstance(said, dict) and said.get("kind") == SubwordSequencePreprocessor.kind:
+        return
     config = read_preprocessing(path.parent, "generator")
     preprocessor = SequencePreprocessor.load(path.parent)
     sizes = [(config.object("target").text("file"), "tokens", len(preprocessor.target), classes)]

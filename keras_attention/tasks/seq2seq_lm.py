@@ -2,6 +2,8 @@
 
 import pathlib
 
+import numpy as np
+
 from keras_attention import data, generation, models, training, visualization
 from keras_attention.checks import check_whole_number
 from keras_attention.data.fields import MOST_BEAMS, MOST_ID, MOST_TOKENS
@@ -9,15 +11,18 @@ from keras_attention.data.files import prefix_errors
 from keras_attention.tasks.generators import (
     FileGenerator,
     ModelGenerator,
+    check_end_token_id,
     generate_texts,
     get_generation_options,
 )
 from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.labels import load_preprocessor
 from keras_attention.tasks.printing import say
 from keras_attention.tasks.task import Task
 
 # Lengths of batches where no program is compiled for each: a third less padding than the default's.
 FINE = (*range(2, 64, 2), *range(64, 512, 8))
+PREPROCESSORS = (data.SequencePreprocessor, data.SubwordSequencePreprocessor)
 ROWS = 64  # pairs that are scored at a time
 PICTURED = range(12, 27)  # tokens of a source whose picture is easy to read
 LATIN = "\u024f"  # the last letter that every font has
@@ -29,7 +34,8 @@ class Seq2SeqLM(Task):
     Args:
         model: functional `keras.Model`, source ids (B, S) and target ids (B, T) -> logits
             (B, T, V), as `ka.models.seq2seq_transformer` and `ka.models.seq2seq_recurrent`.
-        preprocessor: `ka.data.SequencePreprocessor` with a source.
+        preprocessor: `ka.data.SequencePreprocessor` with a source, or
+            `ka.data.SubwordSequencePreprocessor` for a model that began as a checkpoint.
         beam: int, how many texts the search holds at a time; 1 is greedy.
         length_penalty: float, of `ka.generation.Beam`: 0 prefers short texts.
         max_new_tokens: int, the tokens of a text at most.
@@ -121,11 +127,12 @@ class Seq2SeqLM(Task):
         known.number("length_penalty", least=0, default=0.0)
         known.whole("max_new_tokens", most=MOST_TOKENS)
         known.whole("start_token_id", least=0, most=MOST_ID)
-        known.whole("end_token_id", least=0, most=MOST_ID)
+        check_end_token_id(known)
+        known.whole("padding_id", least=0, most=MOST_ID, default=None)
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
-        return data.SequencePreprocessor.load(folder)
+        return load_preprocessor(folder, *PREPROCESSORS)
 
     @classmethod
     def read_settings(cls, manifest):
@@ -147,6 +154,7 @@ class Seq2SeqLM(Task):
                 "max_new_tokens": self.max_new_tokens,
                 "start_token_id": self.preprocessor.start_token_id,
                 "end_token_id": self.preprocessor.end_token_id,
+                "padding_id": self.preprocessor.padding_id,
             },
         }
 
@@ -223,8 +231,13 @@ class Seq2SeqLM(Task):
         return _choose_source(sources, self.preprocessor) if sources else self.example
 
     def _select(self, pairs):
-        """The pairs of which neither side has more than `max_new_tokens`, END included."""
-        sources = self.preprocessor.source_ids([pair.source for pair in pairs])
+        """The pairs of which neither side has more than `max_new_tokens`, END included.
+
+        A source that a checkpoint's tokenizer reads may have as many as it does not cut off.
+        """
+        sources = [()] * len(pairs)
+        if not isinstance(self.preprocessor, data.SubwordSequencePreprocessor):
+            sources = self.preprocessor.source_ids([pair.source for pair in pairs])
         targets = self.preprocessor.target_ids([pair.target for pair in pairs])
         fitting = [
             pair
@@ -307,8 +320,8 @@ class Seq2SeqLM(Task):
         result = generation.generate(self.model, ids, **options)
         layer, weights = find_last_of_source(result.attention)
         written = list(result.ids[0])
-        end = self.preprocessor.end_token_id
-        length = 1 + written.index(end) if end in written else None
+        ends = np.flatnonzero(np.isin(written, self.preprocessor.end_token_id))
+        length = 1 + int(ends[0]) if ends.size else None
         queries = self.preprocessor.target.pieces(result.ids[0][:length])
         keys = self.preprocessor.source.pieces(ids[0])
         figure = visualization.attention_map(

@@ -99,7 +99,7 @@ class SequenceLabeler(SentenceTask):
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
-        return load_preprocessor(folder, manifest, *PREPROCESSORS)
+        return load_preprocessor(folder, *PREPROCESSORS)
 
     def make_training_batches(self, examples, recipe):
         check_lengths(examples, self.maximum_length, "The train part")

@@ -7,6 +7,8 @@ import numpy as np
 
 from keras_attention import data
 from keras_attention.data.dates import LOCALES
+from keras_attention.data.fields import Fields
+from keras_attention.data.manifest import MANIFEST
 from keras_attention.tasks.registry import find_builder, get_task_class
 
 DIGITS = "digits"
@@ -136,6 +138,7 @@ class Source:
         image_size: int or (height, width), of pictures in folders; None for 48.
         color_mode: `"rgb"`, `"grayscale"`, or None for what the pictures are.
         labels: names of the classes of pictures in folders; None for those of the folders.
+        resizing: `ka.data.Resizing` of pictures in folders, or None.
         data_dir: where data sets are kept, or None.
     """
 
@@ -148,6 +151,7 @@ class Source:
     image_size: int | tuple | None = None
     color_mode: str | None = None
     labels: tuple | None = None
+    resizing: data.Resizing | None = None
     data_dir: pathlib.Path | None = None
 
     def __post_init__(self):
@@ -164,9 +168,7 @@ class Source:
         if given.get("dataset"):
             known["languages"] = None
         if "image_size" in metadata:
-            size, mode = _describe_pictures(metadata)
-            labels = tuple(metadata["labels"])
-            known |= {"image_size": size, "color_mode": mode, "labels": labels}
+            known |= _describe_pictures(metadata) | {"labels": tuple(metadata["labels"])}
         return cls(**{**known, **given})
 
     def like(self, metadata):
@@ -177,8 +179,7 @@ class Source:
             raise ValueError(
                 f"--image-size {self.image_size} is settled by the model: leave it out."
             )
-        size, mode = _describe_pictures(metadata)
-        return dataclasses.replace(self, image_size=size, color_mode=mode)
+        return dataclasses.replace(self, **_describe_pictures(metadata))
 
     @property
     def entries(self):
@@ -305,9 +306,13 @@ class Source:
 
 
 def _describe_pictures(metadata):
-    """(image_size, color_mode) of a manifest's model."""
+    """How pictures are read for a manifest's model: a dict."""
     mode = "grayscale" if metadata["channels"] == 1 else "rgb"
-    return tuple(metadata["image_size"]), mode
+    found = {"image_size": tuple(metadata["image_size"]), "color_mode": mode}
+    if "resizing" in metadata:
+        resizing = data.Resizing.read(Fields(MANIFEST, metadata["resizing"], "resizing"))
+        found["resizing"] = None if resizing == data.Resizing() else resizing
+    return found
 
 
 def choose_value(value, default):

@@ -10,6 +10,7 @@ import keras
 from keras_attention.data import manifest as manifests
 from keras_attention.data.files import write_json
 from keras_attention.data.manifest import check_unchanged
+from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
 from keras_attention.data.splits import add_dev
 from keras_attention.export import runner as files
 from keras_attention.tasks import card, recipes
@@ -42,7 +43,7 @@ def from_preset(preset, file=None):
     Args:
         preset: path of a folder that `save_to_preset` or `keras-attention train` wrote, or of a
             model file in it; or the name of a preset, see `list_presets`; or a checkpoint of
-            Hugging Face, `"hf://name"` or a folder, whose head labels texts or tokens.
+            Hugging Face, `"hf://name"` or a folder, whose head is that of a task.
         file: `"keras"`, `"saved_model"`, `"litert"` or `"litert-int8"`, which file to run; None for
             the first of these that is there.
 
@@ -77,6 +78,7 @@ class Task(TaskInterface):
     Attributes:
         model: the Keras model.
         preprocessor: as given.
+        pretrained: bool, whether the model began as a checkpoint of Hugging Face.
         builders: tuple of str, functions in `ka.models` whose models the task takes.
         data_class: the class of data sets in `ka.data` for it.
     """
@@ -92,20 +94,33 @@ class Task(TaskInterface):
         self.source = {"dataset": None, "label_column": None}
         self.recipe = recipes.choose_recipe(self.builder)
         self.path, self.manifest, self.scores = None, {}, {}
+        self.pretrained = False
 
     # How a task begins.
 
     @classmethod
-    def from_preset(cls, preset, file=None):
+    def from_preset(cls, preset, file=None, **options):
         """Like `ka.tasks.from_preset`, where the preset must be of this class.
 
         A checkpoint of Hugging Face becomes one: where it has another head or none, the new one is
         to be trained with `fit`.
+
+        Args:
+            preset, file: as there.
+            **options: of checkpoints alone. `max_length`, the tokens of a text that a `MaskedLM`
+                reads, that a `CausalLM` is trained on at once, or that a `Seq2SeqLM` writes at
+                most; and of a `Seq2SeqLM` its `beam`, `length_penalty` and `score`, and the
+                `prefix` of every source, such as T5's `"translate English to German: "`.
         """
         if is_checkpoint(preset):
             if file not in (None, "keras"):
                 raise ValueError(f"{preset} is a checkpoint: it holds no file of kind {file}.")
-            return open_checkpoint(preset, cls)
+            return open_checkpoint(preset, cls, options)
+        if options:
+            raise ValueError(
+                f"{next(iter(options))}= is for checkpoints of Hugging Face, and {preset} is none: "
+                "leave it out."
+            )
         task = from_preset(preset, file)
         if not isinstance(task, cls):
             raise ValueError(
@@ -127,8 +142,9 @@ class Task(TaskInterface):
         preprocessor = cls.load_preprocessor(path.parent, manifest)
         task = cls(None, preprocessor, builder=manifest["task"], **cls.read_settings(manifest))
         task.source = {name: manifest[name] for name in SOURCE if name in manifest}
-        kind = recipes.PRETRAINED if hasattr(preprocessor, "tokenizer") else None
-        kind = kind or manifest.get("dataset") or recipes.FILES
+        tokenizer = getattr(preprocessor, "tokenizer", None)
+        task.pretrained = manifest.get("pretrained", isinstance(tokenizer, PretrainedTokenizer))
+        kind = recipes.PRETRAINED if task.pretrained else manifest.get("dataset") or recipes.FILES
         recipe = recipes.choose_recipe(task.builder, kind)
         task.recipe = recipes.slow_down(recipe)
         task.path, task.manifest = path, manifest
@@ -211,6 +227,7 @@ class Task(TaskInterface):
     def metadata(self):
         """dict, the manifest's entries beside files and preprocessing."""
         about = {"task": self.builder, **self.source, **self.settings}
+        about |= {"pretrained": True} if self.pretrained else {}
         return about | ({} if self.example == type(self).example else {"example": self.example})
 
     # Training.

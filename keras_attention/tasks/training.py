@@ -371,6 +371,11 @@ def _parts_of(model, recipe):
     if recipe.lora_rank is not None:
         training.enable_lora(model, recipe.lora_rank)
     try:
+        if not model.trainable_weights:
+            raise ValueError(
+                f"freeze={recipe.freeze!r} leaves nothing of {model.name} to train: its logits are "
+                "products with the embeddings of tokens. Freeze fewer blocks, or use lora_rank."
+            )
         yield
     finally:
         if recipe.lora_rank is not None:

@@ -10,7 +10,7 @@ from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.checks import check_whole_number
 
 TARGETS = ("query", "value")  # Hu et al. (2021), section 4.2
-_BLOCK = re.compile(r"block_(\d+)")
+_BLOCK = re.compile(r"((en|de)coder_)?block_(\d+)")
 
 
 def enable_lora(model, rank, targets=TARGETS, *, lora_alpha=None):
@@ -22,7 +22,8 @@ def enable_lora(model, rank, targets=TARGETS, *, lora_alpha=None):
     `model.compile` after either.
 
     Args:
-        model: functional `keras.Model` of a builder here with one stack of blocks.
+        model: functional `keras.Model` of a builder here with one stack of blocks, or an
+            encoder-decoder.
         rank: int, columns of the narrow matrices, such as 8.
         targets: list of names of projections: `"query"`, `"key"`, `"value"` and
             `"attention_output"` of attention, `"intermediate"`, `"gate"` and `"output"` of
@@ -89,7 +90,8 @@ def freeze(model, num_blocks=None):
     """Lets a model train its upper layers alone: the others keep their values.
 
     Args:
-        model: functional `keras.Model` of a builder here with one stack of blocks.
+        model: functional `keras.Model` of a builder here with one stack of blocks. In an
+            encoder-decoder the decoder's blocks come after the encoder's.
         num_blocks: int, how many blocks from the bottom keep their values, embeddings included;
             None for all of them, so that only the head is trained. `unfreeze` undoes it. Call
             `model.compile` afterwards.
@@ -123,7 +125,7 @@ def freeze(model, num_blocks=None):
 
 def unfreeze(model):
     """Lets all layers of a model be trained again; it is to be compiled anew for that."""
-    for layer in model.layers:  # `model.trainable = True` does not reach them
+    for layer in _list_layers(model):  # `model.trainable = True` does not reach them
         layer.trainable = True
     keras_internals.forget_compilation(model)
 
@@ -147,7 +149,7 @@ def layer_rates(model, decay):
     for layer in body:
         if layer in blocks:
             height = len(blocks) - blocks.index(layer)
-        elif layer.name == "final_norm":
+        elif layer is body[-1]:
             height = 0
         rates |= {variable.path: decay**height for variable in layer.variables}
     return rates
@@ -195,16 +197,24 @@ class LayerwiseAdamW(keras.optimizers.AdamW):
 
 def _split(model):
     """(layers of a model up to the norm after the last block, the blocks among them)."""
-    layers = model.layers if isinstance(model, keras.Model) else []
+    layers = _list_layers(model)
     blocks = [layer for layer in layers if _BLOCK.fullmatch(layer.name)]
     if not blocks:
         raise ValueError(
             f"{getattr(model, 'name', model)!r} has no layer block_0: expected a functional model "
-            "of one stack of blocks, as ka.models.text_classifier builds it."
+            "of blocks, as ka.models.text_classifier builds it."
         )
     last = layers.index(blocks[-1])
     body = layers[: last + 1] + [one for one in layers[last + 1 :] if one.name == "final_norm"]
     return [layer for layer in body if layer.weights], blocks
+
+
+def _list_layers(model):
+    """The layers of a functional model, and of the encoder and the decoder in it, in order."""
+    found = []
+    for layer in model.layers if isinstance(model, keras.Model) else ():
+        found += _list_layers(layer) if isinstance(layer, keras.Model) else [layer]
+    return found
 
 
 def _below(layers):

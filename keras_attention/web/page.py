@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_attention.data import manifest
 from keras_attention.data.files import write_json
+from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
 from keras_attention.data.tokenizers import Characters
 from keras_attention.export import to_litert
 from keras_attention.tasks.folders import RunFolder
@@ -51,10 +52,16 @@ def write_page(task, output, *, title=None, example=None, quantization="int8_wei
         raise ValueError(
             f"There is no page for a {task.builder}: there is one for {', '.join(KINDS)}."
         )
-    if hasattr(task.preprocessor, "tokenizer") and task.builder != "masked_language_model":
+    tokenizer = getattr(task.preprocessor, "tokenizer", None)
+    if isinstance(tokenizer, PretrainedTokenizer):
         raise ValueError(
             "There is no page for a task that began as a checkpoint of Hugging Face: the page does "
             "not split texts as its tokenizer does. Export it, and call the file from an app."
+        )
+    resizing = getattr(task.preprocessor, "resizing", None)
+    if resizing is not None and resizing.size is not None:
+        raise ValueError(
+            f"There is no page for {resizing}: the page stretches pictures, and cuts nothing out."
         )
     folder = RunFolder(output, MARK)
     about, inputs, choose, shapes = kind(task)

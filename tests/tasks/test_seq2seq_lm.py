@@ -184,7 +184,7 @@ def test_aligned_files_are_found_by_their_languages(tmp_path):
 BAD = [
     (["seq2seq_transformer", "--languages", "de", "--train", "x"], "--languages de: expected two"),
     (["seq2seq_transformer", "--languages", "de-en", "--train", "x"], "There is no file x.de"),
-    (["seq2seq_transformer", "--train", "x.txt"], "x.txt is no file of pairs"),
+    (["seq2seq_transformer", "--train", "x.txt"], "There is no file or folder x.txt"),
     (["seq2seq_transformer", "--dataset", "digits"], "images, which seq2seq_transformer does not"),
     (
         ["seq2seq_recurrent", "--dataset", "dates", "--num-heads", "2"],

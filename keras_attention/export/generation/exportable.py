@@ -14,7 +14,7 @@ from keras_attention.export.exportable import CheckedEndpoint, Exportable
 from keras_attention.export.generation.cases import CaseMaker
 from keras_attention.export.generation.endpoints import make_endpoints
 from keras_attention.export.generation.reference import compute_logits
-from keras_attention.export.generation.settings import make_settings
+from keras_attention.export.generation.settings import make_settings, read_ids
 from keras_attention.export.litert_generator import CONTRACT
 from keras_attention.export.precision import (
     check_stateless,
@@ -89,16 +89,21 @@ def _describe_entry(tensor, changed, encoded):
     }
 
 
-def make_exportable(model, generate, *, batch_size, sequence_length, examples, **arguments):
+def make_exportable(
+    model, generate, *, batch_size, sequence_length, examples, padding_id="model", **arguments
+):
     """The `Exportable` of a model, with endpoints that generate, or as it is.
 
     Args:
         generate: None, a sampler or several.
+        padding_id: int that is never written, or `"model"` for the decoder's own.
         arguments: those of `make_settings` that only models that generate take.
     """
     common = {"batch_size": batch_size, "sequence_length": sequence_length, "examples": examples}
     if generate is not None:
-        return _make_generating(model, generate, **common, **arguments)
+        return _make_generating(model, generate, padding_id, **common, **arguments)
+    if padding_id != "model":
+        arguments["padding_id"] = padding_id
     if names := [name for name, value in arguments.items() if value is not None]:
         raise ValueError(
             f"{', '.join(names)} is for files that generate: pass generate= too, a sampler such as "
@@ -107,13 +112,17 @@ def make_exportable(model, generate, *, batch_size, sequence_length, examples, *
     return exportable.make_exportable(model, **common)
 
 
-def _make_generating(model, generate, *, batch_size, sequence_length, examples, **arguments):
+def _make_generating(
+    model, generate, padding_id, *, batch_size, sequence_length, examples, **arguments
+):
     check_stateless(model)
     exported = convert_to_float32(model)
     given = []
     if examples is not None:
         given = read_batches(examples, make_endpoint(exported), "examples")
     decoder = Decoder(exported)
+    if padding_id != "model":
+        decoder.padding_id = _read_padding(decoder, padding_id)
     settings = make_settings(decoder, generate, sequence_length=sequence_length, **arguments)
     endpoints = make_endpoints(decoder, settings, batch_size, sequence_length)
     cases, warnings = CaseMaker(decoder, settings, endpoints, given or None).make_all()
@@ -127,6 +136,17 @@ def _make_generating(model, generate, *, batch_size, sequence_length, examples, 
         warnings,
         Generation(decoder, settings, given),
     )
+
+
+def _read_padding(decoder, padding_id):
+    """The id that an encoder-decoder never writes."""
+    if not decoder.has_source:
+        raise ValueError(
+            f"padding_id={padding_id} is for encoder-decoders: the padding of a language model is "
+            "that of its embedding."
+        )
+    (padding_id,) = read_ids(decoder, "padding_id", padding_id)
+    return padding_id
 
 
 def check_cache(decoder, settings, encoded=None):

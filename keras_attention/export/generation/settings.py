@@ -40,13 +40,13 @@ def make_settings(
     decoder, generate, *, max_length, max_new_tokens, start_token_id, end_token_id, sequence_length
 ):
     """The `Settings` of an export's arguments; a ValueError where they do not go together."""
-    end_token_ids = _read_ids(decoder, "end_token_id", end_token_id)
+    end_token_ids = read_ids(decoder, "end_token_id", end_token_id)
     if decoder.padding_id in end_token_ids:
         raise ValueError(
             f"end_token_id={decoder.padding_id} is the model's padding, which is never chosen in "
             "files. Give END another id, or build the model with padding_id=None."
         )
-    start_token_id = (_read_ids(decoder, "start_token_id", start_token_id) or (None,))[0]
+    start_token_id = (read_ids(decoder, "start_token_id", start_token_id) or (None,))[0]
     configs = _make_configs(generate, end_token_ids, decoder.padding_id)
     if configs and decoder.has_source and start_token_id is None:
         raise ValueError(
@@ -89,7 +89,7 @@ def _choose_lengths(decoder, prompt, max_length, max_new_tokens):
     return max_length, max_new_tokens
 
 
-def _read_ids(decoder, name, value):
+def read_ids(decoder, name, value):
     """A tuple of ids from one or several; each must be in the vocabulary."""
     values = () if value is None else value if isinstance(value, (tuple, list)) else (value,)
     for number in values:

@@ -1,0 +1,81 @@
+"""`read_generation_settings`: how a checkpoint writes, by the files beside its weights."""
+
+import dataclasses
+
+from keras_attention.data.fields import MOST_BEAMS, MOST_ID
+from keras_attention.data.files import read_json
+from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
+
+FILE = "generation_config.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class GenerationSettings:
+    """How a model writes, where nothing else is asked for.
+
+    Attributes:
+        end_token_ids: tuple of ints, any of which ends a text.
+        start_token_id: int, what a decoder begins with; None for a language model.
+        beam: int, how many texts the search holds; 1 is greedy.
+        length_penalty: float, of beams, of Hugging Face: the power of a text's length.
+        temperature: float, or None where tokens are not drawn.
+    """
+
+    end_token_ids: tuple
+    start_token_id: int | None
+    beam: int
+    length_penalty: float
+    temperature: float | None
+
+
+def read_generation_settings(checkpoint):
+    """The `GenerationSettings` of a `Checkpoint`.
+
+    Raises:
+        CheckpointError: nothing says how a text ends, or a number is none.
+    """
+    path = checkpoint.folder / FILE
+    try:
+        said = read_json(path) if path.is_file() else {}
+    except ValueError as error:
+        raise CheckpointError(f"{path} is damaged: {error}") from error
+    if not isinstance(said, dict):
+        raise CheckpointError(f"{path} is damaged: expected a JSON object.")
+    name = path if said else checkpoint.folder / CONFIG
+    said = {
+        k: v for source in (checkpoint.config, said) for k, v in source.items() if v is not None
+    }
+    writes_for_texts = bool(said.get("is_encoder_decoder"))
+    start = None
+    if writes_for_texts:
+        begin = ("decoder_start_token_id", "bos_token_id", "pad_token_id")
+        start = _read_ids(name, said, *begin)[0]
+    drawn = said.get("do_sample") is True and "temperature" in said
+    return GenerationSettings(
+        end_token_ids=_read_ids(name, said, "eos_token_id"),
+        start_token_id=start,
+        beam=_read_number(name, said, "num_beams", 1, int, 1, MOST_BEAMS),
+        length_penalty=_read_number(name, said, "length_penalty", 1.0, float, -100, 100),
+        temperature=_read_number(name, said, "temperature", None, float, 1e-6, 1e6)
+        if drawn
+        else None,
+    )
+
+
+def _read_ids(path, said, *names):
+    """The ids under the first of the names that is there."""
+    found = next((said[name] for name in names if name in said), None)
+    ids = found if isinstance(found, list) else [found]
+    if not ids or not all(type(i) is int and 0 <= i <= MOST_ID for i in ids):
+        raise CheckpointError(
+            f"{path} says {names[0]}={found!r:.60}: expected an id, or a list of ids."
+        )
+    return tuple(dict.fromkeys(ids))
+
+
+def _read_number(path, said, name, default, kind, least, most):
+    value = said.get(name, default)
+    right = type(value) is int or (kind is float and type(value) is float)
+    if not right or not least <= value <= most:
+        raise CheckpointError(f"{path} says {name}={value!r:.60}: expected a number.")
+    return kind(value)
