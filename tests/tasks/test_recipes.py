@@ -34,12 +34,13 @@ def test_the_feed_forward_layers_grow_with_the_width():
 @pytest.mark.parametrize("name", recipes.RECIPES)
 def test_every_recipe_fits_its_builder(name):
     recipe = recipes.RECIPES[name]
-    if "language_model" in name or name.startswith("question_answerer"):
+    if "language_model" in name or name.startswith(("question_answerer", "speech_recognizer")):
         model = getattr(ka.models, name.split("/")[0])(50, **recipe.model)
     elif not name.startswith("vision_transformer"):
         model = getattr(ka.models, name.split("/")[0])(50, 5, **recipe.model)
     else:
-        model = ka.models.vision_transformer(28 if "digits" not in name else 8, 10, **recipe.model)
+        size = {"vision_transformer/digits": 8, "vision_transformer/pretrained": 32}.get(name, 28)
+        model = ka.models.vision_transformer(size, 10, **recipe.model)
     assert model.count_params() > 0
 
 
