@@ -56,6 +56,7 @@ def test_a_head_of_tokens_tags_words_by_their_first_piece(tmp_path):
     assert maps.keys == ["[CLS]", "dog", "##s", "bad", "[SEP]"]
 
 
+@pytest.mark.slow
 def test_a_new_head_is_trained_kept_and_opened_again(tmp_path, capsys):
     folder = copy("bert-masked", tmp_path / "bert")
     task = ka.tasks.TextClassifier.from_preset(folder)
@@ -89,6 +90,7 @@ def test_padding_that_is_not_0(tmp_path):
         np.testing.assert_allclose(found.probability, expected.probability, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_tagger_is_fine_tuned(tmp_path):
     folder = copy("bert-masked", tmp_path / "bert")
     task = ka.tasks.SequenceLabeler.from_preset(folder)

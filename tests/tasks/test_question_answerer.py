@@ -70,6 +70,7 @@ def test_an_answer_far_down_a_long_context_is_found(answerer):
     assert context[found.start : found.end] == found.answer
 
 
+@pytest.mark.slow
 def test_there_may_be_no_answer(doubter):
     assert doubter.no_answer and doubter.model.get_layer("span").no_answer
     scores = doubter.evaluate(MIXED[:12])
@@ -109,6 +110,7 @@ def test_the_answer_of_most_people_is_trained_on():
     assert places == [(4, 4)]
 
 
+@pytest.mark.slow
 def test_it_is_kept_and_opened_again(doubter, tmp_path):
     doubter.save_to_preset(tmp_path / "preset")
     manifest = json.loads((tmp_path / "preset" / "manifest.json").read_text())
