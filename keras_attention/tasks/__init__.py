@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from keras_attention.tasks.question_answerer import QuestionAnswerer
     from keras_attention.tasks.seq2seq_lm import Seq2SeqLM
     from keras_attention.tasks.sequence_labeler import SequenceLabeler
+    from keras_attention.tasks.speech_recognizer import SpeechRecognizer
     from keras_attention.tasks.task import Task, from_preset
     from keras_attention.tasks.text_classifier import TextClassifier
 
