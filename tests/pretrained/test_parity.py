@@ -31,8 +31,9 @@ def is_counted(inputs, model_type, padding):
 
 def find_answers(model, inputs):
     """Logits (B, T, 2) of a `question_answerer`, and where they count; elsewhere they are -100."""
-    found = [ops.convert_to_numpy(x) for x in model(inputs).values()]
-    assert model.name == "question_answerer" and len(found) == 2
+    outputs = model(inputs)
+    found = [ops.convert_to_numpy(outputs.pop(name)) for name in ("start_logits", "end_logits")]
+    assert model.name == "question_answerer" and not outputs
     counted = inputs["segment_ids"] == 1
     counted[:, 0] = True
     assert all((x[~counted] == -100).all() for x in found)
