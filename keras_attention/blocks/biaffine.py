@@ -105,7 +105,9 @@ class Biaffine(ProjectionOwner):
             if scope.wants_weights(self):
                 scope.record_weights(self, ops.expand_dims(ops.softmax(x, axis=-1), axis=1))
             return x
-        x = self._hide_padding(ops.add(x, affine), mask)  # (B, T·N, T + 1)
+        # Keras makes an addition along axis 1 a BiasAdd of channels, which LiteRT does not have.
+        x = ops.subtract(x, ops.negative(affine))
+        x = self._hide_padding(x, mask)  # (B, T·N, T + 1)
         x = ops.reshape(x, prepend_batch(inputs, length, number, length + 1))
         return ops.transpose(x, (0, 1, 3, 2))
 

@@ -79,18 +79,18 @@ class ConvolutionSubsampling(ProjectionOwner):
 
     def call(self, inputs, mask=None):
         x = ops.expand_dims(inputs, axis=3)  # (B, T, F, 1)
+        kept = None if mask is None else ops.cast(mask, x.dtype)  # GPUs slice no bools
         for convolution in self._convolutions:
-            if mask is not None:
-                kept = ops.expand_dims(ops.expand_dims(mask, axis=2), axis=3)
-                x = ops.where(kept, x, ops.cast(0, x.dtype))
-                mask = mask[:, ::2]
+            if kept is not None:
+                x = ops.multiply(x, ops.expand_dims(ops.expand_dims(kept, axis=2), axis=3))
+                kept = kept[:, ::2]
             x = self.activation(convolution(self._with_neighbours(x, convolution)))
         shape = ops.shape(x)
         width = x.shape[2] * x.shape[3]
         x = self._projection(ops.reshape(x, (-1, width)))
         x = ops.reshape(x, (shape[0], shape[1], self.hidden_dim))
-        if mask is not None:
-            keras_internals.set_mask(x, mask)
+        if kept is not None:
+            keras_internals.set_mask(x, ops.greater(kept, 0))
         return x
 
     def _with_neighbours(self, x, convolution):

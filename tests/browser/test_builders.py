@@ -154,7 +154,13 @@ def assert_equal(browser, path, signature, given=None):
 
 
 IDS = 1, 12  # that every model knows
-LIMITS = {"segment_ids": (0, 2), "mask": (0, 2), "start": (0, 2), "index": (2, 4)}
+LIMITS = {
+    "segment_ids": (0, 2),
+    "exact_match": (0, 2),
+    "mask": (0, 2),
+    "start": (0, 2),
+    "index": (2, 4),
+}
 
 
 def draw(run, seed):

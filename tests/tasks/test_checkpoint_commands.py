@@ -46,7 +46,7 @@ def test_an_encoder_decoder(run, tmp_path):
     pairs = "source\ttarget\n" + "the cat\ta dog\na dog\tthe cat\n" * 12
     (tmp_path / "train.tsv").write_text(pairs)
     files = ["--train", tmp_path / "train.tsv", "--test", tmp_path / "train.tsv"]
-    options = ["--epochs", 8, "--max-length", 12, "--beam", 2, "--prefix", "on "]
+    options = ["--epochs", 30, "--max-length", 12, "--beam", 2, "--prefix", "on "]
     options += ["--learning-rate", 0.02, "--layer-decay", 0.95]
     command = ["train", "seq2seq_transformer", "--from", folder, "--output", out, *files]
     code, _, error = run(*command, *options)

@@ -56,7 +56,7 @@ def test_characters(builder, tmp_path):
     inputs, labels = next(iter(job.train))
     assert job.model(inputs).shape[:2] == labels.shape
     assert task.metadata["task"] == builder and task.metadata["writing"] == {
-        "beam": 1, "length_penalty": 0.0, "max_new_tokens": 14,
+        "beam": 1, "length_penalty": 0.0, "max_new_tokens": 14, "padding_id": 0,
         "start_token_id": 2, "end_token_id": 3
     }  # fmt: skip
     assert task.draw_examples(PAIRS, tmp_path) == ["attention.png"]
