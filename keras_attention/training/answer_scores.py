@@ -99,6 +99,8 @@ def score_answers(predictions, answers, *, version="2.0"):
 def find_threshold(scores, missing):
     """The threshold with the highest mean score, as the official script of SQuAD 2.0 finds it.
 
+    It lies halfway between two questions, and not at one, whose answer would then hang on rounding.
+
     Args:
         scores: list of (score of the answer, score of none), each from 0 to 1, of each question.
         missing: list of float, how much likelier the model finds that there is no answer: none is
@@ -110,7 +112,7 @@ def find_threshold(scores, missing):
     ```python
     from keras_attention.training.answer_scores import find_threshold
 
-    assert find_threshold([(1.0, 0.0), (0.0, 1.0)], [-2.0, 3.0]) == (-2.0, 1.0)
+    assert find_threshold([(1.0, 0.0), (0.0, 1.0)], [-2.0, 3.0]) == (0.5, 1.0)
     ```
     """
     total = sum(none for _, none in scores)  # with a threshold below all: no question has one
@@ -118,9 +120,9 @@ def find_threshold(scores, missing):
     order = sorted(range(len(scores)), key=lambda i: missing[i])
     for place, i in enumerate(order):
         total += scores[i][0] - scores[i][1]
-        last = place + 1 == len(order) or missing[order[place + 1]] > missing[i]
-        if last and total > best:
-            best, threshold = total, missing[i]
+        higher = missing[order[place + 1]] if place + 1 < len(order) else missing[i] + 2.0
+        if higher > missing[i] and total > best:
+            best, threshold = total, (missing[i] + higher) / 2
     return threshold, best / max(1, len(scores))
 
 
