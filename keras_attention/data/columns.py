@@ -93,8 +93,8 @@ def read_columns(path, columns, encoding=UTF_8):
     A broken line is a ValueError with the file, the line number and what is wrong; so is an empty
     field. Empty lines are left out.
     """
-    if len({*map(type, columns)}) != 1:
-        raise ValueError(f"columns={columns!r}: expected names, or numbers, and not both.")
+    if len(columns) != 2 or type(columns[0]) is not type(columns[1]):
+        raise ValueError(f"columns={columns!r}: expected two names, or two numbers.")
     suffix = find_suffix(path)
     if suffix is None:
         raise ValueError(
