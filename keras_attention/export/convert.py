@@ -42,7 +42,7 @@ def convert_saved_model(
     else:
         content = _convert_here(folder, signatures, quantization.name, model, per_channel)
         if quantization.has_scales:
-            content = compact_tables(content)
+            content = compact_tables(content, [w for w in model.weights if len(w.shape) == 2])
     return separate_outputs(gpu_graphs.adapt_to_gpu(content))
 
 

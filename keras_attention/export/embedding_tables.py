@@ -12,16 +12,18 @@ from keras_attention.export.flatbuffer import (
 )
 
 
-def compact_tables(content):
-    """The LiteRT file `content` with smaller lookups.
+def compact_tables(content, weights=()):
+    """The LiteRT file `content` with smaller and finer lookups.
 
     The converter gives an embedding table one scale, and for loops it turns the whole table into
     floats first, four times its size. It stores a table that is tied to the logits twice, the
     second time for the product, with a scale for each row. In the result, rows are looked up as
-    int8 and become floats afterwards, and the product's table, whose scales are finer, serves both.
+    int8 and become floats afterwards, and every row has a scale: a tied table is the product's,
+    another is rounded anew.
 
     Args:
         content: bytes of a file whose weights are int8.
+        weights: list of float arrays or variables (rows, H), of which tables are rounded anew.
 
     Returns:
         bytes.
@@ -34,6 +36,9 @@ def compact_tables(content):
     products = file.list_product_tables()
     for graph in file.graphs:
         file.share_tables(graph, products)
+    finer = file.list_finer_tables(weights)
+    for graph in file.graphs:
+        file.share_tables(graph, finer)
     file.drop_unread()
     return file.content()
 
@@ -85,8 +90,37 @@ class _TableFile(GraphFile):
         products = {x.buffer: x for x in weights if self._is_int8(x) and len(_scales(x)) > 1}
         return list(products.values())
 
+    def list_finer_tables(self, weights):
+        """Tables that are looked up, rounded anew with a scale for each row: a list of tensors."""
+        found = {}
+        for graph in self.graphs:
+            for gather in self._list_gathers(graph.operators):
+                table = graph.tensors[gather.inputs[0]]
+                if table.buffer in found or not self._is_table(table):
+                    continue
+                same = (w for w in weights if tuple(w.shape) == tuple(table.shape))
+                found[table.buffer] = next(
+                    filter(None, (self._refine(table, w) for w in same)), None
+                )
+        return [tensor for tensor in found.values() if tensor is not None]
+
+    def _refine(self, table, weight):
+        """A tensor of `weight` in int8 with a scale for each row; None where `table` is another."""
+        values = np.asarray(weight, "float32")
+        number, numbers, scales = len(self.model.buffers), *round_rows(values)
+        tensor = copy.copy(table)
+        tensor.buffer = number
+        tensor.quantization = self.schema.QuantizationParametersT(
+            scale=scales, zeroPoint=np.zeros(len(scales), "int64"), quantizedDimension=0
+        )
+        self.model.buffers.append(self.schema.BufferT(numbers.reshape(-1).view("uint8")))
+        if self._hold_same_numbers(table, tensor):
+            return tensor
+        self.model.buffers.pop()
+        return None
+
     def share_tables(self, graph, products):
-        """Looks rows of a tied table up in the product's weights."""
+        """Looks rows of a table up in the weights of `products` that hold the same numbers."""
         for gather in self._list_gathers(graph.operators):
             table, (rows,) = graph.tensors[gather.inputs[0]], gather.outputs
             following = list_readers(graph, rows)
@@ -187,6 +221,13 @@ class _TableFile(GraphFile):
             buffer=self.scales[product.buffer],
             hasRank=True,
         )
+
+
+def round_rows(values):
+    """Floats (rows, H) as int8 with a scale for each row: `(numbers, scales)`, of shape (rows,)."""
+    scales = np.abs(values).max(1) / 127
+    scales[scales == 0] = 1.0
+    return np.rint(values / scales[:, None]).astype("int8"), scales
 
 
 def _scales(tensor):

@@ -6,6 +6,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.export import convert, flatbuffer
+from keras_attention.export.embedding_tables import compact_tables
 from tests.export.conftest import vary
 
 WORDS, WIDTH = 211, 12  # enough numbers for the converter to round
@@ -17,14 +18,18 @@ def writer(tie, **settings):
     return vary(ka.models.causal_language_model(WORDS, **sizes, **settings))
 
 
-def files(model, folder, monkeypatch, **settings):
-    """Paths of the model's file as the converter makes it, and as we do."""
+def files(model, folder, monkeypatch, finer=False, **settings):
+    """Paths of the model's file as the converter makes it, and as we do, `finer` or not."""
     paths = folder / "before.tflite", folder / "after.tflite"
     settings = {"quantization": "int8_weights", "examples": [IDS], **settings}
     with monkeypatch.context() as patch:
-        patch.setattr(convert, "compact_tables", lambda content: content)
+        patch.setattr(convert, "compact_tables", lambda content, weights: content)
         ka.export.to_litert(model, paths[0], **settings)
-    ka.export.to_litert(model, paths[1], **settings)
+        if not finer:
+            patch.setattr(convert, "compact_tables", lambda content, _: compact_tables(content))
+            ka.export.to_litert(model, paths[1], **settings)
+    if finer:
+        ka.export.to_litert(model, paths[1], **settings)
     return paths
 
 
@@ -40,7 +45,7 @@ def whole_tables_made_floats(path):
 
 @pytest.mark.slow
 def test_loops_look_up_int8(tmp_path, monkeypatch):
-    """A table of its own is rounded as it was: the same numbers, bit for bit."""
+    """Where its numbers stay, a table of its own gives the same results, bit for bit."""
     model = writer(tie=False, position="learned", max_length=128)
     loops = {"generate": ["greedy", ka.generation.Beam(2)], "max_length": 16, "max_new_tokens": 5}
     before, after = files(model, tmp_path, monkeypatch, **loops)
@@ -99,6 +104,24 @@ class InALoop(Table):
             lambda i, *_: i < 3, body, (0, self.table * 1.0, rows)
         )
         return keras.ops.take(table, ids, axis=0) + sums
+
+
+@pytest.mark.parametrize("length", [None, 7])
+def test_every_row_has_a_scale_of_its_own(length, tmp_path, monkeypatch):
+    """Rows of very different sizes: one scale for all would leave nothing of the small ones."""
+    ids = keras.Input((length,), dtype="int32", name="token_ids")
+    embedding = keras.layers.Embedding(WORDS, WIDTH, name="table")
+    model = keras.Model(ids, keras.layers.Activation("linear", name="rows")(embedding(ids)))
+    rows = np.random.default_rng(1).normal(size=(WORDS, WIDTH)).astype("float32")
+    rows *= np.logspace(-4, 1, WORDS, dtype="float32")[:, None]
+    rows[3] = 0.0
+    embedding.embeddings.assign(rows)
+    paths = files(model, tmp_path, monkeypatch, finer=True, examples=None)
+    before, after = (ka.export.load(path)({"token_ids": IDS})["rows"] for path in paths)
+    error, largest = np.abs(after - rows[IDS]), np.abs(rows[IDS]).max(-1, keepdims=True)
+    assert (error <= 0.501 / 127 * largest).all() and not after[IDS == 3].any()
+    assert (np.abs(before - rows[IDS]) / np.maximum(largest, 1e-9)).max() > 0.9
+    assert len(tables(paths[1])) == 1
 
 
 def test_a_head_of_the_same_shape_is_another_table(tmp_path, monkeypatch):
