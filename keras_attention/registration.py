@@ -54,9 +54,9 @@ CLASSES = {
     "training": """
         CTCTranscriptAccuracy ConstantForcing DependencyCrossentropy EntityF1 EntityPrecision
         EntityRecall ExponentialForcing InverseSigmoidForcing LabeledAttachment LayerwiseAdamW
-        LinearForcing MaskedCTC MaskedPerplexity MaskedSequenceAccuracy
-        MaskedSparseCategoricalAccuracy MaskedSparseCategoricalCrossentropy Noam SpanCrossentropy
-        SpanF1 TwoPasses UnlabeledAttachment
+        LinearForcing MacroF1 MaskedCTC MaskedPerplexity MaskedSequenceAccuracy
+        MaskedSparseCategoricalAccuracy MaskedSparseCategoricalCrossentropy MultiLabelCrossentropy
+        Noam SpanCrossentropy SpanF1 TwoPasses UnlabeledAttachment
     """.split(),
 }
 FUNCTIONS = {"blocks": ["gelu_tanh", "quick_gelu"]}

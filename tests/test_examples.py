@@ -10,6 +10,7 @@ EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
 ARGUMENTS = {
     "dates.py": ["--pairs", "256", "--epochs", "1"],
     "digits.py": ["--epochs", "1", "--output", "digits"],
+    "emotions.py": ["--epochs", "1", "--made-up"],
     "part_of_speech.py": ["--epochs", "1"],
     "question_answering.py": ["--epochs", "1"],
     "shakespeare.py": ["--steps", "3"],
@@ -20,6 +21,7 @@ ARGUMENTS = {
 PRINTED = {
     "dates.py": "days never seen are right",
     "digits.py": "test accuracy",
+    "emotions.py": "macro_f1",
     "part_of_speech.py": "mat/",
     "question_answering.py": "exact_match",
     "shakespeare.py": "validation loss",

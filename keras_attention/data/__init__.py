@@ -27,6 +27,13 @@ from keras_attention.data.image_preprocessor import ImagePreprocessor
 from keras_attention.data.images import Images, ImageSplit, image_augmentation, image_batches
 from keras_attention.data.masked_preprocessor import MaskedLMPreprocessor
 from keras_attention.data.masking import masked_language_model_batches
+from keras_attention.data.multi_label_texts import (
+    MultiLabelText,
+    MultiLabelTexts,
+    from_multi_label_files,
+    multi_label_batches,
+    read_multi_label_texts,
+)
 from keras_attention.data.pairs import Pair, Pairs, from_pair_files, read_pairs, seq2seq_batches
 from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
 from keras_attention.data.question_preprocessor import QuestionPreprocessor, question_batches
@@ -84,6 +91,8 @@ __all__ = [
     "Images",
     "Labels",
     "MaskedLMPreprocessor",
+    "MultiLabelText",
+    "MultiLabelTexts",
     "Pair",
     "Pairs",
     "PretrainedTokenizer",
@@ -120,6 +129,7 @@ __all__ = [
     "from_conllu",
     "from_conllu_trees",
     "from_image_folder",
+    "from_multi_label_files",
     "from_pair_files",
     "from_plain_text",
     "from_question_files",
@@ -131,11 +141,13 @@ __all__ = [
     "image_batches",
     "language_model_batches",
     "masked_language_model_batches",
+    "multi_label_batches",
     "question_batches",
     "read_conll",
     "read_conllu",
     "read_conllu_trees",
     "read_image",
+    "read_multi_label_texts",
     "read_pairs",
     "read_questions",
     "read_sound",

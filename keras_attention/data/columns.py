@@ -79,7 +79,7 @@ SEPARATORS = {".csv": ",", ".tsv": "\t"}
 SUFFIXES = (*SEPARATORS, ".jsonl")
 
 
-def read_columns(path, columns, encoding=UTF_8):
+def read_columns(path, columns, encoding=UTF_8, separator=None):
     """The values of `columns`, a tuple of str or of int, in each row: a list of tuples of str.
 
     - `.csv`: fields may be quoted and hold line breaks.
@@ -89,6 +89,9 @@ def read_columns(path, columns, encoding=UTF_8):
     The file may be gzipped and named `.csv.gz`. Names are those of the first row, or the keys of
     the objects; numbers count columns from 0, in a file whose first row names nothing. Spaces
     around a text go. A whole number in JSON is taken as it is written.
+
+    With a `separator` the second of the values is a tuple of str, which may be empty: the parts of
+    a text between separators, or a list in JSON.
 
     A broken line is a ValueError with the file, the line number and what is wrong; so is an empty
     field. Empty lines are left out.
@@ -103,9 +106,9 @@ def read_columns(path, columns, encoding=UTF_8):
         )
     if suffix == ".jsonl":
         lines = [(number, line) for number, line in read_lines(path, encoding) if line.strip()]
-        rows = [_of_object(line, columns, _at(path, number)) for number, line in lines]
+        rows = [_of_object(line, columns, _at(path, number), separator) for number, line in lines]
     else:
-        rows = _of_table(path, SEPARATORS[suffix], columns, encoding)
+        rows = _of_table(path, SEPARATORS[suffix], columns, encoding, separator)
     if not rows:
         raise ValueError(f"{path} holds no row.")
     return rows
@@ -122,10 +125,10 @@ def _at(path, number):
     return functools.partial(line_error, path, number)
 
 
-def _of_table(path, separator, columns, encoding):
-    quoting = csv.QUOTE_MINIMAL if separator == "," else csv.QUOTE_NONE
+def _of_table(path, delimiter, columns, encoding, separator):
+    quoting = csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE
     lines = (line + "\n" for _, line in read_lines(path, encoding))
-    reader = csv.reader(lines, delimiter=separator, quoting=quoting, strict=True)
+    reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
     where, width, rows = None, None, []
     try:
         for row in reader:
@@ -141,7 +144,7 @@ def _of_table(path, separator, columns, encoding):
                     continue
             if len(row) != width:
                 raise error(f"found {len(row)} fields where the first row has {width}")
-            rows.append(_filled(columns, [row[k] for k in where], error))
+            rows.append(_filled(columns, [row[k] for k in where], error, separator))
     except csv.Error as problem:
         raise line_error(path, reader.line_num, f"no CSV: {problem}") from problem
     return rows
@@ -167,7 +170,7 @@ def _index(first, column, option, error):
     return column
 
 
-def _of_object(line, columns, error):
+def _of_object(line, columns, error, separator=None):
     try:
         content = parse_json(line)
     except ValueError as problem:
@@ -177,17 +180,34 @@ def _of_object(line, columns, error):
     if missing := [column for column in columns if column not in content]:
         raise error(f"no {missing[0]!r}; the object has {', '.join(content)}")
     values = [content[column] for column in columns]
-    for name, value in zip(columns, values, strict=True):
-        if not isinstance(value, str | int) or isinstance(value, bool):
-            raise error(f"{name!r} is {quote_value(value)}: expected a string")
-        if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
-            raise error(f"{name!r} holds half of a pair of surrogates, which is no character")
-    return _filled(columns, map(str, values), error)
+    for k, (name, value) in enumerate(zip(columns, values, strict=True)):
+        is_list = k == 1 and separator is not None and isinstance(value, list)
+        for one in value if is_list else [value]:
+            _check_value(name, one, error)
+    return _filled(columns, values, error, separator)
 
 
-def _filled(columns, values, error):
-    values = tuple(value.strip() for value in values)
-    for column, value in zip(columns, values, strict=True):
-        if not value:
-            raise error(f"{column!r} is empty")
-    return values
+def _check_value(name, value, error):
+    """Refuses a value of JSON that is no text."""
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        raise error(f"{name!r} is {quote_value(value)}: expected a string")
+    if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
+        raise error(f"{name!r} holds half of a pair of surrogates, which is no character")
+
+
+def _filled(columns, values, error, separator=None):
+    """The values without spaces around them; of the second, where it is split, the parts."""
+    first, second = values
+    if separator is None:
+        return _strip(columns[0], first, error), _strip(columns[1], second, error)
+    if not isinstance(second, list):
+        text = str(second).strip()
+        second = text.split(separator) if text else []
+    return _strip(columns[0], first, error), tuple(_strip(columns[1], x, error) for x in second)
+
+
+def _strip(column, value, error):
+    value = str(value).strip()
+    if not value:
+        raise error(f"{column!r} is empty")
+    return value

@@ -97,6 +97,16 @@ class Fields:
 
         return self._value(name, _REQUIRED, fit, expected)
 
+    def numbers(self, name, count, *, least, most):
+        """A list of `count` numbers from `least` to `most`."""
+        expected = f"{count} numbers from {least} to {most}"
+
+        def fit(value):
+            right = isinstance(value, list) and len(value) == count
+            return right and all(_is_real(x) and least <= x <= most for x in value)
+
+        return self._value(name, _REQUIRED, fit, expected)
+
     def number(self, name, *, above=-math.inf, least=None, finite=True, default=_REQUIRED):
         """An int or float above `above`, and at least `least`; one that need not be finite may be
         NaN, too.

@@ -195,12 +195,19 @@ def text_batches(texts, preprocessor, batch_size=32, *, shuffle=False, seed=0, e
     assert [labels.numpy().tolist() for _, labels in batches] == [[0, 0], [1]]
     ```
     """
+    labels = preprocessor.labels.ids([label for _, label in texts])
+    options = {"shuffle": shuffle, "seed": seed, "edges": edges}
+    words = [text for text, _ in texts]
+    return make_text_batches(words, labels, preprocessor, batch_size, **options)
+
+
+def make_text_batches(texts, labels, preprocessor, batch_size, *, shuffle, seed, edges):
+    """Batches of texts, a list of str, with an array of labels (n, ...). See `text_batches`."""
     if not texts:
         raise ValueError("texts is empty: there is nothing to make batches of.")
     tf = import_tensorflow("text_batches")
-    rows = [preprocessor.ids(text) for text, _ in texts]
-    labels = tf.constant(preprocessor.labels.ids([label for _, label in texts]))
-    words = tf.constant(np.concatenate(rows))
+    rows = [preprocessor.ids(text) for text in texts]
+    labels, words = tf.constant(labels), tf.constant(np.concatenate(rows))
     indices, places = batch_by_length(
         tf, [len(row) for row in rows], batch_size, shuffle=shuffle, seed=seed, edges=edges
     )

@@ -7,6 +7,7 @@ import numpy as np
 from keras_attention.data.corpus import make_corpus
 from keras_attention.data.extras import import_tfds
 from keras_attention.data.images import Images
+from keras_attention.data.multi_label_texts import MultiLabelTexts
 from keras_attention.data.pairs import Pairs
 from keras_attention.data.questions import Answer, Question, Questions
 from keras_attention.data.tagged import Sentence, make_tagged
@@ -33,6 +34,8 @@ def from_tfds(
       `conll2003`);
     - an image and a class label an `Images` (`fashion_mnist`, `mnist`, `cifar10`);
     - a text and a class label a `Texts` (`imdb_reviews`, `glue/sst2`, `ag_news_subset`);
+    - a text and several features that are true or false, or a sequence of class labels, a
+      `MultiLabelTexts` (`goemotions`);
     - two texts, one made of the other, a `Pairs` (`wmt14_translate/de-en`, `tatoeba/tatoeba_de`,
       `gigaword`);
     - a question, a context and answers `Questions` (`squad/v2.0`, `xquad/en`);
@@ -53,12 +56,12 @@ def from_tfds(
         data_dir: where TFDS keeps its data; None for its own default.
 
     Returns:
-        A `Tagged`, `Images`, `Texts`, `Pairs`, `Questions` or `Corpus`, in memory. Of Universal
-        Dependencies treebanks, as in `from_conllu`, multiword tokens and empty nodes are left out:
-        they are no words. Where the labels of the test split are kept secret, as in GLUE, or there
-        is none, as in SQuAD, the validation split is for testing, and a part of train becomes dev.
-        Of pairs those with an empty side are left out. The texts of a corpus are joined by an empty
-        line.
+        A `Tagged`, `Images`, `Texts`, `MultiLabelTexts`, `Pairs`, `Questions` or `Corpus`, in
+        memory. Of Universal Dependencies treebanks, as in `from_conllu`, multiword tokens and empty
+        nodes are left out: they are no words. Where the labels of the test split are kept secret,
+        as in GLUE, or there is none, as in SQuAD, the validation split is for testing, and a part
+        of train becomes dev. Of pairs those with an empty side are left out. The texts of a corpus
+        are joined by an empty line.
 
     Raises:
         ValueError: no such data set, config, column or split; the message lists those there are.
@@ -92,6 +95,8 @@ def from_tfds(
         return read_pairs(builder, columns, splits, **options)
     if columns.kind == "running_text":
         return read_running_text(builder, columns, splits, dev_fraction=dev_fraction)
+    if columns.kind == "label_sets":
+        return read_multi_label_splits(builder, columns, splits, **options)
     if columns.kind == "text":
         return read_labelled_texts(builder, columns, splits, **options)
     return read_tagged(builder, columns, splits, **options)
@@ -100,13 +105,14 @@ def from_tfds(
 class Columns(typing.NamedTuple):
     """Which features are read: `inputs`, whose kind is `kind`, and their `label`.
 
-    A kind is `"tagging"`, `"image"`, `"text"`, `"question"`, `"pair"` (a source and, as label, its
-    target) or `"running_text"`, which has no label.
+    A kind is `"tagging"`, `"image"`, `"text"`, `"label_sets"` (a text, and as label a sequence of
+    labels or a tuple of features that are true or false), `"question"`, `"pair"` (a source and, as
+    label, its target) or `"running_text"`, which has no label.
     """
 
     kind: str
     inputs: str
-    label: str
+    label: str | tuple
 
 
 def find_columns(tfds, builder, name, label_column, text_column=None):
@@ -141,6 +147,9 @@ def _texts(tfds, builder, name, label_column, text_column):
         label = _class(tfds, builder, name, label_column)
         text = _choose(name, texts, _supervised(builder, texts), text_column, "text")
         return Columns("text", text, label)
+    if texts and (label := _find_label_sets(tfds, features)) and label_column in (None, label):
+        text = _choose(name, texts, _supervised(builder, texts), text_column, "text")
+        return Columns("label_sets", text, label)
     if not texts or label_column:
         raise ValueError(
             f"{name} has no tokens with tags, and no images or texts with a label. "
@@ -149,6 +158,13 @@ def _texts(tfds, builder, name, label_column, text_column):
     # Running text, such as books, needs no label.
     preferred = ["text"] if "text" in texts else texts
     return Columns("running_text", _choose(name, texts, preferred, text_column, "text"), None)
+
+
+def _find_label_sets(tfds, features):
+    """A sequence of class labels, or a tuple of features that are true or false; or None."""
+    sequences = [n for n, f in features.items() if _is_sequence(tfds, f, _is_class)]
+    flags = tuple(n for n, f in features.items() if f.shape == () and f.np_dtype == np.bool_)
+    return sequences[0] if len(sequences) == 1 else flags if len(flags) > 1 else None
 
 
 def _class(tfds, builder, name, label_column):
@@ -245,6 +261,26 @@ def _read_texts(builder, columns, split):
             if text and label != HIDDEN:
                 texts.append(Text(text, names[label]))
     return texts
+
+
+def read_multi_label_splits(builder, columns, splits, *, dev_fraction, seed):
+    """A `MultiLabelTexts` of the splits, whose values are TFDS's words for them, or None."""
+    of_flags = isinstance(columns.label, tuple)
+    names = columns.label if of_flags else builder.info.features[columns.label].feature.names
+    wanted = (columns.inputs, *(columns.label if of_flags else (columns.label,)))
+
+    def read(split):
+        dataset = builder.as_dataset(split=split).map(lambda x: tuple(x[n] for n in wanted))
+        found = []
+        for batch in dataset.ragged_batch(1024):
+            for text, *said in zip(*(column.numpy() for column in batch), strict=True):
+                ids = np.flatnonzero(said) if of_flags else np.unique(said[0])
+                if text := text.decode("utf-8").strip():
+                    found.append((text, tuple(names[i] for i in ids)))
+        return found
+
+    parts = {part: read(words) if words else [] for part, words in splits.items()}
+    return MultiLabelTexts.from_lists(**parts, labels=names, dev_fraction=dev_fraction, seed=seed)
 
 
 def read_question_splits(builder, splits, *, dev_fraction, seed):

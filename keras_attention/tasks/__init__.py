@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from keras_attention.tasks.dependency_parser import DependencyParser
     from keras_attention.tasks.image_classifier import ImageClassifier
     from keras_attention.tasks.masked_lm import MaskedLM
+    from keras_attention.tasks.multi_label_classifier import MultiLabelClassifier
     from keras_attention.tasks.presets import list_presets
     from keras_attention.tasks.question_answerer import QuestionAnswerer
     from keras_attention.tasks.seq2seq_lm import Seq2SeqLM
@@ -24,6 +25,7 @@ __all__ = [
     "DependencyParser",
     "ImageClassifier",
     "MaskedLM",
+    "MultiLabelClassifier",
     "QuestionAnswerer",
     "Seq2SeqLM",
     "SequenceLabeler",
@@ -39,6 +41,7 @@ _MODULES = {
     "DependencyParser": "dependency_parser",
     "ImageClassifier": "image_classifier",
     "MaskedLM": "masked_lm",
+    "MultiLabelClassifier": "multi_label_classifier",
     "QuestionAnswerer": "question_answerer",
     "Seq2SeqLM": "seq2seq_lm",
     "SequenceLabeler": "sequence_labeler",

@@ -13,11 +13,13 @@ from keras_attention.pretrained.image_processing import read_image_processing
 from keras_attention.pretrained.keras_hub import read_checkpoint
 from keras_attention.pretrained.loading import find_folder, list_towers, read_settings
 from keras_attention.tasks import recipes
+from keras_attention.tasks.registry import get_builder
 
 HUB = "hf://"
 PREPROCESSORS = {
     "sequence_labeler": data.SubwordTaggerPreprocessor,
     "text_classifier": data.SubwordTextPreprocessor,
+    "multi_label_classifier": data.SubwordTextPreprocessor,
 }
 LONGEST_ROW, LONGEST_QUESTION = 384, 64  # tokens, as Devlin et al. (2019) have them for SQuAD
 NAMELESS = ("LABEL_0", "LABEL_1")  # of a new head, until `fit` sees the labels
@@ -41,6 +43,8 @@ def find_task(preset):
     """
     folder = find_folder(preset)
     builder, _ = _read_builder(folder)
+    if builder == "text_classifier" and _has_label_sets(folder):
+        builder = "multi_label_classifier"
     builder = OF_TASK.get(builder, builder)
     if builder in OPENERS:
         return builder
@@ -94,10 +98,13 @@ def list_options(builder):
 
 
 def _open_labels(folder, task_class, builder, found, places):
-    fresh = found != builder
+    made_by = get_builder(builder)
+    fresh = found != made_by
+    if builder == "multi_label_classifier":  # one label of several is another decision
+        fresh = fresh or not _has_label_sets(folder)
     if fresh:
         names = NAMELESS
-        model = pretrained.load(folder, task=builder, num_classes=len(names))
+        model = pretrained.load(folder, task=made_by, num_classes=len(names))
     else:
         model = pretrained.load(folder)
         names = _read_labels(read_checkpoint(folder), model.output_shape[-1])
@@ -105,6 +112,11 @@ def _open_labels(folder, task_class, builder, found, places):
     longest = places if builder == "sequence_labeler" else None
     tokenizer = pretrained.tokenizer(folder, max_length=longest)
     return task_class(model, PREPROCESSORS[builder](tokenizer, names), builder=builder)
+
+
+def _has_label_sets(folder):
+    """Whether the classes of a checkpoint's head are decisions of their own."""
+    return read_checkpoint(folder).config.get("problem_type") == "multi_label_classification"
 
 
 def _open_answers(folder, task_class, builder, found, places):
@@ -220,6 +232,7 @@ OPENERS = {
         _open_pairs,
         ("prefix", "max_length", "beam", "length_penalty", "score"),
     ),
+    "multi_label_classifier": (LABELS, _open_labels, ()),
     "question_answerer": (LABELS, _open_answers, ()),
     "sequence_labeler": (LABELS, _open_labels, ()),
     "text_classifier": (LABELS, _open_labels, ()),

@@ -25,7 +25,8 @@ class TaskInterface(abc.ABC):
     """What the subclasses of `Task` say: data, batches, metrics, answers, and their manifest.
 
     Attributes:
-        builders: tuple of str, functions in `ka.models` whose models the task takes.
+        builders: tuple of str, names of the task: functions in `ka.models` that make its models, or
+            a name of its own where another task's builder makes them.
         data_class: the class of data sets in `ka.data` for it.
     """
 

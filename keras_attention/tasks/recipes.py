@@ -7,6 +7,8 @@ A task has a recipe, and a data set may have a better one, under `task/data set`
 import dataclasses
 import inspect
 
+from keras_attention.tasks.registry import get_builder
+
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
@@ -28,7 +30,9 @@ class Recipe:
             - `beam`: how many texts the search holds at a time; 1 is greedy,
             - `length_penalty`: of `ka.generation.Beam`, so that short texts are not preferred,
             - `score`: `"exact_match"` or `"bleu"`.
-            and of running text `tokens` and `vocabulary_size` as of pairs,
+            of texts with any number of labels `balance`, too, the power of the false ones by the
+            true ones that a label weighs where it is true; and of running text `tokens` and
+            `vocabulary_size` as of pairs,
 
             - `maximum_length`: the tokens of a window, which is what the model sees at once,
             - `steps`: batches of windows at random places in an epoch,
@@ -248,6 +252,24 @@ RECIPES = {
         # Measured on a CPU, with a table of 9,000 words: a step with XLA takes four times as long.
         jit_compile=False,
     ),
+    "multi_label_classifier": Recipe(
+        model=dict(
+            num_layers=2,
+            num_heads=4,
+            hidden_dim=128,
+            intermediate_dim=256,
+            dropout=0.3,
+            token_dropout=0.1,
+            pooling="attention",
+        ),
+        epochs=7,
+        batch_size=64,
+        learning_rate=1e-3,
+        label_smoothing=0.0,
+        average=1.0,
+        data=dict(min_count=2, lowercase=True, maximum_length=512, balance=0.0),
+        jit_compile=False,  # as for text_classifier
+    ),
     "question_answerer": Recipe(
         model=dict(
             num_layers=3,
@@ -302,6 +324,16 @@ RECIPES = {
         learning_rate=1e-4,
         weight_decay=0.01,
         label_smoothing=0.0,
+        jit_compile=False,
+    ),
+    "multi_label_classifier/pretrained": Recipe(
+        model={},
+        epochs=3,
+        batch_size=32,
+        learning_rate=1e-4,
+        weight_decay=0.01,
+        label_smoothing=0.0,
+        data=dict(balance=0.0),
         jit_compile=False,
     ),
     "causal_language_model/pretrained": Recipe(
@@ -513,7 +545,7 @@ def _refuse_unused(given, recipe, builder):
     from keras_attention import models
 
     fields = {field.name for field in dataclasses.fields(Recipe)}
-    parameters = inspect.signature(getattr(models, builder)).parameters
+    parameters = inspect.signature(getattr(models, get_builder(builder))).parameters
     known = fields | set(recipe.data) | {name for name in IN_MODEL if name in parameters}
     if unknown := sorted(set(given) - known):
         name = {new: old for old, new in RENAMED.items()}.get(unknown[0], unknown[0])

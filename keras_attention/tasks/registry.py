@@ -1,4 +1,7 @@
-"""The classes of tasks by the names of their builders: a new task is a file, and a line here."""
+"""The classes of tasks by the names of their builders: a new task is a file, and a line here.
+
+A task whose models another task's builder makes has a name of its own, and a line in `MADE_BY`.
+"""
 
 import importlib
 
@@ -6,6 +9,7 @@ TASKS = {
     "causal_language_model": "causal_lm.CausalLM",
     "dependency_parser": "dependency_parser.DependencyParser",
     "masked_language_model": "masked_lm.MaskedLM",
+    "multi_label_classifier": "multi_label_classifier.MultiLabelClassifier",
     "question_answerer": "question_answerer.QuestionAnswerer",
     "seq2seq_recurrent": "seq2seq_lm.Seq2SeqLM",
     "seq2seq_transformer": "seq2seq_lm.Seq2SeqLM",
@@ -14,12 +18,18 @@ TASKS = {
     "text_classifier": "text_classifier.TextClassifier",
     "vision_transformer": "image_classifier.ImageClassifier",
 }
+MADE_BY = {"multi_label_classifier": "text_classifier"}
 
 
 def get_task_class(builder):
-    """The class of the task whose models `builder` makes, a name in `TASKS`."""
+    """The class of a task, by its name in `TASKS`."""
     module, name = TASKS[builder].split(".")
     return getattr(importlib.import_module(f"keras_attention.tasks.{module}"), name)
+
+
+def get_builder(task):
+    """The name in `ka.models` of the function that makes the models of a task."""
+    return MADE_BY.get(task, task)
 
 
 def find_builder(kind):

@@ -64,9 +64,10 @@ def from_preset(preset, file=None):
 class Task(TaskInterface):
     """A model that does something for people: raw examples in, plain Python out.
 
-    Subclasses are `SequenceLabeler`, `TextClassifier`, `ImageClassifier`, `QuestionAnswerer`,
-    `Seq2SeqLM`, `CausalLM` and `MaskedLM`. `from_preset` opens a trained one, `from_data` makes a
-    new one, and the constructor takes a functional model and a preprocessor that you made.
+    Subclasses are `SequenceLabeler`, `TextClassifier`, `MultiLabelClassifier`, `ImageClassifier`,
+    `QuestionAnswerer`, `Seq2SeqLM`, `CausalLM` and `MaskedLM`. `from_preset` opens a trained one,
+    `from_data` makes a new one, and the constructor takes a functional model and a preprocessor
+    that you made.
 
     Args:
         model: functional `keras.Model`, as the builder of the task gives it or your own of the same
@@ -79,7 +80,8 @@ class Task(TaskInterface):
         model: the Keras model.
         preprocessor: as given.
         pretrained: bool, whether the model began as a checkpoint of Hugging Face.
-        builders: tuple of str, functions in `ka.models` whose models the task takes.
+        builders: tuple of str, names of the task: functions in `ka.models` that make its models, or
+            a name of its own where another task's builder makes them.
         data_class: the class of data sets in `ka.data` for it.
     """
 

@@ -32,6 +32,12 @@ from keras_attention.training.metrics import (
     MaskedSequenceAccuracy,
     MaskedSparseCategoricalAccuracy,
 )
+from keras_attention.training.multi_label import (
+    MacroF1,
+    MultiLabelCrossentropy,
+    find_label_thresholds,
+    score_label_sets,
+)
 from keras_attention.training.precision import fastest_dtype_policy
 from keras_attention.training.reset_memory import ResetMemory
 from keras_attention.training.scheduled_sampling import (
@@ -57,11 +63,13 @@ __all__ = [
     "LabeledAttachment",
     "LayerwiseAdamW",
     "LinearForcing",
+    "MacroF1",
     "MaskedCTC",
     "MaskedPerplexity",
     "MaskedSequenceAccuracy",
     "MaskedSparseCategoricalAccuracy",
     "MaskedSparseCategoricalCrossentropy",
+    "MultiLabelCrossentropy",
     "Noam",
     "ResetMemory",
     "ScheduledSampling",
@@ -75,10 +83,12 @@ __all__ = [
     "compute_word_error_rate",
     "enable_lora",
     "fastest_dtype_policy",
+    "find_label_thresholds",
     "freeze",
     "layer_rates",
     "merge_lora",
     "score_answers",
+    "score_label_sets",
     "unfreeze",
     "warmup_cosine",
     "with_two_passes",

@@ -35,7 +35,7 @@ def write_page(task, output, *, title=None, example=None, quantization="int8_wei
 
     Args:
         task: `ka.tasks.Task` with a Keras model: a `SequenceLabeler`, `TextClassifier`,
-            `ImageClassifier`, `Seq2SeqLM` or `CausalLM`.
+            `MultiLabelClassifier`, `ImageClassifier`, `Seq2SeqLM` or `CausalLM`.
         output: path of the folder, new or empty.
         title: str; None for what the task does.
         example: str, the first input; None for one of the task.
@@ -94,6 +94,7 @@ def write_page(task, output, *, title=None, example=None, quantization="int8_wei
 TITLES = {
     "sequence_labeler": "A tag for every word",
     "text_classifier": "A label for a text",
+    "multi_label_classifier": "Labels for a text",
     "vision_transformer": "What is in a picture",
     "seq2seq_transformer": "From text to text",
     "seq2seq_recurrent": "From text to text",
@@ -146,6 +147,11 @@ def _describe_classifier(task):
     return about, preprocessor(["a"], length), _square, shapes
 
 
+def _describe_label_sets(task):
+    about, *rest = _describe_classifier(task)
+    return about | {"thresholds": list(task.thresholds)}, *rest
+
+
 def _describe_pictures(task):
     height, width = task.preprocessor.image_size
     about = {
@@ -190,6 +196,7 @@ def _describe_running_text(task):
 KINDS = {
     "sequence_labeler": _describe_labeler,
     "text_classifier": _describe_classifier,
+    "multi_label_classifier": _describe_label_sets,
     "vision_transformer": _describe_pictures,
     "seq2seq_transformer": _describe_pairs,
     "seq2seq_recurrent": _describe_pairs,

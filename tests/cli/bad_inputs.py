@@ -277,6 +277,8 @@ DATA = [
     ("text_classifier", "train.csv", HEADS),
     ("text_classifier", "texts.tsv", HEADS),
     ("text_classifier", "texts.jsonl", HEADS),
+    ("multi_label_classifier", "label_sets.csv", HEADS),
+    ("multi_label_classifier", "label_sets.jsonl", HEADS),
     ("question_answerer", "questions.json", HEADS),
     ("question_answerer", "questions.jsonl", HEADS),
     ("seq2seq_transformer", "train.tsv", (*HEADS, "--vocabulary-size", 24)),
@@ -349,6 +351,13 @@ def write_good(folder):
     write(folder / "train.csv", ["text,label", *(f'"{t}",{label}' for t, label in texts)])
     write(folder / "texts.tsv", ["text\tlabel", *("\t".join(pair) for pair in texts)])
     write(folder / "texts.jsonl", [json.dumps({"text": p[0], "label": p[1]}) for p in texts])
+    sets = [
+        (f"{text} again", ("warm", label) if k % 2 else ()) for k, (text, label) in enumerate(texts)
+    ]
+    lines = ["text,labels", *(f'{text},"{",".join(labels)}"' for text, labels in sets)]
+    write(folder / "label_sets.csv", lines)
+    lines = [json.dumps({"text": text, "labels": labels}) for text, labels in sets]
+    write(folder / "label_sets.jsonl", lines)
     pairs = []
     for _ in range(40):
         source = [draw.choice(sorted(numbers)) for _ in range(draw.randrange(1, 4))]

@@ -25,7 +25,7 @@ def test_json_lines(tmp_path, line, message):
     path = tmp_path / "texts.jsonl"
     path.write_text('{"text": "fine"}\n' + line + "\n")
     with pytest.raises(ValueError, match=f"texts.jsonl:2: {message}") as error:
-        read_columns(path, ("text",))
+        read_columns(path, ("text", "text"))
     assert len(str(error.value)) < 300
 
 

@@ -54,6 +54,28 @@ class MadeEntities(Made):
     }
 
 
+class MadeFlags(Made):
+    """As GoEmotions: a feature that is true or false for each label."""
+
+    FEATURES = {"comment": Text(), "joy": tfds.features.Scalar(np.bool_), "anger": np.bool_}
+    SPLITS = {
+        "train": [
+            {"comment": f" text {i}", "joy": i % 2 == 0, "anger": i % 3 == 0} for i in range(6)
+        ],
+        "test": [{"comment": "Grr!", "joy": False, "anger": True}],
+    }
+
+
+class MadeTopics(Made):
+    """A sequence of labels for each text."""
+
+    FEATURES = {"text": Text(), "topics": Sequence(ClassLabel(names=["art", "sport", "war"]))}
+    SPLITS = {
+        "train": [{"text": "a", "topics": ["war", "art"]}, {"text": "b", "topics": []}],
+        "test": [{"text": "c", "topics": ["art", "art"]}],
+    }
+
+
 class MadeTreebank(Made):
     """As Universal Dependencies: every line of the file is a token; there is no dev split."""
 
@@ -228,6 +250,17 @@ def test_treebank(folder):
         "made_treebank", label_column="xpos", data_dir=folder, splits={"test": "train[:2]"}
     )
     assert [s.tags for s in data.test] == [("VBD", "RB", "VB")] * 2 and data.train == data.dev == []
+
+
+def test_sets_of_labels(folder):
+    data = ka.data.from_tfds("made_flags", data_dir=folder, dev_fraction=0)
+    assert data.labels == ("joy", "anger") and data.test == [("Grr!", ("anger",))]
+    expected = [("joy",) * (i % 2 == 0) + ("anger",) * (i % 3 == 0) for i in range(6)]
+    assert sorted(data.train) == [(f"text {i}", names) for i, names in enumerate(expected)]
+    data = ka.data.from_tfds("made_topics", data_dir=folder, dev_fraction=0)
+    assert data.labels == ("art", "sport", "war")
+    assert sorted(data.train) == [("a", ("art", "war")), ("b", ())]
+    assert data.test == [("c", ("art",))]
 
 
 def test_pictures(folder):

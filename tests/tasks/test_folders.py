@@ -131,6 +131,7 @@ RIGHT = {
     "sequence_labeler": {"labels": ["a"], "maximum_length": 8},
     "dependency_parser": {"labels": ["a"], "maximum_length": 8},
     "text_classifier": {},
+    "multi_label_classifier": {"labels": ["a"], "thresholds": [0.5]},
     "speech_recognizer": {"characters": ["a"], "inputs": "waveform", "sampling_rate": 8000},
     "vision_transformer": {"labels": ["a"], "image_size": [8, 8], "channels": 1},
     "seq2seq_transformer": {

@@ -5,6 +5,7 @@ import {loadModel} from './model.js';
 const MODULES = {
   sequence_labeler: './label.js',
   text_classifier: './label.js',
+  multi_label_classifier: './label.js',
   vision_transformer: './draw.js',
   seq2seq_transformer: './translate.js',
   seq2seq_recurrent: './translate.js',

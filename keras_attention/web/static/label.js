@@ -1,6 +1,6 @@
-// Tags for words, or a label for a text, with the attention of the clicked word.
+// Tags for words, or a label or several for a text, with the attention of the clicked word.
 
-import {averageHeads, findBest, softmax} from './model.js';
+import {averageHeads, findBest, sigmoid, softmax} from './model.js';
 import {makeVocabulary, spell, splitWords} from './text.js';
 import {make, makeForm, showShares, showTokens, takeTurns} from './view.js';
 
@@ -50,6 +50,14 @@ export async function show({about, model, say, root, given}) {
         return {token, tag: about.labels[best], probability: rows[i][best]};
       });
       showTokens(answer, {tokens, notes: found.map(one => one.tag), weights, hint})(0);
+    } else if (about.thresholds) {
+      const all = sigmoid(logits);
+      found = about.labels.map((label, i) => ({label, probability: all[i]}))
+          .filter((_, i) => all[i] > about.thresholds[i])
+          .sort((a, b) => b.probability - a.probability);
+      const labels = found.length ? found.map(one => one.label) : ['no label'];
+      showShares(shares, labels, found.length ? found.map(one => one.probability) : [0], labels.length);
+      showTokens(answer, {tokens, weights, hint})(0);
     } else {
       const all = softmax(logits), best = findBest(all);
       found = {label: about.labels[best], probability: all[best]};

@@ -32,6 +32,11 @@ export function softmax(logits) {
   return shares.map(x => x / sum);
 }
 
+/** Probabilities of decisions that hang on nothing else. */
+export function sigmoid(logits) {
+  return Array.from(logits, x => 1 / (1 + Math.exp(-x)));
+}
+
 export function logSoftmax(logits) {
   let highest = -Infinity, sum = 0;
   for (const x of logits) if (x > highest) highest = x;

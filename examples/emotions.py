@@ -1,0 +1,64 @@
+"""Labels comments with any number of 28 emotions (GoEmotions, Demszky et al., 2020).
+
+    python examples/emotions.py [--train FILE --test FILE] [--from CHECKPOINT]
+
+FILE is CSV, TSV or JSON lines with the columns `text` and `labels`; without one the comments are
+those of TensorFlow Datasets. CHECKPOINT is a folder of Hugging Face's files or an id, such as
+hf://sentence-transformers/all-MiniLM-L6-v2, to begin with. The way with exports and a model card is
+`keras-attention train multi_label_classifier --dataset goemotions --output DIR`.
+"""
+
+import argparse
+import random
+
+import keras_attention as ka
+
+COMMENTS = (
+    "Thank you so much, that made my day!",
+    "I can't believe they lied. Again.",
+    "It rains.",
+)
+SIGNS = {"joy": "what a joy", "anger": "how dare you", "surprise": "oh wow", "fear": "i am afraid"}
+
+
+def make_up(count, seed):
+    """Comments that say the sign of each of their emotions, in any order, between other words."""
+    draw, made = random.Random(seed), []
+    for _ in range(count):
+        labels = draw.sample(sorted(SIGNS), draw.randint(0, 3))
+        said = [SIGNS[label] for label in labels] + ["it is late", "so they say"]
+        draw.shuffle(said)
+        made.append(ka.data.MultiLabelText(", ".join(said), tuple(labels)))
+    return made
+
+
+def read(train, test, made_up):
+    """Comments of files, of TFDS, or made-up ones."""
+    if made_up:
+        return ka.data.MultiLabelTexts.from_lists(make_up(800, 0), test=make_up(200, 1))
+    if train is not None:
+        return ka.data.from_multi_label_files(train=train, test=test)
+    return ka.data.from_tfds("goemotions")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--train")
+    parser.add_argument("--test")
+    parser.add_argument("--from", dest="checkpoint")
+    parser.add_argument("--made-up", action="store_true", help="comments that need no data")
+    parser.add_argument("--epochs", type=int)
+    parser.add_argument("--attention", default="attention.png", help="picture to write")
+    given = parser.parse_args()
+    data = read(given.train, given.test, given.made_up)
+    if given.checkpoint:
+        task = ka.tasks.MultiLabelClassifier.from_preset(given.checkpoint)
+    else:
+        task = ka.tasks.MultiLabelClassifier.from_data(data)
+    task.fit(data, epochs=given.epochs)
+    for name, score in task.evaluate(data).items():
+        print(f"{name}: {100 * score:.1f} %")
+    for comment, labels in zip(COMMENTS, task.predict(COMMENTS), strict=True):
+        said = ", ".join(f"{label} ({100 * share:.0f} %)" for label, share in labels)
+        print(f"{comment} {said or 'no emotion'}")
+    task.attention(COMMENTS[0], path=given.attention)

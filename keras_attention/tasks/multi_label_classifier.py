@@ -1,0 +1,199 @@
+"""`MultiLabelClassifier`: texts, and any number of labels for each."""
+
+import dataclasses
+
+import numpy as np
+
+from keras_attention import data, training
+from keras_attention.data.files import prefix_errors
+from keras_attention.data.multi_label_texts import encode_label_sets
+from keras_attention.tasks.labels import Classification
+from keras_attention.tasks.printing import format_percent, show_table
+from keras_attention.tasks.runners import compute_logits
+from keras_attention.tasks.text_task import ROWS, TextTask, check_texts, shorten
+
+THRESHOLD = 0.5  # of a label, until `fit` has chosen one
+
+
+class MultiLabelClassifier(TextTask):
+    """Labels texts with any number of labels, none included: emotions, topics, keywords.
+
+    Each label is a decision of its own: it is given where its probability is above its threshold.
+    `fit` chooses the thresholds on the development part, each for the highest F1 of its label.
+
+    Args:
+        model: functional `keras.Model`, token ids (B, T) -> logits (B, num_classes), as
+            `ka.models.text_classifier`.
+        preprocessor: `ka.data.TextPreprocessor`, or `ka.data.SubwordTextPreprocessor` for a model
+            that began as a checkpoint.
+        thresholds: list of float, one for each label, from 0 to 1; None for 0.5.
+
+    Beside those of a `TextClassifier`, its recipe has the number `balance`: a label that is true
+    for n of N training texts weighs (N / n - 1) ** balance where it is true. 0 weighs all the same,
+    and 1 gives true and false labels the same sum.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    train = [
+        ka.data.MultiLabelText("a joy and a surprise", ("joy", "surprise")),
+        ka.data.MultiLabelText("a joy to watch", ("joy",)),
+        ka.data.MultiLabelText("a film of two hours", ()),
+    ] * 20
+    task = ka.tasks.MultiLabelClassifier.from_data(train, num_heads=2, hidden_dim=16, dropout=0.0)
+    task.fit(train, epochs=6, batch_size=8, learning_rate=0.02, verbose=False)
+    both, none = task.predict(["a joy and a surprise", "a film of two hours"])
+    assert {found.label for found in both} == {"joy", "surprise"} and none == []
+    ```
+    """
+
+    builders = ("multi_label_classifier",)
+    data_class, holds = data.MultiLabelTexts, "texts with lists of labels"
+
+    def __init__(self, model, preprocessor, *, thresholds=None, builder=None):
+        super().__init__(model, preprocessor, builder=builder)
+        count = len(preprocessor.labels)
+        thresholds = [THRESHOLD] * count if thresholds is None else list(thresholds)
+        if len(thresholds) != count or not all(0 <= x <= 1 for x in thresholds):
+            raise ValueError(
+                f"thresholds={thresholds!r:.60}: expected {count} numbers from 0 to 1, one for "
+                "each label."
+            )
+        self.thresholds = tuple(float(threshold) for threshold in thresholds)
+
+    @classmethod
+    def choose_limits(cls, recipe):
+        return {name: value for name, value in recipe.data.items() if name != "balance"}
+
+    @classmethod
+    def check_manifest(cls, fields):
+        fields.numbers("thresholds", len(fields.texts("labels")), least=0, most=1)
+
+    @classmethod
+    def read_settings(cls, manifest):
+        return {"thresholds": manifest["thresholds"]}
+
+    @property
+    def settings(self):
+        labels = list(self.preprocessor.labels.names)
+        return {"labels": labels, "thresholds": list(self.thresholds)}
+
+    @classmethod
+    def list_file_options(cls, source):
+        return "texts with lists of labels", ("label_column", "text_column", "encoding")
+
+    @classmethod
+    def read_files(cls, source):
+        return data.from_multi_label_files(
+            **source.files,
+            text_column=source.choose_column("text_column", "text"),
+            label_column=source.choose_column("label_column", "labels"),
+            **source.encodings,
+        )
+
+    def with_labels(self, labels):
+        self.thresholds = (THRESHOLD,) * len(labels)
+        return super().with_labels(labels)
+
+    def make_training_batches(self, examples, recipe):
+        options = {"shuffle": True, "seed": recipe.seed}
+        return data.multi_label_batches(examples, self.preprocessor, recipe.batch_size, **options)
+
+    def make_batches(self, examples, where):
+        if not examples:
+            return None
+        with prefix_errors(where):
+            return data.multi_label_batches(examples, self.preprocessor, ROWS)
+
+    def make_job(self, train, dev, recipe):
+        job = super().make_job(train, dev, recipe)
+        balance = recipe.data.get("balance", 0.0)
+        if not balance:
+            return job
+        counts = encode_label_sets(train, self.preprocessor.labels).sum(axis=0)
+        shares = np.clip(counts / len(train), 1 / (1 + len(train)), 0.5)
+        weights = ((1 / shares - 1) ** balance).tolist()
+        smoothing = recipe.label_smoothing
+        return dataclasses.replace(job, loss=training.MultiLabelCrossentropy(weights, smoothing))
+
+    def make_loss(self, recipe):
+        return training.MultiLabelCrossentropy(label_smoothing=recipe.label_smoothing)
+
+    def make_metrics(self):
+        count = len(self.preprocessor.labels)
+        return [lambda: training.MacroF1(count)]
+
+    def tune(self, examples):
+        """Chooses the threshold of each label for its highest F1 on examples."""
+        if not examples:
+            return
+        labels = encode_label_sets(examples, self.preprocessor.labels)
+        found = training.find_label_thresholds(labels, self.compute_shares(examples))
+        self.thresholds = tuple(round(float(threshold), 6) for threshold in found)
+
+    def compute_shares(self, examples, where="The dev part"):
+        """The probabilities (n, L) of all labels, of a list of `MultiLabelText`."""
+        with prefix_errors(where):
+            lengths = [len(self.preprocessor.ids(text)) for text, _ in examples]
+        order = np.argsort(lengths, kind="stable")
+        shares = np.zeros((len(examples), len(self.preprocessor.labels)))
+        for k in range(0, len(order), ROWS):
+            rows = order[k : k + ROWS]
+            shares[rows] = self._estimate([examples[i][0] for i in rows])
+        return shares
+
+    def _estimate(self, texts):
+        """The probabilities (B, L) of some texts."""
+        logits = np.asarray(compute_logits(self.runner, self.preprocessor(texts)), "float64")
+        return 1 / (1 + np.exp(-np.clip(logits, -100, 100)))
+
+    def compute_scores(self, examples, where):
+        if not examples:
+            return {}
+        labels = encode_label_sets(examples, self.preprocessor.labels)
+        predicted = self.compute_shares(examples, where) > np.array(self.thresholds)
+        scores = training.score_label_sets(labels, predicted)
+        return {name: round(score, 6) for name, score in scores.items()}
+
+    def predict(self, inputs, *, top=None):
+        """The labels of texts.
+
+        Args:
+            inputs: list of str.
+            top: int, gives so many labels of each, whatever their thresholds; None for those whose
+                probability is above theirs.
+
+        Returns:
+            For each text a list of `Classification`, the likeliest first.
+        """
+        check_texts(inputs)
+        names, found = self.preprocessor.labels.names, []
+        for text in inputs:
+            (shares,) = self._estimate([text])
+            order = [int(i) for i in np.argsort(-shares, kind="stable")]
+            chosen = [i for i in order if shares[i] > self.thresholds[i]]
+            chosen = chosen if top is None else order[:top]
+            found.append([Classification(names[i], float(shares[i])) for i in chosen])
+        return found
+
+    def show(self, inputs, *, top=None):
+        rows = []
+        for text, found in zip(inputs, self.predict(inputs, top=top), strict=True):
+            labels = found or [Classification("(no label)", None)]
+            shares = ["-" if share is None else format_percent(share) for _, share in labels]
+            names = [label for label, _ in labels]
+            rows += [(*pair, shorten(text)) for pair in zip(names, shares, strict=True)]
+        show_table(("label", "probability", "text"), rows)
+
+    def describe_labels(self, logits):
+        shares = 1 / (1 + np.exp(-np.asarray(logits, "float64")))
+        given = [
+            name
+            for name, share, threshold in zip(
+                self.preprocessor.labels, shares, self.thresholds, strict=True
+            )
+            if share > threshold
+        ]
+        return ", ".join(given) or "no label"

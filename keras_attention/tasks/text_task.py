@@ -1,0 +1,116 @@
+"""`TextTask`: what tasks share that label whole texts."""
+
+import numpy as np
+
+from keras_attention import data, models, visualization
+from keras_attention.export import inspection
+from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.labels import load_preprocessor
+from keras_attention.tasks.task import Task
+
+PICTURED = range(7, 15)  # words of a text whose picture is easy to read
+SHOWN = 60  # characters of a text beside its label
+ROWS = 64  # texts that are scored at a time
+
+PREPROCESSORS = (data.TextPreprocessor, data.SubwordTextPreprocessor)
+
+
+class TextTask(Task):
+    """A task of texts, with labels for each of them.
+
+    Args:
+        model: functional `keras.Model`, token ids (B, T) -> logits (B, num_classes), as
+            `ka.models.text_classifier`.
+        preprocessor: `ka.data.TextPreprocessor`, or `ka.data.SubwordTextPreprocessor` for a model
+            that began as a checkpoint.
+    """
+
+    example = "A film to remember."
+    predict_options = ("top",)
+
+    @classmethod
+    def collect(cls, examples):
+        return cls.data_class.from_lists(train=list(examples), dev_fraction=0)
+
+    @classmethod
+    def build(cls, data_set, recipe, builder):
+        if not data_set.train:
+            raise ValueError("There is nothing to train on: give a file with --train.")
+        preprocessor = data.TextPreprocessor.build(
+            data_set.train, data_set.labels, **cls.choose_limits(recipe)
+        )
+        model = models.text_classifier(
+            len(preprocessor.words), len(preprocessor.labels), **recipe.model
+        )
+        task = cls(model, preprocessor)
+        task.recipe = recipe
+        return task
+
+    @classmethod
+    def choose_limits(cls, recipe):
+        """Keywords of `TextPreprocessor.build`, of a recipe."""
+        return recipe.data
+
+    @classmethod
+    def load_preprocessor(cls, folder, manifest):
+        return load_preprocessor(folder, *PREPROCESSORS)
+
+    @classmethod
+    def count_examples(cls, data_set):
+        parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
+        return {f"{part} texts": len(split) for part, split in parts.items() if split}
+
+    def find_labels(self, data_set):
+        return data_set.labels
+
+    def describe_data(self, data_set):
+        """For the card: how many texts are too long for the model, if any are."""
+        limit, unit = self.preprocessor.maximum_length, self.preprocessor.unit
+        every = [*data_set.train, *data_set.dev, *data_set.test]
+        cut = sum(map(self.preprocessor.is_cut, (text for text, _ in every)))
+        return (f"of {cut:,} longer texts only the first {limit} {unit} are used",) if cut else ()
+
+    def check_runner(self, path, run):
+        inspection.check_sizes(
+            run.inspection,
+            labels=len(self.preprocessor.labels),
+            vocabularies={"token_ids": self.preprocessor.vocabulary_size},
+        )
+
+    def describe_labels(self, logits):
+        """What logits (L,) say of a text, for the title of a picture."""
+        raise NotImplementedError
+
+    def attention(self, example, path=None):
+        words = self.preprocessor.split(example)
+        with visualization.record_attention(self.model) as maps:
+            logits = self.model(self.preprocessor([example]))
+        layer, weights = next((p, w) for p, w in reversed(maps.items()) if w.shape[2] == w.shape[3])
+        tokens = ["<class>"] * (weights.shape[2] - len(words)) + words
+        label = self.describe_labels(np.asarray(logits)[0])
+        figure = visualization.attention_map(
+            weights[:, :, : max(PICTURED), : max(PICTURED)],
+            tokens[: max(PICTURED)],
+            title=f"{layer}: what each word looked at; the text was taken for {label}",
+            path=path,
+        )
+        return AttentionMaps(dict(maps), tokens, tokens, figure)
+
+    def draw_examples(self, data_set, folder):
+        """Draws the attention of every head of the last block on one test text."""
+        every = [text for text, _ in data_set.test or data_set.dev]
+        lengths = [len(self.preprocessor.split(text)) for text in every]
+        k = next((k for k, length in enumerate(lengths) if length in PICTURED), 0)
+        self.attention(every[k], folder / "attention.png")
+        return ["attention.png"]
+
+
+def check_texts(inputs):
+    """Refuses one text in the place of a list."""
+    if isinstance(inputs, str):
+        raise ValueError(f"{inputs[:40]!r} is one text: pass a list of texts.")
+
+
+def shorten(text):
+    """The beginning of a text, for a table."""
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"

@@ -1,0 +1,109 @@
+"""Loss, metric, thresholds and scores of sets of labels, by definition and beside scikit-learn."""
+
+import keras
+import numpy as np
+import pytest
+
+import keras_attention as ka
+
+N, L = 37, 5
+
+
+@pytest.fixture
+def drawn():
+    generator = np.random.default_rng(0)
+    labels = (generator.random((N, L)) < 0.3).astype("float32")
+    logits = (generator.normal(size=(N, L)) + labels).astype("float32")
+    return labels, logits
+
+
+def test_the_loss_is_keras_own_without_weights(drawn):
+    labels, logits = drawn
+    for smoothing in (0.0, 0.2):
+        ours = ka.training.MultiLabelCrossentropy(label_smoothing=smoothing)
+        theirs = keras.losses.BinaryCrossentropy(from_logits=True, label_smoothing=smoothing)
+        assert float(ours(labels, logits)) == pytest.approx(float(theirs(labels, logits)), rel=1e-5)
+
+
+def test_weights_are_of_true_labels(drawn):
+    labels, logits = drawn
+    weights = [0.5, 1.0, 2.0, 3.0, 7.0]
+    share = 1 / (1 + np.exp(-logits.astype("float64")))
+    every = -(weights * labels * np.log(share) + (1 - labels) * np.log(1 - share))
+    loss = ka.training.MultiLabelCrossentropy(weights)
+    assert float(loss(labels, logits)) == pytest.approx(every.mean(), rel=1e-5)
+    again = ka.training.MultiLabelCrossentropy.from_config(loss.get_config())
+    assert again.positive_weights == weights and float(again(labels, logits)) > 0
+    huge = np.full((1, L), 1e4, "float32")
+    assert np.isfinite(float(loss(np.zeros((1, L)), huge)))
+
+
+@pytest.mark.parametrize("weights", [[0.0], [float("nan")], [-1.0], [float("inf")]])
+def test_weights_are_above_zero(weights):
+    with pytest.raises(ValueError, match="positive_weights=.*expected numbers above 0"):
+        ka.training.MultiLabelCrossentropy(weights)
+    with pytest.raises(ValueError, match="label_smoothing=1: expected"):
+        ka.training.MultiLabelCrossentropy(label_smoothing=1)
+
+
+def test_scores_are_those_of_scikit_learn(drawn):
+    sklearn = pytest.importorskip("sklearn.metrics")
+    labels, logits = drawn
+    predicted = (logits > 0.4).astype(int)
+    labels[:, 3] = predicted[:, 4] = 0  # a label that is never there, one that is never given
+    labels[0] = predicted[0] = 0
+    assert not labels[0].any() and (labels[1:].any(axis=1) | predicted[1:].any(axis=1)).any()
+    found = ka.training.score_label_sets(labels, predicted)
+    for kind in ("macro", "micro"):
+        expected = sklearn.f1_score(labels, predicted, average=kind, zero_division=0)
+        assert found[f"{kind}_f1"] == pytest.approx(expected, abs=1e-12)
+    expected = sklearn.f1_score(labels, predicted, average="samples", zero_division=0)
+    assert found["sample_f1"] == pytest.approx(expected, abs=1e-12)
+
+
+def test_scores_refuse_other_shapes():
+    for labels, predicted in [([[1, 0]], [[1]]), ([1, 0], [1, 0]), (np.zeros((0, 2)),) * 2]:
+        with pytest.raises(ValueError, match="expected both [(]examples, labels[)]"):
+            ka.training.score_label_sets(labels, predicted)
+        with pytest.raises(ValueError, match="expected both [(]examples, labels[)]"):
+            ka.training.find_label_thresholds(labels, predicted)
+
+
+def compute_f1(labels, given):
+    return 2 * (labels * given).sum() / max(1, labels.sum() + given.sum())
+
+
+def test_no_threshold_is_better(drawn):
+    """Of every value between two probabilities, and beside all of them."""
+    labels, logits = drawn
+    shares = np.round(1 / (1 + np.exp(-logits)), 1)  # several examples share a probability
+    found = ka.training.find_label_thresholds(labels, shares)
+    for of_label, column, threshold in zip(labels.T, shares.T, found, strict=True):
+        best = max(compute_f1(of_label, column > t) for t in np.linspace(-0.05, 1.05, 23))
+        assert compute_f1(of_label, column > threshold) == pytest.approx(best)
+        assert threshold not in column
+
+
+def test_thresholds_of_labels_that_all_or_none_have():
+    shares = np.array([[0.2, 0.2, 0.0], [0.6, 0.6, 0.0]])
+    labels = np.array([[0, 1, 1], [0, 1, 0]])
+    assert ka.training.find_label_thresholds(labels, shares).tolist() == [1.0, 0.1, 0.0]
+
+
+def test_the_metric_is_the_f1_of_the_best_thresholds(drawn):
+    labels, logits = drawn
+    shares = 1 / (1 + np.exp(-logits.astype("float64")))
+    tried = [[compute_f1(labels[:, k], shares[:, k] >= t / 100) for t in range(1, 100)]
+             for k in range(L)]  # fmt: skip
+    metric = ka.training.MacroF1(L)
+    for rows in (slice(0, 20), slice(20, N)):
+        metric.update_state(labels[rows], logits[rows])
+    assert float(metric.result()) == pytest.approx(np.mean(np.max(tried, axis=1)), rel=1e-5)
+    weights = (np.arange(N) < 20).astype("float32")
+    weighted, first = ka.training.MacroF1(L), ka.training.MacroF1(L)
+    weighted.update_state(labels, logits, weights)
+    first.update_state(labels[:20], logits[:20])
+    assert float(weighted.result()) == pytest.approx(float(first.result()))
+    metric.reset_state()
+    assert float(metric.result()) == 0.0
+    assert ka.training.MacroF1.from_config(metric.get_config()).num_labels == L
