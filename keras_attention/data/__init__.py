@@ -35,6 +35,7 @@ from keras_attention.data.multi_label_texts import (
     read_multi_label_texts,
 )
 from keras_attention.data.pairs import Pair, Pairs, from_pair_files, read_pairs, seq2seq_batches
+from keras_attention.data.pixel_levels import PixelLevelsPreprocessor, pixel_batches
 from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
 from keras_attention.data.question_preprocessor import QuestionPreprocessor, question_batches
 from keras_attention.data.questions import (
@@ -95,6 +96,7 @@ __all__ = [
     "MultiLabelTexts",
     "Pair",
     "Pairs",
+    "PixelLevelsPreprocessor",
     "PretrainedTokenizer",
     "Question",
     "QuestionPreprocessor",
@@ -142,6 +144,7 @@ __all__ = [
     "language_model_batches",
     "masked_language_model_batches",
     "multi_label_batches",
+    "pixel_batches",
     "question_batches",
     "read_conll",
     "read_conllu",

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from keras_attention.tasks.causal_lm import CausalLM
     from keras_attention.tasks.dependency_parser import DependencyParser
     from keras_attention.tasks.image_classifier import ImageClassifier
+    from keras_attention.tasks.image_generator import ImageGenerator
     from keras_attention.tasks.masked_lm import MaskedLM
     from keras_attention.tasks.multi_label_classifier import MultiLabelClassifier
     from keras_attention.tasks.presets import list_presets
@@ -24,6 +25,7 @@ __all__ = [
     "CausalLM",
     "DependencyParser",
     "ImageClassifier",
+    "ImageGenerator",
     "MaskedLM",
     "MultiLabelClassifier",
     "QuestionAnswerer",
@@ -40,6 +42,7 @@ _MODULES = {
     "CausalLM": "causal_lm",
     "DependencyParser": "dependency_parser",
     "ImageClassifier": "image_classifier",
+    "ImageGenerator": "image_generator",
     "MaskedLM": "masked_lm",
     "MultiLabelClassifier": "multi_label_classifier",
     "QuestionAnswerer": "question_answerer",

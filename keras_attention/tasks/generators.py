@@ -25,7 +25,7 @@ def get_generation_options(manifest):
     lengths = ("max_length", "max_new_tokens")
     names = (*lengths, "start_token_id", "end_token_id", "padding_id")
     found = {"generate": _make_sampler(known)} | {k: known[k] for k in names if k in known}
-    if np.isin(found.get("padding_id", -1), found["end_token_id"]):
+    if np.isin(found.get("padding_id", -1), found.get("end_token_id", ())):
         del found["padding_id"]  # one that ends texts is written
     return found
 

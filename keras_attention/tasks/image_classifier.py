@@ -5,25 +5,22 @@ import numpy as np
 from keras_attention import data, models, visualization
 from keras_attention.data.fields import MOST_PIXELS, Fields
 from keras_attention.data.image_preprocessor import MOST_CHANNELS
-from keras_attention.data.images import check_split
 from keras_attention.data.resizing import Resizing
-from keras_attention.data.splits import hold_out
 from keras_attention.export import inspection
 from keras_attention.tasks.folders import MANIFEST
+from keras_attention.tasks.image_task import ImageTask
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import classify, compute_label_scores, make_accuracy
 from keras_attention.tasks.printing import format_percent, say, show_table
 from keras_attention.tasks.runners import check_sizes
-from keras_attention.tasks.task import DEV_FRACTION, Task
 
-IMAGE_SIZE = 48  # of pictures in folders, unless another size is asked for
 SHOWN = 12  # test pictures in the gallery
 SEED = 0  # of which they are
 ROWS = 128  # pictures that are scored at a time
 TOP = 3  # classes that are shown of a picture
 
 
-class ImageClassifier(Task):
+class ImageClassifier(ImageTask):
     """Says what is in a picture.
 
     Args:
@@ -49,14 +46,8 @@ class ImageClassifier(Task):
     """
 
     builders = ("vision_transformer",)
-    data_class, holds, example = data.Images, "images", "picture.png"
+    example = "picture.png"
     predict_options = ("top", "invert")
-
-    @classmethod
-    def collect(cls, examples):
-        pixels, numbers = check_split(*examples)
-        names = [str(k) for k in range(int(numbers.max(initial=0)) + 1)]
-        return data.Images.from_arrays(train=(pixels, numbers), labels=names, dev_fraction=0)
 
     @classmethod
     def build(cls, data_set, recipe, builder):
@@ -97,41 +88,9 @@ class ImageClassifier(Task):
             "pixels": "float32 from 0 to 1, row 0 on top",
         }
 
-    @classmethod
-    def list_file_options(cls, source):
-        return "folders of pictures", ("image_size",)
-
-    @classmethod
-    def read_files(cls, source):
-        return data.from_image_folder(
-            **source.files,
-            image_size=source.image_size or IMAGE_SIZE,
-            color_mode=source.color_mode,
-            resizing=source.resizing,
-            labels=source.labels,
-        )
-
-    @classmethod
-    def count_examples(cls, data_set):
-        parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
-        return {f"{part} images": len(split.labels) for part, split in parts.items()}
-
-    @staticmethod
-    def count(examples):
-        return len(examples[1])
-
-    def find_labels(self, data_set):
-        return data_set.labels
-
     def adapt(self, data_set, verbose=True):
         """Also where the same names have other numbers: classes of pictures are numbers."""
-        shape = (*self.preprocessor.image_size, self.preprocessor.channels)
-        if tuple(data_set.image_shape) != shape:
-            raise ValueError(
-                f"The pictures are {data_set.image_shape}, and this model takes {shape}: read them "
-                f"with image_size={shape[:2]} and "
-                f"color_mode={'grayscale' if shape[2] == 1 else 'rgb'!r}."
-            )
+        self.check_image_shape(data_set)
         names = list(self.preprocessor.labels.names)
         if list(data_set.labels) == names[: len(data_set.labels)]:
             return
@@ -141,15 +100,6 @@ class ImageClassifier(Task):
                 "The classes of these pictures are in another order than the model's: read them "
                 f"with labels={names}."
             )
-
-    def hold_out(self, train, dev, seed):
-        if len(dev.labels) or not len(train.labels):
-            return train, dev
-        kept, held = hold_out(len(train.labels), DEV_FRACTION, seed)
-        return (
-            data.ImageSplit(train.pixels[kept], train.labels[kept]),
-            data.ImageSplit(train.pixels[held], train.labels[held]),
-        )
 
     def make_training_batches(self, examples, recipe):
         augment = data.image_augmentation(seed=recipe.seed, **recipe.data) if recipe.data else None

@@ -37,6 +37,8 @@ class Recipe:
             - `maximum_length`: the tokens of a window, which is what the model sees at once,
             - `steps`: batches of windows at random places in an epoch,
             - `temperature`: of the chance with which it writes.
+            and of pictures that are drawn `num_levels` of brightness, `window`, the rows and
+            columns that a pixel looks back on, its own included, and `temperature`.
         average: float, the epochs that a running average of the weights looks back on, which is
             then evaluated and kept (Polyak and Juditsky, 1992); or None.
         minutes: float, ends training when they are over, or None.
@@ -162,6 +164,38 @@ RECIPES = {
             temperature=0.8,
         ),
     ),
+    "image_generator": Recipe(
+        model=dict(
+            num_layers=4,
+            num_heads=4,
+            hidden_dim=128,
+            intermediate_dim=512,
+            dropout=0.2,
+        ),
+        epochs=40,
+        batch_size=32,
+        learning_rate=2e-3,
+        weight_decay=0.1,
+        label_smoothing=0.0,
+        average=2.0,
+        data=dict(num_levels=16, window=5, temperature=1.0),
+    ),
+    "image_generator/digits": Recipe(
+        model=dict(
+            num_layers=3,
+            num_heads=4,
+            hidden_dim=128,
+            intermediate_dim=256,
+            dropout=0.3,
+        ),
+        epochs=40,
+        batch_size=32,
+        learning_rate=2e-3,
+        weight_decay=0.1,
+        label_smoothing=0.0,
+        average=2.0,
+        data=dict(num_levels=17, window=4, temperature=1.0),
+    ),
     "masked_language_model": Recipe(
         model=dict(
             num_layers=4,
@@ -258,13 +292,13 @@ RECIPES = {
             num_heads=4,
             hidden_dim=128,
             intermediate_dim=256,
-            dropout=0.3,
+            dropout=0.4,
             token_dropout=0.1,
             pooling="attention",
         ),
         epochs=7,
         batch_size=64,
-        learning_rate=1e-3,
+        learning_rate=2e-3,
         label_smoothing=0.0,
         average=1.0,
         data=dict(min_count=2, lowercase=True, maximum_length=512, balance=0.0),

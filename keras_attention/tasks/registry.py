@@ -17,8 +17,12 @@ TASKS = {
     "speech_recognizer": "speech_recognizer.SpeechRecognizer",
     "text_classifier": "text_classifier.TextClassifier",
     "vision_transformer": "image_classifier.ImageClassifier",
+    "image_generator": "image_generator.ImageGenerator",  # behind what its data are for, too
 }
-MADE_BY = {"multi_label_classifier": "text_classifier"}
+MADE_BY = {
+    "image_generator": "causal_language_model",
+    "multi_label_classifier": "text_classifier",
+}
 
 
 def get_task_class(builder):

@@ -131,6 +131,13 @@ RIGHT = {
     "sequence_labeler": {"labels": ["a"], "maximum_length": 8},
     "dependency_parser": {"labels": ["a"], "maximum_length": 8},
     "text_classifier": {},
+    "image_generator": {
+        "labels": ["a"],
+        "image_size": [8, 8],
+        "channels": 1,
+        "num_levels": 16,
+        "writing": {"temperature": 0.8, "max_length": 64, "max_new_tokens": 64},
+    },
     "multi_label_classifier": {"labels": ["a"], "thresholds": [0.5]},
     "speech_recognizer": {"characters": ["a"], "inputs": "waveform", "sampling_rate": 8000},
     "vision_transformer": {"labels": ["a"], "image_size": [8, 8], "channels": 1},

@@ -1,0 +1,369 @@
+"""`ImageGenerator`: pictures of a class, drawn pixel by pixel."""
+
+import math
+import typing
+
+import numpy as np
+
+from keras_attention import data, export, generation, models, visualization
+from keras_attention.data import manifest
+from keras_attention.data.fields import MOST_PIXELS, MOST_TOKENS, Fields
+from keras_attention.data.image_preprocessor import MOST_CHANNELS
+from keras_attention.data.pixel_levels import MOST_LEVELS
+from keras_attention.export.generation.step_reader import StepReader
+from keras_attention.generation.inputs import draw_uniform
+from keras_attention.generation.samplers.base import IMPOSSIBLE
+from keras_attention.masks import Window2D
+from keras_attention.positions import Learned2D
+from keras_attention.tasks.image_task import ImageTask
+from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.printing import say
+from keras_attention.tasks.runners import check_sizes
+from keras_attention.tasks.running_text import make_perplexity
+
+ROWS = 128  # pictures at a time
+SHADES = " ░▒▓█"  # a pixel in a terminal, two columns wide
+DRAWN = 5  # pictures of a class in the grid of the card
+SEED = 0  # of which they are
+
+
+class GeneratedImage(typing.NamedTuple):
+    """A class, and a picture of it: a list of rows of pixels from 0 to 255, in colour of lists."""
+
+    label: str
+    pixels: list
+
+
+class ImageGenerator(ImageTask):
+    """Draws pictures of a class that it is asked for, one pixel after another.
+
+    (Parmar et al., 2018, *Image Transformer*; Chen et al., 2020, *Image GPT*: pixels are tokens.)
+
+    Args:
+        model: functional `keras.Model`, token ids (B, T) -> logits (B, T, V), as
+            `ka.models.causal_language_model` with `padding_id=None`.
+        preprocessor: `ka.data.PixelLevelsPreprocessor`.
+        temperature: float, of the chance with which it draws.
+
+    A new one has learned positions of rows and columns, and a local mask (`Window2D`): a pixel
+    looks back on those near it, and on the class. Its recipe's own numbers are `num_levels` and
+    `window`.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    light, dark = np.full((20, 2, 3, 1), 255, "uint8"), np.zeros((20, 2, 3, 1), "uint8")
+    pixels, numbers = np.concatenate([light, dark]), np.repeat([0, 1], 20)
+    images = ka.data.Images.from_arrays(train=(pixels, numbers), labels=["day", "night"])
+    task = ka.tasks.ImageGenerator.from_data(
+        images, num_levels=2, num_layers=1, num_heads=2, hidden_dim=16, dropout=0.0
+    )
+    task.fit(images, epochs=8, batch_size=8, learning_rate=0.02, verbose=False)
+    day, night = task.predict(["day", "night"], temperature=0)
+    assert day.pixels == [[255] * 3] * 2 and night.pixels == [[0] * 3] * 2
+    ```
+    """
+
+    builders = ("image_generator",)
+    example = "7"
+    predict_options = ("temperature", "top_k", "top_p", "seed")
+    lower_is_better = True
+
+    def __init__(self, model, preprocessor, *, temperature=1.0, builder=None):
+        super().__init__(model, preprocessor, builder=builder)
+        if not temperature > 0:
+            raise ValueError(
+                f"{type(self).__name__}(temperature={temperature!r}): expected a number above 0."
+            )
+        self.temperature = temperature
+
+    @classmethod
+    def build(cls, data_set, recipe, builder):
+        *size, channels = (int(number) for number in data_set.image_shape)
+        options = recipe.data
+        preprocessor = data.PixelLevelsPreprocessor(
+            data_set.labels, tuple(size), channels, options["num_levels"]
+        )
+        grid = preprocessor.grid
+        window = options["window"], options["window"] * channels
+        parts = {
+            "position": Learned2D(grid, prefix=1),
+            "mask": Window2D(window, grid, prefix=1),
+            "padding_id": None,
+        }
+        model = models.causal_language_model(
+            preprocessor.vocabulary_size, **{**parts, **recipe.model}
+        )
+        task = cls(model, preprocessor, temperature=options["temperature"])
+        task.recipe = recipe
+        return task
+
+    @classmethod
+    def check_manifest(cls, fields):
+        fields.texts("labels")
+        fields.wholes("image_size", 2, most=MOST_PIXELS)
+        fields.whole("channels", most=MOST_CHANNELS)
+        fields.whole("num_levels", least=2, most=MOST_LEVELS)
+        known = fields.object("writing")
+        known.number("temperature", above=0)
+        known.whole("max_length", most=MOST_TOKENS)
+        known.whole("max_new_tokens", most=MOST_TOKENS)
+
+    @classmethod
+    def load_preprocessor(cls, folder, manifest):
+        size = tuple(manifest["image_size"])
+        return data.PixelLevelsPreprocessor(
+            manifest["labels"], size, manifest["channels"], manifest["num_levels"]
+        )
+
+    @classmethod
+    def read_settings(cls, manifest):
+        return {"temperature": manifest["writing"]["temperature"]}
+
+    @property
+    def settings(self):
+        preprocessor = self.preprocessor
+        return {
+            "labels": list(preprocessor.labels.names),
+            "image_size": list(preprocessor.image_size),
+            "channels": preprocessor.channels,
+            "num_levels": preprocessor.num_levels,
+            "tokens": "num_levels + the class, and then num_levels of each pixel, row 0 on top",
+            "writing": {
+                "temperature": self.temperature,
+                "max_length": preprocessor.count,
+                "max_new_tokens": preprocessor.count,
+            },
+        }
+
+    def adapt(self, data_set, verbose=True):
+        self.check_image_shape(data_set)
+        known = list(self.preprocessor.labels.names)
+        if list(data_set.labels) != known[: len(data_set.labels)]:
+            raise ValueError(
+                f"The classes of these pictures are {', '.join(data_set.labels)}, and the model "
+                f"draws {', '.join(known)}: read them with labels={known}, or make a new model "
+                "with from_data."
+            )
+
+    def make_training_batches(self, examples, recipe):
+        options = {"shuffle": True, "seed": recipe.seed}
+        return data.pixel_batches(examples, self.preprocessor, recipe.batch_size, **options)
+
+    def make_batches(self, examples, where):
+        return data.pixel_batches(examples, self.preprocessor, ROWS) if len(examples[1]) else None
+
+    def make_metrics(self):
+        return [make_perplexity]
+
+    def open_runner(self, path):
+        return ExportedPixelModel(path, self.preprocessor)
+
+    def wrap_model(self, model, path=None):
+        return KerasPixelModel(model, self.preprocessor, path)
+
+    def compute_scores(self, examples, where):
+        """Bits for each pixel, in colour for each channel of one (bits per dimension)."""
+        batches = self.make_batches(examples, where)
+        if batches is None:
+            return {}
+        nats, count = 0.0, 0
+        for inputs, labels in batches.as_numpy_iterator():
+            logits = self.runner.logits(inputs).astype("float64")
+            highest = logits.max(axis=-1, keepdims=True)
+            total = np.log(np.exp(logits - highest).sum(axis=-1)) + highest[..., 0]
+            right = np.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
+            nats, count = nats + (total - right).sum(), count + labels.size
+        return {"bits_per_dimension": round(float(nats / count / math.log(2)), 6)}
+
+    def predict(self, inputs, *, temperature=None, top_k=None, top_p=None, seed=None):
+        """Pictures of classes.
+
+        Args:
+            inputs: list of str, the names of the classes.
+            temperature: float, of the chance; 0 takes the best level, None the task's own.
+            top_k, top_p: draw from the k best levels, or the likeliest up to this share.
+            seed: int, for the same pictures again.
+
+        Returns:
+            A `GeneratedImage` for each.
+        """
+        pictures = self.draw(inputs, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
+        grey = self.preprocessor.channels == 1
+        return [
+            GeneratedImage(label, (picture[..., 0] if grey else picture).tolist())
+            for label, picture in zip(inputs, pictures, strict=True)
+        ]
+
+    def draw(self, labels, *, temperature=None, top_k=None, top_p=None, seed=None):
+        """Like `predict`, as an array uint8 (n, H, W, C)."""
+        if isinstance(labels, str):
+            raise ValueError(f"{labels[:40]!r} is one class: pass a list of them.")
+        sampler = _choose_sampler(self.temperature, temperature, top_k=top_k, top_p=top_p)
+        names = self.preprocessor.labels
+        if unknown := [label for label in labels if label not in names]:
+            raise ValueError(
+                f"{unknown[0][:40]!r} is no class that the model draws: expected one of "
+                f"{', '.join(names)}."
+            )
+        prompts = self.preprocessor.class_ids(names.ids(labels))
+        if not len(prompts):
+            return self.preprocessor.pictures(np.zeros((0, self.preprocessor.count)))
+        seed = np.random.randint(2**31) if seed is None else seed
+        parts = [
+            self.runner.draw(prompts[k : k + ROWS], sampler, seed + k)
+            for k in range(0, len(prompts), ROWS)
+        ]
+        return self.preprocessor.pictures(np.concatenate(parts))
+
+    def show(self, inputs, **options):
+        """Prints the pictures, in shades that a terminal has."""
+        for k, (label, picture) in enumerate(
+            zip(inputs, self.draw(inputs, **options), strict=True)
+        ):
+            say(f"{label}:" if k == 0 else f"\n{label}:")
+            shades = np.rint(picture.mean(axis=-1) / 255 * (len(SHADES) - 1)).astype(int)
+            for row in shades:
+                say("".join(2 * SHADES[i] for i in row).rstrip() or " ")
+
+    def attention(self, example, path=None, pixel=None):
+        """What a pixel looked at when it was drawn.
+
+        Args:
+            example: str, a class; a picture of it is drawn.
+            path: file for the picture.
+            pixel: (row, column); None for one below the middle.
+        """
+        height, width = self.preprocessor.image_size
+        row, column = (height * 5 // 8, width // 2) if pixel is None else pixel
+        picture = self.draw([example], seed=SEED)
+        number = self.preprocessor.labels.index(example)
+        ids = self.preprocessor(picture, [number])
+        with visualization.record_attention(self.model) as maps:
+            self.model(ids)
+        layer, weights = list(maps.items())[-1]
+        query = (row * width + column) * self.preprocessor.channels  # the place before the pixel
+        figure = visualization.attention_map(
+            weights,
+            image=picture[0],
+            grid=self.preprocessor.grid,
+            query=query,
+            title=f"{example}: what the pixel in row {row}, column {column} looked at ({layer})",
+            path=path,
+        )
+        return AttentionMaps(dict(maps), None, None, figure)
+
+    def draw_examples(self, data_set, folder):
+        """Draws some pictures of every class, and what a pixel of one looked at."""
+        names = list(self.preprocessor.labels.names)
+        draw_grid(self, names, DRAWN, folder / "samples.png")
+        self.attention(names[min(7, len(names) - 1)], folder / "attention.png")
+        return ["samples.png", "attention.png"]
+
+    def find_example(self, data_set):
+        return self.preprocessor.labels.names[-1]
+
+
+class KerasPixelModel:
+    """A Keras model in memory, as `ImageGenerator` runs it."""
+
+    def __init__(self, model, preprocessor, path=None):
+        self.model, self.preprocessor = model, preprocessor
+        if path is not None:
+            _check_vocabulary(path, model.output_shape[-1], preprocessor)
+
+    def logits(self, ids):
+        """Ids (B, T) -> logits (B, T, V), an array."""
+        return np.asarray(self.model.predict_on_batch(ids))
+
+    def draw(self, prompts, sampler, seed):
+        """Levels (B, N) behind the ids of classes (B, 1)."""
+        levels = range(self.preprocessor.num_levels)
+        count = self.preprocessor.count
+        return generation.generate(
+            self.model, prompts, count, sampler, allowed_ids=list(levels), seed=seed
+        )
+
+
+class ExportedPixelModel:
+    """A SavedModel or LiteRT file that takes new tokens, and keeps keys and values in a cache.
+
+    With the same seed it draws what `KerasPixelModel` draws.
+    """
+
+    def __init__(self, path, preprocessor):
+        self.preprocessor, self.reader = preprocessor, StepReader(path)
+        step = next(s for s in export.inspect(path).signatures if s.name == "step")
+        found = next(tensor.shape[-1] for tensor in step.outputs if tensor.name == "logits")
+        _check_vocabulary(path, found, preprocessor)
+        said = Fields(path.parent / manifest.MANIFEST, manifest.read_manifest(path.parent))
+        known = said.object("files").object(path.name).object("generation")
+        room = known.whole("max_length", most=MOST_TOKENS)
+        if room < preprocessor.count:
+            raise ValueError(
+                f"{path} has room for {room} tokens, and a picture has {preprocessor.count}: "
+                "export it anew."
+            )
+
+    def logits(self, ids):
+        parts = [ids[rows] for rows in self.reader.split_rows(len(ids))]
+        read = (self.reader.read(part, 0, self.reader.start(len(part))) for part in parts)
+        return np.concatenate([logits for logits, _ in read])
+
+    def draw(self, prompts, sampler, seed):
+        uniform, _ = draw_uniform(seed, sampler, (self.preprocessor.count, len(prompts)))
+        parts = [
+            self._draw(prompts[rows], uniform[:, rows], sampler)
+            for rows in self.reader.split_rows(len(prompts))
+        ]
+        return np.concatenate(parts)
+
+    def _draw(self, tokens, uniform, sampler):
+        drawn, cache = [], self.reader.start(len(tokens))
+        for index, numbers in enumerate(uniform):
+            logits, cache = self.reader.read(tokens, index, cache)
+            last = np.array(logits[:, -1])
+            last[:, self.preprocessor.num_levels :] = IMPOSSIBLE
+            tokens = np.asarray(sampler.choose(last, numbers)).reshape(-1, 1).astype("int32")
+            drawn.append(tokens)
+        return np.concatenate(drawn, axis=1)
+
+
+def draw_grid(task, labels, count, path=None, seed=SEED):
+    """A picture of `count` drawn images of each class, a row for each; gives the figure."""
+    from keras_attention.visualization.figure import new_figure, save_figure
+    from keras_attention.visualization.overlay import draw_picture, normalize_image
+
+    wanted = [label for label in labels for _ in range(count)]
+    pictures = task.draw(wanted, seed=seed)
+    figure = new_figure(0.7 * len(labels) + 0.4, 0.7 * count + 0.6, "Drawn pictures of each class")
+    cells = figure.add_gridspec(count, len(labels))
+    for k, picture in enumerate(pictures):
+        axis = figure.add_subplot(cells[k % count, k // count])
+        draw_picture(axis, normalize_image(picture))
+        axis.set_xticks([])
+        axis.set_yticks([])
+        if k % count == 0:
+            axis.set_title(wanted[k], fontsize=8, parse_math=False)
+    return save_figure(figure, path)
+
+
+def _check_vocabulary(path, found, preprocessor):
+    """Refuses a file of another number of levels and classes."""
+    size = preprocessor.vocabulary_size
+    check_sizes(path, [("manifest.json", "levels and classes", size, found)])
+
+
+def _choose_sampler(known, temperature, **limits):
+    """The sampler that the options ask for, or one of the `known` temperature."""
+    if temperature == 0:
+        if given := [name for name, value in limits.items() if value is not None]:
+            raise ValueError(
+                f"{given[0]}={limits[given[0]]} is for drawing levels, and temperature=0 takes the "
+                "best one: give a temperature above 0, or leave one of them out."
+            )
+        return generation.Greedy()
+    return generation.Sample(known if temperature is None else temperature, **limits)
