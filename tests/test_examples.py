@@ -10,7 +10,9 @@ EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
 ARGUMENTS = {
     "dates.py": ["--pairs", "256", "--epochs", "1"],
     "digits.py": ["--epochs", "1", "--output", "digits"],
+    "drawn_digits.py": ["--epochs", "1", "--samples", "samples.png"],
     "emotions.py": ["--epochs", "1", "--made-up"],
+    "encodings.py": ["--epochs", "1", "--sentences", "400"],
     "part_of_speech.py": ["--epochs", "1"],
     "question_answering.py": ["--epochs", "1"],
     "shakespeare.py": ["--steps", "3"],
@@ -21,7 +23,9 @@ ARGUMENTS = {
 PRINTED = {
     "dates.py": "days never seen are right",
     "digits.py": "test accuracy",
+    "drawn_digits.py": "bits_per_dimension",
     "emotions.py": "macro_f1",
+    "encodings.py": "one-hot",
     "part_of_speech.py": "mat/",
     "question_answering.py": "exact_match",
     "shakespeare.py": "validation loss",

@@ -188,7 +188,7 @@ RECIPES = {
             intermediate_dim=256,
             dropout=0.3,
         ),
-        epochs=40,
+        epochs=50,
         batch_size=32,
         learning_rate=2e-3,
         weight_decay=0.1,

@@ -10,7 +10,7 @@ import keras_attention as ka
 from tests.small_runs import train
 
 SIZE = dict(num_layers=1, num_heads=2, hidden_dim=16, dropout=0.0, window=3)
-FAST = dict(epochs=12, batch_size=8, learning_rate=0.02, verbose=False)
+FAST = dict(epochs=12, batch_size=8, learning_rate=0.02, jit_compile=False, verbose=False)
 PATTERNS = {"left": [[3, 0, 0]] * 2, "right": [[0, 0, 3]] * 2, "top": [[2] * 3, [0] * 3]}
 
 
@@ -81,6 +81,7 @@ def test_a_pixel_looks_back_on_those_near_it():
         assert changed == (k == 0 or near), k
 
 
+@pytest.mark.slow
 def test_colour(tmp_path):
     images = make_images(8, channels=3)
     task = ka.tasks.ImageGenerator.from_data(images, num_levels=4, **SIZE)

@@ -5,6 +5,7 @@ import pytest
 import keras_attention as ka
 from keras_attention.tasks import recipes
 from keras_attention.tasks import task as task_module
+from keras_attention.tasks.registry import get_builder
 
 
 def test_a_data_set_may_have_its_own():
@@ -34,10 +35,12 @@ def test_the_feed_forward_layers_grow_with_the_width():
 @pytest.mark.parametrize("name", recipes.RECIPES)
 def test_every_recipe_fits_its_builder(name):
     recipe = recipes.RECIPES[name]
-    if "language_model" in name or name.startswith(("question_answerer", "speech_recognizer")):
-        model = getattr(ka.models, name.split("/")[0])(50, **recipe.model)
+    build = getattr(ka.models, get_builder(name.split("/")[0]))
+    alone = ("question_answerer", "speech_recognizer", "image_generator")
+    if "language_model" in name or name.startswith(alone):
+        model = build(50, **recipe.model)
     elif not name.startswith("vision_transformer"):
-        model = getattr(ka.models, name.split("/")[0])(50, 5, **recipe.model)
+        model = build(50, 5, **recipe.model)
     else:
         size = {"vision_transformer/digits": 8, "vision_transformer/pretrained": 32}.get(name, 28)
         model = ka.models.vision_transformer(size, 10, **recipe.model)
