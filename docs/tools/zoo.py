@@ -34,6 +34,12 @@ PURPOSES = {
         "Other languages, texts without punctuation or from speech, sentences of over 512 words; "
         "words that the treebank splits (`do` `n't`) are tagged best when they are split so.",
     ),
+    "emotions": (
+        "The 27 emotions of GoEmotions, or none of them (`neutral`), in short comments in English. "
+        "A start for other sets of labels of such texts, by `fit`.",
+        "Judging people, or finding those in need: of labels it is often wrong, and it reads no "
+        "irony. Its comments are Reddit's; other languages and long texts it does not know.",
+    ),
     "multi30k-de-en": (
         "German captions of photographs in English: people, animals, what they wear and do.",
         "Anything else: it knows 29,000 captions and no other German. `Guten Morgen` becomes "

@@ -296,7 +296,7 @@ RECIPES = {
             token_dropout=0.1,
             pooling="attention",
         ),
-        epochs=7,
+        epochs=6,
         batch_size=64,
         learning_rate=2e-3,
         label_smoothing=0.0,

@@ -117,6 +117,7 @@ NAMED = {
 LICENCES = {
     "universal_dependencies/en_ewt": "CC BY-SA 4.0",
     "fashion_mnist": "MIT",
+    "goemotions": "Apache-2.0",
     "tiny_shakespeare": "the text is in the public domain",
     "mnist": "CC BY-SA 3.0",
 }

@@ -186,8 +186,12 @@ def _compute_f1(right, both):
     return 2.0 * right / np.maximum(both, 1)
 
 
-def find_label_thresholds(labels, probabilities):
+def find_label_thresholds(labels, probabilities, shrinkage=0.0):
     """The threshold of each label with which its F1 is highest.
+
+    Of a rare label a handful of examples would decide. With `shrinkage` an example counts by so
+    much as its probability says, and by the rest as its label: of 1 it is the F1 that the model
+    itself expects (Lipton et al., 2014, *Optimal Thresholding of Classifiers to Maximize F1*).
 
     A label is given where its probability is above the threshold. It lies halfway between two
     examples, so that none hangs on rounding; of several that are as good it is the highest. A
@@ -196,6 +200,7 @@ def find_label_thresholds(labels, probabilities):
     Args:
         labels: zeros and ones (n, L), what is right.
         probabilities: floats (n, L), from 0 to 1.
+        shrinkage: float, from 0 to 1.
 
     Returns:
         float array (L,).
@@ -213,12 +218,16 @@ def find_label_thresholds(labels, probabilities):
             f"labels of shape {labels.shape} and probabilities of shape {probabilities.shape}: "
             "expected both (examples, labels)."
         )
-    pairs = zip(labels.T, probabilities.T, strict=True)
+    if not 0 <= shrinkage <= 1:
+        raise ValueError(f"shrinkage={shrinkage!r}: expected a number from 0 to 1.")
+    counted = (1 - shrinkage) * labels + shrinkage * probabilities
+    counted = np.where(labels.any(axis=0), counted, 0.0)
+    pairs = zip(counted.T, probabilities.T, strict=True)
     return np.array([_find_threshold(*pair) for pair in pairs])
 
 
 def _find_threshold(labels, probabilities):
-    """The threshold of one label."""
+    """The threshold of one label, of how much of it (n,) there is in each example."""
     if not labels.any():
         return 1.0
     order = np.argsort(-probabilities, kind="stable")

@@ -7,6 +7,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.data.multi_label_texts import encode_label_sets
+from keras_attention.tasks.multi_label_classifier import SHRINKAGE
 from tests.small_runs import train
 from tests.tasks.test_checkpoints import PIECES, copy
 
@@ -50,7 +51,7 @@ def test_any_number_of_labels(classifier):
 
 
 def test_thresholds_are_chosen_on_the_development_part(classifier):
-    """The F1 of the metric that chose the epoch, and no other thresholds have a higher one."""
+    """Those of `find_label_thresholds` of the task's own probabilities."""
     labels = encode_label_sets(DEV, classifier.preprocessor.labels)
     shares = classifier.compute_shares(DEV)
     for k, text in enumerate(DEV[:3]):
@@ -59,7 +60,7 @@ def test_thresholds_are_chosen_on_the_development_part(classifier):
         }
         np.testing.assert_allclose([alone[name] for name in classifier.preprocessor.labels],
                                    shares[k], atol=1e-5)  # fmt: skip
-    found = ka.training.find_label_thresholds(labels, shares)
+    found = ka.training.find_label_thresholds(labels, shares, SHRINKAGE)
     np.testing.assert_allclose(classifier.thresholds, found, atol=1e-6)
     before = classifier.thresholds
     classifier.thresholds = (0.0, 1.0, 1.0)

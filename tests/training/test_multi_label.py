@@ -84,6 +84,23 @@ def test_no_threshold_is_better(drawn):
         assert threshold not in column
 
 
+def test_thresholds_that_the_model_expects(drawn):
+    """With shrinkage the F1 is of a mixture of labels and probabilities."""
+    labels, logits = drawn
+    shares = 1 / (1 + np.exp(-logits.astype("float64")))
+    for shrinkage in (0.3, 1.0):
+        mixed = (1 - shrinkage) * labels + shrinkage * shares
+        found = ka.training.find_label_thresholds(labels, shares, shrinkage)
+        for k, threshold in enumerate(found):
+            values = np.sort(shares[:, k])
+            tried = [0.0, *(values[1:] + values[:-1]) / 2]
+            f1 = [compute_f1(mixed[:, k], shares[:, k] > t) for t in tried]
+            assert threshold == pytest.approx(tried[int(np.argmax(f1))]) or threshold < values[0]
+    assert ka.training.find_label_thresholds(0 * labels, shares, 1.0).tolist() == [1.0] * L
+    with pytest.raises(ValueError, match="shrinkage=2: expected a number from 0 to 1"):
+        ka.training.find_label_thresholds(labels, shares, 2)
+
+
 def test_thresholds_of_labels_that_all_or_none_have():
     shares = np.array([[0.2, 0.2, 0.0], [0.6, 0.6, 0.0]])
     labels = np.array([[0, 1, 1], [0, 1, 0]])
