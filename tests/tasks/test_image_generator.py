@@ -146,8 +146,8 @@ def test_files_draw_the_same(generator, quantization, tmp_path):
     assert drawn.all() if quantization is None else drawn.mean() > 0.9
     generate = ka.export.load(path, "generate")
     prompts = generator.preprocessor.class_ids([0, 1, 2])
-    uniform = np.full((3, 6), 0.5, "float32")
-    inputs = {name: {"token_ids": prompts, "uniform": uniform}[name] for name in generate.inputs}
+    given = {"token_ids": prompts, "uniform": np.full((3, 6), 0.5), "start": np.zeros(3)}
+    inputs = {name: given[name].astype(dtype) for name, dtype in generate.inputs.items()}
     pictures = generator.preprocessor.pictures(generate(inputs)["generated_ids"])
     np.testing.assert_array_equal(pictures, best[:3])
 
