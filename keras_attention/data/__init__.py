@@ -6,6 +6,18 @@ from keras_attention.data.answer_spans import (
     Span,
     search_span,
 )
+from keras_attention.data.bracketed_trees import (
+    ConstituencyTree,
+    build_tree,
+    linearize_tree,
+    parse_brackets,
+)
+from keras_attention.data.constituency_trees import (
+    ConstituencyTrees,
+    constituency_batches,
+    from_bracketed_files,
+    read_bracketed_trees,
+)
 from keras_attention.data.corpus import (
     Corpus,
     contiguous_segments,
@@ -75,6 +87,8 @@ from keras_attention.data.vocabulary import Labels, Vocabulary, split_words
 __all__ = [
     "Answer",
     "Characters",
+    "ConstituencyTree",
+    "ConstituencyTrees",
     "Corpus",
     "DependencyTree",
     "DependencyTrees",
@@ -111,11 +125,14 @@ __all__ = [
     "Texts",
     "Vocabulary",
     "WrittenDate",
+    "build_tree",
     "connected_digits",
+    "constituency_batches",
     "contiguous_segments",
     "dates",
     "dependency_batches",
     "facts",
+    "from_bracketed_files",
     "from_conll",
     "from_conllu",
     "from_conllu_trees",
@@ -130,8 +147,11 @@ __all__ = [
     "image_augmentation",
     "image_batches",
     "language_model_batches",
+    "linearize_tree",
     "masked_language_model_batches",
+    "parse_brackets",
     "question_batches",
+    "read_bracketed_trees",
     "read_conll",
     "read_conllu",
     "read_conllu_trees",

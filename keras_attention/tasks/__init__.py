@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from keras_attention.tasks.causal_lm import CausalLM
+    from keras_attention.tasks.constituency_parser import ConstituencyParser
     from keras_attention.tasks.dependency_parser import DependencyParser
     from keras_attention.tasks.image_classifier import ImageClassifier
     from keras_attention.tasks.masked_lm import MaskedLM
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CausalLM",
+    "ConstituencyParser",
     "DependencyParser",
     "ImageClassifier",
     "MaskedLM",
@@ -36,6 +38,7 @@ __all__ = [
 
 _MODULES = {
     "CausalLM": "causal_lm",
+    "ConstituencyParser": "constituency_parser",
     "DependencyParser": "dependency_parser",
     "ImageClassifier": "image_classifier",
     "MaskedLM": "masked_lm",

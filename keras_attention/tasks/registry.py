@@ -4,6 +4,7 @@ import importlib
 
 TASKS = {
     "causal_language_model": "causal_lm.CausalLM",
+    "constituency_parser": "constituency_parser.ConstituencyParser",
     "dependency_parser": "dependency_parser.DependencyParser",
     "masked_language_model": "masked_lm.MaskedLM",
     "question_answerer": "question_answerer.QuestionAnswerer",

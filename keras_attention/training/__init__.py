@@ -6,6 +6,7 @@ from keras_attention.training.answer_scores import (
     score_answers,
 )
 from keras_attention.training.answer_spans import SpanCrossentropy, SpanF1
+from keras_attention.training.bracket_scores import score_brackets
 from keras_attention.training.ctc import CTCTranscriptAccuracy, MaskedCTC
 from keras_attention.training.dependencies import (
     DependencyCrossentropy,
@@ -79,6 +80,7 @@ __all__ = [
     "layer_rates",
     "merge_lora",
     "score_answers",
+    "score_brackets",
     "unfreeze",
     "warmup_cosine",
     "with_two_passes",
