@@ -153,7 +153,8 @@ class ParserState(keras.layers.Layer):
         }
         kinds = self._list_kinds()
         parts = [
-            ops.expand_dims(move, axis=2) * ops.reshape([float(k == name) for k in kinds], (1, 1, -1))
+            ops.expand_dims(move, axis=2)
+            * ops.reshape([float(k == name) for k in kinds], (1, 1, -1))
             for name, move in moves.items()
         ]
         return functools.reduce(ops.add, parts)

@@ -210,6 +210,25 @@ RECIPES = {
         learning_rate=1e-3,
         data=dict(characters=True, min_count=2, lowercase=True, word_length=16, maximum_length=512),
     ),
+    "constituency_parser": Recipe(
+        model=dict(
+            num_layers=3,
+            num_decoder_layers=2,
+            num_heads=6,
+            hidden_dim=192,
+            intermediate_dim=768,
+            dropout=0.3,
+            token_dropout=0.2,
+            position=["alibi", "relative_bias"],
+        ),
+        epochs=40,
+        batch_size=32,
+        learning_rate=1e-3,
+        label_smoothing=0.0,  # the logits of what may not come are no part of it
+        average=1.0,
+        data=dict(characters=True, min_count=2, lowercase=True, word_length=16, maximum_length=128),
+        jit_compile=False,
+    ),
     # What `benchmarks/connected_digits.py` trains: a small Conformer for small vocabularies.
     "speech_recognizer": Recipe(
         model=dict(
