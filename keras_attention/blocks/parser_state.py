@@ -109,6 +109,7 @@ class ParserState(keras.layers.Layer):
             is_word = ops.ones(ops.shape(encoded)[:2], dtype="float32")
             if mask is not None:
                 is_word = ops.multiply(is_word, ops.cast(mask, "float32"))
+            words = ops.multiply(words, ops.cast(ops.expand_dims(is_word, axis=2), words.dtype))
             if slot is not None:
                 slot.update(words=words, is_word=is_word)
         return words, ops.sum(is_word, axis=1, keepdims=True)
