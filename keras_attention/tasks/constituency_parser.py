@@ -6,11 +6,11 @@ from keras_attention import data, generation, models, visualization
 from keras_attention.blocks.parser_state import CLOSE, EACH, END, FIRST_LABEL, START
 from keras_attention.checks import check_whole_number
 from keras_attention.data.constituency_trees import count_spare_constituents, decode_tree
-from keras_attention.data.fields import MOST_TOKENS
+from keras_attention.data.fields import MOST_ID, MOST_TOKENS
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.manifest import MANIFEST
 from keras_attention.export import inspection
-from keras_attention.tasks.generators import get_generation_options
+from keras_attention.tasks.generators import check_end_token_id, get_generation_options
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.printing import say
 from keras_attention.tasks.runners import check_labels, load_runner
@@ -99,7 +99,12 @@ class ConstituencyParser(SentenceTask):
     @classmethod
     def check_manifest(cls, fields):
         super().check_manifest(fields)
-        fields.object("writing").whole("max_new_tokens", most=MOST_TOKENS)
+        known = fields.object("writing")
+        known.whole("beam", most=1)
+        known.whole("max_new_tokens", most=MOST_TOKENS)
+        known.whole("start_token_id", least=0, most=MOST_ID)
+        check_end_token_id(known)
+        known.whole("padding_id", least=0, most=MOST_ID)
         fields.whole("spare_constituents", most=MOST_TOKENS)
 
     @classmethod
