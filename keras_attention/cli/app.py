@@ -311,6 +311,9 @@ def predict(
         pathlib.Path | None, typer.Option(help="File of text that holds the answers, or -.")
     ] = None,
     kind: With = None,
+    chat: Annotated[
+        bool, typer.Option(help="Hold a conversation: a turn on each line of standard input.")
+    ] = False,
     json: Annotated[bool, typer.Option(help="Print a JSON object for each input.")] = False,
     top: Annotated[
         int | None, Whole(max=1_000_000, help="How many classes or candidates of each to show.")
@@ -339,6 +342,7 @@ def predict(
         file=file,
         context=context,
         kind=kind and kind.value,
+        chat=chat,
         as_json=json,
         options={
             "top": top,

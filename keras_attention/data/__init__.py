@@ -33,6 +33,12 @@ from keras_attention.data.dependency_trees import (
     from_tfds_trees,
     read_conllu_trees,
 )
+from keras_attention.data.dialogues import (
+    DialoguePairs,
+    Dialogues,
+    from_dialogue_files,
+    read_dialogues,
+)
 from keras_attention.data.facts import facts
 from keras_attention.data.image_folders import from_image_folder, read_image
 from keras_attention.data.image_preprocessor import ImagePreprocessor
@@ -92,6 +98,8 @@ __all__ = [
     "Corpus",
     "DependencyTree",
     "DependencyTrees",
+    "DialoguePairs",
+    "Dialogues",
     "EncodedQuestion",
     "ImagePreprocessor",
     "ImageSplit",
@@ -136,6 +144,7 @@ __all__ = [
     "from_conll",
     "from_conllu",
     "from_conllu_trees",
+    "from_dialogue_files",
     "from_image_folder",
     "from_pair_files",
     "from_plain_text",
@@ -155,6 +164,7 @@ __all__ = [
     "read_conll",
     "read_conllu",
     "read_conllu_trees",
+    "read_dialogues",
     "read_image",
     "read_pairs",
     "read_questions",

@@ -13,6 +13,7 @@ from keras_attention.training.dependencies import (
     LabeledAttachment,
     UnlabeledAttachment,
 )
+from keras_attention.training.diversity import compute_distinct, compute_repetition
 from keras_attention.training.entity_f1 import EntityF1, EntityPrecision, EntityRecall
 from keras_attention.training.error_rates import (
     compute_character_error_rate,
@@ -73,6 +74,8 @@ __all__ = [
     "compute_answer_f1",
     "compute_exact_match",
     "compute_character_error_rate",
+    "compute_distinct",
+    "compute_repetition",
     "compute_word_error_rate",
     "enable_lora",
     "fastest_dtype_policy",
