@@ -212,6 +212,9 @@ def train(
     beam: Annotated[
         int | None, Whole(max=1000, help="Texts that the search holds; 1 is greedy.")
     ] = None,
+    score: Annotated[
+        str | None, typer.Option(help="Of pairs of texts: bleu, rouge or exact_match.")
+    ] = None,
     length_penalty: Annotated[
         float | None, Number(min=0.0, max=10.0, help="Of that search; 0 prefers short texts.")
     ] = None,
@@ -262,6 +265,7 @@ def train(
             "prefix": prefix,
             "beam": beam,
             "length_penalty": length_penalty,
+            "score": score,
         },
     )
 

@@ -27,7 +27,7 @@ class Recipe:
             - `max_tokens`: of a batch, on its longer side, or None,
             - `beam`: how many texts the search holds at a time; 1 is greedy,
             - `length_penalty`: of `ka.generation.Beam`, so that short texts are not preferred,
-            - `score`: `"exact_match"` or `"bleu"`.
+            - `score`: `"exact_match"`, `"bleu"` or `"rouge"`.
             and of running text `tokens` and `vocabulary_size` as of pairs,
 
             - `maximum_length`: the tokens of a window, which is what the model sees at once,

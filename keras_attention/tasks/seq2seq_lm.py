@@ -43,7 +43,8 @@ class Seq2SeqLM(Task):
         beam: int, how many texts the search holds at a time; 1 is greedy.
         length_penalty: float, of `ka.generation.Beam`: 0 prefers short texts.
         max_new_tokens: int, the tokens of a text at most.
-        score: `"bleu"`, `"exact_match"` or, of dialogues, `"perplexity"`, what `evaluate` gives.
+        score: what `evaluate` gives: `"bleu"`, `"exact_match"`, of summaries `"rouge"`, or of
+            dialogues `"perplexity"`.
         turns: int, how many turns of a dialogue it reads for the next; None for what is none.
 
     Example:
@@ -444,6 +445,7 @@ def make_perplexity():
 METRICS = {
     "exact_match": [make_exact_match, make_accuracy],
     "bleu": [make_accuracy, make_perplexity],
+    "rouge": [make_accuracy, make_perplexity],
     PERPLEXITY: [make_perplexity, make_accuracy],
 }
 
@@ -452,10 +454,12 @@ def check_scorer(name):
     """Raises before the training if the library that computes the score is not installed."""
     if name == "bleu":
         _import_sacrebleu()
+    if name == "rouge":
+        _make_rouge()
 
 
 def score_texts(name, written, wanted):
-    """{name: score} by `"exact_match"`, a share, or by `"bleu"`, from 0 to 100.
+    """{name: score} by `"exact_match"` or `"rouge"`, shares, or by `"bleu"`, from 0 to 100.
 
     Args:
         name: str.
@@ -463,6 +467,8 @@ def score_texts(name, written, wanted):
     """
     if name == "bleu":
         return _compute_bleu(written, wanted)
+    if name == "rouge":
+        return _compute_rouge(written, wanted)
     right = sum(one == other for one, other in zip(written, wanted, strict=True))
     return {"exact_match": round(right / len(wanted), 6)}
 
@@ -475,6 +481,27 @@ def _compute_bleu(written, wanted):
         "bleu": round(bleu(written, [wanted]).score, 4),
         "bleu_lowercase": round(lower.score, 4),
     }
+
+
+def _compute_rouge(written, wanted):
+    """F1 of ROUGE-1, ROUGE-2 and ROUGE-L (Lin, 2004) by keras_hub, means over the texts."""
+    found = {}
+    for name, metric in _make_rouge().items():
+        metric.update_state(wanted, written)
+        found[name] = round(float(metric.result()["f1_score"]), 6)
+    return found
+
+
+def _make_rouge():
+    try:
+        import rouge_score  # noqa: F401  what keras_hub computes with
+        from keras_hub.metrics import RougeL, RougeN
+    except ImportError as error:
+        raise ImportError(
+            "Summaries are scored by keras_hub and rouge-score, which are not installed: "
+            "pip install 'keras-attention-zoo[nlp]'."
+        ) from error
+    return {"rouge_1": RougeN(order=1), "rouge_2": RougeN(order=2), "rouge_l": RougeL()}
 
 
 def _import_sacrebleu():
