@@ -37,12 +37,13 @@ CLASSES = {
         SegmentRecurrence
     """.split(),
     "blocks": """
-        AttentionPooling Biaffine CharacterEmbedding ConformerBlock ConvolutionModule
+        AllowedLogits AttentionPooling Biaffine CharacterEmbedding ConformerBlock ConvolutionModule
         ConvolutionStem ConvolutionSubsampling DecoderBlock DeepNorm EncoderBlock FeedForward
         FirstOf GreedyCTCDecoder LayerScale LengthMask LogMelSpectrogram MacaronBlock
-        MixtureOfExperts ParallelBlock PatchEmbedding Pooling PositionsInDocuments PostNorm PreNorm
-        PrefixTokens RMSNormalization ReZero Repeat ResiDual ResidualWeight SandwichNorm
-        SegmentEmbedding SpanLogits SpecAugment TokenDropout TokenEmbedding WordEmbedding
+        MixtureOfExperts ParallelBlock ParserState PatchEmbedding Pooling PositionsInDocuments
+        PostNorm PreNorm PrefixTokens RMSNormalization ReZero Repeat ResiDual ResidualWeight
+        SandwichNorm SegmentEmbedding SpanLogits SpecAugment TokenDropout TokenEmbedding
+        WordEmbedding
     """.split(),
     "recurrent": """
         AttentionCell Bridge FeedbackDecoder LocalWindow RecurrentDecoder RecurrentEncoder

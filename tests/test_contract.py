@@ -305,6 +305,8 @@ CASES = {
         lambda: WithMask(ka.blocks.Biaffine(5, 3, dropout=0.1)), (f"B T {D}", "bool B T")
     ),
     "SpanLogits": Case(lambda: ka.blocks.SpanLogits(no_answer=True), ("B T 2", "int2 B T")),
+    "ParserState": Case(lambda: ka.blocks.ParserState(5, 4), ("int13 B T", f"B S {D}")),
+    "AllowedLogits": Case(lambda: ka.blocks.AllowedLogits(), ("B T 6", "B T 6")),
     "FirstOf": Case(lambda: ka.blocks.FirstOf(4), (f"B T {D}", "int30 B T")),
     "RecurrentEncoder": Case(
         lambda: ka.recurrent.RecurrentEncoder(keras.layers.GRUCell(5)), (f"B T {D}",)
@@ -702,6 +704,8 @@ NOT_QUANTIZED = {
     *(
         "FirstOf",
         "SpanLogits",
+        "AllowedLogits",
+        "ParserState",
         "GreedyCTCDecoder",
         "LengthMask",
         "LogMelSpectrogram",

@@ -15,6 +15,7 @@ from keras_attention.blocks.mixture_of_experts import MixtureOfExperts
 from keras_attention.blocks.normalization import LayerScale, RMSNormalization
 from keras_attention.blocks.packed_documents import PositionsInDocuments
 from keras_attention.blocks.parallel import ParallelBlock
+from keras_attention.blocks.parser_state import AllowedLogits, ParserState
 from keras_attention.blocks.patch_embedding import ConvolutionStem, PatchEmbedding
 from keras_attention.blocks.pooling import FirstOf, Pooling
 from keras_attention.blocks.prefix_tokens import PrefixTokens
@@ -35,6 +36,7 @@ from keras_attention.blocks.token_embedding import SegmentEmbedding, TokenDropou
 from keras_attention.blocks.word_embedding import CharacterEmbedding, WordEmbedding
 
 __all__ = [
+    "AllowedLogits",
     "AttentionPooling",
     "Biaffine",
     "CharacterEmbedding",
@@ -46,6 +48,7 @@ __all__ = [
     "DeepNorm",
     "EncoderBlock",
     "FeedForward",
+    "FirstOf",
     "GreedyCTCDecoder",
     "LayerScale",
     "LengthMask",
@@ -53,15 +56,15 @@ __all__ = [
     "MacaronBlock",
     "MixtureOfExperts",
     "ParallelBlock",
+    "ParserState",
     "PatchEmbedding",
-    "FirstOf",
     "Pooling",
     "PositionsInDocuments",
     "PostNorm",
     "PreNorm",
     "PrefixTokens",
-    "ReZero",
     "RMSNormalization",
+    "ReZero",
     "Repeat",
     "ResiDual",
     "Residual",

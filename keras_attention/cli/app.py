@@ -212,6 +212,9 @@ def train(
     beam: Annotated[
         int | None, Whole(max=1000, help="Texts that the search holds; 1 is greedy.")
     ] = None,
+    score: Annotated[
+        str | None, typer.Option(help="Of pairs of texts: bleu, rouge or exact_match.")
+    ] = None,
     length_penalty: Annotated[
         float | None, Number(min=0.0, max=10.0, help="Of that search; 0 prefers short texts.")
     ] = None,
@@ -262,6 +265,7 @@ def train(
             "prefix": prefix,
             "beam": beam,
             "length_penalty": length_penalty,
+            "score": score,
         },
     )
 
@@ -311,6 +315,9 @@ def predict(
         pathlib.Path | None, typer.Option(help="File of text that holds the answers, or -.")
     ] = None,
     kind: With = None,
+    chat: Annotated[
+        bool, typer.Option(help="Hold a conversation: a turn on each line of standard input.")
+    ] = False,
     json: Annotated[bool, typer.Option(help="Print a JSON object for each input.")] = False,
     top: Annotated[
         int | None, Whole(max=1_000_000, help="How many classes or candidates of each to show.")
@@ -339,6 +346,7 @@ def predict(
         file=file,
         context=context,
         kind=kind and kind.value,
+        chat=chat,
         as_json=json,
         options={
             "top": top,

@@ -40,7 +40,7 @@ def evaluate(preset, *, file, split, kind, **options):
     )
 
 
-def predict(preset, inputs, *, file, context=None, kind, as_json, options):
+def predict(preset, inputs, *, file, context=None, kind, chat=False, as_json, options):
     """Prints what a preset says of each of `inputs`, texts or picture files.
 
     Args:
@@ -48,6 +48,7 @@ def predict(preset, inputs, *, file, context=None, kind, as_json, options):
             that are no questions.
         file: path of a file with an input on each line, or None; `-` among the inputs, or for the
             file, stands for standard input.
+        chat: bool, whether to hold a conversation that begins with `inputs`, as far as there are.
         as_json: bool, whether to print a JSON object for each input.
         options: dict of options that only some tasks take; None or False where not given.
     """
@@ -57,6 +58,9 @@ def predict(preset, inputs, *, file, context=None, kind, as_json, options):
     if strange := [name for name in given if name not in task.predict_options]:
         flag = strange[0].replace("_", "-")
         raise ValueError(f"--{flag} is not for models of {task.builder}: leave it out.")
+    if chat:
+        converse(task, inputs, given)
+        return
     inputs = texts = collect_inputs(inputs, file)
     if task.takes_context or context is not None:
         inputs = add_context(task, texts, context)
@@ -65,6 +69,32 @@ def predict(preset, inputs, *, file, context=None, kind, as_json, options):
         return
     for text, found in zip(texts, task.predict(inputs, **given), strict=True):
         say(json.dumps({"input": text, "prediction": as_plain(found)}, ensure_ascii=False))
+
+
+def converse(task, turns, options):
+    """Answers each line of standard input with the next turn of a dialogue, until the end.
+
+    Args:
+        turns: list of str, how the dialogue begins. options: of `predict` of the task.
+    """
+    if not task.converses:
+        raise ValueError(
+            f"--chat is for models of dialogues, and this {task.builder} was trained on others."
+        )
+    if "beam" in options:
+        raise ValueError("--beam is not for --chat, whose replies are drawn: leave it out.")
+    turns = list(turns)
+    typed = sys.stdin.isatty()
+    while True:
+        if typed:
+            print("> ", end="", flush=True)
+        line = sys.stdin.readline()
+        if not line:
+            return
+        if line.strip():
+            turns.append(line.strip())
+            turns.append(task.reply(turns, **options) or "...")
+            say(turns[-1])
 
 
 def collect_inputs(inputs, file):

@@ -6,6 +6,18 @@ from keras_attention.data.answer_spans import (
     Span,
     search_span,
 )
+from keras_attention.data.bracketed_trees import (
+    ConstituencyTree,
+    build_tree,
+    linearize_tree,
+    parse_brackets,
+)
+from keras_attention.data.constituency_trees import (
+    ConstituencyTrees,
+    constituency_batches,
+    from_bracketed_files,
+    read_bracketed_trees,
+)
 from keras_attention.data.corpus import (
     Corpus,
     contiguous_segments,
@@ -20,6 +32,12 @@ from keras_attention.data.dependency_trees import (
     from_conllu_trees,
     from_tfds_trees,
     read_conllu_trees,
+)
+from keras_attention.data.dialogues import (
+    DialoguePairs,
+    Dialogues,
+    from_dialogue_files,
+    read_dialogues,
 )
 from keras_attention.data.facts import facts
 from keras_attention.data.image_folders import from_image_folder, read_image
@@ -83,9 +101,13 @@ from keras_attention.data.vocabulary import Labels, Vocabulary, split_words
 __all__ = [
     "Answer",
     "Characters",
+    "ConstituencyTree",
+    "ConstituencyTrees",
     "Corpus",
     "DependencyTree",
     "DependencyTrees",
+    "DialoguePairs",
+    "Dialogues",
     "EncodedQuestion",
     "ImagePreprocessor",
     "ImageSplit",
@@ -122,14 +144,18 @@ __all__ = [
     "Texts",
     "Vocabulary",
     "WrittenDate",
+    "build_tree",
     "connected_digits",
+    "constituency_batches",
     "contiguous_segments",
     "dates",
     "dependency_batches",
     "facts",
+    "from_bracketed_files",
     "from_conll",
     "from_conllu",
     "from_conllu_trees",
+    "from_dialogue_files",
     "from_image_folder",
     "from_multi_label_files",
     "from_pair_files",
@@ -142,13 +168,17 @@ __all__ = [
     "image_augmentation",
     "image_batches",
     "language_model_batches",
+    "linearize_tree",
     "masked_language_model_batches",
     "multi_label_batches",
+    "parse_brackets",
     "pixel_batches",
     "question_batches",
+    "read_bracketed_trees",
     "read_conll",
     "read_conllu",
     "read_conllu_trees",
+    "read_dialogues",
     "read_image",
     "read_multi_label_texts",
     "read_pairs",

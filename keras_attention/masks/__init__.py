@@ -56,7 +56,6 @@ def get(identifier, dtype=None):
 
 
 __all__ = [
-    "NAMES",
     "BigBird",
     "BlockSparse",
     "Blockwise",
@@ -69,6 +68,7 @@ __all__ = [
     "Global",
     "Longformer",
     "Mask",
+    "NAMES",
     "Not",
     "Prefix",
     "Random",

@@ -2,6 +2,8 @@
 
 from keras_attention.models.causal_language_model import SIZES as _LANGUAGE_SIZES
 from keras_attention.models.causal_language_model import causal_language_model
+from keras_attention.models.constituency_parser import SIZES as _CONSTITUENCY_SIZES
+from keras_attention.models.constituency_parser import constituency_parser
 from keras_attention.models.dependency_parser import SIZES as _PARSER_SIZES
 from keras_attention.models.dependency_parser import dependency_parser
 from keras_attention.models.encoder_decoder import SIZES as _ENCODER_DECODER_SIZES
@@ -31,6 +33,7 @@ from keras_attention.models.vocabulary import extend_vocabulary
 
 SIZES = {
     "causal_language_model": _LANGUAGE_SIZES,
+    "constituency_parser": _CONSTITUENCY_SIZES,
     "dependency_parser": _PARSER_SIZES,
     "encoder_decoder": _ENCODER_DECODER_SIZES,
     "image_encoder": _IMAGE_SIZES,
@@ -67,6 +70,7 @@ __all__ = [
     "TransformerDecoder",
     "TransformerEncoder",
     "causal_language_model",
+    "constituency_parser",
     "dependency_parser",
     "encoder_decoder",
     "extend_vocabulary",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from keras_attention.tasks.causal_lm import CausalLM
+    from keras_attention.tasks.constituency_parser import ConstituencyParser
     from keras_attention.tasks.dependency_parser import DependencyParser
     from keras_attention.tasks.image_classifier import ImageClassifier
     from keras_attention.tasks.image_generator import ImageGenerator
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CausalLM",
+    "ConstituencyParser",
     "DependencyParser",
     "ImageClassifier",
     "ImageGenerator",
@@ -40,6 +42,7 @@ __all__ = [
 
 _MODULES = {
     "CausalLM": "causal_lm",
+    "ConstituencyParser": "constituency_parser",
     "DependencyParser": "dependency_parser",
     "ImageClassifier": "image_classifier",
     "ImageGenerator": "image_generator",

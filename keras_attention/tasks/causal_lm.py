@@ -6,6 +6,7 @@ import numpy as np
 
 from keras_attention import data, generation, models, visualization
 from keras_attention.checks import check_whole_number
+from keras_attention.data.dialogues import SEPARATOR
 from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.files import prefix_errors
 from keras_attention.tasks.generators import (
@@ -57,6 +58,7 @@ class CausalLM(RunningTextTask):
 
     builders = ("causal_language_model",)
     example = "ROMEO:"
+    converses = True
     predict_options = ("max_new_tokens", "temperature", "top_k", "top_p", "seed")
     finishing_seconds = 108.0  # of three endpoints in each of three files
 
@@ -205,6 +207,21 @@ class CausalLM(RunningTextTask):
         options = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
         streams = self._open_streams(inputs, max_new_tokens, **options)
         return [text + "".join(pieces) for text, pieces in zip(inputs, streams, strict=True)]
+
+    def reply(self, turns, *, max_new_tokens=64, **options):
+        """The next turn of a dialogue, by a model of `ka.data.Dialogues.corpus`.
+
+        Args:
+            turns: list of str, those so far.
+            max_new_tokens: int, the tokens of a reply at most.
+            options: as of `predict`.
+        """
+        if isinstance(turns, str) or not turns:
+            raise ValueError(f"{turns!r:.60}: expected a list of turns.")
+        prompt = "".join(turn + SEPARATOR for turn in turns)
+        (text,) = self.predict([prompt], max_new_tokens=max_new_tokens, **options)
+        end = SEPARATOR.strip()
+        return text.split(end)[len(turns)].strip() if text.count(end) >= len(turns) else ""
 
     def show(self, inputs, *, max_new_tokens=None, **options):
         """Prints each text and its continuation, token by token."""

@@ -36,6 +36,7 @@ class TaskInterface(abc.ABC):
     example = ""  # an input that `predict` takes, for the card and the page
     predict_options = ()  # keywords of `predict`
     takes_context = False  # whether an input of `predict` is a question with its context
+    converses = False  # whether `reply` gives the next turn of a dialogue
     lower_is_better = False  # of the first of the metrics
     finishing_seconds = 63.0  # that export, verification and scores of a usual model take
     deadline = None  # by `time.perf_counter`: what takes long then ends with `OutOfTime`

@@ -29,7 +29,7 @@ class Recipe:
             - `max_tokens`: of a batch, on its longer side, or None,
             - `beam`: how many texts the search holds at a time; 1 is greedy,
             - `length_penalty`: of `ka.generation.Beam`, so that short texts are not preferred,
-            - `score`: `"exact_match"` or `"bleu"`.
+            - `score`: `"exact_match"`, `"bleu"` or `"rouge"`.
             of texts with any number of labels `balance`, too, the power of the false ones by the
             true ones that a label weighs where it is true; and of running text `tokens` and
             `vocabulary_size` as of pairs,
@@ -247,6 +247,25 @@ RECIPES = {
         batch_size=32,
         learning_rate=1e-3,
         data=dict(characters=True, min_count=2, lowercase=True, word_length=16, maximum_length=512),
+    ),
+    "constituency_parser": Recipe(
+        model=dict(
+            num_layers=3,
+            num_decoder_layers=2,
+            num_heads=6,
+            hidden_dim=192,
+            intermediate_dim=768,
+            dropout=0.3,
+            token_dropout=0.2,
+            position=["alibi", "relative_bias"],
+        ),
+        epochs=40,
+        batch_size=32,
+        learning_rate=1e-3,
+        label_smoothing=0.0,  # the logits of what may not come are no part of it
+        average=1.0,
+        data=dict(characters=True, min_count=2, lowercase=True, word_length=16, maximum_length=128),
+        jit_compile=False,
     ),
     # What `benchmarks/connected_digits.py` trains: a small Conformer for small vocabularies.
     "speech_recognizer": Recipe(

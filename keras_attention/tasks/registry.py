@@ -7,6 +7,7 @@ import importlib
 
 TASKS = {
     "causal_language_model": "causal_lm.CausalLM",
+    "constituency_parser": "constituency_parser.ConstituencyParser",
     "dependency_parser": "dependency_parser.DependencyParser",
     "masked_language_model": "masked_lm.MaskedLM",
     "multi_label_classifier": "multi_label_classifier.MultiLabelClassifier",

@@ -6,6 +6,7 @@ import numpy as np
 
 from keras_attention import data, generation, models, training, visualization
 from keras_attention.checks import check_whole_number
+from keras_attention.data.dialogues import holds_dialogues, join_turns
 from keras_attention.data.fields import MOST_BEAMS, MOST_ID, MOST_TOKENS
 from keras_attention.data.files import prefix_errors
 from keras_attention.tasks.generators import (
@@ -25,6 +26,9 @@ FINE = (*range(2, 64, 2), *range(64, 512, 8))
 PREPROCESSORS = (data.SequencePreprocessor, data.SubwordSequencePreprocessor)
 ROWS = 64  # pairs that are scored at a time
 PICTURED = range(12, 27)  # tokens of a source whose picture is easy to read
+REPLIES = 1000  # that are drawn for the scores of dialogues
+TEMPERATURE = 0.8  # of replies
+PERPLEXITY = "perplexity"
 LATIN = "\u024f"  # the last letter that every font has
 
 
@@ -39,7 +43,9 @@ class Seq2SeqLM(Task):
         beam: int, how many texts the search holds at a time; 1 is greedy.
         length_penalty: float, of `ka.generation.Beam`: 0 prefers short texts.
         max_new_tokens: int, the tokens of a text at most.
-        score: `"bleu"` or `"exact_match"`, what `evaluate` gives.
+        score: what `evaluate` gives: `"bleu"`, `"exact_match"`, of summaries `"rouge"`, or of
+            dialogues `"perplexity"`.
+        turns: int, how many turns of a dialogue it reads for the next; None for what is none.
 
     Example:
 
@@ -76,6 +82,7 @@ class Seq2SeqLM(Task):
         length_penalty=0.0,
         max_new_tokens=64,
         score="bleu",
+        turns=None,
         builder=None,
     ):
         super().__init__(model, preprocessor, builder=builder)
@@ -88,6 +95,17 @@ class Seq2SeqLM(Task):
         if score not in METRICS:
             raise ValueError(f"{owner}(score={score!r}): expected one of {', '.join(METRICS)}.")
         self.score = score
+        self.turns = turns and check_whole_number(owner, "turns", turns, most=MOST_TOKENS)
+
+    @property
+    def converses(self):
+        """bool, whether it was trained on dialogues, so that `reply` gives the next turn."""
+        return self.turns is not None
+
+    @property
+    def lower_is_better(self):
+        """bool, of the score that chooses the epoch: perplexity."""
+        return self.score == PERPLEXITY
 
     @classmethod
     def collect(cls, examples):
@@ -98,7 +116,9 @@ class Seq2SeqLM(Task):
         if not data_set.train:
             raise ValueError("There is nothing to train on: give a file with --train.")
         options = recipe.data
-        check_scorer(options["score"])
+        turns = getattr(data_set, "turns", None)  # of dialogues
+        score = options["score"] if turns is None else PERPLEXITY
+        check_scorer(score)
         preprocessor = _build_preprocessor(
             data_set.train, options["tokens"], options["vocabulary_size"]
         )
@@ -113,7 +133,8 @@ class Seq2SeqLM(Task):
             beam=options["beam"],
             length_penalty=options["length_penalty"],
             max_new_tokens=options["maximum_length"],
-            score=options["score"],
+            score=score,
+            turns=turns,
             builder=builder,
         )
         task.recipe = recipe
@@ -129,6 +150,7 @@ class Seq2SeqLM(Task):
         known.whole("start_token_id", least=0, most=MOST_ID)
         check_end_token_id(known)
         known.whole("padding_id", least=0, most=MOST_ID, default=None)
+        fields.whole("turns", most=MOST_TOKENS, default=None)
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
@@ -142,12 +164,14 @@ class Seq2SeqLM(Task):
             "length_penalty": known.get("length_penalty", 0.0),
             "max_new_tokens": known["max_new_tokens"],
             "score": manifest["score"],
+            "turns": manifest.get("turns"),
         }
 
     @property
     def settings(self):
         return {
             "score": self.score,
+            **({} if self.turns is None else {"turns": self.turns}),
             "writing": {
                 "beam": self.beam,
                 "length_penalty": self.length_penalty,
@@ -166,8 +190,10 @@ class Seq2SeqLM(Task):
 
     @classmethod
     def read_files(cls, source):
-        """Aligned files if there are languages, or else files with two columns."""
+        """Aligned files if there are languages, or else files of dialogues or with two columns."""
         if source.languages is None:
+            if all(holds_dialogues(path, **source.encodings) for path in source.files.values()):
+                return data.from_dialogue_files(**source.files, **source.encodings).pairs()
             columns = (
                 source.choose_column("text_column", "source"),
                 source.choose_column("label_column", "target"),
@@ -281,6 +307,8 @@ class Seq2SeqLM(Task):
         """Scores of the generated texts beside the given ones."""
         if not examples:
             return {}
+        if self.score == PERPLEXITY:
+            return self._score_replies(examples, where)
         written = self.predict([pair.source for pair in examples])
         return score_texts(self.score, written, [pair.target for pair in examples])
 
@@ -305,6 +333,52 @@ class Seq2SeqLM(Task):
         if empty := [text for text in inputs if not text.strip()]:
             raise ValueError(f"{empty[0]!r} holds no word.")
         return generate_texts(self.runner, self.preprocessor, list(inputs), beam, self.deadline)
+
+    def _score_replies(self, examples, where):
+        """Perplexity of the right replies, of a Keras model alone; of what it writes, diversity."""
+        found = {}
+        if not self._runs_a_file:
+            metric = make_perplexity()
+            for inputs, labels in self.make_batches(examples, where):
+                metric.update_state(labels, self.model(inputs, training=False))
+            found["perplexity"] = float(metric.result())
+        sources = [pair.source for pair in examples[:REPLIES]]
+        written = self._draw_replies(sources, TEMPERATURE, seed=0)
+        found["distinct_1"] = training.compute_distinct(written, 1)
+        found["distinct_2"] = training.compute_distinct(written, 2)
+        found["commonest_reply"] = training.compute_repetition(written)
+        return {name: round(score, 6) for name, score in found.items()}
+
+    def _draw_replies(self, sources, temperature, seed):
+        """Texts drawn by the Keras model; an exported file searches as it does for `predict`."""
+        if self._runs_a_file:
+            return self.predict(sources)
+        options = get_generation_options(self.metadata)
+        options["sampler"] = generation.Sample(temperature)
+        del options["generate"]
+        written = []
+        for k in range(0, len(sources), ROWS):
+            ids = self.preprocessor(sources[k : k + ROWS])
+            options["seed"] = None if seed is None else seed + k
+            written += self.preprocessor.texts(generation.generate(self.model, ids, **options))
+        return written
+
+    def reply(self, turns, *, temperature=TEMPERATURE, seed=None):
+        """The next turn of a dialogue, drawn by chance.
+
+        Args:
+            turns: list of str, those so far; the last few are read.
+            temperature: float, of the chance. Exported files take the likeliest text.
+            seed: int, for the same reply again.
+        """
+        if not self.converses:
+            raise ValueError(
+                "The model was not trained on dialogues: train one with data.pairs(turns=3) of "
+                "ka.data.from_dialogue_files."
+            )
+        if isinstance(turns, str) or not turns or not str(turns[-1]).strip():
+            raise ValueError(f"{turns!r:.60}: expected a list of turns, none of them empty.")
+        return self._draw_replies([join_turns(list(turns), self.turns)], temperature, seed)[0]
 
     def show(self, inputs, *, beam=None):
         """Prints the texts, one per line."""
@@ -371,6 +445,8 @@ def make_perplexity():
 METRICS = {
     "exact_match": [make_exact_match, make_accuracy],
     "bleu": [make_accuracy, make_perplexity],
+    "rouge": [make_accuracy, make_perplexity],
+    PERPLEXITY: [make_perplexity, make_accuracy],
 }
 
 
@@ -378,10 +454,12 @@ def check_scorer(name):
     """Raises before the training if the library that computes the score is not installed."""
     if name == "bleu":
         _import_sacrebleu()
+    if name == "rouge":
+        _make_rouge()
 
 
 def score_texts(name, written, wanted):
-    """{name: score} by `"exact_match"`, a share, or by `"bleu"`, from 0 to 100.
+    """{name: score} by `"exact_match"` or `"rouge"`, shares, or by `"bleu"`, from 0 to 100.
 
     Args:
         name: str.
@@ -389,6 +467,8 @@ def score_texts(name, written, wanted):
     """
     if name == "bleu":
         return _compute_bleu(written, wanted)
+    if name == "rouge":
+        return _compute_rouge(written, wanted)
     right = sum(one == other for one, other in zip(written, wanted, strict=True))
     return {"exact_match": round(right / len(wanted), 6)}
 
@@ -401,6 +481,27 @@ def _compute_bleu(written, wanted):
         "bleu": round(bleu(written, [wanted]).score, 4),
         "bleu_lowercase": round(lower.score, 4),
     }
+
+
+def _compute_rouge(written, wanted):
+    """F1 of ROUGE-1, ROUGE-2 and ROUGE-L (Lin, 2004) by keras_hub, means over the texts."""
+    found = {}
+    for name, metric in _make_rouge().items():
+        metric.update_state(wanted, written)
+        found[name] = round(float(metric.result()["f1_score"]), 6)
+    return found
+
+
+def _make_rouge():
+    try:
+        import rouge_score  # noqa: F401  what keras_hub computes with
+        from keras_hub.metrics import RougeL, RougeN
+    except ImportError as error:
+        raise ImportError(
+            "Summaries are scored by keras_hub and rouge-score, which are not installed: "
+            "pip install 'keras-attention-zoo[nlp]'."
+        ) from error
+    return {"rouge_1": RougeN(order=1), "rouge_2": RougeN(order=2), "rouge_l": RougeL()}
 
 
 def _import_sacrebleu():

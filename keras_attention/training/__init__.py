@@ -6,12 +6,14 @@ from keras_attention.training.answer_scores import (
     score_answers,
 )
 from keras_attention.training.answer_spans import SpanCrossentropy, SpanF1
+from keras_attention.training.bracket_scores import score_brackets
 from keras_attention.training.ctc import CTCTranscriptAccuracy, MaskedCTC
 from keras_attention.training.dependencies import (
     DependencyCrossentropy,
     LabeledAttachment,
     UnlabeledAttachment,
 )
+from keras_attention.training.diversity import compute_distinct, compute_repetition
 from keras_attention.training.entity_f1 import EntityF1, EntityPrecision, EntityRecall
 from keras_attention.training.error_rates import (
     compute_character_error_rate,
@@ -78,8 +80,10 @@ __all__ = [
     "TwoPasses",
     "UnlabeledAttachment",
     "compute_answer_f1",
-    "compute_exact_match",
     "compute_character_error_rate",
+    "compute_distinct",
+    "compute_exact_match",
+    "compute_repetition",
     "compute_word_error_rate",
     "enable_lora",
     "fastest_dtype_policy",
@@ -88,6 +92,7 @@ __all__ = [
     "layer_rates",
     "merge_lora",
     "score_answers",
+    "score_brackets",
     "score_label_sets",
     "unfreeze",
     "warmup_cosine",

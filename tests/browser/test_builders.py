@@ -52,6 +52,7 @@ WRITING = {
         TEXTS,
     ),
     "encoder_decoder": (lambda: ka.models.encoder_decoder(23, **SMALL, structure="bart"), TARGETS),
+    "constituency_parser": (lambda: ka.models.constituency_parser(50, 4, 3, **SMALL), TARGETS),
     "seq2seq_transformer": (lambda: ka.models.seq2seq_transformer(23, **SMALL), TARGETS),
     "seq2seq_recurrent": (lambda: ka.models.seq2seq_recurrent(23, 23, hidden_dim=8), TARGETS),
 }

@@ -110,6 +110,7 @@ def builders():
         "dependency_parser": lambda: ka.models.dependency_parser(
             50, 5, arc_dim=12, label_dim=8, **sizes
         ),
+        "constituency_parser": lambda: ka.models.constituency_parser(50, 4, 3, **sizes),
         "question_answerer": lambda: ka.models.question_answerer(
             50, exact_match=True, no_answer=True, **sizes
         ),

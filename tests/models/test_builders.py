@@ -55,6 +55,9 @@ BUILT = {
     "dependency_parser": lambda: ka.models.dependency_parser(
         50, 7, num_layers=1, num_heads=2, hidden_dim=16, character_vocabulary_size=30
     ),
+    "constituency_parser": lambda: ka.models.constituency_parser(
+        50, 4, 3, num_layers=1, num_heads=2, hidden_dim=16, character_vocabulary_size=30
+    ),
     "text_classifier": classifier,
     "text_classifier_cls": lambda: classifier(
         pooling="cls", position=["sinusoidal", "alibi"], norm="post", token_dropout=0.1

@@ -235,6 +235,7 @@ def test_the_norm_of_queries_has_the_epsilon_of_the_stack():
 
 STACKED = {
     "causal_language_model": (9,),
+    "constituency_parser": (9, 4, 3),
     "dependency_parser": (9, 4),
     "image_encoder": (16,),
     "masked_language_model": (9,),

@@ -130,6 +130,15 @@ def test_a_file_is_no_folder_to_write_in(tmp_path):
 RIGHT = {
     "sequence_labeler": {"labels": ["a"], "maximum_length": 8},
     "dependency_parser": {"labels": ["a"], "maximum_length": 8},
+    "constituency_parser": {
+        "labels": ["(A", "a"],
+        "maximum_length": 8,
+        "spare_constituents": 8,
+        "writing": {
+            **{"beam": 1, "max_new_tokens": 8, "start_token_id": 1, "end_token_id": 2},
+            "padding_id": 0,
+        },
+    },
     "text_classifier": {},
     "image_generator": {
         "labels": ["a"],

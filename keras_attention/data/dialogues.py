@@ -1,0 +1,226 @@
+"""Dialogues, turn by turn: from files, as pairs of a context and a reply, and as running text."""
+
+import dataclasses
+import functools
+import pathlib
+
+from keras_attention.checks import check_whole_number
+from keras_attention.data.columns import UTF_8, line_error, read_lines
+from keras_attention.data.corpus import Corpus
+from keras_attention.data.files import parse_json, quote_value
+from keras_attention.data.pairs import Pair, Pairs
+from keras_attention.data.splits import add_dev, read_parts
+
+SEPARATOR = " <turn> "  # between two turns of a context
+YAML = (".yml", ".yaml")
+LINES = (".jsonl", ".jsonl.gz")
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class DialoguePairs(Pairs):
+    """Pairs of a context, a few turns, and the reply to it. `Dialogues.pairs` makes them.
+
+    Args:
+        train, dev, test: lists of `Pair`.
+        turns: int, of a context at most.
+    """
+
+    turns: int = 3
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Dialogues:
+    """Dialogues in memory. `from_dialogue_files` makes them.
+
+    Args:
+        train, dev, test: lists of dialogues, each a tuple of its turns; a missing part is empty.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    dialogue = ("Hi!", "Hello.", "How are you?", "Fine.")
+    data = ka.data.Dialogues.from_lists([dialogue], dev_fraction=0)
+    pairs = data.pairs(turns=2)
+    assert pairs.train[0] == ("Hi!", "Hello.")
+    assert pairs.train[2] == ("Hello. <turn> How are you?", "Fine.")
+    assert data.corpus.train == "Hi! <turn> Hello. <turn> How are you? <turn> Fine. <turn> "
+    ```
+    """
+
+    train: list
+    dev: list
+    test: list
+
+    @classmethod
+    def from_lists(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
+        """Makes them of lists of dialogues; without `dev`, some of train become it."""
+        parts = [[_check(dialogue) for dialogue in part] for part in (train, dev, test)]
+        if not any(parts):
+            raise ValueError("No dialogues given: pass train, dev or test.")
+        train, dev = add_dev(*parts[:2], dev_fraction=dev_fraction, seed=seed)
+        return cls(train, dev, parts[2])
+
+    def pairs(self, turns=3):
+        """Every turn but the first of a dialogue as the reply to up to `turns` before it.
+
+        Returns:
+            `DialoguePairs`, for `ka.tasks.Seq2SeqLM`.
+        """
+        check_whole_number("pairs", "turns", turns)
+        parts = [
+            [
+                Pair(join_turns(dialogue[:k], turns), dialogue[k])
+                for dialogue in part
+                for k in range(1, len(dialogue))
+            ]
+            for part in (self.train, self.dev, self.test)
+        ]
+        return DialoguePairs(*parts, turns=turns)
+
+    @property
+    def corpus(self):
+        """All turns one after another, a `Corpus`, for `ka.tasks.CausalLM`."""
+        parts = (self.train, self.dev, self.test)
+        texts = ["".join(turn + SEPARATOR for d in part for turn in d) for part in parts]
+        return Corpus(*texts)
+
+    def __repr__(self):
+        sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))
+        return f"Dialogues({sizes} dialogues)"
+
+
+def join_turns(turns, most):
+    """The context of the next turn: the last `most` turns, oldest first."""
+    return SEPARATOR.join(turns[-most:])
+
+
+def _check(dialogue):
+    """A tuple of turns without a separator in them, or spaces around them."""
+    if isinstance(dialogue, str) or not all(isinstance(turn, str) for turn in dialogue):
+        raise ValueError(f"{dialogue!r:.60} is no dialogue: expected a list of its turns.")
+    turns = tuple(" ".join(turn.replace(SEPARATOR.strip(), " ").split()) for turn in dialogue)
+    if len(turns) < 2 or not all(turns):
+        raise ValueError(
+            f"{list(turns)!r:.60} is no dialogue: expected two turns or more, none of them empty."
+        )
+    return turns
+
+
+def from_dialogue_files(
+    train=None, dev=None, test=None, *, dev_fraction=0.1, seed=0, encoding=UTF_8
+):
+    """Dialogues from files; the end of the name says what is in one.
+
+    - `.jsonl`, gzipped or not: an object on each line with `turns`, a list of texts.
+    - `.yml`: ChatterBot's, with a list of `conversations`, each a list of texts.
+
+    Args:
+        train, dev, test: a path, a list of paths, or None.
+        dev_fraction: float, the share of the dialogues of train that becomes dev where no dev file
+            is given.
+        seed: int, which those are.
+        encoding: str, of the files, as Python names it.
+
+    Returns:
+        `Dialogues`.
+
+    A damaged file is a ValueError with the file, the place and what is wrong.
+
+    Example:
+
+    ```python
+    import json
+    import pathlib
+    import tempfile
+    import keras_attention as ka
+
+    path = pathlib.Path(tempfile.mkdtemp()) / "talk.jsonl"
+    path.write_text(json.dumps({"turns": ["Hi!", "Hello.", "How are you?"]}) + "\\n")
+    data = ka.data.from_dialogue_files(test=path)
+    assert data.test == [("Hi!", "Hello.", "How are you?")]
+    ```
+    """
+    read = functools.partial(read_dialogues, encoding=encoding)
+    parts = read_parts(read, {"train": train, "dev": dev, "test": test})
+    return Dialogues.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
+
+
+def read_dialogues(path, encoding=UTF_8):
+    """The dialogues of one file, a list of tuples of turns. See `from_dialogue_files`."""
+    name = pathlib.Path(path).name
+    if name.endswith(YAML):
+        dialogues = _read_yaml(path, encoding)
+    elif name.endswith(LINES):
+        dialogues = _read_lines(path, encoding)
+    else:
+        raise ValueError(
+            f"{path} is no file of dialogues: expected a name that ends in .jsonl, gzipped (.gz) "
+            "or not, or in .yml."
+        )
+    if not dialogues:
+        raise ValueError(f"{path} holds no dialogue of two turns or more.")
+    return dialogues
+
+
+def holds_dialogues(path, encoding=UTF_8):
+    """Whether a file is one of dialogues: YAML, or JSON lines whose first object has turns."""
+    name = pathlib.Path(path).name
+    if not name.endswith(LINES):
+        return name.endswith(YAML)
+    for _, line in read_lines(path, encoding):
+        if line.strip():
+            try:
+                first = parse_json(line)
+            except ValueError:
+                return False  # and the reader of columns says what is wrong
+            return isinstance(first, dict) and "turns" in first
+    return False
+
+
+def _read_lines(path, encoding):
+    dialogues = []
+    for number, line in read_lines(path, encoding):
+        if not line.strip():
+            continue
+        try:
+            content = parse_json(line)
+        except ValueError as problem:
+            raise line_error(path, number, f"no JSON: {problem}") from problem
+        turns = content.get("turns") if isinstance(content, dict) else None
+        if not isinstance(turns, list):
+            raise line_error(path, number, "expected an object with turns, a list of texts")
+        try:
+            dialogues.append(_check(turns))
+        except (ValueError, TypeError) as problem:
+            raise ValueError(f"{path}:{number}: {problem}") from problem
+    return dialogues
+
+
+def _read_yaml(path, encoding):
+    """ChatterBot's; replies may be numbers, and a conversation of one turn is left out."""
+    try:
+        import yaml
+    except ImportError as error:
+        raise ImportError(
+            "Dialogues in YAML are read by PyYAML, which is not installed: "
+            "pip install 'keras-attention-zoo[nlp]'."
+        ) from error
+    text = "\n".join(line for _, line in read_lines(path, encoding))
+    try:
+        content = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not valid YAML: {str(error).splitlines()[0]}.") from error
+    conversations = content.get("conversations") if isinstance(content, dict) else None
+    if not isinstance(conversations, list):
+        raise ValueError(f"{path}: expected conversations, a list of lists of texts.")
+    dialogues = []
+    for number, turns in enumerate(conversations, start=1):
+        if not isinstance(turns, list) or any(isinstance(turn, list | dict) for turn in turns):
+            raise ValueError(f"{path}: conversation {number} is {quote_value(turns)}: expected a "
+                             "list of texts.")  # fmt: skip
+        turns = [str(turn) for turn in turns if turn is not None and str(turn).strip()]
+        if len(turns) > 1:
+            dialogues.append(_check(turns))
+    return dialogues

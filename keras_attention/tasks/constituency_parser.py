@@ -1,0 +1,301 @@
+"""`ConstituencyParser`: sentences, and the trees of their constituents."""
+
+import numpy as np
+
+from keras_attention import data, generation, models, visualization
+from keras_attention.blocks.parser_state import CLOSE, EACH, END, FIRST_LABEL, START
+from keras_attention.checks import check_whole_number
+from keras_attention.data.constituency_trees import count_spare_constituents, decode_tree
+from keras_attention.data.fields import MOST_ID, MOST_TOKENS
+from keras_attention.data.files import prefix_errors
+from keras_attention.data.manifest import MANIFEST
+from keras_attention.export import inspection
+from keras_attention.tasks.generators import check_end_token_id, get_generation_options
+from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.printing import say
+from keras_attention.tasks.runners import check_labels, load_runner
+from keras_attention.tasks.sentence_task import (
+    SentenceTask,
+    check_lengths,
+    choose_pictured,
+    size_embeddings,
+    split_tokens,
+)
+from keras_attention.training import MaskedSparseCategoricalAccuracy, score_brackets
+
+ROWS = 32  # sentences that are parsed at a time
+SPARE = 8  # constituents that may open in front of the first word; more where trees have more
+
+
+class ConstituencyParser(SentenceTask):
+    """Writes the tree of a sentence: which words make a phrase, and of which kind.
+
+    (Vinyals et al., 2015.) Every answer is a tree over exactly the words that were given, from the
+    Keras model and from every exported file: the model itself gives other labels no chance.
+
+    Args:
+        model: functional `keras.Model` of `ka.models.constituency_parser`, or one of the same
+            inputs, outputs and ids.
+        preprocessor: `ka.data.TaggerPreprocessor`, whose labels are those of
+            `ka.data.ConstituencyTrees`.
+        maximum_length: int, the words of a sentence at most.
+        spare_constituents: int, that of the model.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    trees = ka.data.parse_brackets('''
+        (S (NP (DT the) (NN cat)) (VP (VBD sat)))
+        (S (NP (NNS dogs)) (VP (VBD saw) (NP (DT the) (NN house))))
+    ''')
+    task = ka.tasks.ConstituencyParser.from_data(
+        trees * 16, num_layers=1, num_heads=2, hidden_dim=32, dropout=0.0, token_dropout=0.0
+    )
+    task.fit(trees * 16, epochs=6, batch_size=4, learning_rate=0.02, verbose=False)
+    (tree,) = task.predict(["the cat sat"])
+    assert str(tree) == "(S (NP (DT the) (NN cat)) (VP (VBD sat)))"
+    ```
+    """
+
+    builders = ("constituency_parser",)
+    data_class, holds = data.ConstituencyTrees, "sentences with constituency trees"
+
+    def __init__(
+        self, model, preprocessor, *, maximum_length=128, spare_constituents=SPARE, builder=None
+    ):
+        super().__init__(model, preprocessor, maximum_length=maximum_length, builder=builder)
+        self.spare_constituents = check_whole_number(
+            type(self).__name__, "spare_constituents", spare_constituents, most=MOST_TOKENS
+        )
+
+    @classmethod
+    def collect(cls, examples):
+        return data.ConstituencyTrees.from_lists(train=list(examples), dev_fraction=0)
+
+    @classmethod
+    def build(cls, data_set, recipe, builder):
+        if not data_set.train:
+            raise ValueError("There is nothing to train on: give a file with --train.")
+        options = dict(recipe.data)
+        maximum_length = options.pop("maximum_length")
+        check_lengths(data_set.test, maximum_length, "The test part")
+        sentences = [data.Sentence(tree.tokens, tree.tags) for tree in data_set.train]
+        preprocessor = data.TaggerPreprocessor.build(sentences, data_set.labels, **options)
+        spare = max(SPARE, *map(count_spare_constituents, data_set.train + data_set.dev))
+        num_constituents = sum(name.startswith("(") for name in data_set.labels)
+        model = models.constituency_parser(
+            num_constituents=num_constituents,
+            num_tags=len(data_set.labels) - num_constituents,
+            spare_constituents=spare,
+            **size_embeddings(preprocessor),
+            **recipe.model,
+        )
+        task = cls(model, preprocessor, maximum_length=maximum_length, spare_constituents=spare)
+        task.recipe = recipe
+        return task
+
+    @classmethod
+    def check_manifest(cls, fields):
+        super().check_manifest(fields)
+        known = fields.object("writing")
+        known.whole("beam", most=1)
+        known.whole("max_new_tokens", most=MOST_TOKENS)
+        known.whole("start_token_id", least=0, most=MOST_ID)
+        check_end_token_id(known)
+        known.whole("padding_id", least=0, most=MOST_ID)
+        fields.whole("spare_constituents", most=MOST_TOKENS)
+
+    @classmethod
+    def read_settings(cls, manifest):
+        settings = super().read_settings(manifest)
+        return settings | {"spare_constituents": manifest["spare_constituents"]}
+
+    @property
+    def settings(self):
+        return {
+            **super().settings,
+            "spare_constituents": self.spare_constituents,
+            "writing": {
+                "beam": 1,
+                "max_new_tokens": self._count_labels(self.maximum_length),
+                "start_token_id": START,
+                "end_token_id": END,
+                "padding_id": 0,
+            },
+        }
+
+    def _count_labels(self, words):
+        """How many ids the tree of so many words has at most, its end included."""
+        return words + 2 * (self.spare_constituents + EACH * words) + 1
+
+    @classmethod
+    def list_file_options(cls, source):
+        return "files of bracketed trees", ("encoding",)
+
+    @classmethod
+    def read_files(cls, source):
+        return data.from_bracketed_files(**source.files, **source.encodings)
+
+    @classmethod
+    def load_preprocessor(cls, folder, manifest):
+        return data.TaggerPreprocessor.load(folder)
+
+    def replace_head(self, num_labels):
+        raise ValueError(
+            f"The trees have labels or tags that the model does not know ({num_labels} in all), "
+            "and they are its words: make a new one with from_data."
+        )
+
+    def describe_data(self, data_set):
+        """For the card: how many trees are too large to train on, if any are."""
+        left = len(data_set.train) - len(self._select(data_set.train))
+        if not left:
+            return ()
+        return (f"{left:,} trees of more than {self.maximum_length} words were not trained on",)
+
+    def _select(self, trees):
+        """The trees that the model can write, of no more than `maximum_length` words."""
+        return [
+            tree
+            for tree in trees
+            if len(tree.tokens) <= self.maximum_length
+            and count_spare_constituents(tree) <= self.spare_constituents
+        ]
+
+    def make_training_batches(self, examples, recipe):
+        fitting = self._select(examples)
+        if not fitting:
+            raise ValueError(
+                f"Every tree to train on has more than {self.maximum_length} words: train with a "
+                "larger --max-length."
+            )
+        options = {"shuffle": True, "seed": recipe.seed}
+        return data.constituency_batches(fitting, self.preprocessor, recipe.batch_size, **options)
+
+    def make_batches(self, examples, where):
+        with prefix_errors(where):
+            fitting = self._select(examples)
+            return data.constituency_batches(fitting, self.preprocessor) if fitting else None
+
+    def make_metrics(self):
+        """Of the labels behind those that are right."""
+        return [lambda: MaskedSparseCategoricalAccuracy(name="accuracy")]
+
+    def compute_scores(self, examples, where):
+        """Scores of brackets, as EVALB computes them: see `ka.training.score_brackets`."""
+        if not examples:
+            return {}
+        check_lengths(examples, self.maximum_length, where)
+        return score_brackets(self.predict([tree.tokens for tree in examples]), examples)
+
+    def open_runner(self, path):
+        run = load_runner(path, "generate")
+        self._check_sizes(path, run.inspection)
+        return lambda inputs, number: run(inputs)["generated_ids"]
+
+    def wrap_model(self, model, path=None):
+        if path is not None:
+            self._check_sizes(path, inspection.inspect_model(model, path))
+        options = get_generation_options(self.metadata)
+        sampler = options.pop("generate")
+
+        def write(inputs, number):
+            options["max_new_tokens"] = number
+            return generation.generate(model, inputs, sampler=sampler, **options)
+
+        return write
+
+    def _check_sizes(self, path, found):
+        """Refuses a file that was made for other vocabularies than those beside it."""
+        preprocessor, characters = self.preprocessor, self.preprocessor.characters
+        inspection.check_sizes(
+            found,
+            vocabularies={"token_ids": len(preprocessor.words)}
+            | ({"character_ids": len(characters)} if characters else {}),
+            lengths={"character_ids": preprocessor.word_length} if characters else None,
+        )
+        inputs = {tensor.name for tensor in found.signatures[0].inputs}
+        if (characters is not None) != ("character_ids" in inputs):
+            raise ValueError(
+                f"{path.parent / MANIFEST}: preprocessing.characters is not of {path.name} beside "
+                "it. Put the right files together."
+            )
+        logits = [t for s in found.signatures for t in s.outputs if t.name == "logits"]
+        size = FIRST_LABEL + len(preprocessor.labels.names)
+        if any(tensor.shape[-1] not in (None, size) for tensor in logits):
+            raise ValueError(
+                f"{path.parent / 'labels.txt'} has {size - FIRST_LABEL} labels, and {path.name} "
+                f"was made with {logits[0].shape[-1] - FIRST_LABEL}: they are of different models, "
+                "or damaged. Put the right files together."
+            )
+        check_labels(path.parent, self.manifest, preprocessor.labels)
+
+    def predict(self, inputs):
+        """The trees of sentences.
+
+        Args:
+            inputs: list of sentences: str, or lists of tokens, as the trees have them that the
+                model learnt from.
+
+        Returns:
+            A `ka.data.ConstituencyTree` for each, over exactly its words.
+        """
+        sentences = self.split_sentences(inputs)
+        order = np.argsort([len(tokens) for tokens in sentences], kind="stable")
+        found = [None] * len(sentences)
+        for start in range(0, len(order), ROWS):
+            chosen = order[start : start + ROWS]
+            rows = [sentences[i] for i in chosen]
+            for i, ids in zip(chosen, self._write(rows), strict=True):
+                found[i] = decode_tree(ids, self.preprocessor.labels, sentences[i])
+        return found
+
+    def _write(self, sentences):
+        """Ids (B, N) of the trees of sentences that fit into one batch."""
+        inputs = self.preprocessor(sentences)
+        inputs = inputs if isinstance(inputs, dict) else {"token_ids": inputs}
+        return np.asarray(self.runner(inputs, self._count_labels(max(map(len, sentences)))))
+
+    def show(self, inputs):
+        """Prints the trees in brackets, one per line."""
+        for tree in self.predict(inputs):
+            say(str(tree))
+
+    def attention(self, example, path=None):
+        """The picture shows what each label of the tree looked at as it was written."""
+        tokens = split_tokens(example, self.maximum_length)
+        inputs = self.preprocessor([tokens])
+        inputs = inputs if isinstance(inputs, dict) else {"token_ids": inputs}
+        result = generation.generate(
+            self.model,
+            inputs,
+            max_new_tokens=self._count_labels(len(tokens)),
+            start_token_id=START,
+            end_token_id=END,
+            return_attention=True,
+        )
+        ids = np.asarray(result.ids[0])
+        ids = ids[: list(ids).index(END)]
+        labels, words = self.preprocessor.labels, iter(tokens)
+        queries = []
+        for i in ids:
+            name = ")" if i == CLOSE else labels.names[i - FIRST_LABEL]
+            is_tag = i != CLOSE and not name.startswith("(")
+            queries.append(f"{name} {next(words)}" if is_tag else name)
+        crossing = [name for name in result.attention if "cross_attention" in name]
+        figure = visualization.attention_map(
+            result.attention[crossing[-1]][:, :, : len(queries)],
+            queries,
+            tokens,
+            title=f"{crossing[-1]}: what each label of the tree looked at",
+            path=path,
+        )
+        return AttentionMaps(dict(result.attention), queries, list(tokens), figure)
+
+    def draw_examples(self, data_set, folder):
+        """Draws the cross-attention of the tree of one test sentence."""
+        tokens = choose_pictured(data_set.test or data_set.dev)
+        self.attention(tokens, folder / "attention.png")
+        return ["attention.png"]

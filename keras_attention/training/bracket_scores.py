@@ -1,0 +1,93 @@
+"""Scores of constituency trees: precision, recall and F1 of brackets, as EVALB computes them."""
+
+import collections
+
+PUNCTUATION = (",", ":", "``", "''", ".")  # tags
+NO_BRACKETS = ("TOP", "-NONE-")
+SAME = {"PRT": "ADVP"}
+
+
+def score_brackets(found, wanted, *, punctuation=False):
+    """Labelled precision, recall and F1 of the brackets of trees (Black et al., 1991).
+
+    By EVALB (Sekine and Collins, 1997) with the settings of Collins (1997), `COLLINS.prm`: words
+    with a tag of punctuation are left out, brackets around nothing but them stay, `TOP` is no
+    bracket, and `ADVP` is `PRT`. Which words are punctuation the wanted tree says: EVALB leaves
+    sentences out whose found tags disagree with that.
+
+    Args:
+        found, wanted: lists of `ka.data.ConstituencyTree` over the same words.
+        punctuation: bool, whether words of punctuation count, and every label is one of its own.
+
+    Returns:
+        dict of floats from 0 to 1, over all trees together: `f1`, `precision`, `recall`; `exact`,
+        the share of trees all of whose brackets are right; and `tags`, the share of right tags.
+
+    Raises:
+        ValueError: the trees are not over the same words.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    wanted = ka.data.parse_brackets("(S (NP (DT The) (NN cat)) (VP (VBD sat)) (. .))")
+    found = ka.data.parse_brackets("(S (NP (DT The) (NN cat) (VBD sat)) (. .))")
+    scores = ka.training.score_brackets(found, wanted)
+    assert (scores["precision"], scores["recall"]) == (0.5, 0.333333)
+    ```
+    """
+    counts = collections.Counter()
+    for one, other in zip(found, wanted, strict=True):
+        counts.update(_compare_trees(one, other, punctuation))
+    f1 = 2 * counts["matched"] / max(1, counts["found"] + counts["wanted"])
+    shares = {
+        "f1": f1,
+        "precision": counts["matched"] / max(1, counts["found"]),
+        "recall": counts["matched"] / max(1, counts["wanted"]),
+        "exact": counts["exact"] / max(1, counts["trees"]),
+        "tags": counts["tags"] / max(1, counts["words"]),
+    }
+    return {name: round(share, 6) for name, share in shares.items()}
+
+
+def _compare_trees(found, wanted, punctuation):
+    """Counts of one tree; none where all of its words are left out."""
+    if found.tokens != wanted.tokens:
+        raise ValueError(
+            f"{' '.join(found.tokens)[:60]!r} are not the words of {' '.join(wanted.tokens)[:60]!r}"
+        )
+    counted = [punctuation or tag not in PUNCTUATION for tag in wanted.tags]
+    if not any(counted):
+        return {}
+    one, other = (_list_brackets(tree, counted, punctuation) for tree in (found, wanted))
+    matched = (one & other).total()
+    tags = [x == y for x, y, n in zip(found.tags, wanted.tags, counted, strict=True) if n]
+    return {
+        "matched": matched,
+        "found": one.total(),
+        "wanted": other.total(),
+        "exact": matched == one.total() == other.total(),
+        "trees": 1,
+        "tags": sum(tags),
+        "words": len(tags),
+    }
+
+
+def _list_brackets(tree, counted, punctuation):
+    """Counts of (label, start, end), of words that are counted."""
+    brackets, places = collections.Counter(), iter(counted)
+
+    def visit(node, start):
+        if node.is_tag:
+            return start + next(places)
+        end = start
+        for child in node.children:
+            end = visit(child, end)
+        if punctuation or node.label not in NO_BRACKETS:
+            label = node.label if punctuation else SAME.get(node.label, node.label)
+            brackets[label, start, end] += 1
+        return end
+
+    visit(tree, 0)
+    return brackets

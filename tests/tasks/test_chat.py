@@ -1,0 +1,106 @@
+"""Conversations: a model of dialogues replies to its context, in Python and in the terminal."""
+
+import io
+import json
+import random
+import sys
+
+import pytest
+
+import keras_attention as ka
+from keras_attention.cli import main
+from tests.small_runs import SMALL
+
+CITIES = {"Rome": "Warm", "Oslo": "Cold", "Lima": "Dry", "Bern": "Wet"}
+TINY = dict(num_layers=1, num_heads=2, hidden_dim=48, dropout=0.0)
+
+
+def make_dialogues(count, seed):
+    """Of which the last reply needs the first turn."""
+    generator, dialogues = random.Random(seed), []
+    for _ in range(count):
+        city = generator.choice(list(CITIES))
+        dialogues.append((f"I was in {city}.", "How was it?", f"{CITIES[city]} days."))
+    return dialogues
+
+
+@pytest.fixture(scope="module")
+def new():
+    data = ka.data.Dialogues.from_lists(make_dialogues(40, 0), make_dialogues(9, 1))
+    pairs = data.pairs(turns=2)
+    return ka.tasks.Seq2SeqLM.from_data(pairs, vocabulary_size=80, **TINY), pairs
+
+
+@pytest.mark.slow
+def test_replies_need_the_context():
+    data = ka.data.Dialogues.from_lists(make_dialogues(200, 0), make_dialogues(24, 1))
+    pairs = data.pairs(turns=2)
+    task = ka.tasks.Seq2SeqLM.from_data(pairs, vocabulary_size=80, **TINY)
+    options = dict(epochs=20, batch_size=16, learning_rate=5e-3, label_smoothing=0.0)
+    task.fit(pairs, verbose=False, **options)
+    for city, weather in CITIES.items():
+        turns = ["Before.", f"I was in {city}.", "How was it?"]
+        assert task.reply(turns, temperature=0.1, seed=0) == f"{weather} days."
+    scores = task.evaluate(pairs.dev)
+    sources = [pair.source for pair in pairs.dev]
+    random.Random(0).shuffle(sources)
+    other = [ka.data.Pair(x, pair.target) for x, pair in zip(sources, pairs.dev, strict=True)]
+    assert task.evaluate(other)["perplexity"] > 1.5 * scores["perplexity"]
+
+
+def test_scores_and_files(new, tmp_path):
+    task, pairs = new
+    scores = task.evaluate(pairs.dev)
+    assert list(scores) == ["perplexity", "distinct_1", "distinct_2", "commonest_reply"]
+    assert task.lower_is_better and scores["perplexity"] > 1 >= scores["distinct_2"]
+    task.save_to_preset(tmp_path / "bot")
+    again = ka.tasks.from_preset(tmp_path / "bot")
+    assert (again.turns, again.score, again.converses) == (2, "perplexity", True)
+    assert again.reply(["I was in Rome."], seed=3) == task.reply(["I was in Rome."], seed=3)
+    long = ["one", "two", "I was in Rome."]
+    assert task.reply(long, seed=3) == task.reply(long[1:], seed=3)
+
+
+def test_what_is_no_dialogue_is_refused(new):
+    task, _ = new
+    with pytest.raises(ValueError, match="expected a list of turns"):
+        task.reply("Hi")
+    with pytest.raises(ValueError, match="none of them empty"):
+        task.reply(["Hi", " "])
+    other = ka.tasks.Seq2SeqLM.from_data([("a", "b")] * 9, tokens="characters", **TINY)
+    with pytest.raises(ValueError, match="was not trained on dialogues"):
+        other.reply(["Hi"])
+
+
+@pytest.mark.slow
+def test_a_language_model_converses():
+    data = ka.data.Dialogues.from_lists(make_dialogues(200, 0), dev_fraction=0)
+    task = ka.tasks.CausalLM.from_data(data.corpus, max_length=96, **TINY)
+    options = dict(epochs=4, steps=60, batch_size=8, learning_rate=0.01, verbose=False)
+    task.fit(data.corpus.train, **options)
+    assert task.reply(["I was in Oslo."], temperature=0) == "How was it?"
+    assert task.reply(["I was in Oslo."], temperature=0, max_new_tokens=3) == "How"
+
+
+@pytest.mark.slow
+def test_commands(tmp_path, monkeypatch, capsys):
+    files = []
+    for seed, (part, count) in enumerate([("train", 120), ("dev", 12), ("test", 12)]):
+        lines = (json.dumps({"turns": turns}) + "\n" for turns in make_dialogues(count, seed))
+        (tmp_path / f"{part}.jsonl").write_text("".join(lines))
+        files += [f"--{part}", str(tmp_path / f"{part}.jsonl")]
+    folder = tmp_path / "bot"
+    options = ["--epochs", "12", "--learning-rate", "0.01", "--batch-size", "16", "--beam", "1"]
+    options += ["--vocabulary-size", "80", "--max-length", "16", *SMALL]
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "seq2seq_transformer", *files, "--output", str(folder), *options])
+    assert stop.value.code == 0
+    scores = json.loads((folder / "scores.json").read_text())["test"]
+    assert scores["keras"]["perplexity"] < 3 and scores["litert"]["distinct_1"] > 0
+    for kind in ("keras", "litert"):
+        monkeypatch.setattr(sys, "stdin", io.StringIO("I was in Rome.\n\nReally?\n"))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stop:
+            main(["predict", str(folder), "--chat", "--with", kind])
+        lines = capsys.readouterr().out.splitlines()
+        assert stop.value.code == 0 and len(lines) == 2 and all(lines)
