@@ -6,6 +6,8 @@ from keras_attention.data.answer_spans import (
     Span,
     search_span,
 )
+from keras_attention.data.boxed_images import BoxedImage, BoxedImages, detection_batches
+from keras_attention.data.coco import from_coco, list_coco_results
 from keras_attention.data.corpus import (
     Corpus,
     contiguous_segments,
@@ -21,6 +23,8 @@ from keras_attention.data.dependency_trees import (
     from_tfds_trees,
     read_conllu_trees,
 )
+from keras_attention.data.detection_augmentation import detection_augmentation
+from keras_attention.data.detection_preprocessor import DetectionPreprocessor
 from keras_attention.data.facts import facts
 from keras_attention.data.image_folders import from_image_folder, read_image
 from keras_attention.data.image_preprocessor import ImagePreprocessor
@@ -28,6 +32,7 @@ from keras_attention.data.images import Images, ImageSplit, image_augmentation, 
 from keras_attention.data.masked_preprocessor import MaskedLMPreprocessor
 from keras_attention.data.masking import masked_language_model_batches
 from keras_attention.data.pairs import Pair, Pairs, from_pair_files, read_pairs, seq2seq_batches
+from keras_attention.data.pascal_voc import from_voc
 from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
 from keras_attention.data.question_preprocessor import QuestionPreprocessor, question_batches
 from keras_attention.data.questions import (
@@ -69,15 +74,19 @@ from keras_attention.data.tagger_preprocessor import TaggerPreprocessor
 from keras_attention.data.text_preprocessor import TextPreprocessor
 from keras_attention.data.texts import Text, Texts, from_text_files, read_texts, text_batches
 from keras_attention.data.tfds import from_tfds
+from keras_attention.data.tfds_boxes import from_tfds_boxes
 from keras_attention.data.tokenizers import Characters, Subwords
 from keras_attention.data.vocabulary import Labels, Vocabulary, split_words
 
 __all__ = [
     "Answer",
+    "BoxedImage",
+    "BoxedImages",
     "Characters",
     "Corpus",
     "DependencyTree",
     "DependencyTrees",
+    "DetectionPreprocessor",
     "EncodedQuestion",
     "ImagePreprocessor",
     "ImageSplit",
@@ -115,7 +124,10 @@ __all__ = [
     "contiguous_segments",
     "dates",
     "dependency_batches",
+    "detection_augmentation",
+    "detection_batches",
     "facts",
+    "from_coco",
     "from_conll",
     "from_conllu",
     "from_conllu_trees",
@@ -126,10 +138,13 @@ __all__ = [
     "from_recordings",
     "from_text_files",
     "from_tfds",
+    "from_tfds_boxes",
     "from_tfds_trees",
+    "from_voc",
     "image_augmentation",
     "image_batches",
     "language_model_batches",
+    "list_coco_results",
     "masked_language_model_batches",
     "question_batches",
     "read_conll",

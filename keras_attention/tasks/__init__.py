@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from keras_attention.tasks.dependency_parser import DependencyParser
     from keras_attention.tasks.image_classifier import ImageClassifier
     from keras_attention.tasks.masked_lm import MaskedLM
+    from keras_attention.tasks.object_detector import FoundObject, ObjectDetector
     from keras_attention.tasks.presets import list_presets
     from keras_attention.tasks.question_answerer import QuestionAnswerer
     from keras_attention.tasks.seq2seq_lm import Seq2SeqLM
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 __all__ = [
     "CausalLM",
     "DependencyParser",
+    "FoundObject",
     "ImageClassifier",
     "MaskedLM",
+    "ObjectDetector",
     "QuestionAnswerer",
     "Seq2SeqLM",
     "SequenceLabeler",
@@ -37,8 +40,10 @@ __all__ = [
 _MODULES = {
     "CausalLM": "causal_lm",
     "DependencyParser": "dependency_parser",
+    "FoundObject": "object_detector",
     "ImageClassifier": "image_classifier",
     "MaskedLM": "masked_lm",
+    "ObjectDetector": "object_detector",
     "QuestionAnswerer": "question_answerer",
     "Seq2SeqLM": "seq2seq_lm",
     "SequenceLabeler": "sequence_labeler",

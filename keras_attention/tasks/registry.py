@@ -6,6 +6,7 @@ TASKS = {
     "causal_language_model": "causal_lm.CausalLM",
     "dependency_parser": "dependency_parser.DependencyParser",
     "masked_language_model": "masked_lm.MaskedLM",
+    "object_detector": "object_detector.ObjectDetector",
     "question_answerer": "question_answerer.QuestionAnswerer",
     "seq2seq_recurrent": "seq2seq_lm.Seq2SeqLM",
     "seq2seq_transformer": "seq2seq_lm.Seq2SeqLM",

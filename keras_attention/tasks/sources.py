@@ -118,6 +118,7 @@ LICENCES = {
     "universal_dependencies/en_ewt": "CC BY-SA 4.0",
     "fashion_mnist": "MIT",
     "tiny_shakespeare": "the text is in the public domain",
+    "bccd": "MIT",
     "mnist": "CC BY-SA 3.0",
 }
 
