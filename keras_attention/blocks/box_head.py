@@ -4,6 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.checks import check_rows_and_columns, check_whole_number
 
 START = -2.0  # of width and height before the sigmoid: an eighth of the image
@@ -11,7 +12,7 @@ NARROWEST = 1e-3  # how near to the edge a learned point may begin
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class BoxHead(keras.layers.Layer):
+class BoxHead(ProjectionOwner):
     """A network of three layers that gives the box of each vector (Carion et al., 2020, 3.2).
 
     With `points`, what it gives is added to the vector's own point, before the sigmoid (Zhu et al.,
@@ -25,7 +26,7 @@ class BoxHead(keras.layers.Layer):
     Call arguments:
         inputs: (B, Q, D), a vector for each query.
 
-    Returns (B, Q, 4), float32: middle, width and height of each box as shares of the image's width
+    Returns (B, Q, 4): middle, width and height of each box as shares of the image's width
     and height, (cx, cy, w, h).
 
     Example:
@@ -41,7 +42,7 @@ class BoxHead(keras.layers.Layer):
     """
 
     def __init__(self, hidden_dim, points=None, **kwargs):
-        super().__init__(**{"dtype": "float32", **kwargs})
+        super().__init__(**kwargs)
         self.hidden_dim = check_whole_number("BoxHead", "hidden_dim", hidden_dim)
         if isinstance(points, tuple | list):
             points = check_rows_and_columns("BoxHead", "points", points)
@@ -49,11 +50,11 @@ class BoxHead(keras.layers.Layer):
             points = check_whole_number("BoxHead", "points", points)
         self.points = points
         self._inner = [
-            keras.layers.Dense(hidden_dim, "relu", dtype=self.dtype_policy, name=f"hidden_{i}")
+            keras.layers.Dense(hidden_dim, "relu", **self._projection_arguments(f"hidden_{i}"))
             for i in range(2)
         ]
         self._last = keras.layers.Dense(
-            4, kernel_initializer="zeros", dtype=self.dtype_policy, name="offsets"
+            4, kernel_initializer="zeros", **self._projection_arguments("offsets")
         )
 
     def build(self, input_shape):

@@ -139,7 +139,7 @@ def object_detector(
         dtype="float32",
         name="logits",
     )
-    to_boxes = BoxHead(encoder["hidden_dim"], points, name="boxes")
+    to_boxes = BoxHead(encoder["hidden_dim"], points, dtype="float32", name="boxes")
     logits, boxes = [to_logits(x) for x in found], [to_boxes(x) for x in found]
     outputs = {"logits": logits[-1], "boxes": boxes[-1]}
     if auxiliary and len(found) > 1:
