@@ -31,7 +31,7 @@ def score_boxes(wanted, found, *, labels=None):
     cat = ("cat", (10, 10, 40, 50))
     found = [("cat", 0.9, (11, 10, 40, 50)), ("dog", 0.3, (60, 60, 80, 80))]
     scores = ka.training.score_boxes([[cat]], [found])
-    assert scores["map50"] == 1.0 and scores["by_label"]["cat"][1] == 1.0
+    assert scores["map50"] > 0.999 and scores["by_label"]["cat"][1] > 0.999
     ```
     """
     try:
