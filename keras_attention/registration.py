@@ -37,13 +37,13 @@ CLASSES = {
         SegmentRecurrence
     """.split(),
     "blocks": """
-        AllowedLogits AttentionPooling Biaffine CharacterEmbedding ConformerBlock ConvolutionModule
-        ConvolutionStem ConvolutionSubsampling DecoderBlock DeepNorm EncoderBlock FeedForward
-        FirstOf GreedyCTCDecoder LayerScale LengthMask LogMelSpectrogram MacaronBlock
-        MixtureOfExperts ParallelBlock ParserState PatchEmbedding Pooling PositionsInDocuments
-        PostNorm PreNorm PrefixTokens RMSNormalization ReZero Repeat ResiDual ResidualWeight
-        SandwichNorm SegmentEmbedding SpanLogits SpecAugment TokenDropout TokenEmbedding
-        WordEmbedding
+        AllowedLogits AttentionPooling Biaffine BoxHead CharacterEmbedding ConformerBlock
+        ConvolutionModule ConvolutionStem ConvolutionSubsampling DecoderBlock DeepNorm EncoderBlock
+        FeedForward FirstOf GreedyCTCDecoder LayerScale LengthMask LogMelSpectrogram MacaronBlock
+        MixtureOfExperts ObjectQueries ParallelBlock ParserState PatchEmbedding Pooling
+        PositionsInDocuments PostNorm PreNorm PrefixTokens RMSNormalization ReZero Repeat ResiDual
+        ResidualWeight SandwichNorm SegmentEmbedding SpanLogits SpecAugment TokenDropout
+        TokenEmbedding WordEmbedding
     """.split(),
     "recurrent": """
         AttentionCell Bridge FeedbackDecoder LocalWindow RecurrentDecoder RecurrentEncoder
@@ -53,11 +53,11 @@ CLASSES = {
         Sample
     """.split(),
     "training": """
-        CTCTranscriptAccuracy ConstantForcing DependencyCrossentropy EntityF1 EntityPrecision
-        EntityRecall ExponentialForcing InverseSigmoidForcing LabeledAttachment LayerwiseAdamW
-        LinearForcing MacroF1 MaskedCTC MaskedPerplexity MaskedSequenceAccuracy
-        MaskedSparseCategoricalAccuracy MaskedSparseCategoricalCrossentropy MultiLabelCrossentropy
-        Noam SpanCrossentropy SpanF1 TwoPasses UnlabeledAttachment
+        BoxAveragePrecision CTCTranscriptAccuracy ConstantForcing DependencyCrossentropy EntityF1
+        EntityPrecision EntityRecall ExponentialForcing HungarianLoss InverseSigmoidForcing
+        LabeledAttachment LayerwiseAdamW LinearForcing MacroF1 MaskedCTC MaskedPerplexity
+        MaskedSequenceAccuracy MaskedSparseCategoricalAccuracy MaskedSparseCategoricalCrossentropy
+        MultiLabelCrossentropy Noam SpanCrossentropy SpanF1 TwoPasses UnlabeledAttachment
     """.split(),
 }
 FUNCTIONS = {"blocks": ["gelu_tanh", "quick_gelu"]}

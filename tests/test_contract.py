@@ -214,6 +214,9 @@ CASES = {
     "ConvolutionSubsampling causal": Case(
         lambda: ka.blocks.ConvolutionSubsampling(D, 2, filters=3, causal=True), (f"B T {D}",)
     ),
+    "BoxHead": Case(lambda: ka.blocks.BoxHead(5, points=(2, 3)), ("B 6 4",)),
+    "BoxHead of learned points": Case(lambda: ka.blocks.BoxHead(5, points=6), ("B 6 4",)),
+    "ObjectQueries": Case(lambda: ka.blocks.ObjectQueries(4, 6), (f"B T {D}",)),
     "PrefixTokens": Case(lambda: ka.blocks.PrefixTokens(2), (f"B T {D}",)),
     "FeedForward": Case(lambda: ka.blocks.FeedForward(10), (f"B T {D}",)),
     "FeedForward gated": Case(lambda: ka.blocks.FeedForward(10, "geglu_tanh"), (f"B T {D}",)),
@@ -706,6 +709,7 @@ NOT_QUANTIZED = {
         "SpanLogits",
         "AllowedLogits",
         "ParserState",
+        "ObjectQueries",
         "GreedyCTCDecoder",
         "LengthMask",
         "LogMelSpectrogram",

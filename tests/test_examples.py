@@ -8,6 +8,7 @@ import pytest
 
 EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
 ARGUMENTS = {
+    "blood_cells.py": ["--epochs", "1", "--made-up", "--image-size", "64"],
     "dates.py": ["--pairs", "256", "--epochs", "1"],
     "digits.py": ["--epochs", "1", "--output", "digits"],
     "drawn_digits.py": ["--epochs", "1", "--samples", "samples.png"],
@@ -21,6 +22,7 @@ ARGUMENTS = {
     "translation.py": ["--epochs", "1", "--num-layers", "1"],
 }
 PRINTED = {
+    "blood_cells.py": "map50",
     "dates.py": "days never seen are right",
     "digits.py": "test accuracy",
     "drawn_digits.py": "bits_per_dimension",

@@ -2,6 +2,7 @@
 
 from keras_attention.blocks.attention_pooling import AttentionPooling
 from keras_attention.blocks.biaffine import Biaffine
+from keras_attention.blocks.box_head import BoxHead
 from keras_attention.blocks.conformer import ConformerBlock, MacaronBlock
 from keras_attention.blocks.convolution_module import ConvolutionModule
 from keras_attention.blocks.convolution_subsampling import ConvolutionSubsampling
@@ -13,6 +14,7 @@ from keras_attention.blocks.length_mask import LengthMask
 from keras_attention.blocks.log_mel_spectrogram import LogMelSpectrogram
 from keras_attention.blocks.mixture_of_experts import MixtureOfExperts
 from keras_attention.blocks.normalization import LayerScale, RMSNormalization
+from keras_attention.blocks.object_queries import ObjectQueries
 from keras_attention.blocks.packed_documents import PositionsInDocuments
 from keras_attention.blocks.parallel import ParallelBlock
 from keras_attention.blocks.parser_state import AllowedLogits, ParserState
@@ -39,6 +41,7 @@ __all__ = [
     "AllowedLogits",
     "AttentionPooling",
     "Biaffine",
+    "BoxHead",
     "CharacterEmbedding",
     "ConformerBlock",
     "ConvolutionModule",
@@ -55,6 +58,7 @@ __all__ = [
     "LogMelSpectrogram",
     "MacaronBlock",
     "MixtureOfExperts",
+    "ObjectQueries",
     "ParallelBlock",
     "ParserState",
     "PatchEmbedding",

@@ -121,7 +121,7 @@ def data_file(part):
     kinds = (
         "CoNLL(-U); CSV, TSV, JSON lines or a folder of texts; for --languages without suffix; "
         "plain text, or a folder of it, for a language model; SQuAD's JSON, or QAMR's TSV, of "
-        "questions; a folder of class folders of pictures"
+        "questions; a folder of class folders of pictures; COCO's JSON or Pascal VOC of boxes"
     )
     return Annotated[pathlib.Path | None, typer.Option(help=f"File to {part}: {kinds}.")]
 
@@ -326,6 +326,9 @@ def predict(
         bool, typer.Option(help="Show entities, where tags are B-..., I-... and O.")
     ] = False,
     beam: Annotated[int | None, Whole(max=1000, help="Texts that the search holds.")] = None,
+    threshold: Annotated[
+        float | None, Number(min=0.0, max=1.0, help="Least score of objects in pictures.")
+    ] = None,
     invert: Annotated[bool, typer.Option(help="Swap black and white in pictures.")] = False,
     max_new_tokens: Annotated[int | None, Whole(max=LENGTH, help="How many to go on for.")] = None,
     temperature: Annotated[
@@ -337,7 +340,8 @@ def predict(
     ] = None,
     seed: Annotated[int | None, SEED] = None,
 ):
-    """Tag sentences, label, translate or go on with texts, answer questions, or name pictures."""
+    """Tag sentences, label, translate or go on with texts, answer questions, name what is in
+    pictures, or find where it is."""
     from keras_attention.cli import evaluate as command
 
     command.predict(
@@ -352,6 +356,7 @@ def predict(
             "top": top,
             "group_entities": group_entities,
             "beam": beam,
+            "threshold": threshold,
             "invert": invert,
             "max_new_tokens": max_new_tokens,
             "temperature": temperature,

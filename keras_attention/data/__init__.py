@@ -6,12 +6,14 @@ from keras_attention.data.answer_spans import (
     Span,
     search_span,
 )
+from keras_attention.data.boxed_images import BoxedImage, BoxedImages, detection_batches
 from keras_attention.data.bracketed_trees import (
     ConstituencyTree,
     build_tree,
     linearize_tree,
     parse_brackets,
 )
+from keras_attention.data.coco import from_coco, list_coco_results
 from keras_attention.data.constituency_trees import (
     ConstituencyTrees,
     constituency_batches,
@@ -33,6 +35,8 @@ from keras_attention.data.dependency_trees import (
     from_tfds_trees,
     read_conllu_trees,
 )
+from keras_attention.data.detection_augmentation import detection_augmentation
+from keras_attention.data.detection_preprocessor import DetectionPreprocessor
 from keras_attention.data.dialogues import (
     DialoguePairs,
     Dialogues,
@@ -53,6 +57,7 @@ from keras_attention.data.multi_label_texts import (
     read_multi_label_texts,
 )
 from keras_attention.data.pairs import Pair, Pairs, from_pair_files, read_pairs, seq2seq_batches
+from keras_attention.data.pascal_voc import from_voc
 from keras_attention.data.pixel_levels import PixelLevelsPreprocessor, pixel_batches
 from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
 from keras_attention.data.question_preprocessor import QuestionPreprocessor, question_batches
@@ -95,17 +100,21 @@ from keras_attention.data.tagger_preprocessor import TaggerPreprocessor
 from keras_attention.data.text_preprocessor import TextPreprocessor
 from keras_attention.data.texts import Text, Texts, from_text_files, read_texts, text_batches
 from keras_attention.data.tfds import from_tfds
+from keras_attention.data.tfds_boxes import from_tfds_boxes
 from keras_attention.data.tokenizers import Characters, Subwords
 from keras_attention.data.vocabulary import Labels, Vocabulary, split_words
 
 __all__ = [
     "Answer",
+    "BoxedImage",
+    "BoxedImages",
     "Characters",
     "ConstituencyTree",
     "ConstituencyTrees",
     "Corpus",
     "DependencyTree",
     "DependencyTrees",
+    "DetectionPreprocessor",
     "DialoguePairs",
     "Dialogues",
     "EncodedQuestion",
@@ -150,8 +159,11 @@ __all__ = [
     "contiguous_segments",
     "dates",
     "dependency_batches",
+    "detection_augmentation",
+    "detection_batches",
     "facts",
     "from_bracketed_files",
+    "from_coco",
     "from_conll",
     "from_conllu",
     "from_conllu_trees",
@@ -164,11 +176,14 @@ __all__ = [
     "from_recordings",
     "from_text_files",
     "from_tfds",
+    "from_tfds_boxes",
     "from_tfds_trees",
+    "from_voc",
     "image_augmentation",
     "image_batches",
     "language_model_batches",
     "linearize_tree",
+    "list_coco_results",
     "masked_language_model_batches",
     "multi_label_batches",
     "parse_brackets",

@@ -134,21 +134,36 @@ def read_image(path, image_size=None, color_mode="rgb", resizing=None):
     assert picture.shape == (2, 3, 1) and picture.min() > 0.99
     ```
     """
+    if image_size is not None:
+        image_size = check_height_and_width("read_image", "image_size", image_size)
+    picture = decode_picture(read_bytes(path), path, color_mode)
+    return picture if image_size is None else resize_picture(picture, image_size, resizing)
+
+
+def decode_picture(content, name, color_mode="rgb"):
+    """The bytes of a picture file as float32 (H, W, C) from 0 to 1.
+
+    Args:
+        name: what errors call it.
+        color_mode: as in `read_image`.
+    """
     tf = import_tensorflow("read_image")
-    content = read_bytes(path)
     try:
         picture = tf.io.decode_image(content, channels=3, expand_animations=False)
     except tf.errors.InvalidArgumentError as error:
         kinds = ", ".join(suffix[1:].upper() for suffix in SUFFIXES if suffix != ".jpeg")
         raise ValueError(
-            f"{path} is no picture, or is damaged: expected {kinds}. Mend, convert or remove it."
+            f"{name} is no picture, or is damaged: expected {kinds}. Mend, convert or remove it."
         ) from error
     picture = tf.image.convert_image_dtype(picture, "float32")
     if color_mode == "grayscale":
         picture = tf.image.rgb_to_grayscale(picture)
-    if image_size is not None:
-        size = check_height_and_width("read_image", "image_size", image_size)
-        picture = (resizing or Resizing()).apply(picture, size)
+    return np.clip(picture.numpy(), 0.0, 1.0)
+
+
+def resize_picture(picture, image_size, resizing=None):
+    """float32 (H, W, C) from 0 to 1 as one of `image_size`; None stretches it, bilinear."""
+    picture = (resizing or Resizing()).apply(picture, image_size)
     return np.clip(picture.numpy(), 0.0, 1.0)
 
 

@@ -56,6 +56,7 @@ def get(identifier, dtype=None):
 
 
 __all__ = [
+    "NAMES",
     "BigBird",
     "BlockSparse",
     "Blockwise",
@@ -68,7 +69,6 @@ __all__ = [
     "Global",
     "Longformer",
     "Mask",
-    "NAMES",
     "Not",
     "Prefix",
     "Random",

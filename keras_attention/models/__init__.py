@@ -11,6 +11,8 @@ from keras_attention.models.encoder_decoder import encoder_decoder
 from keras_attention.models.head import replace_head
 from keras_attention.models.masked_language_model import SIZES as _MASKED_SIZES
 from keras_attention.models.masked_language_model import masked_language_model
+from keras_attention.models.object_detector import SIZES as _DETECTOR_SIZES
+from keras_attention.models.object_detector import object_detector
 from keras_attention.models.question_answerer import SIZES as _ANSWERER_SIZES
 from keras_attention.models.question_answerer import question_answerer
 from keras_attention.models.seq2seq_recurrent import SIZES as _RECURRENT_SIZES
@@ -38,6 +40,7 @@ SIZES = {
     "encoder_decoder": _ENCODER_DECODER_SIZES,
     "image_encoder": _IMAGE_SIZES,
     "masked_language_model": _MASKED_SIZES,
+    "object_detector": _DETECTOR_SIZES,
     "question_answerer": _ANSWERER_SIZES,
     "seq2seq_recurrent": _RECURRENT_SIZES,
     "seq2seq_transformer": _TRANSFORMER_SIZES,
@@ -76,6 +79,7 @@ __all__ = [
     "extend_vocabulary",
     "image_encoder",
     "masked_language_model",
+    "object_detector",
     "question_answerer",
     "replace_head",
     "seq2seq_recurrent",

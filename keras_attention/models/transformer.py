@@ -73,6 +73,8 @@ class TransformerEncoder:
     Call arguments:
         x: (B, T, D), as a rule symbolic.
         name: str, what the names of the blocks begin with.
+        each_layer: bool, whether to return a list with the output of each layer, all after the same
+            last norm: for losses of intermediate layers.
         segment_ids, positions: of packed documents, as `EncoderBlock` takes them.
 
     Returns (B, T, D), after the norm that ends a stack of this `norm`. A layer that runs a block
@@ -182,8 +184,8 @@ class TransformerEncoder:
                 "several layers. Leave one of them out."
             )
 
-    def __call__(self, x, *, name="block", **documents):
-        return self._run_layers(x, (), name, documents)
+    def __call__(self, x, *, name="block", each_layer=False, **documents):
+        return self._run_layers(x, (), name, each_layer, documents)
 
     def embedding_position(self):
         """The part of `position` that is added to embeddings, a copy of its own, or None.
@@ -209,7 +211,7 @@ class TransformerEncoder:
             name=name,
         )
 
-    def _run_layers(self, x, source, name, documents):
+    def _run_layers(self, x, source, name, each_layer, documents):
         if x.shape[-1] != self.hidden_dim:
             raise ValueError(
                 f"{type(self).__name__}(hidden_dim={self.hidden_dim}) was called on vectors of "
@@ -242,9 +244,13 @@ class TransformerEncoder:
             )
             for i in range(num_blocks)
         ]
+        make = functools.cache(lambda place: self.make_normalization(f"final_{place}"))
+        outputs = []
         for i in range(self.num_layers):
             x = blocks[i * num_blocks // self.num_layers](x, *source, **documents)
-        return norm.end(x, lambda place: self.make_normalization(f"final_{place}"))
+            if each_layer or i == self.num_layers - 1:
+                outputs.append(norm.end(x, make))
+        return outputs if each_layer else outputs[-1]
 
     def _residual(self):
         """The residual called `norm`; DeepNorm depends on the depth of the stack."""
@@ -299,6 +305,7 @@ class TransformerDecoder(TransformerEncoder):
     Call arguments:
         x: (B, T, D). encoded: (B, S, E), what the encoder returns.
         name: str, what the names of the blocks begin with.
+        each_layer: as in `TransformerEncoder`.
         segment_ids, positions, encoded_segment_ids, encoded_positions: of packed documents, as
             `DecoderBlock` takes them.
 
@@ -320,8 +327,8 @@ class TransformerDecoder(TransformerEncoder):
 
     cross_position: object = None
 
-    def __call__(self, x, encoded, *, name="block", **documents):
-        return self._run_layers(x, (encoded,), name, documents)
+    def __call__(self, x, encoded, *, name="block", each_layer=False, **documents):
+        return self._run_layers(x, (encoded,), name, each_layer, documents)
 
     def _residual(self):
         if self.norm == "deep_norm":

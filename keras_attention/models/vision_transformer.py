@@ -75,11 +75,13 @@ def encode_image(
     pixel_mean=None,
     pixel_std=None,
     owner="vision_transformer",
+    each_layer=False,
     **encoder,
 ):
     """The input of a `vision_transformer` and its pooled output (B, D), both symbolic.
 
-    Args: as there, and `owner`, what errors call the builder.
+    Args: as there, and `owner`, what errors call the builder. With `each_layer`, and without
+    pooling, the output is a list with that of each layer.
     """
     learned = position == "learned"
     encoder = TransformerEncoder(position=None if learned else position, **encoder)
@@ -103,7 +105,7 @@ def encode_image(
     )(x)
     if normalize_embeddings:
         x = encoder.make_normalization("embedding_norm")(x)
-    x = encoder(x)
+    x = encoder(x, each_layer=each_layer)
     if pooling == "map":
         x = encoder.make_pooling("pooling", num_prefix_tokens)(x)
     elif pooling is not None:
@@ -126,7 +128,7 @@ def _normalize_pixels(owner, num_channels, mean, std):
     return keras.layers.Normalization(mean=mean, variance=variance, name="normalization")
 
 
-@takes_keywords_of(encode_image, without=["owner"])
+@takes_keywords_of(encode_image, without=["owner", "each_layer"])
 def vision_transformer(
     image_size, num_classes, *, pooling="cls", name="vision_transformer", **encoder
 ):
@@ -188,7 +190,7 @@ def vision_transformer(
     return keras.Model(images, logits, name=name)
 
 
-@takes_keywords_of(encode_image, without=["owner"])
+@takes_keywords_of(encode_image, without=["owner", "each_layer"])
 def image_encoder(
     image_size,
     *,

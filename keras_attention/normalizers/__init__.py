@@ -36,9 +36,9 @@ def get(identifier, dtype=None):
 
 
 __all__ = [
+    "NAMES",
     "Activation",
     "Entmax",
-    "NAMES",
     "Normalizer",
     "ReLU",
     "Sigmoid",

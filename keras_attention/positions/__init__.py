@@ -55,19 +55,19 @@ def get(identifier, dtype=None):
 
 
 __all__ = [
+    "NAMES",
+    "ROLES",
     "ALiBi",
-    "CombinedPositions",
     "ContinuousBias",
     "Disentangled",
     "Learned",
     "Learned2D",
     "LearnedALiBi",
-    "NAMES",
     "Position",
-    "ROLES",
     "RelativeBias",
     "Rotary",
     "Scalar",
+    "CombinedPositions",
     "Shaw",
     "Sinusoidal",
     "Sinusoidal2D",

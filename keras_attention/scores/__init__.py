@@ -36,12 +36,12 @@ def get(identifier, dtype=None):
 
 
 __all__ = [
+    "NAMES",
     "Additive",
     "Bilinear",
     "Concat",
     "Cosine",
     "Dot",
-    "NAMES",
     "ScaledDot",
     "Score",
     "SquaredDistance",

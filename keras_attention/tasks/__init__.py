@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from keras_attention.tasks.image_generator import ImageGenerator
     from keras_attention.tasks.masked_lm import MaskedLM
     from keras_attention.tasks.multi_label_classifier import MultiLabelClassifier
+    from keras_attention.tasks.object_detector import FoundObject, ObjectDetector
     from keras_attention.tasks.presets import list_presets
     from keras_attention.tasks.question_answerer import QuestionAnswerer
     from keras_attention.tasks.seq2seq_lm import Seq2SeqLM
@@ -26,10 +27,12 @@ __all__ = [
     "CausalLM",
     "ConstituencyParser",
     "DependencyParser",
+    "FoundObject",
     "ImageClassifier",
     "ImageGenerator",
     "MaskedLM",
     "MultiLabelClassifier",
+    "ObjectDetector",
     "QuestionAnswerer",
     "Seq2SeqLM",
     "SequenceLabeler",
@@ -44,10 +47,12 @@ _MODULES = {
     "CausalLM": "causal_lm",
     "ConstituencyParser": "constituency_parser",
     "DependencyParser": "dependency_parser",
+    "FoundObject": "object_detector",
     "ImageClassifier": "image_classifier",
     "ImageGenerator": "image_generator",
     "MaskedLM": "masked_lm",
     "MultiLabelClassifier": "multi_label_classifier",
+    "ObjectDetector": "object_detector",
     "QuestionAnswerer": "question_answerer",
     "Seq2SeqLM": "seq2seq_lm",
     "SequenceLabeler": "sequence_labeler",

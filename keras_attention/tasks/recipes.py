@@ -19,7 +19,9 @@ class Recipe:
         epochs, batch_size, learning_rate (the peak), weight_decay, label_smoothing: as in Keras.
         warmup: float, the share of all steps in which the learning rate grows; a cosine follows.
         clip_norm: float, the largest norm of the gradient of all weights together.
-        data: dict, of images the keywords of `ka.data.image_augmentation`; of texts those of
+        data: dict, of images the keywords of `ka.data.image_augmentation`; of pictures with boxes
+            those of `ka.data.detection_augmentation`, and `image_size`, (height, width) or the
+            longer side; of texts those of
             `TextPreprocessor.build`; of sentences those of `TaggerPreprocessor.build`, and
             `maximum_length`, the tokens of a sentence at most; of pairs of texts
 
@@ -286,6 +288,33 @@ RECIPES = {
         weight_decay=0.01,
         clip_norm=5.0,
         jit_compile=False,  # XLA has no kernel of the fast loss
+    ),
+    # What `benchmarks/blood_cells.py` trains: a stem of stride 16, and a query in each cell.
+    "object_detector": Recipe(
+        model=dict(
+            stem_filters=(32, 64, 128, 128),
+            patch_size=1,
+            num_layers=3,
+            num_heads=4,
+            hidden_dim=128,
+            intermediate_dim=256,
+            dropout=0.0,
+        ),
+        epochs=150,
+        batch_size=8,
+        learning_rate=1e-3,
+        weight_decay=0.01,
+        label_smoothing=0.0,
+        average=1.0,
+        data=dict(
+            image_size=320,
+            flip=True,
+            vertical_flip=True,
+            crop=0.3,
+            brightness=0.2,
+            contrast=0.2,
+        ),
+        jit_compile=False,  # objects are matched to queries by SciPy
     ),
     # Chosen by cross-validation on sentence_polarity without its test part.
     "text_classifier": Recipe(

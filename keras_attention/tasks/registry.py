@@ -11,6 +11,7 @@ TASKS = {
     "dependency_parser": "dependency_parser.DependencyParser",
     "masked_language_model": "masked_lm.MaskedLM",
     "multi_label_classifier": "multi_label_classifier.MultiLabelClassifier",
+    "object_detector": "object_detector.ObjectDetector",
     "question_answerer": "question_answerer.QuestionAnswerer",
     "seq2seq_recurrent": "seq2seq_lm.Seq2SeqLM",
     "seq2seq_transformer": "seq2seq_lm.Seq2SeqLM",

@@ -119,6 +119,7 @@ LICENCES = {
     "fashion_mnist": "MIT",
     "goemotions": "Apache-2.0",
     "tiny_shakespeare": "the text is in the public domain",
+    "bccd": "MIT",
     "mnist": "CC BY-SA 3.0",
 }
 

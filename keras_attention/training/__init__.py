@@ -6,6 +6,9 @@ from keras_attention.training.answer_scores import (
     score_answers,
 )
 from keras_attention.training.answer_spans import SpanCrossentropy, SpanF1
+from keras_attention.training.box_average_precision import BoxAveragePrecision
+from keras_attention.training.box_overlap import compute_overlaps
+from keras_attention.training.box_scores import score_boxes
 from keras_attention.training.bracket_scores import score_brackets
 from keras_attention.training.ctc import CTCTranscriptAccuracy, MaskedCTC
 from keras_attention.training.dependencies import (
@@ -27,6 +30,7 @@ from keras_attention.training.fine_tuning import (
     merge_lora,
     unfreeze,
 )
+from keras_attention.training.hungarian import HungarianLoss, match_objects
 from keras_attention.training.joint_model import JointModel
 from keras_attention.training.losses import MaskedSparseCategoricalCrossentropy
 from keras_attention.training.metrics import (
@@ -53,6 +57,7 @@ from keras_attention.training.schedules import Noam, warmup_cosine
 from keras_attention.training.two_passes import TwoPasses, with_two_passes
 
 __all__ = [
+    "BoxAveragePrecision",
     "CTCTranscriptAccuracy",
     "ConstantForcing",
     "DependencyCrossentropy",
@@ -60,6 +65,7 @@ __all__ = [
     "EntityPrecision",
     "EntityRecall",
     "ExponentialForcing",
+    "HungarianLoss",
     "InverseSigmoidForcing",
     "JointModel",
     "LabeledAttachment",
@@ -83,6 +89,7 @@ __all__ = [
     "compute_character_error_rate",
     "compute_distinct",
     "compute_exact_match",
+    "compute_overlaps",
     "compute_repetition",
     "compute_word_error_rate",
     "enable_lora",
@@ -90,8 +97,10 @@ __all__ = [
     "find_label_thresholds",
     "freeze",
     "layer_rates",
+    "match_objects",
     "merge_lora",
     "score_answers",
+    "score_boxes",
     "score_brackets",
     "score_label_sets",
     "unfreeze",

@@ -38,6 +38,9 @@ WHOLE = {
     "image_encoder": lambda: ka.models.image_encoder(
         8, **SMALL, patch_size=2, pooling="cls_mean", projection_dim=6, unit_length=True
     ),
+    "object_detector": lambda: ka.models.object_detector(
+        (8, 12), 3, **SMALL, stem_filters=(8,), patch_size=2
+    ),
     "question_answerer": lambda: ka.models.question_answerer(
         50, **SMALL, exact_match=True, no_answer=True, character_vocabulary_size=30
     ),
@@ -68,7 +71,7 @@ def export_whole(tmp_path_factory, name, quantization):
 
     def export(folder):
         sizes = {"batch_size": 1, "sequence_length": 8}
-        if name == "vision_transformer":
+        if name in ("object_detector", "vision_transformer"):
             del sizes["sequence_length"]
         report = ka.export.to_litert(
             vary(WHOLE[name]()),

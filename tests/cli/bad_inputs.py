@@ -10,6 +10,8 @@ import random
 import numpy as np
 import tensorflow as tf
 
+from tests.data.detection_files import draw as draw_squares
+from tests.data.detection_files import write_coco
 from tests.small_runs import write_conllu
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
@@ -281,6 +283,7 @@ DATA = [
     ("multi_label_classifier", "label_sets.jsonl", HEADS),
     ("question_answerer", "questions.json", HEADS),
     ("question_answerer", "questions.jsonl", HEADS),
+    ("object_detector", "boxes.json", (*HEADS, "--image-size", 32)),
     ("seq2seq_transformer", "train.tsv", (*HEADS, "--vocabulary-size", 24)),
     ("seq2seq_recurrent", "pairs.jsonl", ("--tokens", "characters")),
     ("seq2seq_transformer", "pairs.de", (*HEADS, "--languages", "de-en", "--vocabulary-size", 24)),
@@ -366,6 +369,9 @@ def write_good(folder):
     write(folder / "pairs.jsonl", [json.dumps({"source": p[0], "target": p[1]}) for p in pairs])
     write(folder / "pairs.de", [source for source, _ in pairs])
     write(folder / "pairs.en", [target for _, target in pairs])
+    examples = draw_squares(12, 0)
+    pictures = folder.parent / "images"  # where files in either folder find them
+    write_coco(pictures, examples).rename(folder / "boxes.json")
     contexts = [f"the cat sat on the {place}" for place in ("mat", "hat", "roof", "bed")] * 5
     asked = {"id": "a", "question": "who sat?", "answers": [{"text": "cat", "answer_start": 4}]}
     paragraphs = [{"context": context, "qas": [asked]} for context in contexts]

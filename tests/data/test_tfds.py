@@ -120,6 +120,37 @@ class MadePictures(Made):
     }
 
 
+CELL = tfds.features.BBox(ymin=0.25, xmin=0.5, ymax=0.75, xmax=1.0)
+
+
+class MadeCells(Made):
+    """As COCO: pictures of several sizes with boxes, and boxes of the test split are secret."""
+
+    FEATURES = {
+        "image": tfds.features.Image(shape=(None, None, 3)),
+        "image/id": np.int64,
+        "objects": Sequence(
+            {
+                "bbox": tfds.features.BBoxFeature(),
+                "label": ClassLabel(names=["red", "white"]),
+                "is_crowd": np.bool_,
+            }
+        ),
+    }
+    SPLITS = {
+        split: [
+            {
+                "image": np.full((8, width, 3), width, "uint8"),
+                "image/id": 100 + width,
+                "objects": [{"bbox": CELL, "label": "white", "is_crowd": width == 12}]
+                * (split != "test"),
+            }
+            for width in (12, 16)
+        ]
+        for split in ("train", "validation", "test")
+    }
+
+
 class MadeDigits(Made):
     """As MNIST; only one split."""
 
@@ -227,6 +258,20 @@ class MadeByHand(MadeEntities):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("tfds")
+
+
+def test_boxes_are_in_pixels_and_a_secret_test_part_is_replaced(folder):
+    data = ka.data.from_tfds_boxes("made_cells", data_dir=folder, dev_fraction=0.5)
+    assert (len(data.train), len(data.dev), len(data.test)) == (1, 1, 2)
+    assert data.labels == ("red", "white")
+    for example in data.test:
+        width = example.name - 100
+        assert example.size == (8, width) and example.boxes == ((width / 2, 2.0, width, 6.0),)
+        assert example.objects()[0][2] == (width == 12)
+        pixels, size = ka.data.DetectionPreprocessor(data.labels, (4, 4)).read(example.image)
+        assert size == (8, width) and np.allclose(pixels * 255, width)
+    with pytest.raises(ValueError, match="made_digits has no feature image, or no objects"):
+        ka.data.from_tfds_boxes("made_digits", data_dir=folder)
 
 
 def test_entities(folder):
@@ -472,6 +517,19 @@ def test_fashion_mnist(folder, data_root):
         (i.tobytes(), n) for i, n in zip(data.test.pixels, data.test.labels, strict=True)
     )
     assert found == expected
+
+
+@pytest.mark.sweep
+def test_bccd(folder, data_root):
+    """By the official builder: the counts of its catalogue page, less two boxes without area."""
+    path = data_root / "tfds-bccd" / "v1.0.zip"
+    address = "https://github.com/Shenggan/BCCD_Dataset/archive/v1.0.zip"
+    put_in_cache(folder, [address], [path.read_bytes()])
+    data = ka.data.from_tfds_boxes("bccd", data_dir=folder)
+    assert [len(part) for part in (data.train, data.dev, data.test)] == [205, 87, 72]
+    assert data.labels == ("RBC", "WBC", "Platelets")
+    assert data.notes == ("2 boxes without area are left out",)
+    assert {example.size for example in data.train} == {(480, 640)}
 
 
 @pytest.mark.sweep

@@ -111,6 +111,12 @@ def builders():
             50, 5, arc_dim=12, label_dim=8, **sizes
         ),
         "constituency_parser": lambda: ka.models.constituency_parser(50, 4, 3, **sizes),
+        "object_detector": lambda: ka.models.object_detector(
+            (16, 24), 3, stem_filters=(8, 8), patch_size=1, **sizes
+        ),
+        "object_detector queries": lambda: ka.models.object_detector(
+            (16, 24), 3, queries=5, num_decoder_layers=2, patch_size=4, **sizes
+        ),
         "question_answerer": lambda: ka.models.question_answerer(
             50, exact_match=True, no_answer=True, **sizes
         ),

@@ -25,6 +25,11 @@ def vision(**kwargs):
     return ka.models.vision_transformer(8, 7, num_channels=1, **{**size, **kwargs})
 
 
+def detector(**kwargs):
+    size = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=20, patch_size=2)
+    return ka.models.object_detector((4, 8), 7, **{**size, **kwargs})
+
+
 def recognizer(**kwargs):
     size = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=20)
     return ka.models.speech_recognizer(7, num_mel_bins=12, **{**size, **kwargs})
@@ -125,6 +130,8 @@ BUILT = {
     "encoder_decoder_bart": lambda: language_model(
         "encoder_decoder", structure="bart", num_decoder_layers=1
     ),
+    "object_detector": lambda: detector(stem_filters=(4,), patch_size=1),
+    "object_detector_queries": lambda: detector(queries=5, num_decoder_layers=1, norm="post"),
     "speech_recognizer": lambda: recognizer(),
     "speech_recognizer_waveform": lambda: recognizer(
         inputs="waveform", subsampling=2, block="encoder", sampling_rate=8000, norm="post"

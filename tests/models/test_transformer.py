@@ -239,6 +239,7 @@ STACKED = {
     "dependency_parser": (9, 4),
     "image_encoder": (16,),
     "masked_language_model": (9,),
+    "object_detector": (16, 4),
     "question_answerer": (9,),
     "seq2seq_transformer": (9,),
     "sequence_labeler": (9, 4),

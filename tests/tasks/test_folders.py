@@ -160,11 +160,15 @@ RIGHT = {
     },
 }
 RIGHT["masked_language_model"] = {}
+RIGHT["object_detector"] = RIGHT["vision_transformer"] | {
+    "resizing": {"interpolation": "bilinear", "size": None}
+}
 RIGHT["question_answerer"] = {"no_answer": True, "threshold": 0.5}
 RIGHT["seq2seq_recurrent"] = RIGHT["seq2seq_transformer"]
 
 
 FINE = {("temperature", 10**12), ("threshold", -1), ("threshold", 10**12)}
+FINE |= {("size", KeyError), ("size", None)}
 
 
 def places(said, outer=()):

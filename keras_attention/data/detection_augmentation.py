@@ -1,0 +1,95 @@
+"""Changes of pictures that take their boxes with them: mirrored, cut out, lighter or darker."""
+
+from keras_attention.data.extras import import_tensorflow
+
+LEAST = 0.3  # of an object that must be left of it in a part of its picture
+
+
+def detection_augmentation(flip=True, vertical_flip=False, crop=0.3, brightness=0.2, contrast=0.2):
+    """A function that changes pictures and their boxes at random, for `detection_batches`.
+
+    A part of the picture is cut out and enlarged to its size, so that objects get larger and other
+    shapes; an object of which less than 0.3 is left is none any more. Keras's own layers move boxes
+    where they mirror or zoom, but keep slivers at the edges as objects.
+
+    Args:
+        flip: bool, whether half of the pictures are mirrored left to right.
+        vertical_flip: bool, the same of top to bottom: right under a microscope.
+        crop: float, the most of each side that is cut off, as a share of it; 0 for none.
+        brightness: float, how much may be added to all pixels or taken from them.
+        contrast: float, by how much differences to the mean may grow or shrink, as a share of them.
+
+    Returns:
+        A function of images, float32 (B, H, W, C) from 0 to 1, labels as those of
+        `detection_batches`, and a seed, int32 (2,), that gives images and labels.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    augment = ka.data.detection_augmentation(crop=0.0, brightness=0.0, contrast=0.0)
+    pixels = np.zeros((2, 4, 8, 3), "float32")
+    labels = {"labels": np.zeros((2, 1), "int32"), "boxes": np.full((2, 1, 4), 0.25, "float32")}
+    _, moved = augment(pixels, labels, np.array([1, 2]))
+    assert set(np.unique(moved["boxes"][..., 0])) <= {0.25, 0.75}
+    ```
+    """
+    for name, value in (("crop", crop), ("brightness", brightness), ("contrast", contrast)):
+        if not 0 <= value < 1:
+            raise ValueError(f"{name}={value}: expected a number from 0 to below 1.")
+    tf = import_tensorflow("detection_augmentation")
+
+    def augment(images, labels, seed):
+        count = tf.shape(images)[0]
+
+        def draw(number, shape, low, high):
+            return tf.random.stateless_uniform(
+                shape, tf.random.fold_in(seed, number), low, high, dtype="float32"
+            )
+
+        sides = draw(0, (count, 2), 1.0 - crop, 1.0)  # (height, width) of the part
+        begin = draw(1, (count, 2), 0.0, 1.0) * (1.0 - sides)
+        mirrored = draw(2, (count, 2), 0.0, 1.0) < tf.constant([vertical_flip, flip], "float32") / 2
+        images = _cut_out(tf, images, begin, sides, mirrored)
+        if contrast:
+            mean = tf.reduce_mean(images, axis=(1, 2, 3), keepdims=True)
+            images = mean + (images - mean) * draw(3, (count, 1, 1, 1), 1 - contrast, 1 + contrast)
+        if brightness:
+            images = images + draw(4, (count, 1, 1, 1), -brightness, brightness)
+        return tf.clip_by_value(images, 0.0, 1.0), _move(tf, labels, begin, sides, mirrored)
+
+    return augment
+
+
+def _cut_out(tf, images, begin, sides, mirrored):
+    """The parts of `images`, enlarged to their size; `begin` and `sides` (B, 2) as shares."""
+    size = tuple(images.shape[1:3])
+    pixels = tf.constant(size, "float32")
+    # The middles of the first and of the last new pixel, counted in middles of old ones.
+    first = (begin + 0.5 * sides / pixels) * pixels - 0.5
+    last = (begin + sides - 0.5 * sides / pixels) * pixels - 0.5
+    first, last = tf.where(mirrored, last, first), tf.where(mirrored, first, last)
+    corners = tf.concat([first, last], axis=1) / tf.tile(tf.maximum(pixels - 1.0, 1.0), [2])
+    corners = tf.clip_by_value(corners, 0.0, 1.0)  # half a pixel out of the picture is black
+    return tf.image.crop_and_resize(images, corners, tf.range(tf.shape(images)[0]), size)
+
+
+def _move(tf, labels, begin, sides, mirrored):
+    """The labels in those parts."""
+    boxes, numbers = labels["boxes"], labels["labels"]
+    begin, sides = begin[:, None, ::-1], sides[:, None, ::-1]  # (B, 1, 2): x, y
+    first = (boxes[..., :2] - boxes[..., 2:] / 2 - begin) / sides
+    last = (boxes[..., :2] + boxes[..., 2:] / 2 - begin) / sides
+    whole = tf.reduce_prod(last - first, axis=-1)
+    first, last = tf.clip_by_value(first, 0.0, 1.0), tf.clip_by_value(last, 0.0, 1.0)
+    left = tf.reduce_prod(last - first, axis=-1)
+    turned = mirrored[:, None, ::-1]
+    first, last = tf.where(turned, 1.0 - last, first), tf.where(turned, 1.0 - first, last)
+    there = tf.logical_and(numbers >= 0, left >= LEAST * whole)
+    moved = tf.concat([(first + last) / 2, last - first], axis=-1)
+    return {
+        "labels": tf.where(there, numbers, -1),
+        "boxes": tf.where(there[..., None], moved, 0.0),
+    }

@@ -1,0 +1,372 @@
+"""`ObjectDetector`: pictures, and a box around everything in them that has a name."""
+
+import typing
+
+import keras
+import numpy as np
+
+from keras_attention import data, keras_internals, models, training, visualization
+from keras_attention.data.boxed_images import convert_boxes
+from keras_attention.data.coco import is_coco
+from keras_attention.data.fields import MOST_PIXELS, Fields
+from keras_attention.data.files import prefix_errors
+from keras_attention.data.image_preprocessor import MOST_CHANNELS
+from keras_attention.data.resizing import Resizing
+from keras_attention.models.object_detector import count_cells
+from keras_attention.tasks.folders import MANIFEST
+from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.printing import format_percent, say, show_table
+from keras_attention.tasks.runners import check_sizes, softmax
+from keras_attention.tasks.task import Task
+
+ROWS = 16  # pictures that are scored at a time
+THRESHOLD = 0.3  # the least score of an object that is found
+PICTURED = 7  # objects of a picture whose queries are drawn
+
+
+class FoundObject(typing.NamedTuple):
+    """What is found in a picture: its class, a score from 0 to 1, and its box.
+
+    The box is (x0, y0, x1, y1) in pixels of the picture, left, top, right and bottom.
+    """
+
+    label: str
+    score: float
+    box: tuple
+
+
+class ObjectDetector(Task):
+    """Says what is in a picture, and where.
+
+    Files give `"logits"` and `"boxes"` as `ka.models.object_detector` does: an app takes a sigmoid
+    of the logits (of a model with a class for no object a softmax), and multiplies the boxes by
+    the width and height of its picture.
+
+    Args:
+        model: functional `keras.Model`, images (B, H, W, C) from 0 to 1 -> `logits` and `boxes`, as
+            `ka.models.object_detector`.
+        preprocessor: `ka.data.DetectionPreprocessor`.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    random = np.random.default_rng(0)
+
+
+    def draw():
+        image, x, y = np.zeros((16, 16, 1), "uint8"), *random.integers(0, 9, 2)
+        image[y : y + 6, x : x + 8] = 255
+        return ka.data.BoxedImage(image, [(x, y, x + 8, y + 6)], ["light"])
+
+
+    size = dict(stem_filters=(8,), patch_size=2, num_layers=1, num_heads=2, hidden_dim=16)
+    task = ka.tasks.ObjectDetector.from_data(
+        [draw() for _ in range(32)], image_size=(16, 16), **size
+    )
+    task.fit([draw() for _ in range(32)], epochs=2, batch_size=8, verbose=False)
+    (found,) = task.predict([draw().image], threshold=0.0)
+    assert found[0].label == "light" and len(found[0].box) == 4
+    ```
+    """
+
+    builders = ("object_detector",)
+    data_class, holds, example = data.BoxedImages, "pictures with boxes", "picture.png"
+    predict_options = ("threshold",)
+
+    @classmethod
+    def collect(cls, examples):
+        return data.BoxedImages.from_lists(list(examples), dev_fraction=0)
+
+    @classmethod
+    def build(cls, data_set, recipe, builder):
+        if not data_set.train:
+            raise ValueError("There is nothing to train on: give a file with --train.")
+        size = data_set.image_size or recipe.data["image_size"]
+        if not isinstance(size, tuple | list):
+            size = fit_image_size(data_set.train, size, recipe.model)
+        channels = recipe.model.get("num_channels") or find_channels(data_set.train)
+        settings = recipe.model | {"num_channels": channels}
+        model = models.object_detector(tuple(size), len(data_set.labels), **settings)
+        task = cls(model, data.DetectionPreprocessor(data_set.labels, tuple(size), channels))
+        task.recipe = recipe
+        return task
+
+    @classmethod
+    def check_manifest(cls, fields):
+        fields.texts("labels")
+        fields.wholes("image_size", 2, most=MOST_PIXELS)
+        fields.whole("channels", most=MOST_CHANNELS)
+        Resizing.read(fields.object("resizing"))
+
+    @classmethod
+    def load_preprocessor(cls, folder, manifest):
+        resizing = Resizing.read(Fields(folder / MANIFEST, manifest).object("resizing"))
+        size = tuple(manifest["image_size"])
+        return data.DetectionPreprocessor(manifest["labels"], size, manifest["channels"], resizing)
+
+    @classmethod
+    def read_settings(cls, manifest):
+        return {}
+
+    @property
+    def settings(self):
+        return {
+            "labels": list(self.preprocessor.labels.names),
+            "image_size": list(self.preprocessor.image_size),
+            "channels": self.preprocessor.channels,
+            "resizing": self.preprocessor.resizing.config(),
+            "pixels": "float32 from 0 to 1, row 0 on top",
+            "boxes": "cx, cy, w, h from 0 to 1",
+        }
+
+    @classmethod
+    def list_file_options(cls, source):
+        return "pictures with boxes", ("image_size",)
+
+    @classmethod
+    def read_files(cls, source):
+        """COCO's JSON, or Pascal VOC, by the names of the files."""
+        kinds = {is_coco(path) for path in source.files.values()}
+        if len(kinds) > 1:
+            raise ValueError("The files are of several kinds, COCO's and Pascal VOC's: give one.")
+        read = data.from_coco if kinds == {True} else data.from_voc
+        return read(**source.files, labels=source.labels, image_size=source.image_size)
+
+    @classmethod
+    def read_tfds(cls, source):
+        return data.from_tfds_boxes(
+            source.dataset,
+            labels=source.labels,
+            image_size=source.image_size,
+            data_dir=source.data_dir,
+        )
+
+    @classmethod
+    def count_examples(cls, data_set):
+        parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
+        counts = {f"{part} images": len(split) for part, split in parts.items() if split}
+        return counts | {"train objects": sum(len(example.boxes) for example in data_set.train)}
+
+    def find_labels(self, data_set):
+        return data_set.labels
+
+    @property
+    def has_no_object(self):
+        """Whether the model's last class is no object."""
+        return self.model.output["logits"].shape[-1] == len(self.preprocessor.labels) + 1
+
+    def replace_head(self, num_labels):
+        """The model with new logits; boxes are found as before."""
+        outputs = dict(self.model.output)
+        old = keras_internals.producer(outputs["logits"])
+        config = old.get_config() | {"units": num_labels + self.has_no_object}
+        new = type(old).from_config(config)
+        layers = [outputs["logits"]]
+        if "auxiliary_logits" in outputs:
+            layers = [*keras_internals.inputs_of(outputs["auxiliary_logits"]), *layers]
+        *others, last = [new(*keras_internals.inputs_of(logits)) for logits in layers]
+        outputs["logits"] = last
+        if others:
+            outputs["auxiliary_logits"] = keras.ops.stack(others, axis=1)
+        return keras.Model(self.model.input, outputs, name=self.model.name)
+
+    def make_training_batches(self, examples, recipe):
+        options = {name: value for name, value in recipe.data.items() if name != "image_size"}
+        augment = data.detection_augmentation(**options) if options else None
+        return data.detection_batches(
+            examples,
+            self.preprocessor,
+            recipe.batch_size,
+            shuffle=True,
+            seed=recipe.seed,
+            augment=augment,
+        )
+
+    def make_batches(self, examples, where):
+        with prefix_errors(where):
+            return data.detection_batches(examples, self.preprocessor, ROWS) if examples else None
+
+    def make_loss(self, recipe):
+        return training.HungarianLoss("cross_entropy" if self.has_no_object else "focal")
+
+    def make_metrics(self):
+        """Mean average precision as it can be computed while training."""
+        count, no_object = len(self.preprocessor.labels), self.has_no_object
+        return [lambda: training.BoxAveragePrecision(count, no_object, name="map")]
+
+    def make_exportable(self, model):
+        """The model without the outputs of layers before the last."""
+        outputs = {name: model.output[name] for name in ("logits", "boxes")}
+        return keras.Model(model.input, outputs, name=model.name)
+
+    def wrap_model(self, model, path=None):
+        return super().wrap_model(self.make_exportable(model), path)
+
+    def compute_scores(self, examples, where):
+        """COCO's mean average precision, and those of overlaps of 0.5 and 0.75."""
+        if not any(example.boxes for example in examples):
+            return {}
+        found = []
+        for start in range(0, len(examples), ROWS):
+            found += self._find(examples[start : start + ROWS])
+        wanted = [example.objects() for example in examples]
+        labels = self.preprocessor.labels.names
+        try:
+            scores = training.score_boxes(wanted, found, labels=labels)
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from error
+        return {name: round(scores[name], 6) for name in ("map", "map50", "map75")}
+
+    def check_runner(self, path, run):
+        _, *shape = next(iter(run.shapes.values()))
+        height, width, channels = shape if len(shape) == 3 else (None, None, None)
+        outputs = {tensor.name: tensor.shape for tensor in run.inspection.signatures[0].outputs}
+        labels, classes = len(self.preprocessor.labels), outputs.get("logits", (None,))[-1]
+        there = *self.preprocessor.image_size, self.preprocessor.channels
+        classes = labels if classes == labels + 1 else classes
+        check_sizes(
+            path,
+            [
+                ("manifest.json", "labels", labels, classes),
+                ("manifest.json", "rows in an image", there[0], height),
+                ("manifest.json", "columns in an image", there[1], width),
+                ("manifest.json", "channels", there[2], channels),
+            ],
+        )
+
+    def predict(self, inputs, *, threshold=THRESHOLD, bounding_box_format="xyxy"):
+        """The objects in pictures.
+
+        Args:
+            inputs: list of paths, or of arrays (H, W, C) of any size, uint8 or floats from 0 to 1.
+            threshold: float, the least score of an object.
+            bounding_box_format: str, of the boxes, as in
+                `keras.utils.bounding_boxes.convert_format`: `"xywh"`, `"rel_xyxy"`, ...
+
+        Returns:
+            For each picture a list of `FoundObject`, the surest first, one of each query at most.
+        """
+        found = []
+        for picture in inputs:
+            example = picture
+            if not isinstance(picture, data.BoxedImage):
+                example = data.BoxedImage(picture)
+            ((objects, size),) = self._find([example], with_sizes=True)
+            objects = [thing for thing in objects if thing.score >= threshold]
+            if bounding_box_format != "xyxy" and objects:
+                boxes = convert_boxes(
+                    [thing.box for thing in objects], "xyxy", bounding_box_format, size
+                )
+                objects = [
+                    thing._replace(box=tuple(map(float, box)))
+                    for thing, box in zip(objects, boxes, strict=True)
+                ]
+            found.append(objects)
+        return found
+
+    def _find(self, examples, with_sizes=False):
+        """All that the queries find in some pictures; boxes are in pixels of an example's size."""
+        read = [self.preprocessor.read(example.image) for example in examples]
+        outputs = self.runner({next(iter(self.runner.inputs)): np.stack([x for x, _ in read])})
+        found = []
+        for k, (example, (_, size)) in enumerate(zip(examples, read, strict=True)):
+            size = example.size or size
+            objects = self._decode(outputs["logits"][k], outputs["boxes"][k], size)
+            found.append(([thing for _, thing in objects], size))
+        return found if with_sizes else [objects for objects, _ in found]
+
+    def _decode(self, logits, boxes, size):
+        """[(query, `FoundObject`)] of logits (Q, C) and boxes (Q, 4), the surest first."""
+        height, width = size
+        names = self.preprocessor.labels.names
+        logits = np.asarray(logits, "float32")
+        if logits.shape[1] == len(names) + 1:
+            shares = softmax(logits)[:, :-1]
+        else:
+            shares = 1.0 / (1.0 + np.exp(-logits))
+        best = shares.argmax(axis=1)
+        scores = shares[np.arange(len(best)), best]
+        middles, sides = np.asarray(boxes)[:, :2], np.asarray(boxes)[:, 2:]
+        corners = np.concatenate([middles - sides / 2, middles + sides / 2], axis=1)
+        corners = np.clip(corners, 0.0, 1.0) * [width, height, width, height]
+        return [
+            (int(q), FoundObject(names[best[q]], float(scores[q]), tuple(map(float, corners[q]))))
+            for q in np.argsort(-scores, kind="stable")
+        ]
+
+    def show(self, inputs, *, threshold=THRESHOLD):
+        for k, (path, objects) in enumerate(
+            zip(inputs, self.predict(inputs, threshold=threshold), strict=True)
+        ):
+            if k:
+                say("")
+            rows = [
+                (thing.label, format_percent(thing.score), *(f"{x:.0f}" for x in thing.box))
+                for thing in objects
+            ]
+            show_table(("class", "score", "left", "top", "right", "bottom"), rows, title=path)
+
+    def attention(self, example, path=None):
+        """The picture shows what is found, and what the queries of the surest objects looked at."""
+        picture = example.image if isinstance(example, data.BoxedImage) else example
+        pixels, _ = self.preprocessor.read(picture)
+        with visualization.record_attention(self.model) as maps:
+            outputs = self.model(pixels[None])
+        layer, weights = list(maps.items())[-1]  # of the last block: cross-attention in a decoder
+        logits, boxes = (np.asarray(outputs[name])[0] for name in ("logits", "boxes"))
+        every = self._decode(logits, boxes, pixels.shape[:2])
+        chosen = [(q, thing) for q, thing in every if thing.score >= THRESHOLD] or every[:1]
+        looked = np.stack([np.asarray(weights)[0, :, q] for q, _ in chosen[:PICTURED]])
+        figure = visualization.boxes_map(
+            pixels,
+            [thing.box for _, thing in chosen],
+            [f"{thing.label} {thing.score:.2f}" for _, thing in chosen],
+            looked,
+            grid=self._find_grid(looked.shape[-1]),
+            title=f"What is found, and what the query of each looked at in {layer}",
+            path=path,
+        )
+        return AttentionMaps(dict(maps), None, None, figure)
+
+    def _find_grid(self, cells):
+        """(rows, columns) of the encoder's cells: the stem, if any, and the patches say so."""
+        size = self.preprocessor.image_size
+        names = {layer.name: layer for layer in self.model.layers}
+        about = {"patch_size": names["patches"].patch_size}
+        if "stem" in names:
+            about |= {"stem_filters": names["stem"].filters, "stem_strides": names["stem"].strides}
+        return count_cells(size, about)
+
+    def draw_examples(self, data_set, folder):
+        """Draws what is found in one test picture, and what the queries looked at."""
+        every = data_set.test or data_set.dev
+        self.attention(every[0], folder / "attention.png")
+        return ["attention.png"]
+
+
+def fit_image_size(examples, longer, settings):
+    """(height, width) of which `longer` is the longer side, shaped as pictures are on average.
+
+    Both are multiples of the cells that the stem and the patches of a model make.
+
+    Args:
+        examples: list of `BoxedImage`.
+        longer: int, pixels.
+        settings: dict, keywords of `ka.models.object_detector`.
+    """
+    filters = settings.get("stem_filters") or ()
+    strides = (settings.get("stem_strides") or (2,) * len(filters)) if filters else ()
+    patch = settings.get("patch_size", 16)
+    cell = [int(np.prod(strides)) * side for side in np.broadcast_to(patch, 2)]
+    ratio = float(np.median([example.size[0] / example.size[1] for example in examples]))
+    sides = (longer * min(1.0, ratio), longer * min(1.0, 1.0 / ratio))
+    return tuple(max(1, round(side / c)) * c for side, c in zip(sides, cell, strict=True))
+
+
+def find_channels(examples):
+    """1 where all pictures are arrays of one channel, else 3."""
+    shapes = {getattr(example.image, "shape", (0, 0, 3))[-1] for example in examples}
+    return 1 if shapes == {1} else 3

@@ -1,0 +1,115 @@
+"""`BoxAveragePrecision`: how good boxes are while a detector is trained."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_attention.checks import check_whole_number
+from keras_attention.training.box_overlap import compute_overlaps, find_corners
+
+COCO = tuple(float(x) for x in np.round(np.arange(0.5, 1.0, 0.05), 2))
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class BoxAveragePrecision(keras.metrics.Metric):
+    """Mean average precision of boxes, over classes and overlaps, fast enough for every epoch.
+
+    It chooses the epoch; what is reported is `ka.training.score_boxes`, which is COCO's own. Here
+    each query has one box, of its likeliest class; it is right if it is the surest of those whose
+    best object of this class, by intersection over union, is the same, as in Pascal VOC
+    (Everingham et al., 2010, section 4.2). Scores fall into `num_thresholds` bins, and the area
+    under precision over recall is that of its steps. Crowds, which COCO leaves out, are no objects
+    here.
+
+    Args:
+        num_classes: int.
+        no_object: bool, whether logits have a last class for no object, and are for a softmax.
+        iou_thresholds: floats, how much a box must overlap; COCO's ten by default.
+        num_thresholds: int, bins of scores from 0 to 1.
+        name: str. dtype: of the result.
+
+    Call arguments of `update_state`: as those of `HungarianLoss`; `sample_weight` is not used.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    metric = ka.training.BoxAveragePrecision(2)
+    boxes = np.array([[[0.3, 0.3, 0.2, 0.2], [0.7, 0.7, 0.2, 0.2]]])
+    truth = {"labels": np.array([[0, 1]]), "boxes": boxes}
+    metric.update_state(truth, {"logits": np.array([[[2.0, -3.0], [-3.0, 2.0]]]), "boxes": boxes})
+    assert abs(float(metric.result()) - 1.0) < 1e-6
+    ```
+    """
+
+    def __init__(
+        self,
+        num_classes,
+        no_object=False,
+        iou_thresholds=COCO,
+        num_thresholds=200,
+        name="box_average_precision",
+        dtype=None,
+    ):
+        super().__init__(name=name, dtype=dtype)
+        self.num_classes = check_whole_number("BoxAveragePrecision", "num_classes", num_classes)
+        self.num_thresholds = check_whole_number(
+            "BoxAveragePrecision", "num_thresholds", num_thresholds
+        )
+        self.no_object, self.iou_thresholds = bool(no_object), tuple(map(float, iou_thresholds))
+        shape = (num_classes, num_thresholds)
+        self.found = self.add_variable(shape, "zeros", name="found")
+        self.right = self.add_variable((len(self.iou_thresholds), *shape), "zeros", name="right")
+        self.objects = self.add_variable((num_classes,), "zeros", name="objects")
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        labels = ops.cast(y_true["labels"], "int32")
+        logits = ops.cast(y_pred["logits"], "float32")
+        shares = ops.softmax(logits)[..., :-1] if self.no_object else ops.sigmoid(logits)
+        kinds = ops.cast(ops.argmax(shares, axis=-1), "int32")  # (B, Q)
+        scores = ops.max(shares, axis=-1)
+        bins = ops.cast(ops.floor(scores * self.num_thresholds), "int32")
+        bins = ops.clip(bins, 0, self.num_thresholds - 1)
+        places = ops.reshape(kinds * self.num_thresholds + bins, (-1,))
+        mine = find_corners(ops.expand_dims(ops.cast(y_pred["boxes"], "float32"), 2))
+        theirs = find_corners(ops.expand_dims(ops.cast(y_true["boxes"], "float32"), 1))
+        overlaps, _ = compute_overlaps(mine, theirs)  # (B, Q, M)
+        same = ops.equal(ops.expand_dims(kinds, 2), ops.expand_dims(labels, 1))
+        overlaps = ops.where(same, overlaps, 0.0)
+        best = ops.one_hot(ops.argmax(overlaps, axis=-1), ops.shape(labels)[1])  # (B, Q, M)
+        overlap = ops.max(overlaps, axis=-1)
+        for i, threshold in enumerate(self.iou_thresholds):
+            near = ops.cast(ops.greater_equal(overlap, threshold), "float32")
+            claims = best * ops.expand_dims(near * scores, 2)
+            surest = ops.max(claims, axis=1, keepdims=True)  # (B, 1, M)
+            right = ops.logical_and(claims > 0, claims >= surest)
+            right = ops.cast(ops.any(right, axis=-1), "float32")
+            self._add(self.right, i, right, places)
+        self.found.assign(self.found + self._count(ops.ones_like(scores), places))
+        counts = ops.one_hot(ops.reshape(labels, (-1,)), self.num_classes)
+        self.objects.assign(self.objects + ops.cast(ops.sum(counts, axis=0), self.dtype))
+
+    def _count(self, values, places):
+        total = self.num_classes * self.num_thresholds
+        counts = ops.segment_sum(ops.reshape(values, (-1,)), places, num_segments=total)
+        return ops.cast(ops.reshape(counts, (self.num_classes, self.num_thresholds)), self.dtype)
+
+    def _add(self, variable, i, values, places):
+        row = ops.reshape(ops.one_hot(i, len(self.iou_thresholds), dtype=self.dtype), (-1, 1, 1))
+        variable.assign(variable + row * ops.expand_dims(self._count(values, places), 0))
+
+    def result(self):
+        found = ops.cumsum(ops.flip(self.found, axis=1), axis=1)  # from the surest
+        right = ops.cumsum(ops.flip(self.right, axis=2), axis=2)
+        precision = ops.divide_no_nan(right, ops.broadcast_to(found, ops.shape(right)))
+        steps = right - ops.pad(right[:, :, :-1], ((0, 0), (0, 0), (1, 0)))
+        objects = ops.maximum(self.objects, 1.0)
+        areas = ops.sum(precision * steps, axis=-1) / objects  # (thresholds, classes)
+        there = ops.cast(self.objects > 0, self.dtype)
+        return ops.divide_no_nan(ops.sum(ops.mean(areas, axis=0) * there), ops.sum(there))
+
+    def get_config(self):
+        names = ("num_classes", "no_object", "iou_thresholds", "num_thresholds")
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}

@@ -1,0 +1,124 @@
+"""Mean average precision of boxes as COCO computes it, by its own tools."""
+
+import contextlib
+import io
+
+import numpy as np
+
+NAMES = {"map": 0, "map50": 1, "map75": 2, "map_small": 3, "map_medium": 4, "map_large": 5}
+
+
+def score_boxes(wanted, found, *, labels=None):
+    """COCO's average precisions, by `pycocotools` (Lin et al., 2014).
+
+    Args:
+        wanted: list, for each image its objects: (label, box) or (label, box, whether it is a
+            crowd), where a box is (x0, y0, x1, y1) in pixels.
+        found: list, for each image what was found: (label, score, box). The 100 best count.
+        labels: the names of all classes, over which is averaged; None for those in `wanted`.
+
+    Returns:
+        dict: `"map"`, the mean over overlaps of 0.5, 0.55, ... 0.95, `"map50"` and `"map75"` of
+        those alone, and `"map_small"`, `"map_medium"`, `"map_large"` of objects of less than 32²
+        pixels, less than 96², and others; NaN where there are none. And `"by_label"`, a dict of
+        label -> (map, map50).
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    cat = ("cat", (10, 10, 40, 50))
+    found = [("cat", 0.9, (11, 10, 40, 50)), ("dog", 0.3, (60, 60, 80, 80))]
+    scores = ka.training.score_boxes([[cat]], [found])
+    assert scores["map50"] > 0.999 and scores["by_label"]["cat"][1] > 0.999
+    ```
+    """
+    try:
+        from pycocotools import coco, cocoeval
+    except ImportError as error:
+        raise ImportError(
+            "ka.training.score_boxes needs pycocotools, which is not installed: "
+            "pip install 'keras-attention-zoo[detection]'"
+        ) from error
+    if len(wanted) != len(found):
+        raise ValueError(f"{len(wanted)} images with objects, and {len(found)} with found ones.")
+    there = {entry[0] for objects in wanted for entry in objects}
+    labels = sorted(there) if labels is None else list(labels)
+    numbers = {label: k for k, label in enumerate(labels, start=1)}
+    if unknown := sorted(there - set(numbers)):
+        raise ValueError(f"The label {unknown[0]!r} is none of labels={labels}.")
+    truth = coco.COCO()
+    truth.dataset = {
+        "images": [{"id": k} for k in range(len(wanted))],
+        "categories": [{"id": k, "name": label} for label, k in numbers.items()],
+        "annotations": _list_annotations(wanted, numbers),
+    }
+    results = _list_found(found, numbers)
+    if not results:
+        nothing = {name: 0.0 for name in NAMES}
+        return nothing | {"by_label": {label: (0.0, 0.0) for label in labels if label in there}}
+    with contextlib.redirect_stdout(io.StringIO()):  # it prints as it goes
+        truth.createIndex()
+        run = cocoeval.COCOeval(truth, truth.loadRes(results), "bbox")
+        run.evaluate()
+        run.accumulate()
+        run.summarize()
+    scores = {name: _read_score(run.stats[k]) for name, k in NAMES.items()}
+    return scores | {"by_label": _read_labels(run, [x for x in labels if x in there], numbers)}
+
+
+def _list_annotations(wanted, numbers):
+    annotations = []
+    for image, objects in enumerate(wanted):
+        for label, box, *crowd in objects:
+            sides = _to_sides(box)
+            annotations.append(
+                {
+                    "id": len(annotations) + 1,
+                    "image_id": image,
+                    "category_id": numbers[label],
+                    "bbox": sides,
+                    "area": sides[2] * sides[3],
+                    "iscrowd": int(bool(crowd and crowd[0])),
+                }
+            )
+    return annotations
+
+
+def _list_found(found, numbers):
+    return [
+        {
+            "image_id": image,
+            "category_id": numbers[label],
+            "bbox": _to_sides(box),
+            "score": float(score),
+        }
+        for image, boxes in enumerate(found)
+        for label, score, box in boxes
+        if label in numbers
+    ]
+
+
+def _to_sides(box):
+    """[x, y, width, height] of (x0, y0, x1, y1), as COCO has it."""
+    x0, y0, x1, y1 = map(float, box)
+    return [x0, y0, x1 - x0, y1 - y0]
+
+
+def _read_score(value):
+    return float(value) if value >= 0 else float("nan")
+
+
+def _read_labels(run, labels, numbers):
+    """{label: (map, map50)}, of objects of every size."""
+    table = run.eval["precision"][:, :, :, 0, -1]  # (overlaps, recalls, classes)
+    places = {number: k for k, number in enumerate(run.params.catIds)}
+    found = {}
+    for label in labels:
+        values = table[:, :, places[numbers[label]]]
+        found[label] = tuple(
+            float(np.mean(part[part > -1])) if np.any(part > -1) else float("nan")
+            for part in (values, values[0])
+        )
+    return found

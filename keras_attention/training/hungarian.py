@@ -1,0 +1,208 @@
+"""The loss of a set of objects: each is given to one query, and the others are to find nothing."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_attention.training.box_overlap import compute_overlaps, find_corners
+
+FOCUS, BALANCE = 2.0, 0.25  # gamma and alpha of the focal loss (Lin et al., 2017, table 1)
+WORST = 1e6  # the cost of a pair that is no number
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class HungarianLoss(keras.losses.Loss):
+    """The set loss of DETR (Carion et al., 2020, section 3.1), for `ka.models.object_detector`.
+
+    The queries of an image and its objects are matched one to one so that the sum of costs is
+    least, by SciPy. A matched query is to give the class and the box of its object, by L1 and
+    generalized IoU; the others are to give no object. The sum over an image is divided by the
+    objects of the batch, as in the paper. Outputs of layers before the last, where there are any,
+    are matched by themselves, and their losses added.
+
+    For `ka.training.JointModel`, as the model has several outputs. SciPy runs on the CPU: on
+    TensorFlow, compile with `jit_compile=False`.
+
+    Args:
+        classification: `"focal"`, a sigmoid for each class with the focal loss (Lin et al., 2017),
+            as in Deformable DETR (Zhu et al., 2021); or `"cross_entropy"`, a softmax whose last
+            class is no object, as in the paper.
+        class_weight: float, of the classification in loss and cost; None for 2 with focal, else 1.
+        l1_weight, giou_weight: floats, of the two losses of boxes, and costs.
+        no_object_weight: float, of queries without object in the cross-entropy, which is a weighted
+            mean over queries.
+        reduction, name, dtype: as in every Keras loss. `sample_weight` is (B,).
+
+    Call arguments:
+        y_true: dict of `"labels"`, int (B, M), -1 where there is no object, and `"boxes"`, float
+            (B, M, 4), (cx, cy, w, h) as shares of the image's sides, as
+            `ka.data.detection_batches` gives them.
+        y_pred: dict of outputs of `ka.models.object_detector`.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    loss = ka.training.HungarianLoss()
+    box = [[[0.5, 0.5, 0.2, 0.2]]]
+    truth = {"labels": np.array([[1]]), "boxes": np.array(box)}
+    right = {"logits": np.array([[[-9.0, -9.0], [-9.0, 9.0]]]), "boxes": np.repeat(box, 2, axis=1)}
+    wrong = {"logits": np.array([[[9.0, -9.0], [-9.0, -9.0]]]), "boxes": np.repeat(box, 2, axis=1)}
+    assert float(loss(truth, right)) < 0.01 < float(loss(truth, wrong))
+    ```
+    """
+
+    def __init__(
+        self,
+        classification="focal",
+        class_weight=None,
+        l1_weight=5.0,
+        giou_weight=2.0,
+        no_object_weight=0.1,
+        reduction="sum_over_batch_size",
+        name="hungarian_loss",
+        dtype=None,
+    ):
+        if classification not in ("focal", "cross_entropy"):
+            raise ValueError(
+                f"classification={classification!r}: expected 'focal' or 'cross_entropy'."
+            )
+        super().__init__(name=name, reduction=reduction, dtype=dtype or "float32")
+        self.classification, self.class_weight = classification, class_weight
+        self.l1_weight, self.giou_weight = l1_weight, giou_weight
+        self.no_object_weight = no_object_weight
+
+    @property
+    def _class_weight(self):
+        usual = 2.0 if self.classification == "focal" else 1.0
+        return usual if self.class_weight is None else self.class_weight
+
+    def call(self, y_true, y_pred):
+        labels = ops.cast(y_true["labels"], "int32")
+        boxes = ops.cast(y_true["boxes"], "float32")
+        loss = self._compute_layer(labels, boxes, y_pred["logits"], y_pred["boxes"])
+        if "auxiliary_logits" in y_pred:
+            others = y_pred["auxiliary_logits"], y_pred["auxiliary_boxes"]
+            for i in range(others[0].shape[1]):
+                loss = loss + self._compute_layer(labels, boxes, *(x[:, i] for x in others))
+        return loss
+
+    def _compute_layer(self, labels, boxes, logits, found):
+        """The loss (B,) of one layer's logits (B, Q, C) and boxes (B, Q, 4)."""
+        logits, found = ops.cast(logits, "float32"), ops.cast(found, "float32")
+        chosen = match_objects(self.compute_costs(labels, boxes, logits, found), labels)
+        matched = ops.greater_equal(chosen, 0)  # (B, M)
+        images = ops.cast(ops.shape(labels)[0], "float32")
+        share = images / ops.maximum(ops.sum(ops.cast(matched, "float32")), 1.0)
+        at = ops.expand_dims(ops.maximum(chosen, 0), -1)
+        mine = ops.take_along_axis(found, ops.broadcast_to(at, ops.shape(boxes)), axis=1)
+        l1 = ops.sum(ops.abs(mine - boxes), axis=-1)
+        _, giou = compute_overlaps(find_corners(mine), find_corners(boxes))
+        of_boxes = self.l1_weight * l1 + self.giou_weight * (1.0 - giou)
+        of_boxes = share * ops.sum(ops.where(matched, of_boxes, 0.0), axis=1)
+        of_classes = self._compute_classification(labels, logits, chosen, matched, share)
+        return of_boxes + self._class_weight * of_classes
+
+    def _compute_classification(self, labels, logits, chosen, matched, share):
+        queries, classes = ops.shape(logits)[1], logits.shape[2]
+        places = ops.one_hot(ops.where(matched, chosen, -1), queries)  # (B, M, Q)
+        kinds = ops.one_hot(labels, classes)  # (B, M, C), zeros for padding
+        targets = ops.einsum("bmq,bmc->bqc", places, kinds)
+        if self.classification == "focal":
+            losses = keras.losses.binary_focal_crossentropy(
+                targets,
+                logits,
+                apply_class_balancing=True,
+                alpha=BALANCE,
+                gamma=FOCUS,
+                from_logits=True,
+            )  # the mean over classes
+            return share * classes * ops.sum(losses, axis=1)
+        taken = ops.sum(targets, axis=-1)  # (B, Q), 1 where there is an object
+        nothing = ops.cast(ops.equal(ops.arange(classes), classes - 1), "float32")
+        targets = targets + ops.expand_dims(1.0 - taken, -1) * nothing
+        losses = -ops.sum(targets * ops.log_softmax(logits, axis=-1), axis=-1)
+        weights = taken + self.no_object_weight * (1.0 - taken)
+        images = ops.cast(ops.shape(labels)[0], "float32")
+        return images * ops.sum(weights * losses, axis=1) / ops.sum(weights)
+
+    def compute_costs(self, labels, boxes, logits, found):
+        """What it costs to give object m to query q, float (B, Q, M)."""
+        if self.classification == "focal":
+            shares = ops.sigmoid(logits)
+            right = BALANCE * (1.0 - shares) ** FOCUS * ops.softplus(-logits)
+            wrong = (1.0 - BALANCE) * shares**FOCUS * ops.softplus(logits)
+            of_classes = right - wrong
+        else:
+            of_classes = -ops.softmax(logits, axis=-1)
+        kinds = ops.one_hot(labels, logits.shape[2])
+        of_classes = ops.einsum("bqc,bmc->bqm", of_classes, kinds)
+        theirs, mine = ops.expand_dims(boxes, 1), ops.expand_dims(found, 2)
+        l1 = ops.sum(ops.abs(mine - theirs), axis=-1)
+        _, giou = compute_overlaps(find_corners(mine), find_corners(theirs))
+        return self._class_weight * of_classes + self.l1_weight * l1 - self.giou_weight * giou
+
+    def get_config(self):
+        names = (
+            *("classification", "class_weight", "l1_weight", "giou_weight"),
+            *("no_object_weight", "dtype"),
+        )
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
+
+
+def match_objects(costs, labels):
+    """The query of each object, so that the sum of costs is least, and no query has two.
+
+    Args:
+        costs: float (B, Q, M).
+        labels: int (B, M), -1 where there is no object.
+
+    Returns:
+        int32 (B, M); -1 where there is no object, and for those that are left over where there are
+        more objects than queries. No gradient goes through it.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    costs = np.array([[[1.0, 2.0], [0.0, 5.0], [9.0, 9.0]]])  # three queries, two objects
+    assert np.array(ka.training.match_objects(costs, np.array([[0, 0]]))).tolist() == [[1, 0]]
+    ```
+    """
+    costs = ops.stop_gradient(ops.cast(costs, "float32"))
+    labels = ops.cast(labels, "int32")
+    backend = keras.backend.backend()
+    if backend == "tensorflow":
+        import tensorflow as tf
+
+        chosen = tf.numpy_function(assign, [costs, labels], "int32", stateful=False)
+        return tf.ensure_shape(chosen, labels.shape)
+    if backend == "jax":
+        import jax
+
+        return jax.pure_callback(assign, jax.ShapeDtypeStruct(labels.shape, "int32"), costs, labels)
+    chosen = assign(ops.convert_to_numpy(costs), ops.convert_to_numpy(labels))
+    return ops.convert_to_tensor(chosen, dtype="int32")
+
+
+def assign(costs, labels):
+    """`match_objects` of NumPy arrays, by SciPy."""
+    try:
+        from scipy.optimize import linear_sum_assignment
+    except ImportError as error:
+        raise ImportError(
+            "ka.training.HungarianLoss needs SciPy, which is not installed: "
+            "pip install 'keras-attention-zoo[detection]'"
+        ) from error
+    costs, labels = np.asarray(costs), np.asarray(labels)
+    chosen = np.full(labels.shape, -1, "int32")
+    costs = np.nan_to_num(costs, nan=WORST, posinf=WORST, neginf=-WORST)
+    for row, cost, kinds in zip(chosen, costs, labels, strict=True):
+        objects = np.flatnonzero(kinds >= 0)
+        queries, columns = linear_sum_assignment(cost[:, objects])
+        row[objects[columns]] = queries
+    return chosen

@@ -1,0 +1,83 @@
+"""Boxes over a picture, and what the query of each looked at."""
+
+import numpy as np
+
+from keras_attention.visualization.figure import (
+    add_color_bar,
+    add_panels,
+    count_columns,
+    new_figure,
+    save_figure,
+)
+from keras_attention.visualization.overlay import draw_heat, draw_picture, normalize_image
+
+PANEL, COLUMNS = 3.2, 4
+
+
+def boxes_map(image, boxes, titles, weights=None, *, grid=None, title=None, path=None):
+    """Draws boxes over an image; returns the matplotlib figure.
+
+    With weights, the first panel has all boxes, and each of the others one of them over what its
+    query looked at, the mean of its heads. The panels share one color scale, from 0.
+
+    Args:
+        image: (H, W), (H, W, 1), (H, W, 3) or (H, W, 4); floats in 0..1, or uint8.
+        boxes: n boxes (x0, y0, x1, y1) in pixels of the image.
+        titles: n strings, such as the class and the score of each.
+        weights: (k, N, S), the attention weights of the queries of the first k boxes; or None.
+        grid: (rows, columns) of the S keys; needed with weights.
+        title: str, written over the picture.
+        path: file for the picture; the suffix gives the format.
+
+    Raises:
+        ValueError: shapes that do not fit together.  ImportError: matplotlib is missing.
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    image, weights = np.ones((20, 30, 3)), np.full((1, 2, 6), 1 / 6)
+    figure = ka.visualization.boxes_map(image, [(5, 5, 15, 13)], ["cell"], weights, grid=(2, 3))
+    assert figure.axes[1].get_title() == "cell"
+    ```
+    """
+    image = normalize_image(image)
+    if len(boxes) != len(titles):
+        raise ValueError(f"{len(boxes)} boxes and {len(titles)} titles: expected one for each.")
+    heats = [] if weights is None else [np.asarray(w, "float32").mean(axis=0) for w in weights]
+    if heats and (grid is None or heats[0].size != grid[0] * grid[1] or len(heats) > len(boxes)):
+        raise ValueError(
+            f"weights of shape {np.shape(weights)} for {len(boxes)} boxes and grid={grid}: "
+            "expected (k, N, rows · columns), k at most the number of boxes."
+        )
+    across = count_columns(len(heats) + 1, COLUMNS)
+    down = -(-(len(heats) + 1) // across)
+    height = PANEL * image.shape[0] / image.shape[1] + 0.4
+    figure = new_figure(across * PANEL + bool(heats), down * height + 0.4 * bool(title), title)
+    first, *others = add_panels(figure, len(heats) + 1, across)
+    draw_picture(first, image)
+    for box, words in zip(boxes, titles, strict=True):
+        _draw_box(first, box, words)
+    top = max((float(heat.max()) for heat in heats), default=0.0) or 1.0
+    for axis, heat, box, words in zip(others, heats, boxes, titles, strict=False):
+        shown = draw_heat(axis, image, heat.reshape(grid), top)
+        _draw_box(axis, box)
+        axis.set_title(words, fontsize=9, parse_math=False)
+    for axis in (first, *others):
+        axis.set_xticks([])
+        axis.set_yticks([])
+    if heats:
+        add_color_bar(figure, shown, [first, *others])
+    return save_figure(figure, path)
+
+
+def _draw_box(axis, box, words=None):
+    from matplotlib.patches import Rectangle
+
+    x0, y0, x1, y1 = map(float, box)
+    axis.add_patch(Rectangle((x0, y0), x1 - x0, y1 - y0, fill=False, color="C0", linewidth=1.2))
+    if words is not None:
+        axis.text(
+            x0, y0, words, fontsize=6, color="white", va="bottom", parse_math=False,
+            bbox={"facecolor": "C0", "edgecolor": "none", "pad": 0.8},
+        )  # fmt: skip

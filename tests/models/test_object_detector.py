@@ -1,0 +1,121 @@
+"""`object_detector`: its outputs, what each query sees, and what other layers give."""
+
+import keras
+import numpy as np
+import pytest
+
+import keras_attention as ka
+
+SIZE = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=24)
+random = np.random.default_rng(0)
+
+
+def build(**kwargs):
+    return ka.models.object_detector((8, 12), 3, **{**SIZE, "patch_size": 4, **kwargs})
+
+
+def call(model):
+    images = random.random((2, *model.input_shape[1:])).astype("float32")
+    return images, {name: np.array(value) for name, value in model(images).items()}
+
+
+@pytest.mark.parametrize(
+    ("settings", "queries"),
+    [
+        ({}, 6),
+        ({"patch_size": (2, 4)}, 12),
+        ({"patch_size": 1, "stem_filters": (4, 4)}, 6),
+        ({"patch_size": 1, "stem_filters": (4, 4), "stem_strides": (2, 1)}, 24),
+        ({"queries": 5, "num_decoder_layers": 1}, 5),
+    ],
+)
+def test_boxes_and_logits_of_each_query(settings, queries):
+    _, found = call(build(**settings))
+    assert list(found) == ["logits", "boxes"]
+    assert found["logits"].shape == (2, queries, 3) and found["boxes"].shape == (2, queries, 4)
+    assert (found["boxes"] > 0).all() and (found["boxes"] < 1).all()
+
+
+def test_cells_begin_at_their_own_place_and_with_few_objects():
+    _, found = call(build())
+    expected = [((c + 0.5) / 3, (r + 0.5) / 2) for r in range(2) for c in range(3)]
+    np.testing.assert_allclose(found["boxes"][0, :, :2], expected, atol=1e-6)
+    shares = 1 / (1 + np.exp(-found["logits"]))
+    assert 0.002 < np.median(shares) < 0.05
+
+
+@pytest.mark.parametrize("settings", [{}, {"queries": 5}])
+def test_no_object_is_one_class_more(settings):
+    _, found = call(build(no_object=True, **settings))
+    assert found["logits"].shape[-1] == 4
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("queries", ["grid", 5])
+def test_other_layers_are_read_by_the_same_heads(queries, norm):
+    """The last of three layers is the output; those before are what shorter stacks would give."""
+    name = "num_layers" if queries == "grid" else "num_decoder_layers"
+    model = build(queries=queries, auxiliary=True, norm=norm, **{name: 3})
+    randomize(model)
+    images, found = call(model)
+    assert found["auxiliary_logits"].shape == (2, 2, found["logits"].shape[1], 3)
+    weights = {weight.path: weight for weight in model.weights}
+    for count in (1, 2):
+        shorter = build(queries=queries, norm=norm, **{name: count})
+        for weight in shorter.weights:
+            weight.assign(weights[weight.path])
+        expected = shorter(images)
+        for output in ("logits", "boxes"):
+            np.testing.assert_allclose(
+                found[f"auxiliary_{output}"][:, count - 1], expected[output], atol=1e-5
+            )
+
+
+def randomize(model):
+    for weight in model.trainable_weights:
+        weight.assign(weight + random.normal(size=weight.shape, scale=0.1))
+
+
+def test_queries_see_one_another_and_every_cell():
+    model = build(queries=5, num_decoder_layers=1)
+    with ka.visualization.record_attention(model) as maps:
+        call(model)
+    seen = {name: weights for name, weights in maps.items() if "decoder" in name}
+    assert [weights.shape for weights in seen.values()] == [(2, 2, 5, 5), (2, 2, 5, 6)]
+    assert all((np.array(weights) > 0).all() for weights in seen.values())
+
+
+def test_saved_and_loaded(tmp_path):
+    for settings in ({"auxiliary": True}, {"queries": 5, "no_object": True, "auxiliary": True}):
+        model = build(**settings)
+        randomize(model)
+        images, found = call(model)
+        model.save(tmp_path / "model.keras")
+        again = keras.saving.load_model(tmp_path / "model.keras")(images)
+        for name, value in found.items():
+            np.testing.assert_allclose(again[name], value, atol=1e-6)
+
+
+def test_size_of_the_paper():
+    """The weights of a layer, counted from the paper's widths: 256 and 2048, with all biases."""
+    size = ka.models.sizes("object_detector")["DETR"]
+    model = ka.models.object_detector(32, 91, **{**size, "num_layers": 1, "num_decoder_layers": 1})
+    attention, norm = 4 * (256 * 256 + 256), 2 * 256
+    encoder = attention + 2 * 256 * 2048 + 2048 + 256 + 2 * norm
+    blocks = {"block_0": encoder, "decoder_0": encoder + attention + norm}
+    for name, count in blocks.items():
+        assert model.get_layer(name).count_params() == count
+    assert model(np.zeros((1, 32, 32, 3)))["logits"].shape == (1, 100, 92)
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"queries": "all"}, "queries='all'.*expected 'grid'"),
+        ({"queries": 0}, "queries=0"),
+        ({"patch_size": 5}, "does not divide the image size"),
+    ],
+)
+def test_errors(settings, match):
+    with pytest.raises(ValueError, match=match):
+        build(**settings)

@@ -1,0 +1,199 @@
+"""The set loss of detectors: overlaps, matching and the sum, by definitions in NumPy."""
+
+import itertools
+
+import keras
+import numpy as np
+import pytest
+
+import keras_attention as ka
+
+B, Q, M, C = 2, 4, 3, 3
+random = np.random.default_rng(0)
+
+
+def draw_boxes(*shape):
+    sides = random.uniform(0.1, 0.4, (*shape, 2))
+    middles = random.uniform(0.25, 0.75, (*shape, 2))
+    return np.concatenate([middles, sides], axis=-1).astype("float32")
+
+
+def to_corners(box):
+    cx, cy, w, h = map(float, box)
+    return cx - w / 2, cy - h / 2, cx + w / 2, cy + h / 2
+
+
+def overlap(first, second):
+    """(IoU, GIoU) of two boxes by corners: Rezatofighi et al. (2019), algorithm 1."""
+    (a0, b0, a1, b1), (c0, d0, c1, d1) = first, second
+    shared = max(0, min(a1, c1) - max(a0, c0)) * max(0, min(b1, d1) - max(b0, d0))
+    union = (a1 - a0) * (b1 - b0) + (c1 - c0) * (d1 - d0) - shared
+    hull = (max(a1, c1) - min(a0, c0)) * (max(b1, d1) - min(b0, d0))
+    return shared / union, shared / union - (hull - union) / hull
+
+
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [
+        ((0, 0, 2, 2), (1.0, 1.0)),
+        ((3, 0, 5, 2), (0.0, -0.2)),  # a gap of 2 in a hull of 10
+        ((0.5, 0.5, 1.5, 1.5), (0.25, 0.25)),
+        ((2, 0, 4, 2), (0.0, 0.0)),
+    ],
+)
+def test_overlaps_of_boxes_that_one_can_see(second, expected):
+    found = ka.training.compute_overlaps(np.array([[0.0, 0, 2, 2]]), np.array([second], "float32"))
+    np.testing.assert_allclose(np.array(found)[:, 0], expected, atol=1e-6)
+
+
+def test_overlaps_by_definition_of_all_pairs():
+    first, second = draw_boxes(5), draw_boxes(7)
+    corners = [np.array([to_corners(box) for box in boxes]) for boxes in (first, second)]
+    found = ka.training.compute_overlaps(corners[0][:, None], corners[1][None])
+    for i, j in itertools.product(range(5), range(7)):
+        expected = overlap(to_corners(first[i]), to_corners(second[j]))
+        np.testing.assert_allclose([found[0][i, j], found[1][i, j]], expected, atol=1e-5)
+    iou = keras.utils.bounding_boxes.compute_iou(*corners, bounding_box_format="xyxy")
+    np.testing.assert_allclose(found[0], iou, atol=1e-5)
+
+
+def test_boxes_without_area_have_finite_overlaps():
+    nothing = np.zeros((1, 4), "float32")
+    for found in ka.training.compute_overlaps(nothing, nothing):
+        assert np.array(found).tolist() == [0.0]
+
+
+def find_best(costs):
+    """The cheapest assignment of objects to queries, of all there are."""
+    queries, objects = costs.shape
+    every = itertools.permutations(range(queries), objects)
+    return min(every, key=lambda chosen: sum(costs[q, m] for m, q in enumerate(chosen)))
+
+
+def test_matches_are_the_cheapest_of_all_and_padding_gets_none():
+    costs = random.normal(size=(B, 5, M)).astype("float32")
+    labels = np.array([[0, 2, 1], [1, -1, 0]])
+    found = np.array(ka.training.match_objects(costs, labels))
+    assert found.dtype == np.int32
+    assert tuple(found[0]) == find_best(costs[0])
+    first, nothing, last = found[1]
+    assert nothing == -1 and (first, last) == find_best(costs[1][:, [0, 2]])
+
+
+def test_more_objects_than_queries_leave_some_over():
+    costs = np.array([[[3.0, 1.0, 2.0], [2.0, 1.5, 9.0]]], "float32")
+    found = np.array(ka.training.match_objects(costs, np.zeros((1, 3), "int32")))
+    assert found.tolist() == [[1, 0, -1]]
+
+
+def test_a_cost_that_is_no_number_is_the_worst():
+    costs = np.array([[[np.nan], [np.inf], [7.0]]], "float32")
+    assert np.array(ka.training.match_objects(costs, np.array([[0]]))).tolist() == [[2]]
+
+
+def draw_batch(classes):
+    labels = np.array([[0, 2, -1], [1, -1, -1]], "int32")
+    truth = {"labels": labels, "boxes": draw_boxes(B, M)}
+    logits = random.normal(size=(B, Q, classes)).astype("float32")
+    return truth, {"logits": logits, "boxes": draw_boxes(B, Q)}
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def focal(logit, target):
+    """Lin et al. (2017), equation 5."""
+    p = sigmoid(logit) if target else 1 - sigmoid(logit)
+    return -(0.25 if target else 0.75) * (1 - p) ** 2 * np.log(p)
+
+
+def compute_by_definition(truth, found, kind):
+    """Carion et al. (2020), equations 1 and 2, with the focal form of Zhu et al. (2021)."""
+    objects = int((truth["labels"] >= 0).sum())
+    total, weighted, weights = 0.0, 0.0, 0.0
+    for i in range(B):
+        labels = [k for k in truth["labels"][i] if k >= 0]
+        logits, boxes = found["logits"][i].astype("float64"), found["boxes"][i]
+        shares = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
+        parts = np.zeros((Q, len(labels), 3))
+        for q, (m, k) in itertools.product(range(Q), enumerate(labels)):
+            l1 = np.abs(boxes[q] - truth["boxes"][i, m]).sum()
+            _, giou = overlap(to_corners(boxes[q]), to_corners(truth["boxes"][i, m]))
+            of_class = -shares[q, k]
+            if kind == "focal":
+                of_class = 2 * (focal(logits[q, k], True) - focal(logits[q, k], False))
+            parts[q, m] = of_class, l1, giou
+        chosen = find_best(parts[..., 0] + 5 * parts[..., 1] - 2 * parts[..., 2])
+        for m, q in enumerate(chosen):
+            total += (5 * parts[q, m, 1] + 2 * (1 - parts[q, m, 2])) / objects
+        of_query = {q: labels[m] for m, q in enumerate(chosen)}
+        for q in range(Q):
+            if kind == "focal":
+                for k in range(C):
+                    total += 2 * focal(logits[q, k], of_query.get(q) == k) / objects
+                continue
+            weight = 1.0 if q in of_query else 0.1
+            weighted -= weight * np.log(shares[q, of_query.get(q, C)])
+            weights += weight
+    return total if kind == "focal" else total + weighted / weights
+
+
+@pytest.mark.parametrize("kind", ["focal", "cross_entropy"])
+def test_the_loss_by_definition(kind):
+    truth, found = draw_batch(C + (kind == "cross_entropy"))
+    loss = ka.training.HungarianLoss(kind)
+    expected = compute_by_definition(truth, found, kind)
+    np.testing.assert_allclose(float(loss(truth, found)), expected, rtol=1e-5)
+    again = ka.training.HungarianLoss.from_config(loss.get_config())
+    np.testing.assert_allclose(float(again(truth, found)), expected, rtol=1e-5)
+
+
+def test_outputs_of_other_layers_have_losses_of_their_own():
+    truth, last = draw_batch(C)
+    _, first = draw_batch(C)
+    loss = ka.training.HungarianLoss()
+    both = last | {f"auxiliary_{name}": x[:, None] for name, x in first.items()}
+    expected = float(loss(truth, last)) + float(loss(truth, first))
+    np.testing.assert_allclose(float(loss(truth, both)), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["focal", "cross_entropy"])
+def test_a_batch_without_objects_has_a_finite_loss_and_padding_changes_nothing(kind):
+    truth, found = draw_batch(C + (kind == "cross_entropy"))
+    loss = ka.training.HungarianLoss(kind)
+    wider = {
+        "labels": np.pad(truth["labels"], [(0, 0), (0, 2)], constant_values=-1),
+        "boxes": np.pad(truth["boxes"], [(0, 0), (0, 2), (0, 0)]),
+    }
+    np.testing.assert_allclose(float(loss(wider, found)), float(loss(truth, found)), rtol=1e-6)
+    nothing = truth | {"labels": np.full((B, M), -1)}
+    assert 0 < float(loss(nothing, found)) < 100
+
+
+def test_weights_of_images_count():
+    truth, found = draw_batch(C)
+    loss = ka.training.HungarianLoss()
+    halves = [float(loss(truth, found, sample_weight=np.array(w))) for w in ([1, 0], [0, 1])]
+    np.testing.assert_allclose(sum(halves), float(loss(truth, found)), rtol=1e-5)
+
+
+def test_an_unknown_classification_is_refused():
+    with pytest.raises(ValueError, match="expected 'focal' or 'cross_entropy'"):
+        ka.training.HungarianLoss("softmax")
+
+
+def test_it_trains_a_model_in_fit():
+    images = keras.Input((4, 4, 1))
+    x = keras.layers.Reshape((Q, 4))(images)
+    boxes = keras.layers.Dense(4, "sigmoid", name="boxes")(x)
+    model = keras.Model(images, {"logits": keras.layers.Dense(C)(x), "boxes": boxes})
+    model = ka.training.JointModel(model)
+    metric = ka.training.BoxAveragePrecision(C)
+    model.compile(
+        keras.optimizers.Adam(0.05), ka.training.HungarianLoss(), [metric], jit_compile=False
+    )
+    truth, _ = draw_batch(C)
+    history = model.fit(random.normal(size=(B, 4, 4, 1)), truth, epochs=12, verbose=0).history
+    assert history["loss"][-1] < 0.7 * history["loss"][0]
+    assert "box_average_precision" in history
