@@ -39,10 +39,11 @@ CLASSES = {
     "blocks": """
         AttentionPooling Biaffine CharacterEmbedding ConformerBlock ConvolutionModule
         ConvolutionStem ConvolutionSubsampling DecoderBlock DeepNorm EncoderBlock FeedForward
-        FirstOf GreedyCTCDecoder LayerScale LengthMask LogMelSpectrogram MacaronBlock
-        MixtureOfExperts ParallelBlock PatchEmbedding Pooling PositionsInDocuments PostNorm PreNorm
-        PrefixTokens RMSNormalization ReZero Repeat ResiDual ResidualWeight SandwichNorm
-        SegmentEmbedding SpanLogits SpecAugment TokenDropout TokenEmbedding WordEmbedding
+        FirstOf FixedLength FrameConvolutions GreedyCTCDecoder LayerScale LengthMask
+        LogMelSpectrogram MacaronBlock MixtureOfExperts ParallelBlock PatchEmbedding Pooling
+        PositionEmbedding PositionsInDocuments PostNorm PreNorm PrefixTokens RMSNormalization ReZero
+        Repeat ResiDual ResidualWeight SandwichNorm SegmentEmbedding SpanLogits SpecAugment
+        TokenDropout TokenEmbedding WordEmbedding
     """.split(),
     "recurrent": """
         AttentionCell Bridge FeedbackDecoder LocalWindow RecurrentDecoder RecurrentEncoder

@@ -197,6 +197,8 @@ CASES = {
     ),
     "ConvolutionStem": Case(lambda: ka.blocks.ConvolutionStem((4, 5)), ("B 8 6 2",)),
     "GreedyCTCDecoder": Case(ka.blocks.GreedyCTCDecoder, ("B T 4",)),
+    "FixedLength": Case(lambda: ka.blocks.FixedLength(6), (f"B T {D}",)),
+    "FrameConvolutions": Case(lambda: ka.blocks.FrameConvolutions(D), (f"B T {D}",)),
     "LengthMask": Case(ka.blocks.LengthMask, (f"B T {D}", "int3 B")),
     **{
         f"LogMelSpectrogram {settings}": Case(
@@ -213,6 +215,9 @@ CASES = {
     ),
     "ConvolutionSubsampling causal": Case(
         lambda: ka.blocks.ConvolutionSubsampling(D, 2, filters=3, causal=True), (f"B T {D}",)
+    ),
+    "PositionEmbedding": Case(
+        lambda: ka.blocks.PositionEmbedding(ka.positions.Learned(20)), (f"B T {D}",)
     ),
     "PrefixTokens": Case(lambda: ka.blocks.PrefixTokens(2), (f"B T {D}",)),
     "FeedForward": Case(lambda: ka.blocks.FeedForward(10), (f"B T {D}",)),
@@ -703,7 +708,10 @@ NOT_QUANTIZED = {
         "FirstOf",
         "SpanLogits",
         "GreedyCTCDecoder",
+        "FixedLength",
+        "FrameConvolutions",
         "LengthMask",
+        "PositionEmbedding",
         "LogMelSpectrogram",
         "SpecAugment",
     ),

@@ -7,6 +7,11 @@ from keras_attention.training.answer_scores import (
 )
 from keras_attention.training.answer_spans import SpanCrossentropy, SpanF1
 from keras_attention.training.ctc import CTCTranscriptAccuracy, MaskedCTC
+from keras_attention.training.ctc_attention import (
+    CTCAttention,
+    DecoderAccuracy,
+    DecoderSequenceAccuracy,
+)
 from keras_attention.training.dependencies import (
     DependencyCrossentropy,
     LabeledAttachment,
@@ -42,11 +47,15 @@ from keras_attention.training.scheduled_sampling import (
     ScheduledSampling,
 )
 from keras_attention.training.schedules import Noam, warmup_cosine
+from keras_attention.training.translation_scores import score_translations
 from keras_attention.training.two_passes import TwoPasses, with_two_passes
 
 __all__ = [
+    "CTCAttention",
     "CTCTranscriptAccuracy",
     "ConstantForcing",
+    "DecoderAccuracy",
+    "DecoderSequenceAccuracy",
     "DependencyCrossentropy",
     "EntityF1",
     "EntityPrecision",
@@ -79,6 +88,7 @@ __all__ = [
     "layer_rates",
     "merge_lora",
     "score_answers",
+    "score_translations",
     "unfreeze",
     "warmup_cosine",
     "with_two_passes",
