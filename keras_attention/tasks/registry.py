@@ -11,6 +11,7 @@ TASKS = {
     "seq2seq_transformer": "seq2seq_lm.Seq2SeqLM",
     "sequence_labeler": "sequence_labeler.SequenceLabeler",
     "speech_recognizer": "speech_recognizer.SpeechRecognizer",
+    "speech_to_text": "speech_to_text.SpeechToText",
     "text_classifier": "text_classifier.TextClassifier",
     "vision_transformer": "image_classifier.ImageClassifier",
 }

@@ -142,6 +142,11 @@ RIGHT = {
         "writing": {"temperature": 0.8, "max_length": 32, "max_new_tokens": 16, "end_token_id": 3},
     },
 }
+RIGHT["speech_to_text"] = RIGHT["seq2seq_transformer"] | {
+    "score": "translation",
+    "inputs": "features",
+    "num_features": 13,
+}
 RIGHT["masked_language_model"] = {}
 RIGHT["question_answerer"] = {"no_answer": True, "threshold": 0.5}
 RIGHT["seq2seq_recurrent"] = RIGHT["seq2seq_transformer"]
