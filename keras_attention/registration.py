@@ -39,11 +39,11 @@ CLASSES = {
     "blocks": """
         AllowedLogits AttentionPooling Biaffine BoxHead CharacterEmbedding ConformerBlock
         ConvolutionModule ConvolutionStem ConvolutionSubsampling DecoderBlock DeepNorm EncoderBlock
-        FeedForward FirstOf GreedyCTCDecoder LayerScale LengthMask LogMelSpectrogram MacaronBlock
-        MixtureOfExperts ObjectQueries ParallelBlock ParserState PatchEmbedding Pooling
-        PositionsInDocuments PostNorm PreNorm PrefixTokens RMSNormalization ReZero Repeat ResiDual
-        ResidualWeight SandwichNorm SegmentEmbedding SpanLogits SpecAugment TokenDropout
-        TokenEmbedding WordEmbedding
+        FeedForward FirstOf FixedLength FrameConvolutions GreedyCTCDecoder LayerScale LengthMask
+        LogMelSpectrogram MacaronBlock MixtureOfExperts ObjectQueries ParallelBlock ParserState
+        PatchEmbedding Pooling PositionEmbedding PositionsInDocuments PostNorm PreNorm PrefixTokens
+        RMSNormalization ReZero Repeat ResiDual ResidualWeight SandwichNorm SegmentEmbedding
+        SpanLogits SpecAugment TokenDropout TokenEmbedding WordEmbedding
     """.split(),
     "recurrent": """
         AttentionCell Bridge FeedbackDecoder LocalWindow RecurrentDecoder RecurrentEncoder

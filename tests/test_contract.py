@@ -197,6 +197,8 @@ CASES = {
     ),
     "ConvolutionStem": Case(lambda: ka.blocks.ConvolutionStem((4, 5)), ("B 8 6 2",)),
     "GreedyCTCDecoder": Case(ka.blocks.GreedyCTCDecoder, ("B T 4",)),
+    "FixedLength": Case(lambda: ka.blocks.FixedLength(6), (f"B T {D}",)),
+    "FrameConvolutions": Case(lambda: ka.blocks.FrameConvolutions(D), (f"B T {D}",)),
     "LengthMask": Case(ka.blocks.LengthMask, (f"B T {D}", "int3 B")),
     **{
         f"LogMelSpectrogram {settings}": Case(
@@ -217,6 +219,9 @@ CASES = {
     "BoxHead": Case(lambda: ka.blocks.BoxHead(5, points=(2, 3)), ("B 6 4",)),
     "BoxHead of learned points": Case(lambda: ka.blocks.BoxHead(5, points=6), ("B 6 4",)),
     "ObjectQueries": Case(lambda: ka.blocks.ObjectQueries(4, 6), (f"B T {D}",)),
+    "PositionEmbedding": Case(
+        lambda: ka.blocks.PositionEmbedding(ka.positions.Learned(20)), (f"B T {D}",)
+    ),
     "PrefixTokens": Case(lambda: ka.blocks.PrefixTokens(2), (f"B T {D}",)),
     "FeedForward": Case(lambda: ka.blocks.FeedForward(10), (f"B T {D}",)),
     "FeedForward gated": Case(lambda: ka.blocks.FeedForward(10, "geglu_tanh"), (f"B T {D}",)),
@@ -711,7 +716,10 @@ NOT_QUANTIZED = {
         "ParserState",
         "ObjectQueries",
         "GreedyCTCDecoder",
+        "FixedLength",
+        "FrameConvolutions",
         "LengthMask",
+        "PositionEmbedding",
         "LogMelSpectrogram",
         "SpecAugment",
     ),

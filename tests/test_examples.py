@@ -19,6 +19,7 @@ ARGUMENTS = {
     "shakespeare.py": ["--steps", "3"],
     "sentence_polarity.py": ["--epochs", "1", "--made-up", "--models", "Transformer", "CNN"],
     "speech.py": ["--epochs", "1", "--made-up", "--output", "speech"],
+    "speech_translation.py": ["--epochs", "1", "--made-up", "--output", "speech"],
     "translation.py": ["--epochs", "1", "--num-layers", "1"],
 }
 PRINTED = {
@@ -33,6 +34,7 @@ PRINTED = {
     "shakespeare.py": "validation loss",
     "sentence_polarity.py": "a warm and clever film",
     "speech.py": "unseen speaker",
+    "speech_translation.py": "unseen speaker",
     "translation.py": "BLEU",
 }
 LONG = ("dates.py", "shakespeare.py", "translation.py")

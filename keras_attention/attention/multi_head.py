@@ -48,6 +48,8 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         qk_norm_epsilon: float, of these norms.
         qkv_bias: bool, whether the projections of queries, keys and values have a bias, where it is
             otherwise with the output's (Qwen2, 2024); None is as `use_bias` says.
+        key_bias: bool, whether that of keys has one, where it is otherwise with those of queries
+            and values (Radford et al., 2022): a softmax of dot products is the same with any.
         sink: bool, a learned score for each head in the softmax's denominator (gpt-oss, 2025): a
             head may attend to nothing. It starts at 0, where `Softmax(plus_one=True)` fixes it.
         num_memory_slots: int M, learned keys and values that every query may attend to
@@ -111,6 +113,7 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         qk_norm=None,
         qk_norm_epsilon=1e-6,
         qkv_bias=None,
+        key_bias=None,
         sink=False,
         num_memory_slots=0,
         talking_heads=False,
@@ -138,11 +141,12 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         self.kernel_constraint = keras.constraints.get(kernel_constraint)
         self.bias_constraint = keras.constraints.get(bias_constraint)
         self.qk_norm, self.qk_norm_epsilon, self.sink = qk_norm, qk_norm_epsilon, sink
-        self.qkv_bias = qkv_bias
+        self.qkv_bias, self.key_bias = qkv_bias, key_bias
         self.num_memory_slots, self.talking_heads = num_memory_slots, talking_heads
         checks.check_choice(self, "qk_norm", QK_NORMS)
         checks.check_choice(self, "sink", (True, False))
         checks.check_choice(self, "qkv_bias", (None, True, False))
+        checks.check_choice(self, "key_bias", (None, True, False))
         checks.check_choice(self, "talking_heads", (True, False))
         checks.check_whole_numbers(self, "num_memory_slots", least=0)
         if sink:
@@ -162,7 +166,8 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         value_heads = (self.num_key_value_heads, self.value_dim)
         output_heads = (self.num_heads, self.value_dim)
         self._query_dense = self._projection(query_heads, query_shape[-1:], "query", self.qkv_bias)
-        self._key_dense = self._projection(key_heads, key_shape[-1:], "key", self.qkv_bias)
+        key_bias = self.qkv_bias if self.key_bias is None else self.key_bias
+        self._key_dense = self._projection(key_heads, key_shape[-1:], "key", key_bias)
         if self.use_gate:  # between key and value, where Keras's layer has its weights
             self._gate_dense = self._projection(
                 output_heads, query_shape[-1:], "gate", activation="sigmoid"
@@ -333,7 +338,8 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
     def get_config(self):
         plain = (
             "num_heads key_dim value_dim use_bias attention_axes use_gate num_key_value_heads "
-            "qk_norm qk_norm_epsilon qkv_bias sink num_memory_slots talking_heads flash_attention"
+            "qk_norm qk_norm_epsilon qkv_bias key_bias sink num_memory_slots talking_heads "
+            "flash_attention"
         )
         objects = (
             "kernel_initializer bias_initializer kernel_regularizer bias_regularizer "

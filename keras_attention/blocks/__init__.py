@@ -10,6 +10,8 @@ from keras_attention.blocks.ctc_decoder import GreedyCTCDecoder
 from keras_attention.blocks.decoder import DecoderBlock
 from keras_attention.blocks.encoder import EncoderBlock
 from keras_attention.blocks.feed_forward import FeedForward, gelu_tanh, quick_gelu
+from keras_attention.blocks.fixed_length import FixedLength
+from keras_attention.blocks.frame_convolutions import FrameConvolutions
 from keras_attention.blocks.length_mask import LengthMask
 from keras_attention.blocks.log_mel_spectrogram import LogMelSpectrogram
 from keras_attention.blocks.mixture_of_experts import MixtureOfExperts
@@ -20,6 +22,7 @@ from keras_attention.blocks.parallel import ParallelBlock
 from keras_attention.blocks.parser_state import AllowedLogits, ParserState
 from keras_attention.blocks.patch_embedding import ConvolutionStem, PatchEmbedding
 from keras_attention.blocks.pooling import FirstOf, Pooling
+from keras_attention.blocks.position_embedding import PositionEmbedding
 from keras_attention.blocks.prefix_tokens import PrefixTokens
 from keras_attention.blocks.repeat import Repeat
 from keras_attention.blocks.residuals import (
@@ -52,6 +55,8 @@ __all__ = [
     "EncoderBlock",
     "FeedForward",
     "FirstOf",
+    "FixedLength",
+    "FrameConvolutions",
     "GreedyCTCDecoder",
     "LayerScale",
     "LengthMask",
@@ -63,6 +68,7 @@ __all__ = [
     "ParserState",
     "PatchEmbedding",
     "Pooling",
+    "PositionEmbedding",
     "PositionsInDocuments",
     "PostNorm",
     "PreNorm",

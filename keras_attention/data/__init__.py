@@ -79,7 +79,12 @@ from keras_attention.data.resizing import Resizing
 from keras_attention.data.sentence_polarity import sentence_polarity
 from keras_attention.data.sequence_preprocessor import SequencePreprocessor
 from keras_attention.data.speech_preprocessor import SpeechPreprocessor
-from keras_attention.data.spoken_digits import connected_digits
+from keras_attention.data.speech_text_preprocessor import (
+    SpeechTextPreprocessor,
+    speech_text_batches,
+)
+from keras_attention.data.sphinx import read_features
+from keras_attention.data.spoken_digits import connected_digits, spoken_numbers
 from keras_attention.data.subword_masked_preprocessor import SubwordMaskedLMPreprocessor
 from keras_attention.data.subword_preprocessors import (
     SubwordQuestionPreprocessor,
@@ -140,6 +145,7 @@ __all__ = [
     "SequencePreprocessor",
     "Span",
     "SpeechPreprocessor",
+    "SpeechTextPreprocessor",
     "SubwordMaskedLMPreprocessor",
     "SubwordQuestionPreprocessor",
     "SubwordSequencePreprocessor",
@@ -194,6 +200,7 @@ __all__ = [
     "read_conllu",
     "read_conllu_trees",
     "read_dialogues",
+    "read_features",
     "read_image",
     "read_multi_label_texts",
     "read_pairs",
@@ -204,7 +211,9 @@ __all__ = [
     "search_span",
     "sentence_polarity",
     "seq2seq_batches",
+    "speech_text_batches",
     "split_words",
+    "spoken_numbers",
     "tagging_batches",
     "text_batches",
 ]

@@ -31,6 +31,10 @@ def import_soundfile(function):
     return _import("soundfile", function, "SoundFile", extra="speech")
 
 
+def import_num2words(function):
+    return _import("num2words", function, "num2words", extra="speech").num2words
+
+
 def import_keras_hub(function):
     return _import("keras_hub", function, "KerasHub", extra="nlp")
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_attention.checks import check_whole_number
 from keras_attention.data.extras import import_soundfile, import_tensorflow
+from keras_attention.data.sphinx import FEATURES, list_sphinx, read_features
 from keras_attention.data.splits import add_dev
 
 SUFFIXES = (".wav", ".flac")
@@ -17,12 +18,14 @@ TRANSCRIPTS = "transcripts.tsv"  # of a folder
 class Recording(typing.NamedTuple):
     """A piece of sound, float32 samples (n,) from -1 to 1 or features (T, F), and its transcript.
 
-    `speaker` is a str, or None where nobody is named.
+    `speaker` is a str, or None where nobody is named; `translation` what is said in another
+    language, or None.
     """
 
     sound: np.ndarray
     text: str
     speaker: str | None = None
+    translation: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,14 +101,16 @@ def read_sound(path, sampling_rate=None):
 
 
 def from_recordings(train=None, dev=None, test=None, *, sampling_rate=None, seed=0):
-    """Recordings of files: tables with a path and a transcript in each line, or folders.
+    """Recordings of files: tables with a path and a transcript in each line, lists, or folders.
 
     Args:
         train, dev, test: a path each, or None: a `.tsv` file with lines `path<TAB>transcript`,
             paths relative to it; a folder with such a file, called `transcripts.tsv`; or a folder
             as LibriSpeech has them, where files `*.trans.txt`, at any depth, have lines
             `name TRANSCRIPT` for `name.flac` or `name.wav` beside them. A third column of a table
-            names the speaker; of LibriSpeech it is the first number in a name.
+            names the speaker, and a fourth has a translation; of LibriSpeech the speaker is the
+            first number in a name. Or a list of Sphinx, as AN4 has them: `etc/an4_train.fileids`
+            with `etc/an4_train.transcription` beside it, of files in `feat/` or `wav/`.
         sampling_rate: int, samples a second that all must have; None is what the first has.
         seed: int, which tenth of train becomes dev where there is none.
 
@@ -118,19 +123,27 @@ def from_recordings(train=None, dev=None, test=None, *, sampling_rate=None, seed
     parts = {}
     for name, path in (("train", train), ("dev", dev), ("test", test)):
         parts[name] = []
-        for place, file, text, speaker in [] if path is None else list_recordings(path):
+        for place, file, *about in [] if path is None else list_recordings(path):
             try:
-                samples, rate = read_sound(file, sampling_rate)
+                if pathlib.Path(file).suffix == FEATURES:
+                    sound = read_features(file)
+                else:
+                    sound, rate = read_sound(file, sampling_rate)
+                    sampling_rate = sampling_rate or rate
             except ValueError as error:
                 raise ValueError(f"{place}: {error}") from error
-            sampling_rate = sampling_rate or rate
-            parts[name].append(Recording(samples, text, speaker))
+            parts[name].append(Recording(sound, *about))
     return Recordings.from_lists(**parts, sampling_rate=sampling_rate, seed=seed)
 
 
 def list_recordings(path):
-    """(place for errors, sound file, transcript, speaker) of each recording that `path` names."""
+    """(place for errors, sound file, transcript, ...) of each recording that `path` names.
+
+    What follows are the other fields of a `Recording`: speaker, and translation where there is one.
+    """
     path = pathlib.Path(path)
+    if path.suffix == ".fileids":
+        return list_sphinx(path)
     if path.is_dir() and (path / TRANSCRIPTS).is_file():
         path = path / TRANSCRIPTS
     if path.is_file():
@@ -150,12 +163,14 @@ def _read_table(path):
             continue
         cells = line.split("\t")
         place = f"{path}, line {number}"
-        if len(cells) not in (2, 3):
+        if len(cells) not in (2, 3, 4):
             raise ValueError(
                 f"{place}: {len(cells)} columns: expected a path, a tab and a transcript, and then "
-                "perhaps a tab and a speaker."
+                "perhaps a tab and a speaker, and one more and a translation."
             )
-        yield place, path.parent / cells[0], cells[1].strip(), cells[2] if cells[2:] else None
+        path_of_sound, text, speaker, translation = (*cells, None, None)[:4]
+        said = translation and translation.strip()
+        yield place, path.parent / path_of_sound, text.strip(), speaker or None, said or None
 
 
 def _read_librispeech(path):
@@ -187,8 +202,38 @@ def recording_batches(recordings, preprocessor, batch_size=16, *, shuffle=False,
     if not recordings:
         raise ValueError("recordings is empty: there is nothing to make batches of.")
     tf = import_tensorflow("recording_batches")
-    lengths = np.array([len(recording.sound) for recording in recordings])
     labels = [preprocessor.encode(recording.text) for recording in recordings]
+
+    def make(rows):
+        sounds = preprocessor([recordings[i].sound for i in rows])
+        return sounds, pad_labels([labels[i] for i in rows])
+
+    signature = sound_signature(tf, preprocessor), tf.TensorSpec((None, None), "int32")
+    order = batch_by_sound(recordings, batch_size, shuffle=shuffle, seed=seed)
+    return generate_batches(tf, order, make, signature)
+
+
+def pad_labels(rows, padding=0):
+    """int32 (B, U) of lists of ints, padded at the end; U is at least 1."""
+    padded = np.full((len(rows), max(1, *map(len, rows))), padding, "int32")
+    for row, ids in zip(padded, rows, strict=True):
+        row[: len(ids)] = ids
+    return padded
+
+
+def sound_signature(tf, preprocessor):
+    """The `tf.TensorSpec`s of what a preprocessor makes of sounds."""
+    shape = (None, None, *preprocessor.sound_shape)
+    sound = tf.TensorSpec(shape, "float32")
+    return {preprocessor.input_name: sound, "lengths": tf.TensorSpec((None,), "int32")}
+
+
+def batch_by_sound(recordings, batch_size, *, shuffle=False, seed=0):
+    """A function that yields the indices of each batch, other ones in every epoch if shuffled.
+
+    Its attribute `count` says how many there are.
+    """
+    lengths = np.array([len(recording.sound) for recording in recordings])
     count = -(-len(recordings) // batch_size)
     generator = np.random.default_rng(seed)
 
@@ -198,20 +243,13 @@ def recording_batches(recordings, preprocessor, batch_size=16, *, shuffle=False,
         order = np.argsort(lengths * blur, kind="stable")
         batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
         turn = generator.permutation(count) if shuffle else range(count)
-        for k in turn:
-            rows = [labels[i] for i in batches[k]]
-            padded = np.zeros((len(rows), max(1, *map(len, rows))), "int32")
-            for row, ids in zip(padded, rows, strict=True):
-                row[: len(ids)] = ids
-            yield preprocessor([recordings[i].sound for i in batches[k]]), padded
+        yield from (batches[k] for k in turn)
 
-    name, shape = preprocessor.input_name, preprocessor.sound_shape
-    signature = (
-        {
-            name: tf.TensorSpec((None, None, *shape), "float32"),
-            "lengths": tf.TensorSpec((None,), "int32"),
-        },
-        tf.TensorSpec((None, None), "int32"),
-    )
-    batches = tf.data.Dataset.from_generator(cut, output_signature=signature)
-    return batches.apply(tf.data.experimental.assert_cardinality(count)).prefetch(2)
+    cut.count = count
+    return cut
+
+
+def generate_batches(tf, cut, make, signature):
+    """A dataset of what `make` gives for the indices of each batch of `batch_by_sound`."""
+    batches = tf.data.Dataset.from_generator(lambda: map(make, cut()), output_signature=signature)
+    return batches.apply(tf.data.experimental.assert_cardinality(cut.count)).prefetch(2)

@@ -7,10 +7,66 @@ import numpy as np
 
 from keras_attention.checks import check_whole_number
 from keras_attention.data.recordings import read_sound
+from keras_attention.data.sphinx import FEATURES, read_features
+
+
+class SoundPreprocessor:
+    """Turns sounds into the inputs of models of speech; subclasses have the attributes.
+
+    Attributes:
+        sampling_rate: int, samples a second; None for features.
+        num_features: int, features of a frame; None for waveforms.
+    """
+
+    sampling_rate = num_features = None
+
+    def check_sounds(self):
+        """Refuses a preprocessor that is not either of waveforms or of features."""
+        owner = type(self).__name__
+        if (self.sampling_rate is None) == (self.num_features is None):
+            raise ValueError(
+                f"{owner} takes sampling_rate= for waveforms, or num_features= for features: give "
+                "one of them."
+            )
+        name = "num_features" if self.sampling_rate is None else "sampling_rate"
+        check_whole_number(owner, name, getattr(self, name))
+
+    @property
+    def input_name(self):
+        return "features" if self.sampling_rate is None else "waveform"
+
+    @property
+    def sound_shape(self):
+        """The shape of a frame: (F,), or () of a sample."""
+        return () if self.num_features is None else (self.num_features,)
+
+    def __call__(self, sounds):
+        arrays = [self._read(sound) for sound in sounds]
+        lengths = np.array([len(array) for array in arrays], "int32")
+        joined = np.zeros((len(arrays), max(lengths, default=0), *self.sound_shape), "float32")
+        for row, array in zip(joined, arrays, strict=True):
+            row[: len(array)] = array
+        return {self.input_name: joined, "lengths": lengths}
+
+    def _read(self, sound):
+        if isinstance(sound, str | pathlib.Path):
+            if self.sampling_rate is not None:
+                return read_sound(sound, self.sampling_rate)[0]
+            if pathlib.Path(sound).suffix != FEATURES:
+                raise ValueError(
+                    f"{sound}: this model takes features, arrays (T, F) or files of Sphinx "
+                    f"({FEATURES}), not sound."
+                )
+            sound = read_features(sound)
+        array = np.asarray(sound, "float32")
+        if array.shape[1:] != self.sound_shape or not array.ndim:
+            wanted = f"(T, {self.num_features})" if self.num_features else "(n,), samples"
+            raise ValueError(f"A sound of shape {array.shape}: expected {wanted}.")
+        return array
 
 
 @dataclasses.dataclass(frozen=True)
-class SpeechPreprocessor:
+class SpeechPreprocessor(SoundPreprocessor):
     """Turns sounds into the inputs of `ka.models.speech_recognizer`, and its labels into text.
 
     Label 0 is the blank, label k the character k - 1.
@@ -46,27 +102,12 @@ class SpeechPreprocessor:
             raise ValueError(f"characters has {wrong[0]!r}: expected one character each.")
         if len(set(self.characters)) < len(self.characters) or not self.characters:
             raise ValueError(f"characters={self.characters!r}: expected some, all different.")
-        if (self.sampling_rate is None) == (self.num_features is None):
-            raise ValueError(
-                "SpeechPreprocessor takes sampling_rate= for waveforms, or num_features= for "
-                "features: give one of them."
-            )
-        name = "num_features" if self.sampling_rate is None else "sampling_rate"
-        check_whole_number("SpeechPreprocessor", name, getattr(self, name))
+        self.check_sounds()
 
     @classmethod
     def build(cls, texts, sampling_rate=None, num_features=None):
         """With the characters of `texts`, a list of str, in the order of their code points."""
         return cls(sorted(set("".join(texts))), sampling_rate, num_features)
-
-    @property
-    def input_name(self):
-        return "features" if self.sampling_rate is None else "waveform"
-
-    @property
-    def sound_shape(self):
-        """The shape of a frame: (F,), or () of a sample."""
-        return () if self.num_features is None else (self.num_features,)
 
     @property
     def vocabulary_size(self):
@@ -86,25 +127,6 @@ class SpeechPreprocessor:
     def decode(self, labels):
         """The text of labels, ints; blanks are nothing."""
         return "".join(self.characters[label - 1] for label in map(int, labels) if label)
-
-    def __call__(self, sounds):
-        arrays = [self._read(sound) for sound in sounds]
-        lengths = np.array([len(array) for array in arrays], "int32")
-        joined = np.zeros((len(arrays), max(lengths, default=0), *self.sound_shape), "float32")
-        for row, array in zip(joined, arrays, strict=True):
-            row[: len(array)] = array
-        return {self.input_name: joined, "lengths": lengths}
-
-    def _read(self, sound):
-        if isinstance(sound, str | pathlib.Path):
-            if self.sampling_rate is None:
-                raise ValueError(f"{sound}: this model takes features, arrays (T, F), not files.")
-            return read_sound(sound, self.sampling_rate)[0]
-        array = np.asarray(sound, "float32")
-        if array.shape[1:] != self.sound_shape or not array.ndim:
-            wanted = f"(T, {self.num_features})" if self.num_features else "(n,), samples"
-            raise ValueError(f"A sound of shape {array.shape}: expected {wanted}.")
-        return array
 
     def save(self, folder):
         """Writes nothing: characters and rate are in the task's entries of the manifest."""

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from keras_attention.data.extras import import_tfds
+from keras_attention.data.extras import import_num2words, import_tfds
 from keras_attention.data.recordings import Recording, Recordings
 from keras_attention.data.tfds_builder import find_builder, prepare_builder
 
@@ -62,6 +62,50 @@ def connected_digits(
     }
     notes = ("strings are joined recordings of single digits, each string of one speaker",)
     return Recordings.from_lists(**joined, sampling_rate=RATE, dev_fraction=0, notes=notes)
+
+
+def spoken_numbers(*args, language="de", **keywords):
+    """Strings of spoken English digits, and the numbers that they are in words of another language.
+
+    For speech translation that has to reorder: `"seven two"` is *zweiundsiebzig*. The words are
+    those of `num2words`; zeros in front of a number are not written.
+
+    Args:
+        language: str, one that `num2words` knows.
+        *args, **keywords: those of `connected_digits`.
+
+    Returns:
+        `Recordings`, with the digits as texts and the number as translation.
+
+    Example (downloads the data):
+
+        data = ka.data.spoken_numbers(4000, speakers=["george", "jackson", "nicolas", "theo"])
+    """
+    name_number = make_number_namer(language)
+    found = connected_digits(*args, **keywords)
+    parts = {}
+    for part in ("train", "dev", "test"):
+        recordings = getattr(found, part)
+        parts[part] = [one._replace(translation=name_number(one.text)) for one in recordings]
+    notes = (*found.notes, f"numbers are written in words of the language {language!r}")
+    return Recordings.from_lists(**parts, sampling_rate=RATE, dev_fraction=0, notes=notes)
+
+
+def make_number_namer(language):
+    """A function from digits in English, such as `"seven two"`, to that number in words."""
+    num2words = import_num2words("spoken_numbers")
+    try:
+        num2words(7, lang=language)
+    except NotImplementedError as error:
+        raise ValueError(
+            f"language={language!r}: num2words knows no such language; try 'de', 'fr' or 'es'."
+        ) from error
+
+    def name_number(text):
+        digits = "".join(str(WORDS.index(word)) for word in text.split())
+        return num2words(int(digits), lang=language)
+
+    return name_number
 
 
 def join_digits(recordings, count, max_digits, generator):

@@ -7,8 +7,10 @@ import keras
 import numpy as np
 
 from keras_attention import keras_internals
+from keras_attention.blocks import LengthMask
 from keras_attention.export import batches
 from keras_attention.export.errors import ExportError, first_line
+from keras_attention.generation.cache import NUM_SAMPLES
 
 LENGTH = 12  # tokens of made-up sequences; half as many are checked, too
 
@@ -120,12 +122,30 @@ def make_batches(model, endpoint, given=None):
         return batches.read_batches(given, endpoint, "examples")
     generator = np.random.default_rng(0)
     sizes = _find_sizes(model, endpoint)
+    sounds, lengths = _find_sounds(model)
 
     def draw(tensor):
+        if tensor.name in lengths:
+            return _draw_lengths(tensor, next(t for t in endpoint.inputs if t.name in sounds))
         padding_id = endpoint.padding_ids.get(tensor.name)
         return _draw(tensor, sizes.get(tensor.name), padding_id, generator)
 
     return [{tensor.name: draw(tensor) for tensor in endpoint.inputs} for _ in range(3)]
+
+
+def _find_sounds(model):
+    """Names of the inputs that a `LengthMask` reads: what it masks, and the lengths of its rows."""
+    sounds, lengths = set(), set()
+    for tensor in model.inputs:
+        if any(isinstance(x, LengthMask) for x in keras_internals.find_readers(tensor)):
+            (lengths if "int" in tensor.dtype else sounds).add(tensor.name)
+    return (sounds, lengths) if sounds and lengths else (set(), set())
+
+
+def _draw_lengths(tensor, sound):
+    """Lengths from that of the sound to two thirds of it, int32 (B,)."""
+    rows, length = (_choose_shape(one)[k] for one, k in ((tensor, 0), (sound, 1)))
+    return np.linspace(length, length * 2 // 3, rows).astype("int32")
 
 
 def draw_ids(generator, size, shape, padding_id=0):
@@ -137,13 +157,20 @@ def draw_ids(generator, size, shape, padding_id=0):
 
 
 def _draw(tensor, size, padding_id, generator):
-    shape = [3 if tensor.shape[0] is None else tensor.shape[0]]
-    shape += [LENGTH if axis is None else axis for axis in tensor.shape[1:]]
+    shape = _choose_shape(tensor)
     if tensor.dtype == "int32":
         return draw_ids(generator, size, shape, padding_id)
     if tensor.dtype == "string":
         raise ExportError(f"No text can be made up for the input {tensor.name!r}: pass examples=.")
     return generator.random(shape).astype(tensor.dtype)
+
+
+def _choose_shape(tensor):
+    """A shape for free axes, too; rows of numbers alone are waveforms, and have some frames."""
+    is_waveform = len(tensor.shape) == 2 and tensor.dtype.startswith("float")
+    length = NUM_SAMPLES if is_waveform else LENGTH
+    rows = 3 if tensor.shape[0] is None else tensor.shape[0]
+    return [rows, *(length if axis is None else axis for axis in tensor.shape[1:])]
 
 
 def _find_sizes(model, endpoint):

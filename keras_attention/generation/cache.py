@@ -10,6 +10,7 @@ from keras_attention import checks, keras_internals, scope
 from keras_attention.cache_spec import CacheSpec, trace_cache
 
 SOURCE_LENGTH = 3  # of a traced source
+NUM_SAMPLES = 8192  # of one that is a waveform: several frames of any sampling rate
 LONGEST_PREFIX = 4096  # tokens that attend to one another
 
 
@@ -173,6 +174,8 @@ def _unused_length(tensors):
 
 
 def _symbol(tensor, length):
+    if len(tensor.shape) == 2 and "float" in tensor.dtype:
+        length = NUM_SAMPLES
     sizes = [length] + [SOURCE_LENGTH] * len(tensor.shape)
     axes = zip(tensor.shape[1:], sizes, strict=False)
     shape = [size if axis is None else axis for axis, size in axes]

@@ -23,6 +23,8 @@ from keras_attention.models.sequence_labeler import SIZES as _LABELER_SIZES
 from keras_attention.models.sequence_labeler import sequence_labeler
 from keras_attention.models.speech_recognizer import SIZES as _SPEECH_SIZES
 from keras_attention.models.speech_recognizer import speech_recognizer
+from keras_attention.models.speech_to_text import SIZES as _TRANSCRIBER_SIZES
+from keras_attention.models.speech_to_text import speech_to_text
 from keras_attention.models.text_classifier import SIZES as _CLASSIFIER_SIZES
 from keras_attention.models.text_classifier import text_classifier
 from keras_attention.models.text_encoder import SIZES as _ENCODER_SIZES
@@ -46,6 +48,7 @@ SIZES = {
     "seq2seq_transformer": _TRANSFORMER_SIZES,
     "sequence_labeler": _LABELER_SIZES,
     "speech_recognizer": _SPEECH_SIZES,
+    "speech_to_text": _TRANSCRIBER_SIZES,
     "text_classifier": _CLASSIFIER_SIZES,
     "text_encoder": _ENCODER_SIZES,
     "vision_transformer": _VISION_SIZES,
@@ -87,6 +90,7 @@ __all__ = [
     "sequence_labeler",
     "sizes",
     "speech_recognizer",
+    "speech_to_text",
     "text_classifier",
     "text_encoder",
     "vision_transformer",

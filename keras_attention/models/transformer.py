@@ -55,6 +55,8 @@ class TransformerEncoder:
         use_bias: bool, whether projections in the blocks have a bias.
         qkv_bias: bool, whether those of queries, keys and values have one, where it is otherwise
             with the others (Qwen2, 2024); None is as `use_bias` says.
+        key_bias: bool, whether that of keys has one, where it is otherwise with those of queries
+            and values (Radford et al., 2022).
         qk_norm: `"rms_norm"`, `"layer_norm"` or None, of queries and keys, as in
             `MultiHeadAttention`.
         position: a part, its name or its config; a list combines them. Those that rotate or bias go
@@ -117,6 +119,7 @@ class TransformerEncoder:
     activation: object = "gelu"
     use_bias: bool = True
     qkv_bias: bool | None = None
+    key_bias: bool | None = None
     qk_norm: str | None = None
     position: object = None
     max_length: int | None = None
@@ -271,6 +274,7 @@ class TransformerEncoder:
             dropout=self.attention_dropout,
             use_bias=self.use_bias,
             qkv_bias=self.qkv_bias,
+            key_bias=self.key_bias,
             qk_norm=self.qk_norm,
             qk_norm_epsilon=self.epsilon,
             score=copy_part(self.score),

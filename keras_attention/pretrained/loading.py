@@ -18,11 +18,12 @@ from keras_attention.pretrained.config import ConfigReader
 from keras_attention.pretrained.image_processing import read_image_processing
 from keras_attention.pretrained.keras_hub import read_checkpoint
 from keras_attention.pretrained.sentence_transformers import read_pooling
+from keras_attention.pretrained.sound_processing import read_sound_processing
 from keras_attention.pretrained.weights import match_weights
 
 ARCHITECTURES = (
     *("albert", "bart", "bert", "clip", "deit", "dinov2", "distilbert", "electra", "gemma"),
-    *("gpt2", "llama", "modernbert", "roberta", "siglip", "t5", "vit"),
+    *("gpt2", "llama", "modernbert", "roberta", "siglip", "t5", "vit", "whisper"),
 )
 # Of timm and of KerasHub, whose files have names of their own.
 FOREIGN = ("timm", "keras_hub_decoders", "keras_hub_encoders", "keras_hub_images")
@@ -82,6 +83,7 @@ def load(
     num_classes=None,
     pooling="auto",
     normalize_pixels=False,
+    waveform=False,
     revision=None,
     dtype=None,
 ):
@@ -107,6 +109,8 @@ def load(
             token, or before a head BERT's first token.
         normalize_pixels: bool, of images: whether the model takes pixels from 0 to 1, and itself
             does with them what `preprocessor_config.json` says.
+        waveform: bool, of speech: whether the model takes samples, and itself makes the spectrogram
+            that `preprocessor_config.json` describes.
         revision: str, of a repository: a branch, a tag or a commit.
         dtype: a Keras dtype or policy for the layers, such as `"mixed_bfloat16"`; None for the
             global one. Weights are float32 unless it says otherwise.
@@ -120,7 +124,7 @@ def load(
     """
     checkpoint = read_checkpoint(find_folder(folder, revision))
     model, variables, match, _ = _build(
-        checkpoint, task, num_classes, pooling, dtype, normalize_pixels
+        checkpoint, task, num_classes, pooling, dtype, normalize_pixels, waveform
     )
     match.fill()
     for variable in variables:  # of a new head, and the seeds of dropout
@@ -154,18 +158,30 @@ def describe(folder, *, task=None, num_classes=None, pooling="auto", revision=No
     return _build(checkpoint, task, num_classes, pooling)[-1]
 
 
-def _build(checkpoint, task, num_classes, pooling, dtype=None, normalize_pixels=False):
+def _build(
+    checkpoint,
+    task,
+    num_classes,
+    pooling,
+    dtype=None,
+    normalize_pixels=False,
+    waveform=False,
+):
     """A model without values, its variables, the `Match` with tensors, and the `Description`."""
     architecture, config, builder, keywords, fresh = read_settings(
         checkpoint, task, num_classes, pooling
     )
-    pixels = {}
+    more = {}
+    if waveform:
+        if builder != "speech_to_text":
+            raise ValueError(f"waveform=True is for speech, and this is a {builder}.")
+        more = read_sound_processing(checkpoint.folder, keywords)
     if normalize_pixels:
         if builder not in IMAGE_ENCODERS:
             raise ValueError(f"normalize_pixels=True is for images, and this is a {builder}.")
         found = read_image_processing(checkpoint.folder)
-        pixels = {"pixel_mean": found.mean, "pixel_std": found.std}
-    build = functools.partial(getattr(models, builder), **keywords, **pixels)
+        more = {"pixel_mean": found.mean, "pixel_std": found.std}
+    build = functools.partial(getattr(models, builder), **keywords, **more)
     try:
         with _dtype_policy(dtype):
             model, variables = keras_internals.build_without_values(build)

@@ -205,6 +205,8 @@ def turn_back(value, name, shape, axes):
         return value.reshape(shape)
     if axes == 4:
         return value.transpose(3, 2, 0, 1)
+    if axes == 3:
+        return value.T
     return value.reshape(shape[::-1]).T if len(shape) == 2 else value.reshape(shape)
 
 

@@ -233,4 +233,6 @@ def turn(array, name, axes):
         return array
     if axes == 4 and array.ndim == 4:  # of a convolution: (outputs, inputs, height, width)
         return array.transpose(2, 3, 1, 0)
+    if axes == 3 and array.ndim == 3:  # of one along time: (outputs, inputs, length)
+        return array.T
     return array.T if array.ndim == 2 else array

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from keras_attention.tasks.seq2seq_lm import Seq2SeqLM
     from keras_attention.tasks.sequence_labeler import SequenceLabeler
     from keras_attention.tasks.speech_recognizer import SpeechRecognizer
+    from keras_attention.tasks.speech_to_text import SpeechToText
     from keras_attention.tasks.task import Task, from_preset
     from keras_attention.tasks.text_classifier import TextClassifier
 
@@ -37,6 +38,7 @@ __all__ = [
     "Seq2SeqLM",
     "SequenceLabeler",
     "SpeechRecognizer",
+    "SpeechToText",
     "Task",
     "TextClassifier",
     "from_preset",
@@ -57,6 +59,7 @@ _MODULES = {
     "Seq2SeqLM": "seq2seq_lm",
     "SequenceLabeler": "sequence_labeler",
     "SpeechRecognizer": "speech_recognizer",
+    "SpeechToText": "speech_to_text",
     "Task": "task",
     "TextClassifier": "text_classifier",
     "from_preset": "task",

@@ -54,6 +54,11 @@ def find_task(preset):
             "ka.tasks.ImageClassifier.from_preset, which gives it a new one to train, or with "
             "ka.pretrained.load."
         )
+    if builder == "speech_to_text":
+        raise ValueError(
+            f"{preset} is a model of speech, of which no task is made: load it with "
+            "ka.pretrained.load, and write with ka.generation.generate."
+        )
     raise ValueError(
         f"{preset} has no head that labels texts or tokens, or marks answers: open it with "
         "ka.tasks.TextClassifier.from_preset, or that of SequenceLabeler or QuestionAnswerer, "

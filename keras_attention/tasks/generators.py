@@ -42,6 +42,8 @@ def check_end_token_id(known):
 class ModelGenerator:
     """An encoder-decoder in memory, as a function: source ids (B, S), padded, to ids (B, N).
 
+    A source may be a dict of other inputs of the encoder, such as sounds.
+
     Args:
         model: keras.Model.
         metadata: dict, its manifest's entries.
@@ -51,7 +53,8 @@ class ModelGenerator:
     def __init__(self, model, metadata, path=None):
         self.model, self.metadata = model, metadata
         if path is not None:
-            check_vocabularies(path, model.output_shape[-1], find_id_limits(model))
+            decoder = next((x for x in model.layers if x.name == "decoder"), model)
+            check_vocabularies(path, decoder.output_shape[-1], find_id_limits(model))
 
     def __call__(self, ids, beam=None):
         options = get_generation_options(self.metadata)
@@ -63,6 +66,8 @@ class ModelGenerator:
 
 class FileGenerator:
     """An exported encoder-decoder as a function: source ids (B, S), padded, to ids (B, N).
+
+    A source may be a dict of other inputs of the encoder, such as sounds.
 
     Args:
         path: the SavedModel or LiteRT file.
@@ -81,7 +86,9 @@ class FileGenerator:
                 f"{self.path} searches with a beam of {self.beam}, which is fixed in an exported "
                 f"file; received {beam}. Leave it out, or use model.keras, which takes any."
             )
-        return self.run({"source_ids": ids})["generated_ids"].reshape(len(ids), -1)
+        inputs = ids if isinstance(ids, dict) else {"source_ids": ids}
+        rows = len(next(iter(inputs.values())))
+        return self.run(inputs)["generated_ids"].reshape(rows, -1)
 
 
 def _count_tokens(inspection):

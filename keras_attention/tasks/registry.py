@@ -17,6 +17,7 @@ TASKS = {
     "seq2seq_transformer": "seq2seq_lm.Seq2SeqLM",
     "sequence_labeler": "sequence_labeler.SequenceLabeler",
     "speech_recognizer": "speech_recognizer.SpeechRecognizer",
+    "speech_to_text": "speech_to_text.SpeechToText",
     "text_classifier": "text_classifier.TextClassifier",
     "vision_transformer": "image_classifier.ImageClassifier",
     "image_generator": "image_generator.ImageGenerator",  # behind what its data are for, too

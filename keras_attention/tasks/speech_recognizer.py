@@ -53,19 +53,12 @@ class SpeechRecognizer(Task):
 
     @classmethod
     def build(cls, data_set, recipe, builder):
-        if not data_set.train:
-            raise ValueError("There is nothing to train on: give a file with --train.")
-        shape = data_set.train[0].sound.shape[1:]
-        if not shape and data_set.sampling_rate is None:
-            raise ValueError(
-                "The recordings are samples, and nothing says how many a second has: give "
-                "ka.data.Recordings.from_lists(..., sampling_rate=...)."
-            )
+        sounds = measure_sounds(data_set)
         texts = [recording.text for recording in data_set.train]
-        features = shape[0] if shape else None
-        rate = None if shape else data_set.sampling_rate
-        preprocessor = data.SpeechPreprocessor.build(texts, rate, features)
-        about = {"num_mel_bins": features} if shape else {"sampling_rate": rate}
+        preprocessor = data.SpeechPreprocessor.build(texts, **sounds)
+        about = {"sampling_rate": preprocessor.sampling_rate}
+        if preprocessor.sampling_rate is None:
+            about = {"num_mel_bins": preprocessor.num_features}
         model = models.speech_recognizer(
             preprocessor.vocabulary_size,
             **recipe.model | about | {"inputs": preprocessor.input_name},
@@ -77,11 +70,7 @@ class SpeechRecognizer(Task):
     @classmethod
     def check_manifest(cls, fields):
         fields.texts("characters")
-        fields.one_of("inputs", ("features", "waveform"))
-        if fields.values["inputs"] == "waveform":
-            fields.whole("sampling_rate", most=MOST_RATE)
-        else:
-            fields.whole("num_features", most=MOST_FEATURES)
+        check_sounds(fields)
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
@@ -144,10 +133,7 @@ class SpeechRecognizer(Task):
 
     def make_examples(self):
         """A second of noise: files are compared on sounds longer than a frame."""
-        length = self.preprocessor.sampling_rate or 100
-        shape = (2, length, *self.preprocessor.sound_shape)
-        noise = np.random.default_rng(0).normal(size=shape, scale=0.1)
-        return [self.preprocessor(list(noise))]
+        return [self.preprocessor(make_noise(self.preprocessor))]
 
     def wrap_model(self, model, path=None):
         return super().wrap_model(self.make_exportable(model), path)
@@ -204,3 +190,33 @@ class SpeechRecognizer(Task):
         every = data_set.test or data_set.dev
         self.attention(every[0].sound, folder / "attention.png")
         return ["attention.png"]
+
+
+def measure_sounds(data_set):
+    """What the recordings to train on are: a `sampling_rate`, or `num_features`, as a dict."""
+    if not data_set.train:
+        raise ValueError("There is nothing to train on: give a file with --train.")
+    shape = data_set.train[0].sound.shape[1:]
+    if shape:
+        return {"num_features": shape[0]}
+    if data_set.sampling_rate is None:
+        raise ValueError(
+            "The recordings are samples, and nothing says how many a second has: give "
+            "ka.data.Recordings.from_lists(..., sampling_rate=...)."
+        )
+    return {"sampling_rate": data_set.sampling_rate}
+
+
+def check_sounds(fields):
+    """Refuses a manifest (`Fields`) that does not say what sounds are."""
+    fields.one_of("inputs", ("features", "waveform"))
+    if fields.values["inputs"] == "waveform":
+        fields.whole("sampling_rate", most=MOST_RATE)
+    else:
+        fields.whole("num_features", most=MOST_FEATURES)
+
+
+def make_noise(preprocessor):
+    """Two recordings of a second, a list."""
+    shape = (2, preprocessor.sampling_rate or 100, *preprocessor.sound_shape)
+    return list(np.random.default_rng(0).normal(size=shape, scale=0.1))

@@ -11,6 +11,11 @@ from keras_attention.training.box_overlap import compute_overlaps
 from keras_attention.training.box_scores import score_boxes
 from keras_attention.training.bracket_scores import score_brackets
 from keras_attention.training.ctc import CTCTranscriptAccuracy, MaskedCTC
+from keras_attention.training.ctc_attention import (
+    CTCAttention,
+    DecoderAccuracy,
+    DecoderSequenceAccuracy,
+)
 from keras_attention.training.dependencies import (
     DependencyCrossentropy,
     LabeledAttachment,
@@ -54,12 +59,16 @@ from keras_attention.training.scheduled_sampling import (
     ScheduledSampling,
 )
 from keras_attention.training.schedules import Noam, warmup_cosine
+from keras_attention.training.translation_scores import score_translations
 from keras_attention.training.two_passes import TwoPasses, with_two_passes
 
 __all__ = [
     "BoxAveragePrecision",
+    "CTCAttention",
     "CTCTranscriptAccuracy",
     "ConstantForcing",
+    "DecoderAccuracy",
+    "DecoderSequenceAccuracy",
     "DependencyCrossentropy",
     "EntityF1",
     "EntityPrecision",
@@ -103,6 +112,7 @@ __all__ = [
     "score_boxes",
     "score_brackets",
     "score_label_sets",
+    "score_translations",
     "unfreeze",
     "warmup_cosine",
     "with_two_passes",

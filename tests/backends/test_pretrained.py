@@ -101,3 +101,27 @@ def test_ids_of_tokenizers_are_those_of_transformers(tmp_path):
     found = theirs(LINES, LINES[::-1], truncation=True, max_length=12)["input_ids"]
     assert ours.encode(LINES, LINES[::-1]) == found
     assert ours.encode(LINES) == theirs(LINES, truncation=True, max_length=12)["input_ids"]
+
+
+def test_whisper_writes_and_hears_as_transformers_does(tmp_path):
+    import torch
+    import transformers
+    from transformers.generation import GenerationMixin
+
+    theirs = make_checkpoints.make("whisper", tmp_path)
+    extractor = transformers.WhisperFeatureExtractor(chunk_length=1)
+    samples = np.random.default_rng(0).normal(size=9000, scale=0.1).astype("float32")
+    expected = extractor(samples, sampling_rate=16000, return_tensors="np").input_features[0].T
+    padded = np.pad(samples, (0, 16000 - len(samples)))[None]
+    found = np.asarray(ka.blocks.LogMelSpectrogram(80, "whisper")(padded))[0]
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    ours = ka.pretrained.load(tmp_path / "whisper")
+    inputs, _ = read_expected(tmp_path / "whisper")
+    written = ka.generation.generate(
+        ours, {"features": inputs["features"]}, 12, start_token_id=30, padding_id=None
+    )
+    theirs.generation_config.eos_token_id = None
+    features = torch.tensor(inputs["features"].transpose(0, 2, 1))
+    # What Whisper's own `generate` adds, languages and pauses, is not of so small a vocabulary.
+    ids = GenerationMixin.generate(theirs, features, max_new_tokens=12, do_sample=False)
+    np.testing.assert_array_equal(written, ids[:, 1:].numpy())

@@ -57,6 +57,12 @@ WRITING = {
     "encoder_decoder": (lambda: ka.models.encoder_decoder(23, **SMALL, structure="bart"), TARGETS),
     "constituency_parser": (lambda: ka.models.constituency_parser(50, 4, 3, **SMALL), TARGETS),
     "seq2seq_transformer": (lambda: ka.models.seq2seq_transformer(23, **SMALL), TARGETS),
+    "speech_to_text": (
+        lambda: ka.models.speech_to_text(
+            23, **SMALL, num_mel_bins=12, subsampling=2, kernel_size=3
+        ),
+        TARGETS,
+    ),
     "seq2seq_recurrent": (lambda: ka.models.seq2seq_recurrent(23, 23, hidden_dim=8), TARGETS),
 }
 

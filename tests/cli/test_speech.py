@@ -43,3 +43,25 @@ def test_trains_on_a_folder_and_writes_what_files_say(tmp_path, run):
     assert len(said) == 1
     status, out, error = run("predict", tmp_path / "run", tmp_path / "missing.wav")
     assert status == 2 and not out and "expected a WAV or FLAC file" in error
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_an_encoder_decoder_translates_what_a_table_translates(tmp_path, run):
+    """The fourth column is written; the preset has all files, and they write the same."""
+    for part, count, seed in (("train", 64, 0), ("test", 4, 1)):
+        texts = write(tmp_path / part, count, seed)
+        names = {"a": "uno", "b": "due", "c": "tre"}
+        rows = [f"{k}.wav\t{t}\t\t{' '.join(names[c] for c in t)}\n" for k, t in enumerate(texts)]
+        (tmp_path / part / "transcripts.tsv").write_text("".join(rows), "utf-8")
+    words = ["speech_to_text", "--train", tmp_path / "train", "--test", tmp_path / "test"]
+    sizes = ["--num-layers", 1, "--num-heads", 2, "--hidden-dim", 16, "--max-length", 16]
+    steps = ["--epochs", 1, "--batch-size", 16]
+    status, _, error = run("train", *words, *sizes, *steps, "--output", tmp_path / "run")
+    assert status == 0, error
+    scores = json.loads((tmp_path / "run" / "scores.json").read_text("utf-8"))
+    assert set(scores["test"]["keras"]) == {"exact_match", "chrf"}
+    assert scores["test"]["litert"] == scores["test"]["keras"]
+    sound = str(tmp_path / "test" / "0.wav")
+    status, out, _ = run("predict", tmp_path / "run", sound, "--with", "litert", "--json")
+    assert status == 0 and isinstance(json.loads(out)["prediction"], str)

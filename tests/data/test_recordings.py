@@ -152,7 +152,7 @@ def test_connected_digits_say_what_they_are_joined_of(monkeypatch):
     for part, count in (("train", 40), ("dev", 10), ("test", 20)):
         strings, heard = getattr(data, part), set()
         assert len(strings) == count
-        for sound, text, speaker in strings:
+        for sound, text, speaker, _ in strings:
             values = np.round(sound * 32768).astype(int)
             runs = values[np.flatnonzero(np.diff(values, prepend=0) != 0)]
             runs = [value for value in runs if value > 0]

@@ -126,6 +126,12 @@ def builders():
             )
             for block in ("conformer", "encoder")
         },
+        **{
+            f"speech_to_text {block}": lambda block=block: ka.models.speech_to_text(
+                9, num_mel_bins=12, subsampling=2, block=block, **sizes
+            )
+            for block in ("conformer", "encoder")
+        },
         "masked_language_model": lambda: ka.models.masked_language_model(
             50, num_segments=2, **sizes
         ),

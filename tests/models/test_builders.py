@@ -35,6 +35,11 @@ def recognizer(**kwargs):
     return ka.models.speech_recognizer(7, num_mel_bins=12, **{**size, **kwargs})
 
 
+def transcriber(**kwargs):
+    size = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=20)
+    return ka.models.speech_to_text(7, num_mel_bins=12, **{**size, **kwargs})
+
+
 def classifier(**kwargs):
     size = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=20)
     return ka.models.text_classifier(50, 7, **{**size, **kwargs})
@@ -135,6 +140,17 @@ BUILT = {
     "speech_recognizer": lambda: recognizer(),
     "speech_recognizer_waveform": lambda: recognizer(
         inputs="waveform", subsampling=2, block="encoder", sampling_rate=8000, norm="post"
+    ),
+    "speech_to_text": lambda: transcriber(ctc_head=True, num_decoder_layers=1),
+    "speech_to_text_whisper": lambda: transcriber(
+        num_frames=20,
+        normalize_features=False,
+        stem="1d",
+        subsampling=2,
+        block="encoder",
+        key_bias=False,
+        position="learned",
+        max_length=9,
     ),
     "vision_transformer": vision,
     "vision_transformer_stem": lambda: vision(

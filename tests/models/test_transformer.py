@@ -244,6 +244,7 @@ STACKED = {
     "seq2seq_transformer": (9,),
     "sequence_labeler": (9, 4),
     "speech_recognizer": (9,),
+    "speech_to_text": (9,),
     "text_classifier": (9, 4),
     "text_encoder": (9,),
     "vision_transformer": (16, 4),

@@ -93,6 +93,26 @@ BART = dict(
     max_position_embeddings=LENGTH,
 )
 
+WHISPER = dict(
+    vocab_size=V,
+    d_model=D,
+    encoder_layers=LAYERS,
+    decoder_layers=1,
+    encoder_attention_heads=N,
+    decoder_attention_heads=N,
+    encoder_ffn_dim=FF,
+    decoder_ffn_dim=FF,
+    max_source_positions=10,
+    max_target_positions=LENGTH,
+    num_mel_bins=80,
+    pad_token_id=29,
+    bos_token_id=29,
+    eos_token_id=29,
+    decoder_start_token_id=30,
+    suppress_tokens=None,
+    begin_suppress_tokens=None,
+)
+
 T5 = dict(
     vocab_size=V,
     d_model=D,
@@ -370,6 +390,7 @@ CHECKPOINTS = {
            "scale_embedding": True, "activation_function": "swish"},
         {},
     ),
+    "whisper": ("WhisperForConditionalGeneration", "WhisperConfig", WHISPER, {}),
 }  # fmt: skip
 
 
@@ -394,6 +415,12 @@ def make_inputs(name, config, random):
         ids = random.integers(0, V, (3, 7))
         ids[:, 1], ids[0, 5:], ids[2, 2:] = 0, 1, 1  # padding, which is read like a token
         return {"input_ids": ids}, {"token_ids": ids}
+    if name == "whisper":
+        features = random.normal(size=(3, 20, 80)).astype("float32")
+        target = random.integers(0, V, (3, 5))
+        target[:, 0] = config.decoder_start_token_id
+        theirs = {"input_features": features.transpose(0, 2, 1), "decoder_input_ids": target}
+        return theirs, {"features": features, "target_ids": target}
     padding = config.pad_token_id
     ids = random.integers(0, V, (3, 7))
     ids[:, 1] = 0  # a token in many vocabularies

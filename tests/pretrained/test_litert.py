@@ -11,7 +11,7 @@ from tests.pretrained.test_parity import options_of, read_expected
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 PAIRS = ("t5", "t5-1.1", "bart", "marian")
 LANGUAGE = ("llama-3", "gpt2", "llama-2", "mistral", "qwen2", "qwen3", "gemma", "gemma-3")
-READING = [name for name in CHECKPOINTS if name not in (*PAIRS, *LANGUAGE)]
+READING = [name for name in CHECKPOINTS if name not in (*PAIRS, *LANGUAGE, "whisper")]
 
 
 @pytest.mark.parametrize("name", sampled(READING, 1))
@@ -44,3 +44,15 @@ def test_encoder_decoders(name, tmp_path):
     generator, sources = ka.export.LiteRTGenerator(path), [[5, 3, 9, 4], [6, 7], [8]]
     expected = ka.generation.generate(model, sources, 6, **begin)
     np.testing.assert_array_equal(generator.loop(sources)["generated_ids"], expected)
+
+
+def test_whisper(tmp_path):
+    """Spectrograms in, the tokens of the model out, with its cache: all in one file."""
+    model = ka.pretrained.load(FOLDER / "whisper")
+    inputs, _ = read_expected(FOLDER / "whisper")
+    path, begin = tmp_path / "model.tflite", {"start_token_id": 30, "end_token_id": 29}
+    ka.export.to_litert(model, path, generate="greedy", max_length=12, max_new_tokens=6, **begin)
+    sound = {"features": inputs["features"]}
+    expected = ka.generation.generate(model, sound, 6, **begin)
+    found = ka.export.load(path, "generate")(sound)["generated_ids"]
+    np.testing.assert_array_equal(found, expected)

@@ -250,6 +250,36 @@ def test_settings_of_new_architectures_that_are_refused(name, change, message, t
         ka.pretrained.load(change_config(name, tmp_path / "changed", change))
 
 
+def test_whisper_hears_samples(tmp_path):
+    """The spectrogram in the model is that of the file beside it, silence to its end included."""
+    folder = shutil.copytree(FOLDER / "whisper", tmp_path / "whisper")
+    with pytest.raises(ka.pretrained.CheckpointError, match="no preprocessor_config.json"):
+        ka.pretrained.load(folder, waveform=True)
+    said = {"feature_size": 80, "sampling_rate": 16000, "hop_length": 160, "n_fft": 400,
+            "chunk_length": 0.2, "feature_extractor_type": "WhisperFeatureExtractor"}  # fmt: skip
+    file = folder / "preprocessor_config.json"
+    for change, message in (
+        ({"hop_length": 200}, "hop_length=200: expected one of 160"),
+        ({"chunk_length": 30}, "chunk_length=30, and the model takes 20 frames"),
+        ({"warp": 2}, "warp=2, which no loader"),
+    ):
+        file.write_text(json.dumps(said | change))
+        with pytest.raises(ka.pretrained.CheckpointError, match=message):
+            ka.pretrained.load(folder, waveform=True)
+    file.write_text(json.dumps(said))
+    heard, model = ka.pretrained.load(folder, waveform=True), ka.pretrained.load(folder)
+    samples = np.random.default_rng(0).normal(size=(1, 2000), scale=0.1).astype("float32")
+    silence = np.pad(samples, [(0, 0), (0, 1200)])
+    features = np.asarray(ka.blocks.LogMelSpectrogram(80, "whisper")(silence))
+    sound = {"waveform": samples, "lengths": np.array([2000])}
+    options = {"start_token_id": 30, "end_token_id": 29}
+    found = ka.generation.generate(heard, sound, 8, **options)
+    expected = ka.generation.generate(model, {"features": features}, 8, **options)
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="waveform=True is for speech, and this is a text_enc"):
+        ka.pretrained.load(FOLDER / "bert", waveform=True)
+
+
 PROMPTS = [[5, 0, 3, 9], [0, 7], [1]]
 
 

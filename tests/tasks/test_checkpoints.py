@@ -114,6 +114,7 @@ def test_labels_of_pieces_after_the_first_do_not_count(tmp_path):
     [
         ("bert", "has no head that labels texts or tokens, or marks answers: open it with"),
         ("clip", "has no head that names pictures: open it with ka.tasks.ImageClassifier"),
+        ("whisper", "is a model of speech, of which no task is made: load it with"),
     ],
 )
 def test_checkpoints_that_are_no_task(name, message):

@@ -159,6 +159,11 @@ RIGHT = {
         "writing": {"temperature": 0.8, "max_length": 32, "max_new_tokens": 16, "end_token_id": 3},
     },
 }
+RIGHT["speech_to_text"] = RIGHT["seq2seq_transformer"] | {
+    "score": "translation",
+    "inputs": "features",
+    "num_features": 13,
+}
 RIGHT["masked_language_model"] = {}
 RIGHT["object_detector"] = RIGHT["vision_transformer"] | {
     "resizing": {"interpolation": "bilinear", "size": None}

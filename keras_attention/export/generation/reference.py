@@ -23,6 +23,8 @@ def compute_logits(decoder, tokens, source=None):
     """
     with keras.device("cpu:0"):
         given = decoder.model(_make_inputs(decoder, tokens, source or {}), training=False)
+    if isinstance(given, dict):  # beside logits for training
+        given = given["logits"]
     return np.array(keras.tree.flatten(given)[0], "float32")
 
 

@@ -1,0 +1,117 @@
+"""AN4: word error rate on the official test of Carnegie Mellon's census data, after some minutes.
+
+    python benchmarks/an4.py FOLDER [--minutes 30]
+
+FOLDER is `an4` as CMU Sphinx distributes it, with `etc/an4_train.fileids`, the transcripts beside
+it and MFCCs in `feat/`. A Conformer with CTC over characters learns from 948 utterances, which are
+heard a little faster or slower in every epoch, and the running average of its weights is tested on
+the 130 others: greedily, and by prefix beam search, without a language model. Nothing is chosen on
+the test. Minutes are those of all cores of the process.
+"""
+
+import argparse
+import pathlib
+
+import keras
+import numpy as np
+from connected_digits import FallingRate, count_seconds, measure
+
+import keras_attention as ka
+from keras_attention.data.recordings import generate_batches, pad_labels, sound_signature
+
+BATCH = 24
+SPEEDS = 0.85, 1.2  # how fast an utterance is heard
+AUGMENT = dict(num_time_masks=2, time_mask_size=20, time_mask_ratio=0.1, frequency_mask_size=6)
+
+
+def stretch(features, factor):
+    """Features (T, F) heard `factor` times as fast, by linear interpolation."""
+    places = np.arange(0, len(features) - 1, factor)
+    below = places.astype(int)
+    share = (places - below)[:, None].astype("float32")
+    return (1 - share) * features[below] + share * features[below + 1]
+
+
+def make_batches(recordings, preprocessor, seed):
+    """Batches of utterances of similar lengths, stretched anew in every epoch."""
+    import tensorflow as tf
+
+    draw = np.random.default_rng(seed)
+    lengths = np.array([len(recording.sound) for recording in recordings])
+    labels = [preprocessor.encode(recording.text) for recording in recordings]
+
+    def cut():
+        order = np.argsort(lengths * draw.uniform(0.8, 1.25, len(lengths)))
+        batches = [order[k : k + BATCH] for k in range(0, len(order), BATCH)]
+        yield from (batches[k] for k in draw.permutation(len(batches)))
+
+    def make(rows):
+        factors = draw.uniform(*SPEEDS, len(rows))
+        sounds = [stretch(recordings[i].sound, f) for i, f in zip(rows, factors, strict=True)]
+        return preprocessor(sounds), pad_labels([labels[i] for i in rows])
+
+    cut.count = -(-len(recordings) // BATCH)
+    signature = sound_signature(tf, preprocessor), tf.TensorSpec((None, None), "int32")
+    return generate_batches(tf, cut, make, signature)
+
+
+def search(model, preprocessor, recordings):
+    """Word error rate of prefix beam search."""
+    found = []
+    for recording in recordings:
+        (logits,) = np.asarray(model(preprocessor([recording.sound])))
+        ((labels, _),) = ka.generation.search_ctc_prefixes(logits)
+        found.append(preprocessor.decode(labels))
+    return ka.training.compute_word_error_rate([one.text for one in recordings], found)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--hidden-dim", type=int, default=128)
+    parser.add_argument("--num-layers", type=int, default=4)
+    parser.add_argument("--dropout", type=float, default=0.15)
+    parser.add_argument("--subsampling-filters", type=int, default=32)
+    parser.add_argument("--held-out", type=int, default=0, help="of train, tested in place of test")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    keras.utils.set_random_seed(options.seed)
+    lists = {part: options.folder / "etc" / f"an4_{part}.fileids" for part in ("train", "test")}
+    data = ka.data.from_recordings(**lists)
+    train, test = [*data.train, *data.dev], data.test
+    if options.held_out:
+        names = sorted({recording.speaker for recording in train})[:: 74 // options.held_out]
+        test = [recording for recording in train if recording.speaker in names]
+        train = [recording for recording in train if recording.speaker not in names]
+    texts = [recording.text for recording in train]
+    preprocessor = ka.data.SpeechPreprocessor.build(texts, num_features=39)
+    model = ka.models.speech_recognizer(
+        preprocessor.vocabulary_size,
+        num_mel_bins=39,
+        num_layers=options.num_layers,
+        num_heads=4,
+        hidden_dim=options.hidden_dim,
+        intermediate_dim=4 * options.hidden_dim,
+        kernel_size=15,
+        subsampling_filters=options.subsampling_filters,
+        dropout=options.dropout,
+        spec_augment=dict(AUGMENT, seed=options.seed),
+    )
+    print(
+        f"{len(train)} and {len(test)} utterances, {model.count_params():,} parameters", flush=True
+    )
+    average = dict(use_ema=True, ema_momentum=0.99)  # `fit` ends with it
+    optimizer = keras.optimizers.AdamW(2e-3, weight_decay=0.01, clipnorm=5.0, **average)
+    model.compile(optimizer, ka.training.MaskedCTC(), jit_compile=False)
+    batches = make_batches(train, preprocessor, options.seed)
+    started = count_seconds()
+    model.fit(batches, epochs=1000, callbacks=[FallingRate(60 * options.minutes)], verbose=2)
+    print(f"trained for {(count_seconds() - started) / 60:.1f} minutes", flush=True)
+    words, characters = measure(model, preprocessor, test)
+    print(f"greedy: WER {words:.4f}, CER {characters:.4f}", flush=True)
+    print(f"prefix beam search: WER {search(model, preprocessor, test):.4f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""Speech translation: English digits are spoken, German numbers written, after some minutes.
+
+    python benchmarks/speech_translation.py [--minutes 15] [--unseen yweweler]
+
+"seven two" is *zweiundsiebzig*: words change places. A small Conformer with a decoder, and CTC of
+the English words beside it, learns from waveforms joined of TFDS's `spoken_digit`, as
+`ka.data.spoken_numbers` does it, and is tested on recordings that training never heard, and on a
+speaker that it never heard. Minutes are those of all cores of the process, so that what else the
+machine does changes nothing.
+"""
+
+import argparse
+
+import keras
+from connected_digits import AUGMENT, BATCH, RATE, FallingRate, count_seconds
+
+import keras_attention as ka
+
+SIZE = dict(
+    num_mel_bins=40,
+    num_layers=3,
+    num_decoder_layers=2,
+    num_heads=4,
+    hidden_dim=96,
+    intermediate_dim=384,
+    kernel_size=15,
+    subsampling_filters=32,
+    dropout=0.1,
+)
+LONGEST = 128  # characters of a number
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=15.0)
+    parser.add_argument("--unseen", default="yweweler")
+    parser.add_argument("--strings", type=int, default=8000)
+    parser.add_argument("--max-digits", type=int, default=7)
+    parser.add_argument("--ctc-weight", type=float, default=0.3)
+    parser.add_argument("--label-smoothing", type=float, default=0.1)
+    parser.add_argument("--tested", type=int, default=500, help="strings of each test")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--data-dir")
+    options = parser.parse_args()
+    common = dict(seed=options.seed, data_dir=options.data_dir, max_digits=options.max_digits)
+    others = [name for name in ka.data.spoken_digits.SPEAKERS if name != options.unseen]
+    seen = ka.data.spoken_numbers(options.strings, 0, options.tested, speakers=others, **common)
+    unseen = ka.data.spoken_numbers(0, 0, options.tested, speakers=[options.unseen], **common)
+    task = ka.tasks.SpeechToText.from_data(
+        seen,
+        seed=options.seed,
+        max_length=LONGEST,
+        ctc_weight=options.ctc_weight,
+        spec_augment=dict(AUGMENT, seed=options.seed),
+        **SIZE,
+    )
+    print(f"{task.model.count_params():,} parameters", flush=True)
+    optimizer = keras.optimizers.AdamW(RATE, weight_decay=0.01, clipnorm=5.0)
+    loss = ka.training.CTCAttention(options.ctc_weight, options.label_smoothing)
+    trained = ka.training.JointModel(task.model)
+    trained.compile(optimizer, loss, [ka.training.DecoderAccuracy()], jit_compile=False)
+    batches = ka.data.speech_text_batches(
+        seen.train, task.preprocessor, BATCH, ctc=True, shuffle=True, seed=options.seed
+    )
+    started = count_seconds()
+    trained.fit(batches, epochs=1000, callbacks=[FallingRate(60 * options.minutes)], verbose=2)
+    print(f"trained for {(count_seconds() - started) / 60:.1f} minutes", flush=True)
+    for name, part in (("test", seen.test), (options.unseen, unseen.test)):
+        scores = task.evaluate(part)
+        print(
+            f"{name}: {len(part)} strings, exact {scores['exact_match']:.3f}, "
+            f"chrF {scores['chrf']:.1f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

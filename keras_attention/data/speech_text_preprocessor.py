@@ -1,0 +1,132 @@
+"""`SpeechTextPreprocessor`: sounds to the inputs of an encoder-decoder, and its ids to texts."""
+
+import dataclasses
+
+from keras_attention.data.extras import import_tensorflow
+from keras_attention.data.recordings import (
+    batch_by_sound,
+    generate_batches,
+    pad_labels,
+    sound_signature,
+)
+from keras_attention.data.sequence_preprocessor import SequencePreprocessor
+from keras_attention.data.speech_preprocessor import SoundPreprocessor
+from keras_attention.data.tokenizers import Characters, Subwords
+
+
+@dataclasses.dataclass(frozen=True)
+class SpeechTextPreprocessor(SoundPreprocessor):
+    """Turns sounds into the inputs of `ka.models.speech_to_text`, and texts into ids and back.
+
+    Args:
+        target: `Characters` or `Subwords`, of what the model writes.
+        sampling_rate: int, samples a second; None for features.
+        num_features: int, features of a frame; None for waveforms.
+
+    Calling it on a list of paths of WAV or FLAC files, or of arrays, samples (n,) or features
+    (T, F), gives `"waveform"` or `"features"`, float32, and `"lengths"`, int32 (B,).
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    characters = ka.data.Characters.build(["eins zwei"])
+    preprocessor = ka.data.SpeechTextPreprocessor(characters, sampling_rate=8000)
+    inputs = preprocessor([np.zeros(8000), np.zeros(5000)])
+    assert inputs["waveform"].shape == (2, 8000) and list(inputs["lengths"]) == [8000, 5000]
+    (ids,) = preprocessor.target_ids(["zwei"])
+    assert preprocessor.texts([ids]) == ["zwei"]
+    ```
+    """
+
+    target: Characters | Subwords
+    sampling_rate: int | None = None
+    num_features: int | None = None
+
+    def __post_init__(self):
+        self.check_sounds()
+
+    @property
+    def padding_id(self):
+        """int, what fills up the shorter texts of a batch, and CTC's blank."""
+        return self._sequences.padding_id
+
+    @property
+    def start_token_id(self):
+        """int, what every text begins with."""
+        return self._sequences.start_token_id
+
+    @property
+    def end_token_id(self):
+        """int, what ends a text."""
+        return self._sequences.end_token_id
+
+    @property
+    def _sequences(self):
+        return SequencePreprocessor(self.target)
+
+    def target_ids(self, texts):
+        """int32 ids (T + 2,) of each of `texts`, from BEGIN to END."""
+        return self._sequences.target_ids(texts)
+
+    def texts(self, ids):
+        """The texts that a model has written: ids (B, T), each up to END."""
+        return self._sequences.texts(ids)
+
+    def save(self, folder):
+        """Writes the vocabulary; what sounds are is in the task's entries of the manifest."""
+        self._sequences.save(folder)
+
+    @classmethod
+    def load(cls, folder, **sounds):
+        """Reads what `save` wrote; `sounds` are the other arguments."""
+        return cls(SequencePreprocessor.load(folder).target, **sounds)
+
+
+def speech_text_batches(
+    recordings, preprocessor, batch_size=16, *, ctc=False, shuffle=False, seed=0
+):
+    """A `tf.data.Dataset` of batches for `ka.models.speech_to_text`, of similar lengths.
+
+    What is written is the translation of a recording, or its transcript where it has none.
+
+    Args:
+        recordings: list of `Recording`.
+        preprocessor: `SpeechTextPreprocessor`.
+        batch_size: int; the last batch may be smaller.
+        ctc: bool, whether there are labels for a CTC head, which are those of the transcript.
+        shuffle: bool, whether recordings meet others in every epoch, in another order.
+        seed: int, of that order.
+
+    Returns:
+        A dataset of known cardinality. Inputs are what `preprocessor` gives for the sounds, and
+        `"target_ids"` int32 (B, U), from BEGIN on; labels are int32 (B, U), the token that
+        follows, -1 at padding; or with `ctc` a dict of these as `"logits"`, and as `"ctc_logits"`
+        int32 (B, L) of the transcript, 0 at padding.
+    """
+    if not recordings:
+        raise ValueError("recordings is empty: there is nothing to make batches of.")
+    tf = import_tensorflow("speech_text_batches")
+    targets = preprocessor.target_ids([find_target(recording) for recording in recordings])
+    heard = preprocessor.target.encode([recording.text for recording in recordings])
+
+    def make(rows):
+        inputs = preprocessor([recordings[i].sound for i in rows])
+        inputs["target_ids"] = pad_labels([targets[i][:-1] for i in rows], preprocessor.padding_id)
+        labels = pad_labels([targets[i][1:] for i in rows], -1)
+        if ctc:
+            labels = {"logits": labels, "ctc_logits": pad_labels([heard[i] for i in rows])}
+        return inputs, labels
+
+    ids = tf.TensorSpec((None, None), "int32")
+    inputs = {**sound_signature(tf, preprocessor), "target_ids": ids}
+    labels = {"logits": ids, "ctc_logits": ids} if ctc else ids
+    order = batch_by_sound(recordings, batch_size, shuffle=shuffle, seed=seed)
+    return generate_batches(tf, order, make, (inputs, labels))
+
+
+def find_target(recording):
+    """What is to be written of a recording: its translation, or its transcript."""
+    return recording.text if recording.translation is None else recording.translation

@@ -1,0 +1,329 @@
+"""`SpeechToText`: recordings, and texts of what is said in each, in that language or another."""
+
+import keras
+import numpy as np
+
+from keras_attention import data, generation, models, training, visualization
+from keras_attention.blocks.log_mel_spectrogram import STRIDE
+from keras_attention.checks import check_whole_number
+from keras_attention.data.fields import MOST_BEAMS, MOST_TOKENS
+from keras_attention.data.files import prefix_errors
+from keras_attention.data.speech_text_preprocessor import find_target
+from keras_attention.tasks.generators import (
+    FileGenerator,
+    ModelGenerator,
+    check_end_token_id,
+    get_generation_options,
+)
+from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.printing import show_table
+from keras_attention.tasks.seq2seq_lm import find_last_of_source
+from keras_attention.tasks.speech_recognizer import (
+    DIGITS,
+    ROWS,
+    check_sounds,
+    make_noise,
+    measure_sounds,
+)
+from keras_attention.tasks.task import Task
+
+SCORES = ("error_rates", "translation")
+NUMBERS = "spoken_numbers"
+
+
+class SpeechToText(Task):
+    """Writes what is said, or what it means in another language, word by word.
+
+    Where recordings have translations, these are what it writes, and their transcripts, in the
+    language that is spoken, only help to learn it.
+
+    Args:
+        model: functional `keras.Model`, as `ka.models.speech_to_text`.
+        preprocessor: `ka.data.SpeechTextPreprocessor`.
+        beam: int, how many texts the search holds at a time; 1 is greedy.
+        length_penalty: float, of `ka.generation.Beam`: 0 prefers short texts.
+        max_new_tokens: int, the tokens of a text at most.
+        score: `"error_rates"` of words and characters, or `"translation"`: chrF and exact match.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    time = np.arange(4000) / 8000
+    low, high = (0.3 * np.sin(6.28 * f * time).astype("float32") for f in (300, 1500))
+    train = [ka.data.Recording(low, "a"), ka.data.Recording(high, "b")] * 16
+    recordings = ka.data.Recordings.from_lists(train, sampling_rate=8000)
+    size = dict(num_layers=1, num_heads=2, hidden_dim=16, kernel_size=3, dropout=0.0)
+    task = ka.tasks.SpeechToText.from_data(recordings, spec_augment={}, max_length=4, **size)
+    task.fit(recordings, epochs=4, batch_size=4, learning_rate=0.01, verbose=False)
+    assert all(isinstance(text, str) for text in task.predict([low, high]))
+    ```
+    """
+
+    builders = ("speech_to_text",)
+    data_class, holds, example = data.Recordings, "recordings with texts", "recording.wav"
+    predict_options = ("beam",)
+    finishing_seconds = 138.0  # of three endpoints in each of three files
+
+    def __init__(
+        self,
+        model,
+        preprocessor,
+        *,
+        beam=1,
+        length_penalty=0.0,
+        max_new_tokens=160,
+        score="error_rates",
+        builder=None,
+    ):
+        super().__init__(model, preprocessor, builder=builder)
+        owner = type(self).__name__
+        self.beam = check_whole_number(owner, "beam", beam, most=MOST_BEAMS)
+        self.length_penalty = generation.Beam(beam, length_penalty).length_penalty
+        self.max_new_tokens = check_whole_number(
+            owner, "max_new_tokens", max_new_tokens, most=MOST_TOKENS
+        )
+        if score not in SCORES:
+            raise ValueError(f"{owner}(score={score!r}): expected one of {', '.join(SCORES)}.")
+        self.score = score
+
+    @classmethod
+    def collect(cls, examples):
+        return data.Recordings.from_lists(list(examples), dev_fraction=0)
+
+    @classmethod
+    def build(cls, data_set, recipe, builder):
+        sounds = measure_sounds(data_set)
+        options, train = recipe.data, data_set.train
+        texts = [text for one in train for text in {one.text, find_target(one)}]
+        if options["tokens"] == "characters":
+            target = data.Characters.build(texts)
+        else:
+            target = data.Subwords.build(texts, options["vocabulary_size"], shrink=True)
+        preprocessor = data.SpeechTextPreprocessor(target, **sounds)
+        about = {"inputs": preprocessor.input_name, "ctc_head": options["ctc_weight"] > 0}
+        if preprocessor.sampling_rate is None:
+            about["num_mel_bins"] = preprocessor.num_features
+        else:
+            about["sampling_rate"] = preprocessor.sampling_rate
+        task = cls(
+            models.speech_to_text(len(target), **recipe.model | about),
+            preprocessor,
+            beam=options["beam"],
+            length_penalty=options["length_penalty"],
+            max_new_tokens=options["maximum_length"],
+            score="translation" if _has_translations(train) else "error_rates",
+        )
+        task.recipe = recipe
+        return task
+
+    @classmethod
+    def check_manifest(cls, fields):
+        check_sounds(fields)
+        fields.one_of("score", SCORES)
+        known = fields.object("writing")
+        known.whole("beam", most=MOST_BEAMS)
+        known.number("length_penalty", least=0, default=0.0)
+        known.whole("max_new_tokens", most=MOST_TOKENS)
+        known.whole("start_token_id", least=0, most=MOST_TOKENS)
+        check_end_token_id(known)
+
+    @classmethod
+    def load_preprocessor(cls, folder, manifest):
+        name = "sampling_rate" if manifest["inputs"] == "waveform" else "num_features"
+        return data.SpeechTextPreprocessor.load(folder, **{name: manifest[name]})
+
+    @classmethod
+    def read_settings(cls, manifest):
+        known = manifest["writing"]
+        return {
+            "beam": known["beam"],
+            "length_penalty": known.get("length_penalty", 0.0),
+            "max_new_tokens": known["max_new_tokens"],
+            "score": manifest["score"],
+        }
+
+    @property
+    def settings(self):
+        kind = self.preprocessor.input_name
+        name = "sampling_rate" if kind == "waveform" else "num_features"
+        return {
+            "inputs": kind,
+            name: getattr(self.preprocessor, name),
+            "score": self.score,
+            "writing": {
+                "beam": self.beam,
+                "length_penalty": self.length_penalty,
+                "max_new_tokens": self.max_new_tokens,
+                "start_token_id": self.preprocessor.start_token_id,
+                "end_token_id": self.preprocessor.end_token_id,
+            },
+        }
+
+    @classmethod
+    def list_file_options(cls, source):
+        return "recordings", ()
+
+    @classmethod
+    def read_files(cls, source):
+        return data.from_recordings(**source.files)
+
+    @classmethod
+    def read_tfds(cls, source):
+        if source.dataset not in (DIGITS, NUMBERS):
+            raise ValueError(
+                f"--dataset {source.dataset}: of TFDS it takes {DIGITS}, joined to strings of "
+                f"digits, and {NUMBERS}, the same with German numbers to write. Give files with "
+                "--train, --dev and --test."
+            )
+        read = data.spoken_numbers if source.dataset == NUMBERS else data.connected_digits
+        return read(data_dir=source.data_dir)
+
+    @classmethod
+    def count_examples(cls, data_set):
+        parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
+        return {f"{part} recordings": len(found) for part, found in parts.items() if found}
+
+    @property
+    def _has_ctc(self):
+        return isinstance(self.model.output, dict)
+
+    def make_training_batches(self, examples, recipe):
+        longest = max(map(len, self.preprocessor.target_ids([find_target(x) for x in examples])))
+        if longest - 1 > self.max_new_tokens:
+            raise ValueError(
+                f"A text to train on has {longest - 1} tokens, its end included, and the model "
+                f"writes {self.max_new_tokens} at most: train with a larger --max-length, or leave "
+                "it out."
+            )
+        options = {"shuffle": True, "seed": recipe.seed, "ctc": self._has_ctc}
+        return data.speech_text_batches(examples, self.preprocessor, recipe.batch_size, **options)
+
+    def make_batches(self, examples, where):
+        with prefix_errors(where):
+            if not examples:
+                return None
+            options = {"ctc": self._has_ctc}
+            return data.speech_text_batches(examples, self.preprocessor, ROWS, **options)
+
+    def make_loss(self, recipe):
+        smoothing = {"label_smoothing": recipe.label_smoothing}
+        if self._has_ctc:
+            return training.CTCAttention(recipe.data.get("ctc_weight", 0.3), **smoothing)
+        return training.MaskedSparseCategoricalCrossentropy(**smoothing)
+
+    def make_metrics(self):
+        """Of given texts: the share of tokens chooses the epoch."""
+        if self._has_ctc:
+            tokens, texts = training.DecoderAccuracy, training.DecoderSequenceAccuracy
+        else:
+            tokens = training.MaskedSparseCategoricalAccuracy
+            texts = training.MaskedSequenceAccuracy
+        return [lambda: tokens(name="accuracy"), lambda: texts(name="exact_match")]
+
+    def make_exportable(self, model):
+        """The model without CTC's logits, which only training needs."""
+        if not isinstance(model.output, dict):
+            return model
+        return keras.Model(model.input, model.output["logits"], name=model.name)
+
+    def make_examples(self):
+        """Two seconds of noise with the beginnings of texts."""
+        sounds = self.preprocessor(make_noise(self.preprocessor))
+        begin = self.preprocessor.start_token_id
+        return [{**sounds, "target_ids": np.array([[begin, 4, 4]] * 2, "int32")}]
+
+    def list_inputs(self, examples, count=8, where="The examples"):
+        raise ValueError(
+            "Full int8 rounds what a decoder keeps, and the rounding adds up token by token: use "
+            "int8_weights."
+        )
+
+    def open_runner(self, path):
+        return FileGenerator(path, self.metadata)
+
+    def wrap_model(self, model, path=None):
+        return ModelGenerator(model, self.metadata, path)
+
+    def compute_scores(self, examples, where):
+        """Word and character error rates, or chrF and exact match of translations."""
+        if not examples:
+            return {}
+        written = self.predict([recording.sound for recording in examples])
+        wanted = [find_target(recording) for recording in examples]
+        if self.score == "translation":
+            return training.score_translations(written, wanted)
+        return {
+            "word_error_rate": round(training.compute_word_error_rate(wanted, written), 6),
+            "character_error_rate": round(
+                training.compute_character_error_rate(wanted, written), 6
+            ),
+        }
+
+    def predict(self, inputs, *, beam=None):
+        """The texts of recordings.
+
+        Args:
+            inputs: list of paths of WAV or FLAC files, or of arrays, samples (n,) or features
+                (T, F).
+            beam: int, how many texts the search holds; None for the task's own.
+
+        Returns:
+            For each recording a str.
+        """
+        order = list(range(len(inputs)))
+        if all(hasattr(sound, "shape") for sound in inputs):  # alike ones together
+            order.sort(key=lambda i: len(inputs[i]))
+        texts = {}
+        for start in range(0, len(order), ROWS):
+            rows = order[start : start + ROWS]
+            ids = self.runner(self.preprocessor([inputs[i] for i in rows]), beam)
+            texts |= dict(zip(rows, self.preprocessor.texts(ids), strict=True))
+        return [texts[i] for i in range(len(inputs))]
+
+    def show(self, inputs, *, beam=None):
+        texts = self.predict(inputs, beam=beam)
+        show_table(("recording", "text"), list(zip(inputs, texts, strict=True)))
+
+    def attention(self, example, path=None):
+        """The maps of cross-attention: what each token that was written listened to."""
+        options = get_generation_options(self.metadata)
+        options |= {"sampler": "greedy", "return_attention": True}
+        del options["generate"]
+        sounds = self.preprocessor([example])
+        result = generation.generate(self.model, sounds, **options)
+        layer, weights = find_last_of_source(result.attention)
+        ends = np.flatnonzero(np.isin(result.ids[0], self.preprocessor.end_token_id))
+        length = 1 + int(ends[0]) if ends.size else None
+        queries = self.preprocessor.target.pieces(result.ids[0][:length])
+        keys = self._name_times(sounds, weights.shape[-1])
+        figure = visualization.attention_map(
+            weights[:, :, : len(queries)],
+            queries,
+            keys,
+            title=f"{layer}: which part of the sound each token that was written listened to",
+            path=path,
+        )
+        return AttentionMaps(dict(result.attention), queries, keys, figure)
+
+    def _name_times(self, sounds, count):
+        """Where each of `count` vectors begins, in seconds; of features in frames."""
+        length = int(sounds["lengths"][0])
+        rate = self.preprocessor.sampling_rate
+        if rate is None:
+            return [f"{k * length // count}" for k in range(count)]
+        step = max(1, round(length / rate / STRIDE / count)) * STRIDE
+        return [f"{k * step:.2f}" for k in range(count)]
+
+    def draw_examples(self, data_set, folder):
+        """Draws the last cross-attention on a short recording."""
+        every = data_set.test or data_set.dev
+        shortest = min(every, key=lambda recording: len(recording.sound))
+        self.attention(shortest.sound, folder / "attention.png")
+        return ["attention.png"]
+
+
+def _has_translations(recordings):
+    return any(recording.translation is not None for recording in recordings)

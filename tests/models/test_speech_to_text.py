@@ -1,0 +1,181 @@
+"""Sound to text by an encoder and a decoder: padding, cache, Whisper's length, files."""
+
+import keras
+import numpy as np
+import pytest
+
+import keras_attention as ka
+
+SIZE = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=20, num_mel_bins=12)
+random = np.random.default_rng(0)
+BEGIN = {"start_token_id": 1, "end_token_id": 2}
+
+
+def make(**kwargs):
+    return draw(ka.models.speech_to_text(9, **{"kernel_size": 5, **SIZE, **kwargs}))
+
+
+def draw(model):
+    generator = np.random.default_rng(1)
+    for weight in model.weights:
+        if "float" in weight.dtype and "variance" not in weight.path:
+            weight.assign(generator.normal(size=weight.shape, scale=0.4))
+    return model
+
+
+def hear(length=50, rows=2):
+    features = random.normal(size=(rows, length, 12)).astype("float32")
+    return {"features": features, "lengths": np.array([length, length * 2 // 3])[:rows]}
+
+
+def count_logits(model, sound, ids):
+    outputs = model({**sound, "target_ids": np.asarray(ids)})
+    return np.asarray(outputs["logits"] if isinstance(outputs, dict) else outputs)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        dict(),
+        dict(ctc_head=True, num_decoder_layers=2, decoder_position="sinusoidal"),
+        dict(block="encoder", kernel_size=None, stem="1d", subsampling=2, position="sinusoidal"),
+    ],
+)
+def test_writes_alone_what_it_writes_in_a_batch(settings):
+    """Neither padding nor the cache changes anything: each token is the best of its place."""
+    model, sound = make(**settings), hear()
+    together = ka.generation.generate(model, sound, 6, **BEGIN)
+    length = int(sound["lengths"][1])
+    alone = {"features": sound["features"][1:, :length], "lengths": np.array([length])}
+    np.testing.assert_array_equal(ka.generation.generate(model, alone, 6, **BEGIN)[0], together[1])
+    text = [1]
+    for token in together[1]:
+        logits = count_logits(model, alone, [text])[0, -1]
+        assert token == logits[1:].argmax() + 1  # padding is never written
+        text.append(int(token))
+        if token == 2:
+            break
+    beams = ka.generation.generate(model, sound, 6, ka.generation.Beam(3), **BEGIN)
+    assert beams.shape == (2, 6)
+
+
+def test_a_waveform_is_its_features():
+    heard = make(inputs="waveform", sampling_rate=2000)
+    model = ka.models.speech_to_text(9, kernel_size=5, **SIZE)
+    model.set_weights(heard.get_weights())
+    samples = random.normal(size=(2, 900), scale=0.1).astype("float32")
+    spectrogram = heard.get_layer("encoder").get_layer("spectrogram")
+    features = np.asarray(spectrogram(samples))
+    ids = [[1, 4, 5], [1, 7, 3]]
+    expected = count_logits(
+        model, {"features": features, "lengths": np.array([features.shape[1]] * 2)}, ids
+    )
+    found = count_logits(heard, {"waveform": samples, "lengths": np.array([900, 900])}, ids)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+WHISPER = dict(SIZE, num_frames=40, normalize_features=False, stem="1d", subsampling=2,
+               block="encoder", position="learned", max_length=8, spectrogram="whisper",
+               key_bias=False)  # fmt: skip
+
+
+def test_a_sound_of_fixed_length_is_filled_up_with_silence():
+    """What is filled up is heard: zeros of the caller's give the same, and a mask would not."""
+    model = draw(ka.models.speech_to_text(9, inputs="waveform", sampling_rate=2000, **WHISPER))
+    samples = random.normal(size=(1, 500), scale=0.1).astype("float32")
+    short = {"waveform": samples, "lengths": np.array([500])}
+    whole = {"waveform": np.pad(samples, [(0, 0), (0, 300)]), "lengths": np.array([800])}
+    ids = [[1, 4, 5]]
+    np.testing.assert_allclose(
+        count_logits(model, short, ids), count_logits(model, whole, ids), atol=1e-5
+    )
+    features = draw(ka.models.speech_to_text(9, **WHISPER))
+    heard = np.asarray(model.get_layer("encoder").get_layer("spectrogram")(whole["waveform"]))
+    assert heard.shape == (1, 40, 12)
+    np.testing.assert_allclose(
+        count_logits(features, {"features": heard}, ids), count_logits(model, short, ids), atol=1e-4
+    )
+    written = ka.generation.generate(features, {"features": heard}, 5, **BEGIN)
+    np.testing.assert_array_equal(ka.generation.generate(model, short, 5, **BEGIN), written)
+
+
+def test_whisper_has_the_parameters_of_the_authors():
+    """Radford et al. (2022), table 1, say 39M and 74M; the released files have these counts."""
+    for name, count in (("Whisper-tiny", 37_760_640), ("Whisper-base", 72_593_920)):
+        size = ka.models.sizes("speech_to_text")[name]
+        one, two = (
+            ka.models.speech_to_text(51865, **{**size, "num_layers": n}).count_params()
+            for n in (1, 2)
+        )
+        assert one + (size["num_layers"] - 1) * (two - one) == count
+
+
+def test_the_ctc_head_is_left_out_of_what_writes():
+    model, sound = make(ctc_head=True), hear()
+    plain = keras.Model(model.input, model.output["logits"], name=model.name)
+    assert plain.name == model.name and len(plain.weights) == len(model.weights) - 2
+    ids = [[1, 4], [1, 5]]
+    np.testing.assert_allclose(count_logits(plain, sound, ids), count_logits(model, sound, ids))
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        (dict(inputs="text"), "inputs='text': expected 'features' or 'waveform'"),
+        (dict(stem="3d"), "stem='3d': expected '2d' or '1d'"),
+        (dict(stem="1d", subsampling_filters=4), "subsampling_filters=4 is of stem='2d'"),
+        (dict(position="learned"), "position='learned' needs num_frames="),
+        (dict(position="learned", num_frames=40), "position='learned' needs max_length="),
+    ],
+)
+def test_settings_that_do_not_go_together(settings, message):
+    with pytest.raises(ValueError, match=message):
+        make(**settings)
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("quantization", [None, "int8_weights"])
+def test_a_waveform_becomes_text_in_one_file(quantization, tmp_path):
+    """Encoder, cache and loop in built-in ops alone, and the tokens of the model."""
+    model = make(inputs="waveform", sampling_rate=2000, ctc_head=True)
+    samples = random.normal(size=(3, 900), scale=0.1).astype("float32")
+    sound = {"waveform": samples, "lengths": np.array([900, 700, 500], "int32")}
+    path = tmp_path / "model.tflite"
+    report = ka.export.to_litert(
+        model,
+        path,
+        quantization=quantization,
+        generate="greedy",
+        max_length=12,
+        max_new_tokens=8,
+        examples={**sound, "target_ids": np.array([[1, 4, 5]] * 3, "int32")},
+        **BEGIN,
+    )
+    assert "built-in" in str(report) and "RFFT2D" in report.ops
+    found = ka.export.load(path, "generate")(sound)["generated_ids"]
+    if quantization is None:
+        expected = ka.generation.generate(model, sound, 8, **BEGIN)
+        np.testing.assert_array_equal(found, expected)
+    assert found.shape == (3, 8)
+
+
+@pytest.mark.slow
+def test_learns_with_ctc_beside():
+    """Labels are told by which features are loud."""
+    generator = np.random.default_rng(0)
+    labels = generator.integers(3, 9, (64, 3))
+    features = generator.normal(size=(64, 24, 12), scale=0.1).astype("float32")
+    for row, said in zip(features, labels, strict=True):
+        for k, label in enumerate(said):
+            row[8 * k : 8 * k + 6, label] += 3
+    ids = np.concatenate([np.ones((64, 1)), labels, np.full((64, 1), 2)], axis=1).astype("int32")
+    sound = {"features": features, "lengths": np.full(64, 24)}
+    keras.utils.set_random_seed(0)
+    model = ka.models.speech_to_text(9, kernel_size=3, ctc_head=True, dropout=0.0, **SIZE)
+    trained = ka.training.JointModel(model)
+    trained.compile(keras.optimizers.Adam(0.01), ka.training.CTCAttention(), jit_compile=False)
+    inputs, truth = {**sound, "target_ids": ids[:, :-1]}, {"logits": ids[:, 1:]}
+    trained.fit(inputs, truth | {"ctc_logits": labels}, epochs=40, batch_size=16, verbose=0)
+    written = ka.generation.generate(model, sound, 4, **BEGIN)
+    assert (written[:, :3] == labels).mean() > 0.8  # one of six by chance

@@ -1,0 +1,88 @@
+"""`SpeechToText`: writes letters of tones, and translates them, from files of every format."""
+
+import numpy as np
+import pytest
+import soundfile
+
+import keras_attention as ka
+from tests.tasks.test_speech_recognizer import SIZE, draw
+
+NAMES = {"a": "uno ", "b": "due ", "c": "tre "}
+
+
+def translate(recordings):
+    """In Italian, and backwards, as only a decoder does it."""
+    return [
+        one._replace(translation="".join(NAMES[letter] for letter in reversed(one.text)).strip())
+        for one in recordings
+    ]
+
+
+@pytest.fixture(scope="module")
+def trained():
+    parts = [translate(draw(count, seed)) for seed, count in enumerate((256, 16, 16))]
+    data = ka.data.Recordings.from_lists(*parts, sampling_rate=8000)
+    task = ka.tasks.SpeechToText.from_data(data, **SIZE, max_length=20)
+    task.fit(data, epochs=14, batch_size=8, learning_rate=5e-3, verbose=False)
+    return task, data
+
+
+@pytest.mark.slow
+def test_translates_what_is_said_from_every_file(trained, tmp_path):
+    task, data = trained
+    scores = task.evaluate(data)
+    assert scores["chrf"] > 80 and scores["exact_match"] > 0.6
+    sounds = [recording.sound for recording in data.test]
+    expected = task.predict(sounds)
+    assert len(task.predict(sounds[:2], beam=2)) == 2
+    path = tmp_path / "said.wav"
+    soundfile.write(path, sounds[0], 8000, subtype="FLOAT")
+    assert task.predict([str(path)]) == expected[:1]
+    task.save_to_preset(tmp_path / "preset")
+    opened = ka.tasks.from_preset(tmp_path / "preset")
+    assert isinstance(opened, ka.tasks.SpeechToText) and opened.score == "translation"
+    assert opened.predict(sounds) == expected
+    for name, quantization in (("model.tflite", None), ("model.int8.tflite", "int8_weights")):
+        report = opened.export(tmp_path / "preset" / name, quantization=quantization)
+        assert "RFFT2D" in report.ops and "built-in" in str(report)
+        kind = "litert" if quantization is None else "litert-int8"
+        in_file = ka.tasks.from_preset(tmp_path / "preset", kind)
+        if quantization is None:
+            assert in_file.predict(sounds) == expected
+        else:
+            assert abs(in_file.evaluate(data)["chrf"] - scores["chrf"]) < 2
+
+
+@pytest.mark.slow
+def test_shows_what_it_listened_to(trained, tmp_path):
+    task, data = trained
+    maps = task.attention(data.test[0].sound, tmp_path / "attention.png")
+    _, weights = list(maps.weights.items())[-1]
+    assert weights.shape[-1] == len(maps.keys) and maps.queries[-1] == "<end>"
+    assert float(maps.keys[1]) == 0.04
+    assert (tmp_path / "attention.png").stat().st_size > 1000
+
+
+def test_without_translations_it_writes_transcripts():
+    recordings = [ka.data.Recording(np.ones((30, 5), "float32"), "ab cd")] * 8
+    task = ka.tasks.SpeechToText.from_data(
+        recordings, **SIZE | {"hidden_dim": 8}, max_length=6, ctc_weight=0.0
+    )
+    assert task.score == "error_rates" and not isinstance(task.model.output, dict)
+    writing = {"beam": 1, "length_penalty": 1.0, "max_new_tokens": 6, "start_token_id": 2}
+    settings = {"inputs": "features", "num_features": 5, "score": "error_rates"}
+    assert task.settings == settings | {"writing": writing | {"end_token_id": 3}}
+    (text,) = task.predict([np.ones((30, 5))])
+    assert set(text) <= set("abcd \ufffd")
+    assert set(task.evaluate(recordings[:2])) == {"word_error_rate", "character_error_rate"}
+
+
+def test_refuses_what_it_cannot_learn():
+    with pytest.raises(ValueError, match="how many a second.*sampling_rate="):
+        ka.tasks.SpeechToText.from_data(draw(4, 0), **SIZE)
+    recordings = [ka.data.Recording(np.ones((30, 5), "float32"), "ab cd")] * 8
+    task = ka.tasks.SpeechToText.from_data(recordings, **SIZE | {"hidden_dim": 8}, max_length=4)
+    with pytest.raises(ValueError, match="has 6 tokens.*writes 4 at most.*--max-length"):
+        task.fit(recordings, epochs=1, verbose=False)
+    with pytest.raises(ValueError, match="score='bleu'.*expected one of error_rates"):
+        ka.tasks.SpeechToText(task.model, task.preprocessor, score="bleu")
