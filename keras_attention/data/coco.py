@@ -5,7 +5,7 @@ import pathlib
 
 from keras_attention.data.boxed_images import BoxedImage, BoxedImages, check_boxes
 from keras_attention.data.fields import MOST_PIXELS
-from keras_attention.data.files import quote_value, read_json
+from keras_attention.data.files import is_file, quote_value, read_json
 from keras_attention.data.splits import read_parts
 
 NAMES = ("annotations.json", "_annotations.coco.json")  # of the file in a folder
@@ -165,11 +165,11 @@ def _find_picture(path, name, images):
         folders += [base / split for base in (folder.parent, folder.parent / "images")]
         folders += [folder.parent / "images"]
     for base in folders:
-        if (base / name).is_file():
+        if is_file(base / name):
             return base / name
     places = ", ".join(dict.fromkeys(str(base) for base in folders))
     raise ValueError(
-        f"{path}: the picture {name!r} is in none of {places}. Put it there, or name its folder "
+        f"{path}: the picture {quote_value(name)} is in none of {places}. Put it there, or name its folder "
         "with images=."
     )
 

@@ -194,6 +194,14 @@ def read_bytes(path):
         raise ValueError(f"{str(path)!r} is no name of a file.") from error
 
 
+def is_file(path):
+    """Whether there is a file of this name; a name that no file can have is that of none."""
+    try:
+        return pathlib.Path(path).is_file()
+    except (OSError, ValueError):  # too long, or with a NUL
+        return False
+
+
 @contextlib.contextmanager
 def prefix_errors(path):
     """Inside, a ValueError about what `path` holds gets the name of the file in front."""

@@ -4,7 +4,7 @@ import pathlib
 import xml.etree.ElementTree as ElementTree
 
 from keras_attention.data.boxed_images import BoxedImage, BoxedImages
-from keras_attention.data.files import quote_value, read_bytes
+from keras_attention.data.files import is_file, quote_value, read_bytes
 from keras_attention.data.image_folders import SUFFIXES
 from keras_attention.data.splits import read_parts
 
@@ -119,9 +119,9 @@ def _find_picture(path, name):
     names += [path.stem + suffix for suffix in SUFFIXES]
     for folder in (path.parent.parent / PICTURES, path.parent):
         for each in names:
-            if (folder / each).is_file():
+            if is_file(folder / each):
                 return folder / each
     raise ValueError(
-        f"{path}: its picture {names[0]!r} is neither in {path.parent.parent / PICTURES} nor "
+        f"{path}: its picture {quote_value(names[0])} is neither in {path.parent.parent / PICTURES} nor "
         "beside it."
     )

@@ -37,7 +37,7 @@ def test_trains_on_a_folder_and_finds_objects_in_files(tmp_path, run):
         assert set(best) == {"label", "score", "box"} and len(best["box"]) == 4
         assert best["score"] == pytest.approx(expected["score"], abs=0.02)
     status, out, _ = run("predict", tmp_path / "run", pictures[0], "--threshold", 0)
-    assert status == 0 and len(out.splitlines()) == len(said[0][0])
+    assert status == 0 and len(out.splitlines()) == 2 + len(said[0][0])
     status, out, error = run("evaluate", tmp_path / "run", "--file", test)
     assert status == 0 and "map50" in out
     status, out, error = run("predict", tmp_path / "run", tmp_path / "missing.png")

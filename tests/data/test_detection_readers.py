@@ -65,6 +65,7 @@ BROKEN = {
     "size": (lambda c: c["images"][0].update(width=0), r"images\[0\] is a list|from 1 to"),
     "no name": (lambda c: c["images"][0].pop("file_name"), "file_name is null: expected a string"),
     "gone": (lambda c: c["images"][0].update(file_name="z.png"), "'z.png' is in none of"),
+    "long": (lambda c: c["images"][0].update(file_name="z" * 5000), "is in none of"),
     "none": (lambda c: c.update(images=[], annotations=[]), "holds no picture"),
     "truth": (lambda c: c["images"][0].update(id=True), "id is true: expected a whole number"),
 }
