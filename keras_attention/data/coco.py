@@ -169,8 +169,8 @@ def _find_picture(path, name, images):
             return base / name
     places = ", ".join(dict.fromkeys(str(base) for base in folders))
     raise ValueError(
-        f"{path}: the picture {quote_value(name)} is in none of {places}. Put it there, or name its folder "
-        "with images=."
+        f"{path}: the picture {quote_value(name)} is in none of {places}. Put it there, or name "
+        "its folder with images=."
     )
 
 

@@ -122,6 +122,6 @@ def _find_picture(path, name):
             if is_file(folder / each):
                 return folder / each
     raise ValueError(
-        f"{path}: its picture {quote_value(names[0])} is neither in {path.parent.parent / PICTURES} nor "
-        "beside it."
+        f"{path}: its picture {quote_value(names[0])} is neither in "
+        f"{path.parent.parent / PICTURES} nor beside it."
     )
