@@ -53,9 +53,9 @@ CLASSES = {
         Sample
     """.split(),
     "training": """
-        CTCTranscriptAccuracy ConstantForcing DependencyCrossentropy EntityF1 EntityPrecision
-        EntityRecall ExponentialForcing InverseSigmoidForcing LabeledAttachment LayerwiseAdamW
-        LinearForcing MaskedCTC MaskedPerplexity MaskedSequenceAccuracy
+        CTCAttention CTCTranscriptAccuracy ConstantForcing DependencyCrossentropy EntityF1
+        EntityPrecision EntityRecall ExponentialForcing InverseSigmoidForcing LabeledAttachment
+        LayerwiseAdamW LinearForcing MaskedCTC MaskedPerplexity MaskedSequenceAccuracy
         MaskedSparseCategoricalAccuracy MaskedSparseCategoricalCrossentropy Noam SpanCrossentropy
         SpanF1 TwoPasses UnlabeledAttachment
     """.split(),
