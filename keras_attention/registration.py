@@ -53,11 +53,12 @@ CLASSES = {
         Sample
     """.split(),
     "training": """
-        BoxAveragePrecision CTCTranscriptAccuracy ConstantForcing DependencyCrossentropy EntityF1
-        EntityPrecision EntityRecall ExponentialForcing HungarianLoss InverseSigmoidForcing
-        LabeledAttachment LayerwiseAdamW LinearForcing MacroF1 MaskedCTC MaskedPerplexity
-        MaskedSequenceAccuracy MaskedSparseCategoricalAccuracy MaskedSparseCategoricalCrossentropy
-        MultiLabelCrossentropy Noam SpanCrossentropy SpanF1 TwoPasses UnlabeledAttachment
+        BoxAveragePrecision CTCAttention CTCTranscriptAccuracy ConstantForcing
+        DependencyCrossentropy EntityF1 EntityPrecision EntityRecall ExponentialForcing
+        HungarianLoss InverseSigmoidForcing LabeledAttachment LayerwiseAdamW LinearForcing MacroF1
+        MaskedCTC MaskedPerplexity MaskedSequenceAccuracy MaskedSparseCategoricalAccuracy
+        MaskedSparseCategoricalCrossentropy MultiLabelCrossentropy Noam SpanCrossentropy SpanF1
+        TwoPasses UnlabeledAttachment
     """.split(),
 }
 FUNCTIONS = {"blocks": ["gelu_tanh", "quick_gelu"]}

@@ -6,7 +6,7 @@ import numpy as np
 from keras_attention import data, generation, models, training, visualization
 from keras_attention.blocks.log_mel_spectrogram import STRIDE
 from keras_attention.checks import check_whole_number
-from keras_attention.data.fields import MOST_BEAMS, MOST_TOKENS
+from keras_attention.data.fields import MOST_BEAMS, MOST_ID, MOST_TOKENS
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.speech_text_preprocessor import find_target
 from keras_attention.tasks.generators import (
@@ -127,7 +127,7 @@ class SpeechToText(Task):
         known.whole("beam", most=MOST_BEAMS)
         known.number("length_penalty", least=0, default=0.0)
         known.whole("max_new_tokens", most=MOST_TOKENS)
-        known.whole("start_token_id", least=0, most=MOST_TOKENS)
+        known.whole("start_token_id", least=0, most=MOST_ID)
         check_end_token_id(known)
 
     @classmethod
@@ -230,7 +230,7 @@ class SpeechToText(Task):
         return keras.Model(model.input, model.output["logits"], name=model.name)
 
     def make_examples(self):
-        """Two seconds of noise with the beginnings of texts."""
+        """Two recordings of noise with the beginnings of texts."""
         sounds = self.preprocessor(make_noise(self.preprocessor))
         begin = self.preprocessor.start_token_id
         return [{**sounds, "target_ids": np.array([[begin, 4, 4]] * 2, "int32")}]
