@@ -39,6 +39,8 @@ def test_every_recipe_fits_its_builder(name):
     alone = ("question_answerer", "speech", "image_generator")
     if "language_model" in name or name.startswith(alone):
         model = build(50, **recipe.model)
+    elif name == "constituency_parser":
+        model = build(50, 5, 4, **recipe.model)
     elif not name.startswith("vision_transformer"):
         model = build(50, 5, **recipe.model)
     else:
