@@ -314,7 +314,7 @@ CASES = {
     ),
     "SpanLogits": Case(lambda: ka.blocks.SpanLogits(no_answer=True), ("B T 2", "int2 B T")),
     "ParserState": Case(lambda: ka.blocks.ParserState(5, 4), ("int13 B T", f"B S {D}")),
-    "AllowedLogits": Case(lambda: ka.blocks.AllowedLogits(), ("B T 6", "B T 6")),
+    "AllowedLogits": Case(lambda: ka.blocks.AllowedLogits(), ("B T 6", "int2 B T 6")),
     "FirstOf": Case(lambda: ka.blocks.FirstOf(4), (f"B T {D}", "int30 B T")),
     "RecurrentEncoder": Case(
         lambda: ka.recurrent.RecurrentEncoder(keras.layers.GRUCell(5)), (f"B T {D}",)

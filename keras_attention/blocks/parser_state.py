@@ -81,6 +81,7 @@ class ParserState(keras.layers.Layer):
         word = self._take_words(words, read)
         depth = ops.subtract(opened, closed)
         allowed = self._allow(ids, opens, depth, opened, read, number)
+        allowed = ops.cast(allowed, self.compute_dtype)
         return word, ops.cast(ops.clip(depth, 0, DEEPEST), "int32"), allowed
 
     def _split_kinds(self, ids):
@@ -176,9 +177,9 @@ class ParserState(keras.layers.Layer):
     def compute_output_spec(self, target_ids, encoded, encoded_mask=None):
         shape = tuple(target_ids.shape)
         return (
-            keras.KerasTensor((*shape, encoded.shape[-1]), encoded.dtype),
+            keras.KerasTensor((*shape, encoded.shape[-1]), self.compute_dtype),
             keras.KerasTensor(shape, "int32"),
-            keras.KerasTensor((*shape, self.vocabulary_size), "float32"),
+            keras.KerasTensor((*shape, self.vocabulary_size), self.compute_dtype),
         )
 
     def compute_output_shape(self, target_ids_shape, encoded_shape):

@@ -23,7 +23,15 @@ SIZES = {}
 OWN = ("position", "mask", "layer_masks", "layer_positions", "shared_position")  # of the encoder
 
 
-@takes_keywords_of(encode_words)
+@takes_keywords_of(
+    encode_words,
+    num_layers=3,
+    num_heads=6,
+    hidden_dim=192,
+    intermediate_dim=768,
+    dropout=0.1,
+    position="rotary",
+)
 def constituency_parser(
     vocabulary_size,
     num_constituents,
