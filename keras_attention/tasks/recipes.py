@@ -300,7 +300,7 @@ RECIPES = {
             intermediate_dim=256,
             dropout=0.0,
         ),
-        epochs=150,
+        epochs=120,
         batch_size=8,
         learning_rate=1e-3,
         weight_decay=0.01,
