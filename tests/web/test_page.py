@@ -113,6 +113,24 @@ def test_labels_of_texts(opened, pooling):
 
 
 @pytest.mark.slow
+def test_any_number_of_labels(opened):
+    train = [
+        ka.data.MultiLabelText("a joy and a surprise", ("joy", "surprise")),
+        ka.data.MultiLabelText("a joy to watch", ("joy",)),
+        ka.data.MultiLabelText("a film of two hours", ()),
+    ] * 16
+    task = ka.tasks.MultiLabelClassifier.from_data(train, **SIZE)
+    task.fit(train, train, epochs=6, batch_size=8, learning_rate=0.02, verbose=False)
+    page = opened(task)
+    for text in ["what a surprise, a joy", "a joy", "two hours"]:
+        (expected,) = task.predict([text])
+        found = page.ask(text)
+        assert [one["label"] for one in found] == [one.label for one in expected]
+        shares = [one["probability"] for one in found]
+        np.testing.assert_allclose(shares, [one.probability for one in expected], atol=0.02)
+
+
+@pytest.mark.slow
 def test_drawn_digits(opened):
     task = ka.tasks.from_preset("digits-vit")
     page = opened(task)
