@@ -1,35 +1,59 @@
 """Learns to converse from dialogues, as sequence to sequence or as a language model, and does it.
 
-    python examples/chat.py FILE [--language-model] [--minutes 10]
+    python examples/chat.py [FILE] [--language-model] [--minutes 10]
 
-FILE holds dialogues: JSON lines, each with `turns`, a list of texts, or ChatterBot's YAML. What is
-said afterwards is drawn from what such talk is made of: it knows nothing, and means nothing. The
-way with exports and a model card is `keras-attention train seq2seq_transformer --train FILE
---output DIR`, and then `keras-attention predict DIR --chat`.
+FILE holds dialogues: JSON lines, each with `turns`, a list of texts, or ChatterBot's YAML; without
+one they are made, of journeys. What is said afterwards is drawn from what such talk is made of: it
+knows nothing, and means nothing. An empty line ends it. The way with exports and a model card is
+`keras-attention train seq2seq_transformer --train FILE --output DIR`, and then
+`keras-attention predict DIR --chat`.
 """
 
 import argparse
+import random
 
 import keras_attention as ka
 
+CITIES = {"Rome": "Warm days.", "Oslo": "It snowed.", "Lima": "Dry, as ever.", "Bern": "It rained."}
+OPENINGS = ("I was in {}.", "I am back from {}!", "We spent a week in {}.")
+QUESTIONS = ("How was it?", "And the weather?", "What was it like there?")
+
+
+def make_dialogues(count=600, seed=0):
+    """Talk of journeys, whose last turn needs the first."""
+    generator, dialogues = random.Random(seed), []
+    for _ in range(count):
+        city = generator.choice(list(CITIES))
+        opening, question = generator.choice(OPENINGS), generator.choice(QUESTIONS)
+        dialogues.append((opening.format(city), question, CITIES[city]))
+    return ka.data.Dialogues.from_lists(dialogues)
+
+
+def read(file):
+    """The dialogues of a file, or some that are made."""
+    return make_dialogues() if file is None else ka.data.from_dialogue_files(train=file)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("file")
+    parser.add_argument("file", nargs="?")
     parser.add_argument("--language-model", action="store_true")
     parser.add_argument("--turns", type=int, default=3, help="of a context")
+    parser.add_argument("--epochs", type=int)
     parser.add_argument("--minutes", type=float, default=10)
     given = parser.parse_args()
-    dialogues = ka.data.from_dialogue_files(train=given.file)
+    dialogues = read(given.file)
+    options = {} if given.file else {"vocabulary_size": 200}
     if given.language_model:
         task = ka.tasks.CausalLM.from_data(
-            dialogues.corpus, tokens="subwords", max_length=64, mask=None
+            dialogues.corpus, tokens="subwords", max_length=64, mask=None, **options
         )
-        task.fit(dialogues.corpus, minutes=given.minutes)
+        task.fit(dialogues.corpus, epochs=given.epochs, minutes=given.minutes)
         print(task.evaluate(dialogues.corpus.dev))
     else:
         pairs = dialogues.pairs(given.turns)
-        task = ka.tasks.Seq2SeqLM.from_data(pairs)
-        task.fit(pairs, minutes=given.minutes)
+        task = ka.tasks.Seq2SeqLM.from_data(pairs, **options)
+        task.fit(pairs, epochs=given.epochs, minutes=given.minutes)
         print(task.evaluate(pairs.dev))
     turns = []
     while line := input("> ").strip():

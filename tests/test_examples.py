@@ -1,5 +1,6 @@
 """Every file of `examples/` runs, from beginning to end."""
 
+import io
 import pathlib
 import runpy
 import sys
@@ -9,6 +10,8 @@ import pytest
 EXAMPLES = pathlib.Path(__file__).parent.parent / "examples"
 ARGUMENTS = {
     "blood_cells.py": ["--epochs", "1", "--made-up", "--image-size", "64"],
+    "chat.py": ["--epochs", "1"],
+    "constituency_trees.py": ["--epochs", "1"],
     "dates.py": ["--pairs", "256", "--epochs", "1"],
     "digits.py": ["--epochs", "1", "--output", "digits"],
     "drawn_digits.py": ["--epochs", "1", "--samples", "samples.png"],
@@ -24,6 +27,8 @@ ARGUMENTS = {
 }
 PRINTED = {
     "blood_cells.py": "map50",
+    "chat.py": "perplexity",
+    "constituency_trees.py": "f1: ",
     "dates.py": "days never seen are right",
     "digits.py": "test accuracy",
     "drawn_digits.py": "bits_per_dimension",
@@ -37,7 +42,7 @@ PRINTED = {
     "speech_translation.py": "unseen speaker",
     "translation.py": "BLEU",
 }
-LONG = ("dates.py", "shakespeare.py", "translation.py")
+LONG = ("chat.py", "dates.py", "shakespeare.py", "translation.py")
 FILES = [
     pytest.param(path.name, marks=[pytest.mark.sweep] if path.name in LONG else [])
     for path in sorted(EXAMPLES.glob("*.py"))
@@ -51,6 +56,7 @@ def test_example(file, tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("KERAS_ATTENTION_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [file, *ARGUMENTS[file]])
+    monkeypatch.setattr(sys, "stdin", io.StringIO("I was in Rome.\n\n"))
     runpy.run_path(str(EXAMPLES / file), run_name="__main__")
     assert PRINTED[file] in capsys.readouterr().out
 
