@@ -158,15 +158,15 @@ def check_sizes(inspection, *, labels=None, vocabularies=None, lengths=None):
     tell them apart: see `data.manifest.check_unchanged`.)
 
     Args:
-        inspection: `Inspection` of the model's file. Its first signature counts.
+        inspection: `Inspection` of the model's file. Its first signature's outputs count, and all
+            signatures' inputs: a SavedModel has them in no order.
         labels: int, how many labels there are for its first output.
         vocabularies: dict, name of an input of ids -> how many entries its vocabulary has; None
             where the model may have more.
         lengths: dict, name of an input -> the size of its last axis.
     """
-    signature = inspection.signatures[0]
     if labels is not None:
-        _check_labels(inspection.path, signature.outputs[0], labels)
+        _check_labels(inspection.path, inspection.signatures[0].outputs[0], labels)
     for name, entries in (vocabularies or {}).items():
         known = inspection.id_limits.get(name, entries)
         if entries is not None and known != entries:
@@ -174,7 +174,7 @@ def check_sizes(inspection, *, labels=None, vocabularies=None, lengths=None):
                 f"The vocabulary has {entries} entries, and {inspection.path} was made for {known} "
                 f"ids in {name}: it is the vocabulary of another model."
             )
-    shapes = {tensor.name: tensor.shape for tensor in signature.inputs}
+    shapes = {t.name: t.shape for s in inspection.signatures for t in s.inputs}
     for name, length in (lengths or {}).items():
         wanted = shapes[name][-1] if shapes.get(name) else None
         if wanted not in (None, length):

@@ -216,7 +216,7 @@ class ConstituencyParser(SentenceTask):
             | ({"character_ids": len(characters)} if characters else {}),
             lengths={"character_ids": preprocessor.word_length} if characters else None,
         )
-        inputs = {tensor.name for tensor in found.signatures[0].inputs}
+        inputs = {tensor.name for s in found.signatures for tensor in s.inputs}
         if (characters is not None) != ("character_ids" in inputs):
             raise ValueError(
                 f"{path.parent / MANIFEST}: preprocessing.characters is not of {path.name} beside "

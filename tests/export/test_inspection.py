@@ -130,6 +130,16 @@ def test_what_fits_passes():
     check_sizes(inspection(INPUTS[:1], free), **sizes)
 
 
+def test_a_saved_model_has_its_signatures_in_any_order():
+    step = Signature("step", (Tensor("state", (None, 4), "float32"),), (OUTPUT,))
+    encode = Signature("encode", INPUTS, (OUTPUT,))
+    for signatures in ((encode, step), (step, encode)):
+        found = Inspection("folder", "saved_model", signatures, {}, 0, {})
+        check_sizes(found, lengths={"character_ids": 16})
+        with pytest.raises(ValueError, match="takes character_ids of 16"):
+            check_sizes(found, lengths={"character_ids": 8})
+
+
 @pytest.mark.parametrize(
     "sizes, message",
     [
