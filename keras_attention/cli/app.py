@@ -221,7 +221,7 @@ def train(
 ):
     """Train a model, test it, export it and write its card. Run again to go on after a stop.
 
-    Numbers that are not given come from keras_attention/tasks/recipes.py.
+    Numbers that are not given come from keras_attention/tasks/recipes/.
     """
     if languages is None:  # with them, files are named without suffix
         for file in (train, dev, test):

@@ -1,0 +1,121 @@
+"""Recipes are chosen by task and data set, and options of users replace single numbers of them."""
+
+import dataclasses
+import inspect
+
+from keras_attention.tasks.recipes import pictures, speech, texts, writing
+from keras_attention.tasks.recipes.recipe import Recipe
+from keras_attention.tasks.registry import get_builder
+
+RECIPES = {**texts.RECIPES, **writing.RECIPES, **speech.RECIPES, **pictures.RECIPES}
+
+IN_MODEL = ("num_layers", "num_heads", "hidden_dim", "dropout")
+PRETRAINED = "pretrained"  # the same, of checkpoints of others
+FILES = "files"  # stands for them where others have a data set's name
+FEWEST_BATCHES, SMALLEST_BATCH = 32, 8  # of an epoch; examples of one
+FINE_TUNING = 0.3  # of the learning rate, where a trained model goes on
+RENAMED = {"max_length": "maximum_length"}  # as users say it: as recipes and manifests do
+
+
+def choose_recipe(builder, dataset=None, options=None):
+    """The recipe for models of `builder` on `dataset`, with the numbers in `options` in its place.
+
+    Args:
+        builder: str, a name in `ka.models`.
+        dataset: str, one that may have a recipe of its own; or None.
+        options: dict, names of fields, of `data`, or `num_layers`, `num_heads`, `hidden_dim` and
+            `dropout` of the model; those that are None are left as they are. `intermediate_dim` and
+            `embedding_dim` grow with `hidden_dim`.
+
+    Raises:
+        ValueError: the recipe has no such number.
+
+    ```python
+    from keras_attention.tasks import recipes
+
+    options = {"epochs": 3, "hidden_dim": 96, "num_heads": None}
+    recipe = recipes.choose_recipe("sequence_labeler", options=options)
+    assert recipe.epochs == 3 and recipe.model["hidden_dim"] == 96
+    ```
+    """
+    recipe = RECIPES.get(f"{builder}/{dataset}") or RECIPES[builder]
+    given = _list_given(options or {})
+    _refuse_unused(given, recipe, builder)
+    return _replace(recipe, given, IN_MODEL)
+
+
+def slow_down(recipe):
+    """`recipe` for a model that is trained already: its learning rate is lower."""
+    return dataclasses.replace(recipe, learning_rate=FINE_TUNING * recipe.learning_rate)
+
+
+def shrink_batches(recipe, examples):
+    """`recipe` with smaller batches where so few `examples` would make few steps of an epoch.
+
+    ```python
+    from keras_attention.tasks import recipes
+
+    recipe = recipes.choose_recipe("seq2seq_transformer")
+    assert recipe.batch_size == 256 and recipes.shrink_batches(recipe, 800).batch_size == 25
+    ```
+    """
+    if "steps" in recipe.data:  # windows at random places: as many as one likes
+        return recipe
+    size = max(SMALLEST_BATCH, examples // FEWEST_BATCHES)
+    return dataclasses.replace(recipe, batch_size=min(recipe.batch_size, size))
+
+
+def split_options(recipe, options):
+    """`recipe` with `options` in the place of its own numbers; others are for the model.
+
+    ```python
+    from keras_attention.tasks import recipes
+
+    recipe = recipes.choose_recipe("sequence_labeler")
+    recipe = recipes.split_options(recipe, {"max_length": 64, "position": "rotary"})
+    assert recipe.data["maximum_length"] == 64 and recipe.model["position"] == "rotary"
+    ```
+    """
+    given = _list_given(options)
+    fields = {field.name for field in dataclasses.fields(Recipe)}
+    return _replace(recipe, given, set(given) - fields - set(recipe.data))
+
+
+def replace_numbers(recipe, builder, options):
+    """`recipe` with `options` in the place of its own numbers, those of the model left out."""
+    given = _list_given(options)
+    fields = {field.name for field in dataclasses.fields(Recipe)} - {"model", "data"}
+    if unknown := sorted(set(given) - fields - set(recipe.data)):
+        known = ", ".join(sorted(fields | set(recipe.data)))
+        raise ValueError(
+            f"{unknown[0]}={given[unknown[0]]!r} is no number of the training of a {builder}: "
+            f"expected some of {known}."
+        )
+    return _replace(recipe, given, ())
+
+
+def _list_given(options):
+    return {RENAMED.get(name, name): value for name, value in options.items() if value is not None}
+
+
+def _replace(recipe, given, in_model):
+    """`recipe` with what is `given`; what is named in `in_model` is for the model."""
+    given, model = dict(given), dict(recipe.model)
+    if "hidden_dim" in given:
+        for name in ({"intermediate_dim", "embedding_dim"} & set(model)) - set(given):
+            model[name] = model[name] * given["hidden_dim"] // model["hidden_dim"]
+    model |= {name: given.pop(name) for name in list(given) if name in in_model}
+    data = recipe.data | {name: given.pop(name) for name in list(given) if name in recipe.data}
+    return dataclasses.replace(recipe, model=model, data=data, **given)
+
+
+def _refuse_unused(given, recipe, builder):
+    """Refuses options that models of this builder have no use for."""
+    from keras_attention import models
+
+    fields = {field.name for field in dataclasses.fields(Recipe)}
+    parameters = inspect.signature(getattr(models, get_builder(builder))).parameters
+    known = fields | set(recipe.data) | {name for name in IN_MODEL if name in parameters}
+    if unknown := sorted(set(given) - known):
+        name = {new: old for old, new in RENAMED.items()}.get(unknown[0], unknown[0])
+        raise ValueError(f"--{name.replace('_', '-')} is not for {builder}: leave it out.")

@@ -1,0 +1,142 @@
+"""Recipes of tasks that write texts: from other texts, or on from what there is."""
+
+from keras_attention.tasks.recipes.recipe import Recipe, fine_tuned
+
+PAIRS = dict(
+    tokens="subwords",
+    vocabulary_size=4000,
+    maximum_length=64,
+    max_tokens=4096,
+    beam=5,
+    length_penalty=1.0,
+    score="bleu",
+)
+DATES = dict(
+    tokens="characters",
+    vocabulary_size=None,
+    maximum_length=48,
+    max_tokens=None,
+    beam=1,
+    length_penalty=0.0,
+    score="exact_match",
+)
+
+RECIPES = {
+    "seq2seq_recurrent": Recipe(
+        model=dict(hidden_dim=512, embedding_dim=256, dropout=0.3),
+        epochs=20,
+        batch_size=256,
+        learning_rate=1e-3,
+        average=1.0,
+        data=PAIRS,
+        jit_compile=False,  # as for text_classifier
+    ),
+    "seq2seq_recurrent/dates": Recipe(
+        model=dict(hidden_dim=128, embedding_dim=64, dropout=0.0),
+        epochs=2,
+        batch_size=128,
+        learning_rate=4e-3,
+        weight_decay=0.01,
+        label_smoothing=0.0,
+        data=DATES,
+        jit_compile=False,
+    ),
+    "seq2seq_transformer": Recipe(
+        model=dict(
+            num_layers=3,
+            num_heads=4,
+            hidden_dim=256,
+            intermediate_dim=512,
+            dropout=0.3,
+            norm="pre",
+        ),
+        epochs=26,
+        batch_size=256,
+        learning_rate=1e-3,
+        average=1.0,
+        data=PAIRS,
+        jit_compile=False,
+    ),
+    "seq2seq_transformer/dates": Recipe(
+        model=dict(
+            num_layers=2,
+            num_heads=4,
+            hidden_dim=128,
+            intermediate_dim=256,
+            dropout=0.0,
+            norm="pre",
+            tie_embeddings=False,
+        ),
+        epochs=3,
+        batch_size=128,
+        learning_rate=3e-3,
+        weight_decay=0.01,
+        label_smoothing=0.0,
+        data=DATES,
+        jit_compile=False,
+    ),
+    "seq2seq_transformer/pretrained": fine_tuned(
+        epochs=3,
+        batch_size=16,
+        learning_rate=1e-4,
+        data=dict(max_tokens=2048),
+    ),
+    "causal_language_model": Recipe(
+        model=dict(
+            num_layers=6,
+            num_heads=6,
+            hidden_dim=192,
+            intermediate_dim=768,
+            dropout=0.1,
+            use_bias=False,
+            mask={"class_name": "window", "config": {"size": 64}},
+            position="rotary",
+        ),
+        epochs=10,
+        batch_size=16,
+        learning_rate=2e-3,
+        weight_decay=0.1,
+        label_smoothing=0.0,
+        data=dict(
+            tokens="characters",
+            vocabulary_size=4000,
+            maximum_length=256,
+            steps=250,
+            temperature=0.8,
+        ),
+    ),
+    "causal_language_model/pretrained": fine_tuned(
+        epochs=3,
+        batch_size=8,
+        learning_rate=5e-5,
+        data=dict(steps=100),
+    ),
+    "masked_language_model": Recipe(
+        model=dict(
+            num_layers=4,
+            num_heads=4,
+            hidden_dim=192,
+            intermediate_dim=768,
+            dropout=0.1,
+            position="rotary",
+        ),
+        epochs=10,
+        batch_size=32,
+        learning_rate=2e-3,
+        weight_decay=0.1,
+        label_smoothing=0.0,
+        data=dict(
+            tokens="subwords",
+            vocabulary_size=4000,
+            maximum_length=64,
+            steps=250,
+        ),
+        jit_compile=False,
+    ),
+    "masked_language_model/pretrained": fine_tuned(
+        epochs=3,
+        batch_size=16,
+        learning_rate=5e-5,
+        data=dict(steps=100),
+    ),
+}
