@@ -9,13 +9,12 @@ nothing else.
     python benchmarks/image_generation.py --backup FOLDER [--classifier saved_models/digits-vit]
 """
 
-import argparse
 import json
 import pathlib
 
 import keras
 import numpy as np
-from question_answering import Measure
+from training_runs import make_parser, train
 
 import keras_attention as ka
 from keras_attention.tasks import sources
@@ -43,27 +42,15 @@ def score_independent(preprocessor, train, test):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--classifier", default=ROOT / "saved_models" / "digits-vit")
-    parser.add_argument("--backup", type=pathlib.Path, required=True, help="folder of the run")
-    parser.add_argument("--epochs", type=int)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--save", type=pathlib.Path, help="folder for the preset")
     given = parser.parse_args()
     digits, recipe = sources.load_digits(), RECIPES["image_generator/digits"]
     keras.utils.set_random_seed(given.seed)
     options = {**recipe.model, **recipe.data, "seed": given.seed}
     task = ka.tasks.ImageGenerator.from_data(digits, **options)
-    measure = Measure(given.backup.with_suffix(".cpu.json"), None)
-    task.fit(
-        digits,
-        epochs=given.epochs or recipe.epochs,
-        backup_dir=given.backup,
-        callbacks=[measure],
-        seed=given.seed,
-    )
-    if given.save is not None:
-        task.save_to_preset(given.save, overwrite=True)
+    given.epochs = given.epochs or recipe.epochs
+    about = train(task, digits, given)
     bits = task.evaluate(digits)["bits_per_dimension"]
     encode = task.preprocessor
     parts = [encode(part.pixels, part.labels) for part in (digits.train, digits.dev)]
@@ -77,8 +64,7 @@ if __name__ == "__main__":
     print(
         json.dumps(
             {
-                "parameters": task.model.count_params(),
-                "two_cores": round(sum(measure.seconds.values()) / 120, 2),
+                **about,
                 "bits_per_dimension": bits,
                 "independent_pixels": round(independent, 4),
                 "below": round(1 - bits / independent, 4),

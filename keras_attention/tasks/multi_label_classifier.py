@@ -55,6 +55,7 @@ class MultiLabelClassifier(TextTask):
 
     builders = ("multi_label_classifier",)
     data_class, holds = data.MultiLabelTexts, "texts with lists of labels"
+    example = "Thank you so much, that made my day!"
 
     def __init__(self, model, preprocessor, *, thresholds=None, builder=None):
         super().__init__(model, preprocessor, builder=builder)

@@ -1,25 +1,19 @@
 """`Seq2SeqLM`: texts to texts, by a Transformer or a recurrent network with attention."""
 
 import pathlib
+from functools import partial
 
-import numpy as np
-
-from keras_attention import data, generation, models, training, visualization
+from keras_attention import data, generation, models, training
 from keras_attention.checks import check_whole_number
 from keras_attention.data.dialogues import holds_dialogues, join_turns
-from keras_attention.data.fields import MOST_BEAMS, MOST_ID, MOST_TOKENS
+from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.files import prefix_errors
-from keras_attention.tasks.generators import (
-    FileGenerator,
-    ModelGenerator,
-    check_end_token_id,
-    generate_texts,
-    get_generation_options,
-)
-from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.labels import load_preprocessor
+from keras_attention.tasks.generators import generate_texts, get_generation_options
+from keras_attention.tasks.labels import load_preprocessor, make_accuracy
 from keras_attention.tasks.printing import say
-from keras_attention.tasks.task import Task
+from keras_attention.tasks.running_text import make_perplexity
+from keras_attention.tasks.writing_task import WritingTask
+from keras_attention.training.text_scores import check_scorer, score_texts
 
 # Lengths of batches where no program is compiled for each: a third less padding than the default's.
 FINE = (*range(2, 64, 2), *range(64, 512, 8))
@@ -32,7 +26,7 @@ PERPLEXITY = "perplexity"
 LATIN = "\u024f"  # the last letter that every font has
 
 
-class Seq2SeqLM(Task):
+class Seq2SeqLM(WritingTask):
     """Writes a text for a text: translation, normalization, summaries.
 
     Args:
@@ -70,8 +64,7 @@ class Seq2SeqLM(Task):
 
     builders = ("seq2seq_transformer", "seq2seq_recurrent")
     data_class, holds, example = data.Pairs, "pairs of texts", "Ein Mann fährt Fahrrad."
-    predict_options = ("beam",)
-    finishing_seconds = 138.0  # of three endpoints in each of three files
+    score_names = ("exact_match", "bleu", "rouge", PERPLEXITY)
 
     def __init__(
         self,
@@ -85,17 +78,16 @@ class Seq2SeqLM(Task):
         turns=None,
         builder=None,
     ):
-        super().__init__(model, preprocessor, builder=builder)
-        owner = type(self).__name__
-        self.beam = check_whole_number(owner, "beam", beam, most=MOST_BEAMS)
-        self.length_penalty = generation.Beam(beam, length_penalty).length_penalty
-        self.max_new_tokens = check_whole_number(
-            owner, "max_new_tokens", max_new_tokens, most=MOST_TOKENS
+        super().__init__(
+            model,
+            preprocessor,
+            beam=beam,
+            length_penalty=length_penalty,
+            max_new_tokens=max_new_tokens,
+            score=score,
+            builder=builder,
         )
-        if score not in METRICS:
-            raise ValueError(f"{owner}(score={score!r}): expected one of {', '.join(METRICS)}.")
-        self.score = score
-        self.turns = turns and check_whole_number(owner, "turns", turns, most=MOST_TOKENS)
+        self.turns = turns and check_whole_number("Seq2SeqLM", "turns", turns, most=MOST_TOKENS)
 
     @property
     def converses(self):
@@ -142,14 +134,7 @@ class Seq2SeqLM(Task):
 
     @classmethod
     def check_manifest(cls, fields):
-        fields.one_of("score", METRICS)
-        known = fields.object("writing")
-        known.whole("beam", most=MOST_BEAMS)
-        known.number("length_penalty", least=0, default=0.0)
-        known.whole("max_new_tokens", most=MOST_TOKENS)
-        known.whole("start_token_id", least=0, most=MOST_ID)
-        check_end_token_id(known)
-        known.whole("padding_id", least=0, most=MOST_ID, default=None)
+        super().check_manifest(fields)
         fields.whole("turns", most=MOST_TOKENS, default=None)
 
     @classmethod
@@ -158,29 +143,11 @@ class Seq2SeqLM(Task):
 
     @classmethod
     def read_settings(cls, manifest):
-        known = manifest["writing"]
-        return {
-            "beam": known["beam"],
-            "length_penalty": known.get("length_penalty", 0.0),
-            "max_new_tokens": known["max_new_tokens"],
-            "score": manifest["score"],
-            "turns": manifest.get("turns"),
-        }
+        return super().read_settings(manifest) | {"turns": manifest.get("turns")}
 
     @property
     def settings(self):
-        return {
-            "score": self.score,
-            **({} if self.turns is None else {"turns": self.turns}),
-            "writing": {
-                "beam": self.beam,
-                "length_penalty": self.length_penalty,
-                "max_new_tokens": self.max_new_tokens,
-                "start_token_id": self.preprocessor.start_token_id,
-                "end_token_id": self.preprocessor.end_token_id,
-                "padding_id": self.preprocessor.padding_id,
-            },
-        }
+        return super().settings | ({} if self.turns is None else {"turns": self.turns})
 
     @classmethod
     def list_file_options(cls, source):
@@ -312,12 +279,6 @@ class Seq2SeqLM(Task):
         written = self.predict([pair.source for pair in examples])
         return score_texts(self.score, written, [pair.target for pair in examples])
 
-    def open_runner(self, path):
-        return FileGenerator(path, self.metadata)
-
-    def wrap_model(self, model, path=None):
-        return ModelGenerator(model, self.metadata, path)
-
     def predict(self, inputs, *, beam=None):
         """The texts that the model writes.
 
@@ -387,25 +348,13 @@ class Seq2SeqLM(Task):
 
     def attention(self, example, path=None):
         """The maps of cross-attention, written tokens against those of the source."""
-        options = get_generation_options(self.metadata)
-        options |= {"sampler": "greedy", "return_attention": True}
-        del options["generate"]
         ids = self.preprocessor([example])
-        result = generation.generate(self.model, ids, **options)
-        layer, weights = find_last_of_source(result.attention)
-        written = list(result.ids[0])
-        ends = np.flatnonzero(np.isin(written, self.preprocessor.end_token_id))
-        length = 1 + int(ends[0]) if ends.size else None
-        queries = self.preprocessor.target.pieces(result.ids[0][:length])
-        keys = self.preprocessor.source.pieces(ids[0])
-        figure = visualization.attention_map(
-            weights,
-            queries,
-            keys,
-            title=f"{layer}: what each token that was written looked at",
-            path=path,
-        )
-        return AttentionMaps(dict(result.attention), queries, keys, figure)
+
+        def name_keys(count):
+            return self.preprocessor.source.pieces(ids[0])
+
+        looked = "what each token that was written looked at"
+        return self.draw_attention(ids, name_keys, looked, path)
 
     def draw_examples(self, data_set, folder):
         """Draws the last cross-attention on one test source."""
@@ -429,98 +378,13 @@ def _choose_sizes(recipe):
     return sizes if recipe.jit_compile else sizes | {"edges": FINE}
 
 
-def make_accuracy():
-    return training.MaskedSparseCategoricalAccuracy(name="accuracy")
-
-
-def make_exact_match():
-    return training.MaskedSequenceAccuracy(name="exact_match")
-
-
-def make_perplexity():
-    return training.MaskedPerplexity(name="perplexity")
-
-
 # Metrics on given targets while training; the first chooses the epoch.
 METRICS = {
-    "exact_match": [make_exact_match, make_accuracy],
+    "exact_match": [partial(training.MaskedSequenceAccuracy, name="exact_match"), make_accuracy],
     "bleu": [make_accuracy, make_perplexity],
     "rouge": [make_accuracy, make_perplexity],
     PERPLEXITY: [make_perplexity, make_accuracy],
 }
-
-
-def check_scorer(name):
-    """Raises before the training if the library that computes the score is not installed."""
-    if name == "bleu":
-        _import_sacrebleu()
-    if name == "rouge":
-        _make_rouge()
-
-
-def score_texts(name, written, wanted):
-    """{name: score} by `"exact_match"` or `"rouge"`, shares, or by `"bleu"`, from 0 to 100.
-
-    Args:
-        name: str.
-        written, wanted: lists of str.
-    """
-    if name == "bleu":
-        return _compute_bleu(written, wanted)
-    if name == "rouge":
-        return _compute_rouge(written, wanted)
-    right = sum(one == other for one, other in zip(written, wanted, strict=True))
-    return {"exact_match": round(right / len(wanted), 6)}
-
-
-def _compute_bleu(written, wanted):
-    """sacreBLEU (Post, 2018) of the whole, with its own tokens, and the same in lower case."""
-    bleu = _import_sacrebleu().corpus_bleu
-    lower = bleu(written, [wanted], lowercase=True)
-    return {
-        "bleu": round(bleu(written, [wanted]).score, 4),
-        "bleu_lowercase": round(lower.score, 4),
-    }
-
-
-def _compute_rouge(written, wanted):
-    """F1 of ROUGE-1, ROUGE-2 and ROUGE-L (Lin, 2004) by keras_hub, means over the texts."""
-    found = {}
-    for name, metric in _make_rouge().items():
-        metric.update_state(wanted, written)
-        found[name] = round(float(metric.result()["f1_score"]), 6)
-    return found
-
-
-def _make_rouge():
-    try:
-        import rouge_score  # noqa: F401  what keras_hub computes with
-        from keras_hub.metrics import RougeL, RougeN
-    except ImportError as error:
-        raise ImportError(
-            "Summaries are scored by keras_hub and rouge-score, which are not installed: "
-            "pip install 'keras-attention-zoo[nlp]'."
-        ) from error
-    return {"rouge_1": RougeN(order=1), "rouge_2": RougeN(order=2), "rouge_l": RougeL()}
-
-
-def _import_sacrebleu():
-    try:
-        import sacrebleu
-    except ImportError as error:
-        raise ImportError(
-            "Translations are scored by sacreBLEU, which is not installed: "
-            "pip install 'keras-attention-zoo[nlp]'."
-        ) from error
-    return sacrebleu
-
-
-def find_last_of_source(maps):
-    """(path, weights) of the last layer that looks at the source: the only one, or the last of
-    those called cross-attention.
-    """
-    crossing = [path for path in maps if "cross_attention" in path] or list(maps)
-    return crossing[-1], maps[crossing[-1]]
 
 
 def _choose_source(sources, preprocessor):

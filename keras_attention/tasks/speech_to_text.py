@@ -3,21 +3,11 @@
 import keras
 import numpy as np
 
-from keras_attention import data, generation, models, training, visualization
+from keras_attention import data, models, training
 from keras_attention.blocks.log_mel_spectrogram import STRIDE
-from keras_attention.checks import check_whole_number
-from keras_attention.data.fields import MOST_BEAMS, MOST_ID, MOST_TOKENS
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.speech_text_preprocessor import find_target
-from keras_attention.tasks.generators import (
-    FileGenerator,
-    ModelGenerator,
-    check_end_token_id,
-    get_generation_options,
-)
-from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.printing import show_table
-from keras_attention.tasks.seq2seq_lm import find_last_of_source
 from keras_attention.tasks.speech_recognizer import (
     DIGITS,
     ROWS,
@@ -25,13 +15,13 @@ from keras_attention.tasks.speech_recognizer import (
     make_noise,
     measure_sounds,
 )
-from keras_attention.tasks.task import Task
+from keras_attention.tasks.writing_task import WritingTask
+from keras_attention.training.text_scores import score_texts
 
-SCORES = ("error_rates", "translation")
 NUMBERS = "spoken_numbers"
 
 
-class SpeechToText(Task):
+class SpeechToText(WritingTask):
     """Writes what is said, or what it means in another language, word by word.
 
     Where recordings have translations, these are what it writes, and their transcripts, in the
@@ -64,8 +54,7 @@ class SpeechToText(Task):
 
     builders = ("speech_to_text",)
     data_class, holds, example = data.Recordings, "recordings with texts", "recording.wav"
-    predict_options = ("beam",)
-    finishing_seconds = 138.0  # of three endpoints in each of three files
+    score_names = ("error_rates", "translation")
 
     def __init__(
         self,
@@ -78,16 +67,15 @@ class SpeechToText(Task):
         score="error_rates",
         builder=None,
     ):
-        super().__init__(model, preprocessor, builder=builder)
-        owner = type(self).__name__
-        self.beam = check_whole_number(owner, "beam", beam, most=MOST_BEAMS)
-        self.length_penalty = generation.Beam(beam, length_penalty).length_penalty
-        self.max_new_tokens = check_whole_number(
-            owner, "max_new_tokens", max_new_tokens, most=MOST_TOKENS
+        super().__init__(
+            model,
+            preprocessor,
+            beam=beam,
+            length_penalty=length_penalty,
+            max_new_tokens=max_new_tokens,
+            score=score,
+            builder=builder,
         )
-        if score not in SCORES:
-            raise ValueError(f"{owner}(score={score!r}): expected one of {', '.join(SCORES)}.")
-        self.score = score
 
     @classmethod
     def collect(cls, examples):
@@ -122,45 +110,19 @@ class SpeechToText(Task):
     @classmethod
     def check_manifest(cls, fields):
         check_sounds(fields)
-        fields.one_of("score", SCORES)
-        known = fields.object("writing")
-        known.whole("beam", most=MOST_BEAMS)
-        known.number("length_penalty", least=0, default=0.0)
-        known.whole("max_new_tokens", most=MOST_TOKENS)
-        known.whole("start_token_id", least=0, most=MOST_ID)
-        check_end_token_id(known)
+        super().check_manifest(fields)
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
         name = "sampling_rate" if manifest["inputs"] == "waveform" else "num_features"
         return data.SpeechTextPreprocessor.load(folder, **{name: manifest[name]})
 
-    @classmethod
-    def read_settings(cls, manifest):
-        known = manifest["writing"]
-        return {
-            "beam": known["beam"],
-            "length_penalty": known.get("length_penalty", 0.0),
-            "max_new_tokens": known["max_new_tokens"],
-            "score": manifest["score"],
-        }
-
     @property
     def settings(self):
         kind = self.preprocessor.input_name
         name = "sampling_rate" if kind == "waveform" else "num_features"
-        return {
-            "inputs": kind,
-            name: getattr(self.preprocessor, name),
-            "score": self.score,
-            "writing": {
-                "beam": self.beam,
-                "length_penalty": self.length_penalty,
-                "max_new_tokens": self.max_new_tokens,
-                "start_token_id": self.preprocessor.start_token_id,
-                "end_token_id": self.preprocessor.end_token_id,
-            },
-        }
+        about = {"inputs": kind, name: getattr(self.preprocessor, name)}
+        return about | super().settings
 
     @classmethod
     def list_file_options(cls, source):
@@ -241,26 +203,13 @@ class SpeechToText(Task):
             "int8_weights."
         )
 
-    def open_runner(self, path):
-        return FileGenerator(path, self.metadata)
-
-    def wrap_model(self, model, path=None):
-        return ModelGenerator(model, self.metadata, path)
-
     def compute_scores(self, examples, where):
         """Word and character error rates, or chrF and exact match of translations."""
         if not examples:
             return {}
         written = self.predict([recording.sound for recording in examples])
         wanted = [find_target(recording) for recording in examples]
-        if self.score == "translation":
-            return training.score_translations(written, wanted)
-        return {
-            "word_error_rate": round(training.compute_word_error_rate(wanted, written), 6),
-            "character_error_rate": round(
-                training.compute_character_error_rate(wanted, written), 6
-            ),
-        }
+        return score_texts(self.score, written, wanted)
 
     def predict(self, inputs, *, beam=None):
         """The texts of recordings.
@@ -289,24 +238,13 @@ class SpeechToText(Task):
 
     def attention(self, example, path=None):
         """The maps of cross-attention: what each token that was written listened to."""
-        options = get_generation_options(self.metadata)
-        options |= {"sampler": "greedy", "return_attention": True}
-        del options["generate"]
         sounds = self.preprocessor([example])
-        result = generation.generate(self.model, sounds, **options)
-        layer, weights = find_last_of_source(result.attention)
-        ends = np.flatnonzero(np.isin(result.ids[0], self.preprocessor.end_token_id))
-        length = 1 + int(ends[0]) if ends.size else None
-        queries = self.preprocessor.target.pieces(result.ids[0][:length])
-        keys = self._name_times(sounds, weights.shape[-1])
-        figure = visualization.attention_map(
-            weights[:, :, : len(queries)],
-            queries,
-            keys,
-            title=f"{layer}: which part of the sound each token that was written listened to",
-            path=path,
-        )
-        return AttentionMaps(dict(result.attention), queries, keys, figure)
+
+        def name_keys(count):
+            return self._name_times(sounds, count)
+
+        looked = "which part of the sound each token that was written listened to"
+        return self.draw_attention(sounds, name_keys, looked, path)
 
     def _name_times(self, sounds, count):
         """Where each of `count` vectors begins, in seconds; of features in frames."""

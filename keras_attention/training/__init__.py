@@ -23,10 +23,6 @@ from keras_attention.training.dependencies import (
 )
 from keras_attention.training.diversity import compute_distinct, compute_repetition
 from keras_attention.training.entity_f1 import EntityF1, EntityPrecision, EntityRecall
-from keras_attention.training.error_rates import (
-    compute_character_error_rate,
-    compute_word_error_rate,
-)
 from keras_attention.training.fine_tuning import (
     LayerwiseAdamW,
     enable_lora,
@@ -59,7 +55,11 @@ from keras_attention.training.scheduled_sampling import (
     ScheduledSampling,
 )
 from keras_attention.training.schedules import Noam, warmup_cosine
-from keras_attention.training.translation_scores import score_translations
+from keras_attention.training.text_scores import (
+    compute_character_error_rate,
+    compute_word_error_rate,
+    score_translations,
+)
 from keras_attention.training.two_passes import TwoPasses, with_two_passes
 
 __all__ = [

@@ -12,7 +12,7 @@ from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
 from keras_attention.data.tokenizers import Characters
 from keras_attention.export import to_litert
 from keras_attention.tasks.folders import RunFolder
-from keras_attention.tasks.seq2seq_lm import find_last_of_source
+from keras_attention.tasks.writing_task import find_last_of_source
 from keras_attention.visualization.overlay import infer_patch_grid
 from keras_attention.web.attention_outputs import add_attention, find_layer
 from keras_attention.web.litert_js import copy_litert_js

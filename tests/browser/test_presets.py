@@ -32,6 +32,7 @@ FILES = [
     "dates/model.int8.1x48.tflite",
     "digits-vit/model.1.tflite",
     "digits-vit/model.int8.1.tflite",
+    "emotions/model.int8.1x32.tflite",
     "multi30k-de-en/model.int8.1x32.tflite",
     "pos-tagger-en-ewt/model.int8.1x128.tflite",
     "pos-tagger-en-ewt/model.int8.1x32.tflite",
@@ -57,15 +58,20 @@ def test_the_browser_computes_what_the_interpreter_does(name, browser):
     if path.parent.name == "shakespeare":
         check_writing(browser, path)
         return
-    inputs = pictures() if path.parent.name == "digits-vit" else sentences(path)
+    inputs = {"digits-vit": pictures, "emotions": comments}.get(path.parent.name, sentences)(path)
     assert_equal(browser, path, "serving_default", inputs)
 
 
-def pictures():
+def pictures(path):
     from sklearn.datasets import load_digits
 
     images = load_digits().images[:20].astype("float32") / 16
     return [{"images": image[None, :, :, None]} for image in images]
+
+
+def comments(path):
+    preprocessor = ka.data.TextPreprocessor.load(path.parent)
+    return [{"token_ids": pad(preprocessor([text]), 32)} for text in SENTENCES]
 
 
 def sentences(path):

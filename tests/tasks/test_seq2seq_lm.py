@@ -12,8 +12,9 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.cli import train as command
-from keras_attention.tasks import generators, jobs, recipes, seq2seq_lm
+from keras_attention.tasks import generators, jobs, recipes, writing_task
 from keras_attention.tasks.sources import Source
+from keras_attention.training import text_scores
 from tests.cli.test_evaluate import printed
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -144,12 +145,12 @@ def test_evaluate_and_predict(run, translator, tmp_path):
 
 
 def test_scores():
-    assert seq2seq_lm.score_texts("exact_match", ["a", "b", "c"], ["a", "c", "c"]) == {
+    assert text_scores.score_texts("exact_match", ["a", "b", "c"], ["a", "c", "c"]) == {
         "exact_match": 0.666667
     }
     text, other = "a small dog runs over the green grass .", "A small dog runs over green grass ."
     bleu = pytest.importorskip("sacrebleu").corpus_bleu
-    scores = seq2seq_lm.score_texts("bleu", [text], [other])
+    scores = text_scores.score_texts("bleu", [text], [other])
     assert scores["bleu"] == round(bleu([text], [[other]]).score, 4) > 0
     assert scores["bleu"] < scores["bleu_lowercase"] < 100
 
@@ -162,8 +163,8 @@ def test_what_scores_must_be_there_before_the_training(monkeypatch):
 
 def test_the_picture_is_of_the_last_layer_that_looks_at_the_source():
     maps = {"block_0/attention": 1, "block_0/cross_attention": 2, "block_1/cross_attention": 3}
-    assert seq2seq_lm.find_last_of_source(maps) == ("block_1/cross_attention", 3)
-    assert seq2seq_lm.find_last_of_source({"recurrent_decoder/attention": 4}) == (
+    assert writing_task.find_last_of_source(maps) == ("block_1/cross_attention", 3)
+    assert writing_task.find_last_of_source({"recurrent_decoder/attention": 4}) == (
         "recurrent_decoder/attention", 4
     )  # fmt: skip
 

@@ -76,7 +76,7 @@ def test_without_translations_it_writes_transcripts():
     assert task.score == "error_rates" and not isinstance(task.model.output, dict)
     writing = {"beam": 1, "length_penalty": 1.0, "max_new_tokens": 6, "start_token_id": 2}
     settings = {"inputs": "features", "num_features": 5, "score": "error_rates"}
-    assert task.settings == settings | {"writing": writing | {"end_token_id": 3}}
+    assert task.settings == settings | {"writing": writing | {"end_token_id": 3, "padding_id": 0}}
     (text,) = task.predict([np.ones((30, 5))])
     assert set(text) <= set("abcd \ufffd")
     assert set(task.evaluate(recordings[:2])) == {"word_error_rate", "character_error_rate"}

@@ -1,0 +1,120 @@
+"""What tasks share whose encoder-decoder writes a text: the search, its limits, and a picture."""
+
+import numpy as np
+
+from keras_attention import generation, visualization
+from keras_attention.checks import check_whole_number
+from keras_attention.data.fields import MOST_BEAMS, MOST_ID, MOST_TOKENS
+from keras_attention.tasks.generators import (
+    FileGenerator,
+    ModelGenerator,
+    check_end_token_id,
+    get_generation_options,
+)
+from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.task import Task
+
+
+class WritingTask(Task):
+    """A task that writes a text for each input.
+
+    Args:
+        model: functional `keras.Model`, of the encoder's inputs and target ids (B, T) -> logits
+            (B, T, V).
+        preprocessor: what makes ids of texts; its `target` are the tokens that are written.
+        beam: int, how many texts the search holds at a time; 1 is greedy.
+        length_penalty: float, of `ka.generation.Beam`: 0 prefers short texts.
+        max_new_tokens: int, the tokens of a text at most.
+        score: str, one of `score_names`: what `evaluate` gives.
+    """
+
+    score_names = ()
+    predict_options = ("beam",)
+    finishing_seconds = 138.0  # of three endpoints in each of three files
+
+    def __init__(
+        self, model, preprocessor, *, beam, length_penalty, max_new_tokens, score, builder=None
+    ):
+        super().__init__(model, preprocessor, builder=builder)
+        owner = type(self).__name__
+        self.beam = check_whole_number(owner, "beam", beam, most=MOST_BEAMS)
+        self.length_penalty = generation.Beam(beam, length_penalty).length_penalty
+        self.max_new_tokens = check_whole_number(
+            owner, "max_new_tokens", max_new_tokens, most=MOST_TOKENS
+        )
+        if score not in self.score_names:
+            expected = ", ".join(self.score_names)
+            raise ValueError(f"{owner}(score={score!r}): expected one of {expected}.")
+        self.score = score
+
+    @classmethod
+    def check_manifest(cls, fields):
+        fields.one_of("score", cls.score_names)
+        known = fields.object("writing")
+        known.whole("beam", most=MOST_BEAMS)
+        known.number("length_penalty", least=0, default=0.0)
+        known.whole("max_new_tokens", most=MOST_TOKENS)
+        known.whole("start_token_id", least=0, most=MOST_ID)
+        check_end_token_id(known)
+        known.whole("padding_id", least=0, most=MOST_ID, default=None)
+
+    @classmethod
+    def read_settings(cls, manifest):
+        known = manifest["writing"]
+        return {
+            "beam": known["beam"],
+            "length_penalty": known.get("length_penalty", 0.0),
+            "max_new_tokens": known["max_new_tokens"],
+            "score": manifest["score"],
+        }
+
+    @property
+    def settings(self):
+        return {
+            "score": self.score,
+            "writing": {
+                "beam": self.beam,
+                "length_penalty": self.length_penalty,
+                "max_new_tokens": self.max_new_tokens,
+                "start_token_id": self.preprocessor.start_token_id,
+                "end_token_id": self.preprocessor.end_token_id,
+                "padding_id": self.preprocessor.padding_id,
+            },
+        }
+
+    def open_runner(self, path):
+        return FileGenerator(path, self.metadata)
+
+    def wrap_model(self, model, path=None):
+        return ModelGenerator(model, self.metadata, path)
+
+    def draw_attention(self, inputs, name_keys, looked, path):
+        """The maps of cross-attention while a text is written, and a picture of the last one.
+
+        Args:
+            inputs: what the preprocessor makes of one input.
+            name_keys: function of how many keys there are, that names each.
+            looked: str, ends the title.
+            path: where the picture goes, or None.
+        """
+        options = get_generation_options(self.metadata)
+        options |= {"sampler": "greedy", "return_attention": True}
+        del options["generate"]
+        result = generation.generate(self.model, inputs, **options)
+        layer, weights = find_last_of_source(result.attention)
+        ends = np.flatnonzero(np.isin(result.ids[0], self.preprocessor.end_token_id))
+        length = 1 + int(ends[0]) if ends.size else None
+        queries = self.preprocessor.target.pieces(result.ids[0][:length])
+        keys = name_keys(weights.shape[-1])
+        figure = visualization.attention_map(
+            weights[:, :, : len(queries)], queries, keys, title=f"{layer}: {looked}", path=path
+        )
+        return AttentionMaps(dict(result.attention), queries, keys, figure)
+
+
+def find_last_of_source(maps):
+    """(path, weights) of the last layer that looks at the source: the only one, or the last of
+    those called cross-attention.
+    """
+    crossing = [path for path in maps if "cross_attention" in path] or list(maps)
+    return crossing[-1], maps[crossing[-1]]
