@@ -1,4 +1,4 @@
-"""What a parser has read and built so far, by the labels that it wrote: words, depth, moves."""
+"""Layers of a tree as it is written: `ParserState` follows it, `AllowedLogits` constrains it."""
 
 import functools
 

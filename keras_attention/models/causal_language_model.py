@@ -4,12 +4,9 @@ import keras
 
 from keras_attention.blocks import TokenEmbedding
 from keras_attention.blocks.packed_documents import document_inputs, name_inputs
-from keras_attention.models.transformer import (
-    TransformerEncoder,
-    causal_mask,
-    takes_keywords_of,
-    token_logits,
-)
+from keras_attention.models.head import token_logits
+from keras_attention.models.keywords import takes_keywords_of
+from keras_attention.models.transformer import TransformerEncoder, causal_mask
 
 
 def _gpt_2(num_layers, num_heads, hidden_dim):

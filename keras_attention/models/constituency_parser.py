@@ -11,13 +11,10 @@ from keras_attention.blocks import (
     TokenEmbedding,
 )
 from keras_attention.blocks.parser_state import DEEPEST
+from keras_attention.models.head import name_logits
+from keras_attention.models.keywords import get_position, takes_keywords_of
 from keras_attention.models.sequence_labeler import encode_words
-from keras_attention.models.transformer import (
-    TransformerDecoder,
-    get_position,
-    name_logits,
-    takes_keywords_of,
-)
+from keras_attention.models.transformer import TransformerDecoder
 
 SIZES = {}
 OWN = ("position", "mask", "layer_masks", "layer_positions", "shared_position")  # of the encoder

@@ -3,8 +3,8 @@
 import keras
 
 from keras_attention.blocks import Biaffine
+from keras_attention.models.keywords import takes_keywords_of
 from keras_attention.models.sequence_labeler import encode_words
-from keras_attention.models.transformer import takes_keywords_of
 
 SIZES = {}
 

@@ -3,8 +3,8 @@
 import inspect
 
 from keras_attention import positions
+from keras_attention.models.keywords import check_keywords
 from keras_attention.models.seq2seq_transformer import seq2seq_transformer
-from keras_attention.models.transformer import check_keywords
 
 
 def _t5():

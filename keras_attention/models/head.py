@@ -1,8 +1,9 @@
-"""`replace_head`: a model's last layer with another number of classes, for fine-tuning."""
+"""Last layers: logits of tokens, and `replace_head`, for another number of classes."""
 
 import keras
 
 from keras_attention import keras_internals
+from keras_attention.blocks.feed_forward import get_activation
 from keras_attention.checks import check_whole_number
 
 
@@ -81,3 +82,38 @@ def _make_head(head, num_classes):
     if head.quantization_mode is not None:
         config["dtype"] = head.compute_dtype
     return type(head).from_config({**config, "units": num_classes})
+
+
+def transform_hidden(x, stack, activation, *, units=None, use_bias=True):
+    """The transform before logits: a dense layer, an activation and a norm (Devlin et al., 2019).
+
+    Args:
+        x: (..., D). stack: `TransformerEncoder`, whose kind of norm it is.
+        activation: a Keras activation, its name or that of a gate.
+        units: int, None for D. use_bias: bool, of the dense layer.
+    """
+    x = keras.layers.Dense(
+        units or stack.hidden_dim,
+        activation=get_activation(activation),
+        use_bias=use_bias,
+        name="transform",
+    )(x)
+    return stack.make_normalization("transform_norm")(x)
+
+
+def token_logits(x, embedding, tied):
+    """(B, T, D) to logits (B, T, vocabulary_size), float32 whatever the policy.
+
+    Args:
+        embedding: a `TokenEmbedding`.
+        tied: bool, whether they are inner products with its table, or have a matrix of their own.
+    """
+    if tied:
+        return name_logits(embedding(x, reverse=True))
+    size = embedding.vocabulary_size
+    return keras.layers.Dense(size, use_bias=False, dtype="float32", name="logits")(x)
+
+
+def name_logits(logits):
+    """The tensor as an output that is called `logits`, in exported files as well."""
+    return keras.layers.Identity(dtype="float32", name="logits")(logits)

@@ -3,12 +3,9 @@
 import keras
 
 from keras_attention.models.embeddings import embed_tokens
-from keras_attention.models.transformer import (
-    TransformerEncoder,
-    name_logits,
-    takes_keywords_of,
-    transform_hidden,
-)
+from keras_attention.models.head import name_logits, transform_hidden
+from keras_attention.models.keywords import takes_keywords_of
+from keras_attention.models.transformer import TransformerEncoder
 
 
 def _bert(num_layers, num_heads, hidden_dim):

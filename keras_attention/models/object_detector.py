@@ -8,7 +8,8 @@ from keras import ops
 
 from keras_attention import checks
 from keras_attention.blocks import BoxHead, DecoderBlock, ObjectQueries
-from keras_attention.models.transformer import TransformerDecoder, takes_keywords_of
+from keras_attention.models.keywords import takes_keywords_of
+from keras_attention.models.transformer import TransformerDecoder
 from keras_attention.models.vision_transformer import encode_image
 
 # Carion et al. (2020), section 4: the Transformer of DETR, behind a backbone of stride 32.

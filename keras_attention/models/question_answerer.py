@@ -4,8 +4,8 @@ import keras
 
 from keras_attention.blocks import SegmentEmbedding, SpanLogits
 from keras_attention.models.embeddings import spell_words
+from keras_attention.models.keywords import takes_keywords_of
 from keras_attention.models.text_encoder import encode_text, text_encoder
-from keras_attention.models.transformer import takes_keywords_of
 
 MATCHES = 3  # kinds of them
 

@@ -4,14 +4,9 @@ import keras
 
 from keras_attention.blocks import DeepNorm, TokenEmbedding
 from keras_attention.blocks.packed_documents import document_inputs, name_inputs
-from keras_attention.models.transformer import (
-    TransformerDecoder,
-    TransformerEncoder,
-    get_position,
-    name_logits,
-    takes_keywords_of,
-    token_logits,
-)
+from keras_attention.models.head import name_logits, token_logits
+from keras_attention.models.keywords import get_position, takes_keywords_of
+from keras_attention.models.transformer import TransformerDecoder, TransformerEncoder
 
 SIZES = {
     # Vaswani et al. (2017), table 3

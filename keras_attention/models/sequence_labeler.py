@@ -3,8 +3,8 @@
 import keras
 
 from keras_attention.models.embeddings import spell_words
+from keras_attention.models.keywords import takes_keywords_of
 from keras_attention.models.text_encoder import encode_text, text_encoder
-from keras_attention.models.transformer import takes_keywords_of
 
 SIZES = {
     # Vaswani et al. (2017), table 3, the base and big encoders

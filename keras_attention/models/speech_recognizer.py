@@ -14,7 +14,8 @@ from keras_attention.blocks import (
     PostNorm,
     SpecAugment,
 )
-from keras_attention.models.transformer import TransformerEncoder, takes_keywords_of
+from keras_attention.models.keywords import takes_keywords_of
+from keras_attention.models.transformer import TransformerEncoder
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

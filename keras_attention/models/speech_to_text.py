@@ -13,14 +13,10 @@ from keras_attention.blocks import (
     TokenEmbedding,
 )
 from keras_attention.blocks.log_mel_spectrogram import STRIDE
+from keras_attention.models.head import name_logits, token_logits
+from keras_attention.models.keywords import get_position, takes_keywords_of
 from keras_attention.models.speech_recognizer import ConformerEncoder
-from keras_attention.models.transformer import (
-    TransformerDecoder,
-    get_position,
-    name_logits,
-    takes_keywords_of,
-    token_logits,
-)
+from keras_attention.models.transformer import TransformerDecoder
 
 STEMS = ("2d", "1d")
 OF_ENCODER = ("block", "kernel_size", "convolution_norm", "causal", "mask", "layer_masks",

@@ -2,8 +2,8 @@
 
 import keras
 
+from keras_attention.models.keywords import takes_keywords_of
 from keras_attention.models.text_encoder import encode_text, text_encoder
-from keras_attention.models.transformer import takes_keywords_of
 
 
 def _bert(num_layers, hidden_dim):

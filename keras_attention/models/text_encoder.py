@@ -5,11 +5,9 @@ import keras
 from keras_attention.blocks import FirstOf, Pooling, PrefixTokens, TokenDropout
 from keras_attention.blocks.feed_forward import get_activation
 from keras_attention.models.embeddings import embed_tokens
-from keras_attention.models.transformer import (
-    TransformerEncoder,
-    takes_keywords_of,
-    transform_hidden,
-)
+from keras_attention.models.head import transform_hidden
+from keras_attention.models.keywords import takes_keywords_of
+from keras_attention.models.transformer import TransformerEncoder
 
 
 def _mini_lm(num_layers):

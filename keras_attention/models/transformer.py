@@ -1,9 +1,7 @@
-"""Stacks of Transformer blocks, and their keywords, which the builders forward."""
+"""Stacks of Transformer blocks, whose fields are the keywords that builders forward."""
 
 import dataclasses
-import difflib
 import functools
-import inspect
 
 import keras
 
@@ -18,8 +16,8 @@ from keras_attention.blocks import (
     PreNorm,
     residuals,
 )
-from keras_attention.blocks.feed_forward import get_activation
 from keras_attention.blocks.normalization import NORMALIZATIONS
+from keras_attention.models.keywords import divide_exactly, get_position
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -349,66 +347,6 @@ class TransformerDecoder(TransformerEncoder):
         )
 
 
-def takes_keywords_of(stack, *, without=(), **defaults):
-    """Decorates a builder: its `**` takes the fields of `stack`, with these defaults.
-
-    A keyword that neither builder nor stack has is refused with the list of those known. The
-    signature of the builder names them all, for that list and for `help`; nothing else reads it.
-
-    Args:
-        stack: `TransformerEncoder` or `TransformerDecoder`.
-        without: names of fields that the builder sets itself, or cannot have.
-        defaults: values of fields for this builder, where its caller gives none.
-    """
-
-    def decorate(builder):
-        signature = inspect.signature(builder)
-        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        taken = {*without, *(parameter.name for parameter in own)}
-        forwarded = [
-            parameter.replace(
-                default=defaults.get(name, parameter.default), annotation=parameter.empty
-            )
-            for name, parameter in inspect.signature(stack).parameters.items()
-            if name not in taken
-        ]
-        known = [parameter.name for parameter in [*own, *forwarded]]
-
-        @functools.wraps(builder)
-        def build(*args, **keywords):
-            check_keywords(builder.__name__, keywords, known)
-            return builder(*args, **{**defaults, **keywords})
-
-        build.__signature__ = signature.replace(parameters=[*own, *forwarded])
-        return build
-
-    return decorate
-
-
-def check_keywords(owner, keywords, known):
-    """Refuses a keyword that is not `known`, with the nearest one and the list of all."""
-    for name in keywords:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            raise TypeError(
-                f"{owner}() got an unexpected keyword argument {name!r}.{hint} "
-                f"It takes {', '.join(known)}."
-            )
-
-
-def get_position(position, max_length=None):
-    """A position by object, name, config or list; "learned" is a table of `max_length`."""
-    if position != "learned":
-        return positions.get(position)
-    if max_length is None:
-        raise ValueError(
-            "position='learned' needs max_length=, the number of positions that are learned. Give "
-            "it, or use a position that has no end, such as 'sinusoidal' or 'rotary'."
-        )
-    return positions.Learned(max_length)
-
-
 def causal_mask(mask=None):
     """`mask` without sight of the future: the mask of a decoder."""
     mask = masks.get(mask)
@@ -420,46 +358,3 @@ def copy_part(part):
     if isinstance(part, keras.layers.Layer):
         return part.__class__.from_config(part.get_config())
     return part
-
-
-def divide_exactly(name, size, by_name, by):
-    """`size / by` as an int; an error says which `by` would divide it."""
-    if size % by:
-        divisors = ", ".join(str(d) for d in range(1, size + 1) if size % d == 0 and d <= 64)
-        raise ValueError(f"{by_name}={by} does not divide {name}={size}. Choose one of {divisors}.")
-    return size // by
-
-
-def transform_hidden(x, stack, activation, *, units=None, use_bias=True):
-    """The transform before logits: a dense layer, an activation and a norm (Devlin et al., 2019).
-
-    Args:
-        x: (..., D). stack: `TransformerEncoder`, whose kind of norm it is.
-        activation: a Keras activation, its name or that of a gate.
-        units: int, None for D. use_bias: bool, of the dense layer.
-    """
-    x = keras.layers.Dense(
-        units or stack.hidden_dim,
-        activation=get_activation(activation),
-        use_bias=use_bias,
-        name="transform",
-    )(x)
-    return stack.make_normalization("transform_norm")(x)
-
-
-def token_logits(x, embedding, tied):
-    """(B, T, D) to logits (B, T, vocabulary_size), float32 whatever the policy.
-
-    Args:
-        embedding: a `TokenEmbedding`.
-        tied: bool, whether they are inner products with its table, or have a matrix of their own.
-    """
-    if tied:
-        return name_logits(embedding(x, reverse=True))
-    size = embedding.vocabulary_size
-    return keras.layers.Dense(size, use_bias=False, dtype="float32", name="logits")(x)
-
-
-def name_logits(logits):
-    """The tensor as an output that is called `logits`, in exported files as well."""
-    return keras.layers.Identity(dtype="float32", name="logits")(logits)

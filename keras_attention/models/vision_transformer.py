@@ -4,7 +4,8 @@ import keras
 
 from keras_attention import checks
 from keras_attention.blocks import ConvolutionStem, PatchEmbedding, Pooling
-from keras_attention.models.transformer import TransformerEncoder, takes_keywords_of
+from keras_attention.models.keywords import takes_keywords_of
+from keras_attention.models.transformer import TransformerEncoder
 
 
 def _size(patch_size, hidden_dim, num_layers, num_heads):

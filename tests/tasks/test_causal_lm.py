@@ -8,7 +8,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.tasks import causal_lm
-from keras_attention.tasks.training import KeepBest
+from keras_attention.tasks.run_state import KeepBest
 from tests.cli.test_evaluate import printed
 from tests.small_runs import SMALL
 

@@ -17,7 +17,8 @@ from keras_attention.tasks import training as training_module
 from keras_attention.tasks.folders import RunFolder
 from keras_attention.tasks.printing import Interrupted
 from keras_attention.tasks.recipes import Recipe
-from keras_attention.tasks.training import Backup, Job, KeepBest, Progress, train_model
+from keras_attention.tasks.run_state import Backup, KeepBest
+from keras_attention.tasks.training import Job, Progress, train_model
 
 RECIPE = Recipe(model={}, epochs=4, batch_size=8, learning_rate=0.05)
 

@@ -1,9 +1,14 @@
-"""Error rates by the distance of Levenshtein, on cases counted by hand."""
+"""Scores of written texts: by counting, by Levenshtein, and by sacreBLEU's own command."""
 
 import numpy as np
 import pytest
+import sacrebleu
 
+import keras_attention as ka
 from keras_attention.training import compute_character_error_rate, compute_word_error_rate
+
+WANTED = ["zweiundsiebzig", "sieben", "eine Million zwölf"]
+WRITTEN = ["zweiundsiebzig", "siebzehn", "eine Million zwei"]
 
 
 def count_edits(one, other):
@@ -35,3 +40,15 @@ def test_words_and_characters_by_definition():
 def test_refuses_what_has_no_rate(references, hypotheses):
     with pytest.raises(ValueError, match="references and .* hypotheses"):
         compute_word_error_rate(references, hypotheses)
+
+
+def test_are_those_of_sacrebleu():
+    found = ka.training.score_translations(WRITTEN, WANTED)
+    expected = sacrebleu.metrics.CHRF().corpus_score(WRITTEN, [WANTED]).score
+    assert found == {"exact_match": pytest.approx(1 / 3, abs=1e-6), "chrf": round(expected, 4)}
+    assert ka.training.score_translations(WANTED, WANTED) == {"exact_match": 1.0, "chrf": 100.0}
+
+
+def test_refuses_other_numbers_of_texts():
+    with pytest.raises(ValueError, match="1 translations and 2 references"):
+        ka.training.score_translations(["a"], ["a", "b"])
