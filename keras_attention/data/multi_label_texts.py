@@ -9,9 +9,8 @@ import numpy as np
 
 from keras_attention.data.columns import SUFFIXES, UTF_8, find_suffix, read_columns
 from keras_attention.data.length_buckets import EDGES
-from keras_attention.data.splits import add_dev, read_parts
-from keras_attention.data.texts import make_text_batches
-from keras_attention.data.vocabulary import sort_labels
+from keras_attention.data.splits import read_parts
+from keras_attention.data.texts import LabeledTexts, make_text_batches
 
 
 class MultiLabelText(typing.NamedTuple):
@@ -22,7 +21,7 @@ class MultiLabelText(typing.NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class MultiLabelTexts:
+class MultiLabelTexts(LabeledTexts):
     """A data set of texts with any number of labels, in memory.
 
     `from_tfds` and `from_multi_label_files` make one.
@@ -42,42 +41,19 @@ class MultiLabelTexts:
     ```
     """
 
-    train: list
-    dev: list
-    test: list
-    labels: tuple
+    @staticmethod
+    def make_example(text, labels):
+        """A `MultiLabelText`, whose labels differ."""
+        if isinstance(labels, str):
+            raise ValueError(f"{labels[:40]!r} is one label: give each text a list of labels.")
+        labels = tuple(labels)
+        if twice := [label for label in labels if labels.count(label) > 1]:
+            raise ValueError(f"{text[:40]!r} has the label {twice[0][:40]!r} more than once.")
+        return MultiLabelText(text, labels)
 
-    @classmethod
-    def from_lists(cls, train=(), dev=(), test=(), *, labels=None, dev_fraction=0.1, seed=0):
-        """Makes one of lists of (text, labels); without `dev`, a part of train becomes it.
-
-        Args:
-            labels: names of the labels in the order of their ids; None sorts those that are there.
-        """
-        parts = [[_check(*example) for example in part] for part in (train, dev, test)]
-        if not any(parts):
-            raise ValueError("No texts given: pass train, dev or test.")
-        if labels is None:
-            labels = sort_labels(x for part in parts for one in part for x in one.labels)
-        if not labels:
-            raise ValueError("None of the texts has a label.")
-        train, dev = add_dev(*parts[:2], dev_fraction=dev_fraction, seed=seed)
-        return cls(train, dev, parts[2], tuple(labels))
-
-    def __repr__(self):
-        sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))
-        labels = ", ".join(self.labels)
-        return f"MultiLabelTexts({sizes} texts, {len(self.labels)} labels: {labels})"
-
-
-def _check(text, labels):
-    """A `MultiLabelText`, whose labels differ."""
-    if isinstance(labels, str):
-        raise ValueError(f"{labels[:40]!r} is one label: give each text a list of labels.")
-    labels = tuple(labels)
-    if twice := [label for label in labels if labels.count(label) > 1]:
-        raise ValueError(f"{text[:40]!r} has the label {twice[0][:40]!r} more than once.")
-    return MultiLabelText(text, labels)
+    @staticmethod
+    def list_labels(example):
+        return example.labels
 
 
 def from_multi_label_files(
@@ -156,7 +132,7 @@ def read_multi_label_texts(
     if broken:
         raise ValueError(f"{path}: the label {broken[0][:40]!r} holds a line break or the like.")
     try:
-        return [_check(*row) for row in rows]
+        return [MultiLabelTexts.make_example(*row) for row in rows]
     except ValueError as problem:
         raise ValueError(f"{path}: {problem}") from problem
 

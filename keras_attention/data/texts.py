@@ -22,7 +22,41 @@ class Text(typing.NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Texts:
+class LabeledTexts:
+    """What data sets of texts share, whether a text has one label or any number of them."""
+
+    train: list
+    dev: list
+    test: list
+    labels: tuple
+
+    @classmethod
+    def from_lists(cls, train=(), dev=(), test=(), *, labels=None, dev_fraction=0.1, seed=0):
+        """Makes one of lists of (text, label), or of (text, labels) where a text may have several.
+
+        Without `dev`, a part of train becomes it.
+
+        Args:
+            labels: names of the labels in the order of their ids; None sorts those that are there.
+        """
+        parts = [[cls.make_example(*example) for example in part] for part in (train, dev, test)]
+        if not any(parts):
+            raise ValueError("No texts given: pass train, dev or test.")
+        if labels is None:
+            labels = sort_labels(x for part in parts for one in part for x in cls.list_labels(one))
+        if not labels:
+            raise ValueError("None of the texts has a label.")
+        train, dev = add_dev(*parts[:2], dev_fraction=dev_fraction, seed=seed)
+        return cls(train, dev, parts[2], tuple(labels))
+
+    def __repr__(self):
+        sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))
+        about = f"{sizes} texts, {len(self.labels)} labels: {', '.join(self.labels)}"
+        return f"{type(self).__name__}({about})"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Texts(LabeledTexts):
     """A text classification data set in memory.
 
     `from_tfds`, `from_text_files` and `sentence_polarity` make one.
@@ -44,29 +78,11 @@ class Texts:
     ```
     """
 
-    train: list
-    dev: list
-    test: list
-    labels: tuple
+    make_example = Text
 
-    @classmethod
-    def from_lists(cls, train=(), dev=(), test=(), *, labels=None, dev_fraction=0.1, seed=0):
-        """Makes one of lists of (text, label); without `dev`, a part of train becomes it.
-
-        Args:
-            labels: names of the labels in the order of their ids; None sorts those that are there.
-        """
-        parts = [[Text(*example) for example in part] for part in (train, dev, test)]
-        if not any(parts):
-            raise ValueError("No texts given: pass train, dev or test.")
-        if labels is None:
-            labels = sort_labels(label for part in parts for _, label in part)
-        train, dev = add_dev(*parts[:2], dev_fraction=dev_fraction, seed=seed)
-        return cls(train, dev, parts[2], tuple(labels))
-
-    def __repr__(self):
-        sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))
-        return f"Texts({sizes} texts, {len(self.labels)} labels: {', '.join(self.labels)})"
+    @staticmethod
+    def list_labels(example):
+        return (example.label,)
 
 
 def from_text_files(

@@ -3,7 +3,7 @@
 from keras_attention import positions
 from keras_attention.pretrained.checkpoint import CheckpointError
 from keras_attention.pretrained.config import ACTIVATIONS
-from keras_attention.pretrained.weights import dense, layer_norm, rows_from
+from keras_attention.pretrained.weights import fairseq_block, layer_norm, rows_from
 
 MODEL_TYPES = ("bart", "marian")
 IRRELEVANT = (
@@ -76,26 +76,5 @@ def table(config, builder, keywords, tensors):
         found |= layer_norm(f"{side}/embedding_norm", f"{base}.layernorm_embedding")
         for i in range(count):
             ours, theirs = f"{side}_block_{i}", f"{base}.layers.{i}"
-            found |= _attention(f"{ours}/attention", f"{theirs}.self_attn")
-            found |= layer_norm(f"{ours}/attention_norm", f"{theirs}.self_attn_layer_norm")
-            if side == "decoder":
-                found |= _attention(f"{ours}/cross_attention", f"{theirs}.encoder_attn")
-                norm = f"{theirs}.encoder_attn_layer_norm"
-                found |= layer_norm(f"{ours}/cross_attention_norm", norm)
-            found |= dense(f"{ours}/feed_forward/intermediate", f"{theirs}.fc1")
-            found |= dense(f"{ours}/feed_forward/output", f"{theirs}.fc2")
-            found |= layer_norm(f"{ours}/feed_forward_norm", f"{theirs}.final_layer_norm")
-    return found
-
-
-def _attention(ours, theirs):
-    names = {
-        "query": "q_proj",
-        "key": "k_proj",
-        "value": "v_proj",
-        "attention_output": "out_proj",
-    }
-    found = {}
-    for our, their in names.items():
-        found |= dense(f"{ours}/{our}", f"{theirs}.{their}")
+            found |= fairseq_block(ours, theirs, side == "decoder")
     return found

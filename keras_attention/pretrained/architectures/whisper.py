@@ -1,7 +1,7 @@
 """Whisper (Radford et al., 2022): speech recognition and translation, of 30 seconds at a time."""
 
 from keras_attention.pretrained.config import ACTIVATIONS
-from keras_attention.pretrained.weights import dense, layer_norm
+from keras_attention.pretrained.weights import dense, fairseq_block, layer_norm
 
 MODEL_TYPES = ("whisper",)
 IRRELEVANT = (
@@ -66,26 +66,5 @@ def table(config, builder, keywords, tensors):
         found |= layer_norm(f"{side}/final_norm", f"model.{side}.layer_norm")
         for i in range(count):
             ours, theirs = f"{side}_block_{i}", f"model.{side}.layers.{i}"
-            found |= _attention(f"{ours}/attention", f"{theirs}.self_attn")
-            found |= layer_norm(f"{ours}/attention_norm", f"{theirs}.self_attn_layer_norm")
-            if side == "decoder":
-                found |= _attention(f"{ours}/cross_attention", f"{theirs}.encoder_attn")
-                norm = f"{theirs}.encoder_attn_layer_norm"
-                found |= layer_norm(f"{ours}/cross_attention_norm", norm)
-            found |= dense(f"{ours}/feed_forward/intermediate", f"{theirs}.fc1")
-            found |= dense(f"{ours}/feed_forward/output", f"{theirs}.fc2")
-            found |= layer_norm(f"{ours}/feed_forward_norm", f"{theirs}.final_layer_norm")
-    return found
-
-
-def _attention(ours, theirs):
-    """Those of an attention, whose keys have no bias."""
-    found = {}
-    for our, their in {
-        "query": "q_proj",
-        "key": "k_proj",
-        "value": "v_proj",
-        "attention_output": "out_proj",
-    }.items():
-        found |= dense(f"{ours}/{our}", f"{theirs}.{their}", bias=our != "key")
+            found |= fairseq_block(ours, theirs, side == "decoder", key_bias=False)
     return found
