@@ -70,6 +70,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--unseen", default="yweweler")
     parser.add_argument("--chunk-size", type=int)
+    parser.add_argument("--speeds", type=float, nargs="+", default=[1.0], help="of training")
     parser.add_argument("--strings", type=int, default=4000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--data-dir")
@@ -77,7 +78,9 @@ def main():
     keras.utils.set_random_seed(options.seed)
     common = dict(seed=options.seed, data_dir=options.data_dir)
     others = [name for name in ka.data.spoken_digits.SPEAKERS if name != options.unseen]
-    seen = ka.data.connected_digits(options.strings, speakers=others, **common)
+    seen = ka.data.connected_digits(
+        options.strings, speakers=others, speeds=options.speeds, **common
+    )
     unseen = ka.data.connected_digits(0, 0, 500, speakers=[options.unseen], **common)
     preprocessor = ka.data.SpeechPreprocessor.build(ka.data.spoken_digits.WORDS + (" ",), 8000)
     model = ka.models.speech_recognizer(

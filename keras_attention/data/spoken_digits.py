@@ -21,6 +21,7 @@ def connected_digits(
     *,
     speakers=SPEAKERS,
     max_digits=7,
+    speeds=(1.0,),
     seed=0,
     data_dir=None,
 ):
@@ -35,6 +36,9 @@ def connected_digits(
         speakers: names of those who are heard: to leave one out, leave it out here, and ask for the
             strings of that one alone.
         max_digits: int, of a string.
+        speeds: of the recordings in train strings, each as likely. A faster one has a higher voice,
+            too, so that a model hears more speakers than there are (Ko et al., 2015, *Audio
+            augmentation for speech recognition*: 0.9, 1.0, 1.1).
         seed: int, of all draws.
         data_dir: where TFDS keeps its data; None for its own default.
 
@@ -48,12 +52,15 @@ def connected_digits(
     """
     if unknown := [name for name in speakers if name not in SPEAKERS]:
         raise ValueError(f"There is no speaker {unknown[0]!r}: there are {', '.join(SPEAKERS)}.")
+    if not speeds or not all(0.5 <= speed <= 2 for speed in speeds):
+        raise ValueError(f"speeds={speeds!r}: expected numbers from 0.5 to 2, such as 0.9 and 1.1.")
     recordings = _read(data_dir)
     parts = {"train": [], "dev": [], "test": []}
     for speaker, digit, number, samples in recordings:
         if speaker in speakers:
             part = "test" if number in TEST else "dev" if number in DEV else "train"
-            parts[part].append((speaker, digit, samples))
+            for speed in speeds if part == "train" else (1.0,):
+                parts[part].append((speaker, digit, change_speed(samples, speed)))
     counts = {"train": num_train, "dev": num_dev, "test": num_test}
     seeds = np.random.SeedSequence(seed).spawn(3)
     joined = {
@@ -61,6 +68,9 @@ def connected_digits(
         for (part, count), one in zip(counts.items(), seeds, strict=True)
     }
     notes = ("strings are joined recordings of single digits, each string of one speaker",)
+    if tuple(speeds) != (1.0,):
+        known = ", ".join(f"{speed:g}" for speed in speeds)
+        notes += (f"recordings in train strings are played at one of the speeds {known}",)
     return Recordings.from_lists(**joined, sampling_rate=RATE, dev_fraction=0, notes=notes)
 
 
@@ -133,6 +143,15 @@ def join_digits(recordings, count, max_digits, generator):
         text = " ".join(WORDS[digit] for digit, _ in chosen)
         strings.append(Recording(np.concatenate(pieces), text, speaker))
     return strings
+
+
+def change_speed(samples, speed):
+    """Samples (n,) as (round(n / speed),), resampled in the frequencies that both lengths hold."""
+    if speed == 1:
+        return samples
+    length = round(len(samples) / speed)
+    spectrum = np.fft.rfft(samples)[: length // 2 + 1]
+    return (np.fft.irfft(spectrum, length) * (length / len(samples))).astype("float32")
 
 
 def _read(data_dir):

@@ -167,3 +167,18 @@ def test_connected_digits_say_what_they_are_joined_of(monkeypatch):
     )
     with pytest.raises(ValueError, match="no speaker 'bob': there are george"):
         ka.data.connected_digits(speakers=["bob"])
+    with pytest.raises(ValueError, match="speeds=.*from 0.5 to 2"):
+        ka.data.connected_digits(speeds=[1.0, 3.0])
+    faster = ka.data.connected_digits(9, 9, 0, max_digits=1, speeds=[2.0])
+    assert {np.count_nonzero(one.sound) for one in faster.train} == {200}
+    assert {np.count_nonzero(one.sound) for one in faster.dev} == {400}
+    assert "at one of the speeds 2" in faster.notes[1]
+
+
+@pytest.mark.parametrize("speed", [0.8, 1.0, 1.25])
+def test_what_is_played_faster_is_shorter_and_higher(speed):
+    tone = np.sin(2 * np.pi * 500 * np.arange(8000) / 8000)
+    found = spoken_digits.change_speed(tone, speed)
+    assert len(found) == 8000 / speed
+    expected = np.sin(2 * np.pi * 500 * speed * np.arange(len(found)) / 8000)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
