@@ -1,4 +1,4 @@
-"""What a new token costs: early and late in a cache, in a window, on a phone's file, in a beam.
+"""Costs of a new token: early and late in a cache, in a window, on a phone's file, in a beam.
 
 Each row is a pair of functions measured in turn, and the ratio of the first to the second.
 

@@ -1,4 +1,4 @@
-"""What MkDocs does beyond its configuration: files outside of docs/ become pages of the site.
+"""Hooks of MkDocs beyond its configuration: files outside of docs/ become pages of the site.
 
 CONTRIBUTING.md, CHANGELOG.md and the cards of trained models are pages of their own. Any other file
 that a page links to, such as a test or an example, is shown as it is. Links between all of them are

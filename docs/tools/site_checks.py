@@ -1,4 +1,4 @@
-"""What must hold of the built site beyond what MkDocs checks: else the build fails."""
+"""Checks of the built site beyond those of MkDocs: where one fails, the build does."""
 
 import pathlib
 import re

@@ -42,7 +42,6 @@ def demo(name, output, options):
         keras.utils.set_random_seed(recipe.seed)
         task = get_task_class(builder).build(loaded, recipe, builder)
         task.source = source.entries
-        about["notes"] = (*about["notes"], *task.describe_data(loaded))
         scores = run_job(task, loaded, recipe, places[builder], about)
         made[builder] = task.model.count_params(), scores
         say("")

@@ -56,7 +56,6 @@ def train(builder, output, source, options, preset=None):
             task.extend_vocabulary(loaded.train, options["vocabulary_size"])
         about["begun"] = str(preset)
     task.source = source.entries
-    about["notes"] = (*about["notes"], *task.describe_data(loaded))
     run_job(task, loaded, recipe, folder, about, started)
 
 

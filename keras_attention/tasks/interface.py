@@ -169,5 +169,5 @@ class TaskInterface(abc.ABC):
         return self.example
 
     def describe_data(self, data):
-        """Sentences for the card about what of `data` the model was not trained on."""
+        """Sentences about what of `data` the model is not trained on, printed and in the card."""
         return ()

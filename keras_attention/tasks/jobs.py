@@ -54,6 +54,10 @@ def run_job(task, data, recipe, folder, about, started=None):
     folder.start()
     counts = ", ".join(f"{count:,} {what}" for what, count in about["counts"].items())
     say(f"{about['name']}: {counts}")
+    said = task.describe_data(data)
+    about["notes"] = (*about["notes"], *said)
+    for sentence in said:
+        say(sentence)
     say(f"{job.model.name}: {job.model.count_params():,} parameters")
     if folder.resumed:
         say(f"going on with the unfinished run in {folder.path}")

@@ -1,4 +1,4 @@
-"""What a training keeps on disk, so that an interruption costs one epoch at most."""
+"""State of a training on disk: `Backup` and `KeepBest`, so that an interruption costs one epoch."""
 
 import contextlib
 import io

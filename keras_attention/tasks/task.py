@@ -288,6 +288,8 @@ class Task(TaskInterface):
         self.adapt(data, verbose)
         model = self._model
         job = self.make_job(examples, dev, recipe)
+        for sentence in self.describe_data(data) if verbose else ():
+            say(sentence)
         with tempfile.TemporaryDirectory() as temporary:
             folder = RunFolder(
                 f"{temporary}/run" if backup_dir is None else backup_dir,

@@ -1,4 +1,4 @@
-"""What tasks share whose encoder-decoder writes a text: the search, its limits, and a picture."""
+"""`WritingTask`: a task whose encoder-decoder writes a text, with search, limits and picture."""
 
 import numpy as np
 

@@ -313,3 +313,11 @@ def test_train_from_a_preset_adds_subwords(run, translator, tmp_path, monkeypatc
     assert more.model.output_shape[-1] == len(more.preprocessor.target)
     code, _, err = run(*start, "--output", tmp_path / "x", "--beam", 2)
     assert code == 2 and "--beam is settled by the model of --from" in err
+
+
+def test_fit_says_which_pairs_are_too_long(capsys):
+    pairs = [("ab", "ba")] * 8 + [("a" * 30, "b" * 30)] * 2
+    sizes = {"num_layers": 1, "num_heads": 1, "hidden_dim": 8}
+    task = ka.tasks.Seq2SeqLM.from_data(pairs, tokens="characters", max_length=8, **sizes)
+    task.fit(pairs, validation_data=pairs[:2], epochs=1, batch_size=8)
+    assert "2 pairs of more than 8 tokens were not trained on" in capsys.readouterr().out
