@@ -13,6 +13,12 @@ from keras_attention.data.bracketed_trees import (
     linearize_tree,
     parse_brackets,
 )
+from keras_attention.data.captioned_images import (
+    CaptionedImage,
+    CaptionedImages,
+    caption_batches,
+    from_captions,
+)
 from keras_attention.data.coco import from_coco, list_coco_results
 from keras_attention.data.constituency_trees import (
     ConstituencyTrees,
@@ -43,9 +49,11 @@ from keras_attention.data.dialogues import (
     from_dialogue_files,
     read_dialogues,
 )
+from keras_attention.data.entry_tokenizers import Characters, Words
 from keras_attention.data.facts import facts
 from keras_attention.data.image_folders import from_image_folder, read_image
 from keras_attention.data.image_preprocessor import ImagePreprocessor
+from keras_attention.data.image_text_preprocessor import ImageTextPreprocessor
 from keras_attention.data.images import Images, ImageSplit, image_augmentation, image_batches
 from keras_attention.data.masked_preprocessor import MaskedLMPreprocessor
 from keras_attention.data.masking import masked_language_model_batches
@@ -56,6 +64,7 @@ from keras_attention.data.multi_label_texts import (
     multi_label_batches,
     read_multi_label_texts,
 )
+from keras_attention.data.objects_as_text import describe_objects, find_objects
 from keras_attention.data.pairs import Pair, Pairs, from_pair_files, read_pairs, seq2seq_batches
 from keras_attention.data.pascal_voc import from_voc
 from keras_attention.data.pixel_levels import PixelLevelsPreprocessor, pixel_batches
@@ -106,13 +115,15 @@ from keras_attention.data.text_preprocessor import TextPreprocessor
 from keras_attention.data.texts import Text, Texts, from_text_files, read_texts, text_batches
 from keras_attention.data.tfds import from_tfds
 from keras_attention.data.tfds_boxes import from_tfds_boxes
-from keras_attention.data.tokenizers import Characters, Subwords
+from keras_attention.data.tokenizers import Subwords
 from keras_attention.data.vocabulary import Labels, Vocabulary, split_words
 
 __all__ = [
     "Answer",
     "BoxedImage",
     "BoxedImages",
+    "CaptionedImage",
+    "CaptionedImages",
     "Characters",
     "ConstituencyTree",
     "ConstituencyTrees",
@@ -125,6 +136,7 @@ __all__ = [
     "EncodedQuestion",
     "ImagePreprocessor",
     "ImageSplit",
+    "ImageTextPreprocessor",
     "Images",
     "Labels",
     "MaskedLMPreprocessor",
@@ -158,17 +170,22 @@ __all__ = [
     "TextPreprocessor",
     "Texts",
     "Vocabulary",
+    "Words",
     "WrittenDate",
     "build_tree",
+    "caption_batches",
     "connected_digits",
     "constituency_batches",
     "contiguous_segments",
     "dates",
     "dependency_batches",
+    "describe_objects",
     "detection_augmentation",
     "detection_batches",
     "facts",
+    "find_objects",
     "from_bracketed_files",
+    "from_captions",
     "from_coco",
     "from_conll",
     "from_conllu",

@@ -200,7 +200,7 @@ def detection_batches(examples, preprocessor, batch_size=8, *, shuffle=False, se
         raise ValueError("examples is empty: there is nothing to make batches of.")
     tf = import_tensorflow("detection_batches")
     shape = (*preprocessor.image_size, preprocessor.channels)
-    read = _make_reader(examples, preprocessor, shape)
+    read = make_picture_reader(examples, preprocessor, shape)
     numbers, boxes = (tf.constant(x) for x in pad_objects(examples, preprocessor.labels.names))
     indices = tf.data.Dataset.range(len(examples))
     if shuffle:
@@ -221,7 +221,7 @@ def detection_batches(examples, preprocessor, batch_size=8, *, shuffle=False, se
     return batches.apply(tf.data.experimental.assert_cardinality(count)).prefetch(2)
 
 
-def _make_reader(examples, preprocessor, shape):
+def make_picture_reader(examples, preprocessor, shape):
     """A function of indices (B,) -> uint8 (B, H, W, C), which remembers what fits into memory."""
     known, most = {}, MOST_BYTES // int(np.prod(shape))
 

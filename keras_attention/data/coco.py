@@ -124,7 +124,7 @@ def _read_file(path, images, names):
         size = tuple(_get(entry, name, (int,), error, where) for name in ("height", "width"))
         if not all(0 < side <= MOST_PIXELS for side in size):
             raise error(where, size, f"a height and a width from 1 to {MOST_PIXELS}")
-        file = _find_picture(path, _get(entry, "file_name", (str,), error, where), images)
+        file = find_picture(path, _get(entry, "file_name", (str,), error, where), images)
         boxes, labels, crowds = (
             map(tuple, zip(*objects.pop(number, []), strict=True))
             if (number in objects)
@@ -156,7 +156,8 @@ def _read_annotations(content, categories, error):
     return objects
 
 
-def _find_picture(path, name, images):
+def find_picture(path, name, images):
+    """The path of a picture that the JSON file `path` names: see `from_coco`."""
     folder, split = path.parent, path.stem.rpartition("_")[2]
     if images is not None:
         folders = [pathlib.Path(images)]
@@ -172,6 +173,42 @@ def _find_picture(path, name, images):
         f"{path}: the picture {quote_value(name)} is in none of {places}. Put it there, or name "
         "its folder with images=."
     )
+
+
+def read_captions(path, find):
+    """[(path of a picture, caption)] of a JSON file of COCO's captions.
+
+    Args:
+        find: function of a picture's name to its path.
+    """
+    content = read_json(path)
+    error = functools.partial(_error, path)
+    if not isinstance(content, dict):
+        raise error("the content", content, "an object")
+    pictures = {}
+    for k, entry in enumerate(_get(content, "images", (list,), error, "")):
+        number = _get(entry, "id", (int, str), error, f"images[{k}]")
+        pictures[number] = find(_get(entry, "file_name", (str,), error, f"images[{k}]"))
+    found = []
+    for k, entry in enumerate(_get(content, "annotations", (list,), error, "")):
+        where = f"annotations[{k}]"
+        number = _get(entry, "image_id", (int, str), error, where)
+        text = _get(entry, "caption", (str,), error, where).strip()
+        if number not in pictures:
+            raise error(f"{where}.image_id", number, "an id of images")
+        if not text:
+            raise error(f"{where}.caption", text, "a text")
+        found.append((pictures[number], " ".join(text.split())))
+    return found
+
+
+def has_captions(path):
+    """Whether `path` is a JSON file whose annotations have captions, and not boxes."""
+    path = pathlib.Path(path)
+    content = read_json(path) if path.suffix == ".json" and path.is_file() else None
+    annotations = content.get("annotations") if isinstance(content, dict) else None
+    first = annotations[0] if isinstance(annotations, list) and annotations else None
+    return isinstance(first, dict) and "caption" in first
 
 
 def _error(path, where, value, expected):

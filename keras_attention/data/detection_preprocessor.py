@@ -49,21 +49,30 @@ class DetectionPreprocessor(ImagePreprocessor):
 
     def read(self, picture):
         """One picture as the model takes it, and its own (height, width)."""
-        mode = "grayscale" if self.channels == 1 else "rgb"
-        if isinstance(picture, str | pathlib.Path):
-            if not pathlib.Path(picture).is_file():
-                raise ValueError(f"There is no file {picture}: this model wants picture files.")
-            pixels = decode_picture(read_bytes(picture), picture, mode)
-        elif isinstance(picture, bytes):
-            pixels = decode_picture(picture, "A picture", mode)
-        else:
-            pixels = np.asarray(picture)
-            if pixels.ndim != 3 or pixels.shape[2] != self.channels:
-                raise ValueError(
-                    f"A picture of shape {pixels.shape}: expected (height, width, {self.channels})."
-                )
-            pixels = scale_pixels(pixels)
-        return resize_picture(pixels, self.image_size, self.resizing), pixels.shape[:2]
+        return read_picture(picture, self.image_size, self.channels, self.resizing)
 
     def _read(self, picture):
         return self.read(picture)[0]
+
+
+def read_picture(picture, image_size, channels, resizing):
+    """(float32 (height, width, channels) from 0 to 1 of this size, the picture's own size).
+
+    Args:
+        picture: path, bytes of a file, or array (H, W, C), uint8 or floats from 0 to 1.
+    """
+    mode = "grayscale" if channels == 1 else "rgb"
+    if isinstance(picture, str | pathlib.Path):
+        if not pathlib.Path(picture).is_file():
+            raise ValueError(f"There is no file {picture}: this model wants picture files.")
+        pixels = decode_picture(read_bytes(picture), picture, mode)
+    elif isinstance(picture, bytes):
+        pixels = decode_picture(picture, "A picture", mode)
+    else:
+        pixels = np.asarray(picture)
+        if pixels.ndim != 3 or pixels.shape[2] != channels:
+            raise ValueError(
+                f"A picture of shape {pixels.shape}: expected (height, width, {channels})."
+            )
+        pixels = scale_pixels(pixels)
+    return resize_picture(pixels, image_size, resizing), pixels.shape[:2]

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from keras_attention.checks import check_whole_number
+from keras_attention.data.entry_tokenizers import Characters
 from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.manifest import read_preprocessing, save_preprocessing
 from keras_attention.data.sequence_preprocessor import TOKENIZERS
@@ -13,7 +14,6 @@ from keras_attention.data.tokenizers import (
     PADDING_ID,
     SPECIAL,
     UNKNOWN_ID,
-    Characters,
     Subwords,
     check_texts,
 )

@@ -5,17 +5,21 @@ import dataclasses
 import numpy as np
 
 from keras_attention import checks
+from keras_attention.data.entry_tokenizers import Characters, Words
 from keras_attention.data.manifest import read_preprocessing, save_preprocessing
 from keras_attention.data.tokenizers import (
     BEGIN_ID,
     END_ID,
     PADDING_ID,
     UNKNOWN_ID,
-    Characters,
     Subwords,
 )
 
-TOKENIZERS = {"characters": (Characters, ".json"), "subwords": (Subwords, ".model")}
+TOKENIZERS = {
+    "characters": (Characters, ".json"),
+    "words": (Words, ".json"),
+    "subwords": (Subwords, ".model"),
+}
 
 
 @checks.refuse_old_names(begin_id="start_token_id", end_id="end_token_id")
@@ -24,7 +28,7 @@ class SequencePreprocessor:
     """Texts to ids and back, for an encoder-decoder or for a language model.
 
     Args:
-        target: `Characters` or `Subwords`, of what the model writes.
+        target: `Characters`, `Words` or `Subwords`, of what the model writes.
         source: the same for what an encoder reads; `target` itself if both share a vocabulary.
             None for a language model.
 
@@ -46,8 +50,8 @@ class SequencePreprocessor:
     ```
     """
 
-    target: Characters | Subwords
-    source: Characters | Subwords | None = None
+    target: Characters | Words | Subwords
+    source: Characters | Words | Subwords | None = None
 
     @property
     def padding_id(self):

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from keras_attention.data.entry_tokenizers import Characters
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.recordings import (
     batch_by_sound,
@@ -11,7 +12,7 @@ from keras_attention.data.recordings import (
 )
 from keras_attention.data.sequence_preprocessor import SequencePreprocessor
 from keras_attention.data.speech_preprocessor import SoundPreprocessor
-from keras_attention.data.tokenizers import Characters, Subwords
+from keras_attention.data.tokenizers import Subwords
 
 
 @dataclasses.dataclass(frozen=True)

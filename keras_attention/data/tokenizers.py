@@ -1,6 +1,5 @@
-"""`Characters` and `Subwords`: texts to ids and back, by character or with SentencePiece."""
+"""`Subwords`: texts to ids and back with SentencePiece; and what all tokenizers have in common."""
 
-import collections
 import dataclasses
 import functools
 import io
@@ -16,10 +15,7 @@ from keras_attention.data.extras import (
 )
 from keras_attention.data.files import (
     prefix_errors,
-    quote_value,
     read_bytes,
-    read_json,
-    write_json,
     write_whole,
 )
 
@@ -55,122 +51,6 @@ def check_ids(ids, size):
 SPECIAL = ("<pad>", "<unk>", "<begin>", "<end>")
 MASK_TOKEN = "[MASK]"  # BERT's
 MASK_ID = 4  # in tokenizers that are built with one
-
-
-_MASK = re.compile(rf"({re.escape(MASK_TOKEN)})")
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class Characters:
-    """Characters and their ids: 0 is padding, 1 everything unknown, 2 BEGIN and 3 END.
-
-    A character is a Unicode code point: spaces, line ends and capitals are characters like any.
-
-    Args:
-        entries: tuple of str, the entry of every id: `<pad>`, `<unk>`, `<begin>`, `<end>`, then
-            `[MASK]` or not, and then one character each.
-
-    Example:
-
-    ```python
-    import keras_attention as ka
-
-    characters = ka.data.Characters.build(["4 mars", "2 maj"])
-    ids = characters.encode(["2 mars", "mai"])
-    assert [len(row) for row in ids] == [6, 3] and ids[1][2] == 1  # no i in what it was built of
-    assert characters.decode(ids) == ["2 mars", "ma\ufffd"]
-    ```
-    """
-
-    entries: tuple
-
-    def __post_init__(self):
-        object.__setattr__(self, "entries", tuple(self.entries))
-        if self.entries[:4] != SPECIAL:
-            raise ValueError(
-                f"Characters begin with {', '.join(SPECIAL)}, ids 0 to 3; these begin with "
-                f"{', '.join(map(quote_value, self.entries[:4])) or 'nothing'}."
-            )
-        known = self.entries[5 if self.mask_token_id else 4 :]
-        if wrong := [c for c in known if not isinstance(c, str) or len(c) != 1]:
-            raise ValueError(f"The entry {quote_value(wrong[0])} is not one character.")
-        if twice := [c for c, n in collections.Counter(known).items() if n > 1]:
-            raise ValueError(f"Entries must differ; {twice[0]!r} is there more than once.")
-
-    @classmethod
-    def build(cls, texts, *, max_size=None, mask_token=False):
-        """The characters of `texts`, the most frequent first: take the training part only.
-
-        Args:
-            texts: iterable of str.
-            max_size: int, the most ids, the special ones included; rarer characters are unknown.
-            mask_token: bool, whether the id 4 is that of `[MASK]`, for masked language models.
-        """
-        special = (*SPECIAL, MASK_TOKEN) if mask_token else SPECIAL
-        if max_size is not None:
-            check_whole_number("Characters.build", "max_size", max_size, least=len(special))
-        counts = collections.Counter()
-        for text in check_texts("Characters.build", texts):
-            counts.update(text)
-        known = sorted(counts, key=lambda c: (-counts[c], c))
-        return cls((*special, *known)[:max_size])
-
-    def __len__(self):
-        return len(self.entries)
-
-    @property
-    def mask_token_id(self):
-        """int, the id of `[MASK]`, or None where there is none."""
-        return MASK_ID if self.entries[MASK_ID : MASK_ID + 1] == (MASK_TOKEN,) else None
-
-    def encode(self, texts):
-        """A list of int32 ids (T,) for each of `texts`, a list of str; no BEGIN and no END.
-
-        Where `[MASK]` has an id, it is one token.
-        """
-        return [self._encode(text) for text in check_texts("Characters.encode", texts)]
-
-    def _encode(self, text):
-        if self.mask_token_id is None:
-            return np.fromiter((self._ids.get(c, 1) for c in text), "int32", len(text))
-        parts = (part if part == MASK_TOKEN else [*part] for part in _MASK.split(text))
-        tokens = [token for part in parts for token in ([part] if part == MASK_TOKEN else part)]
-        return np.fromiter((self._ids.get(token, 1) for token in tokens), "int32", len(tokens))
-
-    def decode(self, rows):
-        """The text of each of `rows`, ids (T,): up to END, without padding and BEGIN.
-
-        Unknown characters become U+FFFD, the replacement character.
-        """
-        size = len(self)
-        return ["".join(map(self._text, check_ids(cut_at_end(r), size))) for r in rows]
-
-    def pieces(self, ids):
-        """The entries that `ids` (T,) stand for, as a list of str."""
-        return [self.entries[i] for i in check_ids(np.asarray(ids).tolist(), len(self))]
-
-    def _text(self, i):
-        return "\ufffd" if i == 1 else self.entries[i]
-
-    @functools.cached_property
-    def _ids(self):
-        return {entry: i for i, entry in enumerate(self.entries) if i >= len(SPECIAL)}
-
-    def save(self, path):
-        """Writes the entries as a list in JSON, in the order of the ids."""
-        write_json(path, list(self.entries))
-
-    @classmethod
-    def load(cls, path):
-        """Reads what `save` wrote."""
-        entries = read_json(path)
-        if not isinstance(entries, list):
-            raise ValueError(f"{path} holds no list of characters.")
-        with prefix_errors(path):
-            return cls(entries)
-
-    def __repr__(self):
-        return f"Characters({len(self)} entries)"
 
 
 MODEL_TYPES = ("unigram", "bpe")

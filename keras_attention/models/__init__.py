@@ -9,6 +9,8 @@ from keras_attention.models.dependency_parser import dependency_parser
 from keras_attention.models.encoder_decoder import SIZES as _ENCODER_DECODER_SIZES
 from keras_attention.models.encoder_decoder import encoder_decoder
 from keras_attention.models.head import replace_head
+from keras_attention.models.image_to_sequence import SIZES as _CAPTIONER_SIZES
+from keras_attention.models.image_to_sequence import image_to_sequence
 from keras_attention.models.masked_language_model import SIZES as _MASKED_SIZES
 from keras_attention.models.masked_language_model import masked_language_model
 from keras_attention.models.object_detector import SIZES as _DETECTOR_SIZES
@@ -41,6 +43,7 @@ SIZES = {
     "dependency_parser": _PARSER_SIZES,
     "encoder_decoder": _ENCODER_DECODER_SIZES,
     "image_encoder": _IMAGE_SIZES,
+    "image_to_sequence": _CAPTIONER_SIZES,
     "masked_language_model": _MASKED_SIZES,
     "object_detector": _DETECTOR_SIZES,
     "question_answerer": _ANSWERER_SIZES,
@@ -81,6 +84,7 @@ __all__ = [
     "encoder_decoder",
     "extend_vocabulary",
     "image_encoder",
+    "image_to_sequence",
     "masked_language_model",
     "object_detector",
     "question_answerer",

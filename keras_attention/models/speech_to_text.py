@@ -10,12 +10,11 @@ from keras_attention.blocks import (
     LogMelSpectrogram,
     PositionEmbedding,
     SpecAugment,
-    TokenEmbedding,
 )
 from keras_attention.blocks.log_mel_spectrogram import STRIDE
-from keras_attention.models.head import name_logits, token_logits
 from keras_attention.models.keywords import get_position, takes_keywords_of
 from keras_attention.models.speech_recognizer import ConformerEncoder
+from keras_attention.models.text_decoder import build_text_decoder, join
 from keras_attention.models.transformer import TransformerDecoder
 
 STEMS = ("2d", "1d")
@@ -192,23 +191,19 @@ def speech_to_text(
     x = keras.layers.Dropout(encoder.dropout, name="subsampling_dropout")(x)
     encoder_model = keras.Model(sound, encoder(x, name="encoder_block"), name="encoder")
 
-    target_ids = keras.Input((None,), dtype="int32", name="target_ids")
-    encoded = keras.Input(encoder_model.output.shape[1:], dtype=x.dtype, name="encoded")
-    embedding = TokenEmbedding(
+    decoder_model = build_text_decoder(
         vocabulary_size,
-        decoder.hidden_dim,
-        position=decoder.embedding_position(),
-        scale=scale_embeddings,
-        embeddings_initializer=keras.initializers.RandomNormal(stddev=decoder.hidden_dim**-0.5),
+        decoder,
+        encoder_model.output,
+        scale_embeddings=scale_embeddings,
+        tie_embeddings=tie_embeddings,
         padding_id=target_padding_id,
-        name="embedding",
     )
-    x = keras.layers.Dropout(decoder.dropout, name="dropout")(embedding(target_ids))
-    x = decoder(x, encoded, name="decoder_block")
-    logits = token_logits(x, embedding, tie_embeddings)
-    decoder_inputs = {"target_ids": target_ids, "encoded": encoded}
-    decoder_model = keras.Model(decoder_inputs, logits, name="decoder")
-    return _join(encoder_model, decoder_model, vocabulary_size if ctc_head else None, name)
+    inputs, encoded, logits = join(encoder_model, decoder_model)
+    if not ctc_head:
+        return keras.Model(inputs, logits, name=name)
+    head = keras.layers.Dense(vocabulary_size, dtype="float32", name="ctc_logits")
+    return keras.Model(inputs, {"logits": logits, "ctc_logits": head(encoded)}, name=name)
 
 
 def _make_stacks(transformer, num_frames, subsampling, num_layers, position, cross_position):
@@ -246,19 +241,3 @@ def _read_sound(inputs, num_mel_bins, sampling_rate, spectrogram, num_frames):
             x = FixedLength(samples, name="fixed_length")(x)
         x = LogMelSpectrogram(num_mel_bins, spectrogram, sampling_rate, name="spectrogram")(x)
     return {inputs: sound, "lengths": lengths}, x
-
-
-def _join(encoder, decoder, ctc_labels, name):
-    """The model that runs `decoder` on what `encoder` returns, with CTC logits if asked for."""
-    decoder.supports_masking = True  # or it warns that the mask of the sound is lost
-    sound = {
-        key: keras.Input(x.shape[1:], dtype=x.dtype, name=key) for key, x in encoder.input.items()
-    }
-    target_ids = keras.Input((None,), dtype="int32", name="target_ids")
-    encoded = encoder(sound)
-    logits = name_logits(decoder({"target_ids": target_ids, "encoded": encoded}))
-    inputs = {**sound, "target_ids": target_ids}
-    if ctc_labels is None:
-        return keras.Model(inputs, logits, name=name)
-    ctc_logits = keras.layers.Dense(ctc_labels, dtype="float32", name="ctc_logits")(encoded)
-    return keras.Model(inputs, {"logits": logits, "ctc_logits": ctc_logits}, name=name)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from keras_attention.tasks.dependency_parser import DependencyParser
     from keras_attention.tasks.image_classifier import ImageClassifier
     from keras_attention.tasks.image_generator import ImageGenerator
+    from keras_attention.tasks.image_to_text import ImageToText
     from keras_attention.tasks.masked_lm import MaskedLM
     from keras_attention.tasks.multi_label_classifier import MultiLabelClassifier
     from keras_attention.tasks.object_detector import FoundObject, ObjectDetector
@@ -31,6 +32,7 @@ __all__ = [
     "FoundObject",
     "ImageClassifier",
     "ImageGenerator",
+    "ImageToText",
     "MaskedLM",
     "MultiLabelClassifier",
     "ObjectDetector",
@@ -52,6 +54,7 @@ _MODULES = {
     "FoundObject": "object_detector",
     "ImageClassifier": "image_classifier",
     "ImageGenerator": "image_generator",
+    "ImageToText": "image_to_text",
     "MaskedLM": "masked_lm",
     "MultiLabelClassifier": "multi_label_classifier",
     "ObjectDetector": "object_detector",

@@ -325,26 +325,26 @@ class ObjectDetector(Task):
             [thing.box for _, thing in chosen],
             [f"{thing.label} {thing.score:.2f}" for _, thing in chosen],
             looked,
-            grid=self._find_grid(looked.shape[-1]),
+            grid=find_grid(self.model, self.preprocessor.image_size),
             title=f"What is found, and what the query of each looked at in {layer}",
             path=path,
         )
         return AttentionMaps(dict(maps), None, None, figure)
-
-    def _find_grid(self, cells):
-        """(rows, columns) of the encoder's cells: the stem, if any, and the patches say so."""
-        size = self.preprocessor.image_size
-        names = {layer.name: layer for layer in self.model.layers}
-        about = {"patch_size": names["patches"].patch_size}
-        if "stem" in names:
-            about |= {"stem_filters": names["stem"].filters, "stem_strides": names["stem"].strides}
-        return count_cells(size, about)
 
     def draw_examples(self, data_set, folder):
         """Draws what is found in one test picture, and what the queries looked at."""
         every = data_set.test or data_set.dev
         self.attention(every[0], folder / "attention.png")
         return ["attention.png"]
+
+
+def find_grid(model, image_size):
+    """(rows, columns) of an encoder's cells: the stem, if any, and the patches say so."""
+    names = {layer.name: layer for layer in model.layers}
+    about = {"patch_size": names["patches"].patch_size}
+    if "stem" in names:
+        about |= {"stem_filters": names["stem"].filters, "stem_strides": names["stem"].strides}
+    return count_cells(image_size, about)
 
 
 def fit_image_size(examples, longer, settings):

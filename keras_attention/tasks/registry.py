@@ -9,6 +9,7 @@ TASKS = {
     "causal_language_model": "causal_lm.CausalLM",
     "constituency_parser": "constituency_parser.ConstituencyParser",
     "dependency_parser": "dependency_parser.DependencyParser",
+    "image_to_sequence": "image_to_text.ImageToText",
     "masked_language_model": "masked_lm.MaskedLM",
     "multi_label_classifier": "multi_label_classifier.MultiLabelClassifier",
     "object_detector": "object_detector.ObjectDetector",

@@ -97,6 +97,15 @@ class WritingTask(Task):
             looked: str, ends the title.
             path: where the picture goes, or None.
         """
+        maps, layer, weights, queries = self.write_with_attention(inputs)
+        keys = name_keys(weights.shape[-1])
+        figure = visualization.attention_map(
+            weights, queries, keys, title=f"{layer}: {looked}", path=path
+        )
+        return AttentionMaps(maps, queries, keys, figure)
+
+    def write_with_attention(self, inputs):
+        """(all maps, path and weights (1, N, T, S) of the last cross-attention, T tokens)."""
         options = get_generation_options(self.metadata)
         options |= {"sampler": "greedy", "return_attention": True}
         del options["generate"]
@@ -105,11 +114,7 @@ class WritingTask(Task):
         ends = np.flatnonzero(np.isin(result.ids[0], self.preprocessor.end_token_id))
         length = 1 + int(ends[0]) if ends.size else None
         queries = self.preprocessor.target.pieces(result.ids[0][:length])
-        keys = name_keys(weights.shape[-1])
-        figure = visualization.attention_map(
-            weights[:, :, : len(queries)], queries, keys, title=f"{layer}: {looked}", path=path
-        )
-        return AttentionMaps(dict(result.attention), queries, keys, figure)
+        return dict(result.attention), layer, weights[:, :, : len(queries)], queries
 
 
 def find_last_of_source(maps):

@@ -9,7 +9,8 @@ def score_texts(name, written, wanted):
     Args:
         name: `"exact_match"` and `"rouge"` are shares, `"bleu"` goes from 0 to 100; `"translation"`
             is `score_translations`, `"error_rates"` are those of words and characters.
-        written, wanted: lists of str.
+        written, wanted: lists of str. For BLEU and exact matches a text that is wanted may be a
+            tuple of several, any of which is right.
     """
     if name == "bleu":
         return _compute_bleu(written, wanted)
@@ -105,17 +106,25 @@ def compute_character_error_rate(references, hypotheses):
     return float(jiwer.cer(list(references), list(hypotheses)))
 
 
+def _list_references(wanted):
+    return (wanted,) if isinstance(wanted, str) else tuple(wanted)
+
+
 def _compute_exact_match(written, wanted):
-    right = sum(one == other for one, other in zip(written, wanted, strict=True))
+    pairs = zip(written, map(_list_references, wanted), strict=True)
+    right = sum(one in others for one, others in pairs)
     return round(right / len(wanted), 6)
 
 
 def _compute_bleu(written, wanted):
     """sacreBLEU (Post, 2018) of the whole, with its own tokens, and the same in lower case."""
     bleu = _import_sacrebleu("score_texts").corpus_bleu
-    lower = bleu(written, [wanted], lowercase=True)
+    every = list(map(_list_references, wanted))
+    most = max(map(len, every))
+    references = [[one[k] if k < len(one) else None for one in every] for k in range(most)]
+    lower = bleu(written, references, lowercase=True)
     return {
-        "bleu": round(bleu(written, [wanted]).score, 4),
+        "bleu": round(bleu(written, references).score, 4),
         "bleu_lowercase": round(lower.score, 4),
     }
 

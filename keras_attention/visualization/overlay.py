@@ -60,6 +60,37 @@ def attention_gallery(
     return save_figure(figure, path)
 
 
+def words_map(image, weights, words, *, grid=None, title=None, path=None):
+    """Draws an image and, for each word that was written about it, where that looked.
+
+    The color scale is one for all words, from 0 to the largest weight.
+
+    Args:
+        image: (H, W[, C]), floats in 0..1 or uint8.
+        weights: (1, N, T, S), of cross-attention from words to patches; the mean over heads is
+            drawn.
+        words: T strings.
+        grid, title, path: as for `attention_map`.
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    image = np.random.default_rng(0).uniform(size=(8, 8, 1))
+    figure = ka.visualization.words_map(image, np.full((1, 3, 2, 16), 1 / 16), ["a", "cell"])
+    assert figure.axes[2].get_title() == "cell"
+    ```
+    """
+    weights = np.asarray(weights, "float32")
+    if weights.ndim != 4 or len(weights) != 1 or weights.shape[2] != len(words):
+        raise ValueError(
+            f"weights of shape {weights.shape} for {len(words)} words: expected (1, N, T, S), a "
+            "row of T for each word."
+        )
+    panels = [(word, row[None]) for word, row in zip(words, weights[0].mean(axis=0), strict=True)]
+    return save_figure(draw_overlay(panels, image, grid, None, title), path)
+
+
 def _draw_pair(upper, lower, image, matrix, grid, query):
     heat = select_patch_weights(
         matrix, grid or infer_patch_grid(matrix.shape[1], image.shape[:2]), query
@@ -92,7 +123,7 @@ def draw_overlay(panels, image, grid, query, title):
     top = max(float(heat.max()) for _, heat in heats) or 1.0
     for axis, (name, heat) in zip(axes[1:], heats, strict=True):
         shown = draw_heat(axis, image, heat, top)
-        axis.set_title(name, fontsize=9)
+        axis.set_title(name, fontsize=9, parse_math=False)
     for k, axis in enumerate(axes):
         _label_pixels(axis, left=k % across == 0, bottom=k + across > len(heats))
     add_color_bar(figure, shown, axes)

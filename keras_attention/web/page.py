@@ -7,9 +7,9 @@ import tempfile
 import numpy as np
 
 from keras_attention.data import manifest
+from keras_attention.data.entry_tokenizers import Characters
 from keras_attention.data.files import write_json
 from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
-from keras_attention.data.tokenizers import Characters
 from keras_attention.export import to_litert
 from keras_attention.tasks.folders import RunFolder
 from keras_attention.tasks.writing_task import find_last_of_source

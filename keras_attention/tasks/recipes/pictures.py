@@ -98,6 +98,31 @@ RECIPES = {
         ),
         jit_compile=False,  # objects are matched to queries by SciPy
     ),
+    "image_to_sequence": Recipe(
+        model=dict(
+            stem_filters=(32, 64, 128, 128),
+            patch_size=1,
+            num_layers=3,
+            num_decoder_layers=2,
+            num_heads=4,
+            hidden_dim=192,
+            intermediate_dim=384,
+            dropout=0.1,
+        ),
+        epochs=30,
+        batch_size=32,
+        learning_rate=1e-3,
+        data=dict(
+            tokens="words",
+            vocabulary_size=4000,
+            maximum_length=None,
+            image_size=192,
+            beam=3,
+            length_penalty=1.0,
+            score="bleu",
+        ),
+        jit_compile=False,  # the reading of pictures takes as long
+    ),
     "image_generator": Recipe(
         model=dict(
             num_layers=4,

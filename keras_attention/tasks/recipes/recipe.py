@@ -33,7 +33,8 @@ class Recipe:
             - `maximum_length`: the tokens of a window, which is what the model sees at once,
             - `steps`: batches of windows at random places in an epoch,
             - `temperature`: of the chance with which it writes.
-            and of pictures that are drawn `num_levels` of brightness, `window`, the rows and
+            and of pictures with texts `image_size` and what pairs have; of pictures that
+            are drawn `num_levels` of brightness, `window`, the rows and
             columns that a pixel looks back on, its own included, and `temperature`.
         average: float, the epochs that a running average of the weights looks back on, which is
             then evaluated and kept (Polyak and Juditsky, 1992); or None.

@@ -1,0 +1,292 @@
+"""`ImageToText`: pictures, and texts about them: captions, or their objects as tokens."""
+
+import numpy as np
+
+from keras_attention import data, models, visualization
+from keras_attention.data.coco import has_captions, is_coco
+from keras_attention.data.fields import MOST_PIXELS, Fields
+from keras_attention.data.files import prefix_errors
+from keras_attention.data.image_preprocessor import MOST_CHANNELS
+from keras_attention.data.manifest import MANIFEST
+from keras_attention.data.objects_as_text import BINS, find_objects
+from keras_attention.data.resizing import Resizing
+from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.labels import make_accuracy
+from keras_attention.tasks.object_detector import find_channels, find_grid, fit_image_size
+from keras_attention.tasks.printing import show_table
+from keras_attention.tasks.running_text import make_perplexity
+from keras_attention.tasks.writing_task import WritingTask
+from keras_attention.training import score_boxes
+from keras_attention.training.text_scores import check_scorer, score_texts
+
+ROWS = 16  # pictures at a time
+PICTURED = 14  # tokens
+
+
+class ImageToText(WritingTask):
+    """Writes what is in a picture, word by word.
+
+    Where the data are boxes, the text names objects, each by the four sides of its box and its
+    class (`ka.data.describe_objects`), and `ka.data.find_objects` reads it: detection as a task of
+    language (Chen et al., 2022, *Pix2Seq*).
+
+    Args:
+        model: functional `keras.Model`, as `ka.models.image_to_sequence`.
+        preprocessor: `ka.data.ImageTextPreprocessor`.
+        beam: int, how many texts the search holds at a time; 1 is greedy.
+        length_penalty: float, of `ka.generation.Beam`: 0 prefers short texts.
+        max_new_tokens: int, the tokens of a text at most.
+        score: `"bleu"` of captions, `"exact_match"`, or `"map"` of objects.
+        labels: names of the classes, where texts name objects; None else.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    dark, light = np.zeros((8, 8, 1), "float32"), np.ones((8, 8, 1), "float32")
+    pictures = [(dark, "a dark night"), (light, "a day")] * 20
+    size = dict(patch_size=4, num_layers=1, num_heads=2, hidden_dim=16, dropout=0.0)
+    task = ka.tasks.ImageToText.from_data(
+        pictures, image_size=(8, 8), stem_filters=(), score="exact_match", beam=1, **size
+    )
+    task.fit(pictures, epochs=12, batch_size=8, learning_rate=0.02, verbose=False)
+    assert task.predict([light, dark]) == ["a day", "a dark night"]
+    ```
+    """
+
+    builders = ("image_to_sequence",)
+    data_class, holds, example = data.CaptionedImages, "pictures with texts", "picture.png"
+    score_names = ("bleu", "exact_match", "map")
+
+    def __init__(
+        self,
+        model,
+        preprocessor,
+        *,
+        beam=1,
+        length_penalty=0.0,
+        max_new_tokens=64,
+        score="bleu",
+        labels=None,
+        builder=None,
+    ):
+        super().__init__(
+            model,
+            preprocessor,
+            beam=beam,
+            length_penalty=length_penalty,
+            max_new_tokens=max_new_tokens,
+            score=score,
+            builder=builder,
+        )
+        if (score == "map") != (labels is not None):
+            raise ValueError(
+                f"ImageToText(score={score!r}, labels={labels!r}): expected labels, the classes of "
+                "the objects, with 'map' alone."
+            )
+        self.labels = None if labels is None else tuple(labels)
+
+    @classmethod
+    def collect(cls, examples):
+        return data.CaptionedImages.from_lists(list(examples), dev_fraction=0)
+
+    @classmethod
+    def build(cls, data_set, recipe, builder):
+        if not data_set.train:
+            raise ValueError("There is nothing to train on: give a file with --train.")
+        options, train = recipe.data, data_set.train
+        score = options["score"] if data_set.labels is None else "map"
+        check_scorer(score)
+        texts = [text for example in train for text in example.texts]
+        if data_set.labels is not None:
+            places = [f"<{k}>" for k in range(BINS)]
+            target = data.Words.build([*texts, " ".join(places)])
+        elif options["tokens"] == "words":
+            target = data.Words.build(texts, max_size=options["vocabulary_size"])
+        elif options["tokens"] == "characters":
+            target = data.Characters.build(texts)
+        else:
+            target = data.Subwords.build(texts, options["vocabulary_size"], shrink=True)
+        size = data_set.image_size or options["image_size"]
+        if not isinstance(size, tuple | list):
+            known = all(example.size is not None for example in train)
+            size = fit_image_size(train, size, recipe.model) if known else (size, size)
+        channels = recipe.model.get("num_channels") or find_channels(train)
+        settings = recipe.model | {"num_channels": channels}
+        preprocessor = data.ImageTextPreprocessor(target, tuple(size), channels)
+        task = cls(
+            models.image_to_sequence(tuple(size), len(target), **settings),
+            preprocessor,
+            beam=options["beam"],
+            length_penalty=options["length_penalty"],
+            max_new_tokens=max(map(len, preprocessor.target_ids(texts))) - 1
+            if options["maximum_length"] is None
+            else options["maximum_length"],
+            score=score,
+            labels=data_set.labels,
+        )
+        task.recipe = recipe
+        return task
+
+    @classmethod
+    def check_manifest(cls, fields):
+        super().check_manifest(fields)
+        fields.wholes("image_size", 2, most=MOST_PIXELS)
+        fields.whole("channels", most=MOST_CHANNELS)
+        Resizing.read(fields.object("resizing"))
+        if fields.one_of("score", cls.score_names) == "map":
+            fields.texts("labels")
+
+    @classmethod
+    def load_preprocessor(cls, folder, manifest):
+        resizing = Resizing.read(Fields(folder / MANIFEST, manifest).object("resizing"))
+        sizes = {"image_size": tuple(manifest["image_size"]), "channels": manifest["channels"]}
+        return data.ImageTextPreprocessor.load(folder, **sizes, resizing=resizing)
+
+    @classmethod
+    def read_settings(cls, manifest):
+        return super().read_settings(manifest) | {"labels": manifest.get("labels")}
+
+    @property
+    def settings(self):
+        about = {} if self.labels is None else {"labels": list(self.labels)}
+        return super().settings | {
+            **about,
+            "image_size": list(self.preprocessor.image_size),
+            "channels": self.preprocessor.channels,
+            "resizing": self.preprocessor.resizing.config(),
+            "pixels": "float32 from 0 to 1, row 0 on top",
+        }
+
+    @classmethod
+    def list_file_options(cls, source):
+        return "pictures with texts", ("image_size", "text_column", "encoding")
+
+    @classmethod
+    def read_files(cls, source):
+        """COCO's captions, a table of pictures and texts, or boxes, which become texts."""
+        files = source.files.values()
+        if all(is_coco(path) and not has_captions(path) for path in files):
+            boxes = data.from_coco(**source.files, image_size=source.image_size)
+            return data.CaptionedImages.from_boxes(boxes)
+        return data.from_captions(
+            **source.files,
+            text_column=source.choose_column("text_column", "text"),
+            image_size=source.image_size,
+            **source.encodings,
+        )
+
+    @classmethod
+    def read_tfds(cls, source):
+        options = {"image_size": source.image_size, "data_dir": source.data_dir}
+        return data.CaptionedImages.from_boxes(data.from_tfds_boxes(source.dataset, **options))
+
+    @classmethod
+    def count_examples(cls, data_set):
+        parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
+        return {f"{part} images": len(split) for part, split in parts.items() if split}
+
+    def describe_data(self, data_set):
+        """How many texts are too long to train on, if any are."""
+        left = sum(len(one.texts) for one in data_set.train)
+        left -= sum(len(one.texts) for one in self._select(data_set.train))
+        if not left:
+            return ()
+        return (f"{left:,} texts of more than {self.max_new_tokens} tokens were not trained on",)
+
+    def _select(self, examples):
+        """The pictures with those of their texts that are short enough."""
+        kept = []
+        for example in examples:
+            ids = self.preprocessor.target_ids(example.texts)
+            pairs = zip(example.texts, ids, strict=True)
+            texts = tuple(text for text, row in pairs if len(row) - 1 <= self.max_new_tokens)
+            if texts:
+                kept.append(example._replace(texts=texts))
+        if not kept:
+            raise ValueError(
+                f"Every text to train on has more than {self.max_new_tokens} tokens: train with a "
+                "larger --max-length."
+            )
+        return kept
+
+    def make_training_batches(self, examples, recipe):
+        options = {"shuffle": True, "seed": recipe.seed}
+        kept = self._select(examples)
+        return data.caption_batches(kept, self.preprocessor, recipe.batch_size, **options)
+
+    def make_batches(self, examples, where):
+        with prefix_errors(where):
+            return data.caption_batches(examples, self.preprocessor, ROWS) if examples else None
+
+    def make_metrics(self):
+        """Of given texts: the share of tokens chooses the epoch."""
+        return [make_accuracy, make_perplexity]
+
+    def make_examples(self):
+        """Two grey pictures with the beginnings of texts."""
+        shape = (*self.preprocessor.image_size, self.preprocessor.channels)
+        images = np.random.default_rng(0).uniform(size=(2, *shape)).astype("float32")
+        begin = self.preprocessor.start_token_id
+        return [{"images": images, "target_ids": np.array([[begin, 4, 4]] * 2, "int32")}]
+
+    def list_inputs(self, examples, count=8, where="The examples"):
+        raise ValueError(
+            "Full int8 rounds what a decoder keeps, and the rounding adds up token by token: use "
+            "int8_weights."
+        )
+
+    def compute_scores(self, examples, where):
+        """Scores of captions beside all those given, or mean average precision of objects."""
+        if not examples:
+            return {}
+        written = self.predict([example.image for example in examples])
+        if self.score != "map":
+            return score_texts(self.score, written, [example.texts for example in examples])
+        pairs = zip(written, examples, strict=True)
+        found = [find_objects(text, example.size, self.labels) for text, example in pairs]
+        wanted = [list(example.objects) for example in examples]
+        scores = score_boxes(wanted, found, labels=self.labels)
+        return {name: round(scores[name], 6) for name in ("map", "map50", "map75")}
+
+    def predict(self, inputs, *, beam=None):
+        """The texts that the model writes about pictures.
+
+        Args:
+            inputs: list of paths, or of arrays (H, W, C) of any size, uint8 or floats from 0 to 1.
+            beam: int, how many texts the search holds; None for the task's own.
+
+        Returns:
+            A str for each. Where it names objects, `ka.data.find_objects` reads it.
+        """
+        texts = []
+        for start in range(0, len(inputs), ROWS):
+            ids = self.runner(self.preprocessor(inputs[start : start + ROWS]), beam)
+            texts += self.preprocessor.texts(ids)
+        return texts
+
+    def show(self, inputs, *, beam=None):
+        texts = self.predict(inputs, beam=beam)
+        show_table(("picture", "text"), list(zip(inputs, texts, strict=True)))
+
+    def attention(self, example, path=None):
+        """The picture shows where each token that was written looked, over the heads' mean."""
+        pixels, _ = self.preprocessor.read(example)
+        maps, layer, weights, words = self.write_with_attention({"images": pixels[None]})
+        figure = visualization.words_map(
+            pixels,
+            weights[:, :, :PICTURED],
+            words[:PICTURED],
+            grid=find_grid(self.model.get_layer("encoder"), self.preprocessor.image_size),
+            title=f"{layer}: where each token that was written looked",
+            path=path,
+        )
+        return AttentionMaps(maps, words, None, figure)
+
+    def draw_examples(self, data_set, folder):
+        """Draws the last cross-attention on a test picture."""
+        every = data_set.test or data_set.dev
+        self.attention(every[0].image, folder / "attention.png")
+        return ["attention.png"]

@@ -1,0 +1,118 @@
+"""`ImageToText`: captions, objects as text, files, and (slow) all commands on a small run."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from keras_attention.cli import main
+
+TINY = dict(stem_filters=(8, 8), patch_size=2, num_layers=1, num_decoder_layers=1, num_heads=2)
+TINY |= dict(hidden_dim=32, intermediate_dim=64, dropout=0.0)
+COLOURS = {"red": (230, 30, 30), "green": (20, 200, 20), "blue": (40, 60, 220)}
+
+
+def draw(count, seed):
+    """Pictures of one rectangle, which is left or right."""
+    random, examples = np.random.default_rng(seed), []
+    for _ in range(count):
+        image = np.full((16, 24, 3), 240, "uint8")
+        name, side = random.choice(list(COLOURS)), int(random.integers(2))
+        x, y = int(random.integers(2)) + 12 * side, int(random.integers(6))
+        image[y : y + 8, x : x + 9] = COLOURS[name]
+        text = f"something {name} on the {('left', 'right')[side]}"
+        examples.append((image, text, ka.data.BoxedImage(image, [(x, y, x + 9, y + 8)], [name])))
+    return examples
+
+
+@pytest.fixture(scope="module")
+def new():
+    pairs = [(image, text) for image, text, _ in draw(24, 0)]
+    return ka.tasks.ImageToText.from_data(pairs, image_size=(16, 24), **TINY), pairs
+
+
+def test_scores_and_files(new, tmp_path):
+    task, pairs = new
+    scores = task.evaluate(pairs[:4])
+    assert set(scores) == {"bleu", "bleu_lowercase"}
+    several = ka.data.CaptionedImage(
+        pairs[0][0], (task.predict([pairs[0][0]])[0] or "x", "a b c d")
+    )
+    assert task.max_new_tokens == 6 and task.preprocessor.image_size == (16, 24)
+    task.save_to_preset(tmp_path / "captioner")
+    again = ka.tasks.from_preset(tmp_path / "captioner")
+    assert again.settings == task.settings and again.score == "bleu"
+    images = [image for image, _ in pairs[:3]]
+    assert again.predict(images) == task.predict(images) == task.predict(images, beam=3)
+    assert again.evaluate([several]).keys() == scores.keys()
+    maps = task.attention(images[0], tmp_path / "attention.png")
+    assert (tmp_path / "attention.png").exists() and len(maps.queries) <= 7
+    with pytest.raises(ValueError, match="Full int8 rounds"):
+        task.export(tmp_path / "m.tflite", quantization="int8", calibration=pairs[:2])
+
+
+def test_objects_are_scored_as_boxes(tmp_path):
+    boxes = ka.data.BoxedImages.from_lists([one for *_, one in draw(12, 0)], dev_fraction=0)
+    data = ka.data.CaptionedImages.from_boxes(boxes)
+    task = ka.tasks.ImageToText.from_data(data, image_size=(16, 24), **TINY)
+    assert task.score == "map" and task.labels == ("blue", "green", "red")
+    scores = task.evaluate(data.train)
+    assert set(scores) == {"map", "map50", "map75"} and 0 <= scores["map"] < 0.5
+    right = {example.image.tobytes(): example.texts[0] for example in data.train}
+    task.predict = lambda images: [right[image.tobytes()] for image in images]
+    assert task.evaluate(data.train)["map50"] == 1.0
+
+
+def test_what_does_not_fit_is_refused(new):
+    task, pairs = new
+    with pytest.raises(ValueError, match="expected labels, the classes of the objects"):
+        ka.tasks.ImageToText(task.model, task.preprocessor, score="map")
+    with pytest.raises(ValueError, match="score='rouge'.*expected one of bleu, exact_match, map"):
+        ka.tasks.ImageToText(task.model, task.preprocessor, score="rouge")
+    short = ka.tasks.ImageToText(task.model, task.preprocessor, max_new_tokens=3)
+    with pytest.raises(ValueError, match="Every text to train on has more than 3 tokens"):
+        short.fit(pairs, epochs=1, verbose=False)
+
+
+@pytest.mark.slow
+def test_captions_are_learnt():
+    train, test = ([(image, text) for image, text, _ in draw(n, s)] for n, s in ((300, 0), (40, 1)))
+    task = ka.tasks.ImageToText.from_data(train, image_size=(16, 24), score="exact_match", **TINY)
+    task.fit(train, epochs=12, batch_size=16, learning_rate=5e-3, verbose=False)
+    assert task.evaluate(test)["exact_match"] > 0.95
+
+
+@pytest.mark.slow
+def test_objects_are_found_by_every_file(tmp_path, capsys):
+    """Boxes of COCO's files are learnt as text, by the command, and found by each export."""
+    for part, count, seed in (("train", 300, 0), ("dev", 20, 1), ("test", 30, 2)):
+        (tmp_path / part).mkdir()
+        content = {"images": [], "annotations": [], "categories": []}
+        content["categories"] = [{"id": k, "name": name} for k, name in enumerate(COLOURS)]
+        for k, (image, _, example) in enumerate(draw(count, seed)):
+            keras.utils.save_img(tmp_path / part / f"{k}.png", image, scale=False)
+            name = {"id": k, "file_name": f"{k}.png", "width": 24, "height": 16}
+            x0, y0, x1, y1 = map(int, example.boxes[0])
+            category = list(COLOURS).index(example.labels[0])
+            box = {"id": k, "image_id": k, "category_id": category}
+            content["images"].append(name)
+            content["annotations"].append(box | {"bbox": [x0, y0, x1 - x0, y1 - y0]})
+        (tmp_path / part / "annotations.json").write_text(json.dumps(content))
+    files = [x for part in ("train", "dev", "test") for x in (f"--{part}", str(tmp_path / part))]
+    options = ["--image-size", "48", "--epochs", "25", "--learning-rate", "0.003", "--beam", "1"]
+    sizes = ["--num-layers", "1", "--num-heads", "2", "--hidden-dim", "48", "--dropout", "0"]
+    folder = tmp_path / "finder"
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "image_to_sequence", *files, "--output", str(folder), *options, *sizes])
+    assert stop.value.code == 0
+    scores = json.loads((folder / "scores.json").read_text())["test"]
+    assert scores["keras"]["map50"] > 0.8 and scores["litert"] == scores["keras"]
+    assert scores["litert-int8"]["map50"] > scores["keras"]["map50"] - 0.02
+    picture = tmp_path / "test" / "0.png"
+    for kind in ("keras", "saved_model", "litert"):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stop:
+            main(["predict", str(folder), str(picture), "--with", kind])
+        assert stop.value.code == 0 and "<" in capsys.readouterr().out
