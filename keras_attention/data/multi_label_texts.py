@@ -53,6 +53,7 @@ class MultiLabelTexts(LabeledTexts):
 
     @staticmethod
     def list_labels(example):
+        """The labels of a `MultiLabelText`."""
         return example.labels
 
 

@@ -82,6 +82,7 @@ class Texts(LabeledTexts):
 
     @staticmethod
     def list_labels(example):
+        """A tuple of the label of a `Text`."""
         return (example.label,)
 
 

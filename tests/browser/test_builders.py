@@ -63,6 +63,10 @@ WRITING = {
         ),
         TARGETS,
     ),
+    "image_to_sequence": (
+        lambda: ka.models.image_to_sequence((8, 12), 23, **SMALL, patch_size=4),
+        TARGETS,
+    ),
     "seq2seq_recurrent": (lambda: ka.models.seq2seq_recurrent(23, 23, hidden_dim=8), TARGETS),
 }
 

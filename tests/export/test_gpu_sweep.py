@@ -132,6 +132,9 @@ def builders():
             )
             for block in ("conformer", "encoder")
         },
+        "image_to_sequence": lambda: ka.models.image_to_sequence(
+            (16, 24), 9, stem_filters=(8, 8), patch_size=1, **sizes
+        ),
         "masked_language_model": lambda: ka.models.masked_language_model(
             50, num_segments=2, **sizes
         ),

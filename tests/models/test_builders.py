@@ -117,6 +117,16 @@ BUILT = {
         projection_dim=6,
         unit_length=True,
     ),
+    "image_to_sequence": lambda: ka.models.image_to_sequence(
+        (4, 8),
+        7,
+        patch_size=2,
+        num_layers=2,
+        num_decoder_layers=1,
+        num_heads=2,
+        hidden_dim=16,
+        intermediate_dim=20,
+    ),
     "causal_language_model": lambda: language_model(
         "causal_language_model", position="learned", max_length=9, num_key_value_heads=1
     ),

@@ -238,6 +238,7 @@ STACKED = {
     "constituency_parser": (9, 4, 3),
     "dependency_parser": (9, 4),
     "image_encoder": (16,),
+    "image_to_sequence": (16, 9),
     "masked_language_model": (9,),
     "object_detector": (16, 4),
     "question_answerer": (9,),

@@ -168,6 +168,13 @@ RIGHT["masked_language_model"] = {}
 RIGHT["object_detector"] = RIGHT["vision_transformer"] | {
     "resizing": {"interpolation": "bilinear", "size": None}
 }
+RIGHT["image_to_sequence"] = RIGHT["seq2seq_transformer"] | {
+    "score": "map",
+    "labels": ["a"],
+    "image_size": [8, 8],
+    "channels": 1,
+    "resizing": {"interpolation": "bilinear", "size": None},
+}
 RIGHT["question_answerer"] = {"no_answer": True, "threshold": 0.5}
 RIGHT["seq2seq_recurrent"] = RIGHT["seq2seq_transformer"]
 
