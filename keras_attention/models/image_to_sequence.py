@@ -21,7 +21,7 @@ SIZES = {
         patch_size=1,
     ),
 }
-OF_ENCODER = {"position", "mask", "layer_masks", "layer_positions", "num_blocks", "first_norm"}
+OF_ENCODER = {"mask", "layer_masks", "layer_positions", "num_blocks", "first_norm"}
 
 
 @takes_keywords_of(

@@ -6,6 +6,7 @@ import sacrebleu
 
 import keras_attention as ka
 from keras_attention.training import compute_character_error_rate, compute_word_error_rate
+from keras_attention.training.text_scores import score_texts
 
 WANTED = ["zweiundsiebzig", "sieben", "eine Million zwölf"]
 WRITTEN = ["zweiundsiebzig", "siebzehn", "eine Million zwei"]
@@ -47,6 +48,17 @@ def test_are_those_of_sacrebleu():
     expected = sacrebleu.metrics.CHRF().corpus_score(WRITTEN, [WANTED]).score
     assert found == {"exact_match": pytest.approx(1 / 3, abs=1e-6), "chrf": round(expected, 4)}
     assert ka.training.score_translations(WANTED, WANTED) == {"exact_match": 1.0, "chrf": 100.0}
+
+
+def test_any_of_several_texts_is_right():
+    several = [("zweiundsiebzig", "72"), "sieben", ("eine Million zwölf", "eine Million zwei")]
+    assert score_texts("exact_match", WRITTEN, several) == {"exact_match": 0.666667}
+    written = ["a small dog runs over the green grass", "two cats sleep on a warm roof"]
+    several = [("a dog runs on grass", written[0] + " ."), "two cats sleep on a roof"]
+    streams = [["a dog runs on grass", several[1]], [several[0][1], None]]
+    expected = sacrebleu.corpus_bleu(written, streams).score
+    assert score_texts("bleu", written, several)["bleu"] == round(expected, 4)
+    assert expected > sacrebleu.corpus_bleu(written, streams[:1]).score + 10
 
 
 def test_refuses_other_numbers_of_texts():
