@@ -105,30 +105,32 @@ def rms_norm(ours, theirs):
     return {f"{ours}/scale": f"{theirs}.weight"}
 
 
-def fairseq_block(ours, theirs, crosses, key_bias=True):
+def fairseq_block(ours, theirs, crosses):
     """A block of an encoder, or one that `crosses` to it, as fairseq names its parts.
 
-    So do BART and Marian, and Whisper, whose keys alone have no bias.
+    So do BART and Marian, and Whisper, whose keys have no bias.
     """
-    found = _fairseq_attention(f"{ours}/attention", f"{theirs}.self_attn", key_bias)
+    found = _fairseq_attention(f"{ours}/attention", f"{theirs}.self_attn")
     found |= layer_norm(f"{ours}/attention_norm", f"{theirs}.self_attn_layer_norm")
     if crosses:
-        crossing = f"{ours}/cross_attention"
-        found |= _fairseq_attention(crossing, f"{theirs}.encoder_attn", key_bias)
-        found |= layer_norm(f"{crossing}_norm", f"{theirs}.encoder_attn_layer_norm")
+        found |= _fairseq_attention(f"{ours}/cross_attention", f"{theirs}.encoder_attn")
+        norm = f"{theirs}.encoder_attn_layer_norm"
+        found |= layer_norm(f"{ours}/cross_attention_norm", norm)
     found |= dense(f"{ours}/feed_forward/intermediate", f"{theirs}.fc1")
     found |= dense(f"{ours}/feed_forward/output", f"{theirs}.fc2")
     found |= layer_norm(f"{ours}/feed_forward_norm", f"{theirs}.final_layer_norm")
     return found
 
 
-def _fairseq_attention(ours, theirs, key_bias):
-    found = dense(f"{ours}/key", f"{theirs}.k_proj", bias=key_bias)
-    for our, their in {
+def _fairseq_attention(ours, theirs):
+    names = {
         "query": "q_proj",
+        "key": "k_proj",
         "value": "v_proj",
         "attention_output": "out_proj",
-    }.items():
+    }
+    found = {}
+    for our, their in names.items():
         found |= dense(f"{ours}/{our}", f"{theirs}.{their}")
     return found
 

@@ -66,5 +66,5 @@ def table(config, builder, keywords, tensors):
         found |= layer_norm(f"{side}/final_norm", f"model.{side}.layer_norm")
         for i in range(count):
             ours, theirs = f"{side}_block_{i}", f"model.{side}.layers.{i}"
-            found |= fairseq_block(ours, theirs, side == "decoder", key_bias=False)
+            found |= fairseq_block(ours, theirs, side == "decoder")
     return found
