@@ -121,7 +121,12 @@ LICENCES = {
     "tiny_shakespeare": "the text is in the public domain",
     "bccd": "MIT",
     "mnist": "CC BY-SA 3.0",
+    "spoken_digit": "CC BY-SA 4.0",
+    "spoken_numbers": "CC BY-SA 4.0",
 }
+
+
+OWN_SPLITS = ("spoken_digit", "spoken_numbers")  # of one part in TFDS
 
 
 REMEMBERED = ("dataset", "label_column", "text_column", "languages", "encoding")
@@ -298,7 +303,8 @@ class Source:
             return {**NAMED[self.dataset][1], "counts": counts}
         names = [pathlib.Path(path).name for path in self.files.values()]
         languages = f" ({self.languages})" if self.languages else ""
-        notes = ("TensorFlow Datasets, official splits",) if self.dataset else ()
+        splits = "" if self.dataset in OWN_SPLITS else ", official splits"
+        notes = (f"TensorFlow Datasets{splits}",) if self.dataset else ()
         return {
             "name": self.dataset or ", ".join(names) + languages,
             "licence": LICENCES.get(self.dataset),
