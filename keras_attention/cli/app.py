@@ -28,6 +28,7 @@ Builder = enum.StrEnum("Builder", {name: name for name in sorted(TASKS)})
 
 class Tokens(enum.StrEnum):
     characters = "characters"
+    words = "words"
     subwords = "subwords"
 
 

@@ -22,6 +22,26 @@ TOKENIZERS = {
 }
 
 
+def build_tokenizer(kind, texts, vocabulary_size=None, *, mask_token=False):
+    """One of `TOKENIZERS`, by its name, of texts to train on.
+
+    Args:
+        kind: `"characters"`, `"words"` or `"subwords"`.
+        texts: list of str.
+        vocabulary_size: int, how many subwords, or words at most; the characters are those there
+            are.
+        mask_token: bool, whether `[MASK]` has an id; words have none.
+    """
+    if kind == "subwords":
+        return Subwords.build(texts, vocabulary_size, mask_token=mask_token, shrink=True)
+    if kind == "words" and not mask_token:
+        return Words.build(texts, max_size=vocabulary_size)
+    if kind == "characters":
+        return Characters.build(texts, mask_token=mask_token)
+    known = [name for name in TOKENIZERS if not (mask_token and name == "words")]
+    raise ValueError(f"tokens={kind!r}: expected one of {', '.join(known)}.")
+
+
 @checks.refuse_old_names(begin_id="start_token_id", end_id="end_token_id")
 @dataclasses.dataclass(frozen=True)
 class SequencePreprocessor:

@@ -9,6 +9,7 @@ from keras_attention.checks import check_whole_number
 from keras_attention.data.dialogues import SEPARATOR
 from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.files import prefix_errors
+from keras_attention.data.sequence_preprocessor import build_tokenizer
 from keras_attention.tasks.generators import (
     ExportedLanguageModel,
     KerasLanguageModel,
@@ -89,9 +90,8 @@ class CausalLM(RunningTextTask):
         if not data_set.train:
             raise ValueError("There is nothing to train on: give a file with --train.")
         options = recipe.data
-        preprocessor = _build_preprocessor(
-            data_set.train, options["tokens"], options["vocabulary_size"]
-        )
+        sizes = options["tokens"], [data_set.train], options["vocabulary_size"]
+        preprocessor = data.SequencePreprocessor(build_tokenizer(*sizes))
         model = models.causal_language_model(len(preprocessor.target), **recipe.model)
         task = cls(
             model,
@@ -288,13 +288,6 @@ class CausalLM(RunningTextTask):
         text = data_set.test or data_set.dev or data_set.train
         self.attention(text, folder / "attention.png")
         return ["attention.png"]
-
-
-def _build_preprocessor(text, tokens, vocabulary_size):
-    """Characters or subwords of the text to train on."""
-    if tokens == "characters":
-        return data.SequencePreprocessor(data.Characters.build([text]))
-    return data.SequencePreprocessor(data.Subwords.build([text], vocabulary_size, shrink=True))
 
 
 def _compute_losses(logits, labels):

@@ -10,6 +10,7 @@ from keras_attention.data.image_preprocessor import MOST_CHANNELS
 from keras_attention.data.manifest import MANIFEST
 from keras_attention.data.objects_as_text import BINS, find_objects
 from keras_attention.data.resizing import Resizing
+from keras_attention.data.sequence_preprocessor import build_tokenizer
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import make_accuracy
 from keras_attention.tasks.object_detector import find_channels, find_grid, fit_image_size
@@ -103,12 +104,8 @@ class ImageToText(WritingTask):
         if data_set.labels is not None:
             places = [f"<{k}>" for k in range(BINS)]
             target = data.Words.build([*texts, " ".join(places)])
-        elif options["tokens"] == "words":
-            target = data.Words.build(texts, max_size=options["vocabulary_size"])
-        elif options["tokens"] == "characters":
-            target = data.Characters.build(texts)
         else:
-            target = data.Subwords.build(texts, options["vocabulary_size"], shrink=True)
+            target = build_tokenizer(options["tokens"], texts, options["vocabulary_size"])
         size = data_set.image_size or options["image_size"]
         if not isinstance(size, tuple | list):
             known = all(example.size is not None for example in train)

@@ -6,6 +6,7 @@ import numpy as np
 
 from keras_attention import data, models, visualization
 from keras_attention.data.files import prefix_errors
+from keras_attention.data.sequence_preprocessor import build_tokenizer
 from keras_attention.data.tokenizers import MASK_TOKEN
 from keras_attention.export import inspection
 from keras_attention.tasks.interface import AttentionMaps
@@ -68,12 +69,9 @@ class MaskedLM(RunningTextTask):
         if not data_set.train:
             raise ValueError("There is nothing to train on: give a file with --train.")
         options = recipe.data
-        if options["tokens"] == "characters":
-            tokenizer = data.Characters.build([data_set.train], mask_token=True)
-        else:
-            tokenizer = data.Subwords.build(
-                [data_set.train], options["vocabulary_size"], mask_token=True, shrink=True
-            )
+        tokenizer = build_tokenizer(
+            options["tokens"], [data_set.train], options["vocabulary_size"], mask_token=True
+        )
         preprocessor = data.MaskedLMPreprocessor(tokenizer, options["maximum_length"])
         task = cls(models.masked_language_model(len(tokenizer), **recipe.model), preprocessor)
         task.recipe = recipe

@@ -8,6 +8,7 @@ from keras_attention.checks import check_whole_number
 from keras_attention.data.dialogues import holds_dialogues, join_turns
 from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.files import prefix_errors
+from keras_attention.data.sequence_preprocessor import build_tokenizer
 from keras_attention.tasks.generators import generate_texts, get_generation_options
 from keras_attention.tasks.labels import load_preprocessor, make_accuracy
 from keras_attention.tasks.printing import say
@@ -363,13 +364,13 @@ class Seq2SeqLM(WritingTask):
 
 
 def _build_preprocessor(pairs, tokens, vocabulary_size):
-    """Characters of each side, or subwords of both, of pairs to train on."""
+    """Subwords of both sides, or characters or words of each, of pairs to train on."""
     sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
-    if tokens == "characters":
-        build = data.Characters.build
-        return data.SequencePreprocessor(build(targets), build(sources))
-    subwords = data.Subwords.build(sources + targets, vocabulary_size, shrink=True)
-    return data.SequencePreprocessor(subwords, subwords)
+    if tokens == "subwords":
+        both = build_tokenizer(tokens, sources + targets, vocabulary_size)
+        return data.SequencePreprocessor(both, both)
+    sides = (build_tokenizer(tokens, texts, vocabulary_size) for texts in (targets, sources))
+    return data.SequencePreprocessor(*sides)
 
 
 def _choose_sizes(recipe):

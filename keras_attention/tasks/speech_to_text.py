@@ -6,6 +6,7 @@ import numpy as np
 from keras_attention import data, models, training
 from keras_attention.blocks.log_mel_spectrogram import STRIDE
 from keras_attention.data.files import prefix_errors
+from keras_attention.data.sequence_preprocessor import build_tokenizer
 from keras_attention.data.speech_text_preprocessor import find_target
 from keras_attention.tasks.printing import show_table
 from keras_attention.tasks.speech_recognizer import (
@@ -86,10 +87,7 @@ class SpeechToText(WritingTask):
         sounds = measure_sounds(data_set)
         options, train = recipe.data, data_set.train
         texts = [text for one in train for text in {one.text, find_target(one)}]
-        if options["tokens"] == "characters":
-            target = data.Characters.build(texts)
-        else:
-            target = data.Subwords.build(texts, options["vocabulary_size"], shrink=True)
+        target = build_tokenizer(options["tokens"], texts, options["vocabulary_size"])
         preprocessor = data.SpeechTextPreprocessor(target, **sounds)
         about = {"inputs": preprocessor.input_name, "ctc_head": options["ctc_weight"] > 0}
         if preprocessor.sampling_rate is None:

@@ -7,7 +7,7 @@ import tempfile
 import numpy as np
 
 from keras_attention.data import manifest
-from keras_attention.data.entry_tokenizers import Characters
+from keras_attention.data.entry_tokenizers import Characters, Words
 from keras_attention.data.files import write_json
 from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
 from keras_attention.export import to_litert
@@ -208,6 +208,8 @@ def _describe_tokenizer(tokenizer):
     """What the page needs to repeat a tokenizer."""
     if isinstance(tokenizer, Characters):
         return {"kind": "characters", "entries": list(tokenizer.entries)}
+    if isinstance(tokenizer, Words):
+        raise ValueError("There is no page for tokens that are words: train with subwords.")
     from sentencepiece import SentencePieceProcessor, sentencepiece_model_pb2
 
     model = sentencepiece_model_pb2.ModelProto.FromString(tokenizer.proto)

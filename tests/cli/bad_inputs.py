@@ -284,6 +284,8 @@ DATA = [
     ("question_answerer", "questions.json", HEADS),
     ("question_answerer", "questions.jsonl", HEADS),
     ("object_detector", "boxes.json", (*HEADS, "--image-size", 32)),
+    ("image_to_sequence", "captions.json", (*HEADS, "--image-size", 32)),
+    ("constituency_parser", "trees.mrg", HEADS),
     ("seq2seq_transformer", "train.tsv", (*HEADS, "--vocabulary-size", 24)),
     ("seq2seq_recurrent", "pairs.jsonl", ("--tokens", "characters")),
     ("seq2seq_transformer", "pairs.de", (*HEADS, "--languages", "de-en", "--vocabulary-size", 24)),
@@ -320,7 +322,7 @@ OPTIONS = [
     ("--max-length", HUGE),
     ("--max-length", "0x10"),
     ("--steps", HUGE),
-    ("--tokens", "words"),
+    ("--tokens", "syllables"),
     ("--vocabulary-size", HUGE),
     ("--vocabulary-size", 1),
     ("--max-tokens", HUGE),
@@ -372,6 +374,12 @@ def write_good(folder):
     examples = draw_squares(12, 0)
     pictures = folder.parent / "images"  # where files in either folder find them
     write_coco(pictures, examples).rename(folder / "boxes.json")
+    names = [{"id": k, "file_name": f"{k}.png"} for k in range(len(examples))]
+    said = [{"image_id": k, "caption": f"{len(x.boxes)} squares"} for k, x in enumerate(examples)]
+    write(folder / "captions.json", [json.dumps({"images": names, "annotations": said})])
+    nouns = [f"(NP (DT the) (NN {noun}))" for noun in ("cat", "dog", "house")]
+    trees = [f"(S {one} (VP (VBD saw) {other}))" for one in nouns for other in nouns]
+    write(folder / "trees.mrg", trees * 3)
     contexts = [f"the cat sat on the {place}" for place in ("mat", "hat", "roof", "bed")] * 5
     asked = {"id": "a", "question": "who sat?", "answers": [{"text": "cat", "answer_start": 4}]}
     paragraphs = [{"context": context, "qas": [asked]} for context in contexts]

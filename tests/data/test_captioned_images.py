@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from keras_attention.data.sequence_preprocessor import build_tokenizer
 
 NIGHT, DAY = np.zeros((8, 8, 3), "uint8"), np.full((8, 8, 3), 255, "uint8")
 
@@ -177,3 +178,13 @@ def test_words(tmp_path):
         ka.data.Words((*words.entries, "a"))
     with pytest.raises(ValueError, match="Words begin with <pad>"):
         ka.data.Words(("a",))
+
+
+def test_tokenizers_by_name():
+    texts = ["a dark night", "a day"]
+    assert isinstance(build_tokenizer("characters", texts), ka.data.Characters)
+    assert len(build_tokenizer("words", texts, 6)) == 6
+    with pytest.raises(ValueError, match="tokens='bytes': expected one of characters, words, subw"):
+        build_tokenizer("bytes", texts)
+    with pytest.raises(ValueError, match="tokens='words': expected one of characters, subwords"):
+        build_tokenizer("words", texts, mask_token=True)
