@@ -57,6 +57,13 @@ def variable_index(optimizer, variable):
     return optimizer._get_variable_index(variable)
 
 
+def adam_variables(optimizer, variable):
+    """(TensorFlow's variable, its first and its second moment) of a Keras Adam."""
+    index = variable_index(optimizer, variable)
+    kept = (optimizer._trainable_variables, optimizer._momentums, optimizer._velocities)
+    return tuple(each[index].value for each in kept)
+
+
 def forget_compilation(model):
     """A model as if it had not been compiled: it is saved without an optimizer that has no place.
 

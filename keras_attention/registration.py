@@ -53,7 +53,7 @@ CLASSES = {
         Sample
     """.split(),
     "training": """
-        BoxAveragePrecision CTCAttention CTCTranscriptAccuracy ConstantForcing
+        AdamW BoxAveragePrecision CTCAttention CTCTranscriptAccuracy ConstantForcing
         DependencyCrossentropy EntityF1 EntityPrecision EntityRecall ExponentialForcing
         HungarianLoss InverseSigmoidForcing LabeledAttachment LayerwiseAdamW LinearForcing MacroF1
         MaskedCTC MaskedPerplexity MaskedSequenceAccuracy MaskedSparseCategoricalAccuracy

@@ -290,7 +290,7 @@ def compile_model(model, job, recipe):
     layerwise = {}
     if recipe.layer_decay is not None:
         layerwise["rates"] = training.layer_rates(model, recipe.layer_decay)
-    make = training.LayerwiseAdamW if layerwise else keras.optimizers.AdamW
+    make = training.LayerwiseAdamW if layerwise else training.AdamW
     optimizer = make(
         schedule,
         weight_decay=recipe.weight_decay,

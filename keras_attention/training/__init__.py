@@ -1,5 +1,6 @@
 """Losses, metrics, schedules and callbacks for training with padding, beside Keras's own."""
 
+from keras_attention.training.adamw import AdamW
 from keras_attention.training.answer_scores import (
     compute_answer_f1,
     compute_exact_match,
@@ -63,6 +64,7 @@ from keras_attention.training.text_scores import (
 from keras_attention.training.two_passes import TwoPasses, with_two_passes
 
 __all__ = [
+    "AdamW",
     "BoxAveragePrecision",
     "CTCAttention",
     "CTCTranscriptAccuracy",

@@ -8,6 +8,7 @@ from keras import ops
 from keras_attention import keras_internals
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.checks import check_whole_number
+from keras_attention.training.adamw import AdamW
 
 TARGETS = ("query", "value")  # Hu et al. (2021), section 4.2
 _BLOCK = re.compile(r"((en|de)coder_)?block_(\d+)")
@@ -156,7 +157,7 @@ def layer_rates(model, decay):
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class LayerwiseAdamW(keras.optimizers.AdamW):
+class LayerwiseAdamW(AdamW):
     """AdamW with a factor of the learning rate for each variable.
 
     The factor is of the step by the gradient; the weight decay stays as it is.

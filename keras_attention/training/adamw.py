@@ -1,0 +1,64 @@
+"""`AdamW`: Keras's optimizer, whose step passes over each variable once on TensorFlow."""
+
+import keras
+
+from keras_attention import keras_internals
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class AdamW(keras.optimizers.AdamW):
+    """`keras.optimizers.AdamW` (Loshchilov and Hutter, 2019) with the same results, sooner.
+
+    Keras computes a step in ten operations for each variable, each of which reads and writes memory
+    as large as the variable. On TensorFlow this one calls the kernel that does all of them in one
+    pass. Elsewhere, with `amsgrad`, and under a `tf.distribute` strategy it is Keras's own.
+
+    The gradient of an embedding table is rows, of which some belong to the same token: they are
+    added up first. Keras's squares each of them, and only then adds them up, unless a `clipnorm`
+    has made one tensor of them: its second moment of frequent tokens is smaller than Adam's.
+
+    The arguments are those of `keras.optimizers.AdamW`, and so are the variables and their order:
+    what one has saved the other loads. A step differs by up to 7 millionths of its size: Keras
+    multiplies by 1 - beta_2 as Python computes it, and corrects the bias by that of float32.
+
+    Example:
+
+    ```python
+    import keras
+    import keras_attention as ka
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+    model.compile(ka.training.AdamW(1e-3, weight_decay=0.01), "mse")
+    ```
+    """
+
+    def __init__(self, *args, name="adamw", **kwargs):
+        super().__init__(*args, name=name, **kwargs)
+
+    def update_step(self, gradient, variable, learning_rate):
+        if keras.backend.backend() != "tensorflow" or self.amsgrad:
+            super().update_step(gradient, variable, learning_rate)
+            return
+        import tensorflow as tf
+
+        if tf.distribute.has_strategy():
+            super().update_step(gradient, variable, learning_rate)
+            return
+        variable, first, second = keras_internals.adam_variables(self, variable)
+
+        def cast(x):
+            return tf.cast(x, variable.dtype)
+
+        step = cast(self.iterations + 1)
+        tf.raw_ops.ResourceApplyAdam(
+            var=variable.handle,
+            m=first.handle,
+            v=second.handle,
+            beta1_power=tf.pow(cast(self.beta_1), step),
+            beta2_power=tf.pow(cast(self.beta_2), step),
+            lr=cast(learning_rate),
+            beta1=cast(self.beta_1),
+            beta2=cast(self.beta_2),
+            epsilon=cast(self.epsilon),
+            grad=cast(tf.convert_to_tensor(gradient)),
+        )
