@@ -208,7 +208,7 @@ def test_nothing_outside_the_folder_is_read(tmp_path, kind, place, name):
         ("characters", "target.kind", ["characters"]),
         ("characters", "target", "target.json"),
         ("characters", "target", KeyError),
-        ("subwords", "target.kind", "words"),
+        ("subwords", "target.kind", "syllables"),
     ],
 )
 def test_what_a_manifest_says_is_checked(tmp_path, kind, place, value):

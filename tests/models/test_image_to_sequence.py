@@ -30,14 +30,20 @@ IMAGES = random.uniform(size=(2, 8, 12, 3)).astype("float32")
     "settings",
     [
         dict(),
-        dict(num_decoder_layers=2, decoder_position="learned", max_length=9, num_registers=2),
+        pytest.param(
+            dict(num_decoder_layers=2, decoder_position="learned", max_length=9, num_registers=2),
+            marks=pytest.mark.slow,
+        ),
         dict(
             stem_filters=(4,),
             patch_size=2,
             position=ka.positions.Sinusoidal2D((2, 3)),
             decoder_position="rotary",
         ),
-        dict(norm="post", tie_embeddings=False, cross_position="alibi", target_padding_id=None),
+        pytest.param(
+            dict(norm="post", tie_embeddings=False, cross_position="alibi", target_padding_id=None),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_writes_with_a_cache_what_is_best_without(settings):

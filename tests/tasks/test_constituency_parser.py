@@ -63,6 +63,7 @@ def test_what_is_too_large_is_left_out_of_training_and_refused_in_tests():
         make_task(trees, max_length=2).fit(trees, verbose=False)
 
 
+@pytest.mark.slow
 def test_deep_trees_have_room():
     (deep,) = ka.data.parse_brackets("(A " * 12 + "(X a)" + ")" * 12)
     task = make_task([deep] * 8)

@@ -91,6 +91,7 @@ def test_every_answer_is_a_tree():
     )
 
 
+@pytest.mark.slow
 def test_other_relations_get_a_new_head(capsys):
     task = make_task(make_trees(8, seed=0))
     before = task.model.get_layer("arc_scores")

@@ -112,6 +112,7 @@ def test_it_is_kept_and_opened_again(classifier, tmp_path):
         ka.tasks.from_preset(tmp_path / "preset")
 
 
+@pytest.mark.slow
 def test_other_labels_get_a_new_last_layer(classifier, tmp_path):
     classifier.save_to_preset(tmp_path / "preset")
     again = ka.tasks.from_preset(tmp_path / "preset")

@@ -56,6 +56,7 @@ def test_low_rank_changes_and_the_head_alone_are_trained():
     assert len(changed(after, weights_of(model))) > len(kernels) + 2  # all is trained again
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_a_merged_model_is_saved_and_adapted_again(tmp_path):
     model = build()
