@@ -52,7 +52,7 @@ class ImageToText(WritingTask):
     task = ka.tasks.ImageToText.from_data(
         pictures, image_size=(8, 8), stem_filters=(), score="exact_match", beam=1, **size
     )
-    task.fit(pictures, epochs=12, batch_size=8, learning_rate=0.02, verbose=False)
+    task.fit(pictures, epochs=8, batch_size=8, learning_rate=0.02, verbose=False)
     assert task.predict([light, dark]) == ["a day", "a dark night"]
     ```
     """

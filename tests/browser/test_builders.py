@@ -150,7 +150,7 @@ def generation(path):
     return manifest.read_manifest(path.parent)["files"][path.name]["generation"]
 
 
-def assert_equal(browser, path, signature, given=None):
+def assert_equal(browser, path, signature, given=None, tolerance=1e-5):
     """Asserts that the browser computes what the interpreter does: on two draws, or on inputs."""
     run = ka.export.load(path, signature)
     given = given or [draw(run, seed) for seed in (0, 1)]
@@ -162,7 +162,9 @@ def assert_equal(browser, path, signature, given=None):
             assert outputs[name].shape == array.shape and outputs[name].dtype == array.dtype
             if array.dtype == np.float32:
                 scale = max(1.0, np.abs(array).max())
-                np.testing.assert_allclose(outputs[name], array, atol=1e-5 * scale, err_msg=name)
+                np.testing.assert_allclose(
+                    outputs[name], array, atol=tolerance * scale, err_msg=name
+                )
             else:
                 np.testing.assert_array_equal(outputs[name], array, err_msg=name)
 

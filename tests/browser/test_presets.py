@@ -17,7 +17,7 @@ SENTENCES = [
     "If you are in Zürich , do n't miss the old town !",
     "I could n't agree more .",
 ]
-FIRST = 200  # characters of a play
+FIRST = 100  # characters of a play, which must be the same
 TEXTS = {
     "multi30k-de-en": [
         "Zwei Hunde spielen im Schnee.",
@@ -59,7 +59,10 @@ def test_the_browser_computes_what_the_interpreter_does(name, browser):
         check_writing(browser, path)
         return
     inputs = {"digits-vit": pictures, "emotions": comments}.get(path.parent.name, sentences)(path)
-    assert_equal(browser, path, "serving_default", inputs)
+    # The pooled vector goes into the last layer in 8 bits of its largest number: where processors
+    # round one sum before it otherwise, all logits are larger by the same ten-thousandth.
+    tolerance = 3e-4 if path.parent.name == "emotions" else 1e-5
+    assert_equal(browser, path, "serving_default", inputs, tolerance)
 
 
 def pictures(path):
@@ -97,11 +100,18 @@ def check_writing(browser, path):
     about = manifest.read_manifest(path.parent)["files"][path.name]["generation"]
     for prompt in preprocessor(["ROMEO:", "First Citizen:\nWe"]):
         expected = np.trim_zeros(generator.generate([prompt])[0])
-        written = browser.write(path, about, prompt)
-        # int8 sums differ in their last bits: hundreds of tokens later two that are equally likely
-        # may change places, after which the texts are others
-        np.testing.assert_array_equal(written[:FIRST], expected[:FIRST])
+        written = np.asarray(browser.write(path, about, prompt))
         assert len(written) == len(expected) > FIRST
+        differ = np.flatnonzero(written != expected)
+        if not differ.size:
+            continue
+        # int8 sums differ in their last bits: some time two tokens that are equally likely change
+        # places, after which the texts are others
+        k = int(differ[0])
+        begun = np.concatenate([prompt, expected[:k]])
+        best = generator.beam([begun], 1, width=2, num_return_sequences=2)
+        assert {written[k], expected[k]} == {*best["generated_ids"].ravel()}
+        assert np.ptp(best["scores"]) < 1e-3 and k > FIRST
 
 
 def check_pairs(browser, path):
