@@ -1,5 +1,6 @@
-"""Pages that run a trained model, inside of the site: one for each preset in saved_models/."""
+"""Pages that run a trained model, inside of the site: one for each preset whose task has a page."""
 
+import json
 import logging
 import pathlib
 import shutil
@@ -14,8 +15,16 @@ log = logging.getLogger("mkdocs.hooks")
 
 
 def find_presets():
-    """The names of the presets that have a model to export."""
-    return [path.parent.name for path in sorted(ROOT.glob("saved_models/*/model.keras"))]
+    """The names of the presets that have a model to export, and a page for it."""
+    from keras_attention.web.page import KINDS
+
+    manifests = sorted(ROOT.glob("saved_models/*/manifest.json"))
+    tasks = {path.parent: json.loads(path.read_text("utf-8"))["task"] for path in manifests}
+    return [
+        folder.name
+        for folder, task in tasks.items()
+        if task in KINDS and (folder / "model.keras").exists()
+    ]
 
 
 def add_page(card, name):
