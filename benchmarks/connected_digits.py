@@ -16,24 +16,19 @@ import keras
 import numpy as np
 
 import keras_attention as ka
+from keras_attention.tasks.recipes.speech import CONFORMER
 
-SIZE = dict(
-    num_mel_bins=40,
-    num_layers=3,
-    num_heads=4,
-    hidden_dim=96,
-    intermediate_dim=384,
-    kernel_size=15,
-    subsampling_filters=32,
-    dropout=0.1,
-)
-AUGMENT = dict(num_time_masks=2, time_mask_size=20, time_mask_ratio=0.1, frequency_mask_size=8)
 BATCH, RATE = 32, 2e-3
 
 
 def count_seconds():
     """Seconds of computing so far, as if all cores had been busy."""
     return time.process_time() / os.cpu_count()
+
+
+def seed_augmentation(seed):
+    """The keywords of the Conformer, whose SpecAugment draws by `seed`."""
+    return CONFORMER | {"spec_augment": CONFORMER["spec_augment"] | {"seed": seed}}
 
 
 class FallingRate(keras.callbacks.Callback):
@@ -88,8 +83,7 @@ def main():
         inputs="waveform",
         sampling_rate=8000,
         chunk_size=options.chunk_size,
-        spec_augment=dict(AUGMENT, seed=options.seed),
-        **SIZE,
+        **seed_augmentation(options.seed),
     )
     print(f"{model.count_params():,} parameters", flush=True)
     optimizer = keras.optimizers.AdamW(RATE, weight_decay=0.01, clipnorm=5.0)

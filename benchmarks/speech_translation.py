@@ -12,21 +12,10 @@ machine does changes nothing.
 import argparse
 
 import keras
-from connected_digits import AUGMENT, BATCH, RATE, FallingRate, count_seconds
+from connected_digits import BATCH, RATE, FallingRate, count_seconds, seed_augmentation
 
 import keras_attention as ka
 
-SIZE = dict(
-    num_mel_bins=40,
-    num_layers=3,
-    num_decoder_layers=2,
-    num_heads=4,
-    hidden_dim=96,
-    intermediate_dim=384,
-    kernel_size=15,
-    subsampling_filters=32,
-    dropout=0.1,
-)
 LONGEST = 128  # characters of a number
 
 
@@ -51,8 +40,8 @@ def main():
         seed=options.seed,
         max_length=LONGEST,
         ctc_weight=options.ctc_weight,
-        spec_augment=dict(AUGMENT, seed=options.seed),
-        **SIZE,
+        num_decoder_layers=2,
+        **seed_augmentation(options.seed),
     )
     print(f"{task.model.count_params():,} parameters", flush=True)
     optimizer = keras.optimizers.AdamW(RATE, weight_decay=0.01, clipnorm=5.0)

@@ -10,7 +10,7 @@ from keras_attention.data.coco import find_picture, read_captions
 from keras_attention.data.columns import SUFFIXES, UTF_8, find_suffix, read_columns
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.files import is_file
-from keras_attention.data.objects_as_text import BINS, describe_objects
+from keras_attention.data.objects_as_text import BINS, check_class_names, describe_objects
 from keras_attention.data.recordings import pad_labels
 from keras_attention.data.splits import add_dev, read_parts
 
@@ -39,6 +39,7 @@ class CaptionedImages:
         image_size: what pictures are to be resized to, (height, width), or an int for the longer
             side; None leaves it to the task.
         notes: tuple of str, what a model's card is to say about the data.
+        bins: int, the places along a side, where texts name objects.
 
     Example:
 
@@ -59,6 +60,7 @@ class CaptionedImages:
     labels: tuple | None = None
     image_size: int | tuple | None = None
     notes: tuple = ()
+    bins: int = BINS
 
     @classmethod
     def from_lists(
@@ -91,6 +93,7 @@ class CaptionedImages:
                 each picture (Chen et al., 2022, *Pix2Seq*, section 2.1); those of dev and test are
                 in the order of their places.
         """
+        check_class_names(data.labels)
         parts = {}
         for part in ("train", "dev", "test"):
             parts[part] = []
@@ -99,18 +102,21 @@ class CaptionedImages:
                 text = describe_objects(one, bins, seed=order)
                 example = CaptionedImage(one.image, (text,), one.size, tuple(one.objects()))
                 parts[part].append(example)
-        return cls(**parts, labels=data.labels, image_size=data.image_size, notes=data.notes)
+        about = {"labels": data.labels, "image_size": data.image_size, "notes": data.notes}
+        return cls(**parts, **about, bins=bins)
 
     def __repr__(self):
         sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))
         return f"CaptionedImages({sizes} images)"
 
 
-def _check(image, texts, *others):
+def _check(image, texts, size=None, objects=None):
+    """A `CaptionedImage`; the text of a picture without objects alone is empty."""
     texts = (texts,) if isinstance(texts, str) else tuple(texts)
-    if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
+    whole = all(isinstance(text, str) and (text.strip() or objects == ()) for text in texts)
+    if not texts or not whole:
         raise ValueError(f"texts={texts!r:.60}: expected a text, or several, none of them empty.")
-    return CaptionedImage(image, texts, *others)
+    return CaptionedImage(image, texts, size, objects)
 
 
 def from_captions(

@@ -9,12 +9,12 @@ from keras_attention.data.detection_preprocessor import read_picture
 from keras_attention.data.entry_tokenizers import Characters, Words
 from keras_attention.data.image_preprocessor import MOST_CHANNELS
 from keras_attention.data.resizing import Resizing
-from keras_attention.data.sequence_preprocessor import SequencePreprocessor
+from keras_attention.data.sequence_preprocessor import TargetTexts
 from keras_attention.data.tokenizers import Subwords
 
 
 @dataclasses.dataclass(frozen=True)
-class ImageTextPreprocessor:
+class ImageTextPreprocessor(TargetTexts):
     """Turns pictures into the inputs of `ka.models.image_to_sequence`, texts into ids and back.
 
     Args:
@@ -52,45 +52,9 @@ class ImageTextPreprocessor:
         check_whole_number(owner, "channels", self.channels, most=MOST_CHANNELS)
         self.resizing.check_image_size(self.image_size)
 
-    @property
-    def padding_id(self):
-        """int, what fills up the shorter texts of a batch."""
-        return self._sequences.padding_id
-
-    @property
-    def start_token_id(self):
-        """int, what every text begins with."""
-        return self._sequences.start_token_id
-
-    @property
-    def end_token_id(self):
-        """int, what ends a text."""
-        return self._sequences.end_token_id
-
-    @property
-    def _sequences(self):
-        return SequencePreprocessor(self.target)
-
     def __call__(self, pictures):
         return {"images": np.stack([self.read(picture)[0] for picture in pictures])}
 
     def read(self, picture):
         """One picture as the model takes it, and its own (height, width)."""
         return read_picture(picture, self.image_size, self.channels, self.resizing)
-
-    def target_ids(self, texts):
-        """int32 ids (T + 2,) of each of `texts`, from BEGIN to END."""
-        return self._sequences.target_ids(texts)
-
-    def texts(self, ids):
-        """The texts that a model has written: ids (B, T), each up to END."""
-        return self._sequences.texts(ids)
-
-    def save(self, folder):
-        """Writes the vocabulary; the sizes are in the task's entries of the manifest."""
-        self._sequences.save(folder)
-
-    @classmethod
-    def load(cls, folder, **sizes):
-        """Reads what `save` wrote; `sizes` are the other arguments."""
-        return cls(SequencePreprocessor.load(folder).target, **sizes)

@@ -41,16 +41,14 @@ def describe_objects(example, bins=BINS, *, seed=None):
     ```
     """
     check_whole_number("describe_objects", "bins", bins, least=2, most=MOST_BINS)
+    check_class_names(dict.fromkeys(example.labels))
     height, width = example.size
     found = []
     for label, (left, top, right, bottom), crowd in example.objects():
         if not crowd:
             shares = np.array([top / height, left / width, bottom / height, right / width])
             places = np.rint(np.clip(shares, 0, 1) * (bins - 1)).astype(int)
-            word = _join_words(label)
-            if _PLACE.fullmatch(word):
-                raise ValueError(f"The class {label!r} reads as a place: give it another name.")
-            found.append((*map(int, places), word))
+            found.append((*map(int, places), _join_words(label)))
     found.sort()
     if seed is not None:
         order = np.random.default_rng(seed).permutation(len(found))
@@ -87,6 +85,18 @@ def find_objects(text, size, labels, bins=BINS):
                 found.append((names[word], 1.0, tuple(map(float, (left, top, right, bottom)))))
         places = []
     return found
+
+
+def check_class_names(labels):
+    """Refuses classes that a text could not tell apart, or from places."""
+    words = {}
+    for label in labels:
+        word = _join_words(label)
+        if _PLACE.fullmatch(word):
+            raise ValueError(f"The class {label!r} reads as a place: give it another name.")
+        if word in words:
+            raise ValueError(f"The classes {words[word]!r} and {label!r} are both written {word}.")
+        words[word] = label
 
 
 def _join_words(label):

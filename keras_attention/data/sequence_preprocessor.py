@@ -161,6 +161,45 @@ class SequencePreprocessor:
         return cls(target, source_kind.load(source_path))
 
 
+class TargetTexts:
+    """What preprocessors share whose model writes a text beside an input that is no text.
+
+    A dataclass with a field `target`, `Characters`, `Words` or `Subwords`.
+    """
+
+    @property
+    def padding_id(self):
+        """int, what fills up the shorter texts of a batch."""
+        return PADDING_ID
+
+    @property
+    def start_token_id(self):
+        """int, what every text begins with."""
+        return BEGIN_ID
+
+    @property
+    def end_token_id(self):
+        """int, what ends a text."""
+        return END_ID
+
+    def target_ids(self, texts):
+        """int32 ids (T + 2,) of each of `texts`, from BEGIN to END."""
+        return SequencePreprocessor(self.target).target_ids(texts)
+
+    def texts(self, ids):
+        """The texts that a model has written: ids (B, T), each up to END."""
+        return self.target.decode(ids)
+
+    def save(self, folder):
+        """Writes the vocabulary; what else there is is in the task's entries of the manifest."""
+        SequencePreprocessor(self.target).save(folder)
+
+    @classmethod
+    def load(cls, folder, **others):
+        """Reads what `save` wrote; `others` are the other arguments."""
+        return cls(SequencePreprocessor.load(folder).target, **others)
+
+
 def _entry(fields):
     """The tokenizer's class, and its file, that an entry of the manifest names."""
     kind, _ = TOKENIZERS[fields.one_of("kind", TOKENIZERS)]

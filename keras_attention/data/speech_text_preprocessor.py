@@ -10,13 +10,13 @@ from keras_attention.data.recordings import (
     pad_labels,
     sound_signature,
 )
-from keras_attention.data.sequence_preprocessor import SequencePreprocessor
+from keras_attention.data.sequence_preprocessor import TargetTexts
 from keras_attention.data.speech_preprocessor import SoundPreprocessor
 from keras_attention.data.tokenizers import Subwords
 
 
 @dataclasses.dataclass(frozen=True)
-class SpeechTextPreprocessor(SoundPreprocessor):
+class SpeechTextPreprocessor(TargetTexts, SoundPreprocessor):
     """Turns sounds into the inputs of `ka.models.speech_to_text`, and texts into ids and back.
 
     Args:
@@ -48,42 +48,6 @@ class SpeechTextPreprocessor(SoundPreprocessor):
 
     def __post_init__(self):
         self.check_sounds()
-
-    @property
-    def padding_id(self):
-        """int, what fills up the shorter texts of a batch, and CTC's blank."""
-        return self._sequences.padding_id
-
-    @property
-    def start_token_id(self):
-        """int, what every text begins with."""
-        return self._sequences.start_token_id
-
-    @property
-    def end_token_id(self):
-        """int, what ends a text."""
-        return self._sequences.end_token_id
-
-    @property
-    def _sequences(self):
-        return SequencePreprocessor(self.target)
-
-    def target_ids(self, texts):
-        """int32 ids (T + 2,) of each of `texts`, from BEGIN to END."""
-        return self._sequences.target_ids(texts)
-
-    def texts(self, ids):
-        """The texts that a model has written: ids (B, T), each up to END."""
-        return self._sequences.texts(ids)
-
-    def save(self, folder):
-        """Writes the vocabulary; what sounds are is in the task's entries of the manifest."""
-        self._sequences.save(folder)
-
-    @classmethod
-    def load(cls, folder, **sounds):
-        """Reads what `save` wrote; `sounds` are the other arguments."""
-        return cls(SequencePreprocessor.load(folder).target, **sounds)
 
 
 def speech_text_batches(

@@ -3,14 +3,16 @@
 import numpy as np
 
 from keras_attention import data, models, visualization
+from keras_attention.checks import check_whole_number
 from keras_attention.data.coco import has_captions, is_coco
 from keras_attention.data.fields import MOST_PIXELS, Fields
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.image_preprocessor import MOST_CHANNELS
 from keras_attention.data.manifest import MANIFEST
-from keras_attention.data.objects_as_text import BINS, find_objects
+from keras_attention.data.objects_as_text import BINS, MOST_BINS, find_objects
 from keras_attention.data.resizing import Resizing
 from keras_attention.data.sequence_preprocessor import build_tokenizer
+from keras_attention.data.tokenizers import UNKNOWN_ID
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import make_accuracy
 from keras_attention.tasks.object_detector import find_channels, find_grid, fit_image_size
@@ -39,6 +41,7 @@ class ImageToText(WritingTask):
         max_new_tokens: int, the tokens of a text at most.
         score: `"bleu"` of captions, `"exact_match"`, or `"map"` of objects.
         labels: names of the classes, where texts name objects; None else.
+        bins: int, the places along a side that such texts know.
 
     Example:
 
@@ -61,33 +64,15 @@ class ImageToText(WritingTask):
     data_class, holds, example = data.CaptionedImages, "pictures with texts", "picture.png"
     score_names = ("bleu", "exact_match", "map")
 
-    def __init__(
-        self,
-        model,
-        preprocessor,
-        *,
-        beam=1,
-        length_penalty=0.0,
-        max_new_tokens=64,
-        score="bleu",
-        labels=None,
-        builder=None,
-    ):
-        super().__init__(
-            model,
-            preprocessor,
-            beam=beam,
-            length_penalty=length_penalty,
-            max_new_tokens=max_new_tokens,
-            score=score,
-            builder=builder,
-        )
-        if (score == "map") != (labels is not None):
+    def __init__(self, model, preprocessor, *, labels=None, bins=BINS, **writing):
+        super().__init__(model, preprocessor, **writing)
+        if (self.score == "map") != (labels is not None):
             raise ValueError(
-                f"ImageToText(score={score!r}, labels={labels!r}): expected labels, the classes of "
-                "the objects, with 'map' alone."
+                f"ImageToText(score={self.score!r}, labels={labels!r}): expected labels, the "
+                "classes of the objects, with 'map' alone."
             )
         self.labels = None if labels is None else tuple(labels)
+        self.bins = check_whole_number("ImageToText", "bins", bins, least=2, most=MOST_BINS)
 
     @classmethod
     def collect(cls, examples):
@@ -102,7 +87,7 @@ class ImageToText(WritingTask):
         check_scorer(score)
         texts = [text for example in train for text in example.texts]
         if data_set.labels is not None:
-            places = [f"<{k}>" for k in range(BINS)]
+            places = [f"<{k}>" for k in range(data_set.bins)]
             target = data.Words.build([*texts, " ".join(places)])
         else:
             target = build_tokenizer(options["tokens"], texts, options["vocabulary_size"])
@@ -113,16 +98,18 @@ class ImageToText(WritingTask):
         channels = recipe.model.get("num_channels") or find_channels(train)
         settings = recipe.model | {"num_channels": channels}
         preprocessor = data.ImageTextPreprocessor(target, tuple(size), channels)
+        longest = options["maximum_length"]
+        if longest is None:
+            longest = max(map(len, preprocessor.target_ids(texts))) - 1  # without BEGIN
         task = cls(
             models.image_to_sequence(tuple(size), len(target), **settings),
             preprocessor,
             beam=options["beam"],
             length_penalty=options["length_penalty"],
-            max_new_tokens=max(map(len, preprocessor.target_ids(texts))) - 1
-            if options["maximum_length"] is None
-            else options["maximum_length"],
+            max_new_tokens=longest,
             score=score,
             labels=data_set.labels,
+            bins=data_set.bins,
         )
         task.recipe = recipe
         return task
@@ -135,6 +122,7 @@ class ImageToText(WritingTask):
         Resizing.read(fields.object("resizing"))
         if fields.one_of("score", cls.score_names) == "map":
             fields.texts("labels")
+            fields.whole("bins", least=2, most=MOST_BINS, default=BINS)
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
@@ -144,11 +132,12 @@ class ImageToText(WritingTask):
 
     @classmethod
     def read_settings(cls, manifest):
-        return super().read_settings(manifest) | {"labels": manifest.get("labels")}
+        about = {"labels": manifest.get("labels"), "bins": manifest.get("bins", BINS)}
+        return super().read_settings(manifest) | about
 
     @property
     def settings(self):
-        about = {} if self.labels is None else {"labels": list(self.labels)}
+        about = {} if self.labels is None else {"labels": list(self.labels), "bins": self.bins}
         return super().settings | {
             **about,
             "image_size": list(self.preprocessor.image_size),
@@ -185,13 +174,34 @@ class ImageToText(WritingTask):
         parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
         return {f"{part} images": len(split) for part, split in parts.items() if split}
 
+    def adapt(self, data_set, verbose=True):
+        """Refuses objects of other classes, or places, than the model's words name."""
+        if data_set.labels is not None and not set(data_set.labels) <= set(self.labels or ()):
+            raise ValueError(
+                f"The classes {', '.join(data_set.labels)}: this model writes "
+                f"{', '.join(self.labels or ('captions',))}. Train a new one: "
+                "ImageToText.from_data(data)."
+            )
+        if data_set.labels is not None and data_set.bins != self.bins:
+            raise ValueError(
+                f"Texts with {data_set.bins} places along a side: this model knows {self.bins}. "
+                f"Make them with CaptionedImages.from_boxes(data, bins={self.bins})."
+            )
+
     def describe_data(self, data_set):
-        """How many texts are too long to train on, if any are."""
-        left = sum(len(one.texts) for one in data_set.train)
-        left -= sum(len(one.texts) for one in self._select(data_set.train))
-        if not left:
-            return ()
-        return (f"{left:,} texts of more than {self.max_new_tokens} tokens were not trained on",)
+        """How many texts are too long to train on, and words unknown, if any are."""
+        texts = [text for one in data_set.train for text in one.texts]
+        kept = [text for one in self._select(data_set.train) for text in one.texts]
+        said = []
+        if left := len(texts) - len(kept):
+            limit = self.max_new_tokens
+            said.append(f"{left:,} texts of more than {limit} tokens were not trained on")
+        if isinstance(self.preprocessor.target, data.Words):
+            ids = self.preprocessor.target.encode(texts)
+            if unknown := sum(int((row == UNKNOWN_ID).sum()) for row in ids):
+                count = sum(map(len, ids))
+                said.append(f"{unknown:,} of the texts' {count:,} words are unknown to the model")
+        return tuple(said)
 
     def _select(self, examples):
         """The pictures with those of their texts that are short enough."""
@@ -229,12 +239,6 @@ class ImageToText(WritingTask):
         begin = self.preprocessor.start_token_id
         return [{"images": images, "target_ids": np.array([[begin, 4, 4]] * 2, "int32")}]
 
-    def list_inputs(self, examples, count=8, where="The examples"):
-        raise ValueError(
-            "Full int8 rounds what a decoder keeps, and the rounding adds up token by token: use "
-            "int8_weights."
-        )
-
     def compute_scores(self, examples, where):
         """Scores of captions beside all those given, or mean average precision of objects."""
         if not examples:
@@ -243,7 +247,9 @@ class ImageToText(WritingTask):
         if self.score != "map":
             return score_texts(self.score, written, [example.texts for example in examples])
         pairs = zip(written, examples, strict=True)
-        found = [find_objects(text, example.size, self.labels) for text, example in pairs]
+        found = [
+            find_objects(text, example.size, self.labels, self.bins) for text, example in pairs
+        ]
         wanted = [list(example.objects) for example in examples]
         scores = score_boxes(wanted, found, labels=self.labels)
         return {name: round(scores[name], 6) for name in ("map", "map50", "map75")}

@@ -65,29 +65,10 @@ class Seq2SeqLM(WritingTask):
 
     builders = ("seq2seq_transformer", "seq2seq_recurrent")
     data_class, holds, example = data.Pairs, "pairs of texts", "Ein Mann fährt Fahrrad."
-    score_names = ("exact_match", "bleu", "rouge", PERPLEXITY)
+    score_names = ("bleu", "exact_match", "rouge", PERPLEXITY)
 
-    def __init__(
-        self,
-        model,
-        preprocessor,
-        *,
-        beam=1,
-        length_penalty=0.0,
-        max_new_tokens=64,
-        score="bleu",
-        turns=None,
-        builder=None,
-    ):
-        super().__init__(
-            model,
-            preprocessor,
-            beam=beam,
-            length_penalty=length_penalty,
-            max_new_tokens=max_new_tokens,
-            score=score,
-            builder=builder,
-        )
+    def __init__(self, model, preprocessor, *, turns=None, **writing):
+        super().__init__(model, preprocessor, **writing)
         self.turns = turns and check_whole_number("Seq2SeqLM", "turns", turns, most=MOST_TOKENS)
 
     @property

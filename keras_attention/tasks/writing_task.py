@@ -24,24 +24,37 @@ class WritingTask(Task):
         preprocessor: what makes ids of texts; its `target` are the tokens that are written.
         beam: int, how many texts the search holds at a time; 1 is greedy.
         length_penalty: float, of `ka.generation.Beam`: 0 prefers short texts.
-        max_new_tokens: int, the tokens of a text at most.
-        score: str, one of `score_names`: what `evaluate` gives.
+        max_new_tokens: int, the tokens of a text at most; None for `longest` of the class.
+        score: str, one of `score_names`, what `evaluate` gives; None for the first of them.
     """
 
     score_names = ()
+    longest = 64  # tokens, unless said otherwise
     predict_options = ("beam",)
     finishing_seconds = 138.0  # of three endpoints in each of three files
 
     def __init__(
-        self, model, preprocessor, *, beam, length_penalty, max_new_tokens, score, builder=None
+        self,
+        model,
+        preprocessor,
+        *,
+        beam=1,
+        length_penalty=0.0,
+        max_new_tokens=None,
+        score=None,
+        builder=None,
     ):
         super().__init__(model, preprocessor, builder=builder)
         owner = type(self).__name__
         self.beam = check_whole_number(owner, "beam", beam, most=MOST_BEAMS)
         self.length_penalty = generation.Beam(beam, length_penalty).length_penalty
         self.max_new_tokens = check_whole_number(
-            owner, "max_new_tokens", max_new_tokens, most=MOST_TOKENS
+            owner,
+            "max_new_tokens",
+            self.longest if max_new_tokens is None else max_new_tokens,
+            most=MOST_TOKENS,
         )
+        score = self.score_names[0] if score is None else score
         if score not in self.score_names:
             expected = ", ".join(self.score_names)
             raise ValueError(f"{owner}(score={score!r}): expected one of {expected}.")

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.data.sequence_preprocessor import build_tokenizer
 
 NIGHT, DAY = np.zeros((8, 8, 3), "uint8"), np.full((8, 8, 3), 255, "uint8")
 
@@ -164,27 +163,18 @@ def test_what_is_no_object_is_skipped(text):
         assert ("a", 1.0, (0.0, 0.0, 60.0, 40.0)) in ka.data.find_objects(joined, (40, 60), ("a",))
 
 
-def test_words(tmp_path):
-    words = ka.data.Words.build(["b a a", "a <unk> c"])
-    assert words.entries[4:] == ("a", "b", "c") and len(words) == 7
-    assert [row.tolist() for row in words.encode(["c  a\n", "", "z <pad>"])] == [[6, 4], [], [1, 1]]
-    assert words.decode([[2, 4, 6, 3, 5], [1, 0, 5]]) == ["a c", "\ufffd b"]
-    words.save(tmp_path / "words.json")
-    assert ka.data.Words.load(tmp_path / "words.json") == words
-    assert ka.data.Words.build(["a b b"], max_size=5).entries[4:] == ("b",)
-    with pytest.raises(ValueError, match="'a b' is not one word"):
-        ka.data.Words((*words.entries, "a b"))
-    with pytest.raises(ValueError, match="'a' is there more than once"):
-        ka.data.Words((*words.entries, "a"))
-    with pytest.raises(ValueError, match="Words begin with <pad>"):
-        ka.data.Words(("a",))
+def test_classes_that_a_text_cannot_tell_apart():
+    boxes = [make_boxes([(0, 0, 9, 9), (9, 9, 20, 20)], ["red cell", "red_cell"])] * 2
+    with pytest.raises(ValueError, match="'red cell' and 'red_cell' are both written red_cell"):
+        ka.data.describe_objects(boxes[0])
+    data = ka.data.BoxedImages.from_lists(boxes)
+    with pytest.raises(ValueError, match="are both written red_cell"):
+        ka.data.CaptionedImages.from_boxes(data)
 
 
-def test_tokenizers_by_name():
-    texts = ["a dark night", "a day"]
-    assert isinstance(build_tokenizer("characters", texts), ka.data.Characters)
-    assert len(build_tokenizer("words", texts, 6)) == 6
-    with pytest.raises(ValueError, match="tokens='bytes': expected one of characters, words, subw"):
-        build_tokenizer("bytes", texts)
-    with pytest.raises(ValueError, match="tokens='words': expected one of characters, subwords"):
-        build_tokenizer("words", texts, mask_token=True)
+def test_pictures_without_objects_have_an_empty_text():
+    data = ka.data.BoxedImages.from_lists([make_boxes([], []), make_boxes([(0, 0, 9, 9)], ["a"])])
+    pictures = ka.data.CaptionedImages.from_boxes(data, bins=10)
+    again = ka.data.CaptionedImages.from_lists(pictures.train + pictures.dev, dev_fraction=0)
+    assert sorted(one.texts for one in again.train) == [("",), ("<0> <0> <2> <1> a",)]
+    assert pictures.bins == 10 and again.train[0].size == (40, 60)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from keras_attention.data import Characters, SequencePreprocessor, Subwords
+from keras_attention.data.sequence_preprocessor import build_tokenizer
 
 GERMAN = Characters(["<pad>", "<unk>", "<begin>", "<end>", "a", "b"])
 ENGLISH = Characters(["<pad>", "<unk>", "<begin>", "<end>", "x", "y", "z"])
@@ -97,3 +98,13 @@ def test_errors(tmp_path):
     (tmp_path / "manifest.json").write_text(json.dumps({"preprocessing": config}))
     with pytest.raises(ValueError, match="kind is 'syllables': expected one of characters"):
         SequencePreprocessor.load(tmp_path)
+
+
+def test_tokenizers_by_name():
+    texts = ["a dark night", "a day"]
+    assert isinstance(build_tokenizer("characters", texts), Characters)
+    assert len(build_tokenizer("words", texts, 6)) == 6
+    with pytest.raises(ValueError, match="tokens='bytes': expected one of characters, words, subw"):
+        build_tokenizer("bytes", texts)
+    with pytest.raises(ValueError, match="tokens='words': expected one of characters, subwords"):
+        build_tokenizer("words", texts, mask_token=True)

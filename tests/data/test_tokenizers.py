@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from keras_attention.data import Characters, Subwords
+from keras_attention.data import Characters, Subwords, Words
 
 TEXTS = ["abba", "a\nb ", "Ü"]
 
@@ -276,3 +276,19 @@ def test_lowercase_stays_and_pairs_are_not_added_to():
     assert lower.decode(lower.encode(OTHERS[:1])) == ["ich weiß es nicht."]
     with pytest.raises(ValueError, match='type "unigram" alone'):
         Subwords.build(LINES, 48, model_type="bpe").extend(OTHERS, 60)
+
+
+def test_words(tmp_path):
+    words = Words.build(["b a a", "a <unk> c"])
+    assert words.entries[4:] == ("a", "b", "c") and len(words) == 7
+    assert [row.tolist() for row in words.encode(["c  a\n", "", "z <pad>"])] == [[6, 4], [], [1, 1]]
+    assert words.decode([[2, 4, 6, 3, 5], [1, 0, 5]]) == ["a c", "\ufffd b"]
+    words.save(tmp_path / "words.json")
+    assert Words.load(tmp_path / "words.json") == words
+    assert Words.build(["a b b"], max_size=5).entries[4:] == ("b",)
+    with pytest.raises(ValueError, match="'a b' is not one word"):
+        Words((*words.entries, "a b"))
+    with pytest.raises(ValueError, match="'a' is there more than once"):
+        Words((*words.entries, "a"))
+    with pytest.raises(ValueError, match="Words begin with <pad>"):
+        Words(("a",))

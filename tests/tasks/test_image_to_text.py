@@ -49,20 +49,30 @@ def test_scores_and_files(new, tmp_path):
     assert again.evaluate([several]).keys() == scores.keys()
     maps = task.attention(images[0], tmp_path / "attention.png")
     assert (tmp_path / "attention.png").exists() and len(maps.queries) <= 7
-    with pytest.raises(ValueError, match="Full int8 rounds"):
+    with pytest.raises(ValueError, match="also rounds what a decoder keeps"):
         task.export(tmp_path / "m.tflite", quantization="int8", calibration=pairs[:2])
 
 
 def test_objects_are_scored_as_boxes(tmp_path):
     boxes = ka.data.BoxedImages.from_lists([one for *_, one in draw(12, 0)], dev_fraction=0)
-    data = ka.data.CaptionedImages.from_boxes(boxes)
+    data = ka.data.CaptionedImages.from_boxes(boxes, bins=25)
     task = ka.tasks.ImageToText.from_data(data, image_size=(16, 24), **TINY)
-    assert task.score == "map" and task.labels == ("blue", "green", "red")
+    assert task.score == "map" and task.labels == ("blue", "green", "red") and task.bins == 25
+    assert "<24>" in task.preprocessor.target.entries and len(task.preprocessor.target) == 4 + 28
     scores = task.evaluate(data.train)
     assert set(scores) == {"map", "map50", "map75"} and 0 <= scores["map"] < 0.5
     right = {example.image.tobytes(): example.texts[0] for example in data.train}
     task.predict = lambda images: [right[image.tobytes()] for image in images]
-    assert task.evaluate(data.train)["map50"] == 1.0
+    assert task.evaluate(data.train)["map50"] == 1.0  # places are those that the task knows
+    task.save_to_preset(tmp_path / "finder")
+    assert ka.tasks.from_preset(tmp_path / "finder").bins == 25
+    coarse = ka.data.CaptionedImages.from_boxes(boxes, bins=10)
+    with pytest.raises(ValueError, match="10 places along a side: this model knows 25.*bins=25"):
+        task.fit(coarse, epochs=1)
+    others = [one._replace(labels=("cell",)) for one in boxes.train]
+    others = ka.data.CaptionedImages.from_boxes(ka.data.BoxedImages.from_lists(others))
+    with pytest.raises(ValueError, match="The classes cell: this model writes blue, green, red"):
+        task.fit(others, epochs=1)
 
 
 def test_what_does_not_fit_is_refused(new):
@@ -71,6 +81,8 @@ def test_what_does_not_fit_is_refused(new):
         ka.tasks.ImageToText(task.model, task.preprocessor, score="map")
     with pytest.raises(ValueError, match="score='rouge'.*expected one of bleu, exact_match, map"):
         ka.tasks.ImageToText(task.model, task.preprocessor, score="rouge")
+    unknown = ka.data.CaptionedImages.from_lists([(pairs[0][0], "nothing red")], dev_fraction=0)
+    assert task.describe_data(unknown) == ("1 of the texts' 2 words are unknown to the model",)
     short = ka.tasks.ImageToText(task.model, task.preprocessor, max_new_tokens=3)
     with pytest.raises(ValueError, match="Every text to train on has more than 3 tokens"):
         short.fit(pairs, epochs=1, verbose=False)

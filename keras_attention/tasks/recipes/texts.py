@@ -2,6 +2,9 @@
 
 from keras_attention.tasks.recipes.recipe import Recipe, fine_tuned
 
+# Words, and the characters of each.
+SPELLED = dict(characters=True, min_count=2, lowercase=True, word_length=16)
+
 RECIPES = {
     # Chosen by cross-validation on sentence_polarity without its test part.
     "text_classifier": Recipe(
@@ -96,7 +99,7 @@ RECIPES = {
         epochs=12,
         batch_size=32,
         learning_rate=1e-3,
-        data=dict(characters=True, min_count=2, lowercase=True, word_length=16, maximum_length=512),
+        data=SPELLED | dict(maximum_length=512),
     ),
     "sequence_labeler/pretrained": fine_tuned(
         epochs=4,
@@ -116,7 +119,7 @@ RECIPES = {
         epochs=24,
         batch_size=32,
         learning_rate=1e-3,
-        data=dict(characters=True, min_count=2, lowercase=True, word_length=16, maximum_length=512),
+        data=SPELLED | dict(maximum_length=512),
     ),
     "constituency_parser": Recipe(
         model=dict(
@@ -134,7 +137,7 @@ RECIPES = {
         learning_rate=1e-3,
         label_smoothing=0.0,  # the logits of what may not come are no part of it
         average=1.0,
-        data=dict(characters=True, min_count=2, lowercase=True, word_length=16, maximum_length=128),
+        data=SPELLED | dict(maximum_length=128),
         jit_compile=False,
     ),
 }
