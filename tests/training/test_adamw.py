@@ -129,3 +129,20 @@ def test_learns_in_mixed_precision():
     x = np.random.default_rng(0).normal(size=(64, 4)).astype("float32")
     history = model.fit(x, x.sum(axis=1), epochs=20, verbose=0).history["loss"]
     assert history[-1] < 0.05 * history[0]
+
+
+@pytest.mark.tensorflow
+def test_is_keras_under_a_strategy():
+    """There variables are distributed, and the kernel is not theirs: not a bit differs."""
+    import tensorflow as tf
+
+    x = np.random.default_rng(0).normal(size=(32, 4)).astype("float32")
+    found = []
+    for make in (keras.optimizers.AdamW, ka.training.AdamW):
+        with tf.distribute.MirroredStrategy(["/cpu:0"]).scope():
+            keras.utils.set_random_seed(0)
+            model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+            model.compile(make(0.01), "mse")
+        model.fit(x, x[:, :2], batch_size=8, epochs=2, shuffle=False, verbose=0)
+        found.append(model.get_weights())
+    assert measure_difference(*found) == 0
