@@ -45,7 +45,7 @@ PURPOSES = {
         "second, while they are spoken: what it needs to hear is at most 320 ms ahead. A start for "
         "other small vocabularies.",
         "Speech as people talk: it knows ten words, five speakers, a quiet room and pauses between "
-        "words. Of a speaker whom it never heard it gets one word in seven wrong, or more.",
+        "words. Of a speaker whom it never heard such a model gets one word in five wrong.",
     ),
     "multi30k-de-en": (
         "German captions of photographs in English: people, animals, what they wear and do.",

@@ -116,7 +116,6 @@ RECIPES = {
             length_penalty=1.0,
             score="bleu",
         ),
-        jit_compile=False,  # the reading of pictures takes as long
     ),
     "image_generator": Recipe(
         model=dict(
