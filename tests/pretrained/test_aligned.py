@@ -8,8 +8,10 @@ from keras import ops
 
 from keras_attention.pretrained.aligned import as_tensor, copy_aligned
 
+SHAPES = [(), (0, 3), (7,), (1, 40), (40, 1), (37, 53), (3, 5, 7), (600, 300)]
 
-@pytest.mark.parametrize("shape", [(), (0, 3), (7,), (1, 40), (40, 1), (37, 53), (3, 5, 7)])
+
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
 def test_copies_are_equal(shape, dtype):
     ml_dtypes = pytest.importorskip("ml_dtypes")
