@@ -11,9 +11,9 @@ COLUMNS = (
     16  # float32 in so many bytes: a turn that writes whole lines of memory takes half as long
 )
 SMALL = 4096  # bytes: of less a second copy costs nothing
-# Of so many bytes Linux gives all pages at once, in three fifths of the time of one at a time. NumPy
-# asks for huge pages from 4 MB on, for which the kernel first puts a memory in pieces in order: that
-# took 1.8 of the 3.3 seconds of a load of 1.3 GB.
+# Of so many bytes Linux gives all pages at once, in three fifths of the time of one at a time. From
+# 4 MB on NumPy asks for huge pages, for which the kernel first puts a memory in pieces in order:
+# that took 1.8 of the 3.3 seconds of a load of 1.3 GB.
 LARGE = 1 << 19
 
 
