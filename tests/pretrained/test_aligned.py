@@ -1,6 +1,7 @@
 """Copies of a file's arrays: the same numbers, in float32, in memory that tensors share."""
 
 import math
+import mmap
 
 import numpy as np
 import pytest
@@ -24,6 +25,15 @@ def test_copies_are_equal(shape, dtype):
         assert copy.size == 0 or copy.ctypes.data % 64 == 0
         np.testing.assert_array_equal(copy, given.astype("float32"))
         np.testing.assert_array_equal(as_tensor(copy), copy)
+
+
+def test_copies_are_equal_where_pages_cannot_be_had_at_once(monkeypatch):
+    """As on macOS and Windows."""
+    monkeypatch.delattr(mmap, "MAP_POPULATE", raising=False)
+    array = np.random.default_rng(0).normal(size=(600, 300)).astype("float16").T
+    copy = copy_aligned(array)
+    assert copy.ctypes.data % 64 == 0
+    np.testing.assert_array_equal(copy, array.astype("float32"))
 
 
 @pytest.mark.tensorflow
