@@ -13,6 +13,7 @@ import tempfile
 import numpy as np
 
 from keras_attention.export import backend, converter, flatbuffer, gpu_graphs
+from keras_attention.export.balanced_products import balance_products
 from keras_attention.export.embedding_tables import compact_tables
 from keras_attention.export.errors import ExportError, make_converter_error
 from keras_attention.export.quantization import FLOAT32
@@ -43,6 +44,7 @@ def convert_saved_model(
         content = _convert_here(folder, signatures, quantization.name, model, per_channel)
         if quantization.has_scales:
             content = compact_tables(content, [w for w in model.weights if len(w.shape) == 2])
+            content = balance_products(content, model.weights)
     return separate_outputs(gpu_graphs.adapt_to_gpu(content))
 
 
