@@ -92,10 +92,9 @@ class _ProductFile(GraphFile):
             maker = makers.get(x)
         if maker is None or self.kind(maker) not in ("ADD", "MUL"):
             return None
-        offset = np.zeros(depth, "float32")
         if self.kind(maker) == "MUL":  # x / deviation · scale
             scale, _ = self._find_scale(graph, makers, x, depth)
-            return None if scale is None else (scale, offset)
+            return None if scale is None else (scale, np.zeros_like(scale))
         for whole, shift in (maker.inputs[:2], maker.inputs[1::-1]):
             scale, deviation = self._find_scale(graph, makers, int(whole), depth)
             if scale is None:
@@ -104,7 +103,7 @@ class _ProductFile(GraphFile):
             if given is not None:  # (x - mean) / deviation · scale + offset
                 return scale, given
             # x · (scale / deviation) + (offset - mean · (scale / deviation)), as Keras writes it
-            other = makers.get(int(shift))
+            offset, other = np.zeros_like(scale), makers.get(int(shift))
             if other is not None and self.kind(other) == "ADD":
                 vectors = [self._find_vector(graph, i, depth) for i in other.inputs]
                 rest = [int(i) for i, v in zip(other.inputs, vectors, strict=True) if v is None]
