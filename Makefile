@@ -34,10 +34,10 @@ BACKENDS_PYTEST := $(BACKENDS)/bin/python -m pytest -m 'not slow and not sweep a
     --numprocesses=logical --maxprocesses=4 --dist=worksteal
 UNOPTIMIZED := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true
 
-test-backends: test-torch test-jax ## run the layers' tests on PyTorch, on JAX and beside Hugging Face
+test-backends: test-torch test-jax ## run the layers' tests on PyTorch, on JAX and beside peers
 
 test-torch: $(BACKENDS)/.ready
-	KERAS_BACKEND=torch $(BACKENDS_PYTEST) $(ON_EVERY_BACKEND)
+	KERAS_BACKEND=torch $(BACKENDS_PYTEST) $(ON_EVERY_BACKEND) tests/training/test_bracket_scores.py
 
 test-jax: $(BACKENDS)/.ready
 	KERAS_BACKEND=jax XLA_FLAGS='$(UNOPTIMIZED)' $(BACKENDS_PYTEST) $(ON_EVERY_BACKEND)
