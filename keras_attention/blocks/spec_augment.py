@@ -1,9 +1,11 @@
-"""SpecAugment: spans of time and bands of frequency that a model must do without in training."""
+"""SpecAugment: what a model must do without in training, and voices that it never heard."""
 
 import keras
 from keras import ops
 
 from keras_attention import checks
+
+_KNEE = 0.8  # the share of the features that a warp multiplies; above, the last one stays
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -19,6 +21,10 @@ class SpecAugment(keras.layers.Layer):
             LibriSpeech double (table 1).
         num_frequency_masks, frequency_mask_size: int, m_F and F.
         time_mask_ratio: float p, from 0 to 1. Gulati et al. (2020) take ten spans of 0.05.
+        frequency_warp: float, from 0 to below 1: frequencies are taken higher or lower by up to
+            this share, as if the speaker's vocal tract were shorter or longer; the highest stay
+            (Jaitly and Hinton, 2013, *Vocal tract length perturbation improves speech
+            recognition*, take 0.1). It helps where speakers are few.
         seed: int.
 
     Call arguments:
@@ -46,6 +52,7 @@ class SpecAugment(keras.layers.Layer):
         num_frequency_masks=2,
         frequency_mask_size=27,
         time_mask_ratio=1.0,
+        frequency_warp=0.0,
         seed=None,
         **kwargs,
     ):
@@ -56,7 +63,9 @@ class SpecAugment(keras.layers.Layer):
         self.frequency_mask_size, self.time_mask_ratio = frequency_mask_size, time_mask_ratio
         names = ("num_time_masks", "time_mask_size", "num_frequency_masks", "frequency_mask_size")
         checks.check_whole_numbers(self, *names, least=0)
+        self.frequency_warp = frequency_warp
         checks.check_number(self, "time_mask_ratio", least=0, most=1)
+        checks.check_number(self, "frequency_warp", least=0, most=0.99)
         self.seed = seed
         self._generator = keras.random.SeedGenerator(seed)
 
@@ -76,7 +85,7 @@ class SpecAugment(keras.layers.Layer):
         else:
             lengths = ops.sum(ops.cast(mask, "float32"), axis=1, keepdims=True)
         most = ops.minimum(self.time_mask_size + 0.0, self.time_mask_ratio * lengths)
-        x = inputs
+        x = self._warp(inputs) if self.frequency_warp else inputs
         if self.num_time_masks:
             spans = self._draw(rows, self.num_time_masks, frames, lengths, most)
             x = ops.where(ops.expand_dims(spans, axis=2), ops.cast(0, x.dtype), x)
@@ -85,6 +94,24 @@ class SpecAugment(keras.layers.Layer):
             bands = self._draw(rows, self.num_frequency_masks, features, features + 0.0, size)
             x = ops.where(ops.expand_dims(bands, axis=1), ops.cast(0, x.dtype), x)
         return x
+
+    def _warp(self, inputs):
+        """Each example with features of neighbouring frequencies, by linear interpolation.
+
+        Feature f is taken from a · f, up to a knee at four fifths of all, and from there on a line
+        that ends where features do.
+        """
+        rows, features = ops.shape(inputs)[0], inputs.shape[-1]
+        share = keras.random.uniform((rows, 1), -1.0, 1.0, "float32", seed=self._generator)
+        factor = 1.0 + self.frequency_warp * share
+        last = features - 1.0
+        place = ops.reshape(ops.arange(features, dtype="float32"), (1, -1))
+        knee = _KNEE * last / ops.maximum(factor, 1.0)
+        above = last - (last - factor * knee) * (last - place) / (last - knee)
+        source = ops.where(place <= knee, factor * place, above)  # (B, F)
+        distance = ops.abs(ops.expand_dims(source, axis=1) - ops.expand_dims(place, axis=2))
+        weights = ops.cast(ops.maximum(1.0 - distance, 0.0), inputs.dtype)  # (B, from, to)
+        return ops.matmul(inputs, weights)
 
     def _draw(self, rows, count, places, length, most):
         """Which of `places` lie in one of `count` spans: bool (B, places).
@@ -108,5 +135,5 @@ class SpecAugment(keras.layers.Layer):
 
     def get_config(self):
         names = ("num_time_masks", "time_mask_size", "num_frequency_masks", "frequency_mask_size")
-        names += ("time_mask_ratio", "seed")
+        names += ("time_mask_ratio", "frequency_warp", "seed")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}

@@ -40,6 +40,26 @@ def test_spans_lie_within_an_utterance_and_are_a_share_of_it():
     assert set(hidden.sum(axis=1)) == set(range(6))
 
 
+def test_warps_frequencies_as_a_longer_or_shorter_vocal_tract_does():
+    """Of a ramp each feature is where it was taken from; others are interpolated there."""
+    nothing = dict(num_time_masks=0, num_frequency_masks=0)
+    ramp = np.broadcast_to(np.arange(41, dtype="float32"), (300, 2, 41))
+    found = np.asarray(
+        ka.blocks.SpecAugment(frequency_warp=0.2, seed=1, **nothing)(ramp, training=True)
+    )
+    assert np.array_equal(found[:, 0], found[:, 1])
+    factors = found[:, 0, 1]
+    assert 0.8 <= factors.min() < 0.81 and 1.19 < factors.max() <= 1.2
+    for factor, row in zip(factors, found[:, 0], strict=True):
+        knee = 32 / max(factor, 1)
+        expected = np.interp(np.arange(41), [0, knee, 40], [0, factor * knee, 40])
+        np.testing.assert_allclose(row, expected, atol=1e-4)
+    x = np.random.default_rng(0).normal(size=(300, 2, 41)).astype("float32")
+    warped = ka.blocks.SpecAugment(frequency_warp=0.2, seed=1, **nothing)(x, training=True)
+    expected = [np.interp(found[7, 0], np.arange(41), x[7, t]) for t in range(2)]
+    np.testing.assert_allclose(np.asarray(warped)[7], expected, atol=1e-4)
+
+
 def test_draws_anew_and_the_same_with_the_same_seed():
     one, other = (ka.blocks.SpecAugment(frequency_mask_size=5, seed=3) for _ in range(2))
     first, second = one(X, training=True), one(X, training=True)
@@ -52,6 +72,7 @@ def test_draws_anew_and_the_same_with_the_same_seed():
     "arguments, message",
     [
         (dict(time_mask_ratio=1.5), "time_mask_ratio=1.5.*at most 1"),
+        (dict(frequency_warp=1), "frequency_warp=1.*at most 0.99"),
         (dict(num_time_masks=-1), "num_time_masks=-1.*at least 0"),
         (dict(frequency_mask_size=13), "frequency_mask_size=13.*12 features"),
     ],
