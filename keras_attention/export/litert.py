@@ -44,6 +44,7 @@ def to_litert(
     start_token_id=None,
     end_token_id=None,
     padding_id="model",
+    constraints=None,
 ):
     """Writes `model` as a LiteRT file of built-in ops only, and proves that it runs.
 
@@ -102,6 +103,8 @@ def to_litert(
         end_token_id: int or several, what ends a text; without one it is as long as it may be.
         padding_id: int, which an encoder-decoder never writes, although to its decoder it may be a
             token, such as the first one; `"model"` for that of the decoder's embedding.
+        constraints: as for `generate`: one or several `ka.generation.constraints`, which the loops
+            in the file keep to. They must leave every row a token until it ends.
 
     Returns:
         `ExportReport`.
@@ -152,6 +155,7 @@ def to_litert(
         start_token_id=start_token_id,
         end_token_id=end_token_id,
         padding_id=padding_id,
+        constraints=constraints,
     )
     memory.check_file_size(exportable.model, quantization)
     if calibration is not None:

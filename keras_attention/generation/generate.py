@@ -101,7 +101,9 @@ def generate(
         no_repeat_ngram_size: int, as `constraints.NoRepeatNGrams`.
         allowed_ids: ints, as `constraints.Allowed`.
         penalties: more `penalties` (parts).
-        constraints: more `constraints`, parts or functions of `TokenHistory` -> bool (B, V).
+        constraints: more `constraints`, parts or functions of `TokenHistory` -> bool (B, V). What
+            Hugging Face calls `forced_bos_token_id=i` is `AtFirst(Allowed([i]))`,
+            `suppress_tokens=ids` is `Forbidden(ids)`.
         draft_model: a smaller model with the same vocabulary that proposes tokens, for speculative
             decoding (Leviathan et al., 2023): the results are those of `model` alone, greedy ones
             to the token and sampled ones in distribution.

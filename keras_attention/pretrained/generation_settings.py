@@ -19,6 +19,11 @@ class GenerationSettings:
         beam: int, how many texts the search holds; 1 is greedy.
         length_penalty: float, of beams, of Hugging Face: the power of a text's length.
         temperature: float, or None where tokens are not drawn.
+        forced_bos_token_id: int, the first token of every text, after `start_token_id`; or None.
+        suppress_tokens: tuple of ints, which are never written.
+        begin_suppress_tokens: tuple of ints, which are never written first.
+
+    `forced_eos_token_id` only replaces the last token of a text that is cut off, and is not read.
     """
 
     end_token_ids: tuple
@@ -26,6 +31,9 @@ class GenerationSettings:
     beam: int
     length_penalty: float
     temperature: float | None
+    forced_bos_token_id: int | None = None
+    suppress_tokens: tuple = ()
+    begin_suppress_tokens: tuple = ()
 
 
 def read_generation_settings(checkpoint):
@@ -59,7 +67,19 @@ def read_generation_settings(checkpoint):
         temperature=_read_number(name, said, "temperature", None, float, 1e-6, 1e6)
         if drawn
         else None,
+        **_read_constraints(name, said),
     )
+
+
+def _read_constraints(path, said):
+    """What may be written and what may not, by the names of Hugging Face, where it is said."""
+    found = {}
+    if "forced_bos_token_id" in said:
+        (found["forced_bos_token_id"],) = _read_ids(path, said, "forced_bos_token_id")[:1]
+    for name in ("suppress_tokens", "begin_suppress_tokens"):
+        if said.get(name):
+            found[name] = _read_ids(path, said, name)
+    return found
 
 
 def _read_ids(path, said, *names):

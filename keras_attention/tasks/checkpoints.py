@@ -144,6 +144,13 @@ def _open_masked(folder, task_class, builder, found, places, *, max_length=LENGT
 
 def _open_running_text(folder, task_class, builder, found, places, *, max_length=LENGTH):
     settings = read_generation_settings(read_checkpoint(folder))
+    for name in ("suppress_tokens", "begin_suppress_tokens"):
+        if getattr(settings, name):
+            raise CheckpointError(
+                f"{folder} says {name}={getattr(settings, name)}, which a {task_class.__name__} "
+                "does not keep to: load it with ka.pretrained.load, and write with "
+                "ka.generation.generate and its constraints=."
+            )
     window = _bound(max_length, places)
     # A text of any length is cut into windows, and not at its tokenizer's.
     tokenizer = dataclasses.replace(pretrained.tokenizer(folder), max_length=None)
@@ -185,6 +192,9 @@ def _open_pairs(
         length_penalty=max(0.0, penalty),
         max_new_tokens=_bound(max_length, places),
         score=score,
+        forced_bos_token_id=settings.forced_bos_token_id,
+        suppress_tokens=settings.suppress_tokens,
+        begin_suppress_tokens=settings.begin_suppress_tokens,
         builder=builder,
     )
 

@@ -9,6 +9,7 @@ from keras_attention.data import manifest
 from keras_attention.data.fields import MOST_ID, MOST_TOKENS, Fields
 from keras_attention.export.generation.step_reader import StepReader
 from keras_attention.export.inspection import find_id_limits
+from keras_attention.generation.constraints import Allowed, AtFirst, Forbidden
 from keras_attention.generation.inputs import draw_uniform
 from keras_attention.generation.samplers.base import IMPOSSIBLE
 from keras_attention.tasks import runners
@@ -27,6 +28,19 @@ def get_generation_options(manifest):
     found = {"generate": _make_sampler(known)} | {k: known[k] for k in names if k in known}
     if np.isin(found.get("padding_id", -1), found.get("end_token_id", ())):
         del found["padding_id"]  # one that ends texts is written
+    constraints = _make_constraints(known)
+    return found | ({"constraints": constraints} if constraints else {})
+
+
+def _make_constraints(known):
+    """The constraints for what a manifest calls by the names of Hugging Face, a list."""
+    found = []
+    if known.get("forced_bos_token_id") is not None:
+        found.append(AtFirst(Allowed([known["forced_bos_token_id"]])))
+    if known.get("suppress_tokens"):
+        found.append(Forbidden(known["suppress_tokens"]))
+    if known.get("begin_suppress_tokens"):
+        found.append(AtFirst(Forbidden(known["begin_suppress_tokens"])))
     return found
 
 

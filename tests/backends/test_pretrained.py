@@ -21,6 +21,9 @@ def test_the_committed_checkpoints_are_what_transformers_makes(name, tmp_path):
     _, new = read_expected(tmp_path / name)
     _, committed = read_expected(make_checkpoints.FOLDER / name)
     np.testing.assert_allclose(new, committed, atol=1e-4)
+    if name in make_checkpoints.WRITTEN:
+        texts = [folder / name / "written.npz" for folder in (tmp_path, make_checkpoints.FOLDER)]
+        np.testing.assert_array_equal(*(np.load(path)["ids"] for path in texts))
 
 
 LONGER = {"gpt2": "n_positions", "llama-3": None, "qwen2": None, "t5": None,

@@ -394,6 +394,10 @@ CHECKPOINTS = {
 }  # fmt: skip
 
 
+# name: what the original is asked to write, whose ids are in `written.npz`
+WRITTEN = {"bart": {"forced_bos_token_id": 0}}
+LONGEST = 8  # new tokens
+
 IMAGES = [
     name
     for name, (kind, *_, stored) in CHECKPOINTS.items()
@@ -463,6 +467,19 @@ def compute(model, given, stored):
     return hidden[:, 0] if "pixel_values" in given else hidden
 
 
+def write(model, given, options):
+    """The new ids (B, N) that the original writes, greedily, with padding after the end."""
+    import torch
+
+    model.generation_config.forced_eos_token_id = None
+    model.generation_config.update(**options)
+    given = {name: torch.tensor(x) for name, x in given.items() if name != "decoder_input_ids"}
+    found = model.generate(**given, max_new_tokens=LONGEST, do_sample=False, num_beams=1)
+    ids = np.full((len(found), LONGEST), model.config.pad_token_id)
+    ids[:, : found.shape[1] - 1] = found[:, 1:].numpy()
+    return ids
+
+
 def make(name, folder):
     """Writes one checkpoint with `expected.npz`; gives the original model."""
     import torch
@@ -491,6 +508,11 @@ def make(name, folder):
     model.save_pretrained(path, max_shard_size=stored.get("shards", "50GB"))
     (path / "generation_config.json").unlink(missing_ok=True)
     np.savez_compressed(path / "expected.npz", expected=expected.numpy(), **ours)
+    if name in WRITTEN:
+        kept = model.generation_config.to_dict()
+        ids = write(model, theirs, WRITTEN[name])
+        np.savez_compressed(path / "written.npz", ids=ids)
+        model.generation_config = transformers.GenerationConfig(**kept)
     return model
 
 

@@ -21,6 +21,7 @@ from keras_attention.export.precision import (
     convert_to_float32,
     list_reduced_policies,
 )
+from keras_attention.generation.constraints import Constraint
 from keras_attention.generation.decoder import Decoder
 from keras_attention.generation.piecewise import measure_piecewise_error
 
@@ -61,6 +62,7 @@ class Generation:
             "samplers": {
                 n: _describe_sampler(config.sampler) for n, config in settings.configs.items()
             },
+            **self._describe_constraints(),
             "cache": [
                 _describe_entry(t, step.outputs, encoded)
                 for t in step.inputs
@@ -71,8 +73,26 @@ class Generation:
     def _find_contract(self):
         """The oldest contract of a file's callers that says all that this file needs."""
         settings, has_source = self.settings, self.decoder.has_source
+        if settings.constraints:
+            return CONTRACT
         zero = settings.padding_id == 0 == (settings.source_padding_id if has_source else 0)
-        return 3 if zero else CONTRACT
+        return 3 if zero else 4
+
+    def _describe_constraints(self):
+        constraints = self.settings.constraints
+        return {"constraints": list(map(_describe_part, constraints))} if constraints else {}
+
+
+def _describe_part(constraint):
+    """Name and numbers of a constraint; of a function the name alone."""
+    found = {"name": type(constraint).__name__}
+    for field in dataclasses.fields(constraint):
+        value = getattr(constraint, field.name)
+        if isinstance(value, Constraint):
+            value = _describe_part(value)
+        if not callable(value):
+            found[field.name] = list(value) if isinstance(value, tuple) else value
+    return found
 
 
 def _describe_sampler(sampler):

@@ -4,7 +4,7 @@ import dataclasses
 
 from keras_attention import checks
 from keras_attention.generation import samplers
-from keras_attention.generation.config import GenerationConfig
+from keras_attention.generation.config import make_config
 
 LONGEST = 256  # positions of a cache where the caller gives no length
 
@@ -20,6 +20,7 @@ class Settings:
         start_token_id: int, what an encoder-decoder writes first, or None.
         end_token_ids: tuple of ints, any of which ends a row.
         padding_id, source_padding_id: ints, the ids that are no tokens; None where all are.
+        constraints: tuple of `Constraint`, which every token has to satisfy.
     """
 
     configs: dict
@@ -29,6 +30,7 @@ class Settings:
     end_token_ids: tuple[int, ...]
     padding_id: int | None = 0
     source_padding_id: int | None = 0
+    constraints: tuple = ()
 
     @property
     def filler_id(self):
@@ -37,7 +39,15 @@ class Settings:
 
 
 def make_settings(
-    decoder, generate, *, max_length, max_new_tokens, start_token_id, end_token_id, sequence_length
+    decoder,
+    generate,
+    *,
+    max_length,
+    max_new_tokens,
+    start_token_id,
+    end_token_id,
+    constraints=None,
+    sequence_length,
 ):
     """The `Settings` of an export's arguments; a ValueError where they do not go together."""
     end_token_ids = read_ids(decoder, "end_token_id", end_token_id)
@@ -47,7 +57,8 @@ def make_settings(
             "files. Give END another id, or build the model with padding_id=None."
         )
     start_token_id = (read_ids(decoder, "start_token_id", start_token_id) or (None,))[0]
-    configs = _make_configs(generate, end_token_ids, decoder.padding_id)
+    constraints = make_config("greedy", constraints=constraints or ()).constraints
+    configs = _make_configs(generate, end_token_ids, decoder.padding_id, constraints)
     if configs and decoder.has_source and start_token_id is None:
         raise ValueError(
             f"{decoder.model.name} is an encoder-decoder, and generate= needs to know what it "
@@ -63,7 +74,7 @@ def make_settings(
         )
     decoder.check_lengths(prompt or max(1, length - new + 1), length)
     padding = decoder.padding_id, decoder.source_padding_id
-    return Settings(configs, length, new, start_token_id, end_token_ids, *padding)
+    return Settings(configs, length, new, start_token_id, end_token_ids, *padding, constraints)
 
 
 def _choose_lengths(decoder, prompt, max_length, max_new_tokens):
@@ -102,7 +113,7 @@ def read_ids(decoder, name, value):
     return tuple(map(int, values))
 
 
-def _make_configs(generate, end_token_ids, padding_id):
+def _make_configs(generate, end_token_ids, padding_id, constraints):
     """{signature: `GenerationConfig`} of a sampler or several."""
     configs = {}
     for one in generate if isinstance(generate, (tuple, list)) else [generate]:
@@ -113,7 +124,10 @@ def _make_configs(generate, end_token_ids, padding_id):
                 f"generate= has two samplers for the signature {name!r}: {configs[name].sampler} "
                 f"and {sampler}. Export a file for each."
             )
-        configs[name] = GenerationConfig(
-            sampler, end_token_ids=end_token_ids, padding_id=padding_id
+        configs[name] = make_config(
+            sampler,
+            end_token_id=end_token_ids or None,
+            padding_id=padding_id,
+            constraints=constraints,
         )
     return configs
