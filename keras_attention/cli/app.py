@@ -116,6 +116,12 @@ TextColumn = Annotated[
 Encoding = Annotated[
     str | None, typer.Option(help="Of files of text, such as latin-1; default UTF-8.")
 ]
+Language = Annotated[
+    str | None, typer.Option(help="That is spoken, of Whisper: de, or german; default English.")
+]
+SpeechTask = Annotated[
+    str | None, typer.Option(help="Of Whisper: transcribe, or translate into English.")
+]
 
 
 def data_file(part):
@@ -210,6 +216,8 @@ def train(
     prefix: Annotated[
         str | None, typer.Option(help="In front of every source, as T5 of --from hf:// wants.")
     ] = None,
+    language: Language = None,
+    task: SpeechTask = None,
     beam: Annotated[
         int | None, Whole(max=1000, help="Texts that the search holds; 1 is greedy.")
     ] = None,
@@ -264,6 +272,8 @@ def train(
             "vocabulary_size": vocabulary_size,
             "max_tokens": max_tokens,
             "prefix": prefix,
+            "language": language,
+            "task": task,
             "beam": beam,
             "length_penalty": length_penalty,
             "score": score,
@@ -327,6 +337,8 @@ def predict(
         bool, typer.Option(help="Show entities, where tags are B-..., I-... and O.")
     ] = False,
     beam: Annotated[int | None, Whole(max=1000, help="Texts that the search holds.")] = None,
+    language: Language = None,
+    task: SpeechTask = None,
     threshold: Annotated[
         float | None, Number(min=0.0, max=1.0, help="Least score of objects in pictures.")
     ] = None,
@@ -357,6 +369,8 @@ def predict(
             "top": top,
             "group_entities": group_entities,
             "beam": beam,
+            "language": language,
+            "task": task,
             "threshold": threshold,
             "invert": invert,
             "max_new_tokens": max_new_tokens,

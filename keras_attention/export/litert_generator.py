@@ -14,7 +14,8 @@ import numpy as np
 # to the first: bool among inputs and outputs, and every entry of the cache out of `encode`. The
 # third is of files whose padding is 0; others have the fourth, with `padding_id`, which is null
 # where every id is a token: the loop in such a file takes `start`, where its rows begin. The fifth
-# is of files with `constraints`, which whoever chooses tokens keeps to.
+# is of files with `constraints`, which whoever chooses tokens keeps to, or with a list of several
+# ids as `start_token_id`.
 CONTRACT = 5
 RENAMED = {"begin_id": "start_token_id", "end_ids": "end_token_ids"}  # before contract 3
 
@@ -216,10 +217,8 @@ class LiteRTGenerator:
         if "encode" in self.run:
             encoded = self.run["encode"](**self._source(prompt))
             rows = len(next(iter(encoded.values())))
-            tokens, start = (
-                np.full((rows, 1), self.known["start_token_id"]),
-                np.zeros(rows, "int32"),
-            )
+            begin = np.atleast_1d(self.known["start_token_id"])  # one, or several
+            tokens, start = np.tile(begin, (rows, 1)), np.zeros(rows, "int32")
         else:
             encoded, (tokens, start) = {}, self._ids(prompt)
             self._check_room(tokens)

@@ -91,7 +91,7 @@ def generate(
         sampler: `"greedy"`, `"sample"`, `Greedy()`, `Sample(...)`, `Beam(...)`, or a config.
         source: the source of an encoder, where the prompt is the beginning of the result: ids, or
             images, spectrograms and dicts as the encoder takes them.
-        start_token_id: int, put in front of every row, as decoders begin.
+        start_token_id: int or ints, put in front of every row, as decoders begin.
         end_token_id: int or ints; one of them ends its row, and is part of it. None: rows are full
             length.
         padding_id: int, never chosen (unless it ends a row), and written after the end; None

@@ -44,13 +44,13 @@ def _make_constraints(known):
     return found
 
 
-def check_end_token_id(known):
-    """Refuses a manifest's entry (`Fields`) whose `end_token_id` is no id, and no list of them."""
-    ends = known.values.get("end_token_id")
-    if isinstance(ends, list) and ends:
-        known.wholes("end_token_id", len(ends), least=0, most=MOST_ID)
+def check_ids(known, name):
+    """Refuses a field of a manifest's entry (`Fields`) that is no id, and no list of them."""
+    ids = known.values.get(name)
+    if isinstance(ids, list) and ids:
+        known.wholes(name, len(ids), least=0, most=MOST_ID)
     else:
-        known.whole("end_token_id", least=0, most=MOST_ID)
+        known.whole(name, least=0, most=MOST_ID)
 
 
 class ModelGenerator:
@@ -70,9 +70,11 @@ class ModelGenerator:
             decoder = next((x for x in model.layers if x.name == "decoder"), model)
             check_vocabularies(path, decoder.output_shape[-1], find_id_limits(model))
 
-    def __call__(self, ids, beam=None):
+    def __call__(self, ids, beam=None, start_token_id=None):
         options = get_generation_options(self.metadata)
         sampler = options.pop("generate")
+        if start_token_id is not None:
+            options["start_token_id"] = start_token_id
         if beam is not None:
             sampler = _make_sampler(self.metadata["writing"] | {"beam": beam})
         return generation.generate(self.model, ids, sampler=sampler, **options)
@@ -90,11 +92,19 @@ class FileGenerator:
 
     def __init__(self, path, metadata):
         self.path, self.beam = path, metadata["writing"]["beam"]
+        self.start_token_id = metadata["writing"]["start_token_id"]
         self.run = runners.load_runner(path, "generate" if self.beam == 1 else "beam")
         self.run.padding_id = metadata["writing"].get("padding_id", 0)
         check_vocabularies(path, _count_tokens(self.run.inspection), self.run.inspection.id_limits)
 
-    def __call__(self, ids, beam=None):
+    def __call__(self, ids, beam=None, start_token_id=None):
+        if start_token_id is not None and list(start_token_id) != [*np.ravel(self.start_token_id)]:
+            raise ValueError(
+                f"{self.path} begins its texts with the tokens {list(self.start_token_id)}, which "
+                f"say language and task and are fixed in an exported file; received "
+                f"{list(start_token_id)}. Leave them out, use model.keras, which takes any, or "
+                "export a file for them."
+            )
         if beam not in (None, self.beam):
             raise ValueError(
                 f"{self.path} searches with a beam of {self.beam}, which is fixed in an exported "

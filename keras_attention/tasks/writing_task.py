@@ -8,7 +8,7 @@ from keras_attention.data.fields import MOST_BEAMS, MOST_ID, MOST_TOKENS
 from keras_attention.tasks.generators import (
     FileGenerator,
     ModelGenerator,
-    check_end_token_id,
+    check_ids,
     get_generation_options,
 )
 from keras_attention.tasks.interface import AttentionMaps
@@ -81,8 +81,8 @@ class WritingTask(Task):
         known.whole("beam", most=MOST_BEAMS)
         known.number("length_penalty", least=0, default=0.0)
         known.whole("max_new_tokens", most=MOST_TOKENS)
-        known.whole("start_token_id", least=0, most=MOST_ID)
-        check_end_token_id(known)
+        check_ids(known, "start_token_id")
+        check_ids(known, "end_token_id")
         known.whole("padding_id", least=0, most=MOST_ID, default=None)
         known.whole("forced_bos_token_id", least=0, most=MOST_ID, default=None)
         for name in SUPPRESSED:

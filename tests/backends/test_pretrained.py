@@ -128,3 +128,11 @@ def test_whisper_writes_and_hears_as_transformers_does(tmp_path):
     # What Whisper's own `generate` adds, languages and pauses, is not of so small a vocabulary.
     ids = GenerationMixin.generate(theirs, features, max_new_tokens=12, do_sample=False)
     np.testing.assert_array_equal(written, ids[:, 1:].numpy())
+
+
+def test_languages_are_called_as_in_transformers():
+    from transformers.models.whisper.tokenization_whisper import LANGUAGES
+
+    from keras_attention.data.subword_speech_preprocessor import NAMES
+
+    assert NAMES == {name.replace(" ", "_"): code for code, name in LANGUAGES.items()}

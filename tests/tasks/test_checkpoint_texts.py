@@ -152,7 +152,7 @@ def test_a_forced_first_token_is_that_of_transformers(tmp_path):
     """`written.npz` is what transformers writes with this `forced_bos_token_id`."""
     folder = checkpoint_files.make_bart(tmp_path / "bart", forced_bos_token_id=0)
     with np.load(folder / "written.npz") as written, np.load(folder / "expected.npz") as given:
-        expected, sources = written["ids"], given["source_ids"]
+        (expected,), sources = written["ids"], given["source_ids"]
     task = ka.tasks.Seq2SeqLM.from_preset(folder, max_length=8)
     writing = task.settings["writing"]
     assert writing["forced_bos_token_id"] == 0 and "suppress_tokens" not in writing

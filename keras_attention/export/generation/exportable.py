@@ -54,7 +54,7 @@ class Generation:
             "vocabulary_size": decoder.vocabulary_size,
             "padding_id": settings.padding_id,
             "source_padding_id": settings.source_padding_id,
-            "start_token_id": settings.start_token_id,
+            "start_token_id": self._describe_start(),
             "end_token_ids": list(settings.end_token_ids),
             "max_length": settings.max_length,
             "max_new_tokens": settings.max_new_tokens,
@@ -73,10 +73,15 @@ class Generation:
     def _find_contract(self):
         """The oldest contract of a file's callers that says all that this file needs."""
         settings, has_source = self.settings, self.decoder.has_source
-        if settings.constraints:
+        if settings.constraints or len(settings.start_token_ids) > 1:
             return CONTRACT
         zero = settings.padding_id == 0 == (settings.source_padding_id if has_source else 0)
         return 3 if zero else 4
+
+    def _describe_start(self):
+        """An id, a list of several, or None."""
+        ids = list(self.settings.start_token_ids)
+        return ids if len(ids) > 1 else next(iter(ids), None)
 
     def _describe_constraints(self):
         constraints = self.settings.constraints
@@ -165,8 +170,7 @@ def _read_padding(decoder, padding_id):
             f"padding_id={padding_id} is for encoder-decoders: the padding of a language model is "
             "that of its embedding."
         )
-    (padding_id,) = read_ids(decoder, "padding_id", padding_id)
-    return padding_id
+    return next(iter(read_ids(decoder, "padding_id", padding_id)), None)
 
 
 def check_cache(decoder, settings, encoded=None):

@@ -125,12 +125,13 @@ class SequenceScore:
             return self._continue_prompts(ids)
         begin = np.stack(self._list_prompts(len(ids)))
         tokens = np.concatenate([begin, ids[:, :-1]], axis=1)
-        return compute_logits(self.decoder, tokens.astype("int32"), self.inputs)
+        logits = compute_logits(self.decoder, tokens.astype("int32"), self.inputs)
+        return logits[:, begin.shape[1] - 1 :]
 
     def _list_prompts(self, number):
         """What each of `number` rows goes on from, a list of arrays of ids."""
         if self.decoder.has_source:
-            return [np.array([self.settings.start_token_id])] * number
+            return [np.array(self.settings.start_token_ids)] * number
         rows, start = self.inputs[TOKENS], self.inputs.get(START)
         if start is None:
             start = [np.flatnonzero(row != self.settings.padding_id)[0] for row in rows]

@@ -17,7 +17,8 @@ class Settings:
         configs: dict, signature -> `GenerationConfig`: for `"generate"`, `"beam"`, both or none.
         max_length: int, positions in the cache: tokens of a prompt and new ones.
         max_new_tokens: int, how many tokens `generate` and `beam` write at most.
-        start_token_id: int, what an encoder-decoder writes first, or None.
+        start_token_ids: tuple of ints, what an encoder-decoder begins with; empty where that is not
+            known.
         end_token_ids: tuple of ints, any of which ends a row.
         padding_id, source_padding_id: ints, the ids that are no tokens; None where all are.
         constraints: tuple of `Constraint`, which every token has to satisfy.
@@ -26,7 +27,7 @@ class Settings:
     configs: dict
     max_length: int
     max_new_tokens: int
-    start_token_id: int | None
+    start_token_ids: tuple[int, ...]
     end_token_ids: tuple[int, ...]
     padding_id: int | None = 0
     source_padding_id: int | None = 0
@@ -56,15 +57,15 @@ def make_settings(
             f"end_token_id={decoder.padding_id} is the model's padding, which is never chosen in "
             "files. Give END another id, or build the model with padding_id=None."
         )
-    start_token_id = (read_ids(decoder, "start_token_id", start_token_id) or (None,))[0]
+    start_token_ids = read_ids(decoder, "start_token_id", start_token_id)
     constraints = make_config("greedy", constraints=constraints or ()).constraints
     configs = _make_configs(generate, end_token_ids, decoder.padding_id, constraints)
-    if configs and decoder.has_source and start_token_id is None:
+    if configs and decoder.has_source and not start_token_ids:
         raise ValueError(
             f"{decoder.model.name} is an encoder-decoder, and generate= needs to know what it "
             "writes first: pass start_token_id=."
         )
-    prompt = 1 if decoder.has_source else sequence_length
+    prompt = max(1, len(start_token_ids)) if decoder.has_source else sequence_length
     length, new = _choose_lengths(decoder, prompt, max_length, max_new_tokens)
     least = decoder.min_prompt_length(length)
     if sequence_length is not None and least > 1:
@@ -74,7 +75,7 @@ def make_settings(
         )
     decoder.check_lengths(prompt or max(1, length - new + 1), length)
     padding = decoder.padding_id, decoder.source_padding_id
-    return Settings(configs, length, new, start_token_id, end_token_ids, *padding, constraints)
+    return Settings(configs, length, new, start_token_ids, end_token_ids, *padding, constraints)
 
 
 def _choose_lengths(decoder, prompt, max_length, max_new_tokens):
