@@ -49,8 +49,8 @@ CLASSES = {
         AttentionCell Bridge FeedbackDecoder LocalWindow RecurrentDecoder RecurrentEncoder
     """.split(),
     "generation": """
-        Allowed Beam Forbidden Frequency Greedy MinimumLength NoRepeatNGrams OneOf Repetition Rule
-        Sample
+        Allowed AtFirst Beam Forbidden Frequency Greedy MinimumLength NoRepeatNGrams OneOf
+        Repetition Rule Sample
     """.split(),
     "training": """
         AdamW BoxAveragePrecision CTCAttention CTCTranscriptAccuracy ConstantForcing

@@ -83,6 +83,24 @@ def find_file(path):
     return path
 
 
+HUB = "hf://"  # as `keras_attention.tasks.checkpoints` has it
+
+
+def find_model(value):
+    """A path that is there, or the id of a checkpoint, which is looked up by the command."""
+    return value if value.startswith(HUB) else find_file(pathlib.Path(value))
+
+
+def find_preset(path):
+    """Refuses a checkpoint where the files of a preset are needed, and a path that is not there."""
+    if str(path).startswith(str(pathlib.Path(HUB))):
+        raise ValueError(
+            f"{HUB}{str(path).removeprefix('hf:/')} is a checkpoint, and this takes a preset: make "
+            "one of it with train --from, or with ka.tasks.from_preset(...).save_to_preset(...)."
+        )
+    return find_file(path)
+
+
 # Numbers have bounds: absurd ones would end in an error of some library, or fill the memory.
 Number = functools.partial(typer.Option, callback=finite)
 Whole = functools.partial(typer.Option, min=1)
@@ -90,9 +108,11 @@ SEED = typer.Option(min=0, max=2**32 - 1, help="For the same numbers again.")
 LENGTH = 1 << 18
 
 Preset = Annotated[
-    pathlib.Path,
+    str,
     typer.Argument(
-        help="Folder of a trained model, a file in it, or its name.", callback=find_file
+        help="Folder of a trained model, a file in it, or its name; or a checkpoint, hf://ID or "
+        "its folder.",
+        callback=find_model,
     ),
 ]
 With = Annotated[Kind | None, typer.Option("--with", help="Which file to run; default the first.")]
@@ -115,6 +135,12 @@ TextColumn = Annotated[
 ]
 Encoding = Annotated[
     str | None, typer.Option(help="Of files of text, such as latin-1; default UTF-8.")
+]
+Language = Annotated[
+    str | None, typer.Option(help="That is spoken, of Whisper: de, or german; default English.")
+]
+SpeechTask = Annotated[
+    str | None, typer.Option(help="Of Whisper: transcribe, or translate into English.")
 ]
 
 
@@ -210,6 +236,8 @@ def train(
     prefix: Annotated[
         str | None, typer.Option(help="In front of every source, as T5 of --from hf:// wants.")
     ] = None,
+    language: Language = None,
+    task: SpeechTask = None,
     beam: Annotated[
         int | None, Whole(max=1000, help="Texts that the search holds; 1 is greedy.")
     ] = None,
@@ -264,6 +292,8 @@ def train(
             "vocabulary_size": vocabulary_size,
             "max_tokens": max_tokens,
             "prefix": prefix,
+            "language": language,
+            "task": task,
             "beam": beam,
             "length_penalty": length_penalty,
             "score": score,
@@ -327,6 +357,11 @@ def predict(
         bool, typer.Option(help="Show entities, where tags are B-..., I-... and O.")
     ] = False,
     beam: Annotated[int | None, Whole(max=1000, help="Texts that the search holds.")] = None,
+    language: Language = None,
+    task: SpeechTask = None,
+    prefix: Annotated[
+        str | None, typer.Option(help="In front of every source, as T5 of hf:// wants.")
+    ] = None,
     threshold: Annotated[
         float | None, Number(min=0.0, max=1.0, help="Least score of objects in pictures.")
     ] = None,
@@ -353,10 +388,13 @@ def predict(
         kind=kind and kind.value,
         chat=chat,
         as_json=json,
+        prefix=prefix,
         options={
             "top": top,
             "group_entities": group_entities,
             "beam": beam,
+            "language": language,
+            "task": task,
             "threshold": threshold,
             "invert": invert,
             "max_new_tokens": max_new_tokens,
@@ -372,7 +410,9 @@ def predict(
 def export(
     preset: Annotated[
         pathlib.Path,
-        typer.Argument(help="Folder or name of a trained model, or a .keras.", callback=find_file),
+        typer.Argument(
+            help="Folder or name of a trained model, or a .keras.", callback=find_preset
+        ),
     ],
     output: Annotated[pathlib.Path | None, typer.Option(help="File or folder to write.")] = None,
     format: Annotated[Format, typer.Option(help="What to write.")] = Format.litert,

@@ -6,7 +6,9 @@ import sys
 
 from keras_attention.data.columns import read_lines
 from keras_attention.tasks import from_preset
+from keras_attention.tasks.checkpoints import find_task, is_checkpoint, list_options
 from keras_attention.tasks.printing import format_score, say, show_table
+from keras_attention.tasks.registry import get_task_class
 from keras_attention.tasks.sources import Source
 
 SPLITS = ("train", "dev", "test")
@@ -36,12 +38,26 @@ def evaluate(preset, *, file, split, kind, **options):
     show_table(
         ("score", ""),
         [(name, format_score(name, value)) for name, value in scores.items()],
-        title=f"{task.path} on {where}",
+        title=f"{task.path or preset} on {where}",
     )
 
 
-def predict(preset, inputs, *, file, context=None, kind, chat=False, as_json, options):
-    """Prints what a preset says of each of `inputs`, texts or picture files.
+def open_task(preset, kind, prefix=None):
+    """The task of a preset, or of a checkpoint, whose sources get `prefix` in front."""
+    if prefix is None:
+        return from_preset(preset, kind)
+    if not is_checkpoint(preset):
+        raise ValueError(
+            f"--prefix is for checkpoints of Hugging Face, and {preset} is none: leave it out."
+        )
+    builder = find_task(preset)
+    if "prefix" not in list_options(builder):
+        raise ValueError(f"--prefix is not for models of {builder}: leave it out.")
+    return get_task_class(builder).from_preset(preset, kind, prefix=prefix)
+
+
+def predict(preset, inputs, *, file, context=None, kind, chat=False, as_json, options, prefix=None):
+    """Prints what a preset, or a checkpoint, says of each of `inputs`: texts or files.
 
     Args:
         context: path of a file with the text that questions are about, or `-`; None for inputs
@@ -51,8 +67,9 @@ def predict(preset, inputs, *, file, context=None, kind, chat=False, as_json, op
         chat: bool, whether to hold a conversation that begins with `inputs`, as far as there are.
         as_json: bool, whether to print a JSON object for each input.
         options: dict of options that only some tasks take; None or False where not given.
+        prefix: str in front of every source, of checkpoints such as T5's; or None.
     """
-    task = from_preset(preset, kind)
+    task = open_task(preset, kind, prefix)
     # Not `in (None, False)`: a temperature of 0 equals False.
     given = {k: value for k, value in options.items() if value is not None and value is not False}
     if strange := [name for name in given if name not in task.predict_options]:

@@ -15,6 +15,7 @@ from keras_attention.tasks.registry import get_task_class
 SETTLED = (
     *recipes.IN_MODEL,
     *("max_length", "tokens", "vocabulary_size", "beam", "length_penalty", "prefix"),
+    *("language", "task"),
 )
 
 

@@ -101,6 +101,7 @@ from keras_attention.data.subword_preprocessors import (
     SubwordTextPreprocessor,
 )
 from keras_attention.data.subword_sequence_preprocessor import SubwordSequencePreprocessor
+from keras_attention.data.subword_speech_preprocessor import SubwordSpeechPreprocessor
 from keras_attention.data.tagged import (
     Sentence,
     Tagged,
@@ -161,6 +162,7 @@ __all__ = [
     "SubwordMaskedLMPreprocessor",
     "SubwordQuestionPreprocessor",
     "SubwordSequencePreprocessor",
+    "SubwordSpeechPreprocessor",
     "SubwordTaggerPreprocessor",
     "SubwordTextPreprocessor",
     "Subwords",

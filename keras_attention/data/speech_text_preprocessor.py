@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import numpy as np
+
 from keras_attention.data.entry_tokenizers import Characters
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.recordings import (
@@ -59,7 +61,8 @@ def speech_text_batches(
 
     Args:
         recordings: list of `Recording`.
-        preprocessor: `SpeechTextPreprocessor`.
+        preprocessor: `SpeechTextPreprocessor`, or `SubwordSpeechPreprocessor`, whose prompt is read
+            and not learnt: the labels before its last token are -1.
         batch_size: int; the last batch may be smaller.
         ctc: bool, whether there are labels for a CTC head, which are those of the transcript.
         shuffle: bool, whether recordings meet others in every epoch, in another order.
@@ -75,12 +78,16 @@ def speech_text_batches(
         raise ValueError("recordings is empty: there is nothing to make batches of.")
     tf = import_tensorflow("speech_text_batches")
     targets = preprocessor.target_ids([find_target(recording) for recording in recordings])
-    heard = preprocessor.target.encode([recording.text for recording in recordings])
+    prompt = np.size(preprocessor.start_token_id)  # tokens, one or several
+    following = [[*(-1 for _ in ids[1:prompt]), *ids[prompt:]] for ids in targets]
+    if ctc:
+        heard = preprocessor.target.encode([recording.text for recording in recordings])
 
     def make(rows):
         inputs = preprocessor([recordings[i].sound for i in rows])
-        inputs["target_ids"] = pad_labels([targets[i][:-1] for i in rows], preprocessor.padding_id)
-        labels = pad_labels([targets[i][1:] for i in rows], -1)
+        padding_id = preprocessor.padding_id or 0
+        inputs["target_ids"] = pad_labels([targets[i][:-1] for i in rows], padding_id)
+        labels = pad_labels([following[i] for i in rows], -1)
         if ctc:
             labels = {"logits": labels, "ctc_logits": pad_labels([heard[i] for i in rows])}
         return inputs, labels

@@ -128,12 +128,7 @@ class SubwordSequencePreprocessor:
 
     def texts(self, ids):
         """The texts that a model has written: ids (B, T), or a list of ids (T,), each up to END."""
-        return self.tokenizer.decode([self._cut_at_end(row) for row in ids])
-
-    def _cut_at_end(self, ids):
-        ids = np.asarray(ids)
-        ends = np.flatnonzero(np.isin(ids, self.end_token_ids))
-        return ids[: ends[0]] if ends.size else ids
+        return self.tokenizer.decode([cut_at_end(row, self.end_token_ids) for row in ids])
 
     def config(self):
         """The entry in the manifest: all that an app needs to repeat the preprocessing."""
@@ -165,3 +160,10 @@ class SubwordSequencePreprocessor:
             config.whole("start_token_id", least=0, most=MOST_ID, default=None),
             config.text("prefix", default=""),
         )
+
+
+def cut_at_end(ids, end_token_ids):
+    """The ids (T,) that stand before the first of `end_token_ids`, an array."""
+    ids = np.asarray(ids)
+    ends = np.flatnonzero(np.isin(ids, end_token_ids))
+    return ids[: ends[0]] if ends.size else ids

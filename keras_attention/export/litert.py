@@ -44,6 +44,7 @@ def to_litert(
     start_token_id=None,
     end_token_id=None,
     padding_id="model",
+    constraints=None,
 ):
     """Writes `model` as a LiteRT file of built-in ops only, and proves that it runs.
 
@@ -98,10 +99,13 @@ def to_litert(
         max_length: int, tokens that the cache has room for, old and new; 256 by default, or what
             the model's positions have room for.
         max_new_tokens: int, how many tokens `generate` and `beam` write at most.
-        start_token_id: int, what an encoder-decoder writes first.
+        start_token_id: int or ints, what an encoder-decoder begins with.
         end_token_id: int or several, what ends a text; without one it is as long as it may be.
         padding_id: int, which an encoder-decoder never writes, although to its decoder it may be a
-            token, such as the first one; `"model"` for that of the decoder's embedding.
+            token, such as the first one; None where every id is a token; `"model"` for that of the
+            decoder's embedding.
+        constraints: as for `generate`: one or several `ka.generation.constraints`, which the loops
+            in the file keep to. They must leave every row a token until it ends.
 
     Returns:
         `ExportReport`.
@@ -152,6 +156,7 @@ def to_litert(
         start_token_id=start_token_id,
         end_token_id=end_token_id,
         padding_id=padding_id,
+        constraints=constraints,
     )
     memory.check_file_size(exportable.model, quantization)
     if calibration is not None:

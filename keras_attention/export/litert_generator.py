@@ -13,8 +13,10 @@ import numpy as np
 # The contract of signatures with their callers, see docs/on-device.md. Files without a number keep
 # to the first: bool among inputs and outputs, and every entry of the cache out of `encode`. The
 # third is of files whose padding is 0; others have the fourth, with `padding_id`, which is null
-# where every id is a token: the loop in such a file takes `start`, where its rows begin.
-CONTRACT = 4
+# where every id is a token: the loop in such a file takes `start`, where its rows begin. The fifth
+# is of files with `constraints`, which whoever chooses tokens keeps to, or with a list of several
+# ids as `start_token_id`.
+CONTRACT = 5
 RENAMED = {"begin_id": "start_token_id", "end_ids": "end_token_ids"}  # before contract 3
 
 
@@ -25,7 +27,8 @@ class LiteRTGenerator:
         path: the file.
         num_threads: int, of the interpreter.
         known: `start_token_id`, `end_token_ids`, `max_length`, `max_new_tokens`, `padding_id`,
-            `source_padding_id` (both 0 by default), where there is no manifest.
+            `source_padding_id` (both 0 by default), `constraints` (none by default), where there is
+            no manifest.
 
     Example:
 
@@ -97,10 +100,11 @@ class LiteRTGenerator:
                 "and None or at least 1 with a temperature."
             )
         tokens, start, cache = self._begin(prompt)
-        index, done = 0, np.zeros(len(tokens), bool)
+        index, count, done = 0, 0, np.zeros(len(tokens), bool)
         while limit > 0 and index + tokens.shape[1] <= self.known["max_length"]:
             logits, cache = self._read(tokens, index, start, cache)
-            index, limit = index + tokens.shape[1], limit - 1
+            logits = self._forbid(logits, count)
+            index, count, limit = index + tokens.shape[1], count + 1, limit - 1
             chosen = choose_tokens(logits, temperature, top_k, random, self.padding_id)
             chosen = np.where(done, self.padding_id or 0, chosen)
             yield chosen.astype("int32")
@@ -155,7 +159,7 @@ class LiteRTGenerator:
         cache = {name: array[rows] for name, array in cache.items()}
         changing = cache.keys() & self.outputs["step"]
         while True:
-            parents = search.extend(logits, self.known["end_token_ids"])
+            parents = search.extend(logits, self.known["end_token_ids"], self._forbid)
             if not search.goes_on():
                 return search.results()
             cache |= {name: cache[name][parents] for name in changing}
@@ -194,17 +198,27 @@ class LiteRTGenerator:
         needed |= {"start_token_id"} if "encode" in self.run else set()
         if missing := sorted(needed - self.known.keys()):
             raise ValueError(f"No manifest.json beside the file says its {missing}: give them.")
+        if unknown := find_unknown(self.known.get("constraints", ())):
+            raise ValueError(
+                f"The file keeps to a constraint, {unknown}, that is not repeated outside of it: "
+                f"use loop(). What is repeated is {', '.join(REPEATED)}."
+            )
         return self.known["max_new_tokens"] if max_new_tokens is None else max_new_tokens
+
+    def _forbid(self, logits, count):
+        """Logits (B, V), -inf where the file's constraints forbid the new token `count`, from 0."""
+        constraints = self.known.get("constraints", ())
+        if not constraints:
+            return logits
+        return np.where(find_allowed(constraints, count, logits.shape[1]), logits, -np.inf)
 
     def _begin(self, prompt):
         """The first tokens, where each row begins, and the cache before them."""
         if "encode" in self.run:
             encoded = self.run["encode"](**self._source(prompt))
             rows = len(next(iter(encoded.values())))
-            tokens, start = (
-                np.full((rows, 1), self.known["start_token_id"]),
-                np.zeros(rows, "int32"),
-            )
+            begin = np.atleast_1d(self.known["start_token_id"])  # one, or several
+            tokens, start = np.tile(begin, (rows, 1)), np.zeros(rows, "int32")
         else:
             encoded, (tokens, start) = {}, self._ids(prompt)
             self._check_room(tokens)
@@ -323,6 +337,31 @@ def _sha256(path):
 
 
 _CALL = ("token_ids", "index", "start")
+REPEATED = ("Allowed", "Forbidden", "MinimumLength", "AtFirst")  # constraints by the place alone
+
+
+def find_allowed(constraints, count, size):
+    """Which ids, bool (V,), may be the new token `count`, from 0, by a manifest's `constraints`."""
+    allowed = np.ones(size, bool)
+    for one in constraints:
+        listed = np.isin(np.arange(size), one.get("ids", one.get("end_token_ids", ())))
+        if one["name"] == "AtFirst":
+            allowed &= find_allowed([one["constraint"]], count, size) | (count > 0)
+        elif one["name"] == "MinimumLength":
+            allowed &= ~listed | (count >= one["length"])
+        else:
+            allowed &= listed if one["name"] == "Allowed" else ~listed
+    return allowed
+
+
+def find_unknown(constraints):
+    """The name of the first constraint that `find_allowed` does not know, or None."""
+    for one in constraints:
+        if one.get("name") not in REPEATED:
+            return str(one.get("name"))
+        if unknown := find_unknown([one["constraint"]] if "constraint" in one else ()):
+            return unknown
+    return None
 
 
 def choose_tokens(logits, temperature=0.0, top_k=None, random=None, padding_id=0):
@@ -355,10 +394,14 @@ class _Search:
         self.ended = np.full((batch, results, limit), filler_id, "int32")
         self.ended_totals = np.full((batch, results), IMPOSSIBLE)
 
-    def extend(self, logits, end_token_ids):
-        """Takes the best continuations by logits (B·W, V); returns their parents (B·W,)."""
+    def extend(self, logits, end_token_ids, forbid):
+        """Takes the best continuations by logits (B·W, V); returns their parents (B·W,).
+
+        Args:
+            forbid: function of log-probabilities and the number of tokens before: `_forbid`.
+        """
         batch, width, _ = self.tokens.shape
-        log_p = compute_log_softmax(logits)
+        log_p = np.maximum(forbid(compute_log_softmax(logits), self.count), IMPOSSIBLE)
         if self.padding_id is not None:
             log_p[:, self.padding_id] = IMPOSSIBLE
         sums = (self.totals.reshape(-1, 1) + log_p).reshape(batch, -1)

@@ -41,6 +41,7 @@ def to_saved_model(
     start_token_id=None,
     end_token_id=None,
     padding_id="model",
+    constraints=None,
 ):
     """Writes `model` as a SavedModel that runs with TensorFlow alone, and proves that it does.
 
@@ -60,8 +61,9 @@ def to_saved_model(
         examples: inputs to check with, a batch or an iterable of batches (dicts of arrays, or
             an array where there is one input). Made up from the embeddings' sizes if None.
         metadata: dict for `manifest.json` beside the folder: labels, vocabulary, lengths.
-        generate, max_length, max_new_tokens, start_token_id, end_token_id, padding_id: for models
-            that generate, as in `to_litert`; the signatures are then those of `docs/on-device.md`.
+        generate, max_length, max_new_tokens, start_token_id, end_token_id, padding_id, constraints:
+            for models that generate, as in `to_litert`; the signatures are then those of
+            `docs/on-device.md`.
 
     Returns:
         `ExportReport`.
@@ -97,6 +99,7 @@ def to_saved_model(
         start_token_id=start_token_id,
         end_token_id=end_token_id,
         padding_id=padding_id,
+        constraints=constraints,
     )
     with make_workplace(path) as new:
         owned = save_endpoints(exportable.model, exportable.endpoints, new, MASK_CONSTANT)

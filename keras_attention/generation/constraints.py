@@ -152,6 +152,39 @@ class MinimumLength(Constraint):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
+class AtFirst(Constraint):
+    """A constraint on the first new token alone; the others are free.
+
+    `AtFirst(Allowed([i]))` is what Hugging Face calls `forced_bos_token_id=i`, with which BART
+    begins its summaries, and `AtFirst(Forbidden(ids))` its `begin_suppress_tokens=ids`.
+
+    Args:
+        constraint: `Constraint`, its config, or a function, which is a `Rule`.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    forced = ka.generation.constraints.AtFirst(ka.generation.constraints.Allowed([2]))
+    history = ka.generation.TokenHistory([[1, -1, -1]], count=1, begin=1, vocabulary_size=3)
+    assert forced.allows(history).numpy().tolist() == [[False, False, True]]
+    history = ka.generation.TokenHistory([[1, 2, -1]], count=2, begin=1, vocabulary_size=3)
+    assert forced.allows(history).numpy().tolist() == [[True, True, True]]
+    ```
+    """
+
+    constraint: Constraint
+
+    def __post_init__(self):
+        object.__setattr__(self, "constraint", get(self.constraint))
+
+    def allows(self, history):
+        return ops.logical_or(self.constraint.allows(history), history.count > history.begin)
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+@dataclasses.dataclass(frozen=True)
 class NoRepeatNGrams(Constraint):
     """No `size` tokens in a row that a row has already, its prompt included.
 

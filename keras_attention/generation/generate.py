@@ -91,7 +91,7 @@ def generate(
         sampler: `"greedy"`, `"sample"`, `Greedy()`, `Sample(...)`, `Beam(...)`, or a config.
         source: the source of an encoder, where the prompt is the beginning of the result: ids, or
             images, spectrograms and dicts as the encoder takes them.
-        start_token_id: int, put in front of every row, as decoders begin.
+        start_token_id: int or ints, put in front of every row, as decoders begin.
         end_token_id: int or ints; one of them ends its row, and is part of it. None: rows are full
             length.
         padding_id: int, never chosen (unless it ends a row), and written after the end; None
@@ -101,7 +101,9 @@ def generate(
         no_repeat_ngram_size: int, as `constraints.NoRepeatNGrams`.
         allowed_ids: ints, as `constraints.Allowed`.
         penalties: more `penalties` (parts).
-        constraints: more `constraints`, parts or functions of `TokenHistory` -> bool (B, V).
+        constraints: more `constraints`, parts or functions of `TokenHistory` -> bool (B, V). What
+            Hugging Face calls `forced_bos_token_id=i` is `AtFirst(Allowed([i]))`,
+            `suppress_tokens=ids` is `Forbidden(ids)`.
         draft_model: a smaller model with the same vocabulary that proposes tokens, for speculative
             decoding (Leviathan et al., 2023): the results are those of `model` alone, greedy ones
             to the token and sampled ones in distribution.

@@ -67,7 +67,7 @@ def prepare_inputs(
             "its text as the prompt."
         )
     if start_token_id is not None:
-        _check_start_token(start_token_id, decoder.vocabulary_size)
+        start_token_id = _read_start_tokens(start_token_id, decoder.vocabulary_size)
     rows = _prompt_rows(prompt, start_token_id, config.padding_id, found.get("source"))
     check_rows("prompt", rows, decoder.vocabulary_size)
     number = _count_new_tokens(max(map(len, rows)), max_new_tokens, max_length)
@@ -108,17 +108,23 @@ def _prompt_rows(prompt, start_token_id, padding_id, source):
         )
     if start_token_id is None:
         return rows
-    return [np.concatenate([np.array([start_token_id], "int64"), row]) for row in rows]
+    return [np.concatenate([np.array(start_token_id, "int64"), row]) for row in rows]
 
 
-def _check_start_token(start_token_id, vocabulary_size):
-    """Refuses a start token that is no id of the model."""
-    checks.check_whole_number("generate", "start_token_id", start_token_id, least=0)
-    if start_token_id >= vocabulary_size:
-        raise ValueError(
-            f"start_token_id={start_token_id} is outside the model's vocabulary of "
-            f"{vocabulary_size} ids, 0 to {vocabulary_size - 1}."
-        )
+def _read_start_tokens(start_token_id, vocabulary_size):
+    """The start tokens, a list of one id or several; refuses what is no id of the model."""
+    several = isinstance(start_token_id, list | tuple)
+    ids = list(start_token_id) if several else [start_token_id]
+    if not ids:
+        raise ValueError("start_token_id=() is empty: expected an id, or several.")
+    for number in ids:
+        checks.check_whole_number("generate", "start_token_id", number, least=0)
+        if number >= vocabulary_size:
+            raise ValueError(
+                f"start_token_id={number} is outside the model's vocabulary of "
+                f"{vocabulary_size} ids, 0 to {vocabulary_size - 1}."
+            )
+    return ids
 
 
 def _count_new_tokens(longest, max_new_tokens, max_length):

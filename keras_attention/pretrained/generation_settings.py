@@ -19,6 +19,11 @@ class GenerationSettings:
         beam: int, how many texts the search holds; 1 is greedy.
         length_penalty: float, of beams, of Hugging Face: the power of a text's length.
         temperature: float, or None where tokens are not drawn.
+        forced_bos_token_id: int, the first token of every text, after `start_token_id`; or None.
+        suppress_tokens: tuple of ints, which are never written.
+        begin_suppress_tokens: tuple of ints, which are never written first.
+
+    `forced_eos_token_id` only replaces the last token of a text that is cut off, and is not read.
     """
 
     end_token_ids: tuple
@@ -26,14 +31,13 @@ class GenerationSettings:
     beam: int
     length_penalty: float
     temperature: float | None
+    forced_bos_token_id: int | None = None
+    suppress_tokens: tuple = ()
+    begin_suppress_tokens: tuple = ()
 
 
-def read_generation_settings(checkpoint):
-    """The `GenerationSettings` of a `Checkpoint`.
-
-    Raises:
-        CheckpointError: nothing says how a text ends, or a number is none.
-    """
+def _read_said(checkpoint):
+    """(what errors call the file, what it and `config.json` say, a dict)."""
     path = checkpoint.folder / FILE
     try:
         said = read_json(path) if path.is_file() else {}
@@ -42,9 +46,17 @@ def read_generation_settings(checkpoint):
     if not isinstance(said, dict):
         raise CheckpointError(f"{path} is damaged: expected a JSON object.")
     name = path if said else checkpoint.folder / CONFIG
-    said = {
-        k: v for source in (checkpoint.config, said) for k, v in source.items() if v is not None
-    }
+    known = (checkpoint.config, said)
+    return name, {k: v for source in known for k, v in source.items() if v is not None}
+
+
+def read_generation_settings(checkpoint):
+    """The `GenerationSettings` of a `Checkpoint`.
+
+    Raises:
+        CheckpointError: nothing says how a text ends, or a number is none.
+    """
+    name, said = _read_said(checkpoint)
     writes_for_texts = bool(said.get("is_encoder_decoder"))
     start = None
     if writes_for_texts:
@@ -59,7 +71,47 @@ def read_generation_settings(checkpoint):
         temperature=_read_number(name, said, "temperature", None, float, 1e-6, 1e6)
         if drawn
         else None,
+        **_read_constraints(name, said),
     )
+
+
+def read_speech_prompts(checkpoint):
+    """Keywords of `ka.data.SubwordSpeechPreprocessor`: the tokens that say what Whisper writes.
+
+    Raises:
+        CheckpointError: `generation_config.json` does not say them, as in files before 2023.
+    """
+    path, said = _read_said(checkpoint)
+    if "no_timestamps_token_id" not in said:
+        raise CheckpointError(
+            f"{path} does not say no_timestamps_token_id, the token that ends Whisper's prompt: "
+            f"take {FILE} of the checkpoint of openai that this one was trained from."
+        )
+    found = {"no_timestamps_id": _read_ids(path, said, "no_timestamps_token_id")[0]}
+    for ours, theirs in (("languages", "lang_to_id"), ("tasks", "task_to_id")):
+        ids = said.get(theirs, {}) if said.get("is_multilingual", theirs in said) else {}
+        right = isinstance(ids, dict) and all(
+            type(i) is int and 0 <= i <= MOST_ID for i in ids.values()
+        )
+        if not right or (said.get("is_multilingual") and not ids):
+            raise CheckpointError(f"{path} says {theirs}={ids!r:.60}: expected names and ids.")
+        found[ours] = {name.strip("<|>"): i for name, i in ids.items()}
+    for name in ("language", "task"):
+        if found[f"{name}s"] and isinstance(said.get(name), str):
+            found[name] = said[name]
+    found["tasks"] = dict(sorted(found["tasks"].items()))  # to transcribe comes first
+    return found
+
+
+def _read_constraints(path, said):
+    """What may be written and what may not, by the names of Hugging Face, where it is said."""
+    found = {}
+    if "forced_bos_token_id" in said:
+        (found["forced_bos_token_id"],) = _read_ids(path, said, "forced_bos_token_id")[:1]
+    for name in ("suppress_tokens", "begin_suppress_tokens"):
+        if said.get(name):
+            found[name] = _read_ids(path, said, name)
+    return found
 
 
 def _read_ids(path, said, *names):

@@ -18,6 +18,7 @@ from keras_attention.pretrained.sentence_transformers import read_length
 FILE, SETTINGS, VOCABULARY = "tokenizer.json", "tokenizer_config.json", "vocab.txt"
 MARIAN = ("vocab.json", "source.spm", "target.spm")
 SENTENCE_PIECES = {"t5": "spiece.model"}  # model_type -> file; others' ids are not the file's
+PADDING = ("source_padding_id", "padding_id", "target_padding_id")  # of what is read, or written
 LONGEST = 1_000_000  # files say 10 ** 30 where nothing limits a text
 
 
@@ -67,7 +68,7 @@ def tokenizer(folder, *, revision=None, max_length=None):
         limits += [keywords.get("max_length"), read_length(folder)]
         max_length = min((limit for limit in limits if limit), default=None)
     options = {
-        "padding_id": keywords.get("source_padding_id", keywords.get("padding_id", 0)),
+        "padding_id": _find_first(keywords, *PADDING),
         "has_segments": keywords.get("num_segments") is not None,
         "max_length": max_length,
     }
@@ -79,6 +80,11 @@ def tokenizer(folder, *, revision=None, max_length=None):
         raise
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{folder}: {error}") from error
+
+
+def _find_first(keywords, *names):
+    """What is under the first of `names` that is there, or 0."""
+    return next((keywords[name] for name in names if name in keywords), 0)
 
 
 def _read_texts(checkpoint, said):

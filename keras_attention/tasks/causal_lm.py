@@ -13,7 +13,7 @@ from keras_attention.data.sequence_preprocessor import build_tokenizer
 from keras_attention.tasks.generators import (
     ExportedLanguageModel,
     KerasLanguageModel,
-    check_end_token_id,
+    check_ids,
 )
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import load_preprocessor
@@ -109,7 +109,7 @@ class CausalLM(RunningTextTask):
         known.number("temperature", above=0)
         known.whole("max_length", most=MOST_TOKENS)
         known.whole("max_new_tokens", most=MOST_TOKENS)
-        check_end_token_id(known)
+        check_ids(known, "end_token_id")
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):

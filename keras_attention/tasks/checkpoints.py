@@ -6,12 +6,17 @@ import pathlib
 import keras
 
 from keras_attention import data, pretrained
+from keras_attention.blocks.log_mel_spectrogram import STRIDE
 from keras_attention.data.manifest import MANIFEST
 from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
-from keras_attention.pretrained.generation_settings import read_generation_settings
+from keras_attention.pretrained.generation_settings import (
+    read_generation_settings,
+    read_speech_prompts,
+)
 from keras_attention.pretrained.image_processing import read_image_processing
 from keras_attention.pretrained.keras_hub import read_checkpoint
 from keras_attention.pretrained.loading import find_folder, list_towers, read_settings
+from keras_attention.pretrained.sound_processing import read_sound_processing
 from keras_attention.tasks import recipes
 from keras_attention.tasks.registry import get_builder
 
@@ -53,11 +58,6 @@ def find_task(preset):
             f"{preset} has no head that names pictures: open it with "
             "ka.tasks.ImageClassifier.from_preset, which gives it a new one to train, or with "
             "ka.pretrained.load."
-        )
-    if builder == "speech_to_text":
-        raise ValueError(
-            f"{preset} is a model of speech, of which no task is made: load it with "
-            "ka.pretrained.load, and write with ka.generation.generate."
         )
     raise ValueError(
         f"{preset} has no head that labels texts or tokens, or marks answers: open it with "
@@ -144,6 +144,13 @@ def _open_masked(folder, task_class, builder, found, places, *, max_length=LENGT
 
 def _open_running_text(folder, task_class, builder, found, places, *, max_length=LENGTH):
     settings = read_generation_settings(read_checkpoint(folder))
+    for name in ("suppress_tokens", "begin_suppress_tokens"):
+        if getattr(settings, name):
+            raise CheckpointError(
+                f"{folder} says {name}={getattr(settings, name)}, which a {task_class.__name__} "
+                "does not keep to: load it with ka.pretrained.load, and write with "
+                "ka.generation.generate and its constraints=."
+            )
     window = _bound(max_length, places)
     # A text of any length is cut into windows, and not at its tokenizer's.
     tokenizer = dataclasses.replace(pretrained.tokenizer(folder), max_length=None)
@@ -185,6 +192,52 @@ def _open_pairs(
         length_penalty=max(0.0, penalty),
         max_new_tokens=_bound(max_length, places),
         score=score,
+        forced_bos_token_id=settings.forced_bos_token_id,
+        suppress_tokens=settings.suppress_tokens,
+        begin_suppress_tokens=settings.begin_suppress_tokens,
+        builder=builder,
+    )
+
+
+def _open_speech(
+    folder,
+    task_class,
+    builder,
+    found,
+    places,
+    *,
+    language=None,
+    task=None,
+    max_length=None,
+    beam=None,
+    length_penalty=None,
+):
+    """The model takes samples, and makes the spectrogram itself."""
+    checkpoint = read_checkpoint(folder)
+    settings = read_generation_settings(checkpoint)
+    prompts = read_speech_prompts(checkpoint)
+    prompts |= {k: v for k, v in (("language", language), ("task", task)) if v is not None}
+    keywords = read_settings(checkpoint)[3]
+    preprocessor = data.SubwordSpeechPreprocessor(
+        pretrained.tokenizer(folder),
+        read_sound_processing(folder, keywords)["sampling_rate"],
+        keywords["num_frames"] * STRIDE,
+        settings.end_token_ids,
+        settings.start_token_id,
+        **prompts,
+    )
+    room = places - len(preprocessor.start_token_id) + 1
+    penalty = settings.length_penalty if length_penalty is None else length_penalty
+    return task_class(
+        pretrained.load(folder, waveform=True),
+        preprocessor,
+        beam=settings.beam if beam is None else beam,
+        length_penalty=max(0.0, penalty),
+        max_new_tokens=_bound(places // 2 if max_length is None else max_length, room),
+        score="translation" if preprocessor.task == "translate" else "error_rates",
+        forced_bos_token_id=settings.forced_bos_token_id,
+        suppress_tokens=settings.suppress_tokens,
+        begin_suppress_tokens=settings.begin_suppress_tokens,
         builder=builder,
     )
 
@@ -240,6 +293,11 @@ OPENERS = {
     "multi_label_classifier": (LABELS, _open_labels, ()),
     "question_answerer": (LABELS, _open_answers, ()),
     "sequence_labeler": (LABELS, _open_labels, ()),
+    "speech_to_text": (
+        ("speech_to_text",),
+        _open_speech,
+        ("language", "task", "max_length", "beam", "length_penalty"),
+    ),
     "text_classifier": (LABELS, _open_labels, ()),
     "vision_transformer": (("vision_transformer", "image_encoder"), _open_pictures, ()),
 }

@@ -10,7 +10,7 @@ from keras_attention.data.fields import MOST_ID, MOST_TOKENS
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.manifest import MANIFEST
 from keras_attention.export import inspection
-from keras_attention.tasks.generators import check_end_token_id, get_generation_options
+from keras_attention.tasks.generators import check_ids, get_generation_options
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.printing import say
 from keras_attention.tasks.runners import check_labels, load_runner
@@ -103,7 +103,7 @@ class ConstituencyParser(SentenceTask):
         known.whole("beam", most=1)
         known.whole("max_new_tokens", most=MOST_TOKENS)
         known.whole("start_token_id", least=0, most=MOST_ID)
-        check_end_token_id(known)
+        check_ids(known, "end_token_id")
         known.whole("padding_id", least=0, most=MOST_ID)
         fields.whole("spare_constituents", most=MOST_TOKENS)
 

@@ -9,6 +9,7 @@ from keras_attention.data import manifest
 from keras_attention.data.fields import MOST_ID, MOST_TOKENS, Fields
 from keras_attention.export.generation.step_reader import StepReader
 from keras_attention.export.inspection import find_id_limits
+from keras_attention.generation.constraints import Allowed, AtFirst, Forbidden
 from keras_attention.generation.inputs import draw_uniform
 from keras_attention.generation.samplers.base import IMPOSSIBLE
 from keras_attention.tasks import runners
@@ -27,16 +28,29 @@ def get_generation_options(manifest):
     found = {"generate": _make_sampler(known)} | {k: known[k] for k in names if k in known}
     if np.isin(found.get("padding_id", -1), found.get("end_token_id", ())):
         del found["padding_id"]  # one that ends texts is written
+    constraints = _make_constraints(known)
+    return found | ({"constraints": constraints} if constraints else {})
+
+
+def _make_constraints(known):
+    """The constraints for what a manifest calls by the names of Hugging Face, a list."""
+    found = []
+    if known.get("forced_bos_token_id") is not None:
+        found.append(AtFirst(Allowed([known["forced_bos_token_id"]])))
+    if known.get("suppress_tokens"):
+        found.append(Forbidden(known["suppress_tokens"]))
+    if known.get("begin_suppress_tokens"):
+        found.append(AtFirst(Forbidden(known["begin_suppress_tokens"])))
     return found
 
 
-def check_end_token_id(known):
-    """Refuses a manifest's entry (`Fields`) whose `end_token_id` is no id, and no list of them."""
-    ends = known.values.get("end_token_id")
-    if isinstance(ends, list) and ends:
-        known.wholes("end_token_id", len(ends), least=0, most=MOST_ID)
+def check_ids(known, name):
+    """Refuses a field of a manifest's entry (`Fields`) that is no id, and no list of them."""
+    ids = known.values.get(name)
+    if isinstance(ids, list) and ids:
+        known.wholes(name, len(ids), least=0, most=MOST_ID)
     else:
-        known.whole("end_token_id", least=0, most=MOST_ID)
+        known.whole(name, least=0, most=MOST_ID)
 
 
 class ModelGenerator:
@@ -56,9 +70,11 @@ class ModelGenerator:
             decoder = next((x for x in model.layers if x.name == "decoder"), model)
             check_vocabularies(path, decoder.output_shape[-1], find_id_limits(model))
 
-    def __call__(self, ids, beam=None):
+    def __call__(self, ids, beam=None, start_token_id=None):
         options = get_generation_options(self.metadata)
         sampler = options.pop("generate")
+        if start_token_id is not None:
+            options["start_token_id"] = start_token_id
         if beam is not None:
             sampler = _make_sampler(self.metadata["writing"] | {"beam": beam})
         return generation.generate(self.model, ids, sampler=sampler, **options)
@@ -76,11 +92,19 @@ class FileGenerator:
 
     def __init__(self, path, metadata):
         self.path, self.beam = path, metadata["writing"]["beam"]
+        self.start_token_id = metadata["writing"]["start_token_id"]
         self.run = runners.load_runner(path, "generate" if self.beam == 1 else "beam")
         self.run.padding_id = metadata["writing"].get("padding_id", 0)
         check_vocabularies(path, _count_tokens(self.run.inspection), self.run.inspection.id_limits)
 
-    def __call__(self, ids, beam=None):
+    def __call__(self, ids, beam=None, start_token_id=None):
+        if start_token_id is not None and list(start_token_id) != [*np.ravel(self.start_token_id)]:
+            raise ValueError(
+                f"{self.path} begins its texts with the tokens {list(self.start_token_id)}, which "
+                f"say language and task and are fixed in an exported file; received "
+                f"{list(start_token_id)}. Leave them out, use model.keras, which takes any, or "
+                "export a file for them."
+            )
         if beam not in (None, self.beam):
             raise ValueError(
                 f"{self.path} searches with a beam of {self.beam}, which is fixed in an exported "

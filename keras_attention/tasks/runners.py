@@ -3,7 +3,11 @@
 import numpy as np
 
 from keras_attention import export
-from keras_attention.data import SequencePreprocessor, SubwordSequencePreprocessor
+from keras_attention.data import (
+    SequencePreprocessor,
+    SubwordSequencePreprocessor,
+    SubwordSpeechPreprocessor,
+)
 from keras_attention.data.manifest import (
     MANIFEST,
     PREPROCESSING,
@@ -153,7 +157,8 @@ def check_vocabularies(path, classes, limits):
         limits: dict, name of an input -> how many ids it knows, where that is known.
     """
     said = read_manifest(path.parent).get(PREPROCESSING)
-    if isinstance(said, dict) and said.get("kind") == SubwordSequencePreprocessor.kind:
+    roomy = (SubwordSequencePreprocessor.kind, SubwordSpeechPreprocessor.kind)
+    if isinstance(said, dict) and said.get("kind") in roomy:
         return
     config = read_preprocessing(path.parent, "generator")
     preprocessor = SequencePreprocessor.load(path.parent)

@@ -6,6 +6,7 @@ import numpy as np
 from keras_attention import data, models, training
 from keras_attention.blocks.log_mel_spectrogram import STRIDE
 from keras_attention.data.files import prefix_errors
+from keras_attention.data.manifest import PREPROCESSING, read_manifest
 from keras_attention.data.sequence_preprocessor import build_tokenizer
 from keras_attention.data.speech_text_preprocessor import find_target
 from keras_attention.tasks.printing import show_table
@@ -26,11 +27,14 @@ class SpeechToText(WritingTask):
     """Writes what is said, or what it means in another language, word by word.
 
     Where recordings have translations, these are what it writes, and their transcripts, in the
-    language that is spoken, only help to learn it.
+    language that is spoken, only help to learn it. Of a checkpoint of Whisper, `from_preset` makes
+    one that knows many languages; `language=` says which is spoken, and `task="translate"` writes
+    English.
 
     Args:
         model: functional `keras.Model`, as `ka.models.speech_to_text`.
-        preprocessor: `ka.data.SpeechTextPreprocessor`.
+        preprocessor: `ka.data.SpeechTextPreprocessor`, or `ka.data.SubwordSpeechPreprocessor` for a
+            model that began as a checkpoint.
         beam: int, how many texts the search holds at a time; 1 is greedy.
         length_penalty: float, of `ka.generation.Beam`: 0 prefers short texts.
         max_new_tokens: int, the tokens of a text at most.
@@ -56,6 +60,7 @@ class SpeechToText(WritingTask):
     builders = ("speech_to_text",)
     data_class, holds, example = data.Recordings, "recordings with texts", "recording.wav"
     score_names = ("error_rates", "translation")
+    predict_options = ("beam", "language", "task")
     longest = 160
 
     @classmethod
@@ -92,6 +97,9 @@ class SpeechToText(WritingTask):
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
+        said = read_manifest(folder).get(PREPROCESSING)
+        if isinstance(said, dict) and said.get("kind") == data.SubwordSpeechPreprocessor.kind:
+            return data.SubwordSpeechPreprocessor.load(folder)
         name = "sampling_rate" if manifest["inputs"] == "waveform" else "num_features"
         return data.SpeechTextPreprocessor.load(folder, **{name: manifest[name]})
 
@@ -130,11 +138,21 @@ class SpeechToText(WritingTask):
     def _has_ctc(self):
         return isinstance(self.model.output, dict)
 
+    def adapt(self, data, verbose=True):
+        """Refuses recordings of another rate than the model hears."""
+        given, wanted = data.sampling_rate, self.preprocessor.sampling_rate
+        if given != wanted and None not in (given, wanted):
+            raise ValueError(
+                f"The recordings have {given} samples a second, and the model hears {wanted}: "
+                f"convert them, for example with `sox said.wav -r {wanted} new.wav`."
+            )
+
     def make_training_batches(self, examples, recipe):
         longest = max(map(len, self.preprocessor.target_ids([find_target(x) for x in examples])))
-        if longest - 1 > self.max_new_tokens:
+        longest -= np.size(self.preprocessor.start_token_id)
+        if longest > self.max_new_tokens:
             raise ValueError(
-                f"A text to train on has {longest - 1} tokens, its end included, and the model "
+                f"A text to train on has {longest} tokens, its end included, and the model "
                 f"writes {self.max_new_tokens} at most: train with a larger --max-length, or leave "
                 "it out."
             )
@@ -172,8 +190,8 @@ class SpeechToText(WritingTask):
     def make_examples(self):
         """Two recordings of noise with the beginnings of texts."""
         sounds = self.preprocessor(make_noise(self.preprocessor))
-        begin = self.preprocessor.start_token_id
-        return [{**sounds, "target_ids": np.array([[begin, 4, 4]] * 2, "int32")}]
+        begin = np.atleast_1d(self.preprocessor.start_token_id)
+        return [{**sounds, "target_ids": np.array([[*begin, 4, 4]] * 2, "int32")}]
 
     def compute_scores(self, examples, where):
         """Word and character error rates, or chrF and exact match of translations."""
@@ -183,29 +201,45 @@ class SpeechToText(WritingTask):
         wanted = [find_target(recording) for recording in examples]
         return score_texts(self.score, written, wanted)
 
-    def predict(self, inputs, *, beam=None):
+    def predict(self, inputs, *, beam=None, language=None, task=None):
         """The texts of recordings.
 
         Args:
             inputs: list of paths of WAV or FLAC files, or of arrays, samples (n,) or features
                 (T, F).
             beam: int, how many texts the search holds; None for the task's own.
+            language: str, of a checkpoint of Whisper what is spoken, such as `"de"` or `"german"`;
+                None for the task's own.
+            task: str, likewise: `"transcribe"`, or `"translate"` into English.
 
         Returns:
             For each recording a str.
         """
+        options = {} if beam is None else {"beam": beam}
+        if language is not None or task is not None:
+            options["start_token_id"] = self._find_prompt(language, task)
         order = list(range(len(inputs)))
         if all(hasattr(sound, "shape") for sound in inputs):  # alike ones together
             order.sort(key=lambda i: len(inputs[i]))
         texts = {}
         for start in range(0, len(order), ROWS):
             rows = order[start : start + ROWS]
-            ids = self.runner(self.preprocessor([inputs[i] for i in rows]), beam)
+            ids = self.runner(self.preprocessor([inputs[i] for i in rows]), **options)
             texts |= dict(zip(rows, self.preprocessor.texts(ids), strict=True))
         return [texts[i] for i in range(len(inputs))]
 
-    def show(self, inputs, *, beam=None):
-        texts = self.predict(inputs, beam=beam)
+    def _find_prompt(self, language, task):
+        """The tokens that texts begin with, for a language and a task of Whisper's."""
+        if not isinstance(self.preprocessor, data.SubwordSpeechPreprocessor):
+            name, value = ("task", task) if language is None else ("language", language)
+            raise ValueError(
+                f"{name}={value!r} is for checkpoints of Whisper, and this model writes what it "
+                "was trained to write: leave it out."
+            )
+        return self.preprocessor.find_prompt(language, task)
+
+    def show(self, inputs, **options):
+        texts = self.predict(inputs, **options)
         show_table(("recording", "text"), list(zip(inputs, texts, strict=True)))
 
     def attention(self, example, path=None):
@@ -222,6 +256,8 @@ class SpeechToText(WritingTask):
         """Where each of `count` vectors begins, in seconds; of features in frames."""
         length = int(sounds["lengths"][0])
         rate = self.preprocessor.sampling_rate
+        if isinstance(self.preprocessor, data.SubwordSpeechPreprocessor):
+            length = round(self.preprocessor.seconds * rate)  # silence is heard, too
         if rate is None:
             return [f"{k * length // count}" for k in range(count)]
         step = max(1, round(length / rate / STRIDE / count)) * STRIDE

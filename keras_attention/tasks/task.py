@@ -112,7 +112,9 @@ class Task(TaskInterface):
             **options: of checkpoints alone. `max_length`, the tokens of a text that a `MaskedLM`
                 reads, that a `CausalLM` is trained on at once, or that a `Seq2SeqLM` writes at
                 most; and of a `Seq2SeqLM` its `beam`, `length_penalty` and `score`, and the
-                `prefix` of every source, such as T5's `"translate English to German: "`.
+                `prefix` of every source, such as T5's `"translate English to German: "`. Of a
+                `SpeechToText` `language`, `task` (`"transcribe"` or `"translate"`), `max_length`,
+                `beam` and `length_penalty`.
         """
         if is_checkpoint(preset):
             if file not in (None, "keras"):

@@ -8,11 +8,14 @@ from keras_attention.data.fields import MOST_BEAMS, MOST_ID, MOST_TOKENS
 from keras_attention.tasks.generators import (
     FileGenerator,
     ModelGenerator,
-    check_end_token_id,
+    check_ids,
     get_generation_options,
 )
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.task import Task
+
+SUPPRESSED = ("suppress_tokens", "begin_suppress_tokens")
+CONSTRAINING = ("forced_bos_token_id", *SUPPRESSED)
 
 
 class WritingTask(Task):
@@ -26,6 +29,9 @@ class WritingTask(Task):
         length_penalty: float, of `ka.generation.Beam`: 0 prefers short texts.
         max_new_tokens: int, the tokens of a text at most; None for `longest` of the class.
         score: str, one of `score_names`, what `evaluate` gives; None for the first of them.
+        forced_bos_token_id: int, the first token of every text, or None; as Hugging Face has it.
+        suppress_tokens: ints, tokens that are never written.
+        begin_suppress_tokens: ints, tokens that are never written first.
     """
 
     score_names = ()
@@ -42,6 +48,9 @@ class WritingTask(Task):
         length_penalty=0.0,
         max_new_tokens=None,
         score=None,
+        forced_bos_token_id=None,
+        suppress_tokens=(),
+        begin_suppress_tokens=(),
         builder=None,
     ):
         super().__init__(model, preprocessor, builder=builder)
@@ -59,6 +68,11 @@ class WritingTask(Task):
             expected = ", ".join(self.score_names)
             raise ValueError(f"{owner}(score={score!r}): expected one of {expected}.")
         self.score = score
+        self.forced_bos_token_id = forced_bos_token_id
+        if forced_bos_token_id is not None:
+            check_whole_number(owner, "forced_bos_token_id", forced_bos_token_id, least=0)
+        self.suppress_tokens = _check_ids(owner, suppress_tokens)
+        self.begin_suppress_tokens = _check_ids(owner, begin_suppress_tokens)
 
     @classmethod
     def check_manifest(cls, fields):
@@ -67,9 +81,14 @@ class WritingTask(Task):
         known.whole("beam", most=MOST_BEAMS)
         known.number("length_penalty", least=0, default=0.0)
         known.whole("max_new_tokens", most=MOST_TOKENS)
-        known.whole("start_token_id", least=0, most=MOST_ID)
-        check_end_token_id(known)
+        check_ids(known, "start_token_id")
+        check_ids(known, "end_token_id")
         known.whole("padding_id", least=0, most=MOST_ID, default=None)
+        known.whole("forced_bos_token_id", least=0, most=MOST_ID, default=None)
+        for name in SUPPRESSED:
+            if (ids := known.values.get(name)) is not None:
+                count = len(ids) if isinstance(ids, list) else 1
+                known.wholes(name, count, least=0, most=MOST_ID)
 
     @classmethod
     def read_settings(cls, manifest):
@@ -79,10 +98,12 @@ class WritingTask(Task):
             "length_penalty": known.get("length_penalty", 0.0),
             "max_new_tokens": known["max_new_tokens"],
             "score": manifest["score"],
+            **{name: known[name] for name in CONSTRAINING if known.get(name) is not None},
         }
 
     @property
     def settings(self):
+        constraining = {name: getattr(self, name) for name in CONSTRAINING}
         return {
             "score": self.score,
             "writing": {
@@ -92,6 +113,7 @@ class WritingTask(Task):
                 "start_token_id": self.preprocessor.start_token_id,
                 "end_token_id": self.preprocessor.end_token_id,
                 "padding_id": self.preprocessor.padding_id,
+                **{k: value for k, value in constraining.items() if value not in (None, ())},
             },
         }
 
@@ -128,6 +150,12 @@ class WritingTask(Task):
         length = 1 + int(ends[0]) if ends.size else None
         queries = self.preprocessor.target.pieces(result.ids[0][:length])
         return dict(result.attention), layer, weights[:, :, : len(queries)], queries
+
+
+def _check_ids(owner, ids):
+    return tuple(
+        check_whole_number(owner, "a suppressed id", i, least=0, most=MOST_ID) for i in ids
+    )
 
 
 def find_last_of_source(maps):

@@ -21,6 +21,9 @@ def test_the_committed_checkpoints_are_what_transformers_makes(name, tmp_path):
     _, new = read_expected(tmp_path / name)
     _, committed = read_expected(make_checkpoints.FOLDER / name)
     np.testing.assert_allclose(new, committed, atol=1e-4)
+    if name in make_checkpoints.WRITTEN:
+        texts = [folder / name / "written.npz" for folder in (tmp_path, make_checkpoints.FOLDER)]
+        np.testing.assert_array_equal(*(np.load(path)["ids"] for path in texts))
 
 
 LONGER = {"gpt2": "n_positions", "llama-3": None, "qwen2": None, "t5": None,
@@ -125,3 +128,11 @@ def test_whisper_writes_and_hears_as_transformers_does(tmp_path):
     # What Whisper's own `generate` adds, languages and pauses, is not of so small a vocabulary.
     ids = GenerationMixin.generate(theirs, features, max_new_tokens=12, do_sample=False)
     np.testing.assert_array_equal(written, ids[:, 1:].numpy())
+
+
+def test_languages_are_called_as_in_transformers():
+    from transformers.models.whisper.tokenization_whisper import LANGUAGES
+
+    from keras_attention.data.subword_speech_preprocessor import NAMES
+
+    assert NAMES == {name.replace(" ", "_"): code for code, name in LANGUAGES.items()}

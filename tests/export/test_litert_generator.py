@@ -173,8 +173,8 @@ def test_the_manifest_says_what_the_file_does_not(written):
 
 
 def test_files_of_later_contracts_are_refused(written):
-    with pytest.raises(ValueError, match="contract 5, and this program knows those up to 4"):
-        LiteRTGenerator(written[0], contract=5)
+    with pytest.raises(ValueError, match="contract 6, and this program knows those up to 5"):
+        LiteRTGenerator(written[0], contract=6)
 
 
 def test_a_file_that_was_changed_is_refused(written, tmp_path):
@@ -234,6 +234,55 @@ def test_a_beam_of_fixed_batch_goes_in_turns(translated, translator):
     found = LiteRTGenerator(translated[0]).beam(SOURCES, **sampler_settings(sampler))
     prompts = SOURCES["source_ids"]
     check_beam(found, translator, prompts, sampler, 7, start_token_id=1, end_token_id=[2, 3])
+
+
+CONSTRAINTS = [
+    ka.generation.constraints.AtFirst(ka.generation.constraints.Allowed([6])),
+    ka.generation.constraints.AtFirst(ka.generation.constraints.Forbidden([9])),
+    ka.generation.constraints.Forbidden([11, 12]),
+    ka.generation.constraints.MinimumLength(3, [3]),
+    ka.generation.constraints.Allowed(range(20)),
+]
+SAID = [
+    {"name": "AtFirst", "constraint": {"name": "Allowed", "ids": [6]}},
+    {"name": "AtFirst", "constraint": {"name": "Forbidden", "ids": [9]}},
+    {"name": "Forbidden", "ids": [11, 12]},
+    {"name": "MinimumLength", "length": 3, "end_token_ids": [3]},
+    {"name": "Allowed", "ids": [*range(20)]},
+]
+
+
+def test_constraints_are_kept_to_step_by_step(written, writer):
+    generator = LiteRTGenerator(written[0], constraints=SAID)
+    options = {"constraints": CONSTRAINTS, "end_token_id": 3}
+    expected = ka.generation.generate(writer, PROMPTS, 5, **options)
+    assert (expected[:, 0] == 6).all()
+    np.testing.assert_array_equal(generator.generate(PROMPTS), expected)
+    other = LiteRTGenerator(written[0], constraints=[{"name": "AtFirst", "constraint": {}}])
+    with pytest.raises(ValueError, match="constraint, None, that is not repeated outside"):
+        other.generate(PROMPTS)
+    other = LiteRTGenerator(written[0], constraints=[{"name": "OneOf", "sequences": [[3]]}])
+    with pytest.raises(ValueError, match="OneOf, that is not repeated outside of it: use loop()"):
+        other.beam(PROMPTS)
+
+
+@pytest.mark.slow
+def test_loops_in_a_file_keep_to_constraints(translator, tmp_path):
+    path = tmp_path / "m.tflite"
+    settings = {"start_token_id": 1, "end_token_id": 3, "constraints": CONSTRAINTS}
+    sampler = BEAMS[0]
+    report = ka.export.to_litert(
+        translator, path, generate=["greedy", sampler], max_length=7, **settings
+    )
+    assert report.generation["constraints"] == SAID and report.generation["contract"] == 5
+    generator, sources = LiteRTGenerator(path), SOURCES["source_ids"]
+    expected = ka.generation.generate(translator, sources, 7, **settings)
+    np.testing.assert_array_equal(generator.loop(sources)["generated_ids"], expected)
+    found = generator.generate(sources)
+    np.testing.assert_array_equal(found, expected[:, : found.shape[1]])
+    check_beam(generator.loop(sources, "beam"), translator, sources, sampler, 7, **settings)
+    check_beam(generator.beam(sources, **sampler_settings(sampler)), translator, sources, sampler,
+               7, **settings)  # fmt: skip
 
 
 def test_a_beam_is_bounded(generator):

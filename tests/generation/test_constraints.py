@@ -6,6 +6,7 @@ import pytest
 from keras import ops
 
 import keras_attention as ka
+from tests.generation.toy import Toy
 
 constraints = ka.generation.constraints
 random = np.random.default_rng(0)
@@ -65,6 +66,32 @@ def test_the_earlier_name_of_end_token_ids():
         _ = constraint.end_ids
 
 
+def test_a_constraint_on_the_first_new_token_alone():
+    forced = constraints.AtFirst(constraints.Allowed([3]))
+    assert allowed(forced, [[2, 2], [2, 1]], 2) == [{3}]
+    assert allowed(forced, [[2, 2], [2, 1]], 1) == [set(range(V))]
+    first = constraints.AtFirst(lambda written: ops.arange(V)[None] > written.last(1))
+    assert allowed(first, [[4, 2], [2, 4]], 2) == [{3, 4}, set()]
+
+
+@pytest.mark.parametrize("sampler", ["greedy", ka.generation.Sample(), ka.generation.Beam(3)])
+def test_a_forced_first_token_comes_first_and_is_read(sampler):
+    """What follows is what follows the same token in a prompt; in all that is written."""
+    model = Toy(7, seed=3, has_source=True)
+    options = {"start_token_id": 2, "seed": 5, "padding_id": None}
+    forced = [constraints.AtFirst(constraints.Allowed([4])), constraints.Forbidden([1])]
+    ids = ka.generation.generate(model, [[1, 5]], 6, sampler, constraints=forced, **options)
+    assert ids[0, 0] == 4 and 1 not in ids
+    if sampler == "greedy":
+        prompt = {"prompt": [[4]], "source": np.array([[1, 5]]), "start_token_id": 2}
+        after = ka.generation.generate(
+            model, max_new_tokens=5, constraints=forced[1:], padding_id=None, **prompt
+        )
+        np.testing.assert_array_equal(ids[:, 1:], after)
+        found = ka.generation.stream(model, [[1, 5]], 6, constraints=forced, **options)
+        np.testing.assert_array_equal(np.concatenate(list(found)), ids[0])
+
+
 def test_one_of_several_sequences():
     constraint = constraints.OneOf([[3], [1, 2, 4], [1, 0]])
     assert allowed(constraint, [[2]], 1) == [{1, 3}]
@@ -88,6 +115,7 @@ def test_any_function_is_a_constraint():
         constraints.Allowed([1, 2]),
         constraints.Forbidden(np.array([3])),
         constraints.MinimumLength(3, (2,)),
+        constraints.AtFirst(constraints.Allowed([1])),
         constraints.NoRepeatNGrams(2),
         constraints.OneOf([[1, 2], [3]]),
     ],
@@ -107,6 +135,7 @@ def test_parts_come_back_from_their_config(constraint):
         (lambda: constraints.NoRepeatNGrams(0), r"NoRepeatNGrams\(size=0\)"),
         (lambda: constraints.OneOf([[1], []]), "none of them empty"),
         (lambda: constraints.OneOf([]), "one sequence of ids or more"),
+        (lambda: constraints.AtFirst(None), "constraints=None: expected a Constraint"),
         (lambda: constraints.get(3), "constraints=3: expected a Constraint"),
     ],
 )

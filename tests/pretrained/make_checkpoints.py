@@ -6,6 +6,7 @@ Needs PyTorch and transformers (`pip install 'keras-attention-zoo[backends]'`). 
 from a seed, so that nothing hides; ids hold 0, rows are unequal, padding is as each model has it.
 """
 
+import json
 import pathlib
 import sys
 
@@ -111,6 +112,21 @@ WHISPER = dict(
     decoder_start_token_id=30,
     suppress_tokens=None,
     begin_suppress_tokens=None,
+)
+
+# A vocabulary like Whisper's: pieces, the first of which is a token, the end, the prompt, times.
+PIECES = [*"!.Ġabcdehimnorstu", "th", "the", "Ġthe", "Ġa", "at", "Ġc", "Ġcat"]
+PROMPT = ["<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|de|>", "<|translate|>",
+          "<|transcribe|>", "<|nospeech|>", "<|notimestamps|>"]  # fmt: skip
+TIMES = [f"<|{k / 50:.2f}|>" for k in range(4)]
+HEARD = {name: i for i, name in enumerate([*PIECES, *PROMPT, *TIMES])}
+SUPPRESSED = [3, 17, *map(HEARD.get, TIMES)]  # without times a text is one segment
+
+SAID = WHISPER | dict(
+    vocab_size=len(HEARD),
+    max_source_positions=50,  # a second
+    **dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id"), HEARD["<|endoftext|>"]),
+    decoder_start_token_id=HEARD["<|startoftranscript|>"],
 )
 
 T5 = dict(
@@ -391,8 +407,19 @@ CHECKPOINTS = {
         {},
     ),
     "whisper": ("WhisperForConditionalGeneration", "WhisperConfig", WHISPER, {}),
+    "whisper-texts": ("WhisperForConditionalGeneration", "WhisperConfig", SAID, {}),
 }  # fmt: skip
 
+
+# name: what the original is asked to write, whose ids are in `written.npz`
+WRITTEN = {
+    "bart": [{"forced_bos_token_id": 0}],
+    "whisper-texts": [
+        {"language": "en", "task": "transcribe"},
+        {"language": "german", "task": "translate"},
+    ],
+}
+LONGEST = 8  # new tokens
 
 IMAGES = [
     name
@@ -415,9 +442,12 @@ def make_inputs(name, config, random):
         ids = random.integers(0, V, (3, 7))
         ids[:, 1], ids[0, 5:], ids[2, 2:] = 0, 1, 1  # padding, which is read like a token
         return {"input_ids": ids}, {"token_ids": ids}
-    if name == "whisper":
-        features = random.normal(size=(3, 20, 80)).astype("float32")
-        target = random.integers(0, V, (3, 5))
+    if name.startswith("whisper"):
+        shape = (3, 2 * config.max_source_positions, 80)
+        features = random.normal(size=shape).astype("float32")
+        if name == "whisper-texts":
+            features = np.round(features)  # in a small file
+        target = random.integers(0, config.vocab_size, (3, 5))
         target[:, 0] = config.decoder_start_token_id
         theirs = {"input_features": features.transpose(0, 2, 1), "decoder_input_ids": target}
         return theirs, {"features": features, "target_ids": target}
@@ -463,6 +493,93 @@ def compute(model, given, stored):
     return hidden[:, 0] if "pixel_values" in given else hidden
 
 
+def write(model, given, options):
+    """The new ids (B, N) that the original writes, greedily, with padding after the end."""
+    import torch
+
+    asked = {"max_new_tokens": LONGEST, "do_sample": False, "num_beams": 1}
+    given = {name: torch.tensor(x) for name, x in given.items() if name != "decoder_input_ids"}
+    if "language" in options:  # Whisper's own `generate`, which gives the prompt not back
+        new = model.generate(**given, **asked, **options, return_timestamps=False)
+    else:
+        model.generation_config.update(**options, forced_eos_token_id=None)
+        new = model.generate(**given, **asked)[:, 1:]
+    ids = np.full((len(new), LONGEST), model.config.pad_token_id)
+    ids[:, : new.shape[1]] = new.numpy()
+    return ids
+
+
+def draw_sounds():
+    """Samples of three recordings, of a second and less: chords."""
+    time = np.arange(16000) / 16000
+    chords = [(220, 277, 330), (440, 660, 1000), (150, 2000, 3100)]
+    sounds = [sum(np.sin(2 * np.pi * f * time) for f in chord) / 8 for chord in chords]
+    lengths = (16000, 9000, 4000)
+    return [x[:n].astype("float32") for x, n in zip(sounds, lengths, strict=True)]
+
+
+def write_speech_files(folder):
+    """The tokenizer and the settings of spectrograms and of writing, as Whisper has them."""
+    merges = [("t", "h"), ("th", "e"), ("Ġ", "the"), ("Ġ", "a"), ("a", "t"), ("Ġ", "c"),
+              ("Ġc", "at")]  # fmt: skip
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    added = [
+        {"id": HEARD[name], "content": name, "special": name in PROMPT, **flags}
+        for name in [*PROMPT, *TIMES]
+    ]
+    around = ("<|startoftranscript|>", "<|notimestamps|>", "<|endoftext|>")
+    special = {name: {"id": name, "ids": [HEARD[name]], "tokens": [name]} for name in around}
+    parts = [{"SpecialToken": {"id": name, "type_id": 0}} for name in around]
+    texts = [{"Sequence": {"id": name, "type_id": 0}} for name in "AB"]
+    spaces = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True,
+              "use_regex": True}  # fmt: skip
+    rules = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": added,
+        "normalizer": None,
+        "pre_tokenizer": spaces,
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [*parts[:2], texts[0], parts[2]],
+            "pair": [*parts[:2], *texts, parts[2]],
+            "special_tokens": special,
+        },
+        "decoder": spaces,
+        "model": {
+            "type": "BPE",
+            "vocab": {name: HEARD[name] for name in [*PIECES, PROMPT[0]]},
+            "merges": [" ".join(pair) for pair in merges],
+        },
+    }
+    features = {
+        "feature_extractor_type": "WhisperFeatureExtractor",
+        "feature_size": 80,
+        "sampling_rate": 16000,
+        "hop_length": 160,
+        "chunk_length": 1,
+        "n_fft": 400,
+    }
+    for name, content in {"tokenizer": rules, "preprocessor_config": features}.items():
+        text = json.dumps(content, ensure_ascii=False, indent=1)
+        (folder / f"{name}.json").write_text(text + "\n", "utf-8")
+
+
+def describe_writing():
+    """`generation_config.json` of Whisper, a dict."""
+    return {
+        "is_multilingual": True,
+        "lang_to_id": {name: HEARD[name] for name in ("<|en|>", "<|de|>")},
+        "task_to_id": {name: HEARD[f"<|{name}|>"] for name in ("transcribe", "translate")},
+        "no_timestamps_token_id": HEARD["<|notimestamps|>"],
+        "suppress_tokens": SUPPRESSED,
+        "begin_suppress_tokens": [HEARD["!"], HEARD["<|endoftext|>"]],
+        "max_length": LENGTH,
+        "return_timestamps": False,
+    }
+
+
 def make(name, folder):
     """Writes one checkpoint with `expected.npz`; gives the original model."""
     import torch
@@ -491,6 +608,19 @@ def make(name, folder):
     model.save_pretrained(path, max_shard_size=stored.get("shards", "50GB"))
     (path / "generation_config.json").unlink(missing_ok=True)
     np.savez_compressed(path / "expected.npz", expected=expected.numpy(), **ours)
+    kept = model.generation_config.to_dict()
+    if name == "whisper-texts":
+        write_speech_files(path)
+        said = kept | describe_writing() | {"_from_model_config": False}
+        model.generation_config = transformers.GenerationConfig(**said)
+        model.generation_config.save_pretrained(path)
+        extractor = transformers.WhisperFeatureExtractor(chunk_length=1)
+        sounds = extractor(draw_sounds(), sampling_rate=16000, return_tensors="np")
+        theirs = {"input_features": sounds.input_features}
+    if name in WRITTEN:
+        ids = [write(model, theirs, options) for options in WRITTEN[name]]
+        np.savez_compressed(path / "written.npz", ids=np.stack(ids))
+        model.generation_config = transformers.GenerationConfig(**kept)
     return model
 
 

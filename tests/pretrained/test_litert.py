@@ -11,7 +11,8 @@ from tests.pretrained.test_parity import options_of, read_expected
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 PAIRS = ("t5", "t5-1.1", "bart", "marian")
 LANGUAGE = ("llama-3", "gpt2", "llama-2", "mistral", "qwen2", "qwen3", "gemma", "gemma-3")
-READING = [name for name in CHECKPOINTS if name not in (*PAIRS, *LANGUAGE, "whisper")]
+SPEECH = ("whisper", "whisper-texts")
+READING = [name for name in CHECKPOINTS if name not in (*PAIRS, *LANGUAGE, *SPEECH)]
 
 
 @pytest.mark.parametrize("name", sampled(READING, 1))

@@ -1,10 +1,11 @@
-"""Checkpoints of texts and pictures on the command line: trained, scored, used, exported."""
+"""Checkpoints of texts, pictures and speech on the command line: trained, used, exported."""
 
 import json
 
 import numpy as np
 import pytest
 
+from tests.pretrained.make_checkpoints import FOLDER, draw_sounds
 from tests.tasks.checkpoint_files import (
     TEXT,
     make_bart,
@@ -98,3 +99,37 @@ def test_pictures(run, tmp_path):
     for options in (["--lora-rank", 2], ["--freeze", "all"], ["--freeze", 1]):
         words = [*command, "--output", tmp_path / "-".join(map(str, options)), "--epochs", 1]
         assert run(*words, *options)[0] == 0
+
+
+def test_recordings(run, tmp_path):
+    soundfile = pytest.importorskip("soundfile")
+    texts = ["the cat.", "cat the", "the."]
+    for k, sound in enumerate(draw_sounds()):
+        soundfile.write(tmp_path / f"{k}.wav", sound, 16000, subtype="FLOAT")
+    lines = [f"{k}.wav\t{text}\n" for k, text in enumerate(texts)]
+    for part, count in {"train": 8, "test": 1}.items():
+        (tmp_path / f"{part}.tsv").write_text("".join(lines * count))
+    out, folder = tmp_path / "out", FOLDER / "whisper-texts"
+    files = ["--train", tmp_path / "train.tsv", "--dev", tmp_path / "test.tsv"]
+    files += ["--test", tmp_path / "test.tsv"]
+    command = ["train", "speech_to_text", "--from", folder, "--output", out, *files]
+    options = ["--language", "german", "--epochs", 40, "--batch-size", 6, "--learning-rate", 0.01]
+    code, _, error = run(*command, *options)
+    assert code == 0, error
+    said = json.loads((out / "manifest.json").read_text())
+    assert said["preprocessing"]["language"] == "de" and said["pretrained"]
+    sounds = [tmp_path / f"{k}.wav" for k in range(3)]
+    for kind in ("keras", "saved_model", "litert", "litert-int8"):
+        code, printed, error = run("predict", out, *sounds, "--with", kind, "--json")
+        assert code == 0, error
+        assert [json.loads(line)["prediction"] for line in printed.splitlines()] == texts
+    code, printed, _ = run("predict", out, sounds[0], "--task", "translate", "--language", "en")
+    assert code == 0
+    code, _, error = run("predict", out, sounds[0], "--task", "translate", "--with", "litert")
+    assert code == 2 and "are fixed in an exported file" in error
+    code, _, error = run("train", "speech_to_text", "--from", out, "--language", "de", *files,
+                         "--output", tmp_path / "x")  # fmt: skip
+    assert code == 2 and "--language is settled by the model of --from" in error
+    code, _, error = run("train", "speech_to_text", "--task", "translate", *files,
+                         "--output", tmp_path / "y")  # fmt: skip
+    assert code == 2 and "task" in error

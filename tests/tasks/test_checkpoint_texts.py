@@ -148,6 +148,36 @@ def test_an_encoder_decoder_writes_for_a_text(name, tmp_path):
     assert task.preprocessor.texts([target[1:]]) == ["a dog"]
 
 
+def test_a_forced_first_token_is_that_of_transformers(tmp_path):
+    """`written.npz` is what transformers writes with this `forced_bos_token_id`."""
+    folder = checkpoint_files.make_bart(tmp_path / "bart", forced_bos_token_id=0)
+    with np.load(folder / "written.npz") as written, np.load(folder / "expected.npz") as given:
+        (expected,), sources = written["ids"], given["source_ids"]
+    task = ka.tasks.Seq2SeqLM.from_preset(folder, max_length=8)
+    writing = task.settings["writing"]
+    assert writing["forced_bos_token_id"] == 0 and "suppress_tokens" not in writing
+    task.save_to_preset(tmp_path / "preset")
+    again = ka.tasks.from_preset(tmp_path / "preset")
+    assert again.settings == task.settings
+    np.testing.assert_array_equal(again.runner(sources), expected)
+
+
+@pytest.mark.slow
+def test_a_forced_first_token_goes_into_a_file(tmp_path):
+    said = {"suppress_tokens": [18, 14], "begin_suppress_tokens": [4]}
+    folder = checkpoint_files.make_bart(tmp_path / "bart", forced_bos_token_id=0, **said)
+    task = ka.tasks.Seq2SeqLM.from_preset(folder, max_length=8)
+    assert task.settings["writing"].items() >= {"forced_bos_token_id": 0}.items()
+    assert task.suppress_tokens == (18, 14) and task.begin_suppress_tokens == (4,)
+    file = read_litert(task, tmp_path / "preset")
+    ids = task.preprocessor(["the cat", "a dog"])
+    expected = task.runner(ids)
+    assert (expected[:, 0] == 0).all() and not np.isin(expected, [18, 14]).any()
+    np.testing.assert_array_equal(file.runner(ids), expected)
+    stepwise = ka.export.LiteRTGenerator(tmp_path / "preset" / "model.tflite").generate(ids)
+    np.testing.assert_array_equal(stepwise, expected[:, : stepwise.shape[1]])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["bart", "marian"])
 def test_pairs_are_learnt_and_go_into_a_file(name, tmp_path):
@@ -275,6 +305,14 @@ def test_options_that_are_not_of_the_task(tmp_path):
         (
             {"eos_token_id": 3, "do_sample": True, "temperature": 0},
             "says temperature=0: expected a number",
+        ),
+        (
+            {"eos_token_id": 3, "suppress_tokens": [-1]},
+            r"says suppress_tokens=\[-1\]: expected an id",
+        ),
+        (
+            {"eos_token_id": 3, "begin_suppress_tokens": [5]},
+            r"says begin_suppress_tokens=\(5,\), which a CausalLM does not keep to",
         ),
         ([], "generation_config.json is damaged: expected a JSON object"),
     ],

@@ -114,7 +114,7 @@ def test_labels_of_pieces_after_the_first_do_not_count(tmp_path):
     [
         ("bert", "has no head that labels texts or tokens, or marks answers: open it with"),
         ("clip", "has no head that names pictures: open it with ka.tasks.ImageClassifier"),
-        ("whisper", "is a model of speech, of which no task is made: load it with"),
+        ("whisper", "does not say no_timestamps_token_id, the token that ends Whisper's prompt"),
     ],
 )
 def test_checkpoints_that_are_no_task(name, message):

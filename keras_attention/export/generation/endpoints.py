@@ -193,7 +193,8 @@ def _make_prompt(decoder, settings, tensors):
         return {"prompt": tokens, "start": start}
     source = pack_inputs(decoder.encoder, tensors)
     rows = ops.shape(next(iter(tensors.values())))[0]
-    return {"prompt": ops.full((rows, 1), settings.start_token_id, dtype="int32"), "source": source}
+    begin = ops.convert_to_tensor([settings.start_token_ids], dtype="int32")
+    return {"prompt": begin + ops.zeros((rows, 1), dtype="int32"), "source": source}
 
 
 def count_left_padding(tokens, padding_id):

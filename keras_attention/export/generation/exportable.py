@@ -21,6 +21,7 @@ from keras_attention.export.precision import (
     convert_to_float32,
     list_reduced_policies,
 )
+from keras_attention.generation.constraints import Constraint
 from keras_attention.generation.decoder import Decoder
 from keras_attention.generation.piecewise import measure_piecewise_error
 
@@ -53,7 +54,7 @@ class Generation:
             "vocabulary_size": decoder.vocabulary_size,
             "padding_id": settings.padding_id,
             "source_padding_id": settings.source_padding_id,
-            "start_token_id": settings.start_token_id,
+            "start_token_id": self._describe_start(),
             "end_token_ids": list(settings.end_token_ids),
             "max_length": settings.max_length,
             "max_new_tokens": settings.max_new_tokens,
@@ -61,6 +62,7 @@ class Generation:
             "samplers": {
                 n: _describe_sampler(config.sampler) for n, config in settings.configs.items()
             },
+            **self._describe_constraints(),
             "cache": [
                 _describe_entry(t, step.outputs, encoded)
                 for t in step.inputs
@@ -71,8 +73,31 @@ class Generation:
     def _find_contract(self):
         """The oldest contract of a file's callers that says all that this file needs."""
         settings, has_source = self.settings, self.decoder.has_source
+        if settings.constraints or len(settings.start_token_ids) > 1:
+            return CONTRACT
         zero = settings.padding_id == 0 == (settings.source_padding_id if has_source else 0)
-        return 3 if zero else CONTRACT
+        return 3 if zero else 4
+
+    def _describe_start(self):
+        """An id, a list of several, or None."""
+        ids = list(self.settings.start_token_ids)
+        return ids if len(ids) > 1 else next(iter(ids), None)
+
+    def _describe_constraints(self):
+        constraints = self.settings.constraints
+        return {"constraints": list(map(_describe_part, constraints))} if constraints else {}
+
+
+def _describe_part(constraint):
+    """Name and numbers of a constraint; of a function the name alone."""
+    found = {"name": type(constraint).__name__}
+    for field in dataclasses.fields(constraint):
+        value = getattr(constraint, field.name)
+        if isinstance(value, Constraint):
+            value = _describe_part(value)
+        if not callable(value):
+            found[field.name] = list(value) if isinstance(value, tuple) else value
+    return found
 
 
 def _describe_sampler(sampler):
@@ -145,8 +170,7 @@ def _read_padding(decoder, padding_id):
             f"padding_id={padding_id} is for encoder-decoders: the padding of a language model is "
             "that of its embedding."
         )
-    (padding_id,) = read_ids(decoder, "padding_id", padding_id)
-    return padding_id
+    return next(iter(read_ids(decoder, "padding_id", padding_id)), None)
 
 
 def check_cache(decoder, settings, encoded=None):

@@ -13,6 +13,7 @@ from keras import ops
 from keras_attention.export.endpoint import list_input_names, pack_inputs
 from keras_attention.export.errors import ExportError
 from keras_attention.export.generation.endpoints import START, TOKENS, UNIFORM, draws_tokens
+from keras_attention.generation.token_history import TokenHistory
 
 
 def compute_logits(decoder, tokens, source=None):
@@ -70,8 +71,7 @@ class SequenceScore:
         if self.name == "beam":
             return {"scores": (self._score_beams(ids, np.asarray(outputs["scores"])), None)}
         logits = self._compute_logits(ids)
-        if self.settings.padding_id is not None:
-            logits[:, :, self.settings.padding_id] = -np.inf  # padding is never chosen
+        self._forbid_tokens(ids, logits)
         counted = np.arange(ids.shape[1]) < self._count_tokens(ids)[:, None]
         if draws_tokens(self.config):
             errors, same = self._score_draws(ids, logits)
@@ -82,6 +82,23 @@ class SequenceScore:
     @property
     def config(self):
         return self.settings.configs[self.name]
+
+    def _forbid_tokens(self, ids, logits):
+        """Puts -inf into logits (B, N, V) where padding or a constraint lets no token come."""
+        if not self.config.constraints:
+            if self.settings.padding_id is not None:
+                logits[:, :, self.settings.padding_id] = -np.inf
+            return
+        prompts = self._list_prompts(len(ids))
+        longest = max(map(len, prompts))
+        tokens = np.full((len(ids), longest + ids.shape[1]), -1, "int32")
+        for row, prompt in zip(tokens, prompts, strict=True):
+            row[longest - len(prompt) : longest] = prompt
+        for n in range(ids.shape[1]):
+            history = TokenHistory(tokens, longest + n, longest, logits.shape[-1])
+            allowed = np.asarray(ops.convert_to_numpy(self.config.allowed(history)))
+            logits[:, n] = np.where(allowed, logits[:, n], -np.inf)
+            tokens[:, longest + n] = ids[:, n]
 
     def _check_ids(self, ids):
         """`ids`, if they are tokens up to an END or the limit, and padding behind it."""
@@ -106,16 +123,23 @@ class SequenceScore:
         """The model's logits for ids (B, N): (B, N, V)."""
         if not self.decoder.has_source:
             return self._continue_prompts(ids)
-        begin = np.full((len(ids), 1), self.settings.start_token_id)
+        begin = np.stack(self._list_prompts(len(ids)))
         tokens = np.concatenate([begin, ids[:, :-1]], axis=1)
-        return compute_logits(self.decoder, tokens.astype("int32"), self.inputs)
+        logits = compute_logits(self.decoder, tokens.astype("int32"), self.inputs)
+        return logits[:, begin.shape[1] - 1 :]
 
-    def _continue_prompts(self, ids):
-        """`_compute_logits` after prompts, whose padding moves to the end."""
+    def _list_prompts(self, number):
+        """What each of `number` rows goes on from, a list of arrays of ids."""
+        if self.decoder.has_source:
+            return [np.array(self.settings.start_token_ids)] * number
         rows, start = self.inputs[TOKENS], self.inputs.get(START)
         if start is None:
             start = [np.flatnonzero(row != self.settings.padding_id)[0] for row in rows]
-        prompts = [row[first:] for row, first in zip(rows, start, strict=True)]
+        return [row[first:] for row, first in zip(rows, start, strict=True)]
+
+    def _continue_prompts(self, ids):
+        """`_compute_logits` after prompts, whose padding moves to the end."""
+        prompts = self._list_prompts(len(ids))
         longest = max(map(len, prompts)) + ids.shape[1]
         tokens = np.full((len(ids), longest), self.settings.filler_id, "int32")
         for row, prompt, new in zip(tokens, prompts, ids, strict=True):

@@ -4,7 +4,7 @@ import dataclasses
 
 from keras_attention import checks
 from keras_attention.generation import samplers
-from keras_attention.generation.config import GenerationConfig
+from keras_attention.generation.config import make_config
 
 LONGEST = 256  # positions of a cache where the caller gives no length
 
@@ -17,18 +17,21 @@ class Settings:
         configs: dict, signature -> `GenerationConfig`: for `"generate"`, `"beam"`, both or none.
         max_length: int, positions in the cache: tokens of a prompt and new ones.
         max_new_tokens: int, how many tokens `generate` and `beam` write at most.
-        start_token_id: int, what an encoder-decoder writes first, or None.
+        start_token_ids: tuple of ints, what an encoder-decoder begins with; empty where that is not
+            known.
         end_token_ids: tuple of ints, any of which ends a row.
         padding_id, source_padding_id: ints, the ids that are no tokens; None where all are.
+        constraints: tuple of `Constraint`, which every token has to satisfy.
     """
 
     configs: dict
     max_length: int
     max_new_tokens: int
-    start_token_id: int | None
+    start_token_ids: tuple[int, ...]
     end_token_ids: tuple[int, ...]
     padding_id: int | None = 0
     source_padding_id: int | None = 0
+    constraints: tuple = ()
 
     @property
     def filler_id(self):
@@ -37,7 +40,15 @@ class Settings:
 
 
 def make_settings(
-    decoder, generate, *, max_length, max_new_tokens, start_token_id, end_token_id, sequence_length
+    decoder,
+    generate,
+    *,
+    max_length,
+    max_new_tokens,
+    start_token_id,
+    end_token_id,
+    constraints=None,
+    sequence_length,
 ):
     """The `Settings` of an export's arguments; a ValueError where they do not go together."""
     end_token_ids = read_ids(decoder, "end_token_id", end_token_id)
@@ -46,14 +57,15 @@ def make_settings(
             f"end_token_id={decoder.padding_id} is the model's padding, which is never chosen in "
             "files. Give END another id, or build the model with padding_id=None."
         )
-    start_token_id = (read_ids(decoder, "start_token_id", start_token_id) or (None,))[0]
-    configs = _make_configs(generate, end_token_ids, decoder.padding_id)
-    if configs and decoder.has_source and start_token_id is None:
+    start_token_ids = read_ids(decoder, "start_token_id", start_token_id)
+    constraints = make_config("greedy", constraints=constraints or ()).constraints
+    configs = _make_configs(generate, end_token_ids, decoder.padding_id, constraints)
+    if configs and decoder.has_source and not start_token_ids:
         raise ValueError(
             f"{decoder.model.name} is an encoder-decoder, and generate= needs to know what it "
             "writes first: pass start_token_id=."
         )
-    prompt = 1 if decoder.has_source else sequence_length
+    prompt = max(1, len(start_token_ids)) if decoder.has_source else sequence_length
     length, new = _choose_lengths(decoder, prompt, max_length, max_new_tokens)
     least = decoder.min_prompt_length(length)
     if sequence_length is not None and least > 1:
@@ -63,7 +75,7 @@ def make_settings(
         )
     decoder.check_lengths(prompt or max(1, length - new + 1), length)
     padding = decoder.padding_id, decoder.source_padding_id
-    return Settings(configs, length, new, start_token_id, end_token_ids, *padding)
+    return Settings(configs, length, new, start_token_ids, end_token_ids, *padding, constraints)
 
 
 def _choose_lengths(decoder, prompt, max_length, max_new_tokens):
@@ -102,7 +114,7 @@ def read_ids(decoder, name, value):
     return tuple(map(int, values))
 
 
-def _make_configs(generate, end_token_ids, padding_id):
+def _make_configs(generate, end_token_ids, padding_id, constraints):
     """{signature: `GenerationConfig`} of a sampler or several."""
     configs = {}
     for one in generate if isinstance(generate, (tuple, list)) else [generate]:
@@ -113,7 +125,10 @@ def _make_configs(generate, end_token_ids, padding_id):
                 f"generate= has two samplers for the signature {name!r}: {configs[name].sampler} "
                 f"and {sampler}. Export a file for each."
             )
-        configs[name] = GenerationConfig(
-            sampler, end_token_ids=end_token_ids, padding_id=padding_id
+        configs[name] = make_config(
+            sampler,
+            end_token_id=end_token_ids or None,
+            padding_id=padding_id,
+            constraints=constraints,
         )
     return configs

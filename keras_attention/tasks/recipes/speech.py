@@ -1,6 +1,6 @@
 """Recipes of tasks that listen."""
 
-from keras_attention.tasks.recipes.recipe import Recipe
+from keras_attention.tasks.recipes.recipe import Recipe, fine_tuned
 
 CONFORMER = dict(
     num_mel_bins=40,
@@ -35,6 +35,8 @@ RECIPES = {
         clip_norm=5.0,
         jit_compile=False,
     ),
+    # Whisper, on recordings of one language.
+    "speech_to_text/pretrained": fine_tuned(epochs=3, batch_size=8, learning_rate=1e-5),
     # What `benchmarks/speech_translation.py` trains: the same encoder, and a small decoder.
     "speech_to_text": Recipe(
         model=CONFORMER | dict(num_decoder_layers=2),

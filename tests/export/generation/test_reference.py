@@ -38,6 +38,18 @@ def test_any_other_token_is_not(greedy):
     assert error > 1e-2 and agreement < 1.0
 
 
+def test_tokens_that_a_constraint_forbids_are_not_right(decoders, greedy):
+    free, score = greedy
+    rules = ka.generation.constraints
+    first = rules.AtFirst(rules.Allowed([6]))
+    options = WRITER | {"end_token_id": None, "constraints": [first, rules.NoRepeatNGrams(1)]}
+    given, score = outputs(decoders["writer"], "generate", score.inputs, "greedy", **options)
+    assert (given["generated_ids"][:, 0] == 6).all()
+    assert score(given)["generated_ids"] == (pytest.approx(0, abs=1e-6), 1.0)
+    error, agreement = score(free)["generated_ids"]
+    assert error == np.inf and agreement < 1.0
+
+
 @pytest.mark.parametrize("change", ["beyond the end", "gap", "shape"])
 def test_what_is_no_text_is_refused(greedy, change):
     given, score = greedy

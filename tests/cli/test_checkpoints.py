@@ -1,0 +1,131 @@
+"""`predict` and `evaluate` of checkpoints of Hugging Face: no preset is saved before."""
+
+import json
+import sys
+import types
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import keras_attention as ka
+from tests.pretrained.make_checkpoints import FOLDER, HEARD, draw_sounds
+from tests.tasks import checkpoint_files
+from tests.tasks.checkpoint_files import copy_checkpoint, make_bert, make_gpt2, make_pictures
+
+pytestmark = pytest.mark.tensorflow
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "sat", "who", "?"]
+
+
+def make_reader(name, folder):
+    """A BERT with a head, and the pieces of its texts."""
+    copy_checkpoint(name, folder)
+    (folder / "vocab.txt").write_text("\n".join(PIECES))
+    return folder
+
+
+def ask(run, *words):
+    """What `predict --json` answers, a list."""
+    code, printed, error = run("predict", *words, "--json")
+    assert code == 0, error
+    return [json.loads(line)["prediction"] for line in printed.splitlines()]
+
+
+@pytest.mark.parametrize(
+    "name, inputs", [("bert-texts", "the cat"), ("bert-tokens", "the cat sat")]
+)
+def test_heads_of_texts_and_tokens(name, inputs, run, tmp_path):
+    folder = make_reader(name, tmp_path / name)
+    (found,) = ask(run, folder, inputs)
+    (expected,) = ka.tasks.from_preset(folder).predict([inputs])
+    if name == "bert-texts":
+        assert found == expected._asdict()
+    else:
+        assert len(found) == 3 and found == [one._asdict() for one in expected]
+
+
+def test_a_mask_is_filled_in(run, tmp_path):
+    folder = make_bert(tmp_path / "bert")
+    ((found,),) = ask(run, folder, "the [MASK] sat", "--top", 2)
+    ((expected,),) = ka.tasks.from_preset(folder).predict(["the [MASK] sat"], top=2)
+    assert len(found) == 2 and found == [one._asdict() for one in expected]
+
+
+def test_a_question_is_answered(run, tmp_path):
+    folder = make_reader("bert-answers", tmp_path / "bert")
+    (tmp_path / "text.txt").write_text("the cat sat")
+    words = ["--question", "who ?", "--context", tmp_path / "text.txt"]
+    (found,) = ask(run, folder, *words)
+    (expected,) = ka.tasks.from_preset(folder).predict([("who ?", "the cat sat")])
+    assert found == expected._asdict()
+
+
+def test_a_picture_is_named(run, tmp_path):
+    folder = make_pictures("vit", tmp_path / "vit")
+    pixels = np.random.default_rng(0).integers(0, 255, (12, 12, 3)).astype("uint8")
+    Image.fromarray(pixels).save(tmp_path / "picture.png")
+    (found,) = ask(run, folder, tmp_path / "picture.png")
+    (expected,) = ka.tasks.from_preset(folder).predict([str(tmp_path / "picture.png")])
+    assert found == expected._asdict()
+
+
+def test_a_text_goes_on(run, tmp_path):
+    folder = make_gpt2(tmp_path / "gpt2")
+    options = ["--max-new-tokens", 3, "--temperature", 0]
+    (found,) = ask(run, folder, "the cat", *options)
+    task = ka.tasks.from_preset(folder)
+    assert [found] == task.predict(["the cat"], max_new_tokens=3, temperature=0)
+
+
+def test_a_recording_becomes_text(run, tmp_path):
+    soundfile = pytest.importorskip("soundfile")
+    soundfile.write(tmp_path / "said.wav", draw_sounds()[0], 16000, subtype="FLOAT")
+    options = ["--language", "german", "--task", "translate"]
+    (found,) = ask(run, FOLDER / "whisper-texts", tmp_path / "said.wav", *options)
+    with np.load(FOLDER / "whisper-texts" / "written.npz") as file:
+        written = file["ids"][1, :1]
+    assert HEARD["<|endoftext|>"] not in written  # which is as long as the task writes
+    assert [found] == ka.tasks.from_preset(FOLDER / "whisper-texts").preprocessor.texts(written)
+    code, _, error = run("predict", FOLDER / "whisper-texts", "a.wav", "--language", "latin")
+    assert code == 2 and "language='latin': expected one of de, en" in error
+
+
+def test_an_id_is_fetched_and_a_prefix_stands_in_front(run, tmp_path, monkeypatch):
+    folder, asked = checkpoint_files.make_t5(tmp_path / "t5"), []
+
+    def snapshot_download(name, **options):
+        asked.append(name)
+        return folder
+
+    hub = types.SimpleNamespace(snapshot_download=snapshot_download)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    (found,) = ask(run, "hf://me/tiny", "a cat", "--prefix", "the mat: ")
+    assert set(asked) == {"me/tiny"}
+    task = ka.tasks.Seq2SeqLM.from_preset(folder, prefix="the mat: ")
+    assert [found] == task.predict(["a cat"])
+
+
+def test_a_checkpoint_is_scored_on_a_file(run, tmp_path):
+    folder = make_reader("bert-texts", tmp_path / "bert")
+    (tmp_path / "test.tsv").write_text("text\tlabel\nthe cat\tLABEL_0\nthe sat\tLABEL_1\n")
+    code, printed, error = run("evaluate", folder, "--file", tmp_path / "test.tsv")
+    assert code == 0, error
+    task = ka.tasks.from_preset(folder)
+    labels = [one.label for one in task.predict(["the cat", "the sat"])]
+    right = sum(a == b for a, b in zip(labels, ["LABEL_0", "LABEL_1"], strict=True))
+    assert "accuracy" in printed and f"{50 * right:.2f}" in printed
+
+
+def test_what_is_refused(run, tmp_path):
+    code, _, error = run("predict", FOLDER / "bert-texts", "a", "--prefix", "b")
+    assert code == 2 and "--prefix is not for models of text_classifier: leave it out" in error
+    code, _, error = run("predict", tmp_path, "a", "--prefix", "b")
+    assert code == 2 and "--prefix is for checkpoints of Hugging Face, and" in error
+    code, _, error = run("predict", FOLDER / "bert-texts", "a", "--with", "litert")
+    assert code == 2 and "is a checkpoint: it holds no file of kind litert" in error
+    code, _, error = run("predict", tmp_path / "none" / "here", "a")
+    assert code == 2 and "There is no file or folder" in error
+    code, _, error = run("export", "hf://me/tiny")
+    assert code == 2 and "hf://me/tiny is a checkpoint, and this takes a preset: make" in error
+    code, _, error = run("predict", FOLDER / "bert", "a")
+    assert code == 2 and "has no head that labels texts or tokens" in error
