@@ -17,6 +17,12 @@ from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
 from keras_attention.pretrained.config import ConfigReader
 from keras_attention.pretrained.image_processing import read_image_processing
 from keras_attention.pretrained.keras_hub import read_checkpoint
+from keras_attention.pretrained.resized_positions import (
+    POSITIONS,
+    check_image_size,
+    find_grid,
+    resize_positions,
+)
 from keras_attention.pretrained.sentence_transformers import read_pooling
 from keras_attention.pretrained.sound_processing import read_sound_processing
 from keras_attention.pretrained.weights import match_weights
@@ -83,6 +89,7 @@ def load(
     num_classes=None,
     pooling="auto",
     normalize_pixels=False,
+    image_size=None,
     waveform=False,
     revision=None,
     dtype=None,
@@ -109,6 +116,9 @@ def load(
             token, or before a head BERT's first token.
         normalize_pixels: bool, of images: whether the model takes pixels from 0 to 1, and itself
             does with them what `preprocessor_config.json` says.
+        image_size: int or (height, width), of images of another size than the file says, such as
+            224 for DINOv2, which was trained with 518: the positions are resized as the original
+            does it. A multiple of the patch size; None for the file's.
         waveform: bool, of speech: whether the model takes samples, and itself makes the spectrogram
             that `preprocessor_config.json` describes.
         revision: str, of a repository: a branch, a tag or a commit.
@@ -124,7 +134,7 @@ def load(
     """
     checkpoint = read_checkpoint(find_folder(folder, revision))
     model, variables, match, _ = _build(
-        checkpoint, task, num_classes, pooling, dtype, normalize_pixels, waveform
+        checkpoint, task, num_classes, pooling, image_size, dtype, normalize_pixels, waveform
     )
     match.fill()
     for variable in variables:  # of a new head, and the seeds of dropout
@@ -146,7 +156,9 @@ def _dtype_policy(dtype):
         keras.config.set_dtype_policy(before)
 
 
-def describe(folder, *, task=None, num_classes=None, pooling="auto", revision=None):
+def describe(
+    folder, *, task=None, num_classes=None, pooling="auto", image_size=None, revision=None
+):
     """What `load` would build of a checkpoint; no weight is read.
 
     Args: as for `load`.
@@ -155,7 +167,7 @@ def describe(folder, *, task=None, num_classes=None, pooling="auto", revision=No
         `Description`.
     """
     checkpoint = read_checkpoint(find_folder(folder, revision))
-    return _build(checkpoint, task, num_classes, pooling)[-1]
+    return _build(checkpoint, task, num_classes, pooling, image_size)[-1]
 
 
 def _build(
@@ -163,6 +175,7 @@ def _build(
     task,
     num_classes,
     pooling,
+    image_size=None,
     dtype=None,
     normalize_pixels=False,
     waveform=False,
@@ -171,7 +184,10 @@ def _build(
     architecture, config, builder, keywords, fresh = read_settings(
         checkpoint, task, num_classes, pooling
     )
-    more = {}
+    of_file, more = keywords, {}
+    if image_size is not None:
+        size = check_image_size(image_size, builder, keywords, checkpoint)
+        keywords = keywords | {"image_size": size}
     if waveform:
         if builder != "speech_to_text":
             raise ValueError(f"waveform=True is for speech, and this is a {builder}.")
@@ -190,7 +206,10 @@ def _build(
         raise CheckpointError(
             f"{checkpoint.folder / CONFIG} describes a model that cannot be built: {reason}"
         ) from error
-    table = architecture.table(config, builder, keywords, checkpoint.tensors)
+    table = architecture.table(config, builder, of_file, checkpoint.tensors)
+    if image_size is not None and find_grid(keywords) != find_grid(of_file):
+        antialias = getattr(architecture, "ANTIALIASES", False)
+        table[POSITIONS] = resize_positions(table[POSITIONS], of_file, keywords, antialias)
     new, ignored = (), architecture.IGNORED
     if isinstance(ignored, dict):
         ignored = ignored[builder]

@@ -8,17 +8,21 @@ import numpy as np
 from keras import ops
 
 from keras_attention import models
+from keras_attention.checks import check_height_and_width
 from keras_attention.data.files import make_workplace, move_into_place, write_json
 from keras_attention.pretrained import loading
 from keras_attention.pretrained.aligned import copy_aligned
 from keras_attention.pretrained.checkpoint import CONFIG, DTYPES, INDEX, WEIGHTS
 from keras_attention.pretrained.config import ConfigReader
 from keras_attention.pretrained.keras_hub import Preset, read_checkpoint
+from keras_attention.pretrained.resized_positions import POSITIONS
 from keras_attention.pretrained.weights import Fold, arrange, name_weights
 
 CODES = {name: code for code, name in DTYPES.items()}
 COPIED = ("*.json", "*.txt", "*.model", "*.spm")  # of tokenizers and pictures
 OURS = ("manifest.json", INDEX, CONFIG)
+# Those whose config.json says, in one place, a size that positions of patches may be changed to.
+RESIZED = ("vit", "deit", "dinov2")
 
 
 def save(model, folder, *, checkpoint=None, labels=None):
@@ -99,6 +103,7 @@ def collect(model, source, labels=None):
             f"{source.folder} is of {source.model_type}, whose files are written with the head "
             "that they have, and this model has another: keep it by model.save(path)."
         )
+    size = _find_new_size(model, keywords, source)
     table = module.table(config, builder, keywords, source.tensors)
     names = _rename(source, module, fresh, table)
     table = module.table(config, builder, keywords, names)
@@ -108,11 +113,16 @@ def collect(model, source, labels=None):
         used |= set(fold.names)
         known = [tensors.get(n, names[n].read()) for n in fold.names if names.get(n) is not None]
         value = ops.convert_to_numpy(variable).astype("float32")
+        if size and name == POSITIONS:  # as many as the file has not
+            tensors[table[name]] = value[None].astype(known[0].dtype)
+            continue
         tensors |= dict(zip(fold.names, restore(value, name, fold, known), strict=True))
     content = dict(source.config) | pooling
     for name, stored in names.items():
         if stored is not None and name not in used and not _is_copy(stored, names, used):
             tensors[name] = stored.read()
+    if size:
+        content["image_size"] = size[0] if size[0] == size[1] else list(size)
     if fresh:
         content |= _write_head(module, source, builder, model, labels)
     return tensors, content
@@ -122,6 +132,22 @@ def _find_builder(source, module):
     """The builder of a checkpoint, a tuple of them where it holds several models."""
     config = ConfigReader(source.config, source.folder / CONFIG)
     return loading.find_builder(module, config, source.tensors)
+
+
+def _find_new_size(model, keywords, source):
+    """(height, width) of a model's images where the file's are of another size; else None."""
+    if "image_size" not in keywords:
+        return None
+    size, of_file = tuple(model.input_shape[1:3]), keywords["image_size"]
+    if size == check_height_and_width(source.folder, "image_size", of_file):
+        return None
+    if source.model_type not in RESIZED:
+        raise ValueError(
+            f"{model.name} takes images of {size} pixels, and {source.folder} is of a "
+            f"{source.model_type} for {of_file}, whose files are written in their own size: keep "
+            "the model by model.save(path)."
+        )
+    return size
 
 
 def _find_pooling(model, module):

@@ -249,24 +249,16 @@ def _open_pictures(folder, task_class, builder, found, places):
     Hugging Face's files, whose pixels are normalized outside.
     """
     processing = read_image_processing(folder)
-    names = NAMELESS
+    names, options = NAMELESS, {"image_size": processing.image_size, "normalize_pixels": True}
     if _has_towers(folder):
-        model = pretrained.load(folder, task=found, normalize_pixels=True)
+        model = pretrained.load(folder, task=found, **options)
         model = _add_head(model, len(names), builder)
     elif found != builder:
-        count = {"num_classes": len(names)}
-        model = pretrained.load(folder, task=builder, normalize_pixels=True, **count)
+        model = pretrained.load(folder, task=builder, num_classes=len(names), **options)
     else:
-        model = pretrained.load(folder, normalize_pixels=True)
+        model = pretrained.load(folder, **options)
         names = _read_labels(read_checkpoint(folder), model.output_shape[-1])
     *size, channels = model.input_shape[1:]
-    if tuple(size) != processing.image_size:
-        raise CheckpointError(
-            f"{folder} is of a model for pictures of {size[0]} x {size[1]} pixels, and its "
-            f"preprocessor_config.json makes them {processing.image_size[0]} x "
-            f"{processing.image_size[1]}: its positions would have to be stretched, which is not "
-            "done. Load it with ka.pretrained.load."
-        )
     preprocessor = data.ImagePreprocessor(names, tuple(size), channels, processing.resizing)
     return task_class(model, preprocessor)
 

@@ -12,6 +12,7 @@ pytest.importorskip("transformers")
 
 from tests.pretrained import make_checkpoints  # noqa: E402
 from tests.pretrained.test_parity import assert_equal, options_of, read_expected  # noqa: E402
+from tests.pretrained.test_resized_positions import read_resized  # noqa: E402
 
 
 @pytest.mark.parametrize("name", make_checkpoints.CHECKPOINTS)
@@ -24,6 +25,10 @@ def test_the_committed_checkpoints_are_what_transformers_makes(name, tmp_path):
     if name in make_checkpoints.WRITTEN:
         texts = [folder / name / "written.npz" for folder in (tmp_path, make_checkpoints.FOLDER)]
         np.testing.assert_array_equal(*(np.load(path)["ids"] for path in texts))
+    if name in make_checkpoints.RESIZED:
+        _, new = read_resized(tmp_path / name)
+        _, committed = read_resized(make_checkpoints.FOLDER / name)
+        np.testing.assert_allclose(new, committed, atol=1e-4)
 
 
 LONGER = {"gpt2": "n_positions", "llama-3": None, "qwen2": None, "t5": None,

@@ -429,6 +429,18 @@ IMAGES = [
 ]
 
 
+# {name: (height, width)} of images of another size: the original resizes its positions.
+RESIZED = {
+    "vit": (16, 16),
+    "deit": (20, 8),
+    "deit-distilled": (8, 8),
+    "dinov2": (8, 24),
+    "dinov2-headless": (20, 20),
+    "clip": (16, 8),
+    "siglip": (8, 16),
+}
+
+
 def make_inputs(name, config, random):
     """What the original reads, by its own names, and by ours."""
     if name in IMAGES:
@@ -602,6 +614,13 @@ def make(name, folder):
                 tensor.copy_(tensor.to(kept).to(torch.float32))
     theirs, ours = make_inputs(name, config, random)
     expected = compute(model, {k: torch.tensor(x) for k, x in theirs.items()}, stored)
+    resized = {}
+    if name in RESIZED:
+        images = random.random((2, *RESIZED[name], 3)).astype("float32")
+        given = {"pixel_values": torch.tensor(images.transpose(0, 3, 1, 2))}
+        if config.model_type != "dinov2":  # which does it unasked
+            given["interpolate_pos_encoding"] = True
+        resized = {"images": images, "expected": compute(model, given, stored).numpy()}
     if "dtype" in stored:
         model = model.to(getattr(torch, stored["dtype"]))
     path = pathlib.Path(folder) / name
@@ -621,6 +640,8 @@ def make(name, folder):
         ids = [write(model, theirs, options) for options in WRITTEN[name]]
         np.savez_compressed(path / "written.npz", ids=np.stack(ids))
         model.generation_config = transformers.GenerationConfig(**kept)
+    if resized:
+        np.savez_compressed(path / "resized.npz", **resized)
     return model
 
 

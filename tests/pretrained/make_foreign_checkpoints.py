@@ -28,6 +28,9 @@ TIMM_SIZE = dict(
     embed_dim=D, depth=LAYERS, num_heads=N, img_size=SIDE, patch_size=4, num_classes=0, mlp_ratio=2
 )
 
+# {name: (height, width)} of images of another size, which timm resizes positions for.
+TIMM_RESIZED = {"timm-vit-wide": (16, 8), "timm-deit3": (8, 20)}
+
 
 def texts(**more):
     return dict(vocabulary_size=V, num_layers=LAYERS, num_heads=N, hidden_dim=D,
@@ -103,6 +106,7 @@ def make_timm(name, folder):
     from timm.models import save_for_hf
 
     architecture, settings = TIMM[name]
+    torch.manual_seed(0)
     model = timm.create_model(architecture, **TIMM_SIZE | settings).eval()
     random = np.random.default_rng(0)
     with torch.no_grad():
@@ -114,6 +118,12 @@ def make_timm(name, folder):
     path = pathlib.Path(folder) / name
     save_for_hf(model, path, safe_serialization=True)
     np.savez_compressed(path / "expected.npz", expected=expected, images=pixels)
+    if name in TIMM_RESIZED:
+        model.set_input_size(TIMM_RESIZED[name])
+        pixels = random.random((2, *TIMM_RESIZED[name], 3)).astype("float32")
+        with torch.no_grad():
+            expected = model(torch.tensor(pixels.transpose(0, 3, 1, 2))).numpy()
+        np.savez_compressed(path / "resized.npz", expected=expected, images=pixels)
 
 
 def make_preset(name, folder):

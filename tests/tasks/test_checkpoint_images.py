@@ -53,6 +53,22 @@ def test_the_model_normalizes_pixels_from_0_to_1(name, tmp_path):
     )
 
 
+@pytest.mark.parametrize("name", ["vit", "dinov2"])
+def test_pictures_of_another_size_than_the_positions(name, tmp_path):
+    """DINOv2 is trained on 518 pixels, and its preprocessor_config.json cuts 224 out."""
+    said = CROPPED | {"crop_size": {"height": 8, "width": 16}}
+    folder = make_pictures(name, tmp_path / name, processing=said)
+    task = ka.tasks.from_preset(folder)
+    assert task.preprocessor.image_size == (8, 16)
+    pixels = np.random.default_rng(0).random((2, 8, 16, 3)).astype("float32")
+    normalized = ((pixels - MEAN) / STD).astype("float32")
+    expected = np.asarray(ka.pretrained.load(folder, image_size=(8, 16))(normalized))
+    np.testing.assert_allclose(task.model(pixels), expected, atol=2e-5)
+    ka.pretrained.save(task.model, tmp_path / "saved")
+    again = ka.tasks.from_preset(tmp_path / "saved")
+    assert again.predict(pixels) == task.predict(pixels)
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -141,7 +157,10 @@ WRONG = {
     "two means": ({"image_mean": [0.5, 0.5]}, r"pixel_mean=\(0.5, 0.5\)\): expected 3 numbers"),
     "a crop that is larger": (CROPPED | {"size": {"shortest_edge": 8}}, "have no 12 x 12 in them"),
     "a crop without a size": ({"do_center_crop": True}, "with do_center_crop crop_size"),
-    "another size than the model's": ({"size": {"height": 16, "width": 16}}, "of 12 x 12 pixels"),
+    "a size that patches do not tile": (
+        {"size": {"height": 14, "width": 14}},
+        r"image_size=\(14, 14\): .* into patches of \(4, 4\) pixels",
+    ),
 }
 
 

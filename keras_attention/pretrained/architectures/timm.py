@@ -38,6 +38,7 @@ IRRELEVANT_ARGUMENTS = (
     *("pre_norm", "proj_drop_rate", "qkv_bias", "reg_tokens", "strict_img_size", "weight_init"),
 )
 IGNORED = ()
+ANTIALIASES = True  # where it resizes positions, in `resample_abs_pos_embed`
 
 # What a name may say beside a size; with any other word it is another model.
 NAMES = re.compile(
