@@ -627,7 +627,7 @@ def make(name, folder):
     model.save_pretrained(path, max_shard_size=stored.get("shards", "50GB"))
     (path / "generation_config.json").unlink(missing_ok=True)
     np.savez_compressed(path / "expected.npz", expected=expected.numpy(), **ours)
-    kept = model.generation_config.to_dict()
+    kept = model.generation_config.to_dict() if name in WRITTEN else {}
     if name == "whisper-texts":
         write_speech_files(path)
         said = kept | describe_writing() | {"_from_model_config": False}
