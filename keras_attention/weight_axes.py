@@ -82,11 +82,11 @@ def name_axes(layer, **axes):
 
     ```python
     import keras
-    from keras_attention.weight_axes import find_axes, name_axes
+    import keras_attention as ka
 
-    narrow = name_axes(keras.layers.Dense(8), kernel=("mlp", "embed"))
-    assert find_axes(narrow, "kernel", (32, 8)) == ("mlp", "embed")
-    assert find_axes(narrow, "bias", (8,)) == ("embed",)
+    narrow = ka.distribution.name_axes(keras.layers.Dense(8), kernel=("mlp", "embed"))
+    assert ka.distribution.find_axes(narrow, "kernel", (32, 8)) == ("mlp", "embed")
+    assert ka.distribution.find_axes(narrow, "bias", (8,)) == ("embed",)
     ```
     """
     for name, roles in axes.items():
@@ -111,10 +111,13 @@ def find_axes(layer, name, shape):
 
     ```python
     import keras
-    from keras_attention.weight_axes import find_axes
+    import keras_attention as ka
 
-    assert find_axes(keras.layers.Dense(5), "kernel", (8, 5)) == ("embed", "features")
-    assert find_axes(keras.layers.LayerNormalization(), "gamma", (8,)) is None
+    assert ka.distribution.find_axes(keras.layers.Dense(5), "kernel", (8, 5)) == (
+        "embed",
+        "features",
+    )
+    assert ka.distribution.find_axes(keras.layers.LayerNormalization(), "gamma", (8,)) is None
     ```
     """
     declared = _declared(layer)

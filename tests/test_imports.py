@@ -29,7 +29,7 @@ ORDER = [
     {"generation"},
     {"training"},
     {"data"},
-    {"pretrained"},
+    {"pretrained", "distribution"},
     {"export"},
     {"visualization"},
     {"layers"},
