@@ -7,6 +7,7 @@ Keras moves one of these names, only this file changes.
 import keras
 from keras.src import backend
 from keras.src.backend.common import global_state
+from keras.src.backend.common.name_scope import current_path
 from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
 from keras.src.saving import serialization_lib
 
@@ -178,6 +179,42 @@ def wrap_initializer(variable, change):
     """Makes a variable without a value start from `change(value)`."""
     draw = variable._initializer
     variable._initializer = lambda *args, **kwargs: change(draw(*args, **kwargs))
+
+
+def layout_of(variable):
+    """The `keras.distribution.TensorLayout` that a variable was made with, or None."""
+    return getattr(variable, "_layout", None)
+
+
+def find_maker(variable):
+    """The layer that is making a variable, while Keras asks for its layout, or None.
+
+    Keras asks a distribution about the variable alone, which knows no layer; but the layer's scope
+    of names is open. In a symbolic call values are drawn later, when only the scope of the layer
+    around still is: then the variable is searched for.
+    """
+    scopes = global_state.get_global_attribute("name_scope_stack") or []
+    caller = scopes[-1].caller if scopes else None
+    if not isinstance(caller, keras.layers.Layer):
+        return None
+    if variable.path == f"{current_path()}/{variable.name}":
+        return caller
+    for layer in all_layers(caller):
+        if any(variable is own for own in own_variables(layer)):
+            return layer
+    return None
+
+
+def choose_layouts(model):
+    """Asks the distribution, if one is set, for the layouts of variables that have no value yet."""
+    distribution = keras.distribution.distribution()
+    if distribution is None or backend.backend() != "jax":
+        return
+    for layer in all_layers(model):
+        with backend.name_scope(layer.name, caller=layer):
+            for variable in own_variables(layer):
+                if not has_value(variable):
+                    variable._layout = distribution.get_variable_layout(variable)
 
 
 class CellWithDropout(DropoutRNNCell):

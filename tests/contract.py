@@ -10,6 +10,8 @@ import warnings
 import keras
 import numpy as np
 
+from keras_attention import keras_internals
+from keras_attention.weight_axes import find_axes
 from tests import gradients
 
 SIZES = {"B": 2, "T": 5, "S": 7}
@@ -206,6 +208,25 @@ def check_gradients(case):
         gradient = keras.ops.convert_to_numpy(gradient)
         assert np.all(np.isfinite(gradient)), weight.path
         assert np.any(gradient != 0), f"the gradient of {weight.path} is zero"
+
+
+def check_axes(model):
+    """The axes of every matrix have roles, so that it can be split among devices."""
+    named = name_weights(model)
+    assert not [path for path, (_, axes, shape) in named.items() if axes is None and len(shape) > 1]
+
+
+def name_weights(model):
+    """{path of a weight: (class and name of the weight, its roles or None, its shape)}."""
+    return {
+        weight.path: (
+            (type(layer), weight.name),
+            find_axes(layer, weight.name, weight.shape),
+            weight.shape,
+        )
+        for layer in keras_internals.all_layers(model)
+        for weight in keras_internals.own_variables(layer)
+    }
 
 
 def _upstream(shape):

@@ -769,6 +769,22 @@ def test_mixed_precision(name, dtype):
     contract.check_mixed_precision(CASES[name], dtype)
 
 
+@pytest.mark.parametrize("name", slow_where_alike(CASES))
+def test_axes_of_weights_have_roles(name):
+    contract.check_axes(CASES[name].model())
+
+
+@pytest.mark.slow
+def test_roles_are_of_weights_that_there_are():
+    weights, declared = set(), set()
+    for case in CASES.values():
+        weights |= {weight for weight, *_ in contract.name_weights(case.model()).values()}
+    for cls, _ in weights:
+        declared |= {(cls, name) for name in getattr(cls, "weight_axes", ())}
+    only_here = {(ka.positions.Learned2D, "prefix_table"), (ka.positions.Shaw, "value_table")}
+    assert len(declared) > 25 and declared - weights <= only_here
+
+
 def quantized():
     """Names of the cases with projections or tables of Keras's kinds."""
     return [name for name in CASES if not {name, name.split()[0].rstrip(",")} & NOT_QUANTIZED]

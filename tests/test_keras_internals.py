@@ -26,6 +26,7 @@ PRIVATE = {
     "_keras_history",
     "_keras_mask",
     "_layers",
+    "_layout",
     "_lock",
     "_nodes",
     "_open_name_scope",
@@ -192,3 +193,19 @@ def test_initial_values_that_are_drawn_later():
         keras_internals.wrap_initializer(late, lambda value: 3 * value)
     np.testing.assert_array_equal(late, [3.0, 3.0])  # leaving the outermost scope draws it
     assert keras_internals.has_value(late)
+
+
+def test_the_layer_that_makes_a_variable_is_known():
+    """By the innermost scope of names, or by what is within the layer of that scope."""
+    dense = keras.layers.Dense(3, name="dense")
+    outer = keras.Sequential([keras.Input((2,)), dense], name="outer")
+    state = keras.random.SeedGenerator(0).state
+    assert keras_internals.find_maker(dense.kernel) is None
+    with keras.name_scope("outer", caller=outer):
+        assert keras_internals.find_maker(dense.kernel) is dense
+        assert keras_internals.find_maker(state) is None
+        with keras.name_scope("dense", caller=dense, deduplicate=False):
+            made = keras.Variable(np.ones(3), name="made")
+            assert keras_internals.find_maker(made) is dense
+        with keras.name_scope("drawing", caller=keras.random.SeedGenerator(0)):
+            assert keras_internals.find_maker(keras.Variable(np.ones(3), name="made")) is None

@@ -112,6 +112,11 @@ class MemorySlots(keras.layers.Layer):
             value_dim: int, Hv.
     """
 
+    weight_axes = {
+        "keys": ("rows", "key_value_heads", "head_dim"),
+        "values": ("rows", "key_value_heads", "head_dim"),
+    }
+
     def __init__(self, num_slots, num_heads, key_dim, value_dim, **kwargs):
         super().__init__(**kwargs)
         self.num_slots, self.num_heads = num_slots, num_heads
@@ -214,6 +219,8 @@ class TalkingHeads(keras.layers.Layer):
         num_heads: int, N.
     """
 
+    weight_axes = {"score_kernel": ("heads", "heads"), "weight_kernel": ("heads", "heads")}
+
     def __init__(self, num_heads, **kwargs):
         super().__init__(**kwargs)
         self.num_heads = num_heads
@@ -263,6 +270,8 @@ class Sink(keras.layers.Layer):
     Args:
         num_heads: int, N.
     """
+
+    weight_axes = {"logits": ("heads",)}
 
     def __init__(self, num_heads, **kwargs):
         super().__init__(**kwargs)

@@ -1,6 +1,7 @@
 """Multi-head latent attention: one narrow vector per token for the keys and values of all heads."""
 
 import dataclasses
+import functools
 
 import keras
 from keras import ops
@@ -10,7 +11,7 @@ from keras_attention.attention import arguments
 from keras_attention.attention.attend import AttendArguments
 from keras_attention.attention.base import AttentionLayer
 from keras_attention.attention.inputs import AttentionInputs, check_lengths
-from keras_attention.attention.projection import ProjectionOwner, project
+from keras_attention.attention.projection import PROJECTION_AXES, ProjectionOwner, project
 from keras_attention.shapes import prepend_batch
 
 
@@ -98,14 +99,21 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
             self._query_dense = project(self, "query", width, query_heads)
         else:
             query_latent = (self.query_latent_dim,)
-            self._query_down = project(self, "query_down", width, query_latent)
+            self._query_down = project(
+                self, "query_down", width, query_latent, axes=("embed", "latent")
+            )
             self._query_norm = self._norm("query_norm", self.query_latent_dim)
-            self._query_dense = project(self, "query", query_latent, query_heads)
-        self._latent_dense = project(self, "latent", value_width, latent)
+            self._query_dense = project(
+                self, "query", query_latent, query_heads, axes=("latent", "heads", "head_dim")
+            )
+        self._latent_dense = project(self, "latent", value_width, latent, axes=("embed", "latent"))
         self._latent_norm = self._norm("latent_norm", self.latent_dim)
-        self._rotary_key_dense = project(self, "rotary_key", value_width, (1, self.rotary_dim))
-        self._key_up = project(self, "key_up", latent, (heads, self.key_dim))
-        self._value_up = project(self, "value_up", latent, (heads, self.value_dim))
+        self._rotary_key_dense = project(
+            self, "rotary_key", value_width, (1, self.rotary_dim), axes=PROJECTION_AXES["key"]
+        )
+        up = functools.partial(project, self, axes=("latent", "heads", "head_dim"))
+        self._key_up = up("key_up", latent, (heads, self.key_dim))
+        self._value_up = up("value_up", latent, (heads, self.value_dim))
         self._output_dense = project(self, "attention_output", (heads, self.value_dim), width)
         self.build_parts((query_shape[0], None, heads, self.rotary_dim))
 

@@ -65,6 +65,8 @@ class LinearAttention(ProjectionOwner):
     ```
     """
 
+    weight_axes = {"random_features": ("head_dim", "inner")}
+
     def __init__(
         self,
         num_heads,

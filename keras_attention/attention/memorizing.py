@@ -61,6 +61,8 @@ class MemorizingAttention(MultiHeadAttention):
     ```
     """
 
+    weight_axes = {"memory_gate": ("heads",)}
+
     def __init__(
         self,
         num_heads,

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attention import keras_internals
 from keras_attention.shapes import prepend_batch
+from keras_attention.weight_axes import name_axes
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -88,11 +89,12 @@ class HeadProjection(keras.layers.EinsumDense):
         }
 
 
-def project(owner, name, inputs, outputs, use_bias=False, **kwargs):
+def project(owner, name, inputs, outputs, use_bias=False, axes=None, **kwargs):
     """A built `HeadProjection` called `name`, from the last axes `inputs` to the axes `outputs`.
 
     It takes the dtype policy and the `kernel_initializer` of its `owner`, a `ProjectionOwner`, and
-    its saved changes by quantization and LoRA; `kwargs` go to it.
+    its saved changes by quantization and LoRA; `kwargs` go to it. `axes` are the roles of the axes
+    of its kernel, inputs and outputs (`weight_axes.py`); None is as `PROJECTION_AXES` has them.
     """
     projection = HeadProjection(
         outputs,
@@ -102,8 +104,21 @@ def project(owner, name, inputs, outputs, use_bias=False, **kwargs):
         **owner._projection_arguments(name),
         **kwargs,
     )
+    axes = PROJECTION_AXES.get(name) if axes is None else axes
+    if axes is not None:
+        name_axes(projection, kernel=axes)
     projection.build((None, None, *inputs))
     return projection
+
+
+# Of the usual projections of an attention layer, the roles of their kernels' axes.
+PROJECTION_AXES = {
+    "query": ("embed", "heads", "head_dim"),
+    "key": ("embed", "key_value_heads", "head_dim"),
+    "gate": ("embed", "heads", "head_dim"),
+    "value": ("embed", "key_value_heads", "head_dim"),
+    "attention_output": ("heads", "head_dim", "embed", ...),
+}
 
 
 def copy_initializer(initializer):

@@ -8,6 +8,7 @@ from keras import ops
 from keras_attention import checks, scope
 from keras_attention.cache_spec import CacheSpec, trace_cache
 from keras_attention.paths import paths_in, unique_names
+from keras_attention.weight_axes import name_axes
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -103,6 +104,7 @@ class SegmentRecurrence(keras.layers.Layer):
         return entries
 
     def _variable(self, key, entry):
+        name_axes(self, **{key: ("batch", "inner", ...)})
         return self.add_weight(
             name=key,
             shape=(self.batch_size, *entry.shape),

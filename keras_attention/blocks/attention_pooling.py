@@ -48,6 +48,8 @@ class AttentionPooling(keras.layers.Layer):
     ```
     """
 
+    weight_axes = {"query": ("rows", "rows", "embed")}
+
     def __init__(
         self,
         attention,

@@ -50,6 +50,8 @@ class Biaffine(ProjectionOwner):
     ```
     """
 
+    weight_axes = {"root": ("rows", "rows", "embed"), "kernel": ("features", "units", "inner")}
+
     def __init__(self, hidden_dim, num_outputs=None, dropout=0.0, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True

@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.checks import check_rows_and_columns, check_whole_number
+from keras_attention.weight_axes import name_axes
 
 START = -2.0  # of width and height before the sigmoid: an eighth of the image
 NARROWEST = 1e-3  # how near to the edge a learned point may begin
@@ -41,6 +42,8 @@ class BoxHead(ProjectionOwner):
     ```
     """
 
+    weight_axes = {"points": ("rows", "rows", "inner")}
+
     def __init__(self, hidden_dim, points=None, **kwargs):
         super().__init__(**kwargs)
         self.hidden_dim = check_whole_number("BoxHead", "hidden_dim", hidden_dim)
@@ -56,6 +59,7 @@ class BoxHead(ProjectionOwner):
         self._last = keras.layers.Dense(
             4, kernel_initializer="zeros", **self._projection_arguments("offsets")
         )
+        name_axes(self._last, kernel=("embed", "inner"))
 
     def build(self, input_shape):
         if self._count not in (None, input_shape[1]):

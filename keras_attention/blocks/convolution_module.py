@@ -7,6 +7,7 @@ from keras_attention import checks, masks, scope
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.normalization import NORMALIZATIONS
 from keras_attention.shapes import prepend_batch
+from keras_attention.weight_axes import name_axes
 
 _NORMALIZATIONS = {"batch_norm": keras.layers.BatchNormalization, **NORMALIZATIONS}
 
@@ -80,6 +81,7 @@ class ConvolutionModule(ProjectionOwner):
         dense = keras.layers.Dense(
             units, use_bias=self.use_bias, **self._projection_arguments(name)
         )
+        name_axes(dense, kernel=("embed", "inner"))  # halves of the first go separate ways
         dense.build((None, inputs))
         return dense
 

@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.shapes import prepend_batch
+from keras_attention.weight_axes import name_axes
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -61,6 +62,13 @@ GATES = {
     "geglu": "gelu",
     "geglu_tanh": "gelu_tanh",
     "swiglu": "silu",
+}
+
+# Name of a projection -> the roles of its kernel's axes.
+AXES = {
+    "gate": ("embed", "mlp"),
+    "intermediate": ("embed", "mlp"),
+    "output": ("mlp", "embed"),
 }
 
 
@@ -136,6 +144,7 @@ class FeedForward(ProjectionOwner):
             kernel_initializer=initializer.__class__.from_config(initializer.get_config()),
             **self._projection_arguments(name),
         )
+        name_axes(dense, kernel=AXES[name])
         dense.build((None, inputs))
         return dense
 

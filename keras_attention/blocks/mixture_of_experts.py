@@ -9,6 +9,7 @@ from keras_attention import checks, scope
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.inner_layers import revive_layer, serialize_inner
 from keras_attention.shapes import prepend_batch
+from keras_attention.weight_axes import name_axes
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -90,6 +91,7 @@ class MixtureOfExperts(ProjectionOwner):
         self._router = keras.layers.Dense(
             len(self.experts), use_bias=False, **self._projection_arguments("router", "float32")
         )
+        name_axes(self._router, kernel=("embed", "experts"))
 
     def build(self, input_shape):
         shape = (None, input_shape[-1])

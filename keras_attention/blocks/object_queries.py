@@ -29,6 +29,8 @@ class ObjectQueries(keras.layers.Layer):
     ```
     """
 
+    weight_axes = {"queries": ("rows", "rows", "embed")}
+
     def __init__(self, num_queries, hidden_dim, **kwargs):
         super().__init__(**kwargs)
         self.num_queries = check_whole_number("ObjectQueries", "num_queries", num_queries)

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attention import checks, positions
 from keras_attention.blocks.token_embedding import check_embedded
+from keras_attention.weight_axes import name_axes
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -112,6 +113,8 @@ class PatchEmbedding(keras.layers.Layer):
     ```
     """
 
+    weight_axes = {"prefix": ("rows", "rows", "embed")}
+
     def __init__(
         self,
         hidden_dim,
@@ -142,6 +145,7 @@ class PatchEmbedding(keras.layers.Layer):
             hidden_dim, self.patch_size, strides=self.patch_size, use_bias=use_bias,
             dtype=self.dtype_policy, name="projection",
         )  # fmt: skip
+        name_axes(self._projection, kernel=("window", "window", "channels", "embed"))
         self._dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, input_shape):

@@ -45,6 +45,8 @@ class Pooling(keras.layers.Layer):
     ```
     """
 
+    weight_axes = {"query": ("rows", "rows", "rows", "embed")}
+
     def __init__(self, mode="mean", num_prefix_tokens=0, **kwargs):
         if mode not in MODES:
             raise ValueError(f"mode={mode!r}: expected one of {', '.join(MODES)}.")

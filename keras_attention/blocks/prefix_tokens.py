@@ -36,6 +36,8 @@ class PrefixTokens(keras.layers.Layer):
     ```
     """
 
+    weight_axes = {"tokens": ("rows", "rows", "embed")}
+
     def __init__(self, num_tokens=1, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True

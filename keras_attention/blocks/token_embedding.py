@@ -10,6 +10,7 @@ from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.inner_layers import revive_layer
 from keras_attention.shapes import prepend_batch
 from keras_attention.sharing import serialize_shared
+from keras_attention.weight_axes import name_axes
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -54,6 +55,8 @@ class TokenEmbedding(keras.layers.Layer):
     assert embed(np.ones((1, 3, 16), "float32"), reverse=True).shape == (1, 3, 100)
     ```
     """
+
+    weight_axes = {"bias": ("vocabulary",)}
 
     def __init__(
         self,
@@ -251,6 +254,7 @@ class SegmentEmbedding(ProjectionOwner):
             embeddings_initializer=self.embeddings_initializer,
             **self._projection_arguments("table"),
         )
+        name_axes(self._table, embeddings=("rows", "embed"))
         self._table.build(segment_ids_shape)
 
     def call(self, inputs, segment_ids):

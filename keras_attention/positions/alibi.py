@@ -94,6 +94,8 @@ class LearnedALiBi(Weighted):
     ```
     """
 
+    weight_axes = {"log_slopes": ("heads",)}
+
     roles = frozenset({"bias"})
 
     def __init__(self, causal=False, initializer=None, **kwargs):

@@ -62,6 +62,11 @@ class Disentangled(Weighted):
     ```
     """
 
+    weight_axes = {
+        "key_table": ("rows", "heads", "head_dim"),
+        "query_table": ("rows", "heads", "head_dim"),
+    }
+
     roles = frozenset({"bias"})
 
     def __init__(self, max_distance=512, num_buckets=None, scale=None, initializer=None, **kwargs):

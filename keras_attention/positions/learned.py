@@ -55,6 +55,8 @@ class Learned(Weighted):
     ```
     """
 
+    weight_axes = {"table": ("rows", "embed")}
+
     roles = frozenset({"embed"})
 
     def __init__(self, max_length, initializer=None, **kwargs):
@@ -187,6 +189,12 @@ class Learned2D(Weighted):
     assert position.interpolate((4, 6)).row_table.shape == (4, 2)
     ```
     """
+
+    weight_axes = {
+        "column_table": ("rows", "embed"),
+        "row_table": ("rows", "embed"),
+        "prefix_table": ("rows", "embed"),
+    }
 
     roles = frozenset({"embed"})
 

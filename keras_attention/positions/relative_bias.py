@@ -48,6 +48,8 @@ class RelativeBias(Weighted):
     ```
     """
 
+    weight_axes = {"table": ("rows", "heads")}
+
     roles = frozenset({"bias"})
 
     def __init__(

@@ -50,6 +50,8 @@ class Shaw(Weighted):
     ```
     """
 
+    weight_axes = {"key_table": ("rows", "head_dim"), "value_table": ("rows", "head_dim")}
+
     roles = frozenset({"bias"})
 
     def __init__(

@@ -125,6 +125,8 @@ class SwinBias(GridBias):
     ```
     """
 
+    weight_axes = {"table": ("rows", "heads")}
+
     def __init__(self, grid, prefix=0, max_distance=None, initializer=None, **kwargs):
         super().__init__(grid, prefix, initializer, **kwargs)
         self.max_distance = max_distance
@@ -204,6 +206,8 @@ class ContinuousBias(GridBias):
     large.set_weights(small.get_weights())
     ```
     """
+
+    weight_axes = {"hidden_kernel": ("inner", "inner"), "kernel": ("inner", "heads")}
 
     def __init__(
         self, grid, prefix=0, hidden_dim=512, pretrained_grid=None, initializer=None, **kwargs

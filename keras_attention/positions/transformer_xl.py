@@ -60,6 +60,12 @@ class TransformerXL(Weighted):
     ```
     """
 
+    weight_axes = {
+        "kernel": ("embed", "heads", "head_dim"),
+        "content_bias": ("heads", "head_dim"),
+        "position_bias": ("heads", "head_dim"),
+    }
+
     roles = frozenset({"bias"})
 
     def __init__(

@@ -201,6 +201,7 @@ def _build(
     try:
         with _dtype_policy(dtype):
             model, variables = keras_internals.build_without_values(build)
+            keras_internals.choose_layouts(model)
     except (TypeError, ValueError) as error:
         reason = next(iter(str(error).splitlines()), "")
         raise CheckpointError(

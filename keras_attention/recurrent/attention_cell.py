@@ -10,6 +10,7 @@ from keras_attention.attention import arguments
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.recurrent import cells
 from keras_attention.recurrent.local_window import get_local_window
+from keras_attention.weight_axes import name_axes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,6 +130,7 @@ class AttentionCell(ProjectionOwner, keras_internals.CellWithDropout):
                 use_bias=False,
                 **self._projection_arguments("combine"),
             )
+            name_axes(self._combine, kernel=("units", "inner"))
 
     def _check_arguments(self):
         if self.attention_dim is not None:

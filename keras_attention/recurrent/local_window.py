@@ -38,6 +38,8 @@ class LocalWindow(keras.layers.Layer):
     ```
     """
 
+    weight_axes = {"kernel": ("units", "inner"), "vector": ("units", "inner")}
+
     def __init__(self, half_width, units=None, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True

@@ -41,6 +41,12 @@ class Additive(KernelScore):
     ```
     """
 
+    weight_axes = {
+        "query_kernel": ("heads", "head_dim", "units"),
+        "key_kernel": ("heads", "head_dim", "units"),
+        "vector": ("heads", "units"),
+    }
+
     def __init__(self, units=None, kernel_initializer=None, **kwargs):
         super().__init__(kernel_initializer=kernel_initializer, **kwargs)
         self.units = units
@@ -105,6 +111,8 @@ class Concat(KernelScore):
     assert score.kernel.shape == (3, 4 + 6, 8) and score.vector.shape == (3, 8)
     ```
     """
+
+    weight_axes = {"kernel": ("heads", "head_dim", "units"), "vector": ("heads", "units")}
 
     def __init__(self, units=None, activation="tanh", kernel_initializer=None, **kwargs):
         super().__init__(kernel_initializer=kernel_initializer, **kwargs)

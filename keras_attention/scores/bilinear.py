@@ -32,6 +32,8 @@ class Bilinear(KernelScore):
     ```
     """
 
+    weight_axes = {"kernel": ("heads", "head_dim", "head_dim")}
+
     def build(self, query_shape, key_shape):
         heads, width, key_width = check_head_shapes(self, query_shape, key_shape)
         self.kernel = self.add_per_head(

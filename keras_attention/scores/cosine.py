@@ -50,6 +50,8 @@ class Cosine(WeightedScore):
     ```
     """
 
+    weight_axes = {"log_scale": ("heads",)}
+
     def __init__(self, scale=10.0, learned=True, max_scale=100.0, epsilon=1e-3, **kwargs):
         super().__init__(**kwargs)
         self.scale, self.learned, self.max_scale = scale, learned, max_scale

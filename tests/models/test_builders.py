@@ -9,6 +9,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention import models
+from tests import contract
 from tests.tables import assert_lists, list_builders
 
 STRUCTURE = pathlib.Path(__file__).parent / "structure"
@@ -238,8 +239,10 @@ def test_every_builder_is_listed():
 
 @pytest.mark.parametrize("name", BUILT)
 def test_structure(name):
-    """Layer names and weight shapes, so that a review shows every change of them."""
-    lines = [f"{w.path.split('/', 1)[-1]} {tuple(w.shape)}" for w in BUILT[name]().weights]
+    """Layer names and weight shapes, so that a review shows every change of them; and roles."""
+    model = BUILT[name]()
+    contract.check_axes(model)
+    lines = [f"{w.path.split('/', 1)[-1]} {tuple(w.shape)}" for w in model.weights]
     numbered = re.compile(r"(combined_positions|relative_bias|learned)_\d+")
     lines = [numbered.sub(r"\1", line) for line in lines]
     lines = [line for line in lines if "seed_generator" not in line]

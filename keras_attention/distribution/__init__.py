@@ -1,0 +1,16 @@
+"""Training on several devices: layouts of weights by the roles of their axes, for JAX."""
+
+from keras_attention.distribution.report import LayoutReport, WeightLayout
+from keras_attention.distribution.role_parallel import RoleParallel
+from keras_attention.distribution.split import split_weight
+from keras_attention.weight_axes import ROLES, find_axes, name_axes
+
+__all__ = [
+    "ROLES",
+    "LayoutReport",
+    "RoleParallel",
+    "WeightLayout",
+    "find_axes",
+    "name_axes",
+    "split_weight",
+]

@@ -1,0 +1,128 @@
+"""Tiny models trained on one device and on eight; run as a program, prints what they lost."""
+
+import json
+import sys
+
+import keras
+import numpy as np
+
+import keras_attention as ka
+
+SIZE = dict(num_layers=1, num_heads=4, hidden_dim=16, intermediate_dim=32, dropout=0.1)
+BATCH, LENGTH, VOCABULARY, CLASSES = 16, 9, 40, 8
+
+
+def labeler():
+    return ka.models.sequence_labeler(VOCABULARY, CLASSES, position="relative_bias", **SIZE)
+
+
+def classifier():
+    return ka.models.text_classifier(VOCABULARY, CLASSES, **SIZE)
+
+
+def vision():
+    return ka.models.vision_transformer((8, 8), CLASSES, patch_size=4, num_channels=1, **SIZE)
+
+
+def causal():
+    """Grouped keys: two heads, which four devices cannot share."""
+    return ka.models.causal_language_model(
+        VOCABULARY, num_key_value_heads=2, activation="swiglu", **SIZE
+    )
+
+
+def masked():
+    return ka.models.masked_language_model(VOCABULARY, num_segments=2, **SIZE)
+
+
+def translator():
+    return ka.models.seq2seq_transformer(VOCABULARY, VOCABULARY, **SIZE)
+
+
+def recurrent():
+    return ka.models.seq2seq_recurrent(
+        VOCABULARY, VOCABULARY, embedding_dim=8, hidden_dim=16, dropout=0.1
+    )
+
+
+BUILDERS = {
+    make.__name__: make
+    for make in (labeler, classifier, vision, causal, masked, translator, recurrent)
+}
+LAYOUTS = {
+    "data": ({"data": 8}, False),
+    "fully sharded": ({"data": 8}, True),
+    "tensor 2x4": ({"data": 2, "model": 4}, False),
+    "tensor 4x2": ({"data": 4, "model": 2}, False),
+    "fully sharded, tensor 2x4": ({"data": 2, "model": 4}, True),
+}
+
+
+def draw(name, count):
+    """Inputs and labels of `count` examples; the lengths of rows are very uneven."""
+    random = np.random.default_rng(0)
+    if name == "vision":
+        x = random.random((count, 8, 8, 1), dtype="float32")
+        return x, random.integers(0, CLASSES, count)
+    lengths = random.integers(1, LENGTH + 1, (count, 1)) // random.integers(1, 4, (count, 1)) + 1
+    tokens = random.integers(1, VOCABULARY, (2, count, LENGTH)).astype("int32")
+    ids, others = tokens * (np.arange(LENGTH) < lengths)
+    if name == "classifier":
+        return ids, random.integers(0, CLASSES, count)
+    if name == "labeler":
+        return ids, np.where(ids > 0, others % CLASSES, 0)
+    if name == "masked":
+        return {"token_ids": ids, "segment_ids": np.minimum(ids, 1) * (others % 2)}, others
+    if name in ("translator", "recurrent"):
+        return {"source_ids": ids, "target_ids": others}, np.roll(others, -1, axis=1)
+    return ids, np.roll(ids, -1, axis=1)
+
+
+def train(name):
+    """A model, its losses after each of three steps, and that of a batch that 8 does not divide."""
+    keras.utils.set_random_seed(0)
+    model = BUILDERS[name]()
+    if name in ("classifier", "vision"):
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    else:
+        loss = ka.training.MaskedSparseCategoricalCrossentropy()
+    model.compile(keras.optimizers.Adam(0.01), loss)
+    losses = []
+    keep = keras.callbacks.LambdaCallback(on_train_batch_end=lambda _, logs: losses.append(logs))
+    x, y = draw(name, 3 * BATCH)
+    model.fit(x, y, batch_size=BATCH, shuffle=False, verbose=0, callbacks=[keep])
+    losses = [float(logs["loss"]) for logs in losses]
+    x, y = keras.tree.map_structure(lambda a: a[: BATCH - 3], (x, y))
+    return model, [*losses, float(model.evaluate(x, y, batch_size=BATCH, verbose=0))]
+
+
+def count_split(model):
+    """How many weights no device holds whole, and how many of Adam's two numbers of each."""
+    weights = [w for w in model.weights if not w.value.sharding.is_fully_replicated]
+    slots = [v for v in model.optimizer.variables if not v.value.sharding.is_fully_replicated]
+    return len(weights), len(slots)
+
+
+def compare(name):
+    """{layout: losses, counts of what is split, the report as text}, "one device" first."""
+    found = {"one device": {"losses": train(name)[1]}}
+    for layout_name, (mesh, fully_sharded) in LAYOUTS.items():
+        layout = ka.distribution.RoleParallel(mesh, fully_sharded=fully_sharded)
+        with layout.scope():
+            model, losses = train(name)
+            report = layout.report(model)
+        weights, slots = count_split(model)
+        assert weights == len(report.split), str(report)
+        held = sum(w.value.addressable_shards[0].data.size for w in model.weights)
+        assert held == report.size_on_a_device, str(report)
+        found[layout_name] = {
+            "losses": losses,
+            "weights": weights,
+            "slots": slots,
+            "report": str(report),
+        }
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(compare(sys.argv[1])))

@@ -1,0 +1,190 @@
+"""What a layout does with models made in other ways; run as a program on eight devices."""
+
+import pathlib
+import re
+import sys
+import tempfile
+
+import keras
+import numpy as np
+
+import keras_attention as ka
+from tests.backends.sharded import BUILDERS, draw
+from tests.conftest import ROOT
+
+TENSOR = {"data": 2, "model": 4}
+
+
+def refuses(message, make):
+    try:
+        make()
+    except ValueError as error:
+        assert re.search(message, str(error)), str(error)
+    else:
+        raise AssertionError(f"nothing refused: {message}")
+
+
+def splits(layout, model):
+    """{path: split} of the weights that are split, by the arrays themselves."""
+    found = {w.path: tuple(w.value.sharding.spec) for w in model.weights}
+    reported = {row.path: row.split for row in layout.report(model).split}
+    held = {path: spec for path, spec in found.items() if any(spec)}
+    assert held == reported, (held, reported)
+    return held
+
+
+def check_a_mesh_of_other_size_is_refused():
+    refuses(
+        r"mesh=\{'data': 2, 'model': 2\} is of 4 devices, and there are 8.*\[:4\]",
+        lambda: ka.distribution.RoleParallel({"data": 2, "model": 2}),
+    )
+    half = keras.distribution.list_devices()[:4]
+    assert ka.distribution.RoleParallel({"model": 4}, devices=half).mesh == {"data": 1, "model": 4}
+
+
+def check_a_device_mesh_keeps_its_devices():
+    """Whatever the order of its axes: the devices of one batch stay together."""
+    mesh = keras.distribution.DeviceMesh((4, 2), ["model", "data"])
+    found = ka.distribution.RoleParallel(mesh).device_mesh
+    assert found.axis_names == ["data", "model"] and found.shape == (2, 4)
+    assert np.array_equal(found.devices, mesh.devices.T)
+
+
+class Inner(keras.layers.Layer):
+    """Has no `build`: Keras builds what is inside by a symbolic call."""
+
+    def __init__(self):
+        super().__init__(name="own")
+        self.feed_forward = ka.blocks.FeedForward(32, name="feed_forward")
+
+    def call(self, x):
+        return self.feed_forward(x)
+
+
+def check_weights_of_a_symbolic_call_are_split():
+    layout = ka.distribution.RoleParallel(TENSOR)
+    with layout.scope():
+        x = keras.Input((None, 16))
+        held = splits(layout, keras.Model(x, Inner()(x)))
+    assert held == {
+        "own/feed_forward/intermediate/kernel": (None, "model"),
+        "own/feed_forward/intermediate/bias": ("model",),
+        "own/feed_forward/output/kernel": ("model", None),
+    }
+
+
+def check_a_subclassed_model_is_split():
+    class Own(keras.Model):
+        def __init__(self):
+            super().__init__(name="model")
+            self.inner = Inner()
+
+        def call(self, x):
+            return self.inner(x)
+
+    layout = ka.distribution.RoleParallel(TENSOR, fully_sharded=True)
+    with layout.scope():
+        model = Own()
+        model(np.ones((2, 3, 16), "float32"))
+        assert len(splits(layout, model)) == 3
+
+
+def check_a_loaded_model_is_split_as_a_new_one():
+    layout = ka.distribution.RoleParallel(TENSOR, fully_sharded=True)
+    model = BUILDERS["causal"]()
+    x, _ = draw("causal", 8)
+    expected = np.asarray(model(x))
+    with tempfile.TemporaryDirectory() as folder, layout.scope():
+        model.save(f"{folder}/model.keras")
+        loaded = keras.saving.load_model(f"{folder}/model.keras")
+        assert len(splits(layout, loaded)) == len(splits(layout, BUILDERS["causal"]())) == 11
+        np.testing.assert_allclose(np.asarray(loaded(x)), expected, atol=1e-5)
+
+
+def check_a_checkpoint_is_split():
+    """Its weights get their values long after the layers have made them; it has three heads."""
+    folder = ROOT / "tests" / "pretrained" / "checkpoints" / "gpt2"
+    expected = ka.pretrained.load(folder)
+    layout = ka.distribution.RoleParallel({"data": 4, "model": 2})
+    with layout.scope():
+        model = ka.pretrained.load(folder)
+        held = splits(layout, model)
+    assert len(held) == 6 and held["block_1/feed_forward/output/kernel"] == ("model", None)
+    for ours, theirs in zip(model.get_weights(), expected.get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def check_what_was_made_before_is_reported():
+    model = BUILDERS["labeler"]()
+    layout = ka.distribution.RoleParallel(TENSOR)
+    report = layout.report(model)
+    assert not report.split and report.size_on_a_device == report.size
+    assert {row.reason for row in report.weights} == {
+        "made before this layout was set: set it first"
+    }
+
+
+class Bare(keras.layers.Layer):
+    """A layer of a user who has said nothing about its weights."""
+
+    def build(self, shape):
+        self.kernel = self.add_weight(name="kernel", shape=(shape[-1], 8))
+        self.memory = self.add_weight(name="memory", shape=(8, 4))
+
+    def call(self, x):
+        return x @ self.kernel
+
+
+class Named(Bare):
+    """One who has."""
+
+    weight_axes = {"kernel": ("embed", "mlp")}
+
+
+def check_layers_of_users():
+    layout = ka.distribution.RoleParallel(TENSOR)
+    with layout.scope():
+        x = keras.Input((16,))
+        bare, named = (keras.Model(x, cls(name="own")(x)) for cls in (Bare, Named))
+    assert not splits(layout, bare)
+    assert splits(layout, named) == {"own/kernel": (None, "model")}
+    assert "no roles: weight_axes of its layer does not name it" in str(layout.report(named))
+
+
+def check_the_same_text_is_written():
+    prompt = [[3, 5, 7], [2, 4, 6]]
+    settings = dict(max_new_tokens=6)
+    keras.utils.set_random_seed(1)
+    expected = ka.generation.generate(BUILDERS["causal"](), prompt, **settings)
+    for mesh in (TENSOR, {"data": 8}):
+        keras.utils.set_random_seed(1)
+        with ka.distribution.RoleParallel(mesh, fully_sharded=True).scope():
+            found = ka.generation.generate(BUILDERS["causal"](), prompt, **settings)
+        np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+
+
+def check_the_example_of_the_docstring():
+    code = re.search(r"```python\n(.*?)```", ka.distribution.RoleParallel.__doc__, re.DOTALL)[1]
+    exec(re.sub(r"^    ", "", code, flags=re.MULTILINE), {})
+
+
+def check_the_guide():
+    text = (ROOT / "docs" / "guides" / "several-devices.md").read_text()
+    (code,) = re.findall(r"^```py\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    names = {}
+    try:
+        exec(code, names)
+    finally:
+        keras.distribution.set_distribution(None)
+    lines = re.search(r"```text\nweight.*?\n(.*?)```", text, re.DOTALL)[1].splitlines()
+    report = [line.split() for line in str(names["report"]).splitlines()]
+    assert len(lines) > 3 and not [line for line in lines if line.split() not in report]
+
+
+if __name__ == "__main__":
+    assert len(keras.distribution.list_devices()) == 8
+    assert pathlib.Path(ka.__file__).parent.parent == ROOT
+    for name, check in list(globals().items()):
+        if name.startswith("check_"):
+            print(name, file=sys.stderr, flush=True)
+            check()

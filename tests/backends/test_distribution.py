@@ -1,0 +1,68 @@
+"""Training on eight devices loses what training on one does; on JAX, in a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+from tests.backends import sharded
+from tests.conftest import ROOT
+from tests.tables import assert_lists
+
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() != "jax", reason="layouts of weights are JAX's"
+)
+
+# How many weights no device holds whole, in the order of `sharded.LAYOUTS`. Of a block, "model"
+# splits 4 kernels and 3 biases of attention, 2 kernels and a bias of the feed-forward network;
+# fully sharded are the 6 kernels.
+SPLIT = {
+    "labeler": (0, 8, 14, 14, 14),  # with the table, the logits, and a bias for each head
+    "classifier": (0, 8, 13, 13, 13),
+    "vision": (0, 9, 12, 12, 14),  # with patches and positions, which "model" does not split
+    "causal": (0, 8, 9, 13, 11),  # two key heads are not split among four devices
+    "masked": (0, 9, 14, 14, 15),  # with segments, which "model" does not split
+    "translator": (0, 18, 29, 29, 29),
+    "recurrent": (0, 13, 6, 6, 15),  # one head, and cells that "model" does not split
+}
+
+
+def run_on_eight(module, *arguments):
+    """What `python -m module` prints, with eight devices for JAX on this CPU."""
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_builder_is_tried():
+    assert_lists("SPLIT", SPLIT, sharded.BUILDERS)
+
+
+@pytest.mark.parametrize("name", SPLIT)
+def test_losses_are_those_of_one_device(name):
+    found = json.loads(run_on_eight("tests.backends.sharded", name))
+    expected = found.pop("one device")["losses"]
+    assert len(expected) == 4 and expected[2] < expected[0]
+    assert_lists("the layouts", found, sharded.LAYOUTS)
+    for layout, of_layout in found.items():
+        losses, report = of_layout["losses"], of_layout["report"]
+        np.testing.assert_allclose(losses, expected, rtol=1e-5, err_msg=f"{layout}\n{report}")
+    split = {layout: (each["weights"], each["slots"]) for layout, each in found.items()}
+    counts = dict(zip(sharded.LAYOUTS, SPLIT[name], strict=True))
+    # of each weight Adam keeps two numbers, which are split as it is
+    assert split == {layout: (count, 2 * count) for layout, count in counts.items()}
+
+
+def test_models_made_in_other_ways():
+    run_on_eight("tests.backends.sharded_checks")
