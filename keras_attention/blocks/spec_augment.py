@@ -24,7 +24,7 @@ class SpecAugment(keras.layers.Layer):
         frequency_warp: float, from 0 to below 1: frequencies are taken higher or lower by up to
             this share, as if the speaker's vocal tract were shorter or longer; the highest stay
             (Jaitly and Hinton, 2013, *Vocal tract length perturbation improves speech
-            recognition*, take 0.1). It helps where speakers are few.
+            recognition*, take 0.1).
         seed: int.
 
     Call arguments:
