@@ -24,10 +24,15 @@ def make_model(norm, length=LENGTH, depth=96):
     normed = norm(x)
     first, second = (keras.layers.Dense(depth, name=n)(normed) for n in ("first", "second"))
     y = keras.layers.Add(name="y")([first, 2 * second])
+    enlarge(norm)
+    return keras.Model(x, y)
+
+
+def enlarge(norm):
+    """Makes some of the features that a norm gives much larger than the others."""
     scale = np.random.default_rng(1).uniform(0.5, 1.5, WIDTH).astype("float32")
     scale[[3, 17]] = 20.0, -12.0
     norm.set_weights([scale, *[w * 0 + scale / 3 for w in norm.get_weights()[1:]]])
-    return keras.Model(x, y)
 
 
 def export(model, path, monkeypatch=None, signature=None, **settings):
@@ -63,7 +68,9 @@ def test_what_nothing_normalizes_stays(tmp_path, monkeypatch):
     """Not behind a norm, and behind one only in one of two uses."""
     x = keras.Input((LENGTH, WIDTH), name="x")
     twice = keras.layers.Dense(WIDTH, name="twice")
-    y = twice(keras.layers.LayerNormalization()(twice(x)))
+    norm = keras.layers.LayerNormalization()
+    y = twice(norm(twice(x)))
+    enlarge(norm)
     model = keras.Model(x, keras.layers.Dense(WIDTH, name="y")(y))
     paths = tmp_path / "before.tflite", tmp_path / "after.tflite"
     export(model, paths[0], monkeypatch), export(model, paths[1])
@@ -73,7 +80,9 @@ def test_what_nothing_normalizes_stays(tmp_path, monkeypatch):
 def test_a_sum_of_norms_is_no_norm(tmp_path, monkeypatch):
     """What is added to a normalized tensor may have any size."""
     x = keras.Input((LENGTH, WIDTH), name="x")
-    y = x + keras.layers.RMSNormalization()(x)
+    norm = keras.layers.RMSNormalization()
+    y = x + norm(x)
+    enlarge(norm)
     model = keras.Model(x, keras.layers.Dense(96, name="y")(y))
     paths = tmp_path / "before.tflite", tmp_path / "after.tflite"
     export(model, paths[0], monkeypatch), export(model, paths[1])
