@@ -1,14 +1,35 @@
-"""The commands and their options. Each imports its work when it runs, so that help is quick."""
+"""The commands. Each imports its work when it runs, so that help is quick."""
 
-import enum
-import functools
-import math
 import pathlib
 from typing import Annotated
 
 import typer
 
-from keras_attention.tasks.registry import TASKS
+from keras_attention.cli.options import (
+    LENGTH,
+    SEED,
+    Builder,
+    Column,
+    DataDir,
+    Dataset,
+    Demo,
+    Encoding,
+    Format,
+    Language,
+    Number,
+    Preset,
+    Quantization,
+    SpeechTask,
+    Target,
+    TextColumn,
+    Tokens,
+    Whole,
+    With,
+    data_file,
+    find_file,
+    find_preset,
+    read_freeze,
+)
 
 app = typer.Typer(
     help="Train, check, use and export attention models.",
@@ -16,141 +37,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-
-class Demo(enum.StrEnum):
-    digits = "digits"
-    dates = "dates"
-
-
-Builder = enum.StrEnum("Builder", {name: name for name in sorted(TASKS)})
-
-
-class Tokens(enum.StrEnum):
-    characters = "characters"
-    words = "words"
-    subwords = "subwords"
-
-
-class Kind(enum.StrEnum):
-    keras = "keras"
-    saved_model = "saved_model"
-    litert = "litert"
-    litert_int8 = "litert-int8"
-
-
-class Format(enum.StrEnum):
-    saved_model = "saved_model"
-    litert = "litert"
-
-
-class Quantization(enum.StrEnum):
-    float16 = "float16"
-    int8_weights = "int8_weights"
-    int8 = "int8"
-
-
-class Target(enum.StrEnum):
-    interpreter = "interpreter"
-    gpu = "gpu"
-    web = "web"
-
-
-def finite(value):
-    """Refuses `nan`, which no bound keeps out, and `inf`."""
-    if value is not None and not math.isfinite(value):
-        raise typer.BadParameter(f"{value} is no finite number.")
-    return value
-
-
-def read_freeze(value):
-    """`all`, or a number of blocks, as `--freeze` has it."""
-    if value in (None, "all"):
-        return value
-    if not value.isdecimal() or not 0 < int(value) <= 1000:
-        raise typer.BadParameter(f"{value!r}: expected a number of blocks, or all.")
-    return int(value)
-
-
-def find_file(path):
-    """Refuses a path that is not there, before the seconds in which Keras is imported.
-
-    A word that may be the name of a preset is looked up by the command.
-    """
-    given = path is not None and str(path) != "-"
-    if given and not path.exists() and (path.suffix or len(path.parts) > 1):
-        raise FileNotFoundError(f"There is no file or folder {path}.")
-    return path
-
-
-HUB = "hf://"  # as `keras_attention.tasks.checkpoints` has it
-
-
-def find_model(value):
-    """A path that is there, or the id of a checkpoint, which is looked up by the command."""
-    return value if value.startswith(HUB) else find_file(pathlib.Path(value))
-
-
-def find_preset(path):
-    """Refuses a checkpoint where the files of a preset are needed, and a path that is not there."""
-    if str(path).startswith(str(pathlib.Path(HUB))):
-        raise ValueError(
-            f"{HUB}{str(path).removeprefix('hf:/')} is a checkpoint, and this takes a preset: make "
-            "one of it with train --from, or with ka.tasks.from_preset(...).save_to_preset(...)."
-        )
-    return find_file(path)
-
-
-# Numbers have bounds: absurd ones would end in an error of some library, or fill the memory.
-Number = functools.partial(typer.Option, callback=finite)
-Whole = functools.partial(typer.Option, min=1)
-SEED = typer.Option(min=0, max=2**32 - 1, help="For the same numbers again.")
-LENGTH = 1 << 18
-
-Preset = Annotated[
-    str,
-    typer.Argument(
-        help="Folder of a trained model, a file in it, or its name; or a checkpoint, hf://ID or "
-        "its folder.",
-        callback=find_model,
-    ),
-]
-With = Annotated[Kind | None, typer.Option("--with", help="Which file to run; default the first.")]
-DataDir = Annotated[pathlib.Path | None, typer.Option(help="Where data sets are kept.")]
-Dataset = Annotated[
-    str | None,
-    typer.Option(
-        help="Name in TFDS, e.g. fashion_mnist, tiny_shakespeare; digits; dates; facts; "
-        "sentence_polarity."
-    ),
-]
-Column = Annotated[
-    str | None,
-    typer.Option(
-        help="Column of the labels, or targets: a name, or a number from 0 where no row names them."
-    ),
-]
-TextColumn = Annotated[
-    str | None, typer.Option(help="Column of the texts to read: a name, or a number likewise.")
-]
-Encoding = Annotated[
-    str | None, typer.Option(help="Of files of text, such as latin-1; default UTF-8.")
-]
-Language = Annotated[
-    str | None, typer.Option(help="That is spoken, of Whisper: de, or german; default English.")
-]
-SpeechTask = Annotated[
-    str | None, typer.Option(help="Of Whisper: transcribe, or translate into English.")
-]
-
-
-def data_file(part):
-    kinds = (
-        "CoNLL(-U); CSV, TSV, JSON lines or a folder of texts; for --languages without suffix; "
-        "plain text, or a folder of it, for a language model; SQuAD's JSON, or QAMR's TSV, of "
-        "questions; a folder of class folders of pictures; COCO's JSON or Pascal VOC of boxes"
-    )
-    return Annotated[pathlib.Path | None, typer.Option(help=f"File to {part}: {kinds}.")]
 
 
 @app.command()

@@ -18,9 +18,8 @@ from keras_attention.pretrained.keras_hub import read_checkpoint
 from keras_attention.pretrained.loading import find_folder, list_towers, read_settings
 from keras_attention.pretrained.sound_processing import read_sound_processing
 from keras_attention.tasks import recipes
-from keras_attention.tasks.registry import get_builder
+from keras_attention.tasks.registry import HUB, get_builder
 
-HUB = "hf://"
 PREPROCESSORS = {
     "sequence_labeler": data.SubwordTaggerPreprocessor,
     "text_classifier": data.SubwordTextPreprocessor,

@@ -5,6 +5,7 @@ A task whose models another task's builder makes has a name of its own, and a li
 
 import importlib
 
+HUB = "hf://"  # in front of an id of Hugging Face, in the place of a preset
 TASKS = {
     "causal_language_model": "causal_lm.CausalLM",
     "constituency_parser": "constituency_parser.ConstituencyParser",
