@@ -10,6 +10,7 @@ from keras_attention.checks import check_whole_number
 from keras_attention.data import tokenizer_engines as engines
 from keras_attention.data.fields import MOST_ID, MOST_TOKENS
 from keras_attention.data.files import path_inside, prefix_errors, read_bytes, write_whole
+from keras_attention.data.manifest import save_preprocessing
 from keras_attention.data.tokenizers import check_texts
 
 TEXT, PAIR = "text", "pair"  # the places of the texts among a template's special tokens
@@ -349,3 +350,18 @@ def _fill(rows, value, length=None):
     for line, row in zip(stacked, rows, strict=True):
         line[: len(row)] = row
     return stacked
+
+
+class TokenizerOwner:
+    """A preprocessor with a `tokenizer`, which is saved with it, and a `config`."""
+
+    def parts(self):
+        """{file name: what has a `save`}, the files beside the manifest."""
+        return self.tokenizer.parts()
+
+    def save(self, folder):
+        """Writes the tokenizer's files into `folder`, and the config into `manifest.json` there.
+
+        Other entries of the manifest stay.
+        """
+        save_preprocessing(folder, self.config(), self.parts())

@@ -6,14 +6,14 @@ import numpy as np
 
 from keras_attention.checks import check_whole_number
 from keras_attention.data.fields import MOST_TOKENS
-from keras_attention.data.manifest import read_preprocessing, save_preprocessing
+from keras_attention.data.manifest import read_preprocessing
 from keras_attention.data.masked_preprocessor import MaskedLMPreprocessor
-from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
+from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer, TokenizerOwner
 from keras_attention.data.tokenizers import MASK_TOKEN
 
 
 @dataclasses.dataclass(frozen=True)
-class SubwordMaskedLMPreprocessor(MaskedLMPreprocessor):
+class SubwordMaskedLMPreprocessor(TokenizerOwner, MaskedLMPreprocessor):
     """Like `MaskedLMPreprocessor`, by the tokenizer of a checkpoint.
 
     Args:
@@ -102,13 +102,6 @@ class SubwordMaskedLMPreprocessor(MaskedLMPreprocessor):
             "mask_token": self.mask_token,
             "mask_token_id": self.tokenizer.mask_token_id,
         }
-
-    def save(self, folder):
-        """Writes the tokenizer's files into `folder`, and the config into `manifest.json` there.
-
-        Other entries of the manifest stay.
-        """
-        save_preprocessing(folder, self.config(), self.tokenizer.parts())
 
     @classmethod
     def load(cls, folder):

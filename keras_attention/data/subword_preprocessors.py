@@ -6,8 +6,13 @@ import numpy as np
 
 from keras_attention.data.answer_spans import EncodedQuestion, QuestionWindow, cut_windows
 from keras_attention.data.fields import MOST_TOKENS
-from keras_attention.data.manifest import read_preprocessing, save_preprocessing
-from keras_attention.data.pretrained_tokenizer import PAIR, TEXT, PretrainedTokenizer
+from keras_attention.data.manifest import read_preprocessing
+from keras_attention.data.pretrained_tokenizer import (
+    PAIR,
+    TEXT,
+    PretrainedTokenizer,
+    TokenizerOwner,
+)
 from keras_attention.data.question_preprocessor import (
     LIMITS,
     check_limits,
@@ -21,7 +26,7 @@ LABELS = "labels.txt"
 
 
 @dataclasses.dataclass(frozen=True)
-class SubwordPreprocessor:
+class SubwordPreprocessor(TokenizerOwner):
     """What preprocessors by a checkpoint's tokenizer share.
 
     Args:
@@ -67,13 +72,8 @@ class SubwordPreprocessor:
         """The entry in the manifest: all that an app needs to repeat the preprocessing."""
         return {"kind": self.kind, "labels": LABELS, "tokenizer": self.tokenizer.config()}
 
-    def save(self, folder):
-        """Writes the tokenizer's files into `folder`, and the config into `manifest.json` there.
-
-        Other entries of the manifest stay.
-        """
-        parts = {LABELS: self.labels, **self.tokenizer.parts()}
-        save_preprocessing(folder, self.config(), parts)
+    def parts(self):
+        return {LABELS: self.labels, **super().parts()}
 
     @classmethod
     def load(cls, folder):
@@ -206,7 +206,7 @@ class SubwordTaggerPreprocessor(SubwordPreprocessor):
 
 
 @dataclasses.dataclass(frozen=True)
-class SubwordQuestionPreprocessor:
+class SubwordQuestionPreprocessor(TokenizerOwner):
     """Turns questions and contexts into the inputs of a checkpoint's `question_answerer`.
 
     A row is what the checkpoint makes of a pair of texts; a context that is too long becomes
@@ -304,13 +304,6 @@ class SubwordQuestionPreprocessor:
         """The entry in the manifest: all that an app needs to repeat the preprocessing."""
         limits = {name: getattr(self, name) for name in LIMITS}
         return {"kind": self.kind, "tokenizer": self.tokenizer.config(), **limits}
-
-    def save(self, folder):
-        """Writes the tokenizer's files into `folder`, and the config into `manifest.json` there.
-
-        Other entries of the manifest stay.
-        """
-        save_preprocessing(folder, self.config(), self.tokenizer.parts())
 
     @classmethod
     def load(cls, folder):

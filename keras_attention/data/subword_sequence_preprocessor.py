@@ -6,13 +6,13 @@ import numpy as np
 
 from keras_attention.checks import check_whole_number
 from keras_attention.data.fields import MOST_ID
-from keras_attention.data.manifest import read_preprocessing, save_preprocessing
-from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
+from keras_attention.data.manifest import read_preprocessing
+from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer, TokenizerOwner
 from keras_attention.data.tokenizers import check_texts
 
 
 @dataclasses.dataclass(frozen=True)
-class SubwordSequencePreprocessor:
+class SubwordSequencePreprocessor(TokenizerOwner):
     """Texts to ids and back by a checkpoint's tokenizer, for a model that generates.
 
     Args:
@@ -139,13 +139,6 @@ class SubwordSequencePreprocessor:
             "start_token_id": self.start_token_id,
             "prefix": self.prefix,
         }
-
-    def save(self, folder):
-        """Writes the tokenizer's files into `folder`, and the config into `manifest.json` there.
-
-        Other entries of the manifest stay.
-        """
-        save_preprocessing(folder, self.config(), self.tokenizer.parts())
 
     @classmethod
     def load(cls, folder):

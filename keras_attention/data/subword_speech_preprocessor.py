@@ -6,8 +6,8 @@ import numpy as np
 
 from keras_attention.checks import check_whole_number
 from keras_attention.data.fields import MOST_ID
-from keras_attention.data.manifest import read_preprocessing, save_preprocessing
-from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
+from keras_attention.data.manifest import read_preprocessing
+from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer, TokenizerOwner
 from keras_attention.data.speech_preprocessor import SoundPreprocessor
 from keras_attention.data.subword_sequence_preprocessor import cut_at_end
 from keras_attention.data.tokenizers import check_texts
@@ -32,7 +32,7 @@ NAMES = dict(zip(_NAMED[::2], _NAMED[1::2], strict=True))  # of languages, as Wh
 
 
 @dataclasses.dataclass(frozen=True)
-class SubwordSpeechPreprocessor(SoundPreprocessor):
+class SubwordSpeechPreprocessor(TokenizerOwner, SoundPreprocessor):
     """Turns sounds into the inputs of a pretrained model of speech, and texts into ids and back.
 
     What Whisper writes begins with a prompt of special tokens: which language is spoken, and
@@ -221,13 +221,6 @@ class SubwordSpeechPreprocessor(SoundPreprocessor):
             "end_token_ids": list(self.end_token_ids),
             **{name: getattr(self, name) for name in names},
         }
-
-    def save(self, folder):
-        """Writes the tokenizer's files into `folder`, and the config into `manifest.json` there.
-
-        Other entries of the manifest stay.
-        """
-        save_preprocessing(folder, self.config(), self.tokenizer.parts())
 
     @classmethod
     def load(cls, folder):
