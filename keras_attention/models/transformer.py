@@ -56,7 +56,7 @@ class TransformerEncoder:
         key_bias: bool, whether that of keys has one, where it is otherwise with those of queries
             and values (Radford et al., 2022).
         qk_norm: `"rms_norm"`, `"layer_norm"` or None, of queries and keys, as in
-            `MultiHeadAttention`.
+            `MultiHeadAttention`. qk_norm_epsilon: float, of these norms; None is `epsilon`.
         position: a part, its name or its config; a list combines them. Those that rotate or bias go
             into the self-attention of every block, those that are added to the embedding, for
             which a builder asks `embedding_position()`. `"learned"` is a table of `max_length`.
@@ -119,6 +119,7 @@ class TransformerEncoder:
     qkv_bias: bool | None = None
     key_bias: bool | None = None
     qk_norm: str | None = None
+    qk_norm_epsilon: float | None = None
     position: object = None
     max_length: int | None = None
     shared_position: bool = False
@@ -274,7 +275,7 @@ class TransformerEncoder:
             qkv_bias=self.qkv_bias,
             key_bias=self.key_bias,
             qk_norm=self.qk_norm,
-            qk_norm_epsilon=self.epsilon,
+            qk_norm_epsilon=self.epsilon if self.qk_norm_epsilon is None else self.qk_norm_epsilon,
             score=copy_part(self.score),
             normalizer=copy_part(self.normalizer),
             mask=mask,

@@ -233,6 +233,15 @@ def test_the_norm_of_queries_has_the_epsilon_of_the_stack():
     np.testing.assert_allclose(normalized, 0.1 / np.sqrt(0.01 + 0.5) * np.ones_like(query), 1e-5)
 
 
+def test_the_norm_of_queries_may_have_an_epsilon_of_its_own():
+    settings = dict(num_layers=1, qk_norm="rms_norm", epsilon=0.5, qk_norm_epsilon=0.25)
+    model = stack(**settings)
+    query = np.full((1, 1, 2, 4), 0.1, "float32")
+    normalized = model.get_layer("block_0").attention._structures.normalize_query(query)
+    np.testing.assert_allclose(normalized, 0.1 / np.sqrt(0.01 + 0.25) * np.ones_like(query), 1e-5)
+    assert model.get_layer("final_norm").epsilon == 0.5
+
+
 STACKED = {
     "causal_language_model": (9,),
     "constituency_parser": (9, 4, 3),

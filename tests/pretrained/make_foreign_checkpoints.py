@@ -86,7 +86,22 @@ KERAS_HUB = {
         {},
     ),
     "qwen": ("QwenBackbone", decoders(tie_word_embeddings=False), None, {}),
+    "qwen-3": (
+        "Qwen3Backbone",
+        decoders(head_dim=6, sliding_window_size=3, tie_word_embeddings=False,
+                 layer_norm_epsilon=1e-3),
+        "Qwen3CausalLM",
+        {},
+    ),
     "gemma": ("GemmaBackbone", decoders(head_dim=6), "GemmaCausalLM", {}),
+    "gemma-2": (
+        "GemmaBackbone",
+        decoders(head_dim=6, use_post_ffw_norm=True, use_post_attention_norm=True,
+                 attention_logit_soft_cap=2.0, final_logit_soft_cap=1.5,
+                 use_sliding_window_attention=True, sliding_window_size=3),
+        "GemmaCausalLM",
+        {},
+    ),
     "vit": ("ViTBackbone", images(mlp_dim=FF), "ViTImageClassifier", {"num_classes": 5}),
     "vit-without-bias": (
         "ViTBackbone",
@@ -96,7 +111,7 @@ KERAS_HUB = {
     ),
     "deit": ("DeiTBackbone", images(intermediate_dim=FF), None, {}),
 }  # fmt: skip
-COMMITTED = ("bert-texts", "gpt2", "llama", "vit")
+COMMITTED = ("bert-texts", "gpt2", "llama", "qwen-3", "gemma-2", "vit")
 
 
 def make_timm(name, folder):

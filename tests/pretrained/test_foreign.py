@@ -233,6 +233,14 @@ def test_an_image_of_another_size_than_is_said(copy):
             "use_mha_bias=False, and otherwise of the other",
         ),
         ("vit", {"image_shape": 5}, "config", "holds what is no setting"),
+        (
+            "gemma-2",
+            {"use_post_ffw_norm": False},
+            "config",
+            "use_post_ffw_norm=False and use_post_attention_norm=True: expected both, or neither",
+        ),
+        ("gemma-2", {"layer_norm_epsilon": 1e-5}, "config", "1e-05: expected one of 1e-06"),
+        ("qwen-3", {"qk_scale": 2.0}, "config", "qk_scale=2.0, which no loader of a Qwen3Back"),
     ],
 )
 def test_settings_of_keras_hub_that_are_not_known(name, changes, inside, message, copy):
