@@ -51,6 +51,15 @@ def test_a_stack_of_normalized_embeddings_does_without_its_first_norm():
         stack(first_norm=False, num_blocks=1)
 
 
+def test_a_stack_may_end_without_a_norm():
+    plain, model = stack(num_layers=2), stack(num_layers=2, final_norm=False)
+    assert "final_norm" not in [layer.name for layer in model.layers]
+    model.set_weights(plain.get_weights()[:-2])
+    np.testing.assert_allclose(plain.get_layer("final_norm")(model(X)), plain(X), atol=1e-6)
+    with pytest.raises(ValueError, match="final_norm=False with norm='post': expected 'pre' or 's"):
+        stack(final_norm=False, norm="post")
+
+
 @pytest.mark.slow
 def test_two_streams_export():
     assert_exports(stack(norm="resi_dual", num_layers=2))

@@ -22,6 +22,12 @@ TIMM = {
     "timm-deit3": ("deit3_small_patch16_224", {"num_classes": 5}),
     "timm-gap": ("vit_base_patch16_gap_224", {"num_classes": 5}),
     "timm-dinov2-registers": ("vit_base_patch14_reg4_dinov2", {}),
+    "timm-fc-norm": ("vit_medium_patch16_reg4_gap_256", {"num_classes": 5, "reg_tokens": 2}),
+    "timm-fc-norm-max": ("vit_tiny_patch16_224", {"global_pool": "max", "fc_norm": True}),
+    "timm-fc-norm-token": ("vit_tiny_patch16_224", {"fc_norm": True, "num_classes": 5}),
+    "timm-map": ("vit_base_patch16_siglip_224", {"num_classes": 5}),
+    "timm-map-registers": ("vit_so150m_patch16_reg4_map_256", {"reg_tokens": 2}),
+    "timm-siglip-gap": ("vit_so400m_patch16_siglip_gap_256", {}),
     "timm-clip": ("vit_base_patch16_clip_quickgelu_224", {"num_classes": 4}),
 }
 TIMM_SIZE = dict(
