@@ -1,9 +1,10 @@
 """Prints the table of docs/guides/pretrained.md of checkpoints on LiteRT and on a GPU delegate.
 
-    python docs/tools/litert_table.py [NAME ...]
+    python docs/tools/litert_table.py [--generate] [NAME ...]
 
-Each NAME is a folder of tests/pretrained/checkpoints. Files have fixed shapes, as GPU delegates
-want them, and are run in the stock runtime and, where there is a driver of Vulkan, on a delegate.
+Each NAME is a folder of tests/pretrained/checkpoints. Decoders get `step`, and with `--generate`
+the whole loop of greedy decoding beside it. Files have fixed shapes, as GPU delegates want them,
+and are run in the stock runtime and, where there is a driver of Vulkan, on a delegate.
 """
 
 import pathlib
@@ -16,20 +17,28 @@ sys.path.insert(0, str(ROOT))
 import keras_attention as ka  # noqa: E402
 from tests.pretrained.make_checkpoints import CHECKPOINTS, FOLDER  # noqa: E402
 
-LENGTH, NEW = 8, {"max_length": 16, "generate": []}
+LENGTH, NEW = 8, {"max_length": 16, "max_new_tokens": 6}
+# How a text begins and ends, of models that write.
+MARKS = {
+    "causal_language_model": {"end_token_id": 2},
+    "encoder_decoder": {"start_token_id": 0, "end_token_id": 2},
+    "speech_to_text": {"start_token_id": 30, "end_token_id": 29},
+}
 
 
-def export(name, path):
-    """The `ExportReport` of a checkpoint's file."""
+def export(name, path, loops):
+    """The `ExportReport` of a checkpoint's file; `loops` are those of a decoder."""
     stored = CHECKPOINTS[name][-1]
     task = {"task": stored["task"]} if "task" in stored else {}
     model = ka.pretrained.load(FOLDER / name, **task)
     has_length = any(None in tensor.shape[1:] for tensor in model.inputs)
     options = {"batch_size": 1, "sequence_length": LENGTH if has_length else None}
-    if model.name in ("causal_language_model", "encoder_decoder"):
-        options |= {**NEW, "end_token_id": 2}
-    if model.name == "encoder_decoder":
-        options["start_token_id"] = 0
+    if model.name == "speech_to_text":
+        options["sequence_length"] = model.inputs[0].shape[1]  # as many frames as it hears
+    if model.name in MARKS:
+        options |= {**NEW, **MARKS[model.name], "generate": loops}
+        if not loops:
+            del options["max_new_tokens"]
     return ka.export.to_litert(model, path, compatible_with="gpu", **options)
 
 
@@ -37,15 +46,19 @@ def write_line(name, report):
     """A line of the table."""
     signatures = ", ".join(f"`{one.name}`" for one in report.signatures)
     (gpu,) = [runtime.note for runtime in report.runtimes if "GPU" in runtime.name]
+    gpu = gpu.replace("ran with all operators on the GPU, max abs error", "all of it, off by")
     return f"| `{name}` | {signatures} | {report.max_abs_error:.0e} | {gpu} |"
 
 
 if __name__ == "__main__":
-    print("| checkpoint | signatures | largest error | GPU delegate |\n| --- | --- | ---: | --- |")
-    for name in sys.argv[1:] or CHECKPOINTS:
+    print("| checkpoint | signatures | largest error | on the GPU delegate |")
+    print("| --- | --- | ---: | --- |")
+    names = [name for name in sys.argv[1:] if name != "--generate"]
+    loops = "greedy" if "--generate" in sys.argv else []
+    for name in names or CHECKPOINTS:
         with tempfile.TemporaryDirectory() as folder:
             try:
-                found = export(name, pathlib.Path(folder) / "model.tflite")
+                found = export(name, pathlib.Path(folder) / "model.tflite", loops)
             except ka.export.ExportError as error:
                 print(f"| `{name}` | | | no file: {error} |", flush=True)
             else:

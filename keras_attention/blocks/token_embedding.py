@@ -31,6 +31,8 @@ class TokenEmbedding(keras.layers.Layer):
         embeddings_initializer: a Keras initializer.
         logit_bias: bool, whether each token's logit has a learned bias (BERT).
         logit_scale: float, what logits are multiplied by, before the bias (T5: D^-½).
+        logit_soft_cap: float above 0, or None. Logits become `cap · tanh(logits / cap)`, after the
+            bias, so that none is larger (Gemma 2, 2024, section 2).
         table: the `table` of another `TokenEmbedding`, to share it; None makes one. A loaded model
             has one table; `keras.models.clone_model` copies it into each layer.
         padding_id: int, the id that is no token, and is masked; None where every id is a token.
@@ -70,10 +72,14 @@ class TokenEmbedding(keras.layers.Layer):
         logit_scale=1.0,
         table=None,
         padding_id=0,
+        logit_soft_cap=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.logit_soft_cap = logit_soft_cap
+        if logit_soft_cap is not None:
+            checks.check_number(self, "logit_soft_cap", above=0)
         self.vocabulary_size, self.hidden_dim = vocabulary_size, hidden_dim
         self.padding_id = checks.check_padding_id(type(self).__name__, padding_id)
         if isinstance(vocabulary_size, int) and (padding_id or 0) >= vocabulary_size:
@@ -134,7 +140,7 @@ class TokenEmbedding(keras.layers.Layer):
         return self._dropout_layer(x, training=training)
 
     def _logits(self, x):
-        """`logit_scale · x Eᵀ + bias`: (B, T, D) to (B, T, vocabulary_size), float32."""
+        """`cap(logit_scale · x Eᵀ + bias)`: (B, T, D) to (B, T, vocabulary_size), float32."""
         shape = prepend_batch(x, ops.shape(x)[1], self.vocabulary_size)
         x = ops.reshape(x, (-1, self.hidden_dim))
         if self.logit_scale != 1:
@@ -142,6 +148,8 @@ class TokenEmbedding(keras.layers.Layer):
         logits = ops.cast(inner_products(x, self._rows()), "float32")
         if self.logit_bias:
             logits = ops.add(logits, ops.cast(self.bias, "float32"))
+        if self.logit_soft_cap is not None:
+            logits = self.logit_soft_cap * ops.tanh(logits / self.logit_soft_cap)
         return ops.reshape(logits, shape)
 
     def _rows(self):
@@ -179,6 +187,7 @@ class TokenEmbedding(keras.layers.Layer):
             "logit_scale": self.logit_scale,
             "table": serialize_shared(self._table),
             "padding_id": self.padding_id,
+            "logit_soft_cap": self.logit_soft_cap,
         }
 
 

@@ -46,6 +46,7 @@ def causal_language_model(
     mask=None,
     tie_embeddings=True,
     scale_embeddings=False,
+    logit_soft_cap=None,
     packed=False,
     padding_id=0,
     name="causal_language_model",
@@ -61,6 +62,8 @@ def causal_language_model(
             (Press and Wolf, 2017), or have a matrix of their own.
         scale_embeddings: bool, whether tokens are multiplied by √hidden_dim (Vaswani et al., 2017,
             section 3.4).
+        logit_soft_cap: float above 0, or None: logits become `cap · tanh(logits / cap)` (Gemma 2,
+            2024, section 2); of tied ones. For attention there is `Softmax(soft_cap=...)`.
         packed: bool, whether rows hold several documents each: a second input tells them apart, so
             that tokens see their own document alone and count from its first token.
             For training: a model built without, which has the same weights, generates.
@@ -96,6 +99,11 @@ def causal_language_model(
     assert "GPT-2" in ka.models.sizes("causal_language_model")
     ```
     """
+    if logit_soft_cap is not None and not tie_embeddings:
+        raise ValueError(
+            f"logit_soft_cap={logit_soft_cap} with tie_embeddings=False: it is of logits that are "
+            "inner products with the tokens' embeddings. Leave one of them out."
+        )
     if decoder.get("layer_masks") is not None:
         decoder["layer_masks"] = [causal_mask(one) for one in decoder["layer_masks"]]
     decoder = TransformerEncoder(mask=causal_mask(mask), **decoder)
@@ -107,6 +115,7 @@ def causal_language_model(
         embeddings_initializer=keras.initializers.RandomNormal(stddev=0.02),
         scale=scale_embeddings,
         padding_id=padding_id,
+        logit_soft_cap=logit_soft_cap,
         name="embedding",
     )
     inputs, documents = document_inputs(packed)

@@ -26,7 +26,7 @@ OF_ENCODER = {"mask", "layer_masks", "layer_positions", "num_blocks", "first_nor
 
 @takes_keywords_of(
     encode_image,
-    without=["owner", "each_layer", "pooling"],
+    without=["owner", "each_layer", "pooling", "normalize_pooled"],
     patch_size=16,
     num_layers=6,
     num_heads=4,

@@ -49,7 +49,7 @@ class QueryDecoder(TransformerDecoder):
 
 @takes_keywords_of(
     encode_image,
-    without=["owner", "each_layer", "pooling", "num_registers"],
+    without=["owner", "each_layer", "pooling", "normalize_pooled", "num_registers"],
     num_layers=3,
     num_heads=4,
     hidden_dim=128,

@@ -48,6 +48,8 @@ class TransformerEncoder:
         first_norm: bool, whether a norm precedes the first attention of the stack; with
             `norm="pre"` or `"sandwich"` it may be left out, where the embeddings are normalized
             (Warner et al., 2024, *ModernBERT*, section 2.1).
+        final_norm: bool, whether a norm ends the stack; with `norm="pre"` or `"sandwich"` it may be
+            left out, where a norm follows what the vectors are pooled to.
         normalization: `"layer_norm"`, `"layer_norm_no_bias"` or `"rms_norm"`.
         activation: of the feed-forward networks, gates such as `"geglu"` included.
         use_bias: bool, whether projections in the blocks have a bias.
@@ -56,7 +58,7 @@ class TransformerEncoder:
         key_bias: bool, whether that of keys has one, where it is otherwise with those of queries
             and values (Radford et al., 2022).
         qk_norm: `"rms_norm"`, `"layer_norm"` or None, of queries and keys, as in
-            `MultiHeadAttention`.
+            `MultiHeadAttention`. qk_norm_epsilon: float, of these norms; None is `epsilon`.
         position: a part, its name or its config; a list combines them. Those that rotate or bias go
             into the self-attention of every block, those that are added to the embedding, for
             which a builder asks `embedding_position()`. `"learned"` is a table of `max_length`.
@@ -113,12 +115,14 @@ class TransformerEncoder:
     layer_scale: float | None = None
     norm: object = "pre"
     first_norm: bool = True
+    final_norm: bool = True
     normalization: str = "layer_norm"
     activation: object = "gelu"
     use_bias: bool = True
     qkv_bias: bool | None = None
     key_bias: bool | None = None
     qk_norm: str | None = None
+    qk_norm_epsilon: float | None = None
     position: object = None
     max_length: int | None = None
     shared_position: bool = False
@@ -144,7 +148,7 @@ class TransformerEncoder:
                 )
         object.__setattr__(self, "position", get_position(self.position, self.max_length))
         self._check_layers()
-        self._check_first_norm()
+        self._check_norms()
 
     def _check_layers(self):
         """Makes lists of parts, one for each layer, of what is given for each layer."""
@@ -171,14 +175,15 @@ class TransformerEncoder:
                 "of them out."
             )
 
-    def _check_first_norm(self):
+    def _check_norms(self):
+        for name, place in (("first_norm", "begin"), ("final_norm", "end")):
+            if not getattr(self, name) and not isinstance(self._residual(), PreNorm):
+                raise ValueError(
+                    f"{name}=False with norm={self.norm!r}: expected 'pre' or 'sandwich', which "
+                    f"{place} with a norm. Choose one of them, or leave {name} out."
+                )
         if self.first_norm:
             return
-        if not isinstance(self._residual(), PreNorm):
-            raise ValueError(
-                f"first_norm=False with norm={self.norm!r}: expected 'pre' or 'sandwich', which "
-                "begin with a norm. Choose one of them, or leave first_norm out."
-            )
         if self.num_blocks not in (None, self.num_layers):
             raise ValueError(
                 f"first_norm=False with num_blocks={self.num_blocks}: the first block runs in "
@@ -250,7 +255,7 @@ class TransformerEncoder:
         for i in range(self.num_layers):
             x = blocks[i * num_blocks // self.num_layers](x, *source, **documents)
             if each_layer or i == self.num_layers - 1:
-                outputs.append(norm.end(x, make))
+                outputs.append(norm.end(x, make) if self.final_norm else x)
         return outputs if each_layer else outputs[-1]
 
     def _residual(self):
@@ -274,7 +279,7 @@ class TransformerEncoder:
             qkv_bias=self.qkv_bias,
             key_bias=self.key_bias,
             qk_norm=self.qk_norm,
-            qk_norm_epsilon=self.epsilon,
+            qk_norm_epsilon=self.epsilon if self.qk_norm_epsilon is None else self.qk_norm_epsilon,
             score=copy_part(self.score),
             normalizer=copy_part(self.normalizer),
             mask=mask,

@@ -70,6 +70,7 @@ def encode_image(
     pooling="cls",
     num_registers=0,
     normalize_embeddings=False,
+    normalize_pooled=False,
     patch_bias=True,
     stem_filters=None,
     stem_strides=None,
@@ -85,6 +86,13 @@ def encode_image(
     pooling, the output is a list with that of each layer.
     """
     learned = position == "learned"
+    if normalize_pooled and pooling is None:
+        raise ValueError(
+            f"{owner}(normalize_pooled=True, pooling=None): the norm is of a pooled vector. Name a "
+            "pooling, or leave normalize_pooled out."
+        )
+    if normalize_pooled:
+        encoder["final_norm"] = False  # it follows the pooling
     encoder = TransformerEncoder(position=None if learned else position, **encoder)
     size = checks.check_height_and_width(owner, "image_size", image_size)
     num_channels = checks.check_whole_number(owner, "num_channels", num_channels)
@@ -111,6 +119,8 @@ def encode_image(
         x = encoder.make_pooling("pooling", num_prefix_tokens)(x)
     elif pooling is not None:
         x = Pooling(pooling, num_prefix_tokens=num_prefix_tokens, name="pooling")(x)
+    if normalize_pooled:
+        x = encoder.make_normalization("final_norm")(x)
     return images, x
 
 
@@ -150,7 +160,9 @@ def vision_transformer(
         num_registers: int, learned tokens after the class token that are thrown away (Darcet et
             al., 2024), unless the pooling is `"prefix"`.
         normalize_embeddings: bool, whether a norm precedes the blocks (Radford et al., 2021,
-            *CLIP*). patch_bias: bool, whether the projection of patches has a bias.
+            *CLIP*). normalize_pooled: bool, whether the norm that ends the stack follows the
+            pooling, in place of preceding it (He et al., 2022, *MAE*, of a mean of the patches).
+        patch_bias: bool, whether the projection of patches has a bias.
         pixel_mean, pixel_std: floats, one for each channel: the model itself takes the mean from
             its pixels and divides by the deviation, so that images stay from 0 to 1; None for not.
         stem_filters: tuple, a `ConvolutionStem` of these filters before the patches (Xiao et al.,

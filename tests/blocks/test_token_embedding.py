@@ -30,6 +30,17 @@ def test_logits_by_definition():
     np.testing.assert_allclose(layer(X, reverse=True), expected, atol=1e-5)
 
 
+def test_logits_are_capped_after_their_bias():
+    layer = drawn(ka.blocks.TokenEmbedding(V, D, logit_bias=True, logit_soft_cap=1.7))
+    table, bias = (np.asarray(w) for w in (layer.table.embeddings, layer.bias))
+    expected = [[1.7 * np.tanh((table @ x + bias) / 1.7) for x in xs] for xs in X]
+    np.testing.assert_allclose(layer(X, reverse=True), expected, atol=1e-5)
+    again = ka.blocks.TokenEmbedding.from_config(layer.get_config())
+    assert again.logit_soft_cap == 1.7
+    with pytest.raises(ValueError, match="logit_soft_cap=0"):
+        ka.blocks.TokenEmbedding(V, D, logit_soft_cap=0)
+
+
 def test_logits_are_float32_whatever_the_policy():
     layer = drawn(ka.blocks.TokenEmbedding(V, D, dtype="mixed_bfloat16"))
     logits = layer(X, reverse=True)

@@ -381,6 +381,20 @@ def test_refuses_images_of_sizes_that_are_none(arguments, message):
         ka.models.vision_transformer(**{**sizes, "intermediate_dim": 16, **arguments})
 
 
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+def test_the_last_norm_may_follow_the_pooling(pooling):
+    images = np.random.default_rng(0).random((3, 8, 8, 1)).astype("float32")
+    model = vision(pooling=pooling, normalize_pooled=True, num_registers=1)
+    assert sum(layer.name == "final_norm" for layer in model.layers) == 1
+    tokens = keras.Model(model.input, model.get_layer("block_1").output)(images)
+    patches = np.asarray(tokens)[:, 1:]
+    pooled = patches.mean(axis=1) if pooling == "mean" else patches.max(axis=1)
+    expected = model.get_layer("logits")(model.get_layer("final_norm")(pooled))
+    np.testing.assert_allclose(model(images), expected, atol=1e-5)
+    with pytest.raises(ValueError, match="normalize_pooled=True, pooling=None"):
+        ka.models.image_encoder(8, pooling=None, normalize_pooled=True)
+
+
 def test_a_patch_may_be_wider_than_its_vector_if_that_is_said():
     layer = ka.blocks.PatchEmbedding(4, (16, 16))
     assert layer(np.ones((1, 16, 32, 1))).shape == (1, 3, 4)

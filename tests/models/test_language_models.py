@@ -76,6 +76,15 @@ def test_a_window_is_all_that_a_token_sees():
         assert same != reached
 
 
+def test_soft_caps_bound_logits_and_keep_their_order():
+    ids = random.integers(1, V, (2, 7))
+    plain = language_model()
+    capped = ka.models.causal_language_model(V, **SMALL, logit_soft_cap=0.5)
+    capped.set_weights(plain.get_weights())
+    expected = 0.5 * np.tanh(np.asarray(plain(ids)) / 0.5)
+    np.testing.assert_allclose(capped(ids), expected, atol=1e-5)
+
+
 def test_the_future_is_hidden_once():
     causal = ka.masks.Causal()
     for mask, expected in [
@@ -255,6 +264,10 @@ def test_parameter_counts_are_those_published(builder, name, vocabulary_size, co
     [
         (lambda: language_model(num_heads=3), "num_heads=3 does not divide hidden_dim=16"),
         (lambda: language_model(position="learned"), "position='learned' needs max_length="),
+        (
+            lambda: language_model(logit_soft_cap=30.0, tie_embeddings=False),
+            "logit_soft_cap=30.0 with tie_embeddings=False",
+        ),
         (lambda: transformer(position="learned"), "position='learned' needs max_length="),
         (lambda: like("gpt"), "structure='gpt'.*t5, t5_1.1, bart"),
         (lambda: transformer(num_key_value_heads=3), "num_key_value_heads=3"),

@@ -51,6 +51,15 @@ def test_a_stack_of_normalized_embeddings_does_without_its_first_norm():
         stack(first_norm=False, num_blocks=1)
 
 
+def test_a_stack_may_end_without_a_norm():
+    plain, model = stack(num_layers=2), stack(num_layers=2, final_norm=False)
+    assert "final_norm" not in [layer.name for layer in model.layers]
+    model.set_weights(plain.get_weights()[:-2])
+    np.testing.assert_allclose(plain.get_layer("final_norm")(model(X)), plain(X), atol=1e-6)
+    with pytest.raises(ValueError, match="final_norm=False with norm='post': expected 'pre' or 's"):
+        stack(final_norm=False, norm="post")
+
+
 @pytest.mark.slow
 def test_two_streams_export():
     assert_exports(stack(norm="resi_dual", num_layers=2))
@@ -231,6 +240,15 @@ def test_the_norm_of_queries_has_the_epsilon_of_the_stack():
     query = np.full((1, 1, 2, 4), 0.1, "float32")
     normalized = attention._structures.normalize_query(query)
     np.testing.assert_allclose(normalized, 0.1 / np.sqrt(0.01 + 0.5) * np.ones_like(query), 1e-5)
+
+
+def test_the_norm_of_queries_may_have_an_epsilon_of_its_own():
+    settings = dict(num_layers=1, qk_norm="rms_norm", epsilon=0.5, qk_norm_epsilon=0.25)
+    model = stack(**settings)
+    query = np.full((1, 1, 2, 4), 0.1, "float32")
+    normalized = model.get_layer("block_0").attention._structures.normalize_query(query)
+    np.testing.assert_allclose(normalized, 0.1 / np.sqrt(0.01 + 0.25) * np.ones_like(query), 1e-5)
+    assert model.get_layer("final_norm").epsilon == 0.5
 
 
 STACKED = {

@@ -345,6 +345,13 @@ CHECKPOINTS = {
         llama_like(num_key_value_heads=1, head_dim=6),
         {},
     ),
+    "gemma-2": (
+        "Gemma2ForCausalLM",
+        "Gemma2Config",
+        llama_like(num_key_value_heads=1, head_dim=6, query_pre_attn_scalar=8, sliding_window=3,
+                   attn_logit_softcapping=2.0, final_logit_softcapping=1.5),
+        {},
+    ),
     "gemma-3": (
         "Gemma3ForCausalLM",
         "Gemma3TextConfig",

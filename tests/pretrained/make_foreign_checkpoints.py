@@ -22,6 +22,12 @@ TIMM = {
     "timm-deit3": ("deit3_small_patch16_224", {"num_classes": 5}),
     "timm-gap": ("vit_base_patch16_gap_224", {"num_classes": 5}),
     "timm-dinov2-registers": ("vit_base_patch14_reg4_dinov2", {}),
+    "timm-fc-norm": ("vit_medium_patch16_reg4_gap_256", {"num_classes": 5, "reg_tokens": 2}),
+    "timm-fc-norm-max": ("vit_tiny_patch16_224", {"global_pool": "max", "fc_norm": True}),
+    "timm-fc-norm-token": ("vit_tiny_patch16_224", {"fc_norm": True, "num_classes": 5}),
+    "timm-map": ("vit_base_patch16_siglip_224", {"num_classes": 5}),
+    "timm-map-registers": ("vit_so150m_patch16_reg4_map_256", {"reg_tokens": 2}),
+    "timm-siglip-gap": ("vit_so400m_patch16_siglip_gap_256", {}),
     "timm-clip": ("vit_base_patch16_clip_quickgelu_224", {"num_classes": 4}),
 }
 TIMM_SIZE = dict(
@@ -86,7 +92,22 @@ KERAS_HUB = {
         {},
     ),
     "qwen": ("QwenBackbone", decoders(tie_word_embeddings=False), None, {}),
+    "qwen-3": (
+        "Qwen3Backbone",
+        decoders(head_dim=6, sliding_window_size=3, tie_word_embeddings=False,
+                 layer_norm_epsilon=1e-3),
+        "Qwen3CausalLM",
+        {},
+    ),
     "gemma": ("GemmaBackbone", decoders(head_dim=6), "GemmaCausalLM", {}),
+    "gemma-2": (
+        "GemmaBackbone",
+        decoders(head_dim=6, use_post_ffw_norm=True, use_post_attention_norm=True,
+                 attention_logit_soft_cap=2.0, final_logit_soft_cap=1.5,
+                 use_sliding_window_attention=True, sliding_window_size=3),
+        "GemmaCausalLM",
+        {},
+    ),
     "vit": ("ViTBackbone", images(mlp_dim=FF), "ViTImageClassifier", {"num_classes": 5}),
     "vit-without-bias": (
         "ViTBackbone",
@@ -96,7 +117,7 @@ KERAS_HUB = {
     ),
     "deit": ("DeiTBackbone", images(intermediate_dim=FF), None, {}),
 }  # fmt: skip
-COMMITTED = ("bert-texts", "gpt2", "llama", "vit")
+COMMITTED = ("bert-texts", "gpt2", "llama", "qwen-3", "gemma-2", "vit")
 
 
 def make_timm(name, folder):

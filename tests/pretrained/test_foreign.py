@@ -146,7 +146,7 @@ def test_what_is_not_written_is_refused(tmp_path):
 @pytest.mark.parametrize(
     "changes, inside, message",
     [
-        ({"architecture": "vit_so400m_patch14_siglip_224"}, None, "expected a vit, deit or deit3"),
+        ({"architecture": "vit_so400m_patch16_radio_v4"}, None, "expected a vit, deit or deit3"),
         ({"architecture": "vit_small_patch16_18x2_224"}, None, "expected a vit, deit or deit3"),
         ({"architecture": "resnet50"}, None, "architecture='resnet50': expected a vit"),
         ({"architecture": 5}, None, "architecture=5: expected a vit"),
@@ -156,7 +156,9 @@ def test_what_is_not_written_is_refused(tmp_path):
         ({"act_layer": "snake"}, "model_args", "act_layer='snake': expected one of 'gelu'"),
         ({"norm_layer": "rmsnorm"}, "model_args", "norm_layer='rmsnorm', which no loader"),
         ({"qk_norm": True}, "model_args", "qk_norm=True: expected none"),
-        ({"global_pool": "map"}, None, "global_pool='map': expected one of 'token'"),
+        ({"global_pool": "map"}, None, "lacks the tensor attn_pool"),
+        ({"global_pool": "prr"}, None, "global_pool='prr': expected one of 'token'"),
+        ({"pool_include_prefix": True}, "model_args", "pool_include_prefix=True: expected none"),
         ({"model_args": [1]}, None, r"model_args=\[1\]: expected settings"),
         ({"pretrained_cfg": 3}, None, "pretrained_cfg=3: expected settings"),
         ({"head_kind": "wide"}, None, "head_kind='wide', which no loader of a vit_tiny_patch16"),
@@ -180,6 +182,8 @@ def test_sizes_of_timm_are_those_of_its_table(copy):
         "deit_base_distilled_patch16_384": True,
         "deit3_huge_patch14_224": True,
         "vit_base_patch14_reg4_dinov2": True,
+        "vit_so400m_patch14_siglip_gap_384": True,
+        "vit_so150m_patch16_reg4_map_256": True,
         "vit_base_patch16_rpn_224": False,
         "vit_intern300m_patch14_448": False,
         "beit_base_patch16_224": False,
@@ -233,6 +237,14 @@ def test_an_image_of_another_size_than_is_said(copy):
             "use_mha_bias=False, and otherwise of the other",
         ),
         ("vit", {"image_shape": 5}, "config", "holds what is no setting"),
+        (
+            "gemma-2",
+            {"use_post_ffw_norm": False},
+            "config",
+            "use_post_ffw_norm=False and use_post_attention_norm=True: expected both, or neither",
+        ),
+        ("gemma-2", {"layer_norm_epsilon": 1e-5}, "config", "1e-05: expected one of 1e-06"),
+        ("qwen-3", {"qk_scale": 2.0}, "config", "qk_scale=2.0, which no loader of a Qwen3Back"),
     ],
 )
 def test_settings_of_keras_hub_that_are_not_known(name, changes, inside, message, copy):

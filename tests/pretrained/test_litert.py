@@ -10,9 +10,25 @@ from tests.pretrained.test_parity import options_of, read_expected
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 PAIRS = ("t5", "t5-1.1", "bart", "marian")
-LANGUAGE = ("llama-3", "gpt2", "llama-2", "mistral", "qwen2", "qwen3", "gemma", "gemma-3")
+LANGUAGE = (
+    "llama-3",
+    "gpt2",
+    "llama-2",
+    "mistral",
+    "qwen2",
+    "qwen3",
+    "gemma",
+    "gemma-2",
+    "gemma-3",
+)
 SPEECH = ("whisper", "whisper-texts")
 READING = [name for name in CHECKPOINTS if name not in (*PAIRS, *LANGUAGE, *SPEECH)]
+
+
+def assert_whole(report, *signatures):
+    """A file has these signatures, with built-in ops alone, and the model's numbers."""
+    assert {*signatures} <= {one.name for one in report.signatures}
+    assert report.max_abs_error < 1e-4 and "built-in" in str(report)
 
 
 @pytest.mark.parametrize("name", sampled(READING, 1))
@@ -29,9 +45,10 @@ def test_encoders(name, tmp_path):
 def test_language_models(name, tmp_path):
     model = ka.pretrained.load(FOLDER / name)
     path = tmp_path / "model.tflite"
-    ka.export.to_litert(
+    report = ka.export.to_litert(
         model, path, generate="greedy", max_length=16, max_new_tokens=6, end_token_id=2
     )
+    assert_whole(report, "step", "generate")
     generator, prompts = ka.export.LiteRTGenerator(path), [[5, 0, 3, 9], [0, 7], [1]]
     expected = ka.generation.generate(model, prompts, 6, end_token_id=2)
     np.testing.assert_array_equal(generator.loop(prompts)["generated_ids"], expected)
@@ -41,7 +58,9 @@ def test_language_models(name, tmp_path):
 def test_encoder_decoders(name, tmp_path):
     model = ka.pretrained.load(FOLDER / name)
     path, begin = tmp_path / "model.tflite", {"start_token_id": 0, "end_token_id": 2}
-    ka.export.to_litert(model, path, generate="greedy", max_length=12, max_new_tokens=6, **begin)
+    options = {"max_length": 12, "max_new_tokens": 6, **begin}
+    report = ka.export.to_litert(model, path, generate="greedy", **options)
+    assert_whole(report, "encode", "step", "generate")
     generator, sources = ka.export.LiteRTGenerator(path), [[5, 3, 9, 4], [6, 7], [8]]
     expected = ka.generation.generate(model, sources, 6, **begin)
     np.testing.assert_array_equal(generator.loop(sources)["generated_ids"], expected)

@@ -240,6 +240,10 @@ def test_settings_that_are_not_known_are_refused(change, message, tmp_path):
         ("modernbert", {"mlp_bias": False}, "attention_bias=True and mlp_bias=False: expected bo"),
         ("modernbert-masked", {"tie_word_embeddings": False}, "tie_word_embeddings=False"),
         ("modernbert-texts", {"classifier_pooling": "max"}, "expected one of 'cls', 'mean'"),
+        ("gemma-2", {"layer_types": ["sliding_attention", "mamba"]}, "layer_types with 'mamba'"),
+        ("gemma-2", {"sliding_window_size": 5}, "sliding_window_size=5: expected one of 3"),
+        ("gemma-2", {"attn_logit_softcapping": "high"}, "softcapping='high': expected a number"),
+        ("gemma-3", {"final_logit_softcapping": 30.0}, "softcapping=30.0: expected none"),
         ("siglip-images-alone", {"model_type": "siglip2"}, "model_type='siglip2': expected one of"),
         ("siglip-images-alone", {"num_patches": 9}, "num_patches=9, which no loader"),
         ("siglip-texts-alone", {"hidden_act": "snake"}, "hidden_act='snake'"),
@@ -248,6 +252,23 @@ def test_settings_that_are_not_known_are_refused(change, message, tmp_path):
 def test_settings_of_new_architectures_that_are_refused(name, change, message, tmp_path):
     with pytest.raises(ka.pretrained.CheckpointError, match=message):
         ka.pretrained.load(change_config(name, tmp_path / "changed", change))
+
+
+def test_soft_caps_of_gemma_2_that_are_not_said(tmp_path):
+    """What is missing is as Gemma 2 was published, and null is none."""
+    caps = {"attn_logit_softcapping": None, "final_logit_softcapping": None}
+    folder = change_config("gemma-2", tmp_path / "missing", caps)
+    found = ka.pretrained.describe(folder).keywords
+    assert (found["normalizer"].soft_cap, found["logit_soft_cap"]) == (50.0, 30.0)
+    config = json.loads((folder / "config.json").read_text()) | caps
+    (folder / "config.json").write_text(json.dumps(config))
+    found = ka.pretrained.describe(folder).keywords
+    assert found["normalizer"].soft_cap is found["logit_soft_cap"] is None
+
+
+def test_layers_of_gemma_2_that_are_not_said(tmp_path):
+    """Older files do not list them: the first has a window, the second sees all, and so on."""
+    assert_equal(change_config("gemma-2", tmp_path / "older", {"layer_types": None}))
 
 
 def test_whisper_hears_samples(tmp_path):
@@ -283,7 +304,7 @@ def test_whisper_hears_samples(tmp_path):
 PROMPTS = [[5, 0, 3, 9], [0, 7], [1]]
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama-3", "mistral", "qwen3"])
+@pytest.mark.parametrize("name", ["gpt2", "llama-3", "mistral", "qwen3", "gemma-2"])
 def test_they_write_with_a_cache(name):
     """A batch of unequal prompts with id 0 goes on as each alone, read anew."""
     model = ka.pretrained.load(FOLDER / name)

@@ -1,14 +1,17 @@
-"""Gemma (2024) and the texts of Gemma 3 (2025): scaled embeddings, and norms without their 1."""
+"""Gemma and Gemma 2 (2024), and the texts of Gemma 3 (2025).
+
+Their embeddings are scaled, and norms are stored without their 1.
+"""
 
 import math
 
-from keras_attention import masks, positions
+from keras_attention import masks, normalizers, positions
 from keras_attention.pretrained.architectures import llama
 from keras_attention.pretrained.checkpoint import CheckpointError
 from keras_attention.pretrained.config import ACTIVATIONS
-from keras_attention.pretrained.weights import dense, plus_one
+from keras_attention.pretrained.weights import dense, joined, plus_one
 
-MODEL_TYPES = ("gemma", "gemma3_text")
+MODEL_TYPES = ("gemma", "gemma2", "gemma3_text")
 IRRELEVANT = ("pad_token_id", "_sliding_window_pattern", "cache_implementation")
 HEADS = {"ForCausalLM": "causal_language_model"}
 IGNORED = (r".*\.rotary_emb.*\.inv_freq", r"lm_head\.weight")
@@ -16,9 +19,10 @@ LOCAL_BASE = 10000.0  # of the rotations in a window, in older files
 
 
 def settings(config):
-    is_third = config.values["model_type"] == "gemma3_text"
-    config.refuse("attn_logit_softcapping", "final_logit_softcapping", "attention_bias")
-    config.refuse("use_bidirectional_attention")
+    kind = config.values["model_type"]
+    config.refuse("attention_bias", "use_bidirectional_attention")
+    if kind != "gemma2":
+        config.refuse("attn_logit_softcapping", "final_logit_softcapping")
     config.one_of("tie_word_embeddings", {True: None}, True)
     said = config.get("hidden_activation") or config.get("hidden_act", "gelu_pytorch_tanh")
     activation = ACTIVATIONS.get(said) if isinstance(said, str) else None
@@ -43,11 +47,37 @@ def settings(config):
         "tie_embeddings": True,
         "padding_id": None,
     }
-    if not is_third:
+    if kind == "gemma":
         return found | {"position": positions.Rotary(**llama.read_rotary(config))}
     config.number("query_pre_attn_scalar", 256)
+    if kind == "gemma2":
+        return found | _read_second(config, num_layers)
     third = {"position": None, "norm": "sandwich", "qk_norm": "rms_norm"}
     return found | third | _read_layers(config, num_layers)
+
+
+def _read_second(config, num_layers):
+    """What Gemma 2 has: soft caps, norms after the branches, and every second layer a window."""
+    window = config.whole("sliding_window", 4096)
+    config.one_of("sliding_window_size", {window: None}, window)  # of some files, once more
+    kinds = config.get("layer_types", [KINDS[(i + 1) % 2] for i in range(num_layers)])
+    if unknown := [kind for kind in kinds if kind not in KINDS]:
+        raise CheckpointError(f"{config.path} says layer_types with {unknown[0]!r:.60}.")
+    cap = _read_soft_cap(config, "attn_logit_softcapping", 50.0)
+    return {
+        "norm": "sandwich",
+        "position": positions.Rotary(**llama.read_rotary(config)),
+        "layer_masks": [masks.Window(window) if kind == KINDS[1] else None for kind in kinds],
+        "normalizer": normalizers.Softmax(soft_cap=cap),
+        "logit_soft_cap": _read_soft_cap(config, "final_logit_softcapping", 30.0),
+    }
+
+
+def _read_soft_cap(config, name, default):
+    """A number, or None: null is none, and only a setting that is missing is the default."""
+    if name in config.values and config.get(name) is None:
+        return None
+    return float(config.number(name, default))
 
 
 def _read_layers(config, num_layers):
@@ -87,7 +117,9 @@ def head(config, builder, keywords, tensors):
 
 
 def table(config, builder, keywords, tensors):
-    third = keywords.get("norm") == "sandwich"
+    scalar = config.number("query_pre_attn_scalar", 256)
+    # ours are divided by the root of a head's size
+    factor = math.sqrt(keywords["key_dim"] / scalar)
     found = {"embedding/table/embeddings": "model.embed_tokens.weight"}
     for i in range(keywords["num_layers"]):
         ours, theirs = f"block_{i}", f"model.layers.{i}"
@@ -99,17 +131,20 @@ def table(config, builder, keywords, tensors):
         for our, their in names.items():
             found |= dense(f"{ours}/feed_forward/{our}", f"{theirs}.mlp.{their}", bias=False)
         norms = {"attention_norm": "input_layernorm"}
-        if third:
+        if keywords.get("norm") == "sandwich":
             norms |= {
                 "attention_post_norm": "post_attention_layernorm",
                 "feed_forward_norm": "pre_feedforward_layernorm",
                 "feed_forward_post_norm": "post_feedforward_layernorm",
             }
-            scalar = config.number("query_pre_attn_scalar", 256)
-            factor = math.sqrt(keywords["key_dim"] / scalar)
-            structures = f"{ours}/attention/structures"
-            found[f"{structures}/query_norm/scale"] = plus_one(f"{inside}.q_norm.weight", factor)
-            found[f"{structures}/key_norm/scale"] = plus_one(f"{inside}.k_norm.weight")
+            if keywords.get("qk_norm"):
+                structures = f"{ours}/attention/structures"
+                query_norm = plus_one(f"{inside}.q_norm.weight", factor)
+                found[f"{structures}/query_norm/scale"] = query_norm
+                found[f"{structures}/key_norm/scale"] = plus_one(f"{inside}.k_norm.weight")
+            else:
+                query = joined([f"{inside}.q_proj.weight"], factor, axis=0)
+                found[f"{ours}/attention/query/kernel"] = query
         else:
             norms["feed_forward_norm"] = "post_attention_layernorm"
         for our, their in norms.items():

@@ -1,9 +1,6 @@
-"""KerasHub's decoders: GPT-2, Llama 2 and 3, Mistral, Qwen2 and Gemma.
+"""KerasHub's decoders: GPT-2, Llama 2 and 3, Mistral, Qwen2 and Qwen3, Gemma and Gemma 2."""
 
-Qwen3 is none of them: its norms of queries and keys have an epsilon of their own there.
-"""
-
-from keras_attention import masks, positions
+from keras_attention import masks, normalizers, positions
 from keras_attention.pretrained import keras_hub
 from keras_attention.pretrained.architectures.keras_hub_layers import (
     attention,
@@ -13,6 +10,7 @@ from keras_attention.pretrained.architectures.keras_hub_layers import (
     rms_norm,
     transformer,
 )
+from keras_attention.pretrained.checkpoint import CheckpointError
 from keras_attention.pretrained.weights import Fold, as_is, plus_one
 
 # {class: what the names of its layers begin with}
@@ -21,7 +19,9 @@ LAYERS = {
     "Llama3Backbone": "llama",
     "MistralBackbone": "mistral",
     "QwenBackbone": "qwen",
+    "Qwen3Backbone": "qwen3",
 }
+SLIDES = "use_sliding_window_attention"
 MODEL_TYPES = (*LAYERS, "GPT2Backbone", "GemmaBackbone")
 IRRELEVANT = keras_hub.IRRELEVANT
 IGNORED = (r"task/optimizer/.*",)
@@ -64,18 +64,34 @@ def settings(config):
 
 
 def _read_gemma(config):
-    """The settings of Gemma: its feed-forward networks are half as wide as is said."""
-    config.refuse("use_post_ffw_norm", "use_post_attention_norm", "use_sliding_window_attention")
-    config.refuse("final_logit_soft_cap", "attention_logit_soft_cap")
-    # KerasHub's blocks divide by the size of a head whatever this says
+    """The settings of Gemma, 1 or 2: feed-forward networks are half as wide as is said."""
+    after = config.flag("use_post_ffw_norm")
+    if config.flag("use_post_attention_norm") != after:
+        raise CheckpointError(
+            f"{config.path} says use_post_ffw_norm={after} and use_post_attention_norm={not after}:"
+            " expected both, or neither."
+        )
+    # KerasHub's blocks divide by the size of a head, whatever this says
     config.flag("query_head_dim_normalize", True)
-    config.get("sliding_window_size")
+    # and their norms add 1e-6, whatever the last one adds
+    config.one_of("layer_norm_epsilon", {1e-6: None}, 1e-6)
+    window, slides = config.whole("sliding_window_size", 4096), config.flag(SLIDES)
+    cap, last_cap = (
+        None if config.get(name) is None else float(config.number(name))
+        for name in ("attention_logit_soft_cap", "final_logit_soft_cap")
+    )
+    num_layers = config.whole("num_layers")
+    every_second = [None if i % 2 else masks.Window(window) for i in range(num_layers)]
     return {
         "intermediate_dim": config.whole("intermediate_dim") // 2 or 1,
         "activation": "geglu_tanh",
         "position": positions.Rotary(max_wavelength=10000.0),
         "scale_embeddings": True,
         "tie_embeddings": True,
+        "norm": "sandwich" if after else "pre",
+        "layer_masks": every_second if slides else None,
+        "normalizer": normalizers.Softmax(soft_cap=cap),
+        "logit_soft_cap": last_cap,
     }
 
 
@@ -84,9 +100,11 @@ def _read_llama(config, kind):
     config.get("tie_word_embeddings")
     window = config.whole("sliding_window" if kind == "MistralBackbone" else "sliding_window_size",
                           optional=True)  # fmt: skip
-    if kind == "QwenBackbone" and not config.flag("use_sliding_window_attention"):
+    if kind == "QwenBackbone" and not config.flag(SLIDES):
         window = None
-    return {
+    # those of Qwen3 add 1e-5 to queries and keys, whatever the other norms add
+    third = {"qk_norm": "rms_norm", "qk_norm_epsilon": 1e-5} if kind == "Qwen3Backbone" else {}
+    return third | {
         "intermediate_dim": config.whole("intermediate_dim"),
         "activation": "swiglu",
         "position": _read_rotary(config),
@@ -147,6 +165,10 @@ def table(config, builder, keywords, tensors):
         for part in ("gate", "intermediate", "output"):
             their = f"{theirs}/feedforward_{part}_dense"
             found |= dense(f"{ours}/feed_forward/{part}", their, bias=False)
+        if keywords.get("qk_norm"):
+            for part in ("query", "key"):
+                norm = f"{ours}/attention/structures/{part}_norm"
+                found |= rms_norm(norm, f"{inside}/{part}_dense_layer_norm")
         found |= rms_norm(f"{ours}/attention_norm", f"{theirs}/self_attention_layernorm")
         found |= rms_norm(f"{ours}/feed_forward_norm", f"{theirs}/feedforward_layernorm")
     return found
@@ -164,6 +186,7 @@ def _list_gemma(ours, theirs):
     names = {"gate": "gating_ffw", "intermediate": "gating_ffw_2", "output": "ffw_linear"}
     for our, their in names.items():
         found |= dense(f"{ours}/feed_forward/{our}", f"{theirs}/{their}", bias=False)
-    for our, their in (("attention_norm", "attention"), ("feed_forward_norm", "ffw")):
-        found[f"{ours}/{our}/scale"] = plus_one(f"{theirs}/pre_{their}_norm/vars/0")
+    for our, their in (("attention", "attention"), ("feed_forward", "ffw")):
+        found[f"{ours}/{our}_norm/scale"] = plus_one(f"{theirs}/pre_{their}_norm/vars/0")
+        found[f"{ours}/{our}_post_norm/scale"] = plus_one(f"{theirs}/post_{their}_norm/vars/0")
     return found

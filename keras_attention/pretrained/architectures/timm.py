@@ -1,4 +1,4 @@
-"""timm's vision transformers: ViT, DeiT (also distilled, and III), DINOv2, and towers of CLIP.
+"""timm's vision transformers: ViT, DeiT (distilled, and III), DINOv2, towers of CLIP and SigLIP.
 
 A file of timm names a size, as `vit_base_patch16_224`. The shapes of its tensors say all else but
 the number of heads, which is in timm's source by that name, and here (Wightman, 2019, *PyTorch
@@ -42,24 +42,36 @@ ANTIALIASES = True  # where it resizes positions, in `resample_abs_pos_embed`
 
 # What a name may say beside a size; with any other word it is another model.
 NAMES = re.compile(
-    r"(?P<family>vit|deit3?)_(?P<size>[a-z]+)(_distilled)?_patch\d+(_plus)?(?P<clip>_clip)?"
-    r"(?P<quick>_quickgelu)?(?P<registers>_reg\d+)?(_gap|_dinov2)?(_\d+)?(_miil)?"
+    r"(?P<family>vit|deit3?)_(?P<size>so\d+m2?|[a-z]+)(_distilled)?_patch\d+(_plus)?"
+    r"(?P<clip>_clip)?(?P<quick>_quickgelu)?(?P<registers>_reg\d+)?(_siglip)?(_gap|_map|_dinov2)?"
+    r"(_\d+)?(_miil)?"
+)
+# Of SigLIP's, those with the approximate gelu.
+APPROXIMATE = re.compile(
+    r"vit_((base_patch32|(so400m|giantopt)_patch16)_siglip.*|large_patch16_siglip(_gap)?_512)"
 )
 # {size: {width: heads}}
 SIZES = {
     "tiny": {192: 3},
     "xsmall": {256: 4},
     "small": {384: 6},
+    "wee": {256: 4},
+    "little": {320: 5},
     "medium": {512: 8},
+    "mediumd": {512: 8},
     "betwixt": {640: 10},
     "base": {768: 12, 896: 14},
+    "so150m": {896: 14},
+    "so150m2": {832: 13},
     "large": {1024: 16},
+    "so400m": {1152: 16},
     "huge": {1280: 16},
     "giant": {1408: 16},
     "gigantic": {1664: 16},
+    "giantopt": {1536: 16},
 }
 UNUSUAL = {"vit_base_patch16_gap_224": 16}  # not 12, as all others of this size
-POOLINGS = {"token": "cls", "avg": "mean", "max": "max", "": None}
+POOLINGS = {"token": "cls", "avg": "mean", "max": "max", "map": "map", "": None}
 
 
 def find_builder(config, tensors):
@@ -80,16 +92,13 @@ def head(config, builder, keywords, tensors):
             f"{config.path} says architecture={name!r:.60}: expected a vit, deit or deit3 of a "
             f"size among {', '.join(SIZES)}, such as vit_base_patch16_224."
         )
-    if "fc_norm.weight" in tensors:
-        raise CheckpointError(
-            f"{config.path} is of a model that norms the mean of its patches (fc_norm): expected "
-            "one that norms every token, as those with global_pool='token' do."
-        )
     arguments = config.inner("model_args", IRRELEVANT_ARGUMENTS)
     width, channels, *patch_size = _read_shape(config, tensors, "patch_embed.proj.weight", 4)
-    gelu = "quick_gelu" if said["quick"] else "gelu"
+    gelu = "gelu_tanh" if APPROXIMATE.fullmatch(name) else "gelu"
+    gelu = "quick_gelu" if said["quick"] else gelu
     pooling = _find_pooling(config, arguments, tensors, builder)
-    apart = arguments.flag("no_embed_class", bool(said["family"] == "deit3" or said["registers"]))
+    alone = said["registers"] and not said["size"].startswith("so150m")
+    apart = arguments.flag("no_embed_class", bool(said["family"] == "deit3" or alone))
     found = {
         "image_size": _find_image_size(config, arguments, tensors, patch_size, apart),
         "patch_size": tuple(patch_size),
@@ -105,6 +114,7 @@ def head(config, builder, keywords, tensors):
         "attention_dropout": arguments.number("attn_drop_rate", 0.0),
         "epsilon": 1e-5 if said["clip"] else 1e-6,
         "normalize_embeddings": "norm_pre.weight" in tensors,
+        "normalize_pooled": "fc_norm.weight" in tensors and pooling in ("mean", "max", "map"),
         "patch_bias": "patch_embed.proj.bias" in tensors,
         "pooling": pooling,
         "num_registers": _count_prefix(tensors) - (pooling in ("cls", "prefix")),
@@ -193,7 +203,9 @@ def _count_patches(size, patch_size):
 
 
 def table(config, builder, keywords, tensors):
-    found = layer_norm("final_norm", "norm") | dense("patches/projection", "patch_embed.proj")
+    # a norm after the pooling is one before it where tokens are not mixed
+    norm = "fc_norm" if "fc_norm.weight" in tensors else "norm"
+    found = layer_norm("final_norm", norm) | dense("patches/projection", "patch_embed.proj")
     found |= layer_norm("embedding_norm", "norm_pre")
     found |= _list_tokens(tensors, keywords)
     for i in range(keywords["num_layers"]):
@@ -209,9 +221,24 @@ def table(config, builder, keywords, tensors):
         found |= layer_norm(f"{ours}/feed_forward_norm", f"{theirs}.norm2")
         for k, branch in enumerate(("attention", "feed_forward"), start=1):
             found[f"{ours}/{branch}_scale/scale"] = f"{theirs}.ls{k}.gamma"
+    if keywords["pooling"] == "map":
+        found |= _list_pooling("attn_pool")
     if keywords["pooling"] == "prefix":
         return found | deit.join_heads("head", "head_dist")
     return found | dense("logits", "head")
+
+
+def _list_pooling(theirs):
+    """The learned query, its attention, and the feed-forward network behind it."""
+    found = {"pooling/query": f"{theirs}.latent"}
+    found |= dense("pooling/attention/query", f"{theirs}.q")
+    for k, name in enumerate(("key", "value")):
+        for kind, their in (("kernel", "weight"), ("bias", "bias")):
+            found[f"pooling/attention/{name}/{kind}"] = part_of(f"{theirs}.kv.{their}", k, 2)
+    found |= dense("pooling/attention/attention_output", f"{theirs}.proj")
+    found |= layer_norm("pooling/norm", f"{theirs}.norm")
+    found |= dense("pooling/feed_forward/intermediate", f"{theirs}.mlp.fc1")
+    return found | dense("pooling/feed_forward/output", f"{theirs}.mlp.fc2")
 
 
 def _list_tokens(tensors, keywords):
