@@ -15,8 +15,13 @@ from tests.pretrained.test_parity import read_expected
 
 
 @pytest.mark.parametrize("name", made.KERAS_HUB)
-def test_presets_are_what_keras_hub_makes(name, tmp_path):
+def test_presets_are_what_keras_hub_makes(name, tmp_path, monkeypatch):
     pytest.importorskip("keras_hub")
+    if name == "qwen-3":
+        # Its fused attention, which PyTorch gets, leaves the window out (KerasHub 0.32).
+        from keras_hub.src.models.qwen3 import qwen3_attention
+
+        monkeypatch.setattr(qwen3_attention, "fused_attention_op_available", lambda: False)
     made.make_preset(name, tmp_path)
     assert_equal(tmp_path / name)
     found = ka.pretrained.describe(tmp_path / name)
