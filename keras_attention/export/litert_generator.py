@@ -4,6 +4,7 @@ This one file is all that an app needs beside numpy and ai_edge_litert: copy it.
 `ka.export.to_litert(model, path, generate=...)` wrote, the file and the `manifest.json` beside it.
 """
 
+import functools
 import hashlib
 import json
 import pathlib
@@ -100,18 +101,20 @@ class LiteRTGenerator:
                 "and None or at least 1 with a temperature."
             )
         tokens, start, cache = self._begin(prompt)
-        index, count, done = 0, 0, np.zeros(len(tokens), bool)
+        index, done = 0, np.zeros(len(tokens), bool)
+        begun, new = find_begun(tokens, start), np.zeros((len(tokens), 0), "int32")
         while limit > 0 and index + tokens.shape[1] <= self.known["max_length"]:
             logits, cache = self._read(tokens, index, start, cache)
-            logits = self._forbid(logits, count)
-            index, count, limit = index + tokens.shape[1], count + 1, limit - 1
+            logits = self._forbid(logits, begun, new)
+            index, limit = index + tokens.shape[1], limit - 1
             chosen = choose_tokens(logits, temperature, top_k, random, self.padding_id)
             chosen = np.where(done, self.padding_id or 0, chosen)
             yield chosen.astype("int32")
             done |= np.isin(chosen, self.known["end_token_ids"])
             if done.all():
                 return
-            tokens = chosen[:, None]
+            tokens = chosen[:, None].astype("int32")
+            new = np.concatenate([new, tokens], axis=1)
 
     def generate(self, prompt, max_new_tokens=None, **sampling):
         """All new ids, int32 (B, N), padding after the end; arguments as for `stream`."""
@@ -155,11 +158,13 @@ class LiteRTGenerator:
         )
         logits, cache = self._read(tokens, 0, start, cache)
         rows = np.repeat(np.arange(len(tokens)), width)
+        begun = [row for row in find_begun(tokens, start) for _ in range(width)]
         start, logits = start[rows], logits[rows]
         cache = {name: array[rows] for name, array in cache.items()}
         changing = cache.keys() & self.outputs["step"]
         while True:
-            parents = search.extend(logits, self.known["end_token_ids"], self._forbid)
+            forbid = functools.partial(self._forbid, begun=begun)
+            parents = search.extend(logits, self.known["end_token_ids"], forbid)
             if not search.goes_on():
                 return search.results()
             cache |= {name: cache[name][parents] for name in changing}
@@ -205,12 +210,20 @@ class LiteRTGenerator:
             )
         return self.known["max_new_tokens"] if max_new_tokens is None else max_new_tokens
 
-    def _forbid(self, logits, count):
-        """Logits (B, V), -inf where the file's constraints forbid the new token `count`, from 0."""
+    def _forbid(self, logits, begun, new):
+        """Logits (B, V), -inf where the file's constraints forbid the next token.
+
+        Args:
+            begun: list of B arrays, the ids before the first new one.
+            new: the new ids, (B, N).
+        """
         constraints = self.known.get("constraints", ())
         if not constraints:
             return logits
-        return np.where(find_allowed(constraints, count, logits.shape[1]), logits, -np.inf)
+        rows = [np.concatenate(row) for row in zip(begun, new, strict=True)]
+        return np.where(
+            find_allowed(constraints, rows, new.shape[1], logits.shape[1]), logits, -np.inf
+        )
 
     def _begin(self, prompt):
         """The first tokens, where each row begins, and the cache before them."""
@@ -337,21 +350,46 @@ def _sha256(path):
 
 
 _CALL = ("token_ids", "index", "start")
-REPEATED = ("Allowed", "Forbidden", "MinimumLength", "AtFirst")  # constraints by the place alone
+REPEATED = ("Allowed", "Forbidden", "MinimumLength", "NoRepeatNGrams", "AtFirst")
 
 
-def find_allowed(constraints, count, size):
-    """Which ids, bool (V,), may be the new token `count`, from 0, by a manifest's `constraints`."""
-    allowed = np.ones(size, bool)
+def find_begun(tokens, start):
+    """The ids of each row of `tokens` (B, T), a list of arrays: they begin at `start` (B,)."""
+    return [row[first:] for row, first in zip(tokens, start, strict=True)]
+
+
+def find_allowed(constraints, rows, count, size):
+    """Which ids may be the next token, bool (B, V), by a manifest's `constraints`.
+
+    Args:
+        rows: list of B arrays, the ids so far.
+        count: int, how many of them are new.
+        size: int V.
+    """
+    allowed = np.ones((len(rows), size), bool)
     for one in constraints:
+        if one["name"] == "NoRepeatNGrams":
+            for row, may_come in zip(rows, allowed, strict=True):
+                may_come[find_repeats(row, one["size"])] = False
+            continue
         listed = np.isin(np.arange(size), one.get("ids", one.get("end_token_ids", ())))
         if one["name"] == "AtFirst":
-            allowed &= find_allowed([one["constraint"]], count, size) | (count > 0)
+            allowed &= find_allowed([one["constraint"]], rows, count, size) | (count > 0)
         elif one["name"] == "MinimumLength":
             allowed &= ~listed | (count >= one["length"])
         else:
             allowed &= listed if one["name"] == "Allowed" else ~listed
     return allowed
+
+
+def find_repeats(row, size):
+    """The ids that would end `size` tokens in a row that `row` (T,) has already."""
+    ending = row[len(row) - size + 1 :].tolist()
+    return [
+        row[k + size - 1]
+        for k in range(len(row) - size + 1)
+        if row[k : k + size - 1].tolist() == ending
+    ]
 
 
 def find_unknown(constraints):
@@ -398,10 +436,11 @@ class _Search:
         """Takes the best continuations by logits (B·W, V); returns their parents (B·W,).
 
         Args:
-            forbid: function of log-probabilities and the number of tokens before: `_forbid`.
+            forbid: function of log-probabilities and the new ids (B·W, N): `_forbid`.
         """
         batch, width, _ = self.tokens.shape
-        log_p = np.maximum(forbid(compute_log_softmax(logits), self.count), IMPOSSIBLE)
+        new = self.tokens[:, :, : self.count].reshape(batch * width, -1)
+        log_p = np.maximum(forbid(compute_log_softmax(logits), new=new), IMPOSSIBLE)
         if self.padding_id is not None:
             log_p[:, self.padding_id] = IMPOSSIBLE
         sums = (self.totals.reshape(-1, 1) + log_p).reshape(batch, -1)

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from keras_attention.data.fields import MOST_BEAMS, MOST_ID
+from keras_attention.data.fields import MOST_BEAMS, MOST_ID, MOST_TOKENS
 from keras_attention.data.files import read_json
 from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
 
@@ -22,6 +22,10 @@ class GenerationSettings:
         forced_bos_token_id: int, the first token of every text, after `start_token_id`; or None.
         suppress_tokens: tuple of ints, which are never written.
         begin_suppress_tokens: tuple of ints, which are never written first.
+        min_length: int, how many tokens there are before a text may end, with those that its
+            decoder began with.
+        min_new_tokens: int, the same without those.
+        no_repeat_ngram_size: int, how many tokens in a row no text has twice; None for no limit.
 
     `forced_eos_token_id` only replaces the last token of a text that is cut off, and is not read.
     """
@@ -34,6 +38,15 @@ class GenerationSettings:
     forced_bos_token_id: int | None = None
     suppress_tokens: tuple = ()
     begin_suppress_tokens: tuple = ()
+    min_length: int = 0
+    min_new_tokens: int = 0
+    no_repeat_ngram_size: int | None = None
+
+    def name_constraints(self, start_tokens):
+        """The keywords of a task that writes, for a decoder that begins with so many tokens."""
+        names = "forced_bos_token_id suppress_tokens begin_suppress_tokens no_repeat_ngram_size"
+        least = max(self.min_new_tokens, self.min_length - start_tokens)
+        return {name: getattr(self, name) for name in names.split()} | {"min_new_tokens": least}
 
 
 def _read_said(checkpoint):
@@ -111,7 +124,10 @@ def _read_constraints(path, said):
     for name in ("suppress_tokens", "begin_suppress_tokens"):
         if said.get(name):
             found[name] = _read_ids(path, said, name)
-    return found
+    for name in ("min_length", "min_new_tokens"):
+        found[name] = _read_number(path, said, name, 0, int, 0, MOST_TOKENS)
+    size = _read_number(path, said, "no_repeat_ngram_size", 0, int, 0, MOST_TOKENS)
+    return found | {"no_repeat_ngram_size": size or None}
 
 
 def _read_ids(path, said, *names):

@@ -143,12 +143,12 @@ def _open_masked(folder, task_class, builder, found, places, *, max_length=LENGT
 
 def _open_running_text(folder, task_class, builder, found, places, *, max_length=LENGTH):
     settings = read_generation_settings(read_checkpoint(folder))
-    for name in ("suppress_tokens", "begin_suppress_tokens"):
-        if getattr(settings, name):
+    for name, value in settings.name_constraints(start_tokens=0).items():
+        if value and name != "forced_bos_token_id":
             raise CheckpointError(
-                f"{folder} says {name}={getattr(settings, name)}, which a {task_class.__name__} "
-                "does not keep to: load it with ka.pretrained.load, and write with "
-                "ka.generation.generate and its constraints=."
+                f"{folder} says {name}={value}, which a {task_class.__name__} does not keep to: "
+                "load it with ka.pretrained.load, and write with ka.generation.generate and its "
+                "constraints=."
             )
     window = _bound(max_length, places)
     # A text of any length is cut into windows, and not at its tokenizer's.
@@ -191,9 +191,7 @@ def _open_pairs(
         length_penalty=max(0.0, penalty),
         max_new_tokens=_bound(max_length, places),
         score=score,
-        forced_bos_token_id=settings.forced_bos_token_id,
-        suppress_tokens=settings.suppress_tokens,
-        begin_suppress_tokens=settings.begin_suppress_tokens,
+        **settings.name_constraints(start_tokens=1),
         builder=builder,
     )
 
@@ -234,9 +232,7 @@ def _open_speech(
         length_penalty=max(0.0, penalty),
         max_new_tokens=_bound(places // 2 if max_length is None else max_length, room),
         score="translation" if preprocessor.task == "translate" else "error_rates",
-        forced_bos_token_id=settings.forced_bos_token_id,
-        suppress_tokens=settings.suppress_tokens,
-        begin_suppress_tokens=settings.begin_suppress_tokens,
+        **settings.name_constraints(len(preprocessor.start_token_id)),
         builder=builder,
     )
 

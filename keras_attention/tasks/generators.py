@@ -9,7 +9,13 @@ from keras_attention.data import manifest
 from keras_attention.data.fields import MOST_ID, MOST_TOKENS, Fields
 from keras_attention.export.generation.step_reader import StepReader
 from keras_attention.export.inspection import find_id_limits
-from keras_attention.generation.constraints import Allowed, AtFirst, Forbidden
+from keras_attention.generation.constraints import (
+    Allowed,
+    AtFirst,
+    Forbidden,
+    MinimumLength,
+    NoRepeatNGrams,
+)
 from keras_attention.generation.inputs import draw_uniform
 from keras_attention.generation.samplers.base import IMPOSSIBLE
 from keras_attention.tasks import runners
@@ -41,6 +47,10 @@ def _make_constraints(known):
         found.append(Forbidden(known["suppress_tokens"]))
     if known.get("begin_suppress_tokens"):
         found.append(AtFirst(Forbidden(known["begin_suppress_tokens"])))
+    if known.get("min_new_tokens"):
+        found.append(MinimumLength(known["min_new_tokens"], known["end_token_id"]))
+    if known.get("no_repeat_ngram_size") is not None:
+        found.append(NoRepeatNGrams(known["no_repeat_ngram_size"]))
     return found
 
 

@@ -15,7 +15,12 @@ from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.task import Task
 
 SUPPRESSED = ("suppress_tokens", "begin_suppress_tokens")
-CONSTRAINING = ("forced_bos_token_id", *SUPPRESSED)
+CONSTRAINING = {  # what may be said of the texts, and what stands for nothing said
+    "forced_bos_token_id": None,
+    **dict.fromkeys(SUPPRESSED, ()),
+    "min_new_tokens": 0,
+    "no_repeat_ngram_size": None,
+}
 
 
 class WritingTask(Task):
@@ -32,6 +37,9 @@ class WritingTask(Task):
         forced_bos_token_id: int, the first token of every text, or None; as Hugging Face has it.
         suppress_tokens: ints, tokens that are never written.
         begin_suppress_tokens: ints, tokens that are never written first.
+        min_new_tokens: int, the tokens of a text at least, before its end.
+        no_repeat_ngram_size: int, how many tokens in a row no text has twice (Paulus et al.,
+            2018, section 2.5, with 3, of summaries); None for no limit.
     """
 
     score_names = ()
@@ -51,6 +59,8 @@ class WritingTask(Task):
         forced_bos_token_id=None,
         suppress_tokens=(),
         begin_suppress_tokens=(),
+        min_new_tokens=0,
+        no_repeat_ngram_size=None,
         builder=None,
     ):
         super().__init__(model, preprocessor, builder=builder)
@@ -73,6 +83,12 @@ class WritingTask(Task):
             check_whole_number(owner, "forced_bos_token_id", forced_bos_token_id, least=0)
         self.suppress_tokens = _check_ids(owner, suppress_tokens)
         self.begin_suppress_tokens = _check_ids(owner, begin_suppress_tokens)
+        self.min_new_tokens = check_whole_number(
+            owner, "min_new_tokens", min_new_tokens, least=0, most=self.max_new_tokens
+        )
+        self.no_repeat_ngram_size = no_repeat_ngram_size
+        if no_repeat_ngram_size is not None:
+            check_whole_number(owner, "no_repeat_ngram_size", no_repeat_ngram_size)
 
     @classmethod
     def check_manifest(cls, fields):
@@ -89,6 +105,8 @@ class WritingTask(Task):
             if (ids := known.values.get(name)) is not None:
                 count = len(ids) if isinstance(ids, list) else 1
                 known.wholes(name, count, least=0, most=MOST_ID)
+        known.whole("min_new_tokens", least=0, most=MOST_TOKENS, default=0)
+        known.whole("no_repeat_ngram_size", most=MOST_TOKENS, default=None)
 
     @classmethod
     def read_settings(cls, manifest):
@@ -113,7 +131,7 @@ class WritingTask(Task):
                 "start_token_id": self.preprocessor.start_token_id,
                 "end_token_id": self.preprocessor.end_token_id,
                 "padding_id": self.preprocessor.padding_id,
-                **{k: value for k, value in constraining.items() if value not in (None, ())},
+                **{k: value for k, value in constraining.items() if value != CONSTRAINING[k]},
             },
         }
 

@@ -242,6 +242,7 @@ CONSTRAINTS = [
     ka.generation.constraints.Forbidden([11, 12]),
     ka.generation.constraints.MinimumLength(3, [3]),
     ka.generation.constraints.Allowed(range(20)),
+    ka.generation.constraints.NoRepeatNGrams(2),
 ]
 SAID = [
     {"name": "AtFirst", "constraint": {"name": "Allowed", "ids": [6]}},
@@ -249,6 +250,7 @@ SAID = [
     {"name": "Forbidden", "ids": [11, 12]},
     {"name": "MinimumLength", "length": 3, "end_token_ids": [3]},
     {"name": "Allowed", "ids": [*range(20)]},
+    {"name": "NoRepeatNGrams", "size": 2},
 ]
 
 

@@ -420,7 +420,10 @@ CHECKPOINTS = {
 
 # name: what the original is asked to write, whose ids are in `written.npz`
 WRITTEN = {
-    "bart": [{"forced_bos_token_id": 0}],
+    "bart": [
+        {"forced_bos_token_id": 0},
+        {"forced_bos_token_id": 0, "min_length": 5, "no_repeat_ngram_size": 2, "eos_token_id": 14},
+    ],
     "whisper-texts": [
         {"language": "en", "task": "transcribe"},
         {"language": "german", "task": "translate"},

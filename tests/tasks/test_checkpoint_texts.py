@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from tests.pretrained.make_checkpoints import WRITTEN
 from tests.tasks import checkpoint_files
 from tests.tasks.checkpoint_files import (
     TEXT,
@@ -148,14 +149,17 @@ def test_an_encoder_decoder_writes_for_a_text(name, tmp_path):
     assert task.preprocessor.texts([target[1:]]) == ["a dog"]
 
 
-def test_a_forced_first_token_is_that_of_transformers(tmp_path):
-    """`written.npz` is what transformers writes with this `forced_bos_token_id`."""
-    folder = checkpoint_files.make_bart(tmp_path / "bart", forced_bos_token_id=0)
+@pytest.mark.parametrize("said, k", [(said, k) for k, said in enumerate(WRITTEN["bart"])])
+def test_what_texts_keep_to_is_what_transformers_keeps_to(said, k, tmp_path):
+    """`written.npz` is what transformers writes where `generation_config.json` says so."""
+    folder = checkpoint_files.make_bart(tmp_path / "bart", **said)
     with np.load(folder / "written.npz") as written, np.load(folder / "expected.npz") as given:
-        (expected,), sources = written["ids"], given["source_ids"]
+        expected, sources = written["ids"][k], given["source_ids"]
     task = ka.tasks.Seq2SeqLM.from_preset(folder, max_length=8)
     writing = task.settings["writing"]
     assert writing["forced_bos_token_id"] == 0 and "suppress_tokens" not in writing
+    least = said.get("min_length", 1) - 1  # which counts the first of a decoder too
+    assert writing.get("min_new_tokens", 0) == least
     task.save_to_preset(tmp_path / "preset")
     again = ka.tasks.from_preset(tmp_path / "preset")
     assert again.settings == task.settings
@@ -163,8 +167,9 @@ def test_a_forced_first_token_is_that_of_transformers(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_forced_first_token_goes_into_a_file(tmp_path):
+def test_what_texts_keep_to_goes_into_a_file(tmp_path):
     said = {"suppress_tokens": [18, 14], "begin_suppress_tokens": [4]}
+    said |= {"min_length": 6, "no_repeat_ngram_size": 2}
     folder = checkpoint_files.make_bart(tmp_path / "bart", forced_bos_token_id=0, **said)
     task = ka.tasks.Seq2SeqLM.from_preset(folder, max_length=8)
     assert task.settings["writing"].items() >= {"forced_bos_token_id": 0}.items()
@@ -309,6 +314,14 @@ def test_options_that_are_not_of_the_task(tmp_path):
         (
             {"eos_token_id": 3, "suppress_tokens": [-1]},
             r"says suppress_tokens=\[-1\]: expected an id",
+        ),
+        (
+            {"eos_token_id": 3, "no_repeat_ngram_size": 2.5},
+            "says no_repeat_ngram_size=2.5: expected a number",
+        ),
+        (
+            {"eos_token_id": 3, "min_length": 4},
+            "says min_new_tokens=4, which a CausalLM does not keep to",
         ),
         (
             {"eos_token_id": 3, "begin_suppress_tokens": [5]},
