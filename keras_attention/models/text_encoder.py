@@ -4,10 +4,10 @@ import keras
 
 from keras_attention.blocks import FirstOf, Pooling, PrefixTokens, TokenDropout
 from keras_attention.blocks.feed_forward import get_activation
+from keras_attention.models.conformer import ConformerEncoder
 from keras_attention.models.embeddings import embed_tokens
 from keras_attention.models.head import transform_hidden
 from keras_attention.models.keywords import takes_keywords_of
-from keras_attention.models.transformer import TransformerEncoder
 
 
 def _mini_lm(num_layers):
@@ -35,7 +35,9 @@ def _put_class_token(x):
 
 
 @takes_keywords_of(
-    TransformerEncoder,
+    ConformerEncoder,
+    without=["causal"],
+    block="encoder",
     num_layers=6,
     num_heads=6,
     hidden_dim=384,
@@ -86,7 +88,12 @@ def encode_text(
             "pooling='cls' puts a token of no segment in front, and num_segments= gives each a "
             "segment: begin texts with a token of your own, and read it with pooling='first'."
         )
-    encoder = TransformerEncoder(**encoder)
+    encoder = ConformerEncoder(**encoder)
+    if packed and encoder.block == "conformer":
+        raise ValueError(
+            "block='conformer' joins neighbouring tokens by a convolution, and packed=True puts "
+            "those of other documents beside them: leave one of them out."
+        )
     dropped = None
     if token_dropout:
         dropped = TokenDropout(
@@ -169,7 +176,9 @@ def text_encoder(
         padding_id: int, the id that is no token and is masked inside; None where every id is one.
         unknown_id: int, the id of unknown words, for `token_dropout`.
         name: str.
-        encoder: keywords of `TransformerEncoder`, which documents them: sizes, `dropout` (here of
+        encoder: `block`, `"encoder"` or `"conformer"`, a convolution of neighbouring tokens in
+            each block, with its `kernel_size` (31) and `convolution_norm` (`"batch_norm"`); and
+            keywords of `TransformerEncoder`, which documents them: sizes, `dropout` (here of
             embeddings too), norms, and the parts `score`, `normalizer`, `mask` and `position`.
             Published sizes: `ka.models.sizes("text_encoder")`.
 

@@ -1,14 +1,17 @@
 """The dependency parser: what pads it changes nothing, and a small one learns trees."""
 
 import numpy as np
+import pytest
 
 import keras_attention as ka
 
 SIZE = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=20, arc_dim=8, label_dim=4)
+WORDS = {name: SIZE[name] for name in ("num_layers", "num_heads", "hidden_dim")}
 
 
-def test_padding_changes_nothing():
-    model = ka.models.dependency_parser(30, 5, **SIZE)
+@pytest.mark.parametrize("options", [{}, {"block": "conformer", "kernel_size": 3}])
+def test_padding_changes_nothing(options):
+    model = ka.models.dependency_parser(30, 5, **SIZE, **options)
     ids = np.array([[4, 9, 7]], "int32")
     short, long = model(ids), model(np.pad(ids, [(0, 0), (0, 4)]))
     assert short["arc_scores"].shape == (1, 3, 4)
@@ -26,3 +29,20 @@ def test_the_trunk_is_that_of_the_labeler():
     names = [w.path for w in labeler.weights if not w.path.startswith("logits")]
     heads = ("arc_scores", "label_scores")
     assert names == [w.path for w in parser.weights if not w.path.startswith(heads)]
+
+
+def test_words_of_conformer_blocks_see_their_neighbours():
+    """With a mask that shows a word itself alone, what it sees of others is the convolution."""
+    options = {"mask": ka.masks.Window(1), "block": "conformer", "kernel_size": 3}
+    model = ka.models.sequence_labeler(30, 5, **WORDS, **options)
+    before, after = (np.asarray(model(np.array([[4, 9, k, 7, 8]]))) for k in (3, 5))
+    changed = np.abs(before - after).max(axis=-1)[0] > 1e-6
+    assert changed.tolist() == [False, True, True, True, False]
+
+
+def test_what_conformer_blocks_cannot_have():
+    build = ka.models.sequence_labeler
+    with pytest.raises(ValueError, match="packed=True puts those of other documents beside them"):
+        build(30, 5, **WORDS, block="conformer", packed=True)
+    with pytest.raises(ValueError, match="kernel_size=3 is of a convolution, which block='enc"):
+        build(30, 5, **WORDS, kernel_size=3)
