@@ -7,6 +7,7 @@ import typing
 import numpy as np
 
 from keras_attention.checks import check_whole_number
+from keras_attention.data.columns import UTF_8, read_lines
 from keras_attention.data.extras import import_soundfile, import_tensorflow
 from keras_attention.data.sphinx import FEATURES, list_sphinx, read_features
 from keras_attention.data.splits import add_dev
@@ -100,7 +101,7 @@ def read_sound(path, sampling_rate=None):
     return samples.mean(axis=1), rate
 
 
-def from_recordings(train=None, dev=None, test=None, *, sampling_rate=None, seed=0):
+def from_recordings(train=None, dev=None, test=None, *, sampling_rate=None, seed=0, encoding=UTF_8):
     """Recordings of files: tables with a path and a transcript in each line, lists, or folders.
 
     Args:
@@ -113,6 +114,7 @@ def from_recordings(train=None, dev=None, test=None, *, sampling_rate=None, seed
             with `etc/an4_train.transcription` beside it, of files in `feat/` or `wav/`.
         sampling_rate: int, samples a second that all must have; None is what the first has.
         seed: int, which tenth of train becomes dev where there is none.
+        encoding: str, of the tables and lists, as Python names it.
 
     Returns:
         `Recordings`.
@@ -123,7 +125,7 @@ def from_recordings(train=None, dev=None, test=None, *, sampling_rate=None, seed
     parts = {}
     for name, path in (("train", train), ("dev", dev), ("test", test)):
         parts[name] = []
-        for place, file, *about in [] if path is None else list_recordings(path):
+        for place, file, *about in [] if path is None else list_recordings(path, encoding):
             try:
                 if pathlib.Path(file).suffix == FEATURES:
                     sound = read_features(file)
@@ -136,29 +138,31 @@ def from_recordings(train=None, dev=None, test=None, *, sampling_rate=None, seed
     return Recordings.from_lists(**parts, sampling_rate=sampling_rate, seed=seed)
 
 
-def list_recordings(path):
+def list_recordings(path, encoding=UTF_8):
     """(place for errors, sound file, transcript, ...) of each recording that `path` names.
 
     What follows are the other fields of a `Recording`: speaker, and translation where there is one.
     """
     path = pathlib.Path(path)
-    if path.suffix == ".fileids":
-        return list_sphinx(path)
     if path.is_dir() and (path / TRANSCRIPTS).is_file():
         path = path / TRANSCRIPTS
-    if path.is_file():
-        return list(_read_table(path))
-    found = [row for file in sorted(path.rglob("*.trans.txt")) for row in _read_librispeech(file)]
+    if path.suffix == ".fileids":
+        found = list_sphinx(path, encoding)
+    elif path.is_file():
+        found = list(_read_table(path, encoding))
+    else:
+        files = sorted(path.rglob("*.trans.txt"))
+        found = [row for file in files for row in _read_librispeech(file, encoding)]
     if not found:
         raise ValueError(
-            f"{path}: expected a .tsv file of paths and transcripts, a folder with "
-            f"{TRANSCRIPTS}, or one with files *.trans.txt as LibriSpeech has them."
+            f"{path} names no recordings: expected a .tsv file of paths and transcripts, a folder "
+            f"with {TRANSCRIPTS}, or one with files *.trans.txt as LibriSpeech has them."
         )
     return found
 
 
-def _read_table(path):
-    for number, line in enumerate(path.read_text("utf-8-sig").splitlines(), start=1):
+def _read_table(path, encoding):
+    for number, line in read_lines(path, encoding):
         if not line.strip():
             continue
         cells = line.split("\t")
@@ -173,8 +177,8 @@ def _read_table(path):
         yield place, path.parent / path_of_sound, text.strip(), speaker or None, said or None
 
 
-def _read_librispeech(path):
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
+def _read_librispeech(path, encoding):
+    for number, line in read_lines(path, encoding):
         if not line.strip():
             continue
         name, _, text = line.partition(" ")

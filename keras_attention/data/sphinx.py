@@ -5,6 +5,8 @@ import re
 
 import numpy as np
 
+from keras_attention.data.columns import UTF_8, read_lines
+
 FEATURES = ".mfc"
 SOUNDS = (("feat", FEATURES), ("wav", ".wav"), ("wav", ".flac"))  # in this order
 
@@ -62,7 +64,7 @@ def add_differences(features):
     return np.concatenate([features, first, second], axis=1)
 
 
-def list_sphinx(path):
+def list_sphinx(path, encoding=UTF_8):
     """(place for errors, file, transcript, speaker) of each line of a list, `NAME.fileids`.
 
     `NAME.transcription` beside it has a line `WORDS (id)` for each, in the same order, where id is
@@ -74,14 +76,15 @@ def list_sphinx(path):
     for file in (path, texts):
         if not file.is_file():
             raise ValueError(f"There is no file {file}: expected a list of Sphinx and its texts.")
-    ids = path.read_text("utf-8").split()
-    lines = [line for line in texts.read_text("utf-8").splitlines() if line.strip()]
+    ids, lines = (
+        [line for _, line in read_lines(file, encoding) if line.strip()] for file in (path, texts)
+    )
     if len(ids) != len(lines):
         raise ValueError(
             f"{path} has {len(ids)} lines, and {texts} {len(lines)}: expected as many."
         )
     found = []
-    for number, (name, line) in enumerate(zip(ids, lines, strict=True), start=1):
+    for number, (name, line) in enumerate(zip(map(str.strip, ids), lines, strict=True), start=1):
         place, known = f"{path}, line {number}", pathlib.PurePosixPath(name)
         match = re.fullmatch(r"(.*)\(([^()]*)\)\s*", line)
         if match is None or match[2] != known.name:

@@ -93,11 +93,11 @@ class SpeechRecognizer(Task):
 
     @classmethod
     def list_file_options(cls, source):
-        return "recordings", ()
+        return "recordings", ("encoding",)
 
     @classmethod
     def read_files(cls, source):
-        return data.from_recordings(**source.files)
+        return data.from_recordings(**source.files, **source.encodings)
 
     @classmethod
     def read_tfds(cls, source):

@@ -8,6 +8,7 @@ import json
 import random
 
 import numpy as np
+import soundfile
 import tensorflow as tf
 
 from tests.data.detection_files import draw as draw_squares
@@ -286,6 +287,8 @@ DATA = [
     ("object_detector", "boxes.json", (*HEADS, "--image-size", 32)),
     ("image_to_sequence", "captions.json", (*HEADS, "--image-size", 32)),
     ("constituency_parser", "trees.mrg", HEADS),
+    ("speech_recognizer", "sounds.tsv", HEADS),
+    ("speech_to_text", "said.tsv", HEADS),
     ("seq2seq_transformer", "train.tsv", (*HEADS, "--vocabulary-size", 24)),
     ("seq2seq_recurrent", "pairs.jsonl", ("--tokens", "characters")),
     ("seq2seq_transformer", "pairs.de", (*HEADS, "--languages", "de-en", "--vocabulary-size", 24)),
@@ -377,6 +380,14 @@ def write_good(folder):
     names = [{"id": k, "file_name": f"{k}.png"} for k in range(len(examples))]
     said = [{"image_id": k, "caption": f"{len(x.boxes)} squares"} for k, x in enumerate(examples)]
     write(folder / "captions.json", [json.dumps({"images": names, "annotations": said})])
+    sounds = folder.parent / "sounds"  # where tables in either folder find them, too
+    sounds.mkdir()
+    for k in range(12):
+        soundfile.write(sounds / f"{k}.wav", 0.1 * np.sin(np.arange(800 + 80 * k)), 8000)
+    sounds.with_name("good").joinpath("sounds").symlink_to("../sounds")
+    rows = [f"sounds/{k}.wav\t{'ab' * (1 + k % 3)}" for k in range(12)]
+    write(folder / "sounds.tsv", rows)
+    write(folder / "said.tsv", [f"{row}\tme\t{'c' * (1 + k % 3)}" for k, row in enumerate(rows)])
     nouns = [f"(NP (DT the) (NN {noun}))" for noun in ("cat", "dog", "house")]
     trees = [f"(S {one} (VP (VBD saw) {other}))" for one in nouns for other in nouns]
     write(folder / "trees.mrg", trees * 3)
