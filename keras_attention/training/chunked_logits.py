@@ -17,8 +17,8 @@ class ChunkedLogits(keras.Model):
 
     The logits of T tokens over a vocabulary of V, and their gradients, are often larger than all
     else in a training step. Here the last layer, the loss and the metrics take `chunk_size` tokens
-    at once, and the gradient of a chunk is taken along with its loss: nothing is computed twice,
-    and the result is the same (Wijmans et al., 2024, section 4, with whole rows of logits).
+    at once, and the gradient of a chunk is taken along with its loss (Hsu et al., 2024, *Liger
+    kernel*): nothing is computed twice, and the result is the same.
 
     It shares the layers of `model`, which stays the one to generate with, to export and to save.
     What it gives itself when it is called are the vectors before the last layer.
@@ -28,9 +28,9 @@ class ChunkedLogits(keras.Model):
             `TokenEmbedding(...)(x, reverse=True)` or a `keras.layers.Dense`: a
             `causal_language_model`, `masked_language_model`, `seq2seq_transformer`,
             `encoder_decoder`, or one of your own. Bias, soft cap and scale of logits are theirs.
-        chunk_size: int, tokens of a batch whose logits are computed at once. They are as many of
-            each row; with more than 1,024 little time is saved, and with few the gradient of the
-            last layer is added up often.
+        chunk_size: int, tokens of a batch whose logits are computed at once, as many of each row.
+            Memory grows with it; where it is small the gradient of the last layer is added up
+            often.
 
     In `compile`:
         loss: a Keras loss from logits that gives each token a number, such as
@@ -177,14 +177,16 @@ def split_logits(model):
             f"ChunkedLogits: {getattr(model, 'name', model)!r} is no functional keras.Model with "
             "one output. Make one of it first: keras.Model(model.input, model.outputs[0])."
         )
-    tensor, inner = outputs[0], None
+    tensor = outputs[0]
     while isinstance(keras_internals.producer(tensor), keras.layers.Identity):
         (tensor,) = keras_internals.inputs_of(tensor)
     layer = keras_internals.producer(tensor)
-    if isinstance(layer, keras.Model):  # as the decoder within `ka.models.encoder_decoder`
-        inner, head = split_logits(layer)
+    if isinstance(layer, keras.Model):  # as the decoder in `ka.models.seq2seq_transformer`
+        hidden, head = split_logits(layer)
+        body = keras.Model(layer.input, hidden, name=layer.name)
+        body.supports_masking = layer.supports_masking
         args, kwargs = keras_internals.call_arguments(tensor)
-        return keras.Model(layer.input, inner, name=layer.name)(*args, **kwargs), head
+        return body(*args, **kwargs), head
     if not isinstance(layer, (keras.layers.Dense, TokenEmbedding)) or len(tensor.shape) != 3:
         raise ValueError(
             f"ChunkedLogits: the output of {model.name}, of shape {tensor.shape}, is given by "
