@@ -9,6 +9,7 @@ from keras.src import backend
 from keras.src.backend.common import global_state
 from keras.src.backend.common.name_scope import current_path
 from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
+from keras.src.losses.loss import reduce_weighted_values
 from keras.src.saving import serialization_lib
 
 
@@ -23,6 +24,11 @@ def get_mask(tensor):
 def set_mask(tensor, mask):
     """Gives a tensor an implicit mask; of the values of a loss, it says which count in the mean."""
     backend.set_keras_mask(tensor, mask)
+
+
+def sum_losses(losses, sample_weight, mask):
+    """The sum of losses with Keras's rules of how weights and a mask go with them."""
+    return reduce_weighted_values(losses, sample_weight, mask, "sum", losses.dtype)
 
 
 def all_layers(layer):
@@ -98,6 +104,12 @@ def inputs_of(tensor):
     `Layer.input` is public, but raises where the layer was called more than once.
     """
     return producer(tensor)._inbound_nodes[tensor._keras_history.node_index].input_tensors
+
+
+def call_arguments(tensor):
+    """(args, kwargs) of the call whose output a symbolic tensor is."""
+    node = producer(tensor)._inbound_nodes[tensor._keras_history.node_index]
+    return node.arguments.args, node.arguments.kwargs
 
 
 def consumers(tensor):

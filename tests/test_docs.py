@@ -23,6 +23,7 @@ SLOW = {
     "guides/fine-tune.md",
     "guides/generate.md",
     "guides/see-attention.md",
+    "guides/several-devices.md",
     "guides/train-on-your-data.md",
     "guides/write-your-own.md",
     "index.md",

@@ -11,6 +11,7 @@ from keras_attention.training.box_average_precision import BoxAveragePrecision
 from keras_attention.training.box_overlap import compute_overlaps
 from keras_attention.training.box_scores import score_boxes
 from keras_attention.training.bracket_scores import score_brackets
+from keras_attention.training.chunked_logits import ChunkedLogits
 from keras_attention.training.ctc import CTCTranscriptAccuracy, MaskedCTC
 from keras_attention.training.ctc_attention import (
     CTCAttention,
@@ -47,6 +48,7 @@ from keras_attention.training.multi_label import (
     score_label_sets,
 )
 from keras_attention.training.precision import fastest_dtype_policy
+from keras_attention.training.replicas import merge_metrics
 from keras_attention.training.reset_memory import ResetMemory
 from keras_attention.training.scheduled_sampling import (
     ConstantForcing,
@@ -68,6 +70,7 @@ __all__ = [
     "BoxAveragePrecision",
     "CTCAttention",
     "CTCTranscriptAccuracy",
+    "ChunkedLogits",
     "ConstantForcing",
     "DecoderAccuracy",
     "DecoderSequenceAccuracy",
@@ -110,6 +113,7 @@ __all__ = [
     "layer_rates",
     "match_objects",
     "merge_lora",
+    "merge_metrics",
     "score_answers",
     "score_boxes",
     "score_brackets",

@@ -6,10 +6,11 @@ from keras import ops
 from keras_attention import checks, keras_internals
 from keras_attention.blocks.ctc_decoder import GreedyCTCDecoder
 from keras_attention.blocks.length_mask import mask_lengths
+from keras_attention.training.replicas import GlobalMeanLoss, count_replicas
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class MaskedCTC(keras.losses.Loss):
+class MaskedCTC(GlobalMeanLoss):
     """-log of the probability of all alignments of the labels (Graves et al., 2006, section 4).
 
     `keras.losses.CTC` with padding left out: of the labels by their id, of the frames by the mask
@@ -124,6 +125,12 @@ def compute_ctc_loss(labels, logits, lengths, blank_id=0):
         lengths: int32 (B,), the frames of each utterance.
         blank_id: int.
     """
+    rows = ops.shape(labels)[0]
+    if count_replicas() > 1:  # TensorFlow's op fails where a replica has no row: it gets one
+        spare = ops.cast(ops.equal(rows, 0), "int32")
+        labels = ops.pad(labels, ((0, spare), (0, 0)), constant_values=blank_id)
+        logits = ops.pad(logits, ((0, spare), (0, 0), (0, 0)))
+        lengths = ops.pad(lengths, ((0, spare),))
     is_label = ops.not_equal(labels, blank_id)
     repeats = ops.logical_and(ops.equal(labels[:, 1:], labels[:, :-1]), is_label[:, 1:])
     count = ops.sum(ops.cast(is_label, "int32"), axis=1)
@@ -141,7 +148,7 @@ def compute_ctc_loss(labels, logits, lengths, blank_id=0):
     losses = compute(labels, logits, ops.where(spoken, lengths, 1), blank_id)
     silent = ops.logical_and(possible, count == 0)
     losses = ops.where(silent, _compute_silence(logits, lengths, blank_id), losses)
-    return ops.where(possible, losses, ops.cast(0, losses.dtype))
+    return ops.where(possible, losses, ops.cast(0, losses.dtype))[:rows]
 
 
 def _compute_silence(logits, lengths, blank_id):

@@ -7,10 +7,11 @@ from keras_attention import checks, keras_internals
 from keras_attention.training.ctc import MaskedCTC
 from keras_attention.training.losses import compute_crossentropy
 from keras_attention.training.metrics import MaskedSequenceAccuracy, MaskedSparseCategoricalAccuracy
+from keras_attention.training.replicas import GlobalMeanLoss
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class CTCAttention(keras.losses.Loss):
+class CTCAttention(GlobalMeanLoss):
     """CTC of the encoder and cross-entropy of the decoder together (Watanabe et al., 2017, eq. 13).
 
     `ctc_weight · CTC + (1 - ctc_weight) · cross-entropy`, both summed over the labels of an

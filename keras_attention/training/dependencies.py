@@ -6,10 +6,11 @@ from keras import ops
 from keras_attention import keras_internals
 from keras_attention.training.losses import compute_crossentropy
 from keras_attention.training.metrics import MaskedMean
+from keras_attention.training.replicas import GlobalMeanLoss
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class DependencyCrossentropy(keras.losses.Loss):
+class DependencyCrossentropy(GlobalMeanLoss):
     """Cross-entropy of the head of each word, plus that of its relation to the right head.
 
     (Dozat and Manning, 2017, section 3.2.)

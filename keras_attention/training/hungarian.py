@@ -5,13 +5,14 @@ import numpy as np
 from keras import ops
 
 from keras_attention.training.box_overlap import compute_overlaps, find_corners
+from keras_attention.training.replicas import GlobalMeanLoss, sum_over_replicas
 
 FOCUS, BALANCE = 2.0, 0.25  # gamma and alpha of the focal loss (Lin et al., 2017, table 1)
 WORST = 1e6  # the cost of a pair that is no number
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class HungarianLoss(keras.losses.Loss):
+class HungarianLoss(GlobalMeanLoss):
     """The set loss of DETR (Carion et al., 2020, section 3.1), for `ka.models.object_detector`.
 
     The queries of an image and its objects are matched one to one so that the sum of costs is
@@ -94,8 +95,9 @@ class HungarianLoss(keras.losses.Loss):
         logits, found = ops.cast(logits, "float32"), ops.cast(found, "float32")
         chosen = match_objects(self.compute_costs(labels, boxes, logits, found), labels)
         matched = ops.greater_equal(chosen, 0)  # (B, M)
-        images = ops.cast(ops.shape(labels)[0], "float32")
-        share = images / ops.maximum(ops.sum(ops.cast(matched, "float32")), 1.0)
+        images = sum_over_replicas(ops.cast(ops.shape(labels)[0], "float32"))
+        objects = sum_over_replicas(ops.sum(ops.cast(matched, "float32")))
+        share = images / ops.maximum(objects, 1.0)
         at = ops.expand_dims(ops.maximum(chosen, 0), -1)
         mine = ops.take_along_axis(found, ops.broadcast_to(at, ops.shape(boxes)), axis=1)
         l1 = ops.sum(ops.abs(mine - boxes), axis=-1)
@@ -125,8 +127,8 @@ class HungarianLoss(keras.losses.Loss):
         targets = targets + ops.expand_dims(1.0 - taken, -1) * nothing
         losses = -ops.sum(targets * ops.log_softmax(logits, axis=-1), axis=-1)
         weights = taken + self.no_object_weight * (1.0 - taken)
-        images = ops.cast(ops.shape(labels)[0], "float32")
-        return images * ops.sum(weights * losses, axis=1) / ops.sum(weights)
+        images = sum_over_replicas(ops.cast(ops.shape(labels)[0], "float32"))
+        return images * ops.sum(weights * losses, axis=1) / sum_over_replicas(ops.sum(weights))
 
     def compute_costs(self, labels, boxes, logits, found):
         """What it costs to give object m to query q, float (B, Q, M)."""

@@ -45,7 +45,10 @@ class JointModel(keras.Model):
         self.joint_loss, self.joint_metrics = loss, list(metrics)
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        return sum(self.losses, self.joint_loss(y, y_pred, sample_weight))
+        loss = self.joint_loss(y, y_pred, sample_weight)
+        if self.losses:  # of layers and regularizers, as much of them as each replica has to give
+            loss = loss + super().compute_loss(x, y, y_pred, sample_weight, training)
+        return loss
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         for metric in self.joint_metrics:

@@ -4,10 +4,11 @@ import keras
 from keras import ops
 
 from keras_attention import keras_internals
+from keras_attention.training.replicas import GlobalMeanLoss
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class MaskedSparseCategoricalCrossentropy(keras.losses.Loss):
+class MaskedSparseCategoricalCrossentropy(GlobalMeanLoss):
     """Sparse cross-entropy from logits; labels equal to `ignore_class` do not count.
 
     Keras's `SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)`, plus label
@@ -19,7 +20,8 @@ class MaskedSparseCategoricalCrossentropy(keras.losses.Loss):
         label_smoothing: float, 0 to below 1.
         ignore_class: int, the label of positions that are left out, such as padding.
         reduction: as in every Keras loss. The mean is over the positions that count, so that more
-            padding changes nothing. A batch in which nothing counts has loss 0.
+            padding changes nothing, and on several devices over those of all of them. A batch in
+            which nothing counts has loss 0.
         name: str.
         dtype: computed in float32 unless said otherwise, also under mixed precision.
 

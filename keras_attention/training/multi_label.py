@@ -5,12 +5,13 @@ import numpy as np
 from keras import ops
 
 from keras_attention.checks import check_whole_number
+from keras_attention.training.replicas import GlobalMeanLoss
 
 BINS = 100  # thresholds that `MacroF1` tries
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class MultiLabelCrossentropy(keras.losses.Loss):
+class MultiLabelCrossentropy(GlobalMeanLoss):
     """The mean of the binary cross-entropies of all labels, from logits.
 
     Keras's `BinaryCrossentropy(from_logits=True)`, plus a weight for each label where it is true,

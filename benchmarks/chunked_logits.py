@@ -1,0 +1,96 @@
+"""A training step of a language model whose loss takes logits in chunks, beside the whole of them.
+
+    python benchmarks/chunked_logits.py [--backend tensorflow] [--length 4096] [--rounds 3]
+
+Each step runs in a process of its own, in turn, forward and backward with an update by SGD; memory
+is by how much the process grows, by the kernel's own count. Before anything is timed, the gradients
+of both are compared.
+"""
+
+import argparse
+import os
+import statistics
+import sys
+
+KINDS = ("whole", "64", "256", "1024")
+
+
+def make_step(kind, arguments):
+    """(the inner model, a function that trains on a batch once and returns the loss)."""
+    import keras
+    import numpy as np
+
+    import keras_attention as ka
+
+    keras.utils.set_random_seed(0)
+    model = ka.models.causal_language_model(
+        arguments.vocabulary,
+        num_layers=2,
+        num_heads=4,
+        hidden_dim=arguments.width,
+        intermediate_dim=2 * arguments.width,
+        dropout=0.0,
+        mask=ka.masks.Window(128),
+    )
+    fitted = model if kind == "whole" else ka.training.ChunkedLogits(model, int(kind))
+    loss = ka.training.MaskedSparseCategoricalCrossentropy(ignore_class=0)
+    fitted.compile(keras.optimizers.SGD(1.0), loss, jit_compile="auto")
+    ids = np.random.default_rng(0).integers(1, arguments.vocabulary, (1, arguments.length + 1))
+    ids[0, -arguments.length // 8 :] = 0
+    return model, lambda: fitted.train_on_batch(ids[:, :-1], ids[:, 1:])
+
+
+def compare_gradients(arguments):
+    """The largest difference of a weight after a step of size 1, over the largest gradient."""
+    import numpy as np
+
+    after = {}
+    for kind in ("whole", "256"):
+        model, step = make_step(kind, arguments)
+        before = model.get_weights()
+        step()
+        pairs = zip(model.get_weights(), before, strict=True)
+        after[kind] = [a - b for a, b in pairs]
+    worst = 0.0
+    for right, found in zip(after["whole"], after["256"], strict=True):
+        worst = max(worst, float(np.max(np.abs(right - found)) / max(np.max(np.abs(right)), 1e-9)))
+    return worst
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kind", choices=(*KINDS, "gradients"))
+    parser.add_argument("--backend", default="tensorflow")
+    parser.add_argument("--vocabulary", type=int, default=32_000)
+    parser.add_argument("--length", type=int, default=4096)
+    parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    os.environ["KERAS_BACKEND"] = arguments.backend
+    from measure import peak_memory, report_memory
+
+    if arguments.kind == "gradients":
+        print(compare_gradients(arguments))
+        return
+    if arguments.kind:
+        report_memory(make_step(arguments.kind, arguments)[1])
+        return
+    print(f"gradients differ by {compare_gradients(arguments):.1e} of the largest")
+    found = {kind: [] for kind in KINDS}
+    for _ in range(arguments.rounds):
+        for kind in KINDS:
+            found[kind].append(peak_memory(__file__, "--kind", kind, *sys.argv[1:]))
+    print(f"\n  {'chunk':8} {'MB':>8}  ratio   spread       {'s':>8}  ratio   spread")
+    for kind, runs in found.items():
+        line = f"  {kind:8}"
+        for field in ("megabytes", "seconds"):
+            pairs = zip(runs, found["whole"], strict=True)
+            ratios = sorted(mine[field] / theirs[field] for mine, theirs in pairs)
+            value = statistics.median(each[field] for each in runs)
+            line += f" {value:8.1f} {statistics.median(ratios):6.2f}"
+            line += f" {ratios[0]:6.2f} to {ratios[-1]:.2f}"
+        print(line)
+
+
+if __name__ == "__main__":
+    main()

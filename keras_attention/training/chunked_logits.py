@@ -1,0 +1,197 @@
+"""`ChunkedLogits`: a model of tokens trained without ever holding the logits of all of them."""
+
+import keras
+from keras import ops
+
+from keras_attention import checks, keras_internals
+from keras_attention.blocks import TokenEmbedding
+from keras_attention.training.metrics import MaskedPerplexity, MaskedSparseCategoricalAccuracy
+from keras_attention.training.replicas import reduce_sums, sum_losses
+from keras_attention.training.sum_over_chunks import sum_over_chunks
+
+METRICS = (MaskedSparseCategoricalAccuracy, MaskedPerplexity)
+
+
+class ChunkedLogits(keras.Model):
+    """Trains a model of tokens with the logits of some of them at a time.
+
+    The logits of T tokens over a vocabulary of V, and their gradients, are often larger than all
+    else in a training step. Here the last layer, the loss and the metrics take `chunk_size` tokens
+    at once, and the gradient of a chunk is taken along with its loss (Hsu et al., 2024, *Liger
+    kernel*): nothing is computed twice, and the result is the same.
+
+    It shares the layers of `model`, which stays the one to generate with, to export and to save.
+    What it gives itself when it is called are the vectors before the last layer.
+
+    Args:
+        model: functional `keras.Model` whose one output is logits (B, T, V), given by a
+            `TokenEmbedding(...)(x, reverse=True)` or a `keras.layers.Dense`: a
+            `causal_language_model`, `masked_language_model`, `seq2seq_transformer`,
+            `encoder_decoder`, or one of your own. Bias, soft cap and scale of logits are theirs.
+        chunk_size: int, tokens of a batch whose logits are computed at once, as many of each row.
+            Memory grows with it; where it is small the gradient of the last layer is added up
+            often.
+
+    In `compile`:
+        loss: a Keras loss from logits that gives each token a number, such as
+            `MaskedSparseCategoricalCrossentropy`, with label smoothing or without. Its reduction is
+            as always: padding and ignored labels do not count, and on several devices the mean is
+            over the tokens of all of them.
+        metrics, weighted_metrics: lists of `MaskedSparseCategoricalAccuracy` and
+            `MaskedPerplexity`; those of whole rows want `model` itself.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    size = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=32)
+    model = ka.models.causal_language_model(1000, **size)
+    fitted = ka.training.ChunkedLogits(model, chunk_size=8)
+    loss = ka.training.MaskedSparseCategoricalCrossentropy(ignore_class=0)
+    fitted.compile("adam", loss, metrics=[ka.training.MaskedPerplexity(ignore_class=0)])
+    tokens = np.random.default_rng(0).integers(1, 1000, size=(4, 13))
+    fitted.fit(tokens[:, :-1], tokens[:, 1:], verbose=0)
+    assert ka.generation.generate(model, [[5, 7]], max_new_tokens=3) is not None
+    ```
+    """
+
+    def __init__(self, model, chunk_size=256):
+        checks.check_whole_number("ChunkedLogits", "chunk_size", chunk_size)
+        hidden, head = split_logits(model)
+        super().__init__(model.input, hidden, name=model.name)
+        self.head, self.chunk_size = head, chunk_size
+
+    def compile(self, optimizer, loss, metrics=(), weighted_metrics=(), **options):
+        """As `keras.Model.compile`, of one loss and of metrics of tokens."""
+        if not isinstance(loss, keras.losses.Loss) or loss.reduction in (None, "none"):
+            raise ValueError(
+                f"ChunkedLogits.compile: loss={loss!r}: expected a Keras loss of logits that is "
+                "reduced to one number, such as "
+                "ka.training.MaskedSparseCategoricalCrossentropy()."
+            )
+        for metric in (*(metrics or ()), *(weighted_metrics or ())):
+            if type(metric) not in METRICS:
+                name = getattr(metric, "name", metric)
+                raise ValueError(
+                    f"ChunkedLogits.compile: {name!r} cannot be computed of some tokens at a time: "
+                    f"expected {' or '.join(each.__name__ for each in METRICS)}. Compile the model "
+                    "that it was made of with others, and evaluate that one."
+                )
+        super().compile(optimizer, **options)
+        self.chunked_loss = loss
+        self.chunked_metrics = [*(metrics or ()), *(weighted_metrics or ())]
+        self._number_unweighted = len(metrics or ())
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        labels = ops.convert_to_tensor(y)
+        if len(labels.shape) != 2:
+            raise ValueError(
+                f"ChunkedLogits: labels of shape {tuple(labels.shape)}: expected ids (B, T)."
+            )
+        chunks, data = self._cut(y_pred, labels, sample_weight)
+        states = [metric.variables for metric in self.chunked_metrics]
+        state = [ops.convert_to_tensor(each) for variables in states for each in variables]
+        weights = [ops.convert_to_tensor(each) for each in self.head.trainable_variables]
+        total, (count, *state) = sum_over_chunks(
+            self._compute_chunk,
+            chunks,
+            weights,
+            data,
+            [ops.zeros((), "float32"), *state],
+            differentiable=training,
+        )
+        for variable, value in zip((v for each in states for v in each), state, strict=True):
+            variable.assign(value)
+        loss = reduce_sums(total, ops.stop_gradient(count), self.chunked_loss.reduction)
+        if self.losses:
+            loss = loss + super().compute_loss(x, y, y_pred, sample_weight, training)
+        return loss
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        return self.get_metrics_result()  # they were updated with the loss
+
+    def _cut(self, hidden, labels, sample_weight):
+        """Vectors (K, B, C, D), and labels, weights and whether they count, (K, B, C)."""
+        batch, length = ops.shape(labels)[0], ops.shape(labels)[1]
+        mask = keras_internals.get_mask(hidden)
+        counts = ops.ones_like(labels, dtype="bool") if mask is None else ops.cast(mask, "bool")
+        data = [labels, counts]
+        if sample_weight is not None:
+            weights = ops.convert_to_tensor(sample_weight, "float32")
+            if len(weights.shape) == 1:
+                weights = ops.expand_dims(weights, -1)
+            data.append(ops.broadcast_to(weights, (batch, length)))
+        at_once = ops.maximum(self.chunk_size // ops.maximum(batch, 1), 1)
+        if isinstance(batch, int) and isinstance(length, int):
+            at_once = max(self.chunk_size // max(batch, 1), 1)
+            number = max(-(-length // at_once), 1)
+        else:
+            number = ops.maximum(-(-length // at_once), 1)
+        size = -(-length // number)  # of chunks as equal as they can be
+
+        def cut(x):
+            rest = tuple(x.shape[2:])
+            x = ops.pad(x, ((0, 0), (0, number * size - length), *((0, 0) for _ in rest)))
+            x = ops.reshape(x, (batch, number, size, *rest))
+            return ops.transpose(x, (1, 0, *range(2, len(rest) + 3)))
+
+        return cut(ops.convert_to_tensor(hidden)), [cut(each) for each in data]
+
+    def _compute_chunk(self, hidden, weights, data, state):
+        """The sum of the losses of a chunk, and (what a mean divides by, states of metrics)."""
+        labels, counts, *sample_weight = data
+        sample_weight = sample_weight[0] if sample_weight else None
+        others = [ops.convert_to_tensor(each) for each in self.head.non_trainable_variables]
+        logits, _ = self.head.stateless_call(weights, others, hidden)
+        loss = self.chunked_loss
+        values = loss.call(labels, ops.cast(logits, loss.dtype))
+        if len(values.shape) != 2:
+            raise ValueError(
+                f"ChunkedLogits: {loss.name} gives an array of {len(values.shape)} axes: expected "
+                "a loss for each token (B, T)."
+            )
+        total, count = sum_losses(values, sample_weight, counts, loss.reduction)
+        logits = ops.stop_gradient(logits)
+        added, rest = [state[0] + ops.cast(count, "float32")], list(state[1:])
+        for k, metric in enumerate(self.chunked_metrics):
+            of_metric = ops.cast(counts, "float32")
+            if sample_weight is not None and k >= self._number_unweighted:
+                of_metric = of_metric * sample_weight
+            own, rest = rest[: len(metric.variables)], rest[len(metric.variables) :]
+            added += metric.stateless_update_state(own, labels, logits, sample_weight=of_metric)
+        return ops.cast(total, "float32"), added
+
+
+def split_logits(model):
+    """The vectors before the last layer of a model of tokens, and a model from them to logits.
+
+    Returns:
+        The symbolic vectors (B, T, D) that the inputs of `model` give, and a functional
+        `keras.Model` (B, T, D) -> (B, T, V) of the layers of `model`.
+    """
+    outputs = getattr(model, "outputs", None)
+    if not isinstance(model, keras.Model) or not outputs or len(outputs) != 1:
+        raise ValueError(
+            f"ChunkedLogits: {getattr(model, 'name', model)!r} is no functional keras.Model with "
+            "one output. Make one of it first: keras.Model(model.input, model.outputs[0])."
+        )
+    tensor = outputs[0]
+    while isinstance(keras_internals.producer(tensor), keras.layers.Identity):
+        (tensor,) = keras_internals.inputs_of(tensor)
+    layer = keras_internals.producer(tensor)
+    if isinstance(layer, keras.Model):  # as the decoder in `ka.models.seq2seq_transformer`
+        hidden, head = split_logits(layer)
+        body = keras.Model(layer.input, hidden, name=layer.name)
+        body.supports_masking = layer.supports_masking
+        args, kwargs = keras_internals.call_arguments(tensor)
+        return body(*args, **kwargs), head
+    if not isinstance(layer, (keras.layers.Dense, TokenEmbedding)) or len(tensor.shape) != 3:
+        raise ValueError(
+            f"ChunkedLogits: the output of {model.name}, of shape {tensor.shape}, is given by "
+            f"{layer.name}, of class {type(layer).__name__}: expected logits (B, T, V) of a "
+            "keras.layers.Dense, or of a TokenEmbedding with reverse=True."
+        )
+    (hidden,) = keras_internals.inputs_of(tensor)
+    return hidden, keras.Model(hidden, outputs[0], name="head")

@@ -1,0 +1,165 @@
+"""The sum of a function over chunks of its input, whose gradients are computed along with it.
+
+A gradient taken afterwards would need what every chunk had computed, or compute it again. Where
+the result is one number, the gradients of a chunk can be taken at once, and what it had computed is
+forgotten: `Σ f(x_k, w)` has the gradients `f'(x_k)` of each chunk and `Σ f'(w)`, and whatever comes
+later only multiplies them.
+"""
+
+import keras
+
+
+def sum_over_chunks(compute, chunks, weights, data, state, differentiable=True):
+    """`Σ_k compute(chunks[k], weights, data[k], state)`, in the memory of one chunk.
+
+    Args:
+        compute: function of a chunk, the weights, the data of the chunk and the state that gives
+            (a float scalar, the next state). It reads no trainable variables but `weights`.
+        chunks: float tensor (K, ...), which has a gradient.
+        weights: list of float tensors, which have gradients.
+        data: list of tensors (K, ...), which have none.
+        state: list of tensors, which go from chunk to chunk, without gradients.
+        differentiable: bool, whether gradients may be wanted. TensorFlow computes them if so; the
+            others know by themselves.
+
+    Returns:
+        The sum, and the last state. There are first derivatives alone.
+    """
+    run = {"tensorflow": _with_tensorflow, "jax": _with_jax, "torch": _with_torch}
+    backend = keras.backend.backend()
+    if backend not in run:
+        raise ValueError(f"chunks are computed on {', '.join(run)}; the backend is {backend}.")
+    return run[backend](compute, chunks, list(weights), list(data), list(state), differentiable)
+
+
+def _with_tensorflow(compute, chunks, weights, data, state, differentiable):
+    import tensorflow as tf
+
+    number = tf.shape(chunks)[0]
+
+    def loop(chunks, weights, with_gradients):
+        parts = tf.TensorArray(chunks.dtype, number, element_shape=chunks.shape[1:])
+        sums = [tf.zeros_like(weight) for weight in weights] if with_gradients else []
+
+        def body(k, total, state, sums, parts):
+            x, own = chunks[k], [tf.identity(weight) for weight in weights]
+            rows = [each[k] for each in data]
+            if not with_gradients:
+                value, state = compute(x, own, rows, state)
+                return k + 1, total + value, state, sums, parts
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch([x, *own])
+                value, state = compute(x, own, rows, state)
+            # of what is not used, such as positions beside the table of tokens, they are 0
+            zero = tf.UnconnectedGradients.ZERO
+            part, *others = tape.gradient(value, [x, *own], unconnected_gradients=zero)
+            sums = [a + tf.convert_to_tensor(b) for a, b in zip(sums, others, strict=True)]
+            return k + 1, total + value, state, sums, parts.write(k, part)
+
+        start = (tf.constant(0), tf.constant(0.0), state, sums, parts)
+        _, total, last, sums, parts = tf.while_loop(lambda k, *_: k < number, body, start)
+        return total, last, sums, parts
+
+    if not differentiable:
+        total, last, _, _ = loop(chunks, weights, False)
+        return total, last
+
+    @tf.custom_gradient
+    def run(chunks, *weights):
+        total, last, sums, parts = loop(chunks, weights, True)
+        parts = parts.stack()
+
+        def gradient(upstream, *_):
+            return [_scale(upstream, each) for each in (parts, *sums)]
+
+        return (total, *last), gradient
+
+    total, *last = run(chunks, *weights)
+    return total, last
+
+
+def _scale(upstream, gradient):
+    """In float32: of a half, the mean over all tokens may be too small."""
+    scaled = keras.ops.cast(gradient, "float32") * keras.ops.cast(upstream, "float32")
+    return keras.ops.cast(scaled, gradient.dtype)
+
+
+def _with_jax(compute, chunks, weights, data, state, differentiable):
+    import jax
+    import jax.numpy as jnp
+
+    def start(state):
+        return jnp.zeros((), "float32"), state
+
+    @jax.custom_vjp
+    def run(chunks, weights, data, state):
+        def step(carry, rows):
+            total, state = carry
+            value, state = compute(rows[0], weights, rows[1], state)
+            return (total + value, state), None
+
+        return jax.lax.scan(step, start(state), (chunks, data))[0]
+
+    def forward(chunks, weights, data, state):
+        of_chunk = jax.value_and_grad(compute, argnums=(0, 1), has_aux=True)
+
+        def step(carry, rows):
+            total, state, sums = carry
+            (value, state), (part, others) = of_chunk(rows[0], weights, rows[1], state)
+            return (total + value, state, jax.tree.map(jnp.add, sums, others)), part
+
+        carry = (*start(state), [jnp.zeros_like(weight) for weight in weights])
+        (total, state, sums), parts = jax.lax.scan(step, carry, (chunks, data))
+        return (total, state), (parts, sums)
+
+    def backward(gradients, upstream):
+        parts, sums = gradients
+        scaled = [_scale(upstream[0], each) for each in (parts, *sums)]
+        return scaled[0], scaled[1:], None, None
+
+    run.defvjp(forward, backward)
+    return run(chunks, weights, data, state)
+
+
+def _with_torch(compute, chunks, weights, data, state, differentiable):
+    import torch
+
+    def loop(chunks, weights, take_gradients):
+        total, last = 0.0, state
+        for k, x in enumerate(chunks):
+            value, last = compute(x, weights, [each[k] for each in data], last)
+            total = total + (take_gradients(k, value, x) if take_gradients else value)
+        return total, last
+
+    if not torch.is_grad_enabled():
+        return loop(chunks, weights, None)
+
+    class Sum(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, chunks, *weights):
+            leaves = [weight.detach().requires_grad_() for weight in weights]
+            chunks = chunks.detach().requires_grad_()
+            parts = torch.zeros_like(chunks)
+            sums = [torch.zeros_like(weight) for weight in weights]
+
+            def take_gradients(k, value, x):
+                found = torch.autograd.grad(value, [x, *leaves], allow_unused=True)
+                for kept, gradient in zip([parts[k], *sums], found, strict=True):
+                    if gradient is not None:
+                        kept.add_(gradient)
+                return value.detach()
+
+            with torch.enable_grad():
+                total, last = loop(chunks, leaves, take_gradients)
+            last = [each.detach() for each in last]
+            ctx.save_for_backward(parts, *sums)
+            ctx.mark_non_differentiable(*last)
+            return (total, *last)
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx, upstream, *_):
+            return tuple(_scale(upstream, each) for each in ctx.saved_tensors)
+
+    total, *last = Sum.apply(chunks, *weights)
+    return total, last

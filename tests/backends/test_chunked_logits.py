@@ -1,0 +1,144 @@
+"""Losses, gradients and metrics of logits in chunks are those of all logits at once."""
+
+import keras
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from tests.gradients import enabled
+
+T = ka.training
+VOCABULARY = 23
+SIZE = dict(num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=16, dropout=0.0)
+
+
+def draw_tokens(length=9):
+    ids = np.random.default_rng(0).integers(1, VOCABULARY, (5, length)).astype("int32")
+    ids[1, 4:], ids[3, 2:] = 0, 0
+    return ids
+
+
+def shift(ids):
+    return np.pad(ids[:, 1:], ((0, 0), (0, 1)))
+
+
+def language_model(**settings):
+    ids = draw_tokens()
+    return ka.models.causal_language_model(VOCABULARY, **SIZE, **settings), ids, shift(ids)
+
+
+def tied():
+    return language_model(logit_soft_cap=3.0, position="learned", max_length=9)
+
+
+def untied():
+    return language_model(tie_embeddings=False)
+
+
+def masked():
+    """With a bias of each token's logit."""
+    ids = draw_tokens()
+    model = ka.models.masked_language_model(VOCABULARY, **SIZE)
+    return model, ids, np.where(ids % 3 == 0, ids, 0)
+
+
+def translator():
+    """A model within the model gives the logits."""
+    ids = draw_tokens()
+    model = ka.models.seq2seq_transformer(VOCABULARY, VOCABULARY, **SIZE)
+    return model, {"source_ids": ids[:, ::-1].copy(), "target_ids": ids}, shift(ids)
+
+
+def scaled():
+    """A bias, and a scale as T5's, beside a regularizer."""
+    tokens = keras.Input((None,), dtype="int32")
+    embed = ka.blocks.TokenEmbedding(
+        VOCABULARY, 8, logit_bias=True, logit_scale=8**-0.5, name="embed"
+    )
+    x = keras.layers.Dense(8, "tanh", kernel_regularizer="l2")(embed(tokens))
+    ids = draw_tokens()
+    return keras.Model(tokens, embed(x, reverse=True)), ids, ids
+
+
+def biased():
+    """A head of Keras, and no mask but that of the labels."""
+    tokens = keras.Input((9,), dtype="int32")
+    x = keras.layers.Embedding(VOCABULARY, 8)(tokens)
+    ids = draw_tokens()
+    return keras.Model(tokens, keras.layers.Dense(VOCABULARY)(x)), ids, ids
+
+
+CASES = {make.__name__: make for make in (tied, untied, masked, translator, scaled, biased)}
+
+
+def train(make, chunk_size=None, weights=None, loss=None):
+    keras.utils.set_random_seed(0)
+    model, x, y = make()
+    fitted = model if chunk_size is None else T.ChunkedLogits(model, chunk_size)
+    metrics = [T.MaskedPerplexity(ignore_class=0)]
+    weighted = [T.MaskedSparseCategoricalAccuracy(ignore_class=0, name="weighted")]
+    fitted.compile(
+        keras.optimizers.SGD(0.5),
+        loss or T.MaskedSparseCategoricalCrossentropy(0.1, ignore_class=0),
+        metrics=metrics,
+        weighted_metrics=weighted,
+    )
+    options = dict(batch_size=3, verbose=0, sample_weight=weights)
+    with enabled():
+        logged = fitted.fit(x, y, shuffle=False, **options).history
+    logged |= {f"val_{k}": v for k, v in fitted.evaluate(x, y, return_dict=True, **options).items()}
+    return logged, {w.path: keras.ops.convert_to_numpy(w) for w in model.weights}
+
+
+def assert_equal(found, expected):
+    assert found[0].keys() == expected[0].keys() and len(found[0]) == 6
+    for name, value in found[0].items():
+        np.testing.assert_allclose(value, expected[0][name], rtol=2e-6, err_msg=name)
+    for path, weight in found[1].items():
+        np.testing.assert_allclose(weight, expected[1][path], atol=1e-6, err_msg=path)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_steps_are_those_of_all_logits(name):
+    """Chunks of 2 places of each row, the last of which is cut short."""
+    weights = np.linspace(0.2, 2.0, 45, dtype="float32").reshape(5, 9) if name == "tied" else None
+    expected = train(CASES[name], weights=weights)
+    assert_equal(train(CASES[name], 6, weights), expected)
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean_with_sample_weight"])
+def test_reductions(reduction):
+    loss = T.MaskedSparseCategoricalCrossentropy(ignore_class=0, reduction=reduction)
+    weights = np.linspace(0.01, 0.05, 5, dtype="float32")[:, None] * np.ones((5, 9), "float32")
+    assert_equal(train(untied, 4, weights, loss), train(untied, None, weights, loss))
+
+
+def test_loss_of_keras():
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
+    assert_equal(train(biased, 6, None, loss), train(biased, None, None, loss))
+
+
+def test_what_cannot_be_taken_in_chunks_is_refused():
+    model = untied()[0]
+    fitted = T.ChunkedLogits(model)
+    loss = T.MaskedSparseCategoricalCrossentropy()
+    with pytest.raises(ValueError, match="loss='sparse_categorical_crossentropy': expected"):
+        fitted.compile("sgd", "sparse_categorical_crossentropy")
+    with pytest.raises(ValueError, match="expected a Keras loss of logits that is reduced"):
+        fitted.compile("sgd", T.MaskedSparseCategoricalCrossentropy(reduction=None))
+    with pytest.raises(ValueError, match="'masked_sequence_accuracy' cannot be computed of some"):
+        fitted.compile("sgd", loss, metrics=[T.MaskedSequenceAccuracy()])
+    with pytest.raises(ValueError, match="chunk_size"):
+        T.ChunkedLogits(model, 0)
+    classifier = ka.models.text_classifier(VOCABULARY, 2, **SIZE)
+    with pytest.raises(ValueError, match=r"text_classifier, of shape \(None, 2\), is given by"):
+        T.ChunkedLogits(classifier)
+    with pytest.raises(ValueError, match="of class TwoPasses: expected logits"):
+        T.ChunkedLogits(T.with_two_passes(translator()[0]))
+    x = keras.Input((3,))
+    two = keras.Model(x, [keras.layers.Dense(2)(x), keras.layers.Dense(2)(x)], name="two")
+    with pytest.raises(ValueError, match="'two' is no functional keras.Model with one output"):
+        T.ChunkedLogits(two)
+    fitted.compile("sgd", loss, run_eagerly=True)
+    with pytest.raises(ValueError, match=r"labels of shape \(5, 9, 1\): expected ids \(B, T\)"):
+        fitted.compute_loss(None, draw_tokens()[..., None], fitted(draw_tokens()))

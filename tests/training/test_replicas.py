@@ -1,0 +1,68 @@
+"""Two replicas with unevenly padded rows train as one device does; in processes of their own."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from keras_attention.training import losses, replicas
+from tests.conftest import ROOT
+from tests.training import shared_batches
+
+pytestmark = pytest.mark.tensorflow
+
+
+def compare_with_one_device(name):
+    """The largest differences of what is logged and of the weights, by `mirrored.py`."""
+    command = [sys.executable, "-m", "tests.training.mirrored", name]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])[name]
+
+
+SLOW = [name for name in shared_batches.CASES if name != "span"]
+
+
+@pytest.mark.parametrize("name", ["span", *(pytest.param(x, marks=pytest.mark.slow) for x in SLOW)])
+def test_mirrored_replicas_are_one_device(name):
+    apart = compare_with_one_device(name)
+    assert {"loss", "weights"} <= apart.keys()
+    assert apart.pop("weights") < 1e-6
+    assert max(apart.values()) < 2e-6, apart  # of numbers up to 10
+
+
+def test_every_loss_with_a_mean_is_divided_by_all():
+    """Or it is not a loss of several rows: add it to `CASES` of shared_batches.py."""
+    import keras
+
+    found = {
+        value
+        for value in vars(ka.training).values()
+        if isinstance(value, type) and issubclass(value, keras.losses.Loss)
+    }
+    assert losses.MaskedSparseCategoricalCrossentropy in found
+    assert not [each for each in found if not issubclass(each, replicas.GlobalMeanLoss)]
+    tried = {type(make()[1]) for make in shared_batches.CASES.values()}
+    assert found == tried
+
+
+def test_one_device_has_the_loss_of_keras():
+    labels = np.array([[1, 0, -1], [2, -1, -1]])
+    logits = np.random.default_rng(0).normal(size=(2, 3, 4)).astype("float32")
+    weights = np.array([[0.5], [2.0]])
+    for reduction in ("sum_over_batch_size", "sum", "mean_with_sample_weight"):
+        loss = ka.training.MaskedSparseCategoricalCrossentropy(reduction=reduction)
+        expected = loss(labels, logits, weights)
+        values = loss.call(labels, logits)
+        found = replicas.reduce_losses(values, weights.astype("float32"), None, reduction)
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_a_metric_of_one_process_stays():
+    metric = ka.training.MaskedPerplexity()
+    metric.update_state(np.array([[3, 1, -1]]), np.zeros((1, 3, 5)))
+    ka.training.merge_metrics([metric])
+    np.testing.assert_allclose(metric.result(), 5.0, rtol=1e-6)
