@@ -8,6 +8,7 @@ import keras
 from keras.src import backend
 from keras.src.backend.common import global_state
 from keras.src.backend.common.name_scope import current_path
+from keras.src.backend.common.variables import AutocastScope
 from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
 from keras.src.losses.loss import reduce_weighted_values
 from keras.src.saving import serialization_lib
@@ -57,6 +58,15 @@ def own_variables(layer):
 def trained_variables(layer):
     """The variables that a layer itself made to be trained, frozen or not."""
     return list(layer._trainable_variables)
+
+
+def read_values(variables):
+    """The values of variables as they are kept, in layers of mixed precision as elsewhere.
+
+    Within a layer Keras casts what is read of a variable to the layer's compute dtype.
+    """
+    with AutocastScope(None):
+        return [variable.value for variable in variables]
 
 
 def variable_index(optimizer, variable):

@@ -42,7 +42,7 @@ CLASSES = {
         FeedForward FirstOf FixedLength FrameConvolutions GreedyCTCDecoder LayerScale LengthMask
         LogMelSpectrogram MacaronBlock MixtureOfExperts ObjectQueries ParallelBlock ParserState
         PatchEmbedding Pooling PositionEmbedding PositionsInDocuments PostNorm PreNorm PrefixTokens
-        RMSNormalization ReZero Repeat ResiDual ResidualWeight SandwichNorm SegmentEmbedding
+        RMSNormalization ReZero Repeat ResiDual ResidualWeight SandwichNorm Scan SegmentEmbedding
         SpanLogits SpecAugment TokenDropout TokenEmbedding WordEmbedding
     """.split(),
     "recurrent": """

@@ -35,6 +35,7 @@ from keras_attention.blocks.residuals import (
     ReZero,
     SandwichNorm,
 )
+from keras_attention.blocks.scan import Scan
 from keras_attention.blocks.span_logits import SpanLogits
 from keras_attention.blocks.spec_augment import SpecAugment
 from keras_attention.blocks.token_embedding import SegmentEmbedding, TokenDropout, TokenEmbedding
@@ -80,6 +81,7 @@ __all__ = [
     "Residual",
     "ResidualWeight",
     "SandwichNorm",
+    "Scan",
     "SegmentEmbedding",
     "SpanLogits",
     "SpecAugment",

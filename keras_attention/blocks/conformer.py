@@ -19,7 +19,8 @@ class MacaronBlock(EncoderBlock):
     Args:
         first_feed_forward: a layer called on one tensor.
         attention, feed_forward: layers, as in `EncoderBlock`.
-        norm, normalization, dropout, stochastic_depth, layer_scale, epsilon: as in `EncoderBlock`.
+        norm, normalization, dropout, stochastic_depth, layer_scale, epsilon, remat: as in
+            `EncoderBlock`.
 
     Call arguments and masking: as in `EncoderBlock`.
 
@@ -78,7 +79,7 @@ class ConformerBlock(MacaronBlock):
         first_feed_forward, attention, feed_forward: layers, as in `MacaronBlock`; the paper's
             feed-forward is `FeedForward(4 * D, activation="silu")`, its attention relative.
         convolution: a layer called on one tensor; None is `ConvolutionModule()`.
-        normalization, dropout, stochastic_depth, layer_scale, epsilon: as in `EncoderBlock`.
+        normalization, dropout, stochastic_depth, layer_scale, epsilon, remat: as in `EncoderBlock`.
 
     Call arguments and masking: as in `EncoderBlock`. Padding changes no token.
 

@@ -11,6 +11,7 @@ from keras_attention.blocks.inner_layers import (
     revive_layer,
     serialize_inner,
 )
+from keras_attention.blocks.rematerialization import rematerializes
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -25,8 +26,8 @@ class DecoderBlock(EncoderBlock):
         attention: a layer called as `attention(query, value)` on one tensor, as in `EncoderBlock`.
         cross_attention: a layer called as `cross_attention(query, value)`, the value the source.
         feed_forward: a layer called on one tensor.
-        norm, normalization, dropout, stochastic_depth, layer_scale, epsilon: as in `EncoderBlock`;
-            `DeepNorm` needs `num_branches=3`.
+        norm, normalization, dropout, stochastic_depth, layer_scale, epsilon, remat: as in
+            `EncoderBlock`; `DeepNorm` needs `num_branches=3`.
 
     Call arguments:
         inputs: (B, T, D); with `norm="resi_dual"` also a pair of them.
@@ -74,6 +75,7 @@ class DecoderBlock(EncoderBlock):
         shape = self._stream_shape(inputs_shape)
         self._build_layers(shape, [(self.attention, shape), (self.cross_attention, encoded_shape)])
 
+    @rematerializes
     def call(
         self,
         inputs,

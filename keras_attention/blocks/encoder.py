@@ -15,6 +15,7 @@ from keras_attention.blocks.inner_layers import (
     serialize_inner,
 )
 from keras_attention.blocks.normalization import NORMALIZATIONS, LayerScale
+from keras_attention.blocks.rematerialization import rematerializes
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -38,6 +39,9 @@ class EncoderBlock(keras.layers.Layer):
             (Huang et al., 2016).
         layer_scale: float, from which `LayerScale` starts, or None for none.
         epsilon: float, of the normalizations.
+        remat: bool, whether training keeps none of the activations within the block, and computes
+            them again for the gradients (Chen et al., 2016, *Training deep nets with sublinear
+            memory cost*): less memory, more time, the same numbers, dropout included.
 
     Call arguments:
         inputs: (B, T, D); with `norm="resi_dual"` also a pair of them.
@@ -74,6 +78,7 @@ class EncoderBlock(keras.layers.Layer):
         stochastic_depth=0.0,
         layer_scale=None,
         epsilon=1e-6,
+        remat=False,
         **kwargs,
     ):
         if normalization not in NORMALIZATIONS:
@@ -87,6 +92,7 @@ class EncoderBlock(keras.layers.Layer):
         self.norm, self.normalization = residuals.get(norm), normalization
         self.dropout, self.stochastic_depth = dropout, stochastic_depth
         self.layer_scale, self.epsilon = layer_scale, epsilon
+        self.remat = remat
         self._make_branches()
 
     def _make_branches(self):
@@ -149,6 +155,7 @@ class EncoderBlock(keras.layers.Layer):
             )
         return input_shape[0]
 
+    @rematerializes
     def call(
         self,
         inputs,
@@ -219,7 +226,7 @@ class EncoderBlock(keras.layers.Layer):
         return specs[0] if self.norm.num_streams == 1 else specs
 
     def get_config(self):
-        names = ("normalization", "dropout", "stochastic_depth", "layer_scale", "epsilon")
+        names = ("normalization", "dropout", "stochastic_depth", "layer_scale", "epsilon", "remat")
         return {
             **super().get_config(),
             "attention": serialize_inner(self.attention),

@@ -19,7 +19,7 @@ class ParallelBlock(EncoderBlock):
 
     Args:
         attention, feed_forward, norm, normalization, dropout, stochastic_depth, layer_scale,
-            epsilon: as in `EncoderBlock`.
+            epsilon, remat: as in `EncoderBlock`.
 
     Call arguments and masking: as in `EncoderBlock`.
 

@@ -14,6 +14,7 @@ from keras_attention.blocks import (
     EncoderBlock,
     FeedForward,
     PreNorm,
+    Scan,
     residuals,
 )
 from keras_attention.blocks.normalization import NORMALIZATIONS
@@ -71,6 +72,16 @@ class TransformerEncoder:
             None, for each layer, in the place of `mask` and `position` (Beltagy et al., 2020,
             section 3.1, windows that grow; Gemma 3, 2025, every sixth layer sees all).
         epsilon: float, of the normalizations.
+        remat: bool, whether training keeps only what goes from block to block, and computes what is
+            within a block again for the gradients (Chen et al., 2016, *Training deep nets with
+            sublinear memory cost*): less memory, about a third more time, the same losses, with the
+            same dropout. Inference, text that is written, recorded attention and exported files are
+            as without.
+        scan_layers: bool, whether the layers run as one loop, `ka.blocks.Scan`, on JAX alone: what
+            is compiled does not grow with their number. All blocks have to be alike: no
+            `stochastic_depth`, which grows from layer to layer, no `num_blocks`, and the same mask
+            and position in all. Text that is written and recorded attention run layer by layer. The
+            weights are in the same order as without, and `set_weights` takes either model's.
 
     Call arguments:
         x: (B, T, D), as a rule symbolic.
@@ -132,6 +143,8 @@ class TransformerEncoder:
     layer_masks: object = None
     layer_positions: object = None
     epsilon: float = 1e-6
+    remat: bool = False
+    scan_layers: bool = False
 
     _position_is_embedded = False
 
@@ -149,6 +162,7 @@ class TransformerEncoder:
         object.__setattr__(self, "position", get_position(self.position, self.max_length))
         self._check_layers()
         self._check_norms()
+        self._check_scan()
 
     def _check_layers(self):
         """Makes lists of parts, one for each layer, of what is given for each layer."""
@@ -188,6 +202,19 @@ class TransformerEncoder:
             raise ValueError(
                 f"first_norm=False with num_blocks={self.num_blocks}: the first block runs in "
                 "several layers. Leave one of them out."
+            )
+
+    def _check_scan(self):
+        if self.scan_layers and keras.backend.backend() != "jax":
+            raise ValueError(
+                f"scan_layers=True is for JAX, and Keras runs on {keras.backend.backend()}. Leave "
+                "it out, or set the environment variable KERAS_BACKEND=jax before Keras is "
+                "imported."
+            )
+        if self.scan_layers and self.num_blocks not in (None, self.num_layers):
+            raise ValueError(
+                f"scan_layers=True with num_blocks={self.num_blocks}: each layer of a loop has a "
+                "block of its own. Leave one of them out."
             )
 
     def __call__(self, x, *, name="block", each_layer=False, **documents):
@@ -246,16 +273,26 @@ class TransformerEncoder:
                 stochastic_depth=self.stochastic_depth * i / max(num_blocks - 1, 1),
                 layer_scale=self.layer_scale,
                 epsilon=self.epsilon,
+                remat=self.remat,
                 name=f"{name}_{i}",
             )
             for i in range(num_blocks)
         ]
         make = functools.cache(lambda place: self.make_normalization(f"final_{place}"))
         outputs = []
-        for i in range(self.num_layers):
-            x = blocks[i * num_blocks // self.num_layers](x, *source, **documents)
-            if each_layer or i == self.num_layers - 1:
-                outputs.append(norm.end(x, make) if self.final_norm else x)
+        if self.scan_layers:
+            for block in blocks:  # here, and not within the loop, whose name paths would begin with
+                block.build(x.shape, *(encoded.shape for encoded in source))
+            scan = Scan(blocks, each_layer=each_layer, name=f"{name}s")
+            outputs = scan(x, *source, **documents)
+            outputs = outputs if each_layer else [outputs]
+        else:
+            for i in range(self.num_layers):
+                x = blocks[i * num_blocks // self.num_layers](x, *source, **documents)
+                outputs.append(x)
+        if not each_layer:
+            outputs = outputs[-1:]
+        outputs = [norm.end(x, make) if self.final_norm else x for x in outputs]
         return outputs if each_layer else outputs[-1]
 
     def _residual(self):

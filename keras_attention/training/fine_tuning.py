@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attention import keras_internals
 from keras_attention.attention.projection import ProjectionOwner
+from keras_attention.blocks import Scan
 from keras_attention.checks import check_whole_number
 from keras_attention.training.adamw import AdamW
 
@@ -211,10 +212,15 @@ def _split(model):
 
 
 def _list_layers(model):
-    """The layers of a functional model, and of the encoder and the decoder in it, in order."""
+    """The layers of a functional model, and of the encoder and the decoder in it, in order.
+
+    Blocks that run as one loop are in the place of the loop.
+    """
+    if isinstance(model, Scan):
+        return model.blocks
     found = []
     for layer in model.layers if isinstance(model, keras.Model) else ():
-        found += _list_layers(layer) if isinstance(layer, keras.Model) else [layer]
+        found += _list_layers(layer) if isinstance(layer, (keras.Model, Scan)) else [layer]
     return found
 
 

@@ -1,0 +1,130 @@
+"""What `remat=` and `scan_layers=` save in memory and in compiling, and what they cost in time.
+
+Run with `python benchmarks/deep_stacks.py`; KERAS_BACKEND chooses the backend. On TensorFlow and
+PyTorch memory is the growth of a fresh process, on JAX what the compiled program asks for.
+"""
+
+import itertools
+import sys
+import time
+
+import keras
+import numpy as np
+from measure import compare, peak_memory, report_memory
+
+import keras_attention as ka
+
+BACKEND = keras.backend.backend()
+SIZE = dict(num_heads=4, hidden_dim=128, intermediate_dim=512, dropout=0.1, attention_dropout=0.1)
+SHAPE = (8, 256, SIZE["hidden_dim"])
+SETTINGS = (
+    [
+        {name: value for name, value in zip(("remat", "scan_layers"), values, strict=True) if value}
+        for values in itertools.product((False, True), repeat=1 + (BACKEND == "jax"))
+    ]
+    if BACKEND == "jax"
+    else [{}, {"remat": True}]
+)
+
+
+def name(settings):
+    return " and ".join(settings) or "neither"
+
+
+def make(layers, **settings):
+    keras.utils.set_random_seed(0)
+    x = keras.Input(SHAPE[1:])
+    encoder = ka.models.TransformerEncoder(num_layers=layers, **SIZE, **settings)
+    return keras.Model(x, encoder(x))
+
+
+def differentiate(model):
+    """A function of no arguments that computes a loss and its gradients, and waits for them."""
+    x = np.random.default_rng(0).normal(size=SHAPE).astype("float32")
+    return {"tensorflow": _tensorflow, "jax": _jax, "torch": _torch}[BACKEND](model, x)
+
+
+def _tensorflow(model, x):
+    import tensorflow as tf
+
+    weights = [weight.value for weight in model.trainable_variables]
+
+    @tf.function(autograph=False)
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(model(x, training=True)))
+        return loss, [tf.reduce_sum(gradient) for gradient in tape.gradient(loss, weights)]
+
+    x = tf.constant(x)
+    step.get_concrete_function(x)
+    return lambda: step(x)[0].numpy()
+
+
+def _torch(model, x):
+    x = keras.ops.convert_to_tensor(x)
+
+    def step():
+        for weight in model.trainable_variables:
+            weight.value.grad = None
+        loss = model(x, training=True).square().mean()
+        loss.backward()
+        return loss.item()
+
+    return step
+
+
+def _jax(model, x):
+    compiled, values = compile_jax(model, x)[:2]
+    return lambda: compiled(*values)[0][0].block_until_ready()
+
+
+def compile_jax(model, x):
+    """(the compiled step, its arguments, lines of StableHLO, seconds to compile)."""
+    import jax
+
+    def lose(trained, others):
+        output, others = model.stateless_call(trained, others, x, training=True)
+        return keras.ops.mean(keras.ops.square(output)), others
+
+    groups = model.trainable_variables, model.non_trainable_variables
+    values = [[variable.value for variable in group] for group in groups]
+    start = time.process_time()
+    lowered = jax.jit(jax.value_and_grad(lose, has_aux=True)).lower(*values)
+    compiled = lowered.compile()
+    return compiled, values, lowered.as_text().count("\n"), time.process_time() - start
+
+
+def measure_programs(depths=(1, 4, 16)):
+    """On JAX: the program and its memory, by depth."""
+    x = np.random.default_rng(0).normal(size=SHAPE).astype("float32")
+    print(f"\n  {'':28} layers   lines  compile CPU s  temporary MB")
+    for settings, layers in itertools.product(SETTINGS, depths):
+        compiled, _, lines, seconds = compile_jax(make(layers, **settings), x)
+        size = compiled.memory_analysis().temp_size_in_bytes / 2**20
+        print(f"  {name(settings):28} {layers:6} {lines:7} {seconds:14.1f} {size:13.1f}")
+
+
+def main(layers=8):
+    if sys.argv[1:2] == ["memory"]:
+        report_memory(differentiate(make(int(sys.argv[2]), **dict.fromkeys(sys.argv[3:], True))))
+        return
+    if BACKEND == "jax":
+        measure_programs()
+    else:
+        grown = {}
+        for settings in SETTINGS:
+            runs = [
+                peak_memory(__file__, "memory", layers, *settings)["megabytes"] for _ in range(3)
+            ]
+            grown[name(settings)] = sorted(runs)
+            print(f"{name(settings):10} grows by {', '.join(f'{run:.0f}' for run in runs)} MB")
+        low, mid, high = (a / b for a, b in zip(grown["remat"], grown["neither"], strict=True))
+        print(f"ratio {mid:.2f}, of the least {low:.2f}, of the most {high:.2f}")
+    steps = {name(settings): differentiate(make(layers, **settings)) for settings in SETTINGS}
+    losses = [float(step()) for step in steps.values()]
+    np.testing.assert_allclose(losses, losses[0], rtol=1e-6)
+    compare(f"{BACKEND}, {layers} layers, loss and gradients, B T D = {SHAPE}", steps)
+
+
+if __name__ == "__main__":
+    main()
