@@ -9,7 +9,7 @@ from keras.src import backend
 from keras.src.backend.common import global_state
 from keras.src.backend.common.name_scope import current_path
 from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
-from keras.src.saving import serialization_lib
+from keras.src.saving import saving_lib, serialization_lib
 
 
 def get_mask(tensor):
@@ -143,6 +143,16 @@ def share_objects():
 def first_epoch(model):
     """The epoch with which `fit` begins, as `keras.callbacks.BackupAndRestore` sets it."""
     return model._initial_epoch
+
+
+def set_first_epoch(model, epoch):
+    """Has the `fit` that is running begin with an epoch, as that callback does."""
+    model._initial_epoch = epoch
+
+
+def read_model_config(json, compile=True):
+    """The model of the configuration that `keras.callbacks.OrbaxCheckpoint` saves, as JSON."""
+    return saving_lib._model_from_config(json, None, compile, safe_mode=True)
 
 
 def build_without_values(build):
