@@ -45,12 +45,13 @@ def make_batches(recordings, preprocessor, seed):
         batches = [order[k : k + BATCH] for k in range(0, len(order), BATCH)]
         yield from (batches[k] for k in draw.permutation(len(batches)))
 
-    def make(rows):
+    def make(rows, wanted):
         factors = draw.uniform(*SPEEDS, len(rows))
         sounds = [stretch(recordings[i].sound, f) for i, f in zip(rows, factors, strict=True)]
-        return preprocessor(sounds), pad_labels([labels[i] for i in rows])
+        found = {name: array[wanted] for name, array in preprocessor(sounds).items()}
+        return found, pad_labels([labels[i] for i in rows])[wanted]
 
-    cut.count = -(-len(recordings) // BATCH)
+    cut.count, cut.size = -(-len(recordings) // BATCH), None
     signature = sound_signature(tf, preprocessor), tf.TensorSpec((None, None), "int32")
     return generate_batches(tf, cut, make, signature)
 

@@ -11,7 +11,7 @@ from keras.src.backend.common.name_scope import current_path
 from keras.src.backend.common.variables import AutocastScope
 from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
 from keras.src.losses.loss import reduce_weighted_values
-from keras.src.saving import serialization_lib
+from keras.src.saving import saving_lib, serialization_lib
 
 
 def get_mask(tensor):
@@ -167,6 +167,16 @@ def first_epoch(model):
     return model._initial_epoch
 
 
+def set_first_epoch(model, epoch):
+    """Has the `fit` that is running begin with an epoch, as that callback does."""
+    model._initial_epoch = epoch
+
+
+def read_model_config(json, compile=True):
+    """The model of the configuration that `keras.callbacks.OrbaxCheckpoint` saves, as JSON."""
+    return saving_lib._model_from_config(json, None, compile, safe_mode=True)
+
+
 def build_without_values(build):
     """(what `build()` gives, the list of its variables): they have no values, and take no memory.
 
@@ -237,6 +247,57 @@ def choose_layouts(model):
             for variable in own_variables(layer):
                 if not has_value(variable):
                     variable._layout = distribution.get_variable_layout(variable)
+
+
+def lay_out_every_batch():
+    """Has `fit`, `evaluate` and `predict` on JAX ask a distribution about every batch.
+
+    Keras asks for the layouts of the first batch of an epoch and puts all others into the same, so
+    that one of another size, such as the last, is an error where its devices do not divide it. A
+    distribution that has a method `lay_out_batch` is asked by that one; for others all is as ever.
+    """
+    from keras.src.backend.jax.trainer import JAXEpochIterator
+
+    lay_out_first = JAXEpochIterator._get_distributed_iterator
+    if lay_out_first.__module__ == __name__:
+        return
+
+    def lay_out(iterator, distribution):
+        if hasattr(distribution, "lay_out_batch"):
+            return map(distribution.lay_out_batch, iterator.data_adapter.get_jax_iterator())
+        return lay_out_first(iterator, distribution)
+
+    JAXEpochIterator._get_distributed_iterator = lay_out
+
+
+def gather_predictions():
+    """Has `predict` on JAX give its outputs to a distribution that has a method `gather_outputs`.
+
+    Keras makes NumPy arrays of them, which fails where other processes hold some of the rows.
+    """
+    from keras.src.backend.jax.trainer import JAXTrainer
+
+    make_step = JAXTrainer.make_predict_function
+    if make_step.__module__ == __name__:
+        return
+
+    def make(trainer, force=False):
+        before = trainer.predict_function
+        make_step(trainer, force)
+        step = trainer.predict_function
+        if step is before:
+            return
+
+        def gather(state, iterator):
+            outputs, state = step(state, iterator)
+            distribution = keras.distribution.distribution()
+            if hasattr(distribution, "gather_outputs"):
+                outputs = distribution.gather_outputs(outputs)
+            return outputs, state
+
+        trainer.predict_function = gather
+
+    JAXTrainer.make_predict_function = make
 
 
 class CellWithDropout(DropoutRNNCell):

@@ -11,12 +11,11 @@ import sys
 def main(arguments=None):
     """Runs the command in `arguments` (by default the process's own) and exits."""
     from keras_attention.cli.app import app
-    from keras_attention.cli.console import DEBUG, run_command
+    from keras_attention.cli.console import run_command
 
     if arguments is None:
         sys.stdout.reconfigure(errors="backslashreplace")  # names of files need not be UTF-8
-        if not os.environ.get(DEBUG):
-            _mute_native_code()
+        mute_native_code()
 
     def command():
         if wrong := [word for word in arguments or () if "\0" in word]:
@@ -26,8 +25,12 @@ def main(arguments=None):
     sys.exit(run_command(command))
 
 
-def _mute_native_code():
+def mute_native_code():
     """Takes TensorFlow's C++ log lines off the terminal; Python still writes to it."""
+    from keras_attention.cli.console import DEBUG
+
+    if os.environ.get(DEBUG):
+        return
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     sys.stderr.flush()
     terminal = os.fdopen(os.dup(2), "w", buffering=1, errors="backslashreplace")

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from keras_attention.cli.mesh import read_mesh
 from keras_attention.cli.options import (
     LENGTH,
     SEED,
@@ -133,6 +134,17 @@ def train(
     length_penalty: Annotated[
         float | None, Number(min=0.0, max=10.0, help="Of that search; 0 prefers short texts.")
     ] = None,
+    mesh: Annotated[
+        str | None,
+        typer.Option(
+            help="Train on several devices, with JAX: data=4,model=2 shares a batch among four, "
+            "and layers among two of each.",
+            callback=read_mesh,
+        ),
+    ] = None,
+    fully_sharded: Annotated[
+        bool, typer.Option(help="With --mesh: weights are shared among those of data, too.")
+    ] = False,
 ):
     """Train a model, test it, export it and write its card. Run again to go on after a stop.
 
@@ -184,6 +196,8 @@ def train(
             "length_penalty": length_penalty,
             "score": score,
         },
+        mesh=mesh,
+        fully_sharded=fully_sharded,
     )
 
 

@@ -1,10 +1,12 @@
 """`train`: from data to a folder with a tested, exported model."""
 
+import contextlib
 import dataclasses
 import time
 
 import keras
 
+from keras_attention.cli.mesh import check_batch_size, finish_with_tensorflow, make_layout
 from keras_attention.tasks import from_preset, recipes
 from keras_attention.tasks.checkpoints import is_checkpoint, list_options
 from keras_attention.tasks.folders import RunFolder
@@ -19,13 +21,37 @@ SETTLED = (
 )
 
 
-def train(builder, output, source, options, preset=None):
+def train(
+    builder, output, source, options, preset=None, mesh=None, fully_sharded=False, trained=False
+):
     """Trains a model on the data of a `Source` and fills the folder `output`.
+
+    What another backend than TensorFlow has trained, a process of TensorFlow exports and tests.
 
     Args:
         builder: str, a name in `TASKS`.
         preset: path or name of a preset to go on from, or None.
+        mesh: dict, name of a mesh axis -> how many devices, of a `ka.distribution.RoleParallel`; or
+            None for one device.
+        fully_sharded: bool, of that layout.
+        trained: bool, whether the run in `output` is trained, and is to be exported and tested.
     """
+    arguments = {name: value for name, value in locals().items() if name != "trained"}
+    if fully_sharded and mesh is None:
+        raise ValueError("--fully-sharded is for --mesh: give one, such as --mesh data=4.")
+    check_batch_size(options.get("batch_size"), mesh)
+    layout = contextlib.nullcontext()
+    if mesh is not None and not trained:
+        layout = make_layout(mesh, fully_sharded).scope()
+    finishes = trained or keras.backend.backend() == "tensorflow"
+    with layout:
+        _train(builder, output, source, options, preset, mesh, trained, finishes)
+    if not finishes:
+        finish_with_tensorflow(**arguments)
+
+
+def _train(builder, output, source, options, preset, mesh, trained, finishes):
+    """`train` in one process, in which the layout is set."""
     started = time.perf_counter()
     if preset is None:
         dataset, settled = source.dataset or recipes.FILES, {}
@@ -47,7 +73,7 @@ def train(builder, output, source, options, preset=None):
     about = source.describe(builder, loaded)
     if options.get("batch_size") is None:
         count = get_task_class(builder).count(loaded.train)
-        recipe = recipes.shrink_batches(recipe, count)
+        recipe = recipes.shrink_batches(recipe, count, multiple=(mesh or {}).get("data", 1))
     keras.utils.set_random_seed(recipe.seed)
     if task is None:
         task = get_task_class(builder).build(loaded, recipe, builder)
@@ -57,7 +83,7 @@ def train(builder, output, source, options, preset=None):
             task.extend_vocabulary(loaded.train, options["vocabulary_size"])
         about["begun"] = str(preset)
     task.source = source.entries
-    run_job(task, loaded, recipe, folder, about, started)
+    run_job(task, loaded, recipe, folder, about, started, trained=trained, finishes=finishes)
 
 
 def open_preset(preset, builder, options):

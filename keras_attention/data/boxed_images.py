@@ -7,6 +7,7 @@ import typing
 import numpy as np
 
 from keras_attention.data.extras import import_tensorflow
+from keras_attention.data.shares import check_batches, gather_batches, set_rows
 from keras_attention.data.splits import add_dev
 
 MOST_BYTES = 4 << 30  # of resized pictures that batches keep in memory
@@ -163,7 +164,16 @@ def convert_boxes(boxes, source, target, size):
     return ops.convert_to_numpy(found)
 
 
-def detection_batches(examples, preprocessor, batch_size=8, *, shuffle=False, seed=0, augment=None):
+def detection_batches(
+    examples,
+    preprocessor,
+    batch_size=8,
+    *,
+    shuffle=False,
+    seed=0,
+    augment=None,
+    drop_remainder=False,
+):
     """A `tf.data.Dataset` of (images, labels) batches for `ka.models.object_detector`.
 
     Pictures are read and resized in the first epoch, and kept where they fit into 4 GiB. Crowds are
@@ -176,6 +186,8 @@ def detection_batches(examples, preprocessor, batch_size=8, *, shuffle=False, se
         shuffle: bool, whether every epoch has another order.
         seed: int, of that order, and of the augmentation.
         augment: a function of `ka.data.detection_augmentation()`, for training only.
+        drop_remainder: bool, whether a smaller last batch is left out: what Keras's own
+            distributions want of several processes.
 
     Returns:
         A dataset whose cardinality is known: float32 images (B, H, W, C) from 0 to 1, and a dict of
@@ -205,19 +217,25 @@ def detection_batches(examples, preprocessor, batch_size=8, *, shuffle=False, se
     indices = tf.data.Dataset.range(len(examples))
     if shuffle:
         indices = indices.shuffle(len(examples), seed=seed)
-    seeds = tf.data.Dataset.random(seed=seed, rerandomize_each_iteration=True).batch(2)
+    indices = indices.batch(batch_size, drop_remainder=drop_remainder)
+    count = len(indices)
+    check_batches(count)
 
-    def gather(index, number):
+    def gather(_, index):
         pixels = tf.numpy_function(read, [index], "uint8", stateful=False)
         images = tf.cast(tf.ensure_shape(pixels, (None, *shape)), "float32") / 255.0
         labels = {"labels": tf.gather(numbers, index), "boxes": tf.gather(boxes, index)}
-        if augment is not None:
-            images, labels = augment(images, labels, tf.cast(number, "int32"))
         return images, labels
 
-    batches = indices.batch(batch_size)
-    count = len(batches)
-    batches = tf.data.Dataset.zip(batches, seeds).map(gather)
+    if augment is None:
+        return gather_batches(tf, indices, gather)
+
+    def move(index, number):
+        found = augment(*gather(index, index), tf.cast(number, "int32"))
+        return set_rows(tf, found, index.shape[0])
+
+    seeds = tf.data.Dataset.random(seed=seed, rerandomize_each_iteration=True).batch(2)
+    batches = tf.data.Dataset.zip(indices, seeds).map(move)
     return batches.apply(tf.data.experimental.assert_cardinality(count)).prefetch(2)
 
 

@@ -12,6 +12,7 @@ from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.files import is_file
 from keras_attention.data.objects_as_text import BINS, check_class_names, describe_objects
 from keras_attention.data.recordings import pad_labels
+from keras_attention.data.shares import check_batches, gather_batches
 from keras_attention.data.splits import add_dev, read_parts
 
 
@@ -205,7 +206,9 @@ def _read(path, images, columns, encoding):
     return [CaptionedImage(picture, tuple(texts)) for picture, texts in found.items()]
 
 
-def caption_batches(examples, preprocessor, batch_size=32, *, shuffle=False, seed=0):
+def caption_batches(
+    examples, preprocessor, batch_size=32, *, shuffle=False, seed=0, drop_remainder=False
+):
     """A `tf.data.Dataset` of batches for `ka.models.image_to_sequence`.
 
     A picture with several texts is there with each of them. Pictures are read and resized in the
@@ -217,6 +220,8 @@ def caption_batches(examples, preprocessor, batch_size=32, *, shuffle=False, see
         batch_size: int; the last batch may be smaller.
         shuffle: bool, whether every epoch has another order.
         seed: int, of that order.
+        drop_remainder: bool, whether a smaller last batch is left out: what Keras's own
+            distributions want of several processes.
 
     Returns:
         A dataset whose cardinality is known. Inputs are a dict of `"images"`, float32
@@ -251,10 +256,13 @@ def caption_batches(examples, preprocessor, batch_size=32, *, shuffle=False, see
     if shuffle:
         indices = indices.shuffle(len(pairs), seed=seed)
 
-    def gather(index):
+    indices = indices.batch(batch_size, drop_remainder=drop_remainder)
+    check_batches(len(indices))
+
+    def gather(_, index):
         pixels = tf.numpy_function(read, [tf.gather(pictures, index)], "uint8", stateful=False)
         images = tf.cast(tf.ensure_shape(pixels, (None, *shape)), "float32") / 255.0
         inputs = {"images": images, "target_ids": tf.gather(given, index)}
         return inputs, tf.gather(following, index)
 
-    return indices.batch(batch_size).map(gather).prefetch(2)
+    return gather_batches(tf, indices, gather)

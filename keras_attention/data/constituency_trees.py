@@ -16,6 +16,7 @@ from keras_attention.data.columns import UTF_8, read_lines
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.length_buckets import EDGES, batch_by_length, locate_tokens
+from keras_attention.data.shares import gather_batches
 from keras_attention.data.splits import add_dev, read_parts
 from keras_attention.data.tagged import Sentence, gather_sentences
 
@@ -152,13 +153,23 @@ def decode_tree(ids, labels, tokens):
     return build_tree(names, tokens)
 
 
-def constituency_batches(trees, preprocessor, batch_size=32, *, shuffle=False, seed=0, edges=EDGES):
+def constituency_batches(
+    trees,
+    preprocessor,
+    batch_size=32,
+    *,
+    shuffle=False,
+    seed=0,
+    edges=EDGES,
+    drop_remainder=False,
+):
     """A `tf.data.Dataset` of (inputs, labels) batches for `ka.models.constituency_parser`.
 
     Args:
         trees: list of `ConstituencyTree`.
         preprocessor: `TaggerPreprocessor` whose labels are those of `ConstituencyTrees`.
-        batch_size, shuffle, seed, edges: as in `tagging_batches`; lengths are those of the targets.
+        batch_size, shuffle, seed, edges, drop_remainder: as in `tagging_batches`; lengths are those
+            of the targets.
 
     Returns:
         A dataset whose cardinality is known. Inputs are a dict, what `preprocessor` makes of the
@@ -185,20 +196,19 @@ def constituency_batches(trees, preprocessor, batch_size=32, *, shuffle=False, s
     tf = import_tensorflow("constituency_batches")
     targets = [encode_tree(tree, preprocessor.labels) for tree in trees]
     lengths = [len(ids) - 1 for ids in targets]
-    indices, places = batch_by_length(
-        tf, lengths, batch_size, shuffle=shuffle, seed=seed, edges=edges
-    )
+    options = {"shuffle": shuffle, "seed": seed, "edges": edges, "drop_remainder": drop_remainder}
+    indices, places = batch_by_length(tf, lengths, batch_size, **options)
     sentences = [Sentence(tree.tokens, tree.tags) for tree in trees]
     words = locate_tokens(tf, [len(sentence.tokens) for sentence in sentences], edges)
     gather_words = gather_sentences(tf, sentences, preprocessor, words)
     given = tf.constant(np.concatenate([ids[:-1] for ids in targets]))
     following = tf.constant(np.concatenate([ids[1:] for ids in targets]))
 
-    def gather(indices):
-        inputs, _ = gather_words(indices)
+    def gather(indices, wanted):
+        inputs, _ = gather_words(indices, wanted)
         inputs = inputs if isinstance(inputs, dict) else {"token_ids": inputs}
-        where, inside = places(indices)  # (B, T)
+        where, inside = places(indices, wanted)  # (B, T)
         inputs = {**inputs, "target_ids": tf.where(inside, tf.gather(given, where), 0)}
         return inputs, tf.where(inside, tf.gather(following, where), -1)
 
-    return indices.map(gather).prefetch(2)
+    return gather_batches(tf, indices, gather)

@@ -9,6 +9,7 @@ import numpy as np
 from keras_attention.checks import check_whole_number
 from keras_attention.data.columns import UTF_8, read_lines
 from keras_attention.data.extras import import_tensorflow
+from keras_attention.data.shares import check_batches, gather_batches
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -114,7 +115,9 @@ def _text(path, encoding):
     return "\n".join(line for _, line in read_lines(path, encoding))
 
 
-def language_model_batches(tokens, window_length, batch_size=32, *, steps=None, seed=0):
+def language_model_batches(
+    tokens, window_length, batch_size=32, *, steps=None, seed=0, drop_remainder=False
+):
     """A `tf.data.Dataset` of (token ids, labels) batches for `fit` and `evaluate`.
 
     The label of every token is the token that follows it.
@@ -127,6 +130,8 @@ def language_model_batches(tokens, window_length, batch_size=32, *, steps=None, 
             training. None for windows one after another, from the first token to the last, so that
             every token but the first is asked for once: for scoring.
         seed: int, of the places; every epoch has others.
+        drop_remainder: bool, whether a smaller last batch of windows in order is left out: what
+            Keras's own distributions want of several processes.
 
     Returns:
         A dataset whose cardinality is known: int32 ids and labels (B, T). Of windows in order the
@@ -154,8 +159,12 @@ def language_model_batches(tokens, window_length, batch_size=32, *, steps=None, 
     window_length = check_whole_number("language_model_batches", "window_length", window_length)
     batch_size = check_whole_number("language_model_batches", "batch_size", batch_size)
     if steps is None:
-        ids, labels = _in_order(tokens, window_length)
-        return tf.data.Dataset.from_tensor_slices((ids, labels)).batch(batch_size).prefetch(2)
+        ids, labels = (tf.constant(x) for x in _in_order(tokens, window_length))
+        indices = tf.data.Dataset.range(len(ids)).batch(batch_size, drop_remainder=drop_remainder)
+        check_batches(len(indices))
+        return gather_batches(
+            tf, indices, lambda _, index: (tf.gather(ids, index), tf.gather(labels, index))
+        )
     check_whole_number("language_model_batches", "steps", steps)
     places = len(tokens) - window_length
     if places < 1:
@@ -165,14 +174,16 @@ def language_model_batches(tokens, window_length, batch_size=32, *, steps=None, 
         )
     text, offsets = tf.constant(tokens), tf.range(window_length + 1)
 
-    def cut(seed):
-        begins = tf.random.stateless_uniform((batch_size, 1), seed, 0, places, "int32")
-        windows = tf.gather(text, begins + offsets)  # (B, T + 1)
+    def draw(seed):
+        return tf.random.stateless_uniform((batch_size,), seed, 0, places, "int32")
+
+    def gather(_, begins):
+        windows = tf.gather(text, begins[:, tf.newaxis] + offsets)  # (B, T + 1)
         return windows[:, :-1], windows[:, 1:]
 
     # Two numbers seed a batch; every pass over the data set draws new ones.
     seeds = tf.data.Dataset.random(seed, rerandomize_each_iteration=True).batch(2)
-    return seeds.take(steps).map(cut).prefetch(2)
+    return gather_batches(tf, seeds.take(steps).map(draw), gather)
 
 
 def _in_order(tokens, length):

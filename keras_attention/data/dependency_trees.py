@@ -10,6 +10,7 @@ from keras_attention.data.columns import UTF_8
 from keras_attention.data.conllu import COLUMNS, read_words
 from keras_attention.data.extras import import_tensorflow, import_tfds
 from keras_attention.data.length_buckets import EDGES, batch_by_length
+from keras_attention.data.shares import gather_batches
 from keras_attention.data.splits import add_dev, read_parts
 from keras_attention.data.tagged import Sentence, gather_sentences
 from keras_attention.data.tfds_builder import find_builder, find_splits, prepare_builder
@@ -203,13 +204,22 @@ def _read_split(builder, split):
     return trees
 
 
-def dependency_batches(trees, preprocessor, batch_size=32, *, shuffle=False, seed=0, edges=EDGES):
+def dependency_batches(
+    trees,
+    preprocessor,
+    batch_size=32,
+    *,
+    shuffle=False,
+    seed=0,
+    edges=EDGES,
+    drop_remainder=False,
+):
     """A `tf.data.Dataset` of (inputs, labels) batches for `ka.models.dependency_parser`.
 
     Args:
         trees: list of `DependencyTree`.
         preprocessor: `TaggerPreprocessor` whose labels are the relations.
-        batch_size, shuffle, seed, edges: as in `tagging_batches`.
+        batch_size, shuffle, seed, edges, drop_remainder: as in `tagging_batches`.
 
     Returns:
         A dataset whose cardinality is known. Labels are a dict of int32 (B, T), -1 at padding:
@@ -231,17 +241,16 @@ def dependency_batches(trees, preprocessor, batch_size=32, *, shuffle=False, see
         raise ValueError("trees is empty: there is nothing to make batches of.")
     tf = import_tensorflow("dependency_batches")
     lengths = [len(tree.tokens) for tree in trees]
-    indices, places = batch_by_length(
-        tf, lengths, batch_size, shuffle=shuffle, seed=seed, edges=edges
-    )
+    options = {"shuffle": shuffle, "seed": seed, "edges": edges, "drop_remainder": drop_remainder}
+    indices, places = batch_by_length(tf, lengths, batch_size, **options)
     sentences = [Sentence(tree.tokens, tree.relations) for tree in trees]
     gather = gather_sentences(tf, sentences, preprocessor, places)
     heads = tf.constant(np.concatenate([tree.heads for tree in trees]), "int32")
 
-    def gather_trees(indices):
-        where, inside = places(indices)  # (B, T)
-        inputs, relations = gather(indices)
+    def gather_trees(indices, wanted):
+        where, inside = places(indices, wanted)  # (B, T)
+        inputs, relations = gather(indices, wanted)
         found = tf.where(inside, tf.gather(heads, where), -1)
         return inputs, {"arc_scores": found, "label_scores": relations}
 
-    return indices.map(gather_trees).prefetch(2)
+    return gather_batches(tf, indices, gather_trees)

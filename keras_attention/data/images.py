@@ -7,6 +7,7 @@ import keras
 import numpy as np
 
 from keras_attention.data.extras import import_tensorflow
+from keras_attention.data.shares import check_batches, gather_batches, set_rows
 from keras_attention.data.splits import hold_out
 
 
@@ -115,7 +116,9 @@ class Images:
         return f"Images({sizes} images of {shape}, {len(self.labels)} labels)"
 
 
-def image_batches(split, batch_size=32, *, shuffle=False, seed=0, augment=None):
+def image_batches(
+    split, batch_size=32, *, shuffle=False, seed=0, augment=None, drop_remainder=False
+):
     """A `tf.data.Dataset` of (images, labels) batches for `fit` and `evaluate`.
 
     Args:
@@ -126,6 +129,8 @@ def image_batches(split, batch_size=32, *, shuffle=False, seed=0, augment=None):
         seed: int, of that order.
         augment: a function of images (B, H, W, C), such as `ka.data.image_augmentation()`, run
             as in training: for training only.
+        drop_remainder: bool, whether a smaller last batch is left out: what Keras's own
+            distributions want of several processes.
 
     Returns:
         A dataset whose cardinality is known: float32 images (B, H, W, C) from 0 to 1, and int32
@@ -153,13 +158,21 @@ def image_batches(split, batch_size=32, *, shuffle=False, seed=0, augment=None):
     if shuffle:
         indices = indices.shuffle(len(labels), seed=seed)
 
-    def gather(index):
-        images = tf.cast(tf.gather(pixels, index), "float32") / scale
-        images = images if augment is None else augment(images, training=True)
-        return images, tf.gather(labels, index)
+    indices = indices.batch(batch_size, drop_remainder=drop_remainder)
+    check_batches(len(indices))
+
+    def gather(_, index):
+        return tf.cast(tf.gather(pixels, index), "float32") / scale, tf.gather(labels, index)
+
+    if augment is None:
+        return gather_batches(tf, indices, gather)
+
+    def move(index):
+        images, found = gather(index, index)
+        return set_rows(tf, (augment(images, training=True), found), index.shape[0])
 
     # One at a time, so that a seeded augmentation is the same in every run.
-    return indices.batch(batch_size).map(gather).prefetch(2)
+    return indices.map(move).prefetch(2)
 
 
 def image_augmentation(

@@ -11,6 +11,7 @@ from keras_attention.checks import check_whole_number
 from keras_attention.data.corpus import check_tokens
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
+from keras_attention.data.shares import check_batches
 from keras_attention.data.tokenizers import PADDING_ID, SPECIAL
 
 OWNER = "masked_language_model_batches"
@@ -27,6 +28,7 @@ def masked_language_model_batches(
     mask_token_rate=0.8,
     random_token_rate=0.1,
     seed=0,
+    drop_remainder=False,
 ):
     """A `tf.data.Dataset` of (token ids, labels) batches for `fit` and `evaluate`.
 
@@ -49,6 +51,7 @@ def masked_language_model_batches(
         mask_token_rate, random_token_rate: float, the shares of these that become `[MASK]` and
             another token.
         seed: int, of places and masks.
+        drop_remainder: bool, as in `language_model_batches`.
 
     Returns:
         A dataset whose cardinality is known: int32 ids and labels (B, T), labels -1 where no token
@@ -104,9 +107,11 @@ def masked_language_model_batches(
     if steps is None:
         windows = _cut_in_order(tokens, text_length, around, padding_id)
         windows = tf.data.Dataset.from_tensor_slices(windows)
+        windows = windows.batch(batch_size, drop_remainder=drop_remainder)
+        check_batches(len(windows))
         # Four numbers seed a batch: its masks stay as they are.
         seeds = tf.data.Dataset.random(seed, rerandomize_each_iteration=False).batch(4)
-        return tf.data.Dataset.zip(windows.batch(batch_size), seeds).map(hide).prefetch(2)
+        return tf.data.Dataset.zip(windows, seeds).map(hide).prefetch(2)
     check_whole_number(OWNER, "steps", steps)
     places = len(tokens) - text_length + 1
     if places < 1:

@@ -150,7 +150,16 @@ def encode_label_sets(examples, labels):
     return encoded
 
 
-def multi_label_batches(texts, preprocessor, batch_size=32, *, shuffle=False, seed=0, edges=EDGES):
+def multi_label_batches(
+    texts,
+    preprocessor,
+    batch_size=32,
+    *,
+    shuffle=False,
+    seed=0,
+    edges=EDGES,
+    drop_remainder=False,
+):
     """A `tf.data.Dataset` of (token ids, labels) batches for `fit` and `evaluate`.
 
     Args:
@@ -180,4 +189,5 @@ def multi_label_batches(texts, preprocessor, batch_size=32, *, shuffle=False, se
         shuffle=shuffle,
         seed=seed,
         edges=edges,
+        drop_remainder=drop_remainder,
     )

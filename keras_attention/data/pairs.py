@@ -17,6 +17,7 @@ from keras_attention.data.columns import (
 )
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.length_buckets import EDGES, batch_by_length, locate_tokens
+from keras_attention.data.shares import gather_batches
 from keras_attention.data.splits import add_dev, read_parts
 
 
@@ -159,7 +160,15 @@ def _lines(path, encoding):
 
 
 def seq2seq_batches(
-    pairs, preprocessor, batch_size=64, *, max_tokens=None, shuffle=False, seed=0, edges=EDGES
+    pairs,
+    preprocessor,
+    batch_size=64,
+    *,
+    max_tokens=None,
+    shuffle=False,
+    seed=0,
+    edges=EDGES,
+    drop_remainder=False,
 ):
     """A `tf.data.Dataset` of (inputs, labels) batches for `fit` and `evaluate`.
 
@@ -178,6 +187,8 @@ def seq2seq_batches(
         seed: int, of that order.
         edges: ints, ascending: the longest pair of each bucket, BEGIN or END included. Longer ones
             than the last share a bucket.
+        drop_remainder: bool, whether smaller last batches are left out: what Keras's own
+            distributions want of several processes, without `max_tokens`.
 
     Returns:
         A dataset whose cardinality is known. Inputs are int32 `{"source_ids": (B, S),
@@ -204,23 +215,24 @@ def seq2seq_batches(
     targets = preprocessor.target_ids([pair[1] for pair in pairs])
     lengths = [max(len(s), len(t) - 1) for s, t in zip(sources, targets, strict=True)]
     sizes = _sizes(batch_size, max_tokens)
-    indices, _ = batch_by_length(tf, lengths, sizes, shuffle=shuffle, seed=seed, edges=edges)
+    options = {"shuffle": shuffle, "seed": seed, "edges": edges, "drop_remainder": drop_remainder}
+    indices, _ = batch_by_length(tf, lengths, sizes, **options)
     gather = _gather(tf, sources, targets, edges, preprocessor.padding_id)
-    return indices.map(gather).prefetch(2)
+    return gather_batches(tf, indices, gather)
 
 
 def _gather(tf, sources, targets, edges, padding_id):
-    """A function from indices (B,) of pairs to their (inputs, labels)."""
+    """The `gather` of `gather_batches`, from indices of pairs to their (inputs, labels)."""
     source_places = locate_tokens(tf, [len(row) for row in sources], edges)
     target_places = locate_tokens(tf, [len(row) - 1 for row in targets], edges)
     source_ids = tf.constant(np.concatenate(sources))
     target_ids = tf.constant(np.concatenate([row[:-1] for row in targets]))
     following = tf.constant(np.concatenate([row[1:] for row in targets]))
 
-    def gather(indices):
-        where, inside = source_places(indices)  # (B, S)
+    def gather(indices, wanted):
+        where, inside = source_places(indices, wanted)  # (B, S)
         inputs = {"source_ids": tf.where(inside, tf.gather(source_ids, where), padding_id)}
-        where, inside = target_places(indices)  # (B, T)
+        where, inside = target_places(indices, wanted)  # (B, T)
         inputs["target_ids"] = tf.where(inside, tf.gather(target_ids, where), padding_id)
         return inputs, tf.where(inside, tf.gather(following, where), -1)
 

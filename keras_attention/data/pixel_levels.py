@@ -10,6 +10,7 @@ from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.image_preprocessor import MOST_CHANNELS
 from keras_attention.data.images import scale_pixels
 from keras_attention.data.manifest import record_files
+from keras_attention.data.shares import check_batches, gather_batches
 from keras_attention.data.vocabulary import Labels
 
 LABELS = "labels.txt"
@@ -104,7 +105,9 @@ class PixelLevelsPreprocessor:
         record_files(folder, LABELS)
 
 
-def pixel_batches(split, preprocessor, batch_size=32, *, shuffle=False, seed=0):
+def pixel_batches(
+    split, preprocessor, batch_size=32, *, shuffle=False, seed=0, drop_remainder=False
+):
     """A `tf.data.Dataset` of (token ids, labels) batches for a language model of pixels.
 
     Args:
@@ -113,6 +116,8 @@ def pixel_batches(split, preprocessor, batch_size=32, *, shuffle=False, seed=0):
         batch_size: int, pictures per batch. The last batch may be smaller.
         shuffle: bool, whether every epoch has another order.
         seed: int, of that order.
+        drop_remainder: bool, whether a smaller last batch is left out: what Keras's own
+            distributions want of several processes.
 
     Returns:
         A dataset whose cardinality is known: ids int32 (B, N) of the class and all levels but the
@@ -134,8 +139,14 @@ def pixel_batches(split, preprocessor, batch_size=32, *, shuffle=False, seed=0):
     if not len(split.labels):
         raise ValueError("There are no pictures to make batches of.")
     tf = import_tensorflow("pixel_batches")
-    ids = preprocessor(split.pixels, split.labels)
-    batches = tf.data.Dataset.from_tensor_slices((ids[:, :-1], ids[:, 1:]))
+    ids = tf.constant(preprocessor(split.pixels, split.labels))
+    indices = tf.data.Dataset.range(len(ids))
     if shuffle:
-        batches = batches.shuffle(len(ids), seed=seed)
-    return batches.batch(batch_size).prefetch(2)
+        indices = indices.shuffle(len(ids), seed=seed)
+    indices = indices.batch(batch_size, drop_remainder=drop_remainder)
+    check_batches(len(indices))
+
+    def gather(_, index):
+        return tf.gather(ids[:, :-1], index), tf.gather(ids[:, 1:], index)
+
+    return gather_batches(tf, indices, gather)

@@ -10,6 +10,7 @@ from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.length_buckets import EDGES, batch_by_length
 from keras_attention.data.manifest import read_preprocessing, save_preprocessing
+from keras_attention.data.shares import gather_batches
 from keras_attention.data.tagger_preprocessor import CHARACTERS, MOST_CHARACTERS, WORDS, spell
 from keras_attention.data.tokenizers import PADDING_ID
 from keras_attention.data.vocabulary import PATTERN, Vocabulary, find_words
@@ -258,7 +259,15 @@ def stack_windows(windows, padding_id, sequence_length=None):
 
 
 def question_batches(
-    windows, places, preprocessor, batch_size=32, *, shuffle=False, seed=0, edges=EDGES
+    windows,
+    places,
+    preprocessor,
+    batch_size=32,
+    *,
+    shuffle=False,
+    seed=0,
+    edges=EDGES,
+    drop_remainder=False,
 ):
     """A `tf.data.Dataset` of (inputs, labels) batches for `fit` and `evaluate`.
 
@@ -274,6 +283,8 @@ def question_batches(
         seed: int, of that order.
         edges: ints, ascending: the longest window of each bucket. Longer ones than the last share a
             bucket.
+        drop_remainder: bool, whether smaller last batches are left out: what Keras's own
+            distributions want of several processes.
 
     Returns:
         A dataset whose cardinality is known: what `preprocessor` gives, and labels int32 (B, 2).
@@ -302,6 +313,7 @@ def question_batches(
         shuffle=shuffle,
         seed=seed,
         edges=edges,
+        drop_remainder=drop_remainder,
     )
     names = list(windows[0].inputs)
     rows = {n: tf.constant(np.concatenate([w.inputs[n] for w in windows])) for n in names}
@@ -311,8 +323,8 @@ def question_batches(
         table = tf.constant(preprocessor.spell(list(numbers)))
         spelled = tf.constant(np.array(spelled, "int32"))
 
-    def gather(indices):
-        where, inside = locate(indices)  # (B, T)
+    def gather(indices, wanted):
+        where, inside = locate(indices, wanted)  # (B, T)
         found = {}
         for name, row in rows.items():
             padding = preprocessor.padding_id if name == "token_ids" else 0
@@ -320,6 +332,6 @@ def question_batches(
         if preprocessor.characters is not None:
             letters = tf.gather(table, tf.gather(spelled, where))
             found["character_ids"] = letters * tf.cast(inside[:, :, tf.newaxis], "int32")
-        return found, tf.gather(labels, indices)
+        return found, tf.gather(labels, wanted)
 
-    return indices.map(gather).prefetch(2)
+    return gather_batches(tf, indices, gather)

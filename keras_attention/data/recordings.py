@@ -9,6 +9,7 @@ import numpy as np
 from keras_attention.checks import check_whole_number
 from keras_attention.data.columns import UTF_8, read_lines
 from keras_attention.data.extras import import_soundfile, import_tensorflow
+from keras_attention.data.shares import check_batches, make_in_shares
 from keras_attention.data.sphinx import FEATURES, list_sphinx, read_features
 from keras_attention.data.splits import add_dev
 
@@ -189,7 +190,9 @@ def _read_librispeech(path, encoding):
         yield place, there[0], text.strip(), name.partition("-")[0]
 
 
-def recording_batches(recordings, preprocessor, batch_size=16, *, shuffle=False, seed=0):
+def recording_batches(
+    recordings, preprocessor, batch_size=16, *, shuffle=False, seed=0, drop_remainder=False
+):
     """A `tf.data.Dataset` of batches for `fit` and `evaluate`, of recordings of similar lengths.
 
     Args:
@@ -198,6 +201,8 @@ def recording_batches(recordings, preprocessor, batch_size=16, *, shuffle=False,
         batch_size: int; the last batch may be smaller.
         shuffle: bool, whether recordings meet others in every epoch, in another order.
         seed: int, of that order.
+        drop_remainder: bool, whether a smaller last batch is left out: what Keras's own
+            distributions want of several processes.
 
     Returns:
         A dataset of known cardinality: what `preprocessor` gives for the sounds, and labels int32
@@ -208,13 +213,24 @@ def recording_batches(recordings, preprocessor, batch_size=16, *, shuffle=False,
     tf = import_tensorflow("recording_batches")
     labels = [preprocessor.encode(recording.text) for recording in recordings]
 
-    def make(rows):
-        sounds = preprocessor([recordings[i].sound for i in rows])
-        return sounds, pad_labels([labels[i] for i in rows])
+    def make(rows, wanted):
+        sounds = process_sounds(preprocessor, recordings, rows, wanted)
+        return sounds, pad_labels([labels[i] for i in rows])[wanted]
 
     signature = sound_signature(tf, preprocessor), tf.TensorSpec((None, None), "int32")
-    order = batch_by_sound(recordings, batch_size, shuffle=shuffle, seed=seed)
+    options = {"shuffle": shuffle, "seed": seed, "drop_remainder": drop_remainder}
+    order = batch_by_sound(recordings, batch_size, **options)
     return generate_batches(tf, order, make, signature)
+
+
+def process_sounds(preprocessor, recordings, rows, wanted):
+    """What `preprocessor` makes of the `wanted` of the `rows`, as long as of all of them."""
+    if len(wanted) == len(rows):
+        return preprocessor([recordings[i].sound for i in rows])
+    longest = max(rows, key=lambda i: len(recordings[i].sound))
+    chosen = [*(rows[k] for k in wanted), longest]
+    found = preprocessor([recordings[i].sound for i in chosen])
+    return {name: array[:-1] for name, array in found.items()}
 
 
 def pad_labels(rows, padding=0):
@@ -232,28 +248,53 @@ def sound_signature(tf, preprocessor):
     return {preprocessor.input_name: sound, "lengths": tf.TensorSpec((None,), "int32")}
 
 
-def batch_by_sound(recordings, batch_size, *, shuffle=False, seed=0):
+def batch_by_sound(recordings, batch_size, *, shuffle=False, seed=0, drop_remainder=False):
     """A function that yields the indices of each batch, other ones in every epoch if shuffled.
 
-    Its attribute `count` says how many there are.
+    Its attribute `count` says how many there are, and `size` how large all are, or None.
     """
     lengths = np.array([len(recording.sound) for recording in recordings])
-    count = -(-len(recordings) // batch_size)
+    kept = len(recordings) // batch_size * batch_size if drop_remainder else len(recordings)
+    count = -(-kept // batch_size)
+    check_batches(count)
     generator = np.random.default_rng(seed)
 
     def cut():
         # Lengths are blurred, so that a recording meets others in every epoch.
         blur = generator.uniform(0.8, 1.25, len(lengths)) if shuffle else 1.0
         order = np.argsort(lengths * blur, kind="stable")
-        batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+        batches = [order[start : start + batch_size] for start in range(0, kept, batch_size)]
         turn = generator.permutation(count) if shuffle else range(count)
         yield from (batches[k] for k in turn)
 
-    cut.count = count
+    cut.count, cut.size = count, batch_size if drop_remainder else None
     return cut
 
 
 def generate_batches(tf, cut, make, signature):
-    """A dataset of what `make` gives for the indices of each batch of `batch_by_sound`."""
-    batches = tf.data.Dataset.from_generator(lambda: map(make, cut()), output_signature=signature)
-    return batches.apply(tf.data.experimental.assert_cardinality(cut.count)).prefetch(2)
+    """A dataset of what `make` gives for the indices of each batch of `batch_by_sound`.
+
+    Args:
+        make: function of the indices of a batch, and of the rows of it that are wanted.
+    """
+
+    def generate(produce, specs):
+        batches = tf.data.Dataset.from_generator(produce, output_signature=specs)
+        return batches.apply(tf.data.experimental.assert_cardinality(cut.count)).prefetch(2)
+
+    def make_share(share):
+        def produce():
+            for rows in cut():
+                yield make(rows, share.rows(len(rows))), len(rows)
+
+        return generate(produce, (signature, tf.TensorSpec((), "int32")))
+
+    def produce():
+        for rows in cut():
+            yield make(rows, range(len(rows)))
+
+    if cut.size is not None:
+        signature = tf.nest.map_structure(
+            lambda spec: tf.TensorSpec((cut.size, *spec.shape[1:]), spec.dtype), signature
+        )
+    return make_in_shares(generate(produce, signature), make_share)

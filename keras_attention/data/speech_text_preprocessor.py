@@ -10,6 +10,7 @@ from keras_attention.data.recordings import (
     batch_by_sound,
     generate_batches,
     pad_labels,
+    process_sounds,
     sound_signature,
 )
 from keras_attention.data.sequence_preprocessor import TargetTexts
@@ -53,7 +54,14 @@ class SpeechTextPreprocessor(TargetTexts, SoundPreprocessor):
 
 
 def speech_text_batches(
-    recordings, preprocessor, batch_size=16, *, ctc=False, shuffle=False, seed=0
+    recordings,
+    preprocessor,
+    batch_size=16,
+    *,
+    ctc=False,
+    shuffle=False,
+    seed=0,
+    drop_remainder=False,
 ):
     """A `tf.data.Dataset` of batches for `ka.models.speech_to_text`, of similar lengths.
 
@@ -67,6 +75,8 @@ def speech_text_batches(
         ctc: bool, whether there are labels for a CTC head, which are those of the transcript.
         shuffle: bool, whether recordings meet others in every epoch, in another order.
         seed: int, of that order.
+        drop_remainder: bool, whether a smaller last batch is left out: what Keras's own
+            distributions want of several processes.
 
     Returns:
         A dataset of known cardinality. Inputs are what `preprocessor` gives for the sounds, and
@@ -83,19 +93,21 @@ def speech_text_batches(
     if ctc:
         heard = preprocessor.target.encode([recording.text for recording in recordings])
 
-    def make(rows):
-        inputs = preprocessor([recordings[i].sound for i in rows])
+    def make(rows, wanted):
+        inputs = process_sounds(preprocessor, recordings, rows, wanted)
         padding_id = preprocessor.padding_id or 0
-        inputs["target_ids"] = pad_labels([targets[i][:-1] for i in rows], padding_id)
-        labels = pad_labels([following[i] for i in rows], -1)
+        inputs["target_ids"] = pad_labels([targets[i][:-1] for i in rows], padding_id)[wanted]
+        labels = pad_labels([following[i] for i in rows], -1)[wanted]
         if ctc:
-            labels = {"logits": labels, "ctc_logits": pad_labels([heard[i] for i in rows])}
+            heard_there = pad_labels([heard[i] for i in rows])[wanted]
+            labels = {"logits": labels, "ctc_logits": heard_there}
         return inputs, labels
 
     ids = tf.TensorSpec((None, None), "int32")
     inputs = {**sound_signature(tf, preprocessor), "target_ids": ids}
     labels = {"logits": ids, "ctc_logits": ids} if ctc else ids
-    order = batch_by_sound(recordings, batch_size, shuffle=shuffle, seed=seed)
+    options = {"shuffle": shuffle, "seed": seed, "drop_remainder": drop_remainder}
+    order = batch_by_sound(recordings, batch_size, **options)
     return generate_batches(tf, order, make, (inputs, labels))
 
 

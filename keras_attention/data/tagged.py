@@ -10,6 +10,7 @@ from keras_attention.data.columns import UTF_8, line_error, read_lines
 from keras_attention.data.conllu import COLUMNS, read_words
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.length_buckets import EDGES, batch_by_length
+from keras_attention.data.shares import gather_batches
 from keras_attention.data.splits import add_dev, read_parts
 
 
@@ -204,7 +205,16 @@ def _index(column):
     return COLUMNS.index(column)
 
 
-def tagging_batches(sentences, preprocessor, batch_size=32, *, shuffle=False, seed=0, edges=EDGES):
+def tagging_batches(
+    sentences,
+    preprocessor,
+    batch_size=32,
+    *,
+    shuffle=False,
+    seed=0,
+    edges=EDGES,
+    drop_remainder=False,
+):
     """A `tf.data.Dataset` of (inputs, labels) batches for `fit` and `evaluate`.
 
     Sentences of about the same length share a batch, so that little of it is padding. Lengths are
@@ -218,6 +228,8 @@ def tagging_batches(sentences, preprocessor, batch_size=32, *, shuffle=False, se
         seed: int, of that order.
         edges: ints, ascending: the longest sentence of each bucket. Longer ones than the last
             share a bucket.
+        drop_remainder: bool, whether smaller last batches are left out: what Keras's own
+            distributions want of several processes.
 
     Returns:
         A dataset whose cardinality is known. Inputs are what `preprocessor` gives; labels are
@@ -240,11 +252,10 @@ def tagging_batches(sentences, preprocessor, batch_size=32, *, shuffle=False, se
     tf = import_tensorflow("tagging_batches")
     encoded = [preprocessor.encode(sentence.tokens) for sentence in sentences]
     lengths = [len(ids) for ids, _ in encoded]
-    indices, places = batch_by_length(
-        tf, lengths, batch_size, shuffle=shuffle, seed=seed, edges=edges
-    )
+    options = {"shuffle": shuffle, "seed": seed, "edges": edges, "drop_remainder": drop_remainder}
+    indices, places = batch_by_length(tf, lengths, batch_size, **options)
     gather = gather_sentences(tf, sentences, preprocessor, places, encoded)
-    return indices.map(gather).prefetch(2)
+    return gather_batches(tf, indices, gather)
 
 
 def _check_tags(sentences, labels):
@@ -260,7 +271,7 @@ def _check_tags(sentences, labels):
 
 
 def gather_sentences(tf, sentences, preprocessor, places, encoded=None):
-    """A function from indices (B,) of sentences to their (inputs, labels).
+    """The `gather` of `gather_batches`, from indices of sentences to their (inputs, labels).
 
     Args:
         sentences, preprocessor: as in `tagging_batches`.
@@ -276,8 +287,8 @@ def gather_sentences(tf, sentences, preprocessor, places, encoded=None):
     tokens = [token for sentence in sentences for token in sentence.tokens]
     characters = tf.constant(preprocessor.spell(tokens)) if preprocessor.characters else None
 
-    def gather(indices):
-        where, inside = places(indices)  # (B, T)
+    def gather(indices, wanted):
+        where, inside = places(indices, wanted)  # (B, T)
         token_ids = tf.where(inside, tf.gather(words, where), preprocessor.padding_id)
         label_ids = tf.where(inside, tf.gather(labels, where), -1)
         if characters is None:

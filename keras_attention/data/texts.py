@@ -10,6 +10,7 @@ import numpy as np
 from keras_attention.data.columns import SUFFIXES, UTF_8, find_suffix, read_columns, read_lines
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.length_buckets import EDGES, batch_by_length
+from keras_attention.data.shares import gather_batches
 from keras_attention.data.splits import add_dev, read_parts
 from keras_attention.data.vocabulary import sort_labels
 
@@ -182,7 +183,16 @@ def _content(file, encoding):
     return text
 
 
-def text_batches(texts, preprocessor, batch_size=32, *, shuffle=False, seed=0, edges=EDGES):
+def text_batches(
+    texts,
+    preprocessor,
+    batch_size=32,
+    *,
+    shuffle=False,
+    seed=0,
+    edges=EDGES,
+    drop_remainder=False,
+):
     """A `tf.data.Dataset` of (token ids, labels) batches for `fit` and `evaluate`.
 
     Texts of about the same length share a batch, so that little of it is padding. Lengths are
@@ -196,6 +206,8 @@ def text_batches(texts, preprocessor, batch_size=32, *, shuffle=False, seed=0, e
         seed: int, of that order.
         edges: ints, ascending: the longest text of each bucket. Longer ones than the last share a
             bucket.
+        drop_remainder: bool, whether smaller last batches are left out: what Keras's own
+            distributions want of several processes.
 
     Returns:
         A dataset whose cardinality is known: what `preprocessor` gives, and labels int32 (B,).
@@ -213,25 +225,23 @@ def text_batches(texts, preprocessor, batch_size=32, *, shuffle=False, seed=0, e
     ```
     """
     labels = preprocessor.labels.ids([label for _, label in texts])
-    options = {"shuffle": shuffle, "seed": seed, "edges": edges}
+    options = {"shuffle": shuffle, "seed": seed, "edges": edges, "drop_remainder": drop_remainder}
     words = [text for text, _ in texts]
     return make_text_batches(words, labels, preprocessor, batch_size, **options)
 
 
-def make_text_batches(texts, labels, preprocessor, batch_size, *, shuffle, seed, edges):
+def make_text_batches(texts, labels, preprocessor, batch_size, **options):
     """Batches of texts, a list of str, with an array of labels (n, ...). See `text_batches`."""
     if not texts:
         raise ValueError("texts is empty: there is nothing to make batches of.")
     tf = import_tensorflow("text_batches")
     rows = [preprocessor.ids(text) for text in texts]
     labels, words = tf.constant(labels), tf.constant(np.concatenate(rows))
-    indices, places = batch_by_length(
-        tf, [len(row) for row in rows], batch_size, shuffle=shuffle, seed=seed, edges=edges
-    )
+    indices, places = batch_by_length(tf, [len(row) for row in rows], batch_size, **options)
 
-    def gather(indices):
-        where, inside = places(indices)  # (B, T)
+    def gather(indices, wanted):
+        where, inside = places(indices, wanted)  # (B, T)
         ids = tf.where(inside, tf.gather(words, where), preprocessor.padding_id)
-        return preprocessor.as_inputs(ids), tf.gather(labels, indices)
+        return preprocessor.as_inputs(ids), tf.gather(labels, wanted)
 
-    return indices.map(gather).prefetch(2)
+    return gather_batches(tf, indices, gather)

@@ -7,6 +7,8 @@ import numpy as np
 
 from keras_attention import keras_internals
 from keras_attention.checks import check_whole_number
+from keras_attention.data.extras import import_tensorflow
+from keras_attention.data.shares import Share, read_share
 from keras_attention.distribution.report import LayoutReport, WeightLayout
 from keras_attention.distribution.split import MESH_AXES, split_weight
 from keras_attention.weight_axes import find_axes
@@ -24,7 +26,11 @@ class RoleParallel(keras.distribution.ModelParallel):
     roles that each layer declares (`weight_axes`, `name_axes`), and by `split_weight`: where a mesh
     axis does not divide a size, that axis of the weight stays whole on every device, and `report`
     says so. A batch that `"data"` does not divide, such as the last one, is computed whole on every
-    device; of several processes each has to bring a batch that does.
+    device.
+
+    Of several processes, each gives the same batches to `fit`, as a `tf.data.Dataset`, and keeps
+    those rows of each that its devices compute: of the batches that functions of `ka.data` make, no
+    other rows are read. With `auto_shard_dataset=False` each gives rows of its own.
 
     Args:
         mesh: dict, name of an axis -> how many devices, such as `{"data": 2, "model": 4}`; their
@@ -70,6 +76,8 @@ class RoleParallel(keras.distribution.ModelParallel):
             batch_dim_name="data",
             auto_shard_dataset=auto_shard_dataset,
         )
+        keras_internals.lay_out_every_batch()
+        keras_internals.gather_predictions()
 
     def get_variable_layout(self, variable):
         """The `keras.distribution.TensorLayout` of a variable: split if a layer is making it."""
@@ -79,10 +87,75 @@ class RoleParallel(keras.distribution.ModelParallel):
         planned = self._plan(layer, variable)
         return keras.distribution.TensorLayout(planned.split, self.device_mesh)
 
+    def distribute_dataset(self, dataset):
+        """The rows that this process reads, of a `tf.data.Dataset` of the batches of all.
+
+        Returns:
+            A dataset for `lay_out_batch`: pairs of these rows, and how many the whole batch has.
+            `dataset` itself in a single process, and where `auto_shard_dataset` is False.
+        """
+        if not self._reads_shares:
+            return dataset
+        tf = import_tensorflow("distribute_dataset")
+        if not isinstance(dataset, tf.data.Dataset):
+            raise ValueError(
+                f"fit was given a {type(dataset).__name__}, whose batches cannot be shared among "
+                f"{self.num_processes} processes: expected a tf.data.Dataset. Or let each process "
+                "give its own rows, with auto_shard_dataset=False."
+            )
+        return read_share(tf, dataset, self.share)
+
+    @property
+    def share(self):
+        """The `Share` of a batch that the devices of this process compute."""
+        devices = self.device_mesh.backend_mesh.devices.reshape(self.mesh["data"], -1)
+        own = [any(device.process_index == self._process_id for device in row) for row in devices]
+        return Share(self.mesh["data"], tuple(np.flatnonzero(own).tolist()))
+
+    def lay_out_batch(self, batch):
+        """A batch as Keras reads it, as arrays on the devices of the mesh.
+
+        Args:
+            batch: structure of arrays, all rows of a batch; or what `distribute_dataset` gives.
+        """
+        rows = None
+        if self._reads_shares:
+            batch, rows = batch
+        return keras.tree.map_structure(lambda array: self._place(array, rows), batch)
+
+    def gather_outputs(self, outputs):
+        """What `predict` has computed for a batch, whole on every process."""
+        if self.num_processes == 1:
+            return outputs
+        from jax.experimental import multihost_utils
+
+        return keras.tree.map_structure(
+            lambda array: multihost_utils.process_allgather(array, tiled=True), outputs
+        )
+
+    @property
+    def _reads_shares(self):
+        return self.num_processes > 1 and self.auto_shard_dataset
+
+    def _place(self, array, rows):
+        """An array of the rows of this process, of so many, on the devices of the mesh."""
+        if array is None:
+            return None
+        import jax
+
+        shape = array.shape if rows is None else (int(rows), *array.shape[1:])
+        layout = self._data_layout(shape, rows is not None or self.num_processes == 1)
+        whole = None if rows is None else shape
+        return jax.make_array_from_process_local_data(layout.backend_layout, array, whole)
+
     def get_data_layout(self, data_shape):
         """The `keras.distribution.TensorLayout` of an array of a batch, by its first axis."""
-        split = [None] * len(data_shape)
-        if split and (self.num_processes > 1 or data_shape[0] % self.mesh["data"] == 0):
+        return self._data_layout(data_shape, whole=self.num_processes == 1)
+
+    def _data_layout(self, shape, whole):
+        """The layout of an array by its shape, of the whole batch or of the rows of a process."""
+        split = [None] * len(shape)
+        if split and (not whole or shape[0] % self.mesh["data"] == 0):
             split[0] = "data"
         return keras.distribution.TensorLayout(split, self.device_mesh)
 

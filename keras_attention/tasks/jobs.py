@@ -28,14 +28,14 @@ from keras_attention.tasks.printing import (
     show_table,
 )
 from keras_attention.tasks.registry import get_task_class
-from keras_attention.tasks.training import train_model
+from keras_attention.tasks.training import load_trained, train_model
 
 EXAMPLES = 4  # batches of the development set that every exported file is compared on
 GRACE = 38.0  # seconds after the minutes of a run, in which the last scoring must begin
 TESTED = ("keras", "litert", "litert-int8")  # a SavedModel equals the model to 1e-5, as verified
 
 
-def run_job(task, data, recipe, folder, about, started=None):
+def run_job(task, data, recipe, folder, about, started=None, *, trained=False, finishes=True):
     """Trains `task` on a data set, fills `folder` with the preset, and sums up.
 
     Args:
@@ -45,25 +45,26 @@ def run_job(task, data, recipe, folder, about, started=None):
         folder: `RunFolder`.
         about: dict, what the card says of the data.
         started: float, by `time.perf_counter`, when the minutes of the recipe began; None for now.
+        trained: bool, whether another process has trained it, in `folder`.
+        finishes: bool, whether this one exports and tests it; else one with TensorFlow is to.
 
     Returns:
-        dict, the content of `scores.json`.
+        dict, the content of `scores.json`; None where it is not finished.
     """
     started = time.perf_counter() if started is None else started
     job = task.make_job(data.train, data.dev, recipe)
     folder.start()
-    counts = ", ".join(f"{count:,} {what}" for what, count in about["counts"].items())
-    say(f"{about['name']}: {counts}")
     said = task.describe_data(data)
     about["notes"] = (*about["notes"], *said)
-    for sentence in said:
-        say(sentence)
-    say(f"{job.model.name}: {job.model.count_params():,} parameters")
-    if folder.resumed:
-        say(f"going on with the unfinished run in {folder.path}")
     reserved = reserve_seconds(task, recipe)
-    spent = time.perf_counter() - started + reserved
-    best, history = train_model(job, recipe, folder, spent=spent)
+    if trained:
+        best, history = load_trained(job, recipe, folder)
+    else:
+        introduce(job, folder, about, said)
+        spent = time.perf_counter() - started + reserved
+        best, history = train_model(job, recipe, folder, spent=spent)
+    if not finishes:
+        return None
     deadline = None if recipe.minutes is None else time.perf_counter() + reserved + GRACE
     try:
         with folder.explain_full_disk():
@@ -75,6 +76,17 @@ def run_job(task, data, recipe, folder, about, started=None):
         ) from None
     print_summary(folder, scores)
     return scores
+
+
+def introduce(job, folder, about, said):
+    """Prints what is trained, and on what."""
+    counts = ", ".join(f"{count:,} {what}" for what, count in about["counts"].items())
+    say(f"{about['name']}: {counts}")
+    for sentence in said:
+        say(sentence)
+    say(f"{job.model.name}: {job.model.count_params():,} parameters")
+    if folder.resumed:
+        say(f"going on with the unfinished run in {folder.path}")
 
 
 def reserve_seconds(task, recipe):

@@ -214,6 +214,18 @@ def train_model(job, recipe, folder, *, backup=True, callbacks=(), verbose=True,
         return _train(job, recipe, folder, backup, callbacks, verbose, spent)
 
 
+def load_trained(job, recipe, folder):
+    """Gives `job.model` the weights that `train_model` chose in another process, for `folder`.
+
+    Returns:
+        What `train_model` gave there.
+    """
+    best = KeepBest(folder.best, f"val_{job.monitor}", job.lower_is_better)
+    with _parts_of(job.model, recipe):
+        load_weights(job.model, folder.best)
+    return (best.score, best.epoch), read_history(folder.history)
+
+
 @contextlib.contextmanager
 def _parts_of(model, recipe):
     """Inside, only the parts of a model that the recipe names are trained; after it, all are."""
@@ -304,7 +316,8 @@ def compile_model(model, job, recipe):
         optimizer,
         job.loss,
         metrics=[make() for make in job.metrics],
-        jit_compile=recipe.jit_compile,
+        # What a recipe says of XLA was measured with TensorFlow: JAX is slow without it.
+        jit_compile=recipe.jit_compile if keras.backend.backend() == "tensorflow" else "auto",
     )
     return paced
 

@@ -1,5 +1,6 @@
 """What a layout does with models made in other ways; run as a program on eight devices."""
 
+import contextlib
 import pathlib
 import re
 import sys
@@ -48,6 +49,21 @@ def check_a_device_mesh_keeps_its_devices():
     found = ka.distribution.RoleParallel(mesh).device_mesh
     assert found.axis_names == ["data", "model"] and found.shape == (2, 4)
     assert np.array_equal(found.devices, mesh.devices.T)
+
+
+def check_batches_of_any_size_follow_one_another():
+    """Keras puts all batches of an epoch into the layouts of the first."""
+    x, y = draw("causal", 2 * 16 + 5)
+    losses = []
+    for layout in (contextlib.nullcontext(), ka.distribution.RoleParallel({"data": 8}).scope()):
+        with layout:
+            keras.utils.set_random_seed(0)
+            model = BUILDERS["causal"]()
+            model.compile("adam", ka.training.MaskedSparseCategoricalCrossentropy())
+            history = model.fit(x, y, batch_size=16, shuffle=False, verbose=0)
+            losses.append([*history.history["loss"], model.evaluate(x, y, 16, verbose=0)])
+            assert model.predict(x, batch_size=16, verbose=0).shape[0] == 37
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-5)
 
 
 class Inner(keras.layers.Layer):
@@ -170,7 +186,7 @@ def check_the_example_of_the_docstring():
 
 def check_the_guide():
     text = (ROOT / "docs" / "guides" / "several-devices.md").read_text()
-    code, _ = re.findall(r"^```py\n(.*?)^```", text, re.DOTALL | re.MULTILINE)  # the other: PyTorch
+    code = re.search(r"^```py\n(.*?)^```", text, re.DOTALL | re.MULTILINE)[1]
     names = {}
     try:
         exec(code, names)

@@ -49,20 +49,23 @@ def slow_down(recipe):
     return dataclasses.replace(recipe, learning_rate=FINE_TUNING * recipe.learning_rate)
 
 
-def shrink_batches(recipe, examples):
+def shrink_batches(recipe, examples, multiple=1):
     """`recipe` with smaller batches where so few `examples` would make few steps of an epoch.
+
+    Their size is a `multiple` of that number, which is of the devices that share a batch.
 
     ```python
     from keras_attention.tasks import recipes
 
     recipe = recipes.choose_recipe("seq2seq_transformer")
     assert recipe.batch_size == 256 and recipes.shrink_batches(recipe, 800).batch_size == 25
+    assert recipes.shrink_batches(recipe, 800, multiple=4).batch_size == 24
     ```
     """
-    if "steps" in recipe.data:  # windows at random places: as many as one likes
-        return recipe
-    size = max(SMALLEST_BATCH, examples // FEWEST_BATCHES)
-    return dataclasses.replace(recipe, batch_size=min(recipe.batch_size, size))
+    size = recipe.batch_size
+    if "steps" not in recipe.data:  # of windows at random places there are as many as one likes
+        size = min(size, max(SMALLEST_BATCH, examples // FEWEST_BATCHES))
+    return dataclasses.replace(recipe, batch_size=max(multiple, size // multiple * multiple))
 
 
 def split_options(recipe, options):

@@ -1,0 +1,187 @@
+"""Checkpoints that several processes write together, by Orbax: `OrbaxBackup` and `load_orbax`."""
+
+import importlib
+import pathlib
+import re
+
+import keras
+import numpy as np
+
+from keras_attention import keras_internals
+
+
+class OrbaxBackup(keras.callbacks.OrbaxCheckpoint):
+    """Keeps the state of every epoch, and has `fit` go on from the last one after a stop.
+
+    What `keras.callbacks.BackupAndRestore` is to one process: where several train a model together,
+    none of them holds all of its weights, and files of Keras cannot be written. Here each writes
+    what its devices hold. A process that ends takes the others with it: start all of them again,
+    with the same program, and `fit` begins with the epoch after the last that is whole on disk.
+
+    The state is that of weights, optimizer and dropout; the batches of an epoch are as they come.
+    It is laid out anew as it is read, so that the mesh may be another one than before.
+
+    Args:
+        folder: path, which all processes share.
+        max_to_keep: int, how many epochs are kept, the last ones; None for all.
+        **options: others of `keras.callbacks.OrbaxCheckpoint`, such as `save_on_background=False`.
+
+    It needs the extra `jax`. Example:
+
+    ```python
+    import tempfile
+    import keras
+    import numpy as np
+    import keras_attention as ka
+
+    if keras.backend.backend() == "jax":
+        x, y = np.ones((4, 3)), np.ones((4, 1))
+        model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+        model.compile("sgd", "mse")
+        with tempfile.TemporaryDirectory() as folder:
+            for epochs in (1, 3):
+                backup = ka.distribution.OrbaxBackup(folder)
+                history = model.fit(x, y, epochs=epochs, callbacks=[backup], verbose=0)
+            assert history.epoch == [1, 2]
+            loaded = ka.distribution.load_orbax(folder)
+            assert np.array_equal(loaded.predict(x, verbose=0), model.predict(x, verbose=0))
+    ```
+    """
+
+    def __init__(self, folder, max_to_keep=1, **options):
+        import_orbax("OrbaxBackup")
+        folder = str(pathlib.Path(folder).absolute())
+        super().__init__(folder, max_to_keep=max_to_keep, **options)
+
+    def on_train_begin(self, logs=None):
+        latest = self.checkpointer.latest
+        if latest is not None:
+            self.model.optimizer.build(self.model.trainable_variables)
+            _load_state(self.checkpointer, latest.step, self.model)
+            keras_internals.set_first_epoch(self.model, latest.step + 1)
+
+
+def load_orbax(folder, model=None, *, step=None, compile=True):
+    """The model of a checkpoint that `OrbaxBackup` or `keras.callbacks.OrbaxCheckpoint` wrote.
+
+    Its weights are laid out as the distribution that is set says, on whatever devices there are:
+    without one, on a single device, where the model is then saved, evaluated and exported as any
+    other. (Keras's own `load_model` asks for the devices on which a checkpoint was written.) It
+    reads on every backend, so that what JAX has trained TensorFlow can export.
+
+    Args:
+        folder: path.
+        model: a built model that gets the state; None makes the one that was saved.
+        step: int, of which checkpoint; None for the last. `OrbaxBackup` counts epochs from 0.
+        compile: bool, whether a model that is made is compiled as the one that was saved.
+
+    Returns:
+        The model. Its optimizer has the saved state, if it is compiled.
+
+    Raises:
+        ValueError: there is no such checkpoint, or it is of a model with other weights.
+    """
+    ocp = import_orbax("load_orbax")
+    folder = pathlib.Path(folder).absolute()
+    if not folder.is_dir():
+        raise ValueError(f"There is no folder {folder}: expected one that OrbaxBackup filled.")
+    with ocp.training.Checkpointer(str(folder)) as checkpointer:
+        steps = [checkpoint.step for checkpoint in checkpointer.checkpoints]
+        if step is None and steps:
+            step = max(steps)
+        if step not in steps:
+            there = f"it has those of {sorted(steps)}" if steps else "it has none that is whole"
+            asked = "" if step is None else f" of step={step}"
+            raise ValueError(f"{folder} has no checkpoint{asked}: {there}.")
+        if model is None:
+            config = checkpointer.load_checkpointables(step, {"model_config": None})
+            json = config["model_config"]["config"]
+            model = keras_internals.read_model_config(json, compile=compile)
+        if getattr(model, "optimizer", None) is not None:
+            model.optimizer.build(model.trainable_variables)
+        _load_state(checkpointer, step, model)
+    return model
+
+
+def import_orbax(name):
+    """`orbax.checkpoint.v1`, or an error that says how to install it."""
+    try:
+        return importlib.import_module("orbax.checkpoint").v1
+    except ImportError as error:
+        raise ImportError(
+            f"ka.distribution.{name} needs Orbax ({error}). Install it with: "
+            "pip install 'keras-attention-zoo[jax]'"
+        ) from error
+
+
+def _load_state(checkpointer, step, model):
+    """Gives the variables of a model the values in a checkpoint, each in its own layout."""
+    found = checkpointer.checkpointables_metadata(step).metadata["pytree"]
+    groups = {
+        "trainable_variables": model.trainable_variables,
+        "non_trainable_variables": model.non_trainable_variables,
+        "optimizer_variables": getattr(getattr(model, "optimizer", None), "variables", []),
+    }
+    matched, wanted = {}, {}
+    for name in found:
+        paths = [*_paths(found[name])]
+        pairs = _match(paths, groups[name], checkpointer.directory) if groups.get(name) else {}
+        matched[name] = pairs
+        # All leaves are asked for: Orbax reads a tree whole.
+        wanted[name] = _map(found[name], lambda path, _, pairs=pairs: _abstract(pairs.get(path)))
+    loaded = checkpointer.load_checkpointables(step, {"pytree": wanted})["pytree"]
+    for name, pairs in matched.items():
+        values = dict(_paths(loaded[name], leaves=True))
+        for path, variable in pairs.items():
+            variable.assign(values[path])
+
+
+def _abstract(variable):
+    """What Orbax is to make of a saved array: one laid out as a variable, or NumPy's."""
+    if variable is None or keras.distribution.distribution() is None:
+        return np.ndarray
+    import jax
+
+    value = variable.value
+    return jax.ShapeDtypeStruct(value.shape, value.dtype, sharding=value.sharding)
+
+
+def _map(tree, function, prefix=""):
+    """A nested dict with `function(path, leaf)` of every leaf."""
+    if not isinstance(tree, dict):
+        return function(prefix, tree)
+    prefix = f"{prefix}/" if prefix else ""
+    return {name: _map(inside, function, prefix + name) for name, inside in tree.items()}
+
+
+def _paths(tree, leaves=False):
+    """The paths of the leaves of a nested dict, or pairs (path, leaf)."""
+    found = []
+    _map(tree, lambda path, leaf: found.append((path, leaf) if leaves else path))
+    return found
+
+
+def _match(paths, variables, folder):
+    """{path in a checkpoint: variable} of the same names.
+
+    Keras numbers seed generators, and layers without a name, as it makes them in a process: where
+    these numbers differ, variables of the same name are taken in their order.
+    """
+    by_path = {variable.path: variable for variable in variables}
+    if set(paths) == set(by_path):
+        return by_path
+    ours, theirs = sorted(by_path, key=_order), sorted(paths, key=_order)
+    names = [[_order(path)[0] for path in side] for side in (ours, theirs)]
+    if names[0] != names[1]:
+        other = sorted(set(names[0]) ^ set(names[1])) or ["a name that one has more often"]
+        raise ValueError(
+            f"The checkpoint in {folder} has {len(theirs)} variables and the model {len(ours)}, "
+            f"among them {other[0]}: expected a model built and compiled as the one that was saved."
+        )
+    return {path: by_path[our] for path, our in zip(theirs, ours, strict=True)}
+
+
+def _order(path):
+    """(a path without the numbers of its parts, these numbers)."""
+    numbers = tuple(int(number or 0) for number in re.findall(r"[^/]+?(?:_(\d+))?(?=/|$)", path))
+    return re.sub(r"_\d+(?=/|$)", "", path), numbers

@@ -1,0 +1,107 @@
+"""Two processes of four devices train as one device does; on JAX, each in a process of its own."""
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+from tests.backends import processes
+from tests.conftest import ROOT
+from tests.tables import assert_lists
+
+pytestmark = pytest.mark.skipif(keras.backend.backend() != "jax", reason="processes are JAX's")
+SECONDS = 600
+
+
+def start(stage, folder, *place, backend="jax"):
+    """A process of `tests.backends.processes`, whose output is kept in `folder`."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    if place:
+        flags += f" --xla_force_host_platform_device_count={processes.DEVICES}"
+    environment = {
+        **os.environ,
+        "KERAS_BACKEND": backend,
+        "JAX_PLATFORMS": "cpu",
+        "JAX_CPU_COLLECTIVES_IMPLEMENTATION": "gloo",
+        "XLA_FLAGS": flags,
+    }
+    command = [sys.executable, "-m", "tests.backends.processes", stage, folder, *map(str, place)]
+    name = "-".join(map(str, [stage, backend, *place[:1]]))
+    path = pathlib.Path(folder, f"{name}.log")
+    with path.open("w") as log:
+        started = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=log, stderr=subprocess.STDOUT
+        )
+    started.log = path
+    return started
+
+
+def finish(started):
+    """What such a process has found."""
+    try:
+        code = started.wait(SECONDS)
+    finally:
+        started.kill()
+    text = started.log.read_text()
+    assert code == 0, text[-5000:]
+    (line,) = [line for line in text.splitlines() if line.startswith("found ")]
+    return json.loads(line.removeprefix("found "))
+
+
+def start_all(stage, folder):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    return [start(stage, folder, rank, port) for rank in range(processes.PROCESSES)]
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    return finish(start("alone", str(tmp_path_factory.mktemp("alone"))))
+
+
+def assert_equal(found, expected):
+    assert found["epochs"] == expected["epochs"] and found["rows"] == expected["rows"]
+    for name in ("losses", "evaluated"):
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-5, err_msg=name)
+    for ours, theirs in zip(found["predicted"], expected["predicted"], strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-3)
+
+
+def test_every_case_has_a_layout():
+    assert_lists("LAYOUTS", processes.LAYOUTS, processes.CASES)
+
+
+def test_losses_and_predictions_are_those_of_one_device(alone, tmp_path):
+    first, second = [finish(each) for each in start_all("together", str(tmp_path))]
+    assert first == second
+    for name, expected in alone.items():
+        assert len(expected["losses"]) == 6 and expected["losses"][2] < expected["losses"][0]
+        assert_equal(first[name], expected)
+
+
+def test_a_killed_run_goes_on_and_is_loaded_on_one_device(alone, tmp_path):
+    pytest.importorskip("orbax.checkpoint")
+    folder, expected = str(tmp_path), alone["language"]
+    one, other = start_all("killed", folder)
+    try:
+        assert other.wait(SECONDS) == -signal.SIGKILL, other.log.read_text()[-5000:]
+    finally:
+        one.kill()
+    first, second = [finish(each) for each in start_all("resumed", folder)]
+    assert first == second and first["epochs"] == [1, 2]  # of 0 to 2
+    losses = np.reshape(expected["losses"], (2, 3))[:, 1:]  # of training and development
+    assert_equal(first, {**expected, "epochs": [1, 2], "losses": losses.ravel()})
+    loaded = finish(start("loaded", folder))
+    assert np.isclose(loaded["evaluated"], first["evaluated"], rtol=1e-5)
+    exported = finish(start("loaded", folder, backend="tensorflow"))
+    assert np.isclose(exported["evaluated"], first["evaluated"], rtol=1e-4)
+    assert exported["parity"] < 1e-4
+    assert (tmp_path / "model.keras").exists() and (tmp_path / "model.tflite").exists()
