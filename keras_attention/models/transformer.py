@@ -17,6 +17,7 @@ from keras_attention.blocks import (
     residuals,
 )
 from keras_attention.blocks.normalization import NORMALIZATIONS
+from keras_attention.blocks.token_embedding import PADDING
 from keras_attention.models.keywords import divide_exactly, get_position
 
 
@@ -71,6 +72,11 @@ class TransformerEncoder:
             None, for each layer, in the place of `mask` and `position` (Beltagy et al., 2020,
             section 3.1, windows that grow; Gemma 3, 2025, every sixth layer sees all).
         epsilon: float, of the normalizations.
+        padding: a promise about the ids of every call, by which attention on GPUs needs no mask
+            tensor: `"none"`, that none is padding (no layer makes a mask then); `"right"`, that
+            padding comes after the tokens of a row alone; None promises nothing. Results are the
+            same. A call outside of a compiled function, `fit` or `predict` checks its ids; in these
+            a promise that is broken gives wrong numbers: attention to padding.
 
     Call arguments:
         x: (B, T, D), as a rule symbolic.
@@ -132,6 +138,7 @@ class TransformerEncoder:
     layer_masks: object = None
     layer_positions: object = None
     epsilon: float = 1e-6
+    padding: str | None = None
 
     _position_is_embedded = False
 
@@ -147,6 +154,7 @@ class TransformerEncoder:
                     "every block runs in one layer or more. Choose at most as many."
                 )
         object.__setattr__(self, "position", get_position(self.position, self.max_length))
+        checks.check_choice(self, "padding", PADDING)
         self._check_layers()
         self._check_norms()
 
@@ -284,6 +292,7 @@ class TransformerEncoder:
             normalizer=copy_part(self.normalizer),
             mask=mask,
             position=position,
+            padding="right" if self.padding == "right" else None,
             name=name,
         )
 
