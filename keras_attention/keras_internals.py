@@ -154,6 +154,18 @@ def takes_argument(layer, name):
     return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
+def can_use_flash_attention(query, key, value, *more, raise_error=False):
+    """Whether the device has flash attention for heads of these shapes and dtypes.
+
+    On JAX (B, T, N, H) each; on PyTorch (B, N, T, H), and `more` is a mask and whether it is
+    causal. With `raise_error`, an error says why not.
+    """
+    bias = {"bias": None} if backend.backend() == "jax" else {}
+    return backend.nn._can_use_flash_attention(
+        query, key, value, *more, **bias, raise_error=raise_error
+    )
+
+
 def share_objects():
     """A context in which a layer with several holders is written once, and read as one layer.
 

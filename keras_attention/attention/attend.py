@@ -24,6 +24,8 @@ def attend(
     bias=None,
     query_positions=None,
     key_positions=None,
+    query_lengths=None,
+    key_lengths=None,
     dropout=None,
     return_weights=True,
     implementation=None,
@@ -48,6 +50,10 @@ def attend(
         bias: float, added to the scores, broadcastable to (B, N, T, S).
         query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S): where the tokens
             are, for `mask` and `position`. Default: 0, 1, 2, ...
+        query_lengths, key_lengths: int (B,), tokens from there on are padding, as if `query_mask`
+            and `attention_mask` said so: flash attention then needs no mask tensor. Beside such a
+            mask they are a promise that it says the same and nothing else. One tensor for both,
+            where queries and keys are the same tokens, lets a causal mask hide what they do.
         dropout: callable applied to the weights before they meet the values.
         return_weights: bool. Only the dense kernel holds the weights; without them,
             others need less time and memory.
@@ -91,18 +97,37 @@ def attend(
     )
     score, normalizer = scores.get(score), normalizers.get(normalizer)
     mask, position = masks.get(mask), positions.get(position)
+    if key_lengths is not None and attention_mask is None:
+        attention_mask = masks.padding(_length_mask(key_lengths, key, 2 if cached else 1))
+    if query_lengths is not None and query_mask is None:
+        query_mask = _length_mask(query_lengths, query)
     lengths = query.shape[1], key.shape[2 if cached else 1]
     inputs.check_lengths(mask, position, *lengths, query_positions, key_positions)
     if position is not None:
         query = position.rotate(query, query_positions)
         key = key if cached else position.rotate_key(key, key_positions)
         position = position if "bias" in position.roles else None
+    attention_mask = _of_rank_four(attention_mask, "bool")
+    if query_mask is not None:
+        rows = ops.cast(ops.expand_dims(ops.expand_dims(query_mask, axis=2), axis=3), "bool")
+        if return_weights:
+            attention_mask = masks.all_of(attention_mask, ops.transpose(rows, (0, 2, 1, 3)))
+    bias_and_mask = BiasAndMask(
+        mask,
+        position,
+        attention_mask,
+        _of_rank_four(bias),
+        query_positions,
+        key_positions,
+        query_lengths,
+        key_lengths,
+    )
+    known = _known(query.shape[1]), _known(key.shape[1])
     case = (
         None
         if cached
         else Case(
-            _known(query.shape[1]),
-            _known(key.shape[1]),
+            *known,
             score,
             normalizer,
             mask,
@@ -110,6 +135,9 @@ def attend(
             biased=bias is not None or position is not None,
             weights=return_weights,
             dropout=dropout is not None,
+            flash_window=kernels.fused.takes_window(
+                bias_and_mask, known, query.dtype, query.shape[3], flash_attention
+            ),
         )
     )
     chosen = (
@@ -117,11 +145,6 @@ def attend(
     )
     if 0 in lengths and not cached:
         chosen = "dense"  # no queries or no keys to slice
-    attention_mask = _of_rank_four(attention_mask, "bool")
-    if query_mask is not None:
-        rows = ops.cast(ops.expand_dims(ops.expand_dims(query_mask, axis=2), axis=3), "bool")
-        if return_weights:
-            attention_mask = masks.all_of(attention_mask, ops.transpose(rows, (0, 2, 1, 3)))
     output, weights = kernels.run_kernel(
         chosen,
         query,
@@ -129,14 +152,7 @@ def attend(
         value,
         score=score,
         normalizer=normalizer,
-        bias_and_mask=BiasAndMask(
-            mask,
-            position,
-            attention_mask,
-            _of_rank_four(bias),
-            query_positions,
-            key_positions,
-        ),
+        bias_and_mask=bias_and_mask,
         dropout=dropout,
         **({"flash_attention": flash_attention} if chosen == "fused" else {}),
     )
@@ -155,6 +171,7 @@ class AttendArguments:
             `query_mask`; or None.
         query_mask: bool (B, T), False = padding, or None.
         query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S), or None.
+        lengths: `PaddingLengths`, what these masks say in numbers, or None.
         cached: bool, whether heads come from a cache: (B, K, S, H), and keys rotated.
         training: bool, whether dropout is active.
         return_weights: bool, whether the caller wants the weights.
@@ -168,12 +185,26 @@ class AttendArguments:
     query_mask: object = None
     query_positions: object = None
     key_positions: object = None
+    lengths: object = None
     cached: bool = False
     training: bool = False
     return_weights: bool = False
     implementation: str | None = None
     score: object = None
     inputs: object = None
+
+    def length_arguments(self):
+        """`query_lengths` and `key_lengths` of `attend`, if the masks are still those they are of.
+
+        A layer that changes a mask of the call thereby gives up the numbers.
+        """
+        lengths = self.lengths
+        if lengths is None or lengths.attention_mask is not self.attention_mask:
+            return {}
+        found = {"key_lengths": lengths.keys}
+        if lengths.query_mask is self.query_mask:
+            found["query_lengths"] = lengths.queries
+        return found
 
     def with_query_mask_inside(self):
         """The same, with the padding of queries in `attention_mask`."""
@@ -210,6 +241,7 @@ def attend_in_layer(layer, query, key, value, call, **parts):
         "query_mask": call.query_mask,
         "query_positions": call.query_positions,
         "key_positions": call.key_positions,
+        **call.length_arguments(),
         "dropout": dropout and (lambda weights: dropout(weights, training=True)),
         "cached": call.cached,
     }
@@ -241,6 +273,12 @@ def _check_arguments(
     inputs.check_positions("attend", "query_positions", query_positions, queries, batch)
     inputs.check_positions("attend", "key_positions", key_positions, keys, batch)
     inputs.check_rows("attend", "query_mask", query_mask, "query", (batch, queries, heads))
+
+
+def _length_mask(lengths, x, axis=1):
+    """Which of the tokens along an axis of `x` come before `lengths` (B,): bool (B, T)."""
+    index = ops.expand_dims(ops.arange(ops.shape(x)[axis], dtype="int32"), axis=0)
+    return index < ops.expand_dims(ops.cast(lengths, "int32"), axis=1)
 
 
 def _known(size):

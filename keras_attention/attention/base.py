@@ -5,7 +5,7 @@ import inspect
 
 import keras
 
-from keras_attention import keras_internals, masks, scope
+from keras_attention import checks, keras_internals, masks, scope
 from keras_attention.attention import arguments, axes, kv_cache, segment_memory
 from keras_attention.attention.attend import AttendArguments, attend_in_layer
 from keras_attention.attention.inputs import AttentionInputs, join_masks
@@ -40,6 +40,9 @@ class AttentionLayer(keras.layers.Layer):
             equal; None picks one by the rule of `keras_attention.attention.choose`. The one that is
             named computes the output of every call, or an error says why it cannot; weights that
             are asked for are computed by `"dense"` beside it, and so is attention to a cache.
+        padding: `"right"`, a promise that padding comes after the tokens in every row: attention of
+            GPUs then takes lengths in place of masks. Nothing checks it, and what a call in which
+            padding comes first gives is wrong there. None promises nothing.
 
     Call arguments:
         query: (B, T, D), or (B, dims..., D) with `attention_axes`.
@@ -108,6 +111,7 @@ class AttentionLayer(keras.layers.Layer):
         dropout=0.0,
         seed=None,
         implementation=None,
+        padding=None,
         **kwargs,
     ):
         arguments.refuse_kernel(kwargs)
@@ -119,6 +123,8 @@ class AttentionLayer(keras.layers.Layer):
         self.position = arguments.get_position(position, self.dtype_policy)
         self.dropout, self.seed = dropout, seed
         self.implementation = arguments.get_implementation(implementation)
+        self.padding = padding
+        checks.check_choice(self, "padding", (None, "right"))
         self._dropout_layer = None
 
     def build_parts(self, query_shape, key_shape=None):
@@ -192,15 +198,18 @@ class AttentionLayer(keras.layers.Layer):
             heads, inputs = self.project_key_value(inputs), inputs.with_shared_positions()
         else:
             heads, inputs = cached.heads, inputs.in_cache(cached)
+        mask_tensor = inputs.mask_tensor()
+        told = self.padding == "right" and cached is None and inputs.value is given.value
         output, weights = self.attend_heads(
             self.project_query(inputs.query_sequence),
             heads,
             AttendArguments(
                 mask=mask,
-                attention_mask=inputs.mask_tensor(),
+                attention_mask=mask_tensor,
                 query_mask=inputs.query_padding,
                 query_positions=inputs.query_positions,
                 key_positions=inputs.value_positions,
+                lengths=inputs.padding_lengths(mask_tensor) if told else None,
                 cached=cached is not None,
                 training=training,
                 return_weights=return_attention_scores,
@@ -345,6 +354,7 @@ class AttentionLayer(keras.layers.Layer):
             "dropout": self.dropout,
             "seed": self.seed,
             "implementation": self.implementation,
+            "padding": self.padding,
         }
 
 

@@ -83,6 +83,19 @@ class AttentionInputs:
         segments = segment_mask(self.segment_ids, self.value_segment_ids)
         return masks.all_of(given, padding_mask(None, *padding), segments)
 
+    def padding_lengths(self, mask_tensor):
+        """The padding in numbers, if it comes after the tokens and no other mask is given, or None.
+
+        `mask_tensor` is what the method of this name gave.
+        """
+        key_mask = self.key_padding
+        others = (self.attention_mask, self.segment_ids, self.value_segment_ids)
+        if key_mask is None or len(key_mask.shape) != 2 or any(x is not None for x in others):
+            return None
+        keys = count_tokens(key_mask)
+        queries = keys if self.query_mask is key_mask else count_tokens(self.query_mask)
+        return PaddingLengths(queries, keys, self.query_mask, mask_tensor)
+
     def with_shared_positions(self):
         """The same, where query and value are one tensor: positions of either are of both."""
         if self.value is not self.query or self.key is not self.value:
@@ -106,6 +119,26 @@ class AttentionInputs:
 
     def _mask_to_sequence(self, mask):
         return mask if mask is None else axes.to_sequences(mask, self.attended, features=0)
+
+
+@dataclasses.dataclass(frozen=True)
+class PaddingLengths:
+    """How many tokens come before the padding of each row, and the masks that say so.
+
+    Args:
+        queries, keys: int32 (B,); one tensor where queries and keys have one mask; or None.
+        query_mask: bool (B, T), or None. attention_mask: bool (B, 1, 1, S).
+    """
+
+    queries: object
+    keys: object
+    query_mask: object
+    attention_mask: object
+
+
+def count_tokens(mask):
+    """How many tokens each row of a mask (B, T) has: int32 (B,), or None for None."""
+    return None if mask is None else ops.sum(ops.cast(mask, "int32"), axis=1)
 
 
 def join_masks(*parts):

@@ -3,14 +3,18 @@
 import math
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_attention import checks, masks, positions, scope
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.inner_layers import revive_layer
+from keras_attention.positions.indices import to_numpy_or_none
 from keras_attention.shapes import prepend_batch
 from keras_attention.sharing import serialize_shared
 from keras_attention.weight_axes import name_axes
+
+PADDING = (None, "none", "right")  # what may be promised of the ids
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -36,14 +40,18 @@ class TokenEmbedding(keras.layers.Layer):
         table: the `table` of another `TokenEmbedding`, to share it; None makes one. A loaded model
             has one table; `keras.models.clone_model` copies it into each layer.
         padding_id: int, the id that is no token, and is masked; None where every id is a token.
+        padding: a promise about the ids of every call: `"none"`, that none is `padding_id`, so that
+            there is no mask; `"right"`, that it comes after the tokens of a row alone, which
+            changes nothing here (attention with the same promise takes lengths in place of the
+            mask); or None for no promise. A call outside of a compiled function checks its ids.
 
     Call arguments:
         inputs: int token ids (B, T); with `reverse=True` vectors (B, T, D).
         positions: int (T,) or (B, T), where the tokens are. Default: 0, 1, 2, ...
         reverse: bool, whether to go from vectors to logits.
 
-    Returns (B, T, D), with the mask `inputs != padding_id`; or logits (B, T, vocabulary_size),
-    float32, with the mask of the inputs.
+    Returns (B, T, D), with the mask `inputs != padding_id`, if any id is one and may come; or
+    logits (B, T, vocabulary_size), float32, with the mask of the inputs.
 
     Example:
 
@@ -73,6 +81,7 @@ class TokenEmbedding(keras.layers.Layer):
         table=None,
         padding_id=0,
         logit_soft_cap=None,
+        padding=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -86,6 +95,13 @@ class TokenEmbedding(keras.layers.Layer):
             raise ValueError(
                 f"{type(self).__name__}: padding_id={padding_id} is no id of a vocabulary of "
                 f"{vocabulary_size}; give one from 0 to {vocabulary_size - 1}, or None."
+            )
+        self.padding = padding
+        checks.check_choice(self, "padding", PADDING)
+        if padding == "right" and padding_id is None:
+            raise ValueError(
+                f"{type(self).__name__}: padding='right' with padding_id=None, where no id is "
+                "padding. Give padding='none', or leave padding out."
             )
         self.position = check_embedded(positions.get(position, dtype=self.dtype_policy))
         self.scale, self.dropout = scale, dropout
@@ -119,6 +135,11 @@ class TokenEmbedding(keras.layers.Layer):
         """The `keras.layers.Embedding` with a row for each token, to be shared."""
         return self._table
 
+    @property
+    def masked_id(self):
+        """The id that is masked: `padding_id`, or None where none is, or none comes."""
+        return None if self.padding == "none" else self.padding_id
+
     def build(self, input_shape):
         if not self._table.built:
             self._table.build(input_shape)
@@ -132,6 +153,8 @@ class TokenEmbedding(keras.layers.Layer):
     def call(self, inputs, positions=None, reverse=False, training=None):
         if reverse:
             return self._logits(inputs)
+        if self.padding is not None and scope.current(scope.Decoding) is None:
+            check_padding(self.name, inputs, self.padding_id, self.padding)
         x = self._table(inputs)
         if self.scale:
             x = ops.multiply(x, ops.cast(math.sqrt(self.hidden_dim), x.dtype))
@@ -159,7 +182,7 @@ class TokenEmbedding(keras.layers.Layer):
         return self._table(ops.arange(self.vocabulary_size, dtype="int32"))
 
     def compute_mask(self, inputs, previous=None):
-        return previous if len(inputs.shape) > 2 else masks.token_mask(inputs, self.padding_id)
+        return previous if len(inputs.shape) > 2 else masks.token_mask(inputs, self.masked_id)
 
     def compute_output_shape(self, input_shape, reverse=False):
         if reverse:
@@ -188,7 +211,31 @@ class TokenEmbedding(keras.layers.Layer):
             "table": serialize_shared(self._table),
             "padding_id": self.padding_id,
             "logit_soft_cap": self.logit_soft_cap,
+            "padding": self.padding,
         }
+
+
+def check_padding(owner, ids, padding_id, padding):
+    """Refuses ids that break the promise `padding`, where their values are known.
+
+    Args:
+        owner: str, what the message calls the layer. ids: int (B, T). padding_id: int, or None.
+        padding: `"none"`, no id is `padding_id`; `"right"`, it comes after the tokens of a row
+            alone; None, anything.
+    """
+    values = None if None in (padding, padding_id) else to_numpy_or_none(ids)
+    if values is None or values.ndim != 2:
+        return
+    tokens = values != padding_id
+    wrong = ~tokens if padding == "none" else ~tokens[:, :-1] & tokens[:, 1:]
+    rows = np.flatnonzero(wrong.any(axis=1))
+    if len(rows):
+        promised = "has no padding" if padding == "none" else "has padding after its tokens alone"
+        raise ValueError(
+            f"{owner} was given ids with padding_id={padding_id} in row {rows[0]}, and "
+            f"padding={padding!r} promises that a row {promised}. Build the model without the "
+            "promise, or give rows that keep it."
+        )
 
 
 def check_embedded(position):

@@ -153,7 +153,8 @@ class WordEmbedding(ProjectionOwner):
         return ops.reshape(x, shape)
 
     def compute_mask(self, tokens, previous=None):
-        return masks.token_mask(tokens, getattr(self.tokens, "padding_id", 0))
+        padding_id = getattr(self.tokens, "padding_id", 0)
+        return masks.token_mask(tokens, getattr(self.tokens, "masked_id", padding_id))
 
     def compute_output_shape(self, tokens_shape, characters_shape):
         return (*tokens_shape, self.hidden_dim)

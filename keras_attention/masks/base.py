@@ -51,13 +51,20 @@ class Mask:
         super().__init_subclass__(**kwargs)
         parents = cls.__mro__[1 : cls.__mro__.index(Mask)]
         if "allows" in vars(cls) and any("allows" in vars(parent) for parent in parents):
-            for name in {"relative", "reach", "outside"} - set(vars(cls)):
+            for name in {"relative", "is_band", "reach", "outside"} - set(vars(cls)):
                 setattr(cls, name, getattr(Mask, name))
 
     relative = False
     """Whether `allows` depends on i - j alone, as in `Causal`: kernels then need one small table.
 
     Set it to True in your own mask where that holds.
+    """
+
+    is_band = False
+    """Whether `allows` is true of every pair within `band()`, and of no other, as in `Causal`.
+
+    The attention of a GPU then takes the two bounds in place of a tensor. Set it to True in your
+    own mask where that holds.
     """
 
     def allows(self, i, j):
@@ -258,6 +265,10 @@ class Both(Combination):
     def allows(self, i, j):
         return ops.logical_and(self.left.allows(i, j), self.right.allows(i, j))
 
+    @property
+    def is_band(self):
+        return self.left.is_band and self.right.is_band
+
     def reach(self):
         return self.left.reach() & self.right.reach()
 
@@ -333,6 +344,10 @@ class NamedMask(Mask, Part):
         """The combination that this mask stands for."""
         raise NotImplementedError(f"{type(self).__name__}.parts")
 
+    @property
+    def is_band(self):
+        return self.parts().is_band
+
     def allows(self, i, j):
         return self.parts().allows(i, j)
 
@@ -358,6 +373,7 @@ class Full(Mask, Part):
     """
 
     relative = True
+    is_band = True
 
     def allows(self, i, j):
         return ops.equal(i - j, i - j)

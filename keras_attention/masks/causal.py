@@ -27,6 +27,7 @@ class Causal(Mask, Part):
     """
 
     relative = True
+    is_band = True
 
     def allows(self, i, j):
         return j <= i

@@ -34,6 +34,7 @@ class Window(Mask, Part):
     """
 
     relative = True
+    is_band = True
 
     size: int
 

@@ -115,6 +115,7 @@ def causal_language_model(
         embeddings_initializer=keras.initializers.RandomNormal(stddev=0.02),
         scale=scale_embeddings,
         padding_id=padding_id,
+        padding=decoder.padding,
         logit_soft_cap=logit_soft_cap,
         name="embedding",
     )

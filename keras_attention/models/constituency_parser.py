@@ -93,7 +93,11 @@ def constituency_parser(
     state = ParserState(num_constituents, num_tags, spare_constituents, name="state")
     word, depth, allowed = state(target_ids, encoded)
     embedding = TokenEmbedding(
-        size, decoder.hidden_dim, position=decoder.embedding_position(), name="embedding"
+        size,
+        decoder.hidden_dim,
+        position=decoder.embedding_position(),
+        padding=decoder.padding,
+        name="embedding",
     )
     x = embedding(target_ids)
     word = keras.layers.Dense(decoder.hidden_dim, name="next_word")(word)

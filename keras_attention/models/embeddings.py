@@ -47,6 +47,7 @@ def embed_tokens(
         embedding_dim or stack.hidden_dim,
         position=stack.embedding_position(),
         embeddings_initializer=initializer,
+        padding=stack.padding,
         name="embedding",
         **embedding,
     )

@@ -110,6 +110,7 @@ def seq2seq_transformer(
             logit_bias=logit_bias,
             table=table,
             padding_id=padding_id,
+            padding=None if padding_id is None else stack.padding,
             name="embedding",
         )
         x = embedding(ids, positions=documents.get("positions"))

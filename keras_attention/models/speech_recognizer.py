@@ -35,7 +35,7 @@ SIZES = {
 
 @takes_keywords_of(
     ConformerEncoder,
-    without=["max_length", "causal"],
+    without=["max_length", "causal", "padding"],
     num_layers=4,
     num_heads=4,
     hidden_dim=144,

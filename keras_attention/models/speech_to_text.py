@@ -60,7 +60,7 @@ SIZES = {
 
 @takes_keywords_of(
     ConformerEncoder,
-    without=["causal"],
+    without=["causal", "padding"],
     num_layers=4,
     num_heads=4,
     hidden_dim=144,

@@ -28,6 +28,7 @@ def build_text_decoder(
         scale=scale_embeddings,
         embeddings_initializer=keras.initializers.RandomNormal(stddev=decoder.hidden_dim**-0.5),
         padding_id=padding_id,
+        padding=decoder.padding,
         name="embedding",
     )
     x = keras.layers.Dropout(decoder.dropout, name="dropout")(embedding(target_ids))

@@ -18,6 +18,7 @@ from keras_attention.blocks import (
     residuals,
 )
 from keras_attention.blocks.normalization import NORMALIZATIONS
+from keras_attention.blocks.token_embedding import PADDING
 from keras_attention.models.keywords import divide_exactly, get_position
 
 
@@ -82,6 +83,11 @@ class TransformerEncoder:
             `stochastic_depth`, which grows from layer to layer, no `num_blocks`, and the same mask
             and position in all. Text that is written and recorded attention run layer by layer. The
             weights are in the same order as without, and `set_weights` takes either model's.
+        padding: a promise about the ids of every call, by which attention on GPUs needs no mask
+            tensor: `"none"`, that none is padding (no layer makes a mask then); `"right"`, that
+            padding comes after the tokens of a row alone; None promises nothing. Results are the
+            same. A call outside of a compiled function, `fit` or `predict` checks its ids; in these
+            a promise that is broken gives wrong numbers: attention to padding.
 
     Call arguments:
         x: (B, T, D), as a rule symbolic.
@@ -145,6 +151,7 @@ class TransformerEncoder:
     epsilon: float = 1e-6
     remat: bool = False
     scan_layers: bool = False
+    padding: str | None = None
 
     _position_is_embedded = False
 
@@ -160,6 +167,7 @@ class TransformerEncoder:
                     "every block runs in one layer or more. Choose at most as many."
                 )
         object.__setattr__(self, "position", get_position(self.position, self.max_length))
+        checks.check_choice(self, "padding", PADDING)
         self._check_layers()
         self._check_norms()
         self._check_scan()
@@ -321,6 +329,7 @@ class TransformerEncoder:
             normalizer=copy_part(self.normalizer),
             mask=mask,
             position=position,
+            padding="right" if self.padding == "right" else None,
             name=name,
         )
 

@@ -55,7 +55,7 @@ WITH_CLASS_TOKEN = ("cls", "cls_mean", "prefix")
 
 @takes_keywords_of(
     TransformerEncoder,
-    without=["max_length"],
+    without=["max_length", "padding"],
     num_layers=12,
     num_heads=3,
     hidden_dim=192,

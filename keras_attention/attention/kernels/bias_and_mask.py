@@ -26,6 +26,9 @@ class BiasAndMask:
         bias: float, the same shape; or None.
         query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S); None is
             0, 1, 2, ...
+        query_lengths, key_lengths: int32 (B,), or None: where given, `attention_mask` hides the
+            keys from there on and nothing else, and what queries from there on give is not used.
+            One tensor for both where queries and keys are the same tokens.
         zero: an int tensor of value 0, or None. Added to positions, it keeps a compiler from making
             constants of the masks of all blocks, which together have shape (T, S) again.
     """
@@ -36,6 +39,8 @@ class BiasAndMask:
     bias: object = None
     query_positions: object = None
     key_positions: object = None
+    query_lengths: object = None
+    key_lengths: object = None
     zero: object = None
 
     def block(self, rows, columns, query, key, bias=None):
@@ -71,10 +76,11 @@ class BiasAndMask:
         """Whether no positions are given: a part of an axis is then a range of positions."""
         return self.query_positions is None and self.key_positions is None
 
-    def is_causal(self):
-        """Whether it is the causal mask over indices, and nothing else."""
-        alone = all(x is None for x in (self.position, self.attention_mask, self.bias))
-        return self.mask == masks.Causal() and alone and self.positions_are_indices
+    def exact_band(self):
+        """The `band()` that the mask part is, over indices, or None where it is no band."""
+        if self.mask is None:
+            return None, None
+        return self.mask.band() if self.mask.is_band and self.positions_are_indices else None
 
     def _positions(self, rows, columns):
         i, j = rows.positions(self.query_positions), columns.positions(self.key_positions)

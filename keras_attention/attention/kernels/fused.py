@@ -1,9 +1,10 @@
 """The backend's own attention: flash attention on GPUs, where there is one."""
 
+import dataclasses
+
 import keras
 from keras import ops
 
-from keras_attention.attention.kernels import dense
 from keras_attention.attention.kernels.bias_and_mask import WholeAxis
 from keras_attention.normalizers import Softmax
 
@@ -25,40 +26,150 @@ def refuses(case):
     return None
 
 
+def takes_window(bias_and_mask, lengths, dtype, size, flash_attention=None):
+    """Whether flash attention computes a causal window, and no keys outside of it, on this device.
+
+    Args:
+        bias_and_mask: `BiasAndMask`. lengths: T and S, ints or None. dtype: of the heads, a str.
+        size: int H. flash_attention: as in `fused`.
+    """
+    if keras.backend.backend() != "jax" or flash_attention is False:
+        return False
+    from keras_attention.attention.kernels import fused_jax
+
+    told = VisibleKeys.without_tensor(bias_and_mask, *lengths)
+    if told is None or told.window is None or fused_jax.simplify(told) is None:
+        return False
+    return fused_jax.has_flash(dtype, size)
+
+
 def fused(
     query, key, value, *, score, normalizer, bias_and_mask, dropout=None, flash_attention=None
 ):
-    """As `dense`, by `keras.ops.dot_product_attention` (Dao et al., 2022, on GPUs).
+    """As `dense`, by the attention of JAX or PyTorch (Dao et al., 2022, on GPUs).
+
+    A mask that is causal, a causal window or padding at the end is told in numbers where the
+    backend takes it so; any other is a tensor, (B or 1, N or 1, T, S). ALiBi and other biases are
+    left to other kernels.
 
     Args:
         flash_attention: bool, whether flash attention has to be taken, or None where it can.
     """
     query, key, scale = score.fold(query, key)
     query = ops.multiply(query, ops.cast(scale / normalizer.temperature, query.dtype))
-    rows, columns = WholeAxis(ops.shape(query)[1]), WholeAxis(ops.shape(key)[1])
-    is_causal = bias_and_mask.is_causal()  # flash attention needs no mask tensor for it
-    mask = seen = None
-    if not is_causal:
+    told = VisibleKeys.without_tensor(bias_and_mask, query.shape[1], key.shape[1])
+    backend = _backend()
+    told = None if told is None else backend.simplify(told)
+    if told is None:
+        told = VisibleKeys.with_tensor(bias_and_mask, query, key)
+    size = max(query.shape[3], value.shape[3])
+    heads = [_widen(x, size) for x in (query, key, value)]
+    output = backend.attend(*heads, told, flash_attention)[..., : value.shape[3]]
+    return told.hide_empty_rows(output), None
+
+
+@dataclasses.dataclass(frozen=True)
+class VisibleKeys:
+    """Which keys queries may attend to, as backends are told.
+
+    Args:
+        is_causal: bool, whether key j is hidden from query i when j > i.
+        window: int, how many keys before its own a query sees, or None for all.
+        query_lengths, key_lengths: int32 (B,), at least 1, or None: tokens from there on are
+            padding.
+        mask: bool (B or 1, N or 1, T, S), or None: then all above say is all.
+        seen: which queries see a key at all, bool (B or 1, N or 1, T or 1, 1), or None for all.
+    """
+
+    is_causal: bool = False
+    window: int | None = None
+    query_lengths: object = None
+    key_lengths: object = None
+    mask: object = None
+    seen: object = None
+
+    @classmethod
+    def without_tensor(cls, bias_and_mask, queries, keys):
+        """What needs no mask tensor, for T queries and S keys (ints, or symbols); or None."""
+        band, lengths = bias_and_mask.exact_band(), bias_and_mask.key_lengths
+        if band is None or (bias_and_mask.attention_mask is not None and lengths is None):
+            return None
+        left, right = band
+        if band == (None, None):
+            told = cls()
+        elif left is None and right == 0:
+            told = cls(is_causal=True)
+        elif left is not None and left >= 0 == right and isinstance(queries, int):
+            if queries != keys:  # some queries may see nothing, and backends differ
+                return None
+            told = cls(is_causal=True, window=left)
+        else:
+            return None
+        if lengths is None:
+            return told
+        at_least_one = [None if x is None else ops.maximum(x, 1) for x in _lengths(bias_and_mask)]
+        if bias_and_mask.query_lengths is lengths and queries == keys:
+            at_least_one[1] = at_least_one[0]
+        rows = ops.reshape(lengths > 0, (-1, 1, 1, 1))
+        query_lengths, key_lengths = at_least_one
+        return dataclasses.replace(
+            told, query_lengths=query_lengths, key_lengths=key_lengths, seen=rows
+        )
+
+    @classmethod
+    def with_tensor(cls, bias_and_mask, query, key):
+        """Any mask, as a tensor."""
+        rows, columns = WholeAxis(ops.shape(query)[1]), WholeAxis(ops.shape(key)[1])
         _, mask = bias_and_mask.block(rows, columns, query, key)
-    if mask is not None:
-        seen = ops.any(mask, axis=3, keepdims=True)  # (B or 1, N or 1, T or 1, 1)
+        if mask is None:
+            return cls()
+        seen = ops.any(mask, axis=3, keepdims=True)
         mask = ops.logical_or(mask, ops.logical_not(seen))  # no row is empty, which gives NaN
-        shape = (ops.shape(query)[0], query.shape[2], rows.size, columns.size)
-        mask = ops.broadcast_to(mask, shape)
-    heads, size = query.shape[2], max(query.shape[3], value.shape[3])
-    output = ops.dot_product_attention(
-        _widen(query, size),
-        _widen(dense.repeat_heads(key, heads), size),
-        _widen(dense.repeat_heads(value, heads), size),
-        mask=mask,
-        scale=1.0,
-        is_causal=is_causal,
-        flash_attention=flash_attention,
-    )
-    output = output[..., : value.shape[3]]
-    if seen is not None:
-        output = ops.multiply(output, ops.cast(ops.transpose(seen, (0, 2, 1, 3)), output.dtype))
-    return output, None
+        return cls(mask=mask, seen=seen)
+
+    @property
+    def lengths_are_implied(self):
+        """Whether the causal mask alone hides what comes after the tokens from all of them.
+
+        So it is where queries and keys are the same: padding comes after every token, and what
+        it attends to itself is not used.
+        """
+        same = self.key_lengths is not None and self.query_lengths is self.key_lengths
+        return self.is_causal and same
+
+    def without_lengths(self):
+        """The same, where lengths are implied, told by the causal mask alone."""
+        return dataclasses.replace(self, query_lengths=None, key_lengths=None)
+
+    def hide_empty_rows(self, output):
+        """`output` (B, T, N, Hv) with zeros where a query sees nothing, or is padding."""
+        if self.seen is not None:
+            seen = ops.cast(ops.transpose(self.seen, (0, 2, 1, 3)), output.dtype)
+            output = ops.multiply(output, seen)
+        if self.query_lengths is None:
+            return output
+        index = ops.expand_dims(ops.arange(ops.shape(output)[1], dtype="int32"), axis=0)
+        tokens = index < ops.expand_dims(self.query_lengths, axis=1)  # (B, T)
+        tokens = ops.expand_dims(ops.expand_dims(tokens, axis=2), axis=3)
+        return ops.where(tokens, output, ops.zeros_like(output))  # whatever the backend left there
+
+
+def _lengths(bias_and_mask):
+    return [
+        None if x is None else ops.cast(x, "int32")
+        for x in (bias_and_mask.query_lengths, bias_and_mask.key_lengths)
+    ]
+
+
+def _backend():
+    """The module that calls the attention of the backend."""
+    if keras.backend.backend() == "jax":
+        from keras_attention.attention.kernels import fused_jax
+
+        return fused_jax
+    from keras_attention.attention.kernels import fused_torch
+
+    return fused_torch
 
 
 def _widen(x, size):

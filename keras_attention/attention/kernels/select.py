@@ -6,6 +6,7 @@ import keras
 
 from keras_attention import checks, normalizers, scope
 from keras_attention.attention.kernels import banded, chunked, dense, fused, sliced
+from keras_attention.attention.kernels.bias_and_mask import BiasAndMask
 
 NAMES = {module.__name__.rpartition(".")[2]: module for module in (dense, fused, banded, chunked)}
 
@@ -24,6 +25,8 @@ class Case:
         biased: bool, whether something is added to the scores.
         weights: bool, whether the weights are asked for, to be returned or recorded.
         dropout: bool, whether weights are dropped.
+        flash_window: bool, whether the device's flash attention skips what is outside a causal
+            window, which the mask is.
     """
 
     query_length: int | None
@@ -35,6 +38,7 @@ class Case:
     biased: bool = False
     weights: bool = False
     dropout: bool = False
+    flash_window: bool = False
 
 
 @checks.refuse_old_names(kernel="implementation")
@@ -69,7 +73,8 @@ def choose(case, implementation=None, flash_attention=None):
 
     1. the one that is named, or `fused` with `flash_attention=True`; a ValueError says why if it
        cannot;
-    2. `banded`, where the mask's band and global tokens are at most half of the keys;
+    2. `banded`, where the mask's band and global tokens are at most half of the keys, unless flash
+       attention computes the band alone (JAX on GPUs, a causal window, 16-bit floats);
     3. `fused`, where the backend has one (JAX and PyTorch);
     4. `chunked`, from 2048 keys on, or 256 where no query looks ahead, but not in exported files;
     5. `dense`.
@@ -136,16 +141,25 @@ def explain(
     normalizer = layer.normalizer
     if getattr(layer, "sink", False) or getattr(layer, "talking_heads", False):
         normalizer = normalizers.Normalizer()  # a sink or talking heads wrap it
+    lengths = query_length, query_length if key_length is None else key_length
+    mask = layer.mask_part(use_causal_mask)
+    flash_window = not positions and fused.takes_window(
+        BiasAndMask(mask),
+        lengths,
+        layer.compute_dtype,
+        getattr(layer, "key_dim", None) or 8,
+        layer._flash_attention,
+    )
     case = Case(
-        query_length,
-        query_length if key_length is None else key_length,
+        *lengths,
         layer.score,
         normalizer,
-        layer.mask_part(use_causal_mask),
+        mask,
         positions=positions,
         biased="bias" in getattr(layer.position, "roles", ()),
         weights=return_attention_scores,
         dropout=bool(training and layer.dropout),
+        flash_window=flash_window,
     )
     implementation, flash = layer.implementation, layer._flash_attention
     if implementation is None and not flash:
@@ -154,6 +168,8 @@ def explain(
 
 
 def _banded_pays(case):
+    if case.flash_window and fused.refuses(case) is None:
+        return None
     reach = case.mask.reach()
     seen = reach.left + reach.right + 1 + len(reach.tokens)
     seen += banded.rows_at_once(reach)

@@ -1,0 +1,67 @@
+"""JAX's attention, which is cuDNN's flash attention on GPUs and Splash attention on TPUs."""
+
+import jax
+import jax.numpy as jnp
+from keras import ops
+
+from keras_attention import keras_internals
+from keras_attention.attention.kernels.dense import repeat_heads
+
+
+def has_flash(dtype, size):
+    """Whether cuDNN's flash attention runs here, for heads of `size` numbers of this dtype."""
+    if jax.default_backend() != "gpu":
+        return False
+    heads = jax.ShapeDtypeStruct((1, 8, 1, size), dtype)
+    return keras_internals.can_use_flash_attention(heads, heads, heads)
+
+
+def simplify(told):
+    """`told` as it is handed over, or None where it has to become a tensor."""
+    if jax.default_backend() == "tpu":
+        return None if told.key_lengths is not None or told.window is not None else told
+    if told.window is None:
+        return told
+    if told.lengths_are_implied:  # cuDNN takes no window beside lengths
+        return told.without_lengths()
+    return told if told.key_lengths is None else None
+
+
+def attend(query, key, value, told, flash_attention):
+    """(B, T, N, H) of heads (B, T, N, H) and twice (B, S, K, H); `told` is a `VisibleKeys`."""
+    mask = told.mask
+    if mask is not None:  # heads and batch may stay one
+        mask = jnp.broadcast_to(mask, (*mask.shape[:2], query.shape[1], key.shape[1]))
+    if jax.default_backend() == "tpu":
+        return ops.dot_product_attention(
+            query,
+            repeat_heads(key, query.shape[2]),
+            repeat_heads(value, query.shape[2]),
+            mask=mask,
+            scale=1.0,
+            is_causal=told.is_causal,
+            flash_attention=flash_attention,
+        )
+    return jax.nn.dot_product_attention(
+        query,
+        key,
+        value,
+        mask=mask,
+        scale=1.0,
+        is_causal=told.is_causal,
+        query_seq_lengths=told.query_lengths,
+        key_value_seq_lengths=told.key_lengths,
+        local_window_size=None if told.window is None else (told.window, 0),
+        implementation="cudnn" if _takes_flash(query, key, mask, flash_attention) else "xla",
+    )
+
+
+def _takes_flash(query, key, mask, flash_attention):
+    if flash_attention is False:
+        return False
+    if flash_attention:
+        keras_internals.can_use_flash_attention(query, key, key, raise_error=True)
+        return True
+    if mask is not None and (query.shape[1] % 2 or key.shape[1] % 2):
+        return False  # the gradient beside a mask tensor is of even lengths alone
+    return has_flash(query.dtype, query.shape[3])
