@@ -19,7 +19,7 @@ PACKAGE = pathlib.Path(ka.__file__).parent
 ORDER = [
     {"registration", "name_clash"},
     {"keras_internals"},
-    {"part", "scope", "checks", "paths", "shapes", "sharing", "weight_axes", "__version__"},
+    {"part", "scope", "checks", "paths", "shapes", "sharing", "weight_axes", "token_layout", "__version__"},
     {"in_place", "cache_spec"},
     {"scores", "normalizers", "masks", "positions"},
     {"attention"},

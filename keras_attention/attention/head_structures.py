@@ -295,6 +295,7 @@ class _SoftmaxWithSink(Normalizer):
     def __init__(self, softmax, logits):
         self.softmax, self.logits = softmax, logits
         self.temperature = softmax.temperature
+        self.exponents, self.sink = softmax.exponents, logits
 
     def prepare(self, scores):
         return self.softmax.prepare(scores)

@@ -9,6 +9,7 @@ from keras_attention import keras_internals
 from keras_attention.checks import check_whole_number
 from keras_attention.distribution.report import LayoutReport, WeightLayout
 from keras_attention.distribution.split import MESH_AXES, split_weight
+from keras_attention.token_layout import SEQUENCE
 from keras_attention.weight_axes import find_axes
 
 
@@ -26,9 +27,14 @@ class RoleParallel(keras.distribution.ModelParallel):
     says so. A batch that `"data"` does not divide, such as the last one, is computed whole on every
     device; of several processes each has to bring a batch that does.
 
+    Along `"sequence"` each device has some of the tokens of every text: what `"data"` is to the
+    first axis of a batch, it is to the second. Attention goes around in a ring (Liu et al., 2023),
+    by the kernel `"ring"` of `ka.attention`, wherever that can compute it and both lengths divide;
+    elsewhere the compiler gathers keys and values.
+
     Args:
-        mesh: dict, name of an axis -> how many devices, such as `{"data": 2, "model": 4}`; their
-            product is the number of devices. Or a `keras.distribution.DeviceMesh` with such names.
+        mesh: dict, name of an axis -> how many devices, such as `{"data": 2, "model": 4}` or
+            `{"data": 2, "sequence": 4}`; their product is the number of devices. Or a `keras.distribution.DeviceMesh` with such names.
         fully_sharded: bool, whether weights are split along `"data"`, too.
         devices: list, as `keras.distribution.list_devices()` gives it, which is the default.
         auto_shard_dataset: bool, as in `keras.distribution.ModelParallel`.
@@ -64,12 +70,18 @@ class RoleParallel(keras.distribution.ModelParallel):
                 f"devices=keras.distribution.list_devices()[:{count}]."
             )
         self.mesh, self.fully_sharded = sizes, bool(fully_sharded)
+        self.sequence_devices = sizes.get(SEQUENCE)
         mesh = keras.distribution.DeviceMesh(tuple(sizes.values()), list(sizes), devices)
         super().__init__(
             layout_map=keras.distribution.LayoutMap(mesh),
             batch_dim_name="data",
             auto_shard_dataset=auto_shard_dataset,
         )
+        if self.sequence_devices and sizes["data"] % self.num_processes:
+            raise ValueError(
+                f"mesh={sizes} splits texts among {self.num_processes} processes, each of which "
+                "reads whole texts. Give data a multiple of their number."
+            )
 
     def get_variable_layout(self, variable):
         """The `keras.distribution.TensorLayout` of a variable: split if a layer is making it."""
@@ -80,11 +92,36 @@ class RoleParallel(keras.distribution.ModelParallel):
         return keras.distribution.TensorLayout(planned.split, self.device_mesh)
 
     def get_data_layout(self, data_shape):
-        """The `keras.distribution.TensorLayout` of an array of a batch, by its first axis."""
+        """The `keras.distribution.TensorLayout` of an array of a batch, by its first two axes."""
         split = [None] * len(data_shape)
         if split and (self.num_processes > 1 or data_shape[0] % self.mesh["data"] == 0):
             split[0] = "data"
+        if len(split) > 1 and self._divides(SEQUENCE, data_shape[1]):
+            split[1] = SEQUENCE
         return keras.distribution.TensorLayout(split, self.device_mesh)
+
+    def get_token_layout(self, shape, role=None):
+        """The `keras.distribution.TensorLayout` of vectors of tokens, within a model.
+
+        Args:
+            shape: (B, T, ...), or (B, D) of vectors of whole texts.
+            role: that of the last axis, which the mesh axis splits that splits such weights.
+
+        Returns:
+            A layout, or None to leave it to the compiler, where B or T is not a number.
+        """
+        if not all(isinstance(size, int) for size in shape):
+            return None
+        split = ["data" if self._divides("data", shape[0]) else None] + [None] * (len(shape) - 1)
+        if len(shape) > 2 and self._divides(SEQUENCE, shape[1]):
+            split[1] = SEQUENCE
+        if role is not None:
+            split[-1] = split_weight((role,), shape[-1:], self.mesh)[0][0]
+        return keras.distribution.TensorLayout(split, self.device_mesh)
+
+    def _divides(self, axis, size):
+        """Whether the mesh has this axis, and it splits as many into equal shares."""
+        return axis in self.mesh and size % self.mesh[axis] == 0
 
     def report(self, model):
         """How each weight of a model is laid out, and why where it is not split.
@@ -138,8 +175,8 @@ def _read_mesh(mesh):
         )
     if unknown := [name for name in mesh if name not in MESH_AXES]:
         raise ValueError(
-            f"mesh={mesh!r} has the axis {unknown[0]!r}. Expected "
-            f"{' or '.join(map(repr, MESH_AXES))}, or both."
+            f"mesh={mesh!r} has the axis {unknown[0]!r}. Expected one or more of "
+            f"{', '.join(map(repr, MESH_AXES))}."
         )
     sizes = {name: check_whole_number("RoleParallel", name, mesh[name]) for name in mesh}
     return {name: sizes.get(name, 1) for name in MESH_AXES if name == "data" or name in sizes}

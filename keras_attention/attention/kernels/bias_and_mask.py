@@ -24,6 +24,8 @@ class BiasAndMask:
         mask: a mask or None. position: a position that biases, or None.
         attention_mask: bool, True = may attend, broadcastable to (B, N, T, S), of rank 4; or None.
         bias: float, the same shape; or None.
+        segments: a pair int (B, T), (B, S), the documents of queries and of keys (`same_segment`);
+            or None.
         query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S); None is
             0, 1, 2, ...
         zero: an int tensor of value 0, or None. Added to positions, it keeps a compiler from making
@@ -36,6 +38,7 @@ class BiasAndMask:
     bias: object = None
     query_positions: object = None
     key_positions: object = None
+    segments: tuple | None = None
     zero: object = None
 
     def block(self, rows, columns, query, key, bias=None):
@@ -54,6 +57,10 @@ class BiasAndMask:
             else:
                 bias = bias + relative  # not ops.add: see tests/test_traps.py
         given = columns.take(rows.take(self.attention_mask, 2), 3)
+        if self.segments is not None:
+            queries, keys = self.segments
+            segments = masks.same_segment(rows.take(queries, 1), columns.take(keys, 1))
+            given = masks.all_of(given, segments)
         return bias, masks.all_of(masks.materialize(self.mask, i, j), given)
 
     def values(self, rows, columns, weights):
@@ -73,7 +80,8 @@ class BiasAndMask:
 
     def is_causal(self):
         """Whether it is the causal mask over indices, and nothing else."""
-        alone = all(x is None for x in (self.position, self.attention_mask, self.bias))
+        given = (self.position, self.attention_mask, self.bias, self.segments)
+        alone = all(x is None for x in given)
         return self.mask == masks.Causal() and alone and self.positions_are_indices
 
     def _positions(self, rows, columns):
