@@ -48,8 +48,9 @@ class _Ring:
         output = jax.ShapeDtypeStruct((*number.shape[:3], width), "float32")
         start = jax.ShapeDtypeStruct((), "int32")
         self.state = (number, output, number)
-        self.add, added = _open_closure(tile.add, rows, columns, start, self.state)
-        self.sums, summed = _open_closure(tile.normalized, rows, columns, start, number)
+        with jax.sharding.use_abstract_mesh(_share_mesh(self.mesh)):
+            self.add, added = _open_closure(tile.add, rows, columns, start, self.state)
+            self.sums, summed = _open_closure(tile.normalized, rows, columns, start, number)
         self.read = (added, summed)
 
     def __call__(self, rows, columns, sink):
@@ -255,6 +256,13 @@ def plan_hops(devices, length, keys, reach=None):
     ]
     skipped, first = max(gaps)
     return (0, devices) if len(needed) == devices else (first, devices - skipped)
+
+
+def _share_mesh(mesh):
+    """The mesh as code sees it that runs on each device's share of the sequence."""
+    kinds = {SEQUENCE: jax.sharding.AxisType.Manual}
+    kinds = [kinds.get(name, jax.sharding.AxisType.Auto) for name in mesh.axis_names]
+    return mesh.abstract_mesh.update(axis_types=tuple(kinds))
 
 
 def _open_closure(function, *shapes):
