@@ -19,8 +19,8 @@ PACKAGE = pathlib.Path(ka.__file__).parent
 ORDER = [
     {"registration", "name_clash"},
     {"keras_internals"},
-    {"part", "scope", "checks", "paths", "shapes", "sharing", "weight_axes", "token_layout", "__version__"},
-    {"in_place", "cache_spec"},
+    {"part", "scope", "checks", "paths", "shapes", "sharing", "weight_axes", "__version__"},
+    {"in_place", "cache_spec", "token_layout"},
     {"scores", "normalizers", "masks", "positions"},
     {"attention"},
     {"blocks"},

@@ -24,6 +24,7 @@ def attend(
     bias=None,
     query_positions=None,
     key_positions=None,
+    segments=None,
     dropout=None,
     return_weights=True,
     implementation=None,
@@ -48,6 +49,8 @@ def attend(
         bias: float, added to the scores, broadcastable to (B, N, T, S).
         query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S): where the tokens
             are, for `mask` and `position`. Default: 0, 1, 2, ...
+        segments: a pair int (B, T), (B, S), the documents of queries and of keys, as
+            `masks.same_segment` takes them; or None. The ring makes no (T, S) tensor of them.
         dropout: callable applied to the weights before they meet the values.
         return_weights: bool. Only the dense kernel holds the weights; without them,
             others need less time and memory.
@@ -118,6 +121,9 @@ def attend(
     if 0 in lengths and not cached:
         chosen = "dense"  # no queries or no keys to slice
     attention_mask = _of_rank_four(attention_mask, "bool")
+    if segments is not None and chosen != "ring":
+        attention_mask = masks.all_of(attention_mask, masks.same_segment(*segments))
+        segments = None
     if query_mask is not None:
         rows = ops.cast(ops.expand_dims(ops.expand_dims(query_mask, axis=2), axis=3), "bool")
         if return_weights:
@@ -136,6 +142,7 @@ def attend(
             _of_rank_four(bias),
             query_positions,
             key_positions,
+            segments,
         ),
         dropout=dropout,
         **({"flash_attention": flash_attention} if chosen == "fused" else {}),
@@ -155,6 +162,7 @@ class AttendArguments:
             `query_mask`; or None.
         query_mask: bool (B, T), False = padding, or None.
         query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S), or None.
+        segments: a pair int (B, T), (B, S), where documents are not in `attention_mask`; or None.
         cached: bool, whether heads come from a cache: (B, K, S, H), and keys rotated.
         training: bool, whether dropout is active.
         return_weights: bool, whether the caller wants the weights.
@@ -168,6 +176,7 @@ class AttendArguments:
     query_mask: object = None
     query_positions: object = None
     key_positions: object = None
+    segments: tuple | None = None
     cached: bool = False
     training: bool = False
     return_weights: bool = False
@@ -176,11 +185,12 @@ class AttendArguments:
     inputs: object = None
 
     def with_query_mask_inside(self):
-        """The same, with the padding of queries in `attention_mask`."""
-        if self.query_mask is None:
+        """The same, with documents and the padding of queries in `attention_mask`."""
+        if self.query_mask is None and self.segments is None:
             return self
-        mask = masks.all_of(self.attention_mask, inputs.padding_mask(self.query_mask))
-        return dataclasses.replace(self, attention_mask=mask, query_mask=None)
+        documents = None if self.segments is None else masks.same_segment(*self.segments)
+        mask = masks.all_of(self.attention_mask, inputs.padding_mask(self.query_mask), documents)
+        return dataclasses.replace(self, attention_mask=mask, query_mask=None, segments=None)
 
 
 def attend_in_layer(layer, query, key, value, call, **parts):
@@ -210,6 +220,7 @@ def attend_in_layer(layer, query, key, value, call, **parts):
         "query_mask": call.query_mask,
         "query_positions": call.query_positions,
         "key_positions": call.key_positions,
+        "segments": call.segments,
         "dropout": dropout and (lambda weights: dropout(weights, training=True)),
         "cached": call.cached,
     }

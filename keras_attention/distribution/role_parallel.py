@@ -34,7 +34,8 @@ class RoleParallel(keras.distribution.ModelParallel):
 
     Args:
         mesh: dict, name of an axis -> how many devices, such as `{"data": 2, "model": 4}` or
-            `{"data": 2, "sequence": 4}`; their product is the number of devices. Or a `keras.distribution.DeviceMesh` with such names.
+            `{"data": 2, "sequence": 4}`; their product is the number of devices. Or a
+            `keras.distribution.DeviceMesh` with such names.
         fully_sharded: bool, whether weights are split along `"data"`, too.
         devices: list, as `keras.distribution.list_devices()` gives it, which is the default.
         auto_shard_dataset: bool, as in `keras.distribution.ModelParallel`.
@@ -96,7 +97,7 @@ class RoleParallel(keras.distribution.ModelParallel):
         split = [None] * len(data_shape)
         if split and (self.num_processes > 1 or data_shape[0] % self.mesh["data"] == 0):
             split[0] = "data"
-        if len(split) > 1 and self._divides(SEQUENCE, data_shape[1]):
+        if len(split) in (2, 3) and self._divides(SEQUENCE, data_shape[1]):  # an image has more
             split[1] = SEQUENCE
         return keras.distribution.TensorLayout(split, self.device_mesh)
 

@@ -37,8 +37,8 @@ class Normalizer:
     exponents = None
     """For a normalizer that is a softmax of changed scores: `exponents(scores)`, what `exp` is of.
 
-    Float32 scores to float32 exponents, before the mask. `weights = exp(e) / (exp(sink) + sum exp(e))`
-    can be added up key by key; None for all others.
+    Float32 scores to float32 exponents, before the mask: `weights = exp(e) / (exp(sink) + sum
+    exp(e))` can be added up key by key. None for all others.
     """
 
     sink = None

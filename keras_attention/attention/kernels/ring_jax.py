@@ -90,11 +90,12 @@ class _Ring:
             {name: of_part.get(name) for name in part}
             for of_part, part in zip(found, (rows, columns), strict=False)
         )
-        of_read = iter(found[2])
-        return of_rows, of_columns, [next(of_read) if _is_float(x) else None for x in read], found[3]
+        of_floats = iter(found[2])
+        of_read = [next(of_floats) if _is_float(x) else None for x in read]
+        return of_rows, of_columns, of_read, found[3]
 
     def _share(self, function, given, made):
-        """`function` on each device's share of the sequence; other axes are left to the compiler."""
+        """`function` on each device's share of the sequence; the compiler splits other axes."""
         return jax.shard_map(
             function,
             mesh=self.mesh,
@@ -152,9 +153,7 @@ class _Ring:
 
         of_read = _zeros([x for x in read if _is_float(x)])
         state = (_zeros(_floats(sliced)), of_read)
-        of_columns, (of_rows, of_read) = self._travel(
-            columns, _zeros(_floats(columns)), state, hop
-        )
+        of_columns, (of_rows, of_read) = self._travel(columns, _zeros(_floats(columns)), state, hop)
         of_rows = {name: _join(x, ROW_AXES[name]) for name, x in of_rows.items()}
         of_read = [jax.lax.psum(x, SEQUENCE) for x in of_read]
         of_sink = jnp.sum(jnp.exp(sink - last) * inner, axis=(0, 2, 3), keepdims=True)
