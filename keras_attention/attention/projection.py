@@ -7,7 +7,8 @@ from keras import ops
 
 from keras_attention import keras_internals
 from keras_attention.shapes import merges_tokens, prepend_batch
-from keras_attention.weight_axes import name_axes
+from keras_attention.token_layout import pin_tokens
+from keras_attention.weight_axes import find_axes, name_axes
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -52,7 +53,9 @@ class HeadProjection(keras.layers.EinsumDense):
         if not merges_tokens():
             x = ops.einsum(self.equation, inputs, self.kernel)
             x = x if self.bias is None else ops.add(x, self.bias)
-            return x if self.activation is None else self.activation(x)
+            x = x if self.activation is None else self.activation(x)
+            axes = find_axes(self, "kernel", self.kernel.shape) or ()
+            return pin_tokens(x, *axes[self.input_axes :])
         fan_in, fan_out = math.prod(inputs.shape[2:]), math.prod(self.head_shape)
         x = ops.reshape(inputs, (-1, fan_in))
         x = ops.matmul(x, ops.reshape(self.kernel, (fan_in, fan_out)))

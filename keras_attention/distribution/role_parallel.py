@@ -101,12 +101,12 @@ class RoleParallel(keras.distribution.ModelParallel):
             split[1] = SEQUENCE
         return keras.distribution.TensorLayout(split, self.device_mesh)
 
-    def get_token_layout(self, shape, role=None):
+    def get_token_layout(self, shape, roles=()):
         """The `keras.distribution.TensorLayout` of vectors of tokens, within a model.
 
         Args:
             shape: (B, T, ...), or (B, D) of vectors of whole texts.
-            role: that of the last axis, which the mesh axis splits that splits such weights.
+            roles: those of the last axes, which are split as those of weights are.
 
         Returns:
             A layout, or None to leave it to the compiler, where B or T is not a number.
@@ -116,8 +116,8 @@ class RoleParallel(keras.distribution.ModelParallel):
         split = ["data" if self._divides("data", shape[0]) else None] + [None] * (len(shape) - 1)
         if len(shape) > 2 and self._divides(SEQUENCE, shape[1]):
             split[1] = SEQUENCE
-        if role is not None:
-            split[-1] = split_weight((role,), shape[-1:], self.mesh)[0][0]
+        if roles:
+            split[-len(roles) :] = split_weight(roles, shape[-len(roles) :], self.mesh)[0]
         return keras.distribution.TensorLayout(split, self.device_mesh)
 
     def _divides(self, axis, size):

@@ -1,12 +1,11 @@
 """What the devices of a layout gather in a training step; run as a program, prints it.
 
 The sizes of the batch and of its texts are those of no weight: an array that a device gathers is of
-a global batch where one of its axes is a multiple of `BATCH`, and holds pairs of tokens where it is
-as large as they are. Weights that are fully sharded are gathered, and are to be.
+a global batch where one of its axes is a multiple of `BATCH`, and of pairs of tokens where two are
+of `LENGTH`. Weights that are fully sharded are gathered, and are to be.
 """
 
 import json
-import math
 import re
 import sys
 
@@ -99,7 +98,9 @@ def find_gathers(text):
 
 
 def is_of_tokens(shape):
-    return any(size % BATCH == 0 for size in shape) or math.prod(shape) >= LENGTH * LENGTH
+    """Whether it has a row for each text of a batch, or numbers for pairs of tokens."""
+    pairs = sum(size % LENGTH == 0 for size in shape) > 1 or LENGTH**2 in shape
+    return pairs or any(size % BATCH == 0 for size in shape)
 
 
 def compare(name):

@@ -25,7 +25,7 @@ SPLIT = {
     "classifier": (0, 8, 13, 13, 13, 0),
     "vision": (0, 9, 12, 12, 14, 0),  # with patches and positions, which "model" does not split
     "causal": (0, 8, 9, 13, 11, 0),  # two key heads are not split among four devices
-    "masked": (0, 9, 14, 14, 15, 0),  # with segments, which "model" does not split
+    "masked": (0, 9, 12, 12, 14, 0),  # with segments, which "model" does not split
     "translator": (0, 18, 29, 29, 29, 0),
     "recurrent": (0, 13, 6, 6, 15, 0),  # one head, and cells that "model" does not split
 }
