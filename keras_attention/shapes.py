@@ -1,5 +1,6 @@
-"""Target shapes of reshapes, for sizes that may be unknown or 0."""
+"""Target shapes of reshapes, and where the tokens of a batch are merged to one axis."""
 
+import keras
 from keras import ops
 
 
@@ -11,3 +12,22 @@ def prepend_batch(x, *sizes):
     if all(isinstance(size, int) and size > 0 for size in sizes):
         return (-1, *sizes)
     return (ops.shape(x)[0], *sizes)
+
+
+def merges_tokens():
+    """Whether (B, T, D) is faster as (B · T, D), a product of two matrices: TensorFlow's CPU path.
+
+    Elsewhere a batch keeps its axes: of a sequence that is split among devices, as JAX may, merged
+    ones would have to be gathered.
+    """
+    return keras.backend.backend() == "tensorflow"
+
+
+def merge_tokens(x):
+    """(B, T, D) to (B · T, D) where that is faster, else unchanged; `part_tokens` undoes it."""
+    return ops.reshape(x, (-1, x.shape[-1])) if merges_tokens() else x
+
+
+def part_tokens(x, like, *sizes):
+    """What `merge_tokens` made, or layers of it, as (B, *sizes), B the first axis of `like`."""
+    return ops.reshape(x, prepend_batch(like, *sizes)) if merges_tokens() else x

@@ -26,6 +26,7 @@ def attend(
     key_positions=None,
     query_lengths=None,
     key_lengths=None,
+    segments=None,
     dropout=None,
     return_weights=True,
     implementation=None,
@@ -54,6 +55,8 @@ def attend(
             and `attention_mask` said so: flash attention then needs no mask tensor. Beside such a
             mask they are a promise that it says the same and nothing else. One tensor for both,
             where queries and keys are the same tokens, lets a causal mask hide what they do.
+        segments: a pair int (B, T), (B, S), the documents of queries and of keys, as
+            `masks.same_segment` takes them; or None. The ring makes no (T, S) tensor of them.
         dropout: callable applied to the weights before they meet the values.
         return_weights: bool. Only the dense kernel holds the weights; without them,
             others need less time and memory.
@@ -121,6 +124,7 @@ def attend(
         key_positions,
         query_lengths,
         key_lengths,
+        segments,
     )
     known = _known(query.shape[1]), _known(key.shape[1])
     case = (
@@ -145,6 +149,14 @@ def attend(
     )
     if 0 in lengths and not cached:
         chosen = "dense"  # no queries or no keys to slice
+    if segments is not None and chosen != "ring":
+        bias_and_mask = dataclasses.replace(
+            bias_and_mask,
+            attention_mask=masks.all_of(attention_mask, masks.same_segment(*segments)),
+            segments=None,
+            query_lengths=None,
+            key_lengths=None,
+        )
     output, weights = kernels.run_kernel(
         chosen,
         query,
@@ -172,6 +184,7 @@ class AttendArguments:
         query_mask: bool (B, T), False = padding, or None.
         query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S), or None.
         lengths: `PaddingLengths`, what these masks say in numbers, or None.
+        segments: a pair int (B, T), (B, S), where documents are not in `attention_mask`; or None.
         cached: bool, whether heads come from a cache: (B, K, S, H), and keys rotated.
         training: bool, whether dropout is active.
         return_weights: bool, whether the caller wants the weights.
@@ -186,6 +199,7 @@ class AttendArguments:
     query_positions: object = None
     key_positions: object = None
     lengths: object = None
+    segments: tuple | None = None
     cached: bool = False
     training: bool = False
     return_weights: bool = False
@@ -207,11 +221,12 @@ class AttendArguments:
         return found
 
     def with_query_mask_inside(self):
-        """The same, with the padding of queries in `attention_mask`."""
-        if self.query_mask is None:
+        """The same, with documents and the padding of queries in `attention_mask`."""
+        if self.query_mask is None and self.segments is None:
             return self
-        mask = masks.all_of(self.attention_mask, inputs.padding_mask(self.query_mask))
-        return dataclasses.replace(self, attention_mask=mask, query_mask=None)
+        documents = None if self.segments is None else masks.same_segment(*self.segments)
+        mask = masks.all_of(self.attention_mask, inputs.padding_mask(self.query_mask), documents)
+        return dataclasses.replace(self, attention_mask=mask, query_mask=None, segments=None)
 
 
 def attend_in_layer(layer, query, key, value, call, **parts):
@@ -242,6 +257,7 @@ def attend_in_layer(layer, query, key, value, call, **parts):
         "query_positions": call.query_positions,
         "key_positions": call.key_positions,
         **call.length_arguments(),
+        "segments": call.segments,
         "dropout": dropout and (lambda weights: dropout(weights, training=True)),
         "cached": call.cached,
     }

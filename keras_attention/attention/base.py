@@ -5,7 +5,7 @@ import inspect
 
 import keras
 
-from keras_attention import checks, keras_internals, masks, scope
+from keras_attention import checks, keras_internals, masks, scope, token_layout
 from keras_attention.attention import arguments, axes, kv_cache, segment_memory
 from keras_attention.attention.attend import AttendArguments, attend_in_layer
 from keras_attention.attention.inputs import AttentionInputs, join_masks
@@ -36,10 +36,10 @@ class AttentionLayer(keras.layers.Layer):
         dropout: float, the share of attention weights dropped in training. The others grow by
             1 / (1 - dropout), so that rows sum to one on average; what is masked stays zero.
         seed: int, for dropout.
-        implementation: name of a kernel: `"dense"`, `"fused"`, `"banded"` or `"chunked"`, all
-            equal; None picks one by the rule of `keras_attention.attention.choose`. The one that is
-            named computes the output of every call, or an error says why it cannot; weights that
-            are asked for are computed by `"dense"` beside it, and so is attention to a cache.
+        implementation: name of a kernel: `"dense"`, `"fused"`, `"banded"`, `"chunked"` or `"ring"`,
+            all equal; None picks one by the rule of `keras_attention.attention.choose`. The one
+            that is named computes the output of every call, or an error says why it cannot; weights
+            that are asked for are computed by `"dense"` beside it, and so is attention to a cache.
         padding: `"right"`, a promise that padding comes after the tokens in every row: attention of
             GPUs then takes lengths in place of masks. Nothing checks it, and what a call in which
             padding comes first gives is wrong there. None promises nothing.
@@ -198,7 +198,8 @@ class AttentionLayer(keras.layers.Layer):
             heads, inputs = self.project_key_value(inputs), inputs.with_shared_positions()
         else:
             heads, inputs = cached.heads, inputs.in_cache(cached)
-        mask_tensor = inputs.mask_tensor()
+        apart = cached is None and token_layout.count_sequence_devices() is not None
+        mask_tensor = inputs.mask_tensor(segments=not apart)
         told = self.padding == "right" and cached is None and inputs.value is given.value
         output, weights = self.attend_heads(
             self.project_query(inputs.query_sequence),
@@ -206,6 +207,7 @@ class AttentionLayer(keras.layers.Layer):
             AttendArguments(
                 mask=mask,
                 attention_mask=mask_tensor,
+                segments=inputs.segment_pair() if apart else None,
                 query_mask=inputs.query_padding,
                 query_positions=inputs.query_positions,
                 key_positions=inputs.value_positions,

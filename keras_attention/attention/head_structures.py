@@ -7,7 +7,7 @@ from keras_attention.normalizers.base import Normalizer
 from keras_attention.normalizers.softmax import softmax_with_sink
 from keras_attention.positions.base import Position
 from keras_attention.scores.base import score_pairs
-from keras_attention.shapes import prepend_batch
+from keras_attention.shapes import merges_tokens, prepend_batch
 
 QK_NORMS = (None, "rms_norm", "layer_norm")
 
@@ -156,6 +156,9 @@ class MemorySlots(keras.layers.Layer):
         heads, size = query.shape[2:]
         keys = ops.cast(self.keys, query.dtype)
         keys = ops.repeat(keys, heads // self.num_heads, axis=1)
+        if not merges_tokens():
+            keys = ops.broadcast_to(keys, (ops.shape(query)[0], *keys.shape))
+            return score_pairs(score, query, keys)
         # All queries as one long example: one copy of the slots serves them all.
         batch, length = prepend_batch(query, ops.shape(query)[1])
         rows = ops.reshape(query, (1, -1, heads, size))
@@ -295,6 +298,7 @@ class _SoftmaxWithSink(Normalizer):
     def __init__(self, softmax, logits):
         self.softmax, self.logits = softmax, logits
         self.temperature = softmax.temperature
+        self.exponents, self.sink = softmax.exponents, logits
 
     def prepare(self, scores):
         return self.softmax.prepare(scores)

@@ -72,15 +72,18 @@ class AttentionInputs:
             return self.value_mask
         return masks.all_of(self.value_mask, self.key_mask)
 
-    def mask_tensor(self):
-        """What all masks but the query's allow: bool, broadcastable to (B, N, T, S), or None."""
+    def mask_tensor(self, segments=True):
+        """What all masks but the query's allow: bool, broadcastable to (B, N, T, S), or None.
+
+        `segments` are among them, or a kernel makes their mask itself, from `segment_pair`.
+        """
         given = self.attention_mask
         if given is not None:
             given = ops.cast(ops.convert_to_tensor(given), "bool")
             given = axes.mask_to_sequences(given, self.query, self.attended)
         key_mask = None if self.key_mask is self.value_mask else self.key_mask
         padding = (self._mask_to_sequence(mask) for mask in (self.value_mask, key_mask))
-        segments = segment_mask(self.segment_ids, self.value_segment_ids)
+        segments = segment_mask(self.segment_ids, self.value_segment_ids) if segments else None
         return masks.all_of(given, padding_mask(None, *padding), segments)
 
     def padding_lengths(self, mask_tensor):
@@ -95,6 +98,14 @@ class AttentionInputs:
         keys = count_tokens(key_mask)
         queries = keys if self.query_mask is key_mask else count_tokens(self.query_mask)
         return PaddingLengths(queries, keys, self.query_mask, mask_tensor)
+
+    def segment_pair(self):
+        """The documents of queries and keys, int (B, T) and (B, S), or None."""
+        if self.segment_ids is None:
+            segment_mask(self.segment_ids, self.value_segment_ids)  # refuses those of values alone
+            return None
+        values = self.segment_ids if self.value_segment_ids is None else self.value_segment_ids
+        return tuple(ops.convert_to_tensor(x) for x in (self.segment_ids, values))
 
     def with_shared_positions(self):
         """The same, where query and value are one tensor: positions of either are of both."""

@@ -6,17 +6,18 @@ import keras
 from keras import ops
 
 from keras_attention import keras_internals
-from keras_attention.shapes import prepend_batch
-from keras_attention.weight_axes import name_axes
+from keras_attention.shapes import merges_tokens, prepend_batch
+from keras_attention.token_layout import pin_tokens
+from keras_attention.weight_axes import find_axes, name_axes
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class HeadProjection(keras.layers.EinsumDense):
     """Maps the last axes of (B, T, ...) to new ones, as `keras.layers.EinsumDense` does.
 
-    Weights, their shapes, LoRA and quantization are Keras's. Only the forward pass differs: on a
-    CPU the einsum over three axes takes twice the time of the same product of two matrices, whose
-    bias fuses with it.
+    Weights, their shapes, LoRA and quantization are Keras's. Only TensorFlow's forward pass
+    differs: on a CPU its einsum over three axes takes twice the time of the same product of two
+    matrices, whose bias fuses with it.
 
     Args:
         output_shape: int or tuple, the axes that replace those summed over, (N, H) or (D,).
@@ -49,6 +50,12 @@ class HeadProjection(keras.layers.EinsumDense):
         self.head_shape = output_shape
 
     def call(self, inputs, training=None):
+        if not merges_tokens():
+            x = ops.einsum(self.equation, inputs, self.kernel)
+            x = x if self.bias is None else ops.add(x, self.bias)
+            x = x if self.activation is None else self.activation(x)
+            axes = find_axes(self, "kernel", self.kernel.shape) or ()
+            return pin_tokens(x, *axes[self.input_axes :])
         fan_in, fan_out = math.prod(inputs.shape[2:]), math.prod(self.head_shape)
         x = ops.reshape(inputs, (-1, fan_in))
         x = ops.matmul(x, ops.reshape(self.kernel, (fan_in, fan_out)))

@@ -6,7 +6,7 @@ from keras import ops
 from keras_attention import scope
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.checks import check_whole_number
-from keras_attention.shapes import prepend_batch
+from keras_attention.shapes import merge_tokens, prepend_batch
 
 FLOAT16_LOWEST = -6e4  # of any score: a half holds no less
 
@@ -97,7 +97,7 @@ class Biaffine(ProjectionOwner):
         # the last row and column of W_n multiply is 1: it is added.
         kernel = ops.transpose(ops.cast(self.kernel, inputs.dtype), (1, 0, 2))
         kernel = ops.reshape(kernel, (self.hidden_dim + 1, number * self._head_dim))
-        x = ops.matmul(ops.reshape(dependents, (-1, self.hidden_dim)), kernel[:-1])
+        x = ops.matmul(merge_tokens(dependents), kernel[:-1])
         x = ops.add(x, kernel[-1])
         x = ops.reshape(x, prepend_batch(inputs, length * number, self._head_dim))
         affine = x[:, :, self.hidden_dim :]  # (B, T·N, 1), or nothing

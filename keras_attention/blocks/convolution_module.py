@@ -6,7 +6,7 @@ from keras import ops
 from keras_attention import checks, masks, scope
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.normalization import NORMALIZATIONS
-from keras_attention.shapes import prepend_batch
+from keras_attention.shapes import merge_tokens, part_tokens
 from keras_attention.weight_axes import name_axes
 
 _NORMALIZATIONS = {"batch_norm": keras.layers.BatchNormalization, **NORMALIZATIONS}
@@ -87,16 +87,14 @@ class ConvolutionModule(ProjectionOwner):
 
     def call(self, inputs, mask=None, training=None):
         length, width = ops.shape(inputs)[1], inputs.shape[-1]
-        x = ops.glu(self._gate(ops.reshape(inputs, (-1, width))))
-        shape = prepend_batch(inputs, length, width)
-        x = ops.reshape(x, shape)
+        x = ops.glu(self._gate(merge_tokens(inputs)))
+        x = part_tokens(x, inputs, length, width)
         tokens = masks.all_of(mask, scope.is_token(length))
         if tokens is not None:
             x = ops.multiply(x, ops.expand_dims(ops.cast(tokens, x.dtype), axis=2))
         x = self._depthwise(self._with_neighbours(x))
         x = self.activation(self._normalize(x, mask, training))
-        x = self._output_dense(ops.reshape(x, (-1, width)))
-        return ops.reshape(x, shape)
+        return part_tokens(self._output_dense(merge_tokens(x)), inputs, length, width)
 
     def _with_neighbours(self, x):
         """(B, T, D) with the tokens before and after that the kernel reaches, or zeros."""

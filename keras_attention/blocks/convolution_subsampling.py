@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attention import checks, keras_internals, scope
 from keras_attention.attention.projection import ProjectionOwner
+from keras_attention.shapes import merges_tokens
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -87,7 +88,8 @@ class ConvolutionSubsampling(ProjectionOwner):
             x = self.activation(convolution(self._with_neighbours(x, convolution)))
         shape = ops.shape(x)
         width = x.shape[2] * x.shape[3]
-        x = self._projection(ops.reshape(x, (-1, width)))
+        rows = (-1,) if merges_tokens() else shape[:2]
+        x = self._projection(ops.reshape(x, (*rows, width)))
         x = ops.reshape(x, (shape[0], shape[1], self.hidden_dim))
         if kept is not None:
             keras_internals.set_mask(x, ops.greater(kept, 0))

@@ -16,6 +16,7 @@ from keras_attention.blocks.inner_layers import (
 )
 from keras_attention.blocks.normalization import NORMALIZATIONS, LayerScale
 from keras_attention.blocks.rematerialization import rematerializes
+from keras_attention.token_layout import pin_tokens
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -208,7 +209,7 @@ class EncoderBlock(keras.layers.Layer):
         added = branch["skip"](added, training=training)
         if step != 1.0:
             added = ops.multiply(added, step)
-        return self.norm.add(stream, added, branch)
+        return pin_tokens(self.norm.add(stream, added, branch))
 
     def compute_mask(self, inputs, previous=None):
         mask = self._padding_mask(inputs, previous)

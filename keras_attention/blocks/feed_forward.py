@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention.attention.projection import ProjectionOwner
-from keras_attention.shapes import prepend_batch
+from keras_attention.shapes import merge_tokens, part_tokens
 from keras_attention.weight_axes import name_axes
 
 
@@ -150,13 +150,12 @@ class FeedForward(ProjectionOwner):
 
     def call(self, inputs, training=None):
         shape = ops.shape(inputs)
-        # (B·T, D): bias and activation fuse with the product of two matrices, not with three axes
-        x = ops.reshape(inputs, (-1, shape[-1]))
+        x = merge_tokens(inputs)  # so that bias and activation fuse with the product
         inner = self._intermediate_dense(x)
         if self.gate:
             inner = ops.multiply(self._gate_dense(x), inner)
         x = self._output_dense(self._dropout_layer(inner, training=training))
-        return ops.reshape(x, prepend_batch(inputs, *shape[1:]))
+        return part_tokens(x, inputs, *shape[1:])
 
     def compute_output_shape(self, input_shape):
         return input_shape

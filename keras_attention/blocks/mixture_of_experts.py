@@ -8,7 +8,7 @@ from keras import ops
 from keras_attention import checks, scope
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.inner_layers import revive_layer, serialize_inner
-from keras_attention.shapes import prepend_batch
+from keras_attention.shapes import merges_tokens, prepend_batch
 from keras_attention.weight_axes import name_axes
 
 
@@ -102,8 +102,10 @@ class MixtureOfExperts(ProjectionOwner):
 
     def call(self, inputs, mask=None, training=None):
         shape = ops.shape(inputs)
-        x = ops.reshape(inputs, (-1, inputs.shape[-1]))  # (B·T, D)
-        tokens = None if mask is None else ops.reshape(ops.cast(mask, "float32"), (-1, 1))
+        merged = merges_tokens() or self.capacity_factor is not None  # of all tokens together
+        rows = (-1,) if merged else shape[:-1]
+        x = ops.reshape(inputs, (*rows, inputs.shape[-1]))  # (B·T, D) or (B, T, D), as all below
+        tokens = None if mask is None else ops.reshape(ops.cast(mask, "float32"), (*rows, 1))
         logits = self._router(x)
         probabilities = ops.softmax(logits)  # (B·T, E)
         gates, chosen = self._choose(probabilities, tokens)
@@ -124,32 +126,33 @@ class MixtureOfExperts(ProjectionOwner):
         """The gates of each token's experts, and which they are: both (B·T, k)."""
         gates, chosen = ops.top_k(probabilities, self.top_k)
         if self.top_k > 1:
-            gates = ops.divide(gates, ops.sum(gates, axis=1, keepdims=True))
+            gates = ops.divide(gates, ops.sum(gates, axis=-1, keepdims=True))
         if tokens is not None:
             gates = ops.multiply(gates, tokens)
         return gates, chosen
 
     def _one_hot(self, chosen):
         """As `ops.one_hot`, which goes through int64."""
-        experts = ops.reshape(ops.arange(len(self.experts), dtype="int32"), (1, 1, -1))
-        return ops.cast(ops.equal(ops.expand_dims(chosen, axis=2), experts), "float32")
+        front = (1,) * len(chosen.shape)
+        experts = ops.reshape(ops.arange(len(self.experts), dtype="int32"), (*front, -1))
+        return ops.cast(ops.equal(ops.expand_dims(chosen, axis=-1), experts), "float32")
 
     def _add_losses(self, logits, probabilities, asked, tokens):
-        asked = ops.sum(asked, axis=1)  # (B·T, E)
+        asked = ops.sum(asked, axis=-2)  # (B·T, E)
         share = _mean(ops.divide(asked, self.top_k), tokens)
         balance = ops.sum(ops.multiply(share, _mean(probabilities, tokens))) * len(self.experts)
         if keras.backend.backend() != "jax":
             self._balance.update_state(ops.stop_gradient(balance))
         loss = ops.multiply(balance, self.load_balance)
         if self.router_z_loss:
-            z = ops.square(ops.logsumexp(logits, axis=1, keepdims=True))
+            z = ops.square(ops.logsumexp(logits, axis=-1, keepdims=True))
             loss = ops.add(loss, ops.multiply(ops.sum(_mean(z, tokens)), self.router_z_loss))
         self.add_loss(loss)
 
     def _all(self, x, gates, asked, training):
         """Every expert on every token, multiplied by a gate that is 0 for experts not chosen."""
-        weights = ops.sum(ops.multiply(asked, ops.expand_dims(gates, axis=2)), axis=1)  # (B·T, E)
-        weights = ops.split(ops.cast(weights, x.dtype), len(self.experts), axis=1)
+        weights = ops.sum(ops.multiply(asked, ops.expand_dims(gates, axis=-1)), axis=-2)  # (B·T, E)
+        weights = ops.split(ops.cast(weights, x.dtype), len(self.experts), axis=-1)
         return sum(
             ops.multiply(expert(x, training=training), weight)
             for expert, weight in zip(self.experts, weights, strict=True)
@@ -223,7 +226,9 @@ class _MeanOfTraining(keras.metrics.Mean):
 
 def _mean(values, tokens):
     """The mean of (B·T, F) over the tokens: (F,)."""
+    axes = tuple(range(len(values.shape) - 1))
+    axes = axes[0] if len(axes) == 1 else axes
     if tokens is None:
-        return ops.mean(values, axis=0)
-    total = ops.sum(ops.multiply(values, tokens), axis=0)
+        return ops.mean(values, axis=axes)
+    total = ops.sum(ops.multiply(values, tokens), axis=axes)
     return ops.divide(total, ops.maximum(ops.sum(tokens), 1.0))

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attention import checks, positions
 from keras_attention.blocks.token_embedding import check_embedded
+from keras_attention.token_layout import pin_tokens
 from keras_attention.weight_axes import name_axes
 
 
@@ -192,7 +193,7 @@ class PatchEmbedding(keras.layers.Layer):
             x = ops.concatenate([prefix, x], axis=1)
         if self.position is not None:
             x = self.position.embed(x)
-        return self._dropout_layer(x, training=training)
+        return self._dropout_layer(pin_tokens(x), training=training)
 
     def compute_output_shape(self, input_shape):
         return (input_shape[0], self._num_tokens(input_shape), self.hidden_dim)

@@ -10,8 +10,9 @@ from keras_attention import checks, masks, positions, scope
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.inner_layers import revive_layer
 from keras_attention.positions.indices import to_numpy_or_none
-from keras_attention.shapes import prepend_batch
+from keras_attention.shapes import merge_tokens, prepend_batch
 from keras_attention.sharing import serialize_shared
+from keras_attention.token_layout import pin_tokens
 from keras_attention.weight_axes import name_axes
 
 PADDING = (None, "none", "right")  # what may be promised of the ids
@@ -160,12 +161,12 @@ class TokenEmbedding(keras.layers.Layer):
             x = ops.multiply(x, ops.cast(math.sqrt(self.hidden_dim), x.dtype))
         if self.position is not None:
             x = self.position.embed(x, positions)
-        return self._dropout_layer(x, training=training)
+        return self._dropout_layer(pin_tokens(x), training=training)
 
     def _logits(self, x):
         """`cap(logit_scale · x Eᵀ + bias)`: (B, T, D) to (B, T, vocabulary_size), float32."""
         shape = prepend_batch(x, ops.shape(x)[1], self.vocabulary_size)
-        x = ops.reshape(x, (-1, self.hidden_dim))
+        x = merge_tokens(x)
         if self.logit_scale != 1:
             x = ops.multiply(x, ops.cast(self.logit_scale, x.dtype))
         logits = ops.cast(inner_products(x, self._rows()), "float32")
@@ -173,7 +174,7 @@ class TokenEmbedding(keras.layers.Layer):
             logits = ops.add(logits, ops.cast(self.bias, "float32"))
         if self.logit_soft_cap is not None:
             logits = self.logit_soft_cap * ops.tanh(logits / self.logit_soft_cap)
-        return ops.reshape(logits, shape)
+        return pin_tokens(ops.reshape(logits, shape), "vocabulary")
 
     def _rows(self):
         """The table (V, D) as floats; of a quantized one every row is looked up."""
@@ -250,11 +251,15 @@ def check_embedded(position):
 
 
 def inner_products(x, table):
-    """The inner products of vectors (M, D) with all rows of a table (V, D): (M, V).
+    """The inner products of vectors (..., D) with all rows of a table (V, D): (..., V).
 
     A model that decodes asks for one row at a time, and then for all of the table: as `E xᵀ` it is
     read once in order. Everything else, and files of other runtimes, have the plain product.
     """
+
+    if len(x.shape) > 2 and scope.current(scope.Decoding) is None:
+        return ops.matmul(x, ops.transpose(table))
+    x = ops.reshape(x, (-1, table.shape[1]))
 
     def product():
         return ops.einsum("md,vd->mv", x, table)

@@ -6,7 +6,7 @@ from keras import ops
 from keras_attention import masks
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.inner_layers import revive_layer
-from keras_attention.shapes import prepend_batch
+from keras_attention.shapes import merge_tokens, part_tokens, prepend_batch
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -147,10 +147,9 @@ class WordEmbedding(ProjectionOwner):
         given = {} if positions is None else {"positions": positions}
         x = self.tokens(tokens, training=training, **given)
         spelling = self.characters(characters, training=training)
-        shape = prepend_batch(x, ops.shape(x)[1], self.hidden_dim)
         x = ops.concatenate([x, spelling], axis=2)
-        x = self._projection(ops.reshape(x, (-1, x.shape[-1])))
-        return ops.reshape(x, shape)
+        length = ops.shape(x)[1]
+        return part_tokens(self._projection(merge_tokens(x)), x, length, self.hidden_dim)
 
     def compute_mask(self, tokens, previous=None):
         padding_id = getattr(self.tokens, "padding_id", 0)

@@ -11,6 +11,7 @@ from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.shares import Share, read_share
 from keras_attention.distribution.report import LayoutReport, WeightLayout
 from keras_attention.distribution.split import MESH_AXES, split_weight
+from keras_attention.token_layout import SEQUENCE
 from keras_attention.weight_axes import find_axes
 
 
@@ -32,9 +33,15 @@ class RoleParallel(keras.distribution.ModelParallel):
     those rows of each that its devices compute: of the batches that functions of `ka.data` make, no
     other rows are read. With `auto_shard_dataset=False` each gives rows of its own.
 
+    Along `"sequence"` each device has some of the tokens of every text: what `"data"` is to the
+    first axis of a batch, it is to the second. Attention goes around in a ring (Liu et al., 2023),
+    by the kernel `"ring"` of `ka.attention`, wherever that can compute it and both lengths divide;
+    elsewhere the compiler gathers keys and values.
+
     Args:
-        mesh: dict, name of an axis -> how many devices, such as `{"data": 2, "model": 4}`; their
-            product is the number of devices. Or a `keras.distribution.DeviceMesh` with such names.
+        mesh: dict, name of an axis -> how many devices, such as `{"data": 2, "model": 4}` or
+            `{"data": 2, "sequence": 4}`; their product is the number of devices. Or a
+            `keras.distribution.DeviceMesh` with such names.
         fully_sharded: bool, whether weights are split along `"data"`, too.
         devices: list, as `keras.distribution.list_devices()` gives it, which is the default.
         auto_shard_dataset: bool, as in `keras.distribution.ModelParallel`.
@@ -70,6 +77,7 @@ class RoleParallel(keras.distribution.ModelParallel):
                 f"devices=keras.distribution.list_devices()[:{count}]."
             )
         self.mesh, self.fully_sharded = sizes, bool(fully_sharded)
+        self.sequence_devices = sizes.get(SEQUENCE)
         mesh = keras.distribution.DeviceMesh(tuple(sizes.values()), list(sizes), devices)
         super().__init__(
             layout_map=keras.distribution.LayoutMap(mesh),
@@ -78,6 +86,11 @@ class RoleParallel(keras.distribution.ModelParallel):
         )
         keras_internals.lay_out_every_batch()
         keras_internals.gather_predictions()
+        if self.sequence_devices and sizes["data"] % self.num_processes:
+            raise ValueError(
+                f"mesh={sizes} splits texts among {self.num_processes} processes, each of which "
+                "reads whole texts. Give data a multiple of their number."
+            )
 
     def get_variable_layout(self, variable):
         """The `keras.distribution.TensorLayout` of a variable: split if a layer is making it."""
@@ -149,7 +162,7 @@ class RoleParallel(keras.distribution.ModelParallel):
         return jax.make_array_from_process_local_data(layout.backend_layout, array, whole)
 
     def get_data_layout(self, data_shape):
-        """The `keras.distribution.TensorLayout` of an array of a batch, by its first axis."""
+        """The `keras.distribution.TensorLayout` of an array of a batch, by its first two axes."""
         return self._data_layout(data_shape, whole=self.num_processes == 1)
 
     def _data_layout(self, shape, whole):
@@ -157,7 +170,32 @@ class RoleParallel(keras.distribution.ModelParallel):
         split = [None] * len(shape)
         if split and (not whole or shape[0] % self.mesh["data"] == 0):
             split[0] = "data"
+        if len(split) in (2, 3) and self._divides(SEQUENCE, shape[1]):  # an image has more
+            split[1] = SEQUENCE
         return keras.distribution.TensorLayout(split, self.device_mesh)
+
+    def get_token_layout(self, shape, roles=()):
+        """The `keras.distribution.TensorLayout` of vectors of tokens, within a model.
+
+        Args:
+            shape: (B, T, ...), or (B, D) of vectors of whole texts.
+            roles: those of the last axes, which are split as those of weights are.
+
+        Returns:
+            A layout, or None to leave it to the compiler, where B or T is not a number.
+        """
+        if not all(isinstance(size, int) for size in shape):
+            return None
+        split = ["data" if self._divides("data", shape[0]) else None] + [None] * (len(shape) - 1)
+        if len(shape) > 2 and self._divides(SEQUENCE, shape[1]):
+            split[1] = SEQUENCE
+        if roles:
+            split[-len(roles) :] = split_weight(roles, shape[-len(roles) :], self.mesh)[0]
+        return keras.distribution.TensorLayout(split, self.device_mesh)
+
+    def _divides(self, axis, size):
+        """Whether the mesh has this axis, and it splits as many into equal shares."""
+        return axis in self.mesh and size % self.mesh[axis] == 0
 
     def report(self, model):
         """How each weight of a model is laid out, and why where it is not split.
@@ -211,8 +249,8 @@ def _read_mesh(mesh):
         )
     if unknown := [name for name in mesh if name not in MESH_AXES]:
         raise ValueError(
-            f"mesh={mesh!r} has the axis {unknown[0]!r}. Expected "
-            f"{' or '.join(map(repr, MESH_AXES))}, or both."
+            f"mesh={mesh!r} has the axis {unknown[0]!r}. Expected one or more of "
+            f"{', '.join(map(repr, MESH_AXES))}."
         )
     sizes = {name: check_whole_number("RoleParallel", name, mesh[name]) for name in mesh}
     return {name: sizes.get(name, 1) for name in MESH_AXES if name == "data" or name in sizes}

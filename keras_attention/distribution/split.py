@@ -1,6 +1,8 @@
 """The rule by which a weight is split among the devices of a mesh, from the roles of its axes."""
 
-MESH_AXES = ("data", "model")
+from keras_attention.token_layout import SEQUENCE
+
+MESH_AXES = ("data", SEQUENCE, "model")
 # The roles that are split along the mesh axis "model": each device computes some of the heads, of
 # the inner width, of the vocabulary (Shoeybi et al., 2019, "Megatron-LM", section 3).
 TENSOR = frozenset({"heads", "key_value_heads", "mlp", "vocabulary", "features"})

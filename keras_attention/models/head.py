@@ -5,6 +5,7 @@ import keras
 from keras_attention import keras_internals
 from keras_attention.blocks.feed_forward import get_activation
 from keras_attention.checks import check_whole_number
+from keras_attention.weight_axes import name_axes
 
 
 def replace_head(model, num_classes):
@@ -92,12 +93,13 @@ def transform_hidden(x, stack, activation, *, units=None, use_bias=True):
         activation: a Keras activation, its name or that of a gate.
         units: int, None for D. use_bias: bool, of the dense layer.
     """
-    x = keras.layers.Dense(
+    transform = keras.layers.Dense(
         units or stack.hidden_dim,
         activation=get_activation(activation),
         use_bias=use_bias,
         name="transform",
-    )(x)
+    )
+    x = name_axes(transform, kernel=("embed", "embed"))(x)
     return stack.make_normalization("transform_norm")(x)
 
 

@@ -25,8 +25,24 @@ class Normalizer:
         float32.
     """
 
+    def __init_subclass__(cls, **kwargs):
+        """A normalizer that computes something else does not inherit its parent's exponents."""
+        super().__init_subclass__(**kwargs)
+        if {"normalize", "__call__"} & set(vars(cls)) and "exponents" not in vars(cls):
+            cls.exponents = None
+
     temperature = 1.0
     """The number that `normalize` divides masked scores by."""
+
+    exponents = None
+    """For a normalizer that is a softmax of changed scores: `exponents(scores)`, what `exp` is of.
+
+    Float32 scores to float32 exponents, before the mask: `weights = exp(e) / (exp(sink) + sum
+    exp(e))` can be added up key by key. None for all others.
+    """
+
+    sink = None
+    """Of one with `exponents`: one more exponent, a number or float32 (N,); None for none."""
 
     def __call__(self, scores, mask=None):
         dtype = keras.backend.result_type(scores.dtype, float)

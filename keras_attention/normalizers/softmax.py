@@ -62,6 +62,13 @@ class Softmax(Normalizer, Part):
             return scores
         return self.soft_cap * ops.tanh(scores / self.soft_cap)
 
+    def exponents(self, scores):
+        return self.prepare(scores) / self.temperature
+
+    @property
+    def sink(self):
+        return 0.0 if self.plus_one else None
+
     def normalize(self, scores, allowed):
         # Not in `prepare`: TensorFlow fuses product · scale + mask, in this order, slowly.
         scores = scores if self.temperature == 1 else scores / self.temperature

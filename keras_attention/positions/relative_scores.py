@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_attention.shapes import prepend_batch
+from keras_attention.shapes import merges_tokens, prepend_batch
 
 
 def multiply_per_head(x, table, scale):
@@ -12,6 +12,9 @@ def multiply_per_head(x, table, scale):
     """
     rows, heads, size = table.shape
     groups, length = x.shape[2], ops.shape(x)[1]
+    if not merges_tokens():
+        x = ops.repeat(ops.cast(x, "float32") * scale, heads // groups, axis=2)
+        return ops.einsum("btnh,rnh->btrn", x, table)
     shape = prepend_batch(x, length, heads, rows)
     table = ops.reshape(ops.transpose(table, (1, 0, 2)), (groups, -1, size))  # N / K stacked
     x = ops.transpose(ops.cast(x, "float32") * scale, (2, 0, 1, 3))
@@ -21,17 +24,21 @@ def multiply_per_head(x, table, scale):
 
 
 def multiply_rows_per_head(x, table):
-    """(N, B, T, H) times (N, H, A): (N, B · T, A).
+    """(N, B, T, H) times (N, H, A): (N, B · T, A), or (N, B, T, A) where tokens are not merged.
 
     One matrix product for each head, over all rows: where several batches are broadcast against one
     head, TensorFlow 2.21 with oneDNN gives different numbers each time and writes out of bounds.
     """
     heads, size, _ = table.shape
+    if not merges_tokens():
+        return ops.einsum("nbth,nha->nbta", x, table)
     return ops.matmul(ops.reshape(x, (heads, -1, size)), table)
 
 
 def multiply_shared(x, table, scale):
     """`x` (B, T, N, H) times `table` (R, H), the same for every head: float32 (B, T, R, N)."""
+    if not merges_tokens():
+        return ops.einsum("btnh,rh->btrn", ops.cast(x, "float32") * scale, table)
     _, length, heads, size = ops.shape(x)
     shape = prepend_batch(x, length, heads, table.shape[0])
     x = ops.reshape(ops.cast(x, "float32") * scale, (-1, size))
@@ -42,6 +49,10 @@ def multiply_shared(x, table, scale):
 def gather_pairs(products, index):
     """`products[b, t, index[b, t, s], n]`: (B, T, R, N) and int (1 or B, T, S) to (B, N, T, S)."""
     batch, length = ops.shape(products)[:2]
+    if not merges_tokens():
+        index = ops.broadcast_to(index, (batch, *ops.shape(index)[1:]))
+        picked = ops.take_along_axis(products, ops.expand_dims(index, axis=3), axis=2)
+        return ops.transpose(picked, (0, 3, 1, 2))
     flat = ops.reshape(products, (-1, products.shape[3]))
     picked = ops.take(flat, _flat_index(index, batch, length, products.shape[2]), axis=0)
     return ops.transpose(picked, (0, 3, 1, 2))

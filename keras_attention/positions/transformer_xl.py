@@ -18,7 +18,7 @@ from keras_attention.positions.relative_scores import (
     get_scale,
     multiply_rows_per_head,
 )
-from keras_attention.shapes import prepend_batch
+from keras_attention.shapes import merges_tokens, prepend_batch
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -125,6 +125,8 @@ class TransformerXL(Weighted):
         with_sine_j = of_cosine * sine_i - of_sine * cosine_i
         rotated = ops.concatenate([with_cosine_j, with_sine_j], axis=3)
         waves = ops.transpose(ops.concatenate([cosine_j, sine_j], axis=2), (0, 2, 1))
+        if not merges_tokens():
+            return ops.matmul(rotated, ops.expand_dims(waves, axis=1))
         rotated = ops.reshape(rotated, (ops.shape(waves)[0], -1, self.kernel.shape[0]))
         shape = prepend_batch(query, heads, length, ops.shape(j)[1])
         return ops.reshape(ops.matmul(rotated, waves), shape)

@@ -10,6 +10,7 @@ from keras_attention.scores.base import (
     check_head_shapes,
     check_one_key_head_each,
 )
+from keras_attention.shapes import merges_tokens
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -167,6 +168,8 @@ def sum_over_units(query, key, vector, activation):
         (B, N, T, S), float32.
     """
     query, key, vector = (ops.cast(x, "float32") for x in (query, key, vector))
+    if not merges_tokens():
+        return _sum_per_head(query, key, vector, activation)
     batch, heads, units, queries = ops.shape(query)
     keys = ops.shape(key)[3]
     query = ops.reshape(query, (batch * heads, units, queries))
@@ -190,6 +193,25 @@ def sum_over_units(query, key, vector, activation):
         )
 
     return ops.reshape(_sum_slices(units_from, units), shape)
+
+
+def _sum_per_head(query, key, vector, activation):
+    """`sum_over_units` with B and N as axes of their own, each of which devices may share."""
+
+    @keras.remat
+    def of_slice(query, key, vector):
+        pairs = ops.expand_dims(query, axis=4) + ops.expand_dims(key, axis=3)  # (B, N, u, T, S)
+        return ops.einsum("nu,bnuts->bnts", vector, activation(pairs))
+
+    def units_from(start, size):
+        (*front, _, queries), keys = ops.shape(query), ops.shape(key)[3]
+        return of_slice(
+            ops.slice(query, (0, 0, start, 0), (*front, size, queries)),
+            ops.slice(key, (0, 0, start, 0), (*front, size, keys)),
+            ops.slice(vector, (0, start), (front[1], size)),
+        )
+
+    return _sum_slices(units_from, query.shape[2])
 
 
 def match_units(query, key, vector, activation):

@@ -9,7 +9,7 @@ import numpy as np
 import keras_attention as ka
 
 SIZE = dict(num_layers=1, num_heads=4, hidden_dim=16, intermediate_dim=32, dropout=0.1)
-BATCH, LENGTH, VOCABULARY, CLASSES = 16, 9, 40, 8
+BATCH, LENGTH, VOCABULARY, CLASSES = 16, 8, 40, 8
 
 
 def labeler():
@@ -55,6 +55,7 @@ LAYOUTS = {
     "tensor 2x4": ({"data": 2, "model": 4}, False),
     "tensor 4x2": ({"data": 4, "model": 2}, False),
     "fully sharded, tensor 2x4": ({"data": 2, "model": 4}, True),
+    "sequence 2x4": ({"data": 2, "sequence": 4}, False),
 }
 
 

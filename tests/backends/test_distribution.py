@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import pytest
 
-from tests.backends import sharded
+from tests.backends import gathers, sharded
 from tests.conftest import ROOT
 from tests.tables import assert_lists
 
@@ -21,13 +21,13 @@ pytestmark = pytest.mark.skipif(
 # splits 4 kernels and 3 biases of attention, 2 kernels and a bias of the feed-forward network;
 # fully sharded are the 6 kernels.
 SPLIT = {
-    "labeler": (0, 8, 14, 14, 14),  # with the table, the logits, and a bias for each head
-    "classifier": (0, 8, 13, 13, 13),
-    "vision": (0, 9, 12, 12, 14),  # with patches and positions, which "model" does not split
-    "causal": (0, 8, 9, 13, 11),  # two key heads are not split among four devices
-    "masked": (0, 9, 14, 14, 15),  # with segments, which "model" does not split
-    "translator": (0, 18, 29, 29, 29),
-    "recurrent": (0, 13, 6, 6, 15),  # one head, and cells that "model" does not split
+    "labeler": (0, 8, 14, 14, 14, 0),  # with the table, the logits, and a bias for each head
+    "classifier": (0, 8, 13, 13, 13, 0),
+    "vision": (0, 9, 12, 12, 14, 0),  # with patches and positions, which "model" does not split
+    "causal": (0, 8, 9, 13, 11, 0),  # two key heads are not split among four devices
+    "masked": (0, 9, 12, 12, 14, 0),  # with segments, which "model" does not split
+    "translator": (0, 18, 29, 29, 29, 0),
+    "recurrent": (0, 13, 6, 6, 15, 0),  # one head, and cells that "model" does not split
 }
 
 
@@ -62,6 +62,21 @@ def test_losses_are_those_of_one_device(name):
     counts = dict(zip(sharded.LAYOUTS, SPLIT[name], strict=True))
     # of each weight Adam keeps two numbers, which are split as it is
     assert split == {layout: (count, 2 * count) for layout, count in counts.items()}
+
+
+@pytest.mark.parametrize("name", gathers.BUILDERS)
+def test_no_device_gathers_a_batch_or_scores(name):
+    """Nor, where the sequence is split and attention goes in a ring, anything of tokens at all."""
+    found = json.loads(run_on_eight("tests.backends.gathers", name))
+    assert_lists("the layouts", found, gathers.LAYOUTS)
+    assert {layout: of_tokens for layout, (_, of_tokens) in found.items() if of_tokens} == {}
+    assert found["fully sharded"][0]  # weights are, which is seen
+    if name != "vision":  # it has 37 tokens, which four devices do not split
+        assert not found["sequence 2x4"][0]
+
+
+def test_attention_in_a_ring_is_dense():
+    run_on_eight("tests.backends.ring_checks")
 
 
 def test_models_made_in_other_ways():

@@ -11,7 +11,7 @@ import keras_attention as ka
 @pytest.mark.parametrize(
     ("mesh", "message"),
     [
-        ({"data": 2, "tensor": 4}, "has the axis 'tensor'. Expected 'data' or 'model', or both."),
+        ({"data": 2, "tensor": 4}, "has the axis 'tensor'. Expected one or more of 'data', "),
         ({"data": 0}, "RoleParallel(data=0): data must be a whole number of at least 1"),
         ({"model": "4"}, "RoleParallel(model='4'): model must be a whole number"),
         ({}, 'mesh={}: expected a dict with the number of devices of each axis, such as {"data"'),

@@ -4,7 +4,7 @@ A kernel is a module with two functions: one of its own name, and `refuses(case)
 cannot compute a `Case`, or None.
 """
 
-from keras_attention.attention.kernels import banded, chunked, dense, fused
+from keras_attention.attention.kernels import banded, chunked, dense, fused, ring
 from keras_attention.attention.kernels.bias_and_mask import BiasAndMask
 from keras_attention.attention.kernels.select import (
     NAMES,
@@ -28,5 +28,6 @@ __all__ = [
     "explain",
     "fused",
     "get_kernel",
+    "ring",
     "run_kernel",
 ]

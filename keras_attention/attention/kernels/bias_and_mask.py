@@ -24,6 +24,8 @@ class BiasAndMask:
         mask: a mask or None. position: a position that biases, or None.
         attention_mask: bool, True = may attend, broadcastable to (B, N, T, S), of rank 4; or None.
         bias: float, the same shape; or None.
+        segments: a pair int (B, T), (B, S), the documents of queries and of keys (`same_segment`);
+            or None.
         query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S); None is
             0, 1, 2, ...
         query_lengths, key_lengths: int32 (B,), or None: where given, `attention_mask` hides the
@@ -41,6 +43,7 @@ class BiasAndMask:
     key_positions: object = None
     query_lengths: object = None
     key_lengths: object = None
+    segments: tuple | None = None
     zero: object = None
 
     def block(self, rows, columns, query, key, bias=None):
@@ -59,6 +62,10 @@ class BiasAndMask:
             else:
                 bias = bias + relative  # not ops.add: see tests/test_traps.py
         given = columns.take(rows.take(self.attention_mask, 2), 3)
+        if self.segments is not None:
+            queries, keys = self.segments
+            segments = masks.same_segment(rows.take(queries, 1), columns.take(keys, 1))
+            given = masks.all_of(given, segments)
         return bias, masks.all_of(masks.materialize(self.mask, i, j), given)
 
     def values(self, rows, columns, weights):
@@ -78,6 +85,8 @@ class BiasAndMask:
 
     def exact_band(self):
         """The `band()` that the mask part is, over indices, or None where it is no band."""
+        if self.segments is not None:
+            return None
         if self.mask is None:
             return None, None
         return self.mask.band() if self.mask.is_band and self.positions_are_indices else None

@@ -4,11 +4,13 @@ import dataclasses
 
 import keras
 
-from keras_attention import checks, normalizers, scope
-from keras_attention.attention.kernels import banded, chunked, dense, fused, sliced
+from keras_attention import checks, normalizers, scope, token_layout
+from keras_attention.attention.kernels import banded, chunked, dense, fused, ring, sliced
 from keras_attention.attention.kernels.bias_and_mask import BiasAndMask
 
-NAMES = {module.__name__.rpartition(".")[2]: module for module in (dense, fused, banded, chunked)}
+NAMES = {
+    module.__name__.rpartition(".")[2]: module for module in (dense, fused, banded, chunked, ring)
+}
 
 LONG = 2048  # keys: from here on slices, a tenth slower than dense, save memory that matters
 LONG_CAUSAL = 256  # keys, where no query looks ahead: from here on slices are faster on a CPU
@@ -73,11 +75,12 @@ def choose(case, implementation=None, flash_attention=None):
 
     1. the one that is named, or `fused` with `flash_attention=True`; a ValueError says why if it
        cannot;
-    2. `banded`, where the mask's band and global tokens are at most half of the keys, unless flash
+    2. `ring`, where the active distribution splits the sequence among devices (JAX);
+    3. `banded`, where the mask's band and global tokens are at most half of the keys, unless flash
        attention computes the band alone (JAX on GPUs, a causal window, 16-bit floats);
-    3. `fused`, where the backend has one (JAX and PyTorch);
-    4. `chunked`, from 2048 keys on, or 256 where no query looks ahead, but not in exported files;
-    5. `dense`.
+    4. `fused`, where the backend has one (JAX and PyTorch);
+    5. `chunked`, from 2048 keys on, or 256 where no query looks ahead, but not in exported files;
+    6. `dense`.
     """
     if flash_attention:
         reason = fused.refuses(case)
@@ -139,8 +142,10 @@ def explain(
             "MultiHeadAttention; of a block, its `attention`."
         )
     normalizer = layer.normalizer
-    if getattr(layer, "sink", False) or getattr(layer, "talking_heads", False):
-        normalizer = normalizers.Normalizer()  # a sink or talking heads wrap it
+    if getattr(layer, "talking_heads", False):
+        normalizer = normalizers.Normalizer()  # talking heads wrap it
+    elif getattr(layer, "sink", False):
+        normalizer = dataclasses.replace(normalizer, plus_one=True)  # which is a sink at 0
     lengths = query_length, query_length if key_length is None else key_length
     mask = layer.mask_part(use_causal_mask)
     flash_window = not positions and fused.takes_window(
@@ -165,6 +170,11 @@ def explain(
     if implementation is None and not flash:
         return choose(case)
     return choose(dataclasses.replace(case, weights=False), implementation, flash)
+
+
+def _ring_pays(case):
+    devices = token_layout.count_sequence_devices() or 1
+    return f"the sequence is split among {devices} devices" if devices > 1 else None
 
 
 def _banded_pays(case):
@@ -200,7 +210,12 @@ def _looks_back(case):
     return ahead is not None and ahead <= case.key_length / 8
 
 
-_PAYS = {"banded": _banded_pays, "fused": _fused_pays, "chunked": _chunked_pays}
+_PAYS = {
+    "ring": _ring_pays,
+    "banded": _banded_pays,
+    "fused": _fused_pays,
+    "chunked": _chunked_pays,
+}
 
 
 def _why_dense(case):

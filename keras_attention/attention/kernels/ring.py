@@ -1,0 +1,49 @@
+"""Attention over a sequence that is split among devices: keys and values travel in a ring."""
+
+import keras
+
+from keras_attention import token_layout
+from keras_attention.attention.kernels.ring_tile import Tile
+
+
+def refuses(case):
+    """Why it cannot compute `case`, or None."""
+    if keras.backend.backend() != "jax":
+        return f"messages between devices are JAX's, and Keras runs on {keras.backend.backend()}"
+    devices = token_layout.count_sequence_devices()
+    if devices is None:
+        return (
+            "no distribution is active that splits a sequence among devices, such as "
+            'RoleParallel({"data": 2, "sequence": 4})'
+        )
+    if case.weights:
+        return "the weights are asked for, which only dense holds"
+    if case.dropout:
+        return "dropout on the weights is active, which only dense applies"
+    if case.normalizer.exponents is None:
+        return f"{case.normalizer} needs all scores of a row at once, and has no online form"
+    if None in (case.query_length, case.key_length):
+        return "the lengths are not known when the model is traced"
+    for name, length in (("queries", case.query_length), ("keys", case.key_length)):
+        if length % devices or not length:
+            return f"{length} {name} are not split evenly among sequence={devices} devices"
+    return None
+
+
+def ring(query, key, value, *, score, normalizer, bias_and_mask, dropout=None):
+    """As `dense`, on JAX, for a sequence that is split among devices (Liu et al., 2023).
+
+    Each device keeps its queries. Keys, values, their positions and their masks go from device to
+    device, and a softmax is added up on the way (Milakov and Gimelshein, 2018): memory is a
+    device's share of the sequence, forward and backward, and nothing is gathered. Where the mask
+    has a band, keys travel no further than it reaches.
+    """
+    from keras_attention.attention.kernels import ring_jax
+
+    tile = Tile(score, normalizer, bias_and_mask)
+    rows, columns = tile.rows(query), tile.columns(key, value)
+    reach = None
+    if bias_and_mask.mask is not None and bias_and_mask.positions_are_indices:
+        reach = bias_and_mask.mask.reach()
+        reach = None if reach.tokens else reach
+    return ring_jax.go_around(tile, rows, columns, reach), None

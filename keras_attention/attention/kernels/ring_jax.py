@@ -1,0 +1,326 @@
+"""The journey of keys and values around a ring of devices, and back with their gradients, in JAX.
+
+Hop by hop each device adds up one tile: its own queries over the keys that have come to it. The
+backward pass goes the same way again, and the gradients of the keys travel with them. For a row
+with `L = log Σ exp(e)`, output o and upstream gradient g, the gradient of an exponent e is
+`exp(e - L) (g · v - g · o)` (Dao et al., 2022, appendix B.2): that of the tile's two sums with L
+held fixed, g and `-g · o` upstream. So scores, biases and masks are differentiated as they are.
+"""
+
+import jax
+import jax.numpy as jnp
+import keras
+from jax.sharding import PartitionSpec
+from keras import ops
+
+from keras_attention.attention.kernels.ring_tile import COLUMN_AXES, LOWEST, ROW_AXES
+from keras_attention.token_layout import SEQUENCE, count_sequence_devices
+
+LEAST_ROWS, MOST_ROWS = 64, 256  # queries of a tile
+
+
+def go_around(tile, rows, columns, reach=None):
+    """The output (B, T, N, Hv) of a `Tile` over a whole sequence.
+
+    Args:
+        rows, columns: what its methods of these names gave, for all queries and all keys.
+        reach: the `Reach` of the mask where positions are indices, or None.
+    """
+    sink = LOWEST if tile.normalizer.sink is None else tile.normalizer.sink
+    sink = ops.reshape(ops.cast(ops.convert_to_tensor(sink), "float32"), (1, -1, 1, 1))
+    return jax.jit(_Ring(tile, rows, columns, reach))(rows, columns, sink)
+
+
+class _Ring:
+    def __init__(self, tile, rows, columns, reach):
+        self.devices, self.reach = count_sequence_devices(), reach
+        self.mesh = keras.distribution.distribution().device_mesh.backend_mesh
+        self.length = rows["query"].shape[1] // self.devices
+        self.keys = columns["key"].shape[1] // self.devices
+        self.size = choose_rows(self.length)
+        self.first, self.hops = plan_hops(self.devices, self.length, self.keys, reach)
+        # The tile's two functions, as functions of what they read, too: weights, most of all.
+        rows = {name: _resize(x, ROW_AXES[name], self.size) for name, x in rows.items()}
+        columns = {name: _resize(x, COLUMN_AXES[name], self.keys) for name, x in columns.items()}
+        batch, _, heads, _ = rows["query"].shape
+        number = jax.ShapeDtypeStruct((batch, heads, self.size, 1), "float32")
+        width, self.dtype = columns["value"].shape[3], columns["value"].dtype
+        output = jax.ShapeDtypeStruct((*number.shape[:3], width), "float32")
+        start = jax.ShapeDtypeStruct((), "int32")
+        self.state = (number, output, number)
+        with jax.sharding.use_abstract_mesh(_share_mesh(self.mesh)):
+            self.add, added = _open_closure(tile.add, rows, columns, start, self.state)
+            self.sums, summed = _open_closure(tile.normalized, rows, columns, start, number)
+        self.read = (added, summed)
+
+    def __call__(self, rows, columns, sink):
+        @jax.custom_vjp
+        def attention(rows, columns, read, sink):
+            return forward(rows, columns, read, sink)[0]
+
+        def forward(rows, columns, read, sink):
+            output, last = self._share_forward(rows, columns, read[0], sink)
+            return output, (rows, columns, read, sink, output, last)
+
+        def backward(kept, upstream):
+            rows, columns, (added, summed), sink, output, last = kept
+            gradients = self._share_backward(rows, columns, summed, sink, output, last, upstream)
+            of_rows, of_columns, of_summed, of_sink = gradients
+            return of_rows, of_columns, ([None] * len(added), of_summed), of_sink
+
+        attention.defvjp(forward, backward)
+        return attention(rows, columns, self.read, sink)
+
+    def _share_forward(self, rows, columns, read, sink):
+        """`_forward` on every device's share."""
+        given = (_specs(rows, ROW_AXES), _specs(columns, COLUMN_AXES), WHOLE, WHOLE)
+        made = (_along(1, 4), _along(2, 4))
+        return self._share(self._forward, given, made)(rows, columns, read, sink)
+
+    def _share_backward(self, rows, columns, read, sink, output, last, upstream):
+        """`_backward` on every device's share, with None for what is not float."""
+        given = (_specs(rows, ROW_AXES), _specs(columns, COLUMN_AXES), WHOLE, WHOLE)
+        made = (_specs(_floats(rows), ROW_AXES), _specs(_floats(columns), COLUMN_AXES))
+        by_length, by_head = _along(1, 4), _along(2, 4)
+        share = self._share(
+            self._backward, (*given, by_length, by_head, by_length), (*made, WHOLE, WHOLE)
+        )
+        found = share(rows, columns, read, sink, output, last, upstream)
+        of_rows, of_columns = (
+            {name: of_part.get(name) for name in part}
+            for of_part, part in zip(found, (rows, columns), strict=False)
+        )
+        of_floats = iter(found[2])
+        of_read = [next(of_floats) if _is_float(x) else None for x in read]
+        return of_rows, of_columns, of_read, found[3]
+
+    def _share(self, function, given, made):
+        """`function` on each device's share of the sequence; the compiler splits other axes."""
+        return jax.shard_map(
+            function,
+            mesh=self.mesh,
+            in_specs=given,
+            out_specs=made,
+            axis_names={SEQUENCE},
+            check_vma=False,
+        )
+
+    def _forward(self, rows, columns, read, sink):
+        """Output (B, T, N, Hv), and L (B, N, T, 1)."""
+        rows = self._slice_rows(rows)
+        count = self.length // self.size
+        reference, output, total = (jnp.zeros((count, *x.shape), x.dtype) for x in self.state)
+
+        def hop(columns, _, state, start):
+            def add(_, one):
+                return None, self.add(read, one[0], columns, start, one[1])
+
+            return None, jax.lax.scan(add, None, (rows, state))[1]
+
+        state = (reference + LOWEST, output, total)
+        _, (reference, output, total) = self._travel(columns, None, state, hop)
+        highest = jnp.maximum(reference, sink)
+        kept = jnp.exp(reference - highest)
+        total = total * kept + jnp.exp(sink - highest)
+        output = _join(output * kept / total, 2)
+        return jnp.swapaxes(output, 1, 2).astype(self.dtype), _join(highest + jnp.log(total), 2)
+
+    def _backward(self, rows, columns, read, sink, output, last, upstream):
+        """The gradients of floats among rows, among columns, and of what is read; of the sink."""
+        output, upstream = (jnp.swapaxes(x, 1, 2).astype("float32") for x in (output, upstream))
+        inner = -jnp.sum(upstream * output, axis=3, keepdims=True)  # (B, N, T, 1)
+        slices = [_split(x, 2, self.size) for x in (last, upstream, inner)]
+        sliced = self._slice_rows(rows)
+
+        def hop(columns, of_columns, state, start):
+            def of_slice(carry, one):
+                rows, (last, upstream, inner), of_rows = one
+                floats = (_floats(rows), _floats(columns), [x for x in read if _is_float(x)])
+
+                def sums(of_rows, of_columns, of_read):
+                    of_read = iter(of_read)
+                    filled = [next(of_read) if _is_float(x) else x for x in read]
+                    return self.sums(filled, rows | of_rows, columns | of_columns, start, last)
+
+                of_row, *more = jax.vjp(sums, *floats)[1]((upstream, inner))
+                return jax.tree.map(_add, carry, tuple(more)), jax.tree.map(_add, of_rows, of_row)
+
+            of_rows, of_read = state
+            (of_columns, of_read), of_rows = jax.lax.scan(
+                of_slice, (of_columns, of_read), (sliced, slices, of_rows)
+            )
+            return of_columns, (of_rows, of_read)
+
+        of_read = _zeros([x for x in read if _is_float(x)])
+        state = (_zeros(_floats(sliced)), of_read)
+        of_columns, (of_rows, of_read) = self._travel(columns, _zeros(_floats(columns)), state, hop)
+        of_rows = {name: _join(x, ROW_AXES[name]) for name, x in of_rows.items()}
+        of_read = [jax.lax.psum(x, SEQUENCE) for x in of_read]
+        of_sink = jnp.sum(jnp.exp(sink - last) * inner, axis=(0, 2, 3), keepdims=True)
+        of_sink = of_sink if sink.shape[1] > 1 else jnp.sum(of_sink, axis=1, keepdims=True)
+        return (
+            {name: x.astype(rows[name].dtype) for name, x in of_rows.items()},
+            {name: x.astype(columns[name].dtype) for name, x in of_columns.items()},
+            [x.astype(y.dtype) for x, y in zip(of_read, filter(_is_float, read), strict=True)],
+            jax.lax.psum(of_sink, SEQUENCE),
+        )
+
+    def _travel(self, columns, collected, state, hop):
+        """`hop(columns, collected, state, start)` for all keys: what it collected, and the state.
+
+        What is collected for keys goes with them, and back to their device at the end.
+        """
+        here = jax.lax.axis_index(SEQUENCE)
+
+        def compute(columns, collected, state, number):
+            origin = (here - self.first - number) % self.devices
+            start = (origin * self.keys).astype("int32")
+            if self.reach is None:
+                return hop(columns, collected, state, start)
+            return jax.lax.cond(
+                self._is_seen(start, here * self.length),
+                lambda collected, state: hop(columns, collected, state, start),
+                lambda collected, state: (collected, state),
+                collected,
+                state,
+            )
+
+        def step(carry, number):
+            columns, collected, state = carry
+            following = self._shift(columns, 1)  # on its way while this is computed
+            collected, state = compute(columns, collected, state, number)
+            return (following, self._shift(collected, 1), state), None
+
+        columns, last = self._shift(columns, self.first), self.hops - 1
+        if last:
+            carry = (columns, collected, state)
+            (columns, collected, state), _ = jax.lax.scan(step, carry, jnp.arange(last))
+        collected, state = compute(columns, collected, state, last)
+        return self._shift(collected, -(self.first + last)), state
+
+    def _is_seen(self, key, query):
+        """Whether the mask may show keys from `key` on to any of the queries from `query` on."""
+        seen = jnp.bool_(True)
+        if self.reach.right is not None:
+            seen &= key - (query + self.length - 1) <= self.reach.right
+        if self.reach.left is not None:
+            seen &= key + self.keys - 1 - query >= -self.reach.left
+        return seen
+
+    def _shift(self, arrays, steps):
+        """What is `steps` devices before this one in the ring."""
+        steps %= self.devices
+        if not steps:
+            return arrays
+        pairs = [(i, (i + steps) % self.devices) for i in range(self.devices)]
+        return jax.tree.map(lambda x: jax.lax.ppermute(x, SEQUENCE, pairs), arrays)
+
+    def _slice_rows(self, rows):
+        """Each operand with its slices along a first axis."""
+        return {name: _split(x, ROW_AXES[name], self.size) for name, x in rows.items()}
+
+
+def choose_rows(length):
+    """Queries in a slice of `length`, a divisor of it; all, where none is of a good size."""
+    for size in range(min(length, MOST_ROWS), LEAST_ROWS - 1, -1):
+        if length % size == 0:
+            return size
+    return length
+
+
+def plan_hops(devices, length, keys, reach=None):
+    """From which device's keys a device begins, counted back from it, and how many hops follow.
+
+    All others are those that no device's queries may attend to, by the mask's reach.
+
+    Args:
+        devices: int. length, keys: ints, how many queries and keys each has.
+        reach: a `Reach` without tokens, or None where everything may be seen.
+    """
+    if reach is None:
+        return 0, devices
+    needed = set()
+    for here in range(devices):
+        for origin in range(devices):
+            farthest = (origin + 1) * keys - 1 - here * length  # key - query, at most
+            nearest = origin * keys - (here + 1) * length + 1  # at least
+            ahead = reach.right is None or nearest <= reach.right
+            back = reach.left is None or farthest >= -reach.left
+            if ahead and back:
+                needed.add((here - origin) % devices)
+    needed = sorted(needed) or [0]
+    gaps = [
+        ((following - hop - 1) % devices, following)
+        for hop, following in zip(needed, [*needed[1:], needed[0]], strict=True)
+    ]
+    skipped, first = max(gaps)
+    return (0, devices) if len(needed) == devices else (first, devices - skipped)
+
+
+def _share_mesh(mesh):
+    """The mesh as code sees it that runs on each device's share of the sequence."""
+    kinds = {SEQUENCE: jax.sharding.AxisType.Manual}
+    kinds = [kinds.get(name, jax.sharding.AxisType.Auto) for name in mesh.axis_names]
+    return mesh.abstract_mesh.update(axis_types=tuple(kinds))
+
+
+def _open_closure(function, *shapes):
+    """`function` as one of a list of the arrays that it reads, too; and that list."""
+    closed, made = jax.make_jaxpr(function, return_shape=True)(*shapes)
+
+    def call(read, *arguments):
+        found = jax.core.eval_jaxpr(closed.jaxpr, read, *jax.tree.leaves(arguments))
+        return jax.tree.unflatten(jax.tree.structure(made), found)
+
+    return call, list(closed.consts)
+
+
+WHOLE = PartitionSpec()
+
+
+def _along(axis, rank):
+    """The spec of an array whose `axis` is split along the ring."""
+    split = [None] * rank
+    split[axis] = SEQUENCE
+    return PartitionSpec(*split)
+
+
+def _specs(arrays, axes):
+    return {name: _along(axes[name], x.ndim) for name, x in arrays.items()}
+
+
+def _resize(x, axis, size):
+    """The shape of `x` with another size of one axis."""
+    shape = list(x.shape)
+    shape[axis] = size
+    return jax.ShapeDtypeStruct(tuple(shape), x.dtype)
+
+
+def _split(x, axis, size):
+    """(..., T, ...) to (T / size, ..., size, ...)."""
+    axis %= x.ndim
+    x = x.reshape(*x.shape[:axis], -1, size, *x.shape[axis + 1 :])
+    return jnp.moveaxis(x, axis, 0)
+
+
+def _join(x, axis):
+    """Undoes `_split`; `axis` is that of the result."""
+    axis %= x.ndim - 1
+    x = jnp.moveaxis(x, 0, axis)
+    return x.reshape(*x.shape[:axis], -1, *x.shape[axis + 2 :])
+
+
+def _is_float(x):
+    return jnp.issubdtype(x.dtype, jnp.floating)
+
+
+def _floats(arrays):
+    return {name: x for name, x in arrays.items() if _is_float(x)}
+
+
+def _zeros(arrays):
+    return jax.tree.map(lambda x: jnp.zeros(x.shape, "float32"), arrays)
+
+
+def _add(total, x):
+    return total + x.astype(total.dtype)

@@ -1,0 +1,105 @@
+"""A tile of the scores, some queries over some keys, as sums that are added up from tile to tile."""
+
+import dataclasses
+
+from keras import ops
+
+from keras_attention.attention.kernels import dense
+from keras_attention.attention.kernels.bias_and_mask import WholeAxis
+
+HIDDEN = -1e30  # the exponent of what a mask hides; no reference is as low, so its exp is 0
+LOWEST = -1e20  # the least reference that exponents are taken from
+
+# Name of an operand -> its axis of queries, or of keys.
+ROW_AXES = {"query": 1, "positions": -1, "segments": 1, "mask": 2, "bias": 2}
+COLUMN_AXES = {"key": 1, "value": 1, "positions": -1, "segments": 1, "mask": 3, "bias": 3}
+
+
+class Tile:
+    """The equation for some queries and some keys, of which it reads what `rows` and `columns` give.
+
+    Args:
+        score, normalizer, bias_and_mask: as `dense`; the normalizer has `exponents`.
+    """
+
+    def __init__(self, score, normalizer, bias_and_mask):
+        self.score, self.normalizer, self.given = score, normalizer, bias_and_mask
+
+    def rows(self, query):
+        """What is cut along the queries, by the names of `ROW_AXES`; `query` (B, T, N, H)."""
+        positions = WholeAxis(query.shape[1]).positions(self.given.query_positions)
+        found = {"query": query, "positions": ops.cast(positions, "int32")}
+        if self.given.segments is not None:
+            found["segments"] = self.given.segments[0]
+        return {**found, **self._masks(lambda queries, keys: queries)}
+
+    def columns(self, key, value):
+        """What travels, by the names of `COLUMN_AXES`; key (B, S, K, H), value (B, S, K, Hv)."""
+        positions = WholeAxis(key.shape[1]).positions(self.given.key_positions)
+        found = {"key": key, "value": value, "positions": ops.cast(positions, "int32")}
+        if self.given.segments is not None:
+            found["segments"] = self.given.segments[1]
+        return {**found, **self._masks(lambda queries, keys: keys and not queries)}
+
+    def _masks(self, belongs):
+        """Mask and bias that `belongs(has an axis of queries, has an axis of keys)`."""
+        both = {"mask": self.given.attention_mask, "bias": self.given.bias}
+        return {
+            name: x
+            for name, x in both.items()
+            if x is not None and belongs(x.shape[2] != 1, x.shape[3] != 1)
+        }
+
+    def exponents(self, rows, columns, start):
+        """Float32 (B, N, T, S), `HIDDEN` where masked, of keys whose first is `start`."""
+        query, key = rows["query"], columns["key"]
+        block = dataclasses.replace(
+            self.given,
+            attention_mask=self._cut("mask", self.given.attention_mask, rows, columns, start),
+            query_positions=rows["positions"],
+            key_positions=columns["positions"],
+            segments=(rows["segments"], columns["segments"]) if "segments" in rows else None,
+        )
+        bias = self._cut("bias", self.given.bias, rows, columns, start)
+        bias, mask = block.block(
+            WholeAxis(query.shape[1]), WholeAxis(key.shape[1]), query, key, bias
+        )
+        scores = dense.scores_of(self.score, query, key)
+        if bias is not None:
+            scores = ops.cast(scores, bias.dtype) + bias
+        exponents = self.normalizer.exponents(ops.cast(scores, "float32"))
+        return exponents if mask is None else ops.where(mask, exponents, HIDDEN)
+
+    def _cut(self, name, given, rows, columns, start):
+        if name in columns:
+            return columns[name]
+        if name not in rows:
+            return given
+        x, size = rows[name], columns["key"].shape[1]
+        return x if x.shape[3] == 1 else ops.slice(x, (0, 0, 0, start), (*x.shape[:3], size))
+
+    def sums(self, exponents, rows, columns, reference):
+        """`Σ exp(e - reference) · v` (B, N, T, Hv) and `Σ exp(e - reference)` (B, N, T, 1)."""
+        powers = ops.exp(exponents - reference)
+        value = columns["value"]
+        weights = ops.cast(powers, value.dtype)
+        output = dense.matmul_by_group(weights, ops.transpose(value, (0, 2, 1, 3)))
+        if self.given.position is not None:
+            more = self.given.position.values(rows["positions"], columns["positions"], weights)
+            if more is not None:
+                output = dense.plus(ops.transpose(output, (0, 2, 1, 3)), more)
+                output = ops.transpose(output, (0, 2, 1, 3))
+        return ops.cast(output, "float32"), ops.sum(powers, axis=3, keepdims=True)
+
+    def add(self, rows, columns, start, state):
+        """The state, (reference, output, total) of earlier keys, with those of `columns` added."""
+        reference, output, total = state
+        exponents = self.exponents(rows, columns, start)
+        highest = ops.maximum(reference, ops.max(exponents, axis=3, keepdims=True))
+        kept = ops.exp(reference - highest)
+        more, count = self.sums(exponents, rows, columns, highest)
+        return highest, output * kept + more, total * kept + count
+
+    def normalized(self, rows, columns, start, reference):
+        """The sums as a backward pass differentiates them, where all of a row are known to be 1."""
+        return self.sums(self.exponents(rows, columns, start), rows, columns, reference)

@@ -1,0 +1,118 @@
+"""What the devices of a layout gather in a training step; run as a program, prints it.
+
+The sizes of the batch and of its texts are those of no weight: an array that a device gathers is of
+a global batch where one of its axes is a multiple of `BATCH`, and of pairs of tokens where two are
+of `LENGTH`. Weights that are fully sharded are gathered, and are to be.
+"""
+
+import json
+import re
+import sys
+
+import keras
+import numpy as np
+
+import keras_attention as ka
+from tests.backends import sharded
+
+BATCH, LENGTH = 56, 72
+SEQUENCE = {
+    "sequence 2x4": ({"data": 2, "sequence": 4}, False),
+    "fully sharded, sequence 8": ({"sequence": 8}, True),
+}
+LAYOUTS = {**sharded.LAYOUTS, **SEQUENCE}
+
+
+def additive():
+    """Scores of every pair for every head, with weights for each head."""
+    return ka.models.sequence_labeler(
+        sharded.VOCABULARY, sharded.CLASSES, score="additive", **sharded.SIZE
+    )
+
+
+def vision():
+    return ka.models.vision_transformer(
+        (24, 24), sharded.CLASSES, patch_size=4, num_channels=1, **sharded.SIZE
+    )
+
+
+BUILDERS = {
+    **{name: make for name, make in sharded.BUILDERS.items() if name != "recurrent"},
+    "vision": vision,
+    "additive": additive,
+}
+
+
+def draw(name):
+    """A batch of inputs and labels."""
+    random = np.random.default_rng(0)
+    if name == "vision":
+        x = random.random((BATCH, 24, 24, 1), dtype="float32")
+        return x, random.integers(0, sharded.CLASSES, BATCH)
+    ids, others = random.integers(1, sharded.VOCABULARY, (2, BATCH, LENGTH)).astype("int32")
+    ids[:, LENGTH // 2 :] *= random.integers(0, 2, (BATCH, 1))
+    if name == "classifier":
+        return ids, random.integers(0, sharded.CLASSES, BATCH)
+    if name == "masked":
+        return {"token_ids": ids, "segment_ids": others % 2}, others
+    if name == "translator":
+        return {"source_ids": ids, "target_ids": others}, others
+    return ids, others % sharded.CLASSES
+
+
+def compile_step(name, layout):
+    """The text of the compiled training step of a model."""
+    import jax
+
+    model = BUILDERS[name]()
+    loss = ka.training.MaskedSparseCategoricalCrossentropy()
+    if name in ("classifier", "vision"):
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.Adam(0.01), loss)
+    model.optimizer.build(model.trainable_variables)
+    data = draw(name)
+    model.evaluate(*data, batch_size=BATCH, verbose=0)  # makes the metrics
+    state = tuple(
+        [v.value for v in variables]
+        for variables in (
+            model.trainable_variables,
+            model.non_trainable_variables,
+            model.optimizer.variables,
+            model.metrics_variables,
+        )
+    )
+    data = keras.tree.map_structure(
+        lambda x: jax.device_put(x, layout.get_data_layout(x.shape).backend_layout), data
+    )
+    return jax.jit(model.train_step).lower(state, data).compile().as_text()
+
+
+def find_gathers(text):
+    """The shapes of what is gathered from all devices, or exchanged among all."""
+    pattern = r"= (\(.*?\)|\S+) (?:all-gather|all-to-all)(?:-start)?\("
+    return [
+        tuple(int(size) for size in sizes.split(",") if size)
+        for shapes in re.findall(pattern, text)
+        for sizes in re.findall(r"\w\[([\d,]*)\]", shapes)
+    ]
+
+
+def is_of_tokens(shape):
+    """Whether it has a row for each text of a batch, or numbers for pairs of tokens."""
+    pairs = sum(size % LENGTH == 0 for size in shape) > 1 or LENGTH**2 in shape
+    return pairs or any(size % BATCH == 0 for size in shape)
+
+
+def compare(name):
+    """{layout: the shapes of all that is gathered, those of tokens}."""
+    found = {}
+    for layout_name, (mesh, fully_sharded) in LAYOUTS.items():
+        layout = ka.distribution.RoleParallel(mesh, fully_sharded=fully_sharded)
+        with layout.scope():
+            gathered = find_gathers(compile_step(name, layout))
+        found[layout_name] = gathered, [shape for shape in gathered if is_of_tokens(shape)]
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(compare(sys.argv[1])))
