@@ -285,6 +285,10 @@ CASES = {
     "Repeat": Case(
         lambda: ka.blocks.Repeat(block()(), 3, coordinates=True), (f"B T {D}",), frozen=SOFTMAX
     ),
+    "Scan": Case(lambda: ka.blocks.Scan([block()(), block()()]), (f"B T {D}",), frozen=SOFTMAX),
+    "EncoderBlock, rematerialised": Case(
+        block(norm="sandwich", dropout=0.1, remat=True), (f"B T {D}",), frozen=SOFTMAX
+    ),
     "ResidualWeight": Case(lambda: ka.blocks.ResidualWeight(0.3), (f"B T {D}",)),
     **{
         f"Pooling {mode}": Case(lambda mode=mode: ka.blocks.Pooling(mode), (f"B T {D}",))
@@ -753,7 +757,7 @@ def slow_where_alike(names, others=(), parts=pytest.mark.slow):
 
 # What blocks are made of is exported by itself.
 BLOCKS = (
-    *("Parallel", "Macaron", "Conformer", "Repeat", "Bridge"),
+    *("Parallel", "Macaron", "Conformer", "Repeat", "Scan", "Bridge"),
     *("Recurrent", "Feedback", "TwoPasses"),
 )
 

@@ -12,8 +12,10 @@ SIZE = dict(num_layers=1, num_heads=4, hidden_dim=16, intermediate_dim=32, dropo
 BATCH, LENGTH, VOCABULARY, CLASSES = 16, 8, 40, 8
 
 
-def labeler():
-    return ka.models.sequence_labeler(VOCABULARY, CLASSES, position="relative_bias", **SIZE)
+def labeler(**stack):
+    return ka.models.sequence_labeler(
+        VOCABULARY, CLASSES, position="relative_bias", **{**SIZE, **stack}
+    )
 
 
 def classifier():
@@ -79,10 +81,10 @@ def draw(name, count):
     return ids, np.roll(ids, -1, axis=1)
 
 
-def train(name):
+def train(name, **stack):
     """A model, its losses after each of three steps, and that of a batch that 8 does not divide."""
     keras.utils.set_random_seed(0)
-    model = BUILDERS[name]()
+    model = BUILDERS[name](**stack)
     if name in ("classifier", "vision"):
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     else:

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 import keras_attention as ka
-from tests.backends.sharded import BUILDERS, draw
+from tests.backends.sharded import BUILDERS, draw, train
 from tests.conftest import ROOT
 
 TENSOR = {"data": 2, "model": 4}
@@ -177,6 +177,19 @@ def check_the_same_text_is_written():
         with ka.distribution.RoleParallel(mesh, fully_sharded=True).scope():
             found = ka.generation.generate(BUILDERS["causal"](), prompt, **settings)
         np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+
+
+def check_a_loop_over_layers_loses_the_same():
+    """Its weights are split as those of layers in a row."""
+    stack = dict(num_layers=2)
+    expected = train("labeler", **stack)[1]
+    layout = ka.distribution.RoleParallel(TENSOR, fully_sharded=True)
+    with layout.scope():
+        plain = splits(layout, BUILDERS["labeler"](**stack))
+        model, losses = train("labeler", **stack, scan_layers=True, remat=True)
+        held = splits(layout, model)
+    assert held.keys() == plain.keys() and len(held) == 14 + 11
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
 
 
 def check_the_example_of_the_docstring():
