@@ -66,3 +66,7 @@ def test_losses_are_those_of_one_device(name):
 
 def test_models_made_in_other_ways():
     run_on_eight("tests.backends.sharded_checks")
+
+
+def test_recipes_on_a_mesh():
+    run_on_eight("tests.backends.sharded_tasks")
