@@ -5,6 +5,7 @@ TensorFlow inside functions or are themselves imported inside functions, so that
 """
 
 import os
+import pickle
 import sys
 
 
@@ -15,7 +16,7 @@ def main(arguments=None):
 
     if arguments is None:
         sys.stdout.reconfigure(errors="backslashreplace")  # names of files need not be UTF-8
-        mute_native_code()
+        _mute_native_code()
 
     def command():
         if wrong := [word for word in arguments or () if "\0" in word]:
@@ -25,7 +26,25 @@ def main(arguments=None):
     sys.exit(run_command(command))
 
 
-def mute_native_code():
+def finish_training():
+    """Exports and tests a run that another backend has trained; the arguments come by a pipe.
+
+    See `keras_attention.cli.mesh.finish_with_tensorflow`.
+    """
+    from keras_attention.cli.console import run_command
+
+    arguments = pickle.load(sys.stdin.buffer)
+    _mute_native_code()
+
+    def command():
+        from keras_attention.cli.train import train
+
+        train(**arguments, trained=True)
+
+    sys.exit(run_command(command))
+
+
+def _mute_native_code():
     """Takes TensorFlow's C++ log lines off the terminal; Python still writes to it."""
     from keras_attention.cli.console import DEBUG
 

@@ -86,26 +86,10 @@ def finish_with_tensorflow(**arguments):
     # Where C++ is muted, Python's standard error is no longer that of new processes.
     errors = sys.stderr if hasattr(sys.stderr, "buffer") else None
     done = subprocess.run(
-        [sys.executable, "-c", "from keras_attention.cli import mesh; mesh.finish()"],
+        [sys.executable, "-c", "from keras_attention.cli import finish_training as run; run()"],
         input=pickle.dumps(arguments),
         env={**os.environ, "KERAS_BACKEND": "tensorflow"},
         stderr=errors,
     )
     if done.returncode:
         sys.exit(done.returncode)
-
-
-def finish():
-    """What that process does: `train`, of a run that is trained, with arguments from a pipe."""
-    from keras_attention.cli import mute_native_code
-    from keras_attention.cli.console import run_command
-
-    arguments = pickle.load(sys.stdin.buffer)
-    mute_native_code()
-
-    def command():
-        from keras_attention.cli.train import train
-
-        train(**arguments, trained=True)
-
-    sys.exit(run_command(command))

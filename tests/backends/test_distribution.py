@@ -81,3 +81,7 @@ def test_attention_in_a_ring_is_dense():
 
 def test_models_made_in_other_ways():
     run_on_eight("tests.backends.sharded_checks")
+
+
+def test_recipes_on_a_mesh():
+    run_on_eight("tests.backends.sharded_tasks")
