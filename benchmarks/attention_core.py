@@ -48,8 +48,8 @@ def forward(attend, arrays):
     return lambda: function(*arrays)
 
 
-def both_passes(attend, arrays):
-    @tf.function(autograph=False)
+def both_passes(attend, arrays, xla=False):
+    @tf.function(autograph=False, jit_compile=xla)
     def step(*arrays):
         with tf.GradientTape() as tape:
             tape.watch(arrays)
@@ -167,13 +167,23 @@ class AsKeras(ka.scores.Score):
         return ka.scores.sum_over_units(query, key, vector, keras.ops.tanh)
 
 
+def both_passes_in_xla(attend, arrays):
+    return both_passes(attend, arrays, xla=True)
+
+
 MEMORY = {
-    "keras, causal": (keras_causal, 4096),
-    "ours, causal": (ours("causal"), 4096),
-    "ours, causal, T16384": (ours("causal"), 16384),
-    "keras, window": (keras_band(128), 4096),
-    "ours, window": (ours(ka.masks.Window(129)), 4096),
-    "ours, window, T16384": (ours(ka.masks.Window(129)), 16384),
+    "keras, causal": (keras_causal, 4096, forward),
+    "ours, causal": (ours("causal"), 4096, forward),
+    "ours, causal, T16384": (ours("causal"), 16384, forward),
+    "keras, window": (keras_band(128), 4096, forward),
+    "ours, window": (ours(ka.masks.Window(129)), 4096, forward),
+    "ours, window, T16384": (ours(ka.masks.Window(129)), 16384, forward),
+    "keras, causal, both passes": (keras_causal, 4096, both_passes),
+    "ours, causal, both passes": (ours("causal"), 4096, both_passes),
+    "keras, causal, both passes, XLA": (keras_causal, 4096, both_passes_in_xla),
+    "ours, causal, both passes, XLA": (ours("causal"), 4096, both_passes_in_xla),
+    "ours, window, both passes": (ours(ka.masks.Window(129)), 4096, both_passes),
+    "ours, window, both passes, XLA": (ours(ka.masks.Window(129)), 4096, both_passes_in_xla),
 }
 
 
@@ -194,7 +204,7 @@ def weights():
 
 
 def memory():
-    print("\npeak memory above the start, B1 N8 H64, forward")
+    print("\npeak memory above the start, B1 N8 H64")
     for name in MEMORY:
         found = peak_memory(__file__, "memory", name)
         if "failed" in found:
@@ -205,10 +215,10 @@ def memory():
 
 def main(arguments):
     if arguments[:1] == ["memory"] and arguments[1:]:
-        attend, length = MEMORY[arguments[1]]
+        attend, length, way = MEMORY[arguments[1]]
         arrays = inputs(1, length, 8, 64)
-        forward(attend, inputs(1, 64, 8, 64))()
-        report_memory(forward(attend, arrays))
+        way(attend, inputs(1, 64, 8, 64))()
+        report_memory(way(attend, arrays))
         return
     sections = {f.__name__: f for f in (causal, window, growth, additive, weights, memory)}
     for name in arguments or sections:

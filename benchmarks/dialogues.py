@@ -28,20 +28,23 @@ def shuffle_contexts(pairs, seed=0):
 
 if __name__ == "__main__":
     parser = make_parser(__doc__)
-    parser.set_defaults(epochs=4)
+    parser.set_defaults(epochs=1)
     parser.add_argument("data", type=pathlib.Path)
     parser.add_argument("--language-model", action="store_true")
     parser.add_argument("--turns", type=int, default=3, help="of a context")
     parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--num-layers", type=int, default=2, help="of each side")
+    parser.add_argument("--hidden-dim", type=int, default=192)
     given = parser.parse_args()
     paths = {part: given.data / f"{part}.jsonl.gz" for part in ("train", "dev", "test")}
     dialogues = ka.data.from_dialogue_files(**paths)
     options = {}
     model = {"seed": given.seed, "dropout": given.dropout, "vocabulary_size": 4000}
+    model |= {"num_layers": given.num_layers, "hidden_dim": given.hidden_dim}
     if given.language_model:
         data = dialogues.corpus
         task = ka.tasks.CausalLM.from_data(
-            data, tokens="subwords", max_length=96, mask=None, num_layers=4, **model
+            data, tokens="subwords", max_length=96, mask=None, **model
         )
         options["steps"] = 2000
     else:

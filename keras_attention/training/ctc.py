@@ -181,8 +181,6 @@ def _compute_with_sparse_labels(labels, logits, lengths, blank_id):
 
 def _compiles_with_xla():
     """Whether TensorFlow traces for XLA, which has no kernel of the op of sparse labels."""
-    from tensorflow.python.framework import ops as framework
-    from tensorflow.python.ops import control_flow_util
+    from keras_attention.attention.kernels.sliced_tensorflow import compiles_with_xla
 
-    graph = framework.get_default_graph()
-    return control_flow_util.GraphOrParentsInXlaContext(graph)
+    return compiles_with_xla()

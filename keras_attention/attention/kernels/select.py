@@ -79,7 +79,8 @@ def choose(case, implementation=None, flash_attention=None):
     3. `banded`, where the mask's band and global tokens are at most half of the keys, unless flash
        attention computes the band alone (JAX on GPUs, a causal window, 16-bit floats);
     4. `fused`, where the backend has one (JAX and PyTorch);
-    5. `chunked`, from 2048 keys on, or 256 where no query looks ahead, but not in exported files;
+    5. `chunked`, from 2048 keys on, or 256 where no query looks ahead (but on GPUs and under XLA),
+       and not in exported files;
     6. `dense`.
     """
     if flash_attention:
@@ -193,13 +194,22 @@ def _fused_pays(case):
 
 
 def _chunked_pays(case):
-    least = LONG_CAUSAL if _looks_back(case) else LONG
+    least = LONG_CAUSAL if _looks_back(case) and _runs_on_cpu() else LONG
     if scope.current(scope.Export) or case.key_length < least:
         return None
     rows = chunked.rows_at_once(case.key_length)
     if case.query_length <= rows:
         return None
     return f"{case.key_length} keys are many; memory stays that of {rows} queries"
+
+
+def _runs_on_cpu():
+    """Whether slices skip half of the work of a causal mask at once, as on CPUs."""
+    if keras.backend.backend() != "tensorflow":
+        return True
+    from keras_attention.attention.kernels import sliced_tensorflow
+
+    return sliced_tensorflow.keeps_order()
 
 
 def _looks_back(case):

@@ -43,17 +43,16 @@ def attend_in_slices(
     """
     terms = dict(score=score, normalizer=normalizer, bias_and_mask=bias_and_mask)
     if keras.backend.backend() == "tensorflow":
-        from keras_attention.attention.kernels import softmax_tensorflow
+        from keras_attention.attention.kernels import sliced_tensorflow, softmax_tensorflow
 
-        by_hand = dict(terms, slices=slices, global_keys=global_keys)
-        output = softmax_tensorflow.attend_in_slices(query, key, value, **by_hand)
-        if output is not None:
-            return ops.transpose(output, (0, 2, 1, 3))
+        if sliced_tensorflow.keeps_order():  # the form for CPUs, whose slices wait for no numbers
+            by_hand = dict(terms, slices=slices, global_keys=global_keys)
+            output = softmax_tensorflow.attend_in_slices(query, key, value, **by_hand)
+            if output is not None:
+                return ops.transpose(output, (0, 2, 1, 3))
     block = Block(**terms, global_keys=global_keys)
     operands = block.operands(query, key, value)
     if keras.backend.backend() == "tensorflow":
-        from keras_attention.attention.kernels import sliced_tensorflow
-
         output = sliced_tensorflow.compute_slices(block, operands, slices)
     else:
         outputs = []

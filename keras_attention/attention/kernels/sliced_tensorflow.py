@@ -3,13 +3,31 @@
 Without an order, all slices may be computed before the first is used, which is the memory of the
 whole score matrix again. Here each waits for the one before, in both passes; and gradients of keys
 that many slices see are added up one by one, instead of each being padded to full length.
+
+On a CPU control dependencies are the order. XLA drops them, and Keras compiles with XLA on GPUs:
+there what a slice is computed of depends on the numbers of the one before, by a zero made of them.
 """
+
+import functools
 
 import tensorflow as tf
 
 from keras_attention import scope
 
 MOST_CONSTANT = 2**22  # pairs whose masks TensorFlow may keep as constants: 16 MB in float32
+
+
+def keeps_order():
+    """Whether TensorFlow runs what is being traced as its control dependencies say, on a CPU."""
+    return not tf.config.list_physical_devices("GPU") and not compiles_with_xla()
+
+
+def compiles_with_xla():
+    """Whether TensorFlow traces for XLA."""
+    from tensorflow.python.framework import ops as framework
+    from tensorflow.python.ops import control_flow_util
+
+    return control_flow_util.GraphOrParentsInXlaContext(framework.get_default_graph())
 
 
 def compute_slices(block, operands, slices):
@@ -43,19 +61,29 @@ def zero_for(x, slices):
     """
     if sum(rows.size * columns.size for rows, columns in slices) <= MOST_CONSTANT:
         return None
-    corner = x[:1, :1, :1, :1]
-    return tf.minimum(tf.cast(tf.reduce_any(tf.math.is_nan(corner)), "int32"), 0)
+    return zero_of(x[:1, :1, :1, :1])
+
+
+def zero_of(x):
+    """0, int32, for all that compilers know made of every number of the float tensor `x`."""
+    return tf.minimum(tf.cast(tf.reduce_any(tf.math.is_nan(x)), "int32"), 0)
 
 
 def _cuts(block, operands, tensors, rows, columns, after):
-    """The cuts of a slice and the block that computes them; both wait for the ops `after`."""
+    """The cuts of a slice and the block that computes them; both wait for the tensors `after`."""
+    zero = block.bias_and_mask.zero
+    by_numbers = after and not scope.current(scope.Export) and not keeps_order()
     with tf.control_dependencies(after):
         cuts = [
             tf.identity(operand.cut(rows, columns, x))
             for operand, x in zip(operands, tensors, strict=True)
         ]
-        zero = block.bias_and_mask.zero
-        return cuts, block if zero is None else block.with_zero(tf.identity(zero))
+        zero = None if zero is None else tf.identity(zero)
+    if by_numbers:
+        wait = functools.reduce(tf.maximum, [zero_of(x) for x in after])
+        cuts = [cut + tf.cast(wait, cut.dtype) for cut in cuts]
+        zero = None if zero is None else zero + wait
+    return cuts, block if zero is None else block.with_zero(zero)
 
 
 def _gradient(block, operands, slices, tensors, upstream, variables):
