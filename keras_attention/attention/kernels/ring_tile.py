@@ -1,4 +1,4 @@
-"""A tile of the scores, some queries over some keys, as sums that are added up from tile to tile."""
+"""A tile of attention, some queries over some keys, as sums that are added up tile by tile."""
 
 import dataclasses
 
@@ -16,7 +16,7 @@ COLUMN_AXES = {"key": 1, "value": 1, "positions": -1, "segments": 1, "mask": 3, 
 
 
 class Tile:
-    """The equation for some queries and some keys, of which it reads what `rows` and `columns` give.
+    """The equation for some queries and some keys, cut from what `rows` and `columns` give.
 
     Args:
         score, normalizer, bias_and_mask: as `dense`; the normalizer has `exponents`.
