@@ -28,7 +28,12 @@ def set_mask(tensor, mask):
 
 
 def sum_losses(losses, sample_weight, mask):
-    """The sum of losses with Keras's rules of how weights and a mask go with them."""
+    """The sum of losses with Keras's rules of how weights and a mask go with them.
+
+    On PyTorch Keras multiplies the weights by the mask in place: it gets a copy.
+    """
+    if sample_weight is not None:
+        sample_weight = keras.ops.copy(sample_weight)
     return reduce_weighted_values(losses, sample_weight, mask, "sum", losses.dtype)
 
 

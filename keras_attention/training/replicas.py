@@ -90,6 +90,9 @@ class GlobalMeanLoss(keras.losses.Loss):
     """
 
     def __call__(self, y_true, y_pred, sample_weight=None):
+        if sample_weight is not None and keras.backend.backend() == "torch":
+            # Keras multiplies it by the mask in place, and metrics would take what is left.
+            sample_weight = ops.copy(sample_weight)
         if count_replicas() == 1 or self.reduction in (None, "none"):
             return super().__call__(y_true, y_pred, sample_weight)
         mask = keras_internals.get_mask(y_pred)
