@@ -129,6 +129,7 @@ def run_stage(stage, folder, rank):
     if stage == "together":
         found = {}
         for name, (mesh, fully_sharded) in LAYOUTS.items():
+            print(name, file=sys.stderr, flush=True)
             with ka.distribution.RoleParallel(mesh, fully_sharded=fully_sharded).scope():
                 found[name] = train(name)
         return found
