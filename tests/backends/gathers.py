@@ -71,7 +71,6 @@ def compile_step(name, layout):
     model.compile(keras.optimizers.Adam(0.01), loss)
     model.optimizer.build(model.trainable_variables)
     data = draw(name)
-    model.evaluate(*data, batch_size=BATCH, verbose=0)  # makes the metrics
     state = tuple(
         [v.value for v in variables]
         for variables in (
