@@ -1,7 +1,8 @@
 """What `remat=` and `scan_layers=` save in memory and in compiling, and what they cost in time.
 
-Run with `python benchmarks/deep_stacks.py`; KERAS_BACKEND chooses the backend. On TensorFlow and
-PyTorch memory is the growth of a fresh process, on JAX what the compiled program asks for.
+Run with `python benchmarks/deep_stacks.py`, or with `memory` or `time` behind it for a part, on the
+backend that KERAS_BACKEND names. On TensorFlow and PyTorch memory is the growth of a fresh process,
+on JAX what the compiled program asks for.
 """
 
 import itertools
@@ -17,14 +18,9 @@ import keras_attention as ka
 BACKEND = keras.backend.backend()
 SIZE = dict(num_heads=4, hidden_dim=128, intermediate_dim=512, dropout=0.1, attention_dropout=0.1)
 SHAPE = (8, 256, SIZE["hidden_dim"])
-SETTINGS = (
-    [
-        {name: value for name, value in zip(("remat", "scan_layers"), values, strict=True) if value}
-        for values in itertools.product((False, True), repeat=1 + (BACKEND == "jax"))
-    ]
-    if BACKEND == "jax"
-    else [{}, {"remat": True}]
-)
+SETTINGS = [{}, {"remat": True}]
+if BACKEND == "jax":
+    SETTINGS += [{"scan_layers": True}, {"remat": True, "scan_layers": True}]
 
 
 def name(settings):
@@ -104,26 +100,35 @@ def measure_programs(depths=(1, 4, 16)):
         print(f"  {name(settings):28} {layers:6} {lines:7} {seconds:14.1f} {size:13.1f}")
 
 
-def main(layers=8):
-    if sys.argv[1:2] == ["memory"]:
-        report_memory(differentiate(make(int(sys.argv[2]), **dict.fromkeys(sys.argv[3:], True))))
-        return
-    if BACKEND == "jax":
-        measure_programs()
-    else:
-        grown = {}
-        for settings in SETTINGS:
-            runs = [
-                peak_memory(__file__, "memory", layers, *settings)["megabytes"] for _ in range(3)
-            ]
-            grown[name(settings)] = sorted(runs)
-            print(f"{name(settings):10} grows by {', '.join(f'{run:.0f}' for run in runs)} MB")
-        low, mid, high = (a / b for a, b in zip(grown["remat"], grown["neither"], strict=True))
-        print(f"ratio {mid:.2f}, of the least {low:.2f}, of the most {high:.2f}")
+def measure_growth(layers, runs=3):
+    """On TensorFlow and PyTorch: by how many MB a process grows."""
+    grown = {name(settings): [] for settings in SETTINGS}
+    for settings in SETTINGS * runs:
+        found = peak_memory(__file__, "process", layers, *settings)
+        grown[name(settings)].append(found["megabytes"])
+    plain, remat = (sorted(megabytes) for megabytes in grown.values())
+    low, middle, high = (a / b for a, b in zip(remat, plain, strict=True))
+    print(f"{BACKEND}, {layers} layers: neither {plain[1]:.0f} MB, remat {remat[1]:.0f} MB")
+    print(f"  ratio {middle:.2f}, of the least {low:.2f}, of the most {high:.2f}")
+
+
+def measure_time(layers):
     steps = {name(settings): differentiate(make(layers, **settings)) for settings in SETTINGS}
     losses = [float(step()) for step in steps.values()]
     np.testing.assert_allclose(losses, losses[0], rtol=1e-6)
     compare(f"{BACKEND}, {layers} layers, loss and gradients, B T D = {SHAPE}", steps)
+
+
+def main(layers=8):
+    if sys.argv[1:2] == ["process"]:
+        settings = dict.fromkeys(sys.argv[3:], True)
+        report_memory(differentiate(make(int(sys.argv[2]), **settings)))
+        return
+    parts = sys.argv[1:] or ["memory", "time"]
+    if "memory" in parts:
+        measure_programs() if BACKEND == "jax" else measure_growth(layers)
+    if "time" in parts:
+        measure_time(layers)
 
 
 if __name__ == "__main__":
