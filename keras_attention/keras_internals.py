@@ -9,6 +9,7 @@ from keras.src import backend
 from keras.src.backend.common import global_state
 from keras.src.backend.common.name_scope import current_path
 from keras.src.backend.common.variables import AutocastScope
+from keras.src.layers.preprocessing.data_layer import DataLayer
 from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
 from keras.src.losses.loss import reduce_weighted_values
 from keras.src.saving import saving_lib, serialization_lib
@@ -192,6 +193,25 @@ def set_first_epoch(model, epoch):
 def read_model_config(json, compile=True):
     """The model of the configuration that `keras.callbacks.OrbaxCheckpoint` saves, as JSON."""
     return saving_lib._model_from_config(json, None, compile, safe_mode=True)
+
+
+def seed_layers(layer, seeds):
+    """Says in a function of `tf.data` what the preprocessing layers in `layer` draw next.
+
+    Their generators count how often they were called, ahead of what is read of the data set, and so
+    otherwise in every run and every process.
+
+    Args:
+        seeds: ints (2,), a tensor of TensorFlow.
+    """
+    for k, inside in enumerate(all_layers(layer)):
+        if isinstance(inside, DataLayer) and hasattr(inside, "generator"):
+            inside.backend.set_backend("tensorflow")
+            try:
+                state = inside._get_seed_generator("tensorflow").state
+                state.assign(inside.backend.cast(seeds + k, state.dtype))
+            finally:
+                inside.backend.reset()
 
 
 def build_without_values(build):

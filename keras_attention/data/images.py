@@ -6,6 +6,7 @@ import typing
 import keras
 import numpy as np
 
+from keras_attention import keras_internals
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.shares import check_batches, gather_batches, set_rows
 from keras_attention.data.splits import hold_out
@@ -126,7 +127,7 @@ def image_batches(
             and int labels (n,).
         batch_size: int; the last batch may be smaller.
         shuffle: bool, whether every epoch has another order.
-        seed: int, of that order.
+        seed: int, of that order, and of what layers of Keras draw in `augment`.
         augment: a function of images (B, H, W, C), such as `ka.data.image_augmentation()`, run
             as in training: for training only.
         drop_remainder: bool, whether a smaller last batch is left out: what Keras's own
@@ -167,12 +168,15 @@ def image_batches(
     if augment is None:
         return gather_batches(tf, indices, gather)
 
-    def move(index):
+    def move(index, number):
         images, found = gather(index, index)
+        if isinstance(augment, keras.layers.Layer):
+            keras_internals.seed_layers(augment, number % 2**30)
         return set_rows(tf, (augment(images, training=True), found), index.shape[0])
 
-    # One at a time, so that a seeded augmentation is the same in every run.
-    return indices.map(move).prefetch(2)
+    # One at a time, each by numbers of its own, so that all runs and processes draw the same.
+    numbers = tf.data.Dataset.random(seed, rerandomize_each_iteration=True).batch(2)
+    return tf.data.Dataset.zip(indices, numbers).map(move).prefetch(2)
 
 
 def image_augmentation(

@@ -125,7 +125,8 @@ def _load_state(checkpointer, step, model):
     matched, wanted = {}, {}
     for name in found:
         paths = [*_paths(found[name])]
-        pairs = _match(paths, groups[name], checkpointer.directory) if groups.get(name) else {}
+        wants = groups.get(name)
+        pairs = _match(paths, wants, model, checkpointer.directory) if wants else {}
         matched[name] = pairs
         # All leaves are asked for: Orbax reads a tree whole.
         wanted[name] = _map(found[name], lambda path, _, pairs=pairs: _abstract(pairs.get(path)))
@@ -161,27 +162,35 @@ def _paths(tree, leaves=False):
     return found
 
 
-def _match(paths, variables, folder):
+def _match(paths, variables, model, folder):
     """{path in a checkpoint: variable} of the same names.
 
-    Keras numbers seed generators, and layers without a name, as it makes them in a process: where
-    these numbers differ, variables of the same name are taken in their order.
+    Keras numbers seed generators, and layers without a name, as it makes them in a process, and
+    some paths begin with the name of the model, others of the same model do not. Where they differ
+    in that, variables of the same name are taken in their order.
     """
     by_path = {variable.path: variable for variable in variables}
     if set(paths) == set(by_path):
         return by_path
-    ours, theirs = sorted(by_path, key=_order), sorted(paths, key=_order)
-    names = [[_order(path)[0] for path in side] for side in (ours, theirs)]
-    if names[0] != names[1]:
-        other = sorted(set(names[0]) ^ set(names[1])) or ["a name that one has more often"]
+    ours, theirs = ({_order(path, model.name): path for path in side} for side in (by_path, paths))
+    names = [sorted(name for name, _ in side) for side in (ours, theirs)]
+    if names[0] != names[1] or (len(ours), len(theirs)) != (len(by_path), len(paths)):
+        other = sorted(set(names[0]) ^ set(names[1])) or sorted(names[0])
         raise ValueError(
-            f"The checkpoint in {folder} has {len(theirs)} variables and the model {len(ours)}, "
+            f"The checkpoint in {folder} has {len(paths)} variables and the model {len(by_path)}, "
             f"among them {other[0]}: expected a model built and compiled as the one that was saved."
         )
-    return {path: by_path[our] for path, our in zip(theirs, ours, strict=True)}
+    pairs = zip(sorted(theirs), sorted(ours), strict=True)
+    return {theirs[their]: by_path[ours[our]] for their, our in pairs}
 
 
-def _order(path):
-    """(a path without the numbers of its parts, these numbers)."""
-    numbers = tuple(int(number or 0) for number in re.findall(r"[^/]+?(?:_(\d+))?(?=/|$)", path))
-    return re.sub(r"_\d+(?=/|$)", "", path), numbers
+def _order(path, model_name):
+    """(a path without the numbers in it and the name of its model, these numbers)."""
+    numbered = r"_(\d+)(?=_|$)"
+    model_name = re.sub(numbered, "", model_name)
+    parts = path.split("/")
+    numbers = [tuple(map(int, re.findall(numbered, part))) for part in parts]
+    names = [re.sub(numbered, "", part).removeprefix(f"{model_name}_") for part in parts]
+    if names[0] == model_name:
+        names, numbers = names[1:], numbers[1:]
+    return "/".join(names), tuple(numbers)

@@ -199,10 +199,13 @@ def check_the_example_of_the_docstring():
 
 def check_the_guide():
     text = (ROOT / "docs" / "guides" / "several-devices.md").read_text()
-    code = re.search(r"^```py\n(.*?)^```", text, re.DOTALL | re.MULTILINE)[1]
+    blocks = re.findall(r"^```py\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    of_one_process = [code for code in blocks if "layout = " in code and "initialize" not in code]
+    assert len(of_one_process) == 2
     names = {}
     try:
-        exec(code, names)
+        for code in of_one_process:
+            exec(code, names)
     finally:
         keras.distribution.set_distribution(None)
     lines = re.search(r"```text\nweight.*?\n(.*?)```", text, re.DOTALL)[1].splitlines()

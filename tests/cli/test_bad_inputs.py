@@ -39,7 +39,7 @@ def complaint(case, code, out, err, named):
 @pytest.fixture
 def untrained(monkeypatch):
     """`train` ends where its training would begin: all that it checks is checked by then."""
-    monkeypatch.setattr("keras_attention.cli.train.run_job", lambda *arguments: None)
+    monkeypatch.setattr("keras_attention.cli.train.run_job", lambda *arguments, **named: None)
 
 
 @pytest.fixture

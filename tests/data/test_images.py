@@ -1,3 +1,5 @@
+import time
+
 import numpy as np
 import pytest
 
@@ -109,3 +111,20 @@ def test_errors(pixels):
         image_batches((pixels, np.arange(23) - 1))
     with pytest.raises(ValueError, match="The split is empty"):
         image_batches((pixels[:0], []))
+
+
+def test_augmentation_is_the_same_whatever_was_read_before():
+    """Batches are made ahead: a data set that is left in the middle has made some that none saw."""
+    pixels = np.random.default_rng(0).integers(0, 256, (24, 8, 8, 1)).astype("uint8")
+
+    def epochs(count):
+        augment = ka.data.image_augmentation(shift=0.3, flip=True, rotation=0.2)
+        batches = ka.data.image_batches((pixels, np.arange(24)), 4, augment=augment, seed=3)
+        assert len(batches) == 6
+        next(iter(batches))
+        time.sleep(0.2 * count)  # so that more or fewer are made
+        return [np.concatenate([images for images, _ in batches]) for _ in range(2)]
+
+    first, again = epochs(0), epochs(1)
+    np.testing.assert_array_equal(first, again)
+    assert (first[0] != first[1]).any()

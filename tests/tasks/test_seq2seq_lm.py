@@ -301,7 +301,7 @@ def test_characters_are_not_extended():
 
 def test_train_from_a_preset_adds_subwords(run, translator, tmp_path, monkeypatch):
     trained = []
-    monkeypatch.setattr(command, "run_job", lambda task, *rest: trained.append(task))
+    monkeypatch.setattr(command, "run_job", lambda task, *rest, **named: trained.append(task))
     path = tmp_path / "train.tsv"
     path.write_text("source\ttarget\n" + "vierzig\tforty\ndreizehn\tthirteen\n" * 9)
     start = ("train", "seq2seq_transformer", "--from", translator, "--train", path)
