@@ -86,6 +86,35 @@ def test_relative_masks_ask_about_the_distance_alone(mask, shift):
     np.testing.assert_array_equal(mask.allows(i, j), mask.allows(i + shift, j + shift))
 
 
+@pytest.mark.parametrize(
+    "mask",
+    [
+        masks.Full(),
+        masks.Causal(),
+        masks.Window(3),
+        masks.Causal() & masks.Window(5),
+        masks.Window(5) & (masks.Window(2) & masks.Causal()),
+    ],
+    ids=str,
+)
+def test_bands_are_all_that_is_between_two_diagonals(mask):
+    assert mask.is_band
+    left, right = mask.band()
+    distance = np.arange(13) - np.arange(13)[:, None]  # j - i
+    inside = np.ones((13, 13), "bool")
+    inside &= True if left is None else distance >= -left
+    inside &= True if right is None else distance <= right
+    np.testing.assert_array_equal(mask.to_numpy(13), inside)
+
+
+def test_what_is_a_band():
+    both = masks.Causal() & masks.Window(3)
+    assert both.is_band and masks.Full().is_band and (both & masks.Window(2)).is_band
+    for other in (both | masks.Window(9), ~masks.Causal(), masks.Dilated(2, 2), masks.Global(1)):
+        assert not other.is_band
+    assert not masks.Longformer(2).is_band and not masks.Mask.is_band
+
+
 def test_what_is_relative():
     both = masks.Causal() & (masks.Window(2) | ~masks.Strided(3))
     assert both.relative and masks.Dilated(2, 2).relative and masks.Full().relative

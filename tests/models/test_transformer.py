@@ -295,7 +295,7 @@ def test_the_signature_of_a_builder_has_the_keywords_of_its_stack(builder):
     build = getattr(ka.models, builder)
     parameters = inspect.signature(build).parameters
     fields = set(inspect.signature(ka.models.TransformerEncoder).parameters)
-    assert fields - set(parameters) <= {"max_length"}
+    assert fields - set(parameters) <= {"max_length", "padding"}  # padding= is of builders of ids
     assert all(p.kind is not p.VAR_KEYWORD for p in parameters.values())
     sizes = {name: parameters[name].default for name in ("num_layers", "num_heads", "hidden_dim")}
     assert all(isinstance(size, int) for size in sizes.values())

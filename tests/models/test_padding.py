@@ -1,0 +1,98 @@
+"""`padding`: what is promised of a model's ids changes no number, and a broken promise is told."""
+
+import keras
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from keras_attention import keras_internals
+
+SIZE = dict(num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=16, dropout=0.0)
+BUILDERS = {
+    "causal_language_model": ((12,), SIZE),
+    "masked_language_model": ((12,), SIZE),
+    "sequence_labeler": ((12, 5), SIZE | {"character_vocabulary_size": 9}),
+    "text_classifier": ((12, 3), SIZE | {"pooling": "cls"}),
+    "seq2seq_transformer": ((12,), SIZE),
+}
+FULL = np.array([[5, 7, 3, 9, 7, 2], [4, 7, 1, 2, 3, 8]], "int32")
+RIGHT = np.array([[5, 7, 3, 9, 7, 2], [4, 7, 1, 0, 0, 0]], "int32")
+LEFT = RIGHT[:, ::-1]
+
+
+def build(name, padding=None):
+    arguments, settings = BUILDERS[name]
+    keras.utils.set_random_seed(1)
+    return getattr(ka.models, name)(*arguments, **settings, padding=padding)
+
+
+def inputs(name, ids):
+    if name == "seq2seq_transformer":
+        return {"source_ids": ids, "target_ids": ids}
+    if name == "sequence_labeler":
+        return {"token_ids": ids, "character_ids": 1 + ids[:, :, None] % np.full(16, 8)}
+    return ids
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_a_promise_changes_no_number(name):
+    plain = build(name)
+    for padding, ids in (("none", FULL), ("right", RIGHT), ("right", FULL)):
+        model, given = build(name, padding), inputs(name, ids)
+        np.testing.assert_array_equal(model(given), plain(given))
+        np.testing.assert_array_equal(
+            model.predict(given, verbose=0), plain.predict(given, verbose=0)
+        )
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+@pytest.mark.parametrize("padding, ids", [("none", RIGHT), ("right", LEFT)])
+def test_a_broken_promise_is_told(name, padding, ids):
+    model = build(name, padding)
+    with pytest.raises(ValueError, match=f"padding_id=0 in row 1.*padding='{padding}'"):
+        model(inputs(name, ids))
+
+
+def test_what_has_no_padding_has_no_mask():
+    for padding, masked in ((None, True), ("right", True), ("none", False)):
+        output = build("causal_language_model", padding)(FULL)
+        assert (keras_internals.get_mask(output) is not None) == masked
+
+
+@pytest.mark.parametrize("padding", ["none", "right"])
+def test_a_promise_is_saved(padding, tmp_path):
+    model = build("causal_language_model", padding)
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    with pytest.raises(ValueError, match=f"padding='{padding}'"):
+        again(LEFT if padding == "right" else RIGHT)
+    found = again.get_layer("block_0").attention.padding
+    assert found == ("right" if padding == "right" else None)
+
+
+@pytest.mark.tensorflow
+def test_what_has_no_padding_exports_no_comparison(tmp_path):
+    for padding, compared in ((None, True), ("none", False)):
+        model = build("causal_language_model", padding)
+        report = ka.export.to_litert(model, tmp_path / "model.tflite", sequence_length=6)
+        assert ("NOT_EQUAL" in report.ops) == compared, report.ops
+
+
+@pytest.mark.parametrize("padding", ["none", "right"])
+def test_a_batch_of_prompts_is_written_on_as_each_alone(padding):
+    """Prompts are filled up for the model, which breaks no promise."""
+    model = build("causal_language_model", padding)
+    together = ka.generation.generate(model, [[5, 7], [3, 4, 6, 8]], 4)
+    for row, prompt in zip(together, ([5, 7], [3, 4, 6, 8]), strict=True):
+        np.testing.assert_array_equal(row, ka.generation.generate(model, [prompt], 4)[0])
+
+
+def test_promises_that_mean_nothing():
+    with pytest.raises(ValueError, match="padding='left'"):
+        build("causal_language_model", "left")
+    with pytest.raises(ValueError, match="padding='right' with padding_id=None"):
+        ka.models.causal_language_model(12, padding_id=None, padding="right", **SIZE)
+    with pytest.raises(TypeError, match="'padding'"):
+        ka.models.vision_transformer(8, 3, patch_size=4, padding="none")
+    with pytest.raises(ValueError, match="padding='none'"):
+        ka.attention.MultiHeadAttention(2, 4, padding="none")
