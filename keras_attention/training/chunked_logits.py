@@ -57,7 +57,7 @@ class ChunkedLogits(keras.Model):
     ```
     """
 
-    def __init__(self, model, chunk_size=256):
+    def __init__(self, model, chunk_size=128):
         checks.check_whole_number("ChunkedLogits", "chunk_size", chunk_size)
         hidden, head = split_logits(model)
         super().__init__(model.input, hidden, name=model.name)

@@ -57,7 +57,10 @@ def _with_tensorflow(compute, chunks, weights, data, state, differentiable):
             return k + 1, total + value, state, sums, parts.write(k, part)
 
         start = (tf.constant(0), tf.constant(0.0), state, sums, parts)
-        _, total, last, sums, parts = tf.while_loop(lambda k, *_: k < number, body, start)
+        # One after the other: several would be held at once.
+        _, total, last, sums, parts = tf.while_loop(
+            lambda k, *_: k < number, body, start, parallel_iterations=1
+        )
         return total, last, sums, parts
 
     if not differentiable:

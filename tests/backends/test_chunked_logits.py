@@ -98,7 +98,7 @@ def assert_equal(found, expected):
     for name, value in found[0].items():
         np.testing.assert_allclose(value, expected[0][name], rtol=2e-6, err_msg=name)
     for weight, right in zip(found[1], expected[1], strict=True):
-        np.testing.assert_allclose(weight, right, atol=1e-6)
+        np.testing.assert_allclose(weight, right, rtol=2e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", MAKES)
