@@ -37,13 +37,13 @@ class Case:
 
 
 def make_cases(model, endpoint, given=None):
-    """At least three cases, all with padding, and notes on what could not be checked.
+    """At least three cases, padded where that may be, and notes on what could not be checked.
 
     Where the endpoint leaves them free, the cases have batch sizes 1, 3 and 2, and two lengths.
     Given examples are checked as they are, too.
     """
     base = make_batches(model, endpoint, given)
-    padding_ids = endpoint.padding_ids
+    padding_ids = endpoint.padding_ids | dict.fromkeys(endpoint.unpadded)
     cases, notes = [], []
     for rows, halve, share in ((1, False, 1 / 4), (3, False, 1 / 3), (2, True, 1 / 2)):
         batch = batches.fit_batch(base[len(cases) % len(base)], endpoint, rows, halve)

@@ -28,6 +28,7 @@ class Endpoint:
         cache: names of inputs and outputs that are entries of a decoder's cache.
         padding_ids: dict, name of an input of ids -> the id that is no token there, None where
             every id is one.
+        unpadded: names of the inputs of ids that a layer was promised have no padding.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Endpoint:
     call: Callable
     cache: tuple[str, ...] = ()
     padding_ids: dict = dataclasses.field(default_factory=dict)
+    unpadded: tuple[str, ...] = ()
 
 
 def make_endpoint(model, batch_size=None, sequence_length=None):
@@ -61,12 +63,20 @@ def make_endpoint(model, batch_size=None, sequence_length=None):
         given = model(pack_inputs(model, tensors), training=False)
         return as_signature(dict(zip(outputs, keras.tree.flatten(given), strict=True)))
 
-    padding = {
-        name: find_padding_id(keras_internals.find_readers(tensor))
+    readers = {
+        name: list(keras_internals.find_readers(tensor))
         for name, tensor in inputs.items()
         if "int" in keras.backend.standardize_dtype(tensor.dtype)
     }
-    return Endpoint("serving_default", specs, lengths, tuple(outputs), call, padding_ids=padding)
+    padding = {name: find_padding_id(layers) for name, layers in readers.items()}
+    promised = [
+        name
+        for name, layers in readers.items()
+        if any(getattr(layer, "padding", None) == "none" for layer in layers)
+    ]
+    return Endpoint(
+        "serving_default", specs, lengths, tuple(outputs), call, (), padding, tuple(promised)
+    )
 
 
 def pack_inputs(model, tensors):

@@ -39,7 +39,7 @@ def run(folder, *command):
     path = os.pathsep.join([str(folder), str(ROOT)])
     env = {**os.environ, "PYTHONPATH": path, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
     done = subprocess.run(
-        [sys.executable, *command], capture_output=True, text=True, env=env, timeout=900
+        [sys.executable, *command], capture_output=True, text=True, env=env, timeout=1800
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
