@@ -37,7 +37,7 @@ class Case:
 
 
 def make_cases(model, endpoint, given=None):
-    """At least three cases, with padding where it may come, and notes on what was not checked.
+    """At least three cases, padded where that may be, and notes on what could not be checked.
 
     Where the endpoint leaves them free, the cases have batch sizes 1, 3 and 2, and two lengths.
     Given examples are checked as they are, too.
