@@ -366,12 +366,13 @@ def test_recording_gets_the_weights_that_a_kernel_does_not_hold():
 @pytest.mark.parametrize(
     "kernel, arguments, message",
     [
-        ("flash", {}, "Unknown kernel 'flash'. Known: dense, fused, banded, chunked"),
+        ("flash", {}, "Unknown kernel 'flash'. Known: dense, fused, banded, chunked, ring"),
         ("banded", {"mask": "causal"}, "banded.*no band"),
         ("banded", {"mask": ka.masks.Window(2), "query_positions": [0, 1, 2]}, "positions are"),
         ("chunked", {"return_weights": True}, "weights are asked for"),
         ("chunked", {"dropout": lambda weights: weights}, "dropout"),
         ("fused", {}, "tensorflow has no attention of its own"),
+        ("ring", {}, "between devices are JAX's, and Keras runs on tensorflow"),
     ],
 )
 def test_a_named_kernel_that_cannot_is_an_error(kernel, arguments, message):

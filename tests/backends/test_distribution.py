@@ -71,8 +71,7 @@ def test_no_device_gathers_a_batch_or_scores(name):
     assert_lists("the layouts", found, gathers.LAYOUTS)
     assert {layout: of_tokens for layout, (_, of_tokens) in found.items() if of_tokens} == {}
     assert found["fully sharded"][0]  # weights are, which is seen
-    if name != "vision":  # it has 37 tokens, which four devices do not split
-        assert not found["sequence 2x4"][0]
+    assert not found["sequence 2x4"][0]
 
 
 def test_attention_in_a_ring_is_dense():
