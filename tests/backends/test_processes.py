@@ -43,16 +43,22 @@ def start(stage, folder, *place, backend="jax"):
     return started
 
 
-def finish(started):
-    """What such a process has found."""
+def finish(*started):
+    """What such processes have found, a list."""
     try:
-        code = started.wait(SECONDS)
+        codes = [each.wait(SECONDS) for each in started]
     finally:
-        started.kill()
-    text = started.log.read_text()
-    assert code == 0, text[-5000:]
-    (line,) = [line for line in text.splitlines() if line.startswith("found ")]
-    return json.loads(line.removeprefix("found "))
+        end(*started)
+    texts = [each.log.read_text() for each in started]
+    assert not any(codes), "\n".join(text[-5000:] for text in texts)
+    lines = [line for text in texts for line in text.splitlines() if line.startswith("found ")]
+    return [json.loads(line.removeprefix("found ")) for line in lines]
+
+
+def end(*started):
+    for each in started:
+        each.kill()
+        each.wait()
 
 
 def start_all(stage, folder):
@@ -64,7 +70,8 @@ def start_all(stage, folder):
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    return finish(start("alone", str(tmp_path_factory.mktemp("alone"))))
+    (found,) = finish(start("alone", str(tmp_path_factory.mktemp("alone"))))
+    return found
 
 
 def assert_equal(found, expected):
@@ -80,7 +87,7 @@ def test_every_case_has_a_layout():
 
 
 def test_losses_and_predictions_are_those_of_one_device(alone, tmp_path):
-    first, second = [finish(each) for each in start_all("together", str(tmp_path))]
+    first, second = finish(*start_all("together", str(tmp_path)))
     assert first == second
     for name, expected in alone.items():
         assert len(expected["losses"]) == 6 and expected["losses"][2] < expected["losses"][0]
@@ -94,14 +101,14 @@ def test_a_killed_run_goes_on_and_is_loaded_on_one_device(alone, tmp_path):
     try:
         assert other.wait(SECONDS) == -signal.SIGKILL, other.log.read_text()[-5000:]
     finally:
-        one.kill()
-    first, second = [finish(each) for each in start_all("resumed", folder)]
+        end(one, other)
+    first, second = finish(*start_all("resumed", folder))
     assert first == second and first["epochs"] == [1, 2]  # of 0 to 2
     losses = np.reshape(expected["losses"], (2, 3))[:, 1:]  # of training and development
     assert_equal(first, {**expected, "epochs": [1, 2], "losses": losses.ravel()})
-    loaded = finish(start("loaded", folder))
+    (loaded,) = finish(start("loaded", folder))
     assert np.isclose(loaded["evaluated"], first["evaluated"], rtol=1e-5)
-    exported = finish(start("loaded", folder, backend="tensorflow"))
+    (exported,) = finish(start("loaded", folder, backend="tensorflow"))
     assert np.isclose(exported["evaluated"], first["evaluated"], rtol=1e-4)
     assert exported["parity"] < 1e-4
     assert (tmp_path / "model.keras").exists() and (tmp_path / "model.tflite").exists()
