@@ -31,7 +31,8 @@ def compare(name, strategy):
     worst = {}
     for scores, others in zip(logged, expected, strict=True):
         for key in scores.keys() | others.keys():
-            apart = float(np.max(np.abs(np.subtract(scores[key], others[key]))))
+            apart = np.abs(np.subtract(scores[key], others[key]))
+            apart = float(np.max(apart / np.maximum(1.0, np.abs(others[key]))))
             worst[key] = max(worst.get(key, 0.0), apart)
     pairs = zip(weights, right, strict=True)
     return worst | {"weights": max(float(np.max(np.abs(a - b))) for a, b in pairs)}
