@@ -1,3 +1,6 @@
+import itertools
+import random
+
 import keras
 import numpy as np
 import pytest
@@ -7,20 +10,32 @@ from keras_attention.training import precision
 
 
 @pytest.mark.parametrize(
-    "seconds, policy",
+    "bfloat16, policy",
     [
-        ({"float32": 3.0, "bfloat16": 1.0}, "mixed_bfloat16"),
-        ({"float32": 1.2, "bfloat16": 1.0}, "float32"),  # what is no product would eat it up
-        ({"float32": 1.0, "bfloat16": 8.0}, "float32"),
+        ([0.6] * 9, "mixed_bfloat16"),
+        ([0.6, 0.6, 3.0, 0.6, 0.7, 2.0, 0.6, 0.6, 0.6], "mixed_bfloat16"),  # another program ran
+        ([1.5, 0.3, 1.4, 1.6, 0.3, 1.4, 1.3, 0.3, 1.2], "float32"),  # beside float32, too
+        ([0.95] * 9, "float32"),  # may be either the next time
+        ([8.0], "float32"),  # and is not asked again
     ],
 )
-def test_takes_bfloat16_where_it_pays(seconds, policy, monkeypatch):
-    monkeypatch.setattr(precision, "_time_product", seconds.get)
+def test_the_median_of_steps_in_turn_decides(bfloat16, policy, monkeypatch):
+    order, seconds = [], {"float32": itertools.repeat(1.0), "mixed_bfloat16": iter(bfloat16)}
+    monkeypatch.setattr(precision, "_make_step", lambda name: name)
+
+    def time(name):
+        order.append(name)
+        return next(seconds[name])
+
+    monkeypatch.setattr(precision, "_time", time)
     assert ka.training.fastest_dtype_policy() == policy
+    assert order == ["float32", "mixed_bfloat16"] * len(bfloat16)
 
 
 def test_what_it_names_is_a_policy_that_blocks_compute_with():
+    state = random.getstate()
     policy = ka.training.fastest_dtype_policy()
+    assert random.getstate() == state  # what is made next has the weights that it had
     block = ka.blocks.EncoderBlock(
         ka.attention.MultiHeadAttention(2, 4, dtype=policy),
         ka.blocks.FeedForward(16, dtype=policy),
@@ -29,3 +44,10 @@ def test_what_it_names_is_a_policy_that_blocks_compute_with():
     output = block(np.ones((1, 5, 8), "float32"))
     assert output.dtype == keras.DTypePolicy(policy).compute_dtype
     assert all(weight.dtype == "float32" for weight in block.weights)
+
+
+def test_a_step_trains_under_the_policy():
+    before = keras.config.dtype_policy()
+    step = precision._make_step("mixed_bfloat16")
+    assert step() > step() > 0
+    assert keras.config.dtype_policy() == before
