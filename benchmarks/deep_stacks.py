@@ -6,6 +6,7 @@ on JAX what the compiled program asks for.
 """
 
 import itertools
+import statistics
 import sys
 import time
 
@@ -106,10 +107,10 @@ def measure_growth(layers, runs=3):
     for settings in SETTINGS * runs:
         found = peak_memory(__file__, "process", layers, *settings)
         grown[name(settings)].append(found["megabytes"])
-    plain, remat = (sorted(megabytes) for megabytes in grown.values())
-    low, middle, high = (a / b for a, b in zip(remat, plain, strict=True))
-    print(f"{BACKEND}, {layers} layers: neither {plain[1]:.0f} MB, remat {remat[1]:.0f} MB")
-    print(f"  ratio {middle:.2f}, of the least {low:.2f}, of the most {high:.2f}")
+        print(f"{BACKEND}, {layers} layers, {name(settings)}: {found['megabytes']:.0f} MB")
+    plain, remat = grown.values()
+    ratios = sorted(a / b for a, b in zip(remat, plain, strict=True))
+    print(f"ratio {statistics.median(ratios):.2f}, {ratios[0]:.2f} to {ratios[-1]:.2f}")
 
 
 def measure_time(layers):

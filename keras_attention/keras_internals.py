@@ -87,6 +87,11 @@ def adam_variables(optimizer, variable):
     return tuple(each[index].value for each in kept)
 
 
+def decays(optimizer, variable):
+    """Whether a Keras optimizer's weight decay is for this variable, too."""
+    return optimizer._use_weight_decay(variable)
+
+
 def forget_compilation(model):
     """A model as if it had not been compiled: it is saved without an optimizer that has no place.
 

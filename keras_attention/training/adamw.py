@@ -35,15 +35,23 @@ class AdamW(keras.optimizers.AdamW):
     def __init__(self, *args, name="adamw", **kwargs):
         super().__init__(*args, name=name, **kwargs)
 
+    def _apply_weight_decay(self, variables):
+        if self.weight_decay is None or not _is_one_process_on_tensorflow():
+            super()._apply_weight_decay(variables)
+            return
+        import tensorflow as tf
+
+        for variable in variables:
+            if keras_internals.decays(self, variable):
+                share = tf.cast(self.learning_rate * self.weight_decay, variable.dtype)
+                variable.value.assign_sub(variable.value * share, read_value=False)
+
     def update_step(self, gradient, variable, learning_rate):
-        if keras.backend.backend() != "tensorflow" or self.amsgrad:
+        if self.amsgrad or not _is_one_process_on_tensorflow():
             super().update_step(gradient, variable, learning_rate)
             return
         import tensorflow as tf
 
-        if tf.distribute.has_strategy():
-            super().update_step(gradient, variable, learning_rate)
-            return
         variable, first, second = keras_internals.adam_variables(self, variable)
 
         def cast(x):
@@ -62,3 +70,12 @@ class AdamW(keras.optimizers.AdamW):
             epsilon=cast(self.epsilon),
             grad=cast(tf.convert_to_tensor(gradient)),
         )
+
+
+def _is_one_process_on_tensorflow():
+    """Whether variables are one each, which kernels of TensorFlow may change in place."""
+    if keras.backend.backend() != "tensorflow":
+        return False
+    import tensorflow as tf
+
+    return not tf.distribute.has_strategy()
