@@ -6,7 +6,7 @@ from keras import ops
 from keras_attention import masks
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.inner_layers import revive_layer
-from keras_attention.shapes import merge_tokens, part_tokens, prepend_batch
+from keras_attention.shapes import merge_tokens, merges_tokens, part_tokens
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -67,15 +67,15 @@ class CharacterEmbedding(ProjectionOwner):
 
     def call(self, inputs, training=None):
         length, size = ops.shape(inputs)[1], ops.shape(inputs)[2]
-        characters = ops.reshape(inputs, (-1, size))  # (B·T, C)
+        characters = ops.reshape(inputs, (-1, size)) if merges_tokens() else inputs
         visible = ops.cast(ops.not_equal(characters, 0), self.compute_dtype)
-        visible = ops.expand_dims(visible, axis=2)
-        x = ops.multiply(self._table(characters), visible)  # (B·T, C, E)
+        visible = ops.expand_dims(visible, axis=-1)
+        x = ops.multiply(self._table(characters), visible)  # (B·T, C, E) or (B, T, C, E)
         x = self._dropout_layer(x, training=training)
         # after the ReLU every output is at least 0: a padded place of 0 never exceeds the maximum
-        found = [ops.multiply(convolution(x), visible) for convolution in self._convolutions]
-        found = ops.concatenate([ops.max(each, axis=1) for each in found], axis=1)
-        return ops.reshape(found, prepend_batch(inputs, length, len(self.widths) * self.filters))
+        found = [ops.multiply(_convolve(each, x), visible) for each in self._convolutions]
+        found = ops.concatenate([ops.max(each, axis=-2) for each in found], axis=-1)
+        return part_tokens(found, inputs, length, len(self.widths) * self.filters)
 
     def compute_mask(self, inputs, previous=None):
         return ops.any(ops.not_equal(inputs, 0), axis=-1)
@@ -89,6 +89,14 @@ class CharacterEmbedding(ProjectionOwner):
     def get_config(self):
         names = ("vocabulary_size", "hidden_dim", "filters", "widths", "dropout")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
+
+
+def _convolve(convolution, x):
+    """What a `Conv1D` with a ReLU makes of (B·T, C, E), or of each word of (B, T, C, E)."""
+    if len(x.shape) == 3:
+        return convolution(x)
+    kernel = ops.expand_dims(convolution.kernel, axis=0)
+    return ops.relu(ops.add(ops.conv(x, kernel, padding="same"), convolution.bias))
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

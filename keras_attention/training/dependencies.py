@@ -77,7 +77,7 @@ class AttachmentScore(MaskedMean):
             labels = ops.argmax(_take_heads(y_pred["label_scores"], found), axis=-1)
             right = ops.logical_and(right, ops.equal(ops.cast(labels, "int32"), relations))
         weights = self.compute_weights(ops.where(counts, heads, self.ignore_class), right)
-        super().update_state(ops.reshape(right, (-1,)), ops.reshape(weights, (-1,)))
+        self.add_positions(right, weights)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

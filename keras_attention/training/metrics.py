@@ -40,6 +40,15 @@ class MaskedMean(keras.metrics.Mean):
             y_true, y_pred, sample_weight, self.ignore_class, self.dtype
         )
 
+    def add_positions(self, values, weights):
+        """Adds each position by its own weight; Keras's own mean first averages rows.
+
+        A sum of all axes leaves a batch split among devices where a reshape would gather it.
+        """
+        weights = ops.cast(weights, self.dtype)
+        self.total.assign_add(ops.sum(ops.multiply(ops.cast(values, self.dtype), weights)))
+        self.count.assign_add(ops.sum(weights))
+
     def get_config(self):
         return {**super().get_config(), "ignore_class": self.ignore_class}
 
@@ -85,7 +94,7 @@ class MaskedSparseCategoricalAccuracy(MaskedMean):
     def update_state(self, y_true, y_pred, sample_weight=None):
         weights = self.compute_weights(y_true, y_pred, sample_weight)
         right = find_right(y_true, y_pred)
-        super().update_state(ops.reshape(right, (-1,)), ops.reshape(weights, (-1,)))
+        self.add_positions(right, weights)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -171,7 +180,7 @@ class MaskedPerplexity(MaskedMean):
         losses = compute_crossentropy(labels, logits)
         # What is left out may be NaN, and so is 0 times NaN.
         losses = ops.where(counts, losses, 0.0)
-        super().update_state(ops.reshape(losses, (-1,)), ops.reshape(weights, (-1,)))
+        self.add_positions(losses, weights)
 
     def result(self):
         return ops.exp(super().result())

@@ -36,10 +36,19 @@ def vision():
     )
 
 
+def spelled():
+    """Words with their characters."""
+    return ka.models.sequence_labeler(
+        sharded.VOCABULARY, sharded.CLASSES, character_vocabulary_size=20, **sharded.SIZE
+    )
+
+
+LEFT_OUT = ("recurrent", "experts")  # steps of all tokens at once; slots of all tokens together
 BUILDERS = {
-    **{name: make for name, make in sharded.BUILDERS.items() if name != "recurrent"},
+    **{name: make for name, make in sharded.BUILDERS.items() if name not in LEFT_OUT},
     "vision": vision,
     "additive": additive,
+    "spelled": spelled,
 }
 
 
@@ -55,6 +64,9 @@ def draw(name):
         return ids, random.integers(0, sharded.CLASSES, BATCH)
     if name == "masked":
         return {"token_ids": ids, "segment_ids": others % 2}, others
+    if name == "spelled":
+        characters = random.integers(1, 20, (BATCH, LENGTH, 5)).astype("int32")
+        return {"token_ids": ids, "character_ids": characters}, others % sharded.CLASSES
     if name == "translator":
         return {"source_ids": ids, "target_ids": others}, others
     return ids, others % sharded.CLASSES

@@ -47,9 +47,21 @@ def recurrent():
     )
 
 
+def experts():
+    """Keys and values out of a latent vector, and a router to four experts, in blocks by hand."""
+    ids = keras.Input((None,), dtype="int32")
+    x = ka.blocks.TokenEmbedding(VOCABULARY, 16)(ids)
+    for capacity_factor in (None, 1.0):
+        attention = ka.attention.LatentAttention(4, 4, latent_dim=8, rotary_dim=4, mask="causal")
+        several = [ka.blocks.FeedForward(32, "swiglu") for _ in range(4)]
+        feed_forward = ka.blocks.MixtureOfExperts(several, capacity_factor=capacity_factor)
+        x = ka.blocks.EncoderBlock(attention, feed_forward, dropout=0.1)(x)
+    return keras.Model(ids, keras.layers.Dense(VOCABULARY)(x))
+
+
 BUILDERS = {
     make.__name__: make
-    for make in (labeler, classifier, vision, causal, masked, translator, recurrent)
+    for make in (labeler, classifier, vision, causal, masked, translator, recurrent, experts)
 }
 LAYOUTS = {
     "data": ({"data": 8}, False),

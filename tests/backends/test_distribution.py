@@ -28,6 +28,7 @@ SPLIT = {
     "masked": (0, 9, 12, 12, 14, 0),  # with segments, which "model" does not split
     "translator": (0, 18, 29, 29, 29, 0),
     "recurrent": (0, 13, 6, 6, 15, 0),  # one head, and cells that "model" does not split
+    "experts": (0, 40, 51, 51, 57, 0),  # of two blocks, 4 experts each; not what makes latents
 }
 
 
