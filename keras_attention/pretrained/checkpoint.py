@@ -10,6 +10,7 @@ import dataclasses
 import json
 import math
 import pathlib
+import re
 
 import numpy as np
 
@@ -30,6 +31,9 @@ DTYPES = {
     "U8": "uint8",
     "BOOL": "bool",
 }
+# What the first BERTs, which TensorFlow wrote, call the scale and the offset of a norm.
+OLD_NAMES = re.compile(r"(?<=LayerNorm\.)(gamma|beta)$")
+NEW_NAMES = {"gamma": "weight", "beta": "bias"}
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "tf_model.h5", "model.ckpt")
 
 
@@ -84,6 +88,7 @@ class Checkpoint:
         self.tensors = {}
         for path in self._find_files():
             for name, tensor in self._read_header(path).items():
+                name = OLD_NAMES.sub(lambda found: NEW_NAMES[found[1]], name)
                 if name in self.tensors:
                     raise CheckpointError(
                         f"{path} is damaged: {name} is in {self.tensors[name].path.name}, too."

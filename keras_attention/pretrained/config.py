@@ -8,21 +8,26 @@ from keras_attention.pretrained.checkpoint import CheckpointError
 # otherwise for them.
 IRRELEVANT = set(
     """
-    _name_or_path _attn_implementation _attn_implementation_autoset architectures auto_map
-    bad_words_ids begin_suppress_tokens bos_token_id chunk_size_feed_forward cls_token_id
-    decoder_start_token_id diversity_penalty do_sample dtype early_stopping
-    encoder_no_repeat_ngram_size eos_token_id exponential_decay_length_penalty finetuning_task
-    forced_bos_token_id forced_decoder_ids forced_eos_token_id gradient_checkpointing id2label
-    initializer_factor initializer_range is_encoder_decoder keys_to_ignore_at_inference label2id
-    length_penalty mask_token_id max_length min_length model_type
+    _attn_implementation _attn_implementation_autoset _commit_hash _flash_attn_2_enabled
+    _name_or_path _num_labels architectures auto_map bad_words_ids begin_suppress_tokens
+    bos_token_id cache_implementation chunk_size_feed_forward cls_token_id
+    decoder_start_token_id directionality diversity_penalty do_sample dtype early_stopping
+    encoder_no_repeat_ngram_size eos_token_id exponential_decay_length_penalty
+    extra_pos_embeddings finetuning_task forced_bos_token_id forced_decoder_ids
+    forced_eos_token_id gradient_checkpointing id2label initializer_factor initializer_range
+    is_encoder_decoder is_llama_config keys_to_ignore_at_inference label2id language
+    length_penalty mask_token_id max_length min_length model_max_length model_type name
     no_repeat_ngram_size num_beam_groups num_beams num_labels num_return_sequences
-    output_attentions output_hidden_states output_past output_scores prefix pretraining_tp
-    problem_type remove_invalid_values repetition_penalty return_dict return_dict_in_generate
-    sep_token_id suppress_tokens task_specific_params temperature tf_legacy_loss
-    tie_encoder_decoder tokenizer_class top_k top_p torch_dtype torchscript transformers_version
-    typical_p unk_token_id use_cache
+    output_attentions output_hidden_states output_past output_scores pooler_fc_size
+    pooler_num_attention_heads pooler_num_fc_layers pooler_size_per_head pooler_type prefix
+    pretraining_tp problem_type remove_invalid_values repetition_penalty
+    return_dict return_dict_in_generate save_step sep_token_id suppress_tokens
+    task_specific_params temperature tf_legacy_loss tie_encoder_decoder tokenizer_class top_k
+    top_p torch_dtype torchscript transformers.js_config transformers_version typical_p
+    unk_token_id unsloth_fixed unsloth_version use_bfloat16 use_cache use_return_dict
     """.split()
 )
+MOST_LAYERS = 1000  # no published model has as many
 NOTHING = (None, False, {}, [], 0, 0.0)
 
 
@@ -58,6 +63,13 @@ class ConfigReader:
             return None
         if type(value) is not int or not 0 < value < 2**31:
             raise self._refuse(name, value, "a whole number above 0")
+        return value
+
+    def layers(self, name, default=None):
+        """A number of layers; each takes time and memory, of a list of its settings, too."""
+        value = self.whole(name, default)
+        if value > MOST_LAYERS:
+            raise self._refuse(name, value, f"at most {MOST_LAYERS} layers")
         return value
 
     def token_id(self, name, default):

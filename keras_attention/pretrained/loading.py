@@ -47,7 +47,6 @@ HEAD_BIASES = (
 )
 HEADS = (*SIZED, "question_answerer")  # builders whose last layer may be a new one
 ORIGINS = weakref.WeakKeyDictionary()  # model -> the folder that `load` made it of, for `save`
-MOST_LAYERS = 1000  # no published model has as many; each takes time to build
 # Tensors of heads that a file may have where another one is wanted.
 OTHER_HEADS = (
     r"(cls|lm_head|classifier|vocab_\w+|pre_classifier|predictions|qa_outputs|sop_classifier)\..*"
@@ -290,8 +289,6 @@ def read_settings(checkpoint, task=None, num_classes=None, pooling="auto"):
         raise CheckpointError(f"{path} holds what is no setting: {error!r:.200}") from error
     keywords |= _choose_pooling(checkpoint, builder, keywords, fresh, pooling)
     config.finish()
-    if max(keywords["num_layers"], keywords.get("num_decoder_layers", 0)) > MOST_LAYERS:
-        raise CheckpointError(f"{path} says {keywords['num_layers']} layers: more than there are.")
     if builder == "masked_language_model":
         del keywords["normalize_embeddings"]  # it always does
     if builder in SIZED:

@@ -3,7 +3,7 @@
 from keras_attention import positions
 from keras_attention.pretrained.checkpoint import CheckpointError
 from keras_attention.pretrained.config import ACTIVATIONS
-from keras_attention.pretrained.weights import fairseq_block, layer_norm, rows_from
+from keras_attention.pretrained.weights import fairseq_block, find_base, layer_norm, rows_from
 
 MODEL_TYPES = ("bart", "marian")
 IRRELEVANT = (
@@ -11,11 +11,17 @@ IRRELEVANT = (
     *("decoder_layerdrop", "num_hidden_layers", "add_bias_logits", "init_std"),
     "force_bos_token_to_be_generated",
 )
-HEADS = {"ForConditionalGeneration": "encoder_decoder", "MTModel": "encoder_decoder"}
+HEADS = {
+    "ForConditionalGeneration": "encoder_decoder",
+    "MTModel": "encoder_decoder",
+    "BartModel": "encoder_decoder",  # logits are inner products with its table of tokens
+}
+BASE = "model."  # what names begin with below a head
 IGNORED = (
-    r"model\.(en|de)coder\.embed_tokens\.weight",
+    r"(model\.)?(en|de)coder\.embed_tokens\.weight",
     r"lm_head\.weight",
-    r"model\.(en|de)coder\.embed_positions\.weights?",
+    r"(model\.)?(en|de)coder\.version",
+    r"(model\.)?(en|de)coder\.embed_positions\.weights?",
 )
 
 
@@ -40,8 +46,8 @@ def settings(config):
     return {
         "vocabulary_size": vocabulary,
         "structure": "bart",
-        "num_layers": config.whole("encoder_layers"),
-        "num_decoder_layers": config.whole("decoder_layers"),
+        "num_layers": config.layers("encoder_layers"),
+        "num_decoder_layers": config.layers("decoder_layers"),
         "num_heads": heads,
         "hidden_dim": config.whole("d_model"),
         "intermediate_dim": inner,
@@ -52,24 +58,24 @@ def settings(config):
         "max_length": config.whole("max_position_embeddings", 1024),
         "scale_embeddings": config.flag("scale_embedding"),
         "normalize_embeddings": learned and config.flag("normalize_embedding", True),
-        "logit_bias": True,
         "source_padding_id": config.token_id("pad_token_id", 1),
         "target_padding_id": None,
     }
 
 
 def head(config, builder, keywords, tensors):
-    return {}
+    return {"logit_bias": "final_logits_bias" in tensors}
 
 
 def table(config, builder, keywords, tensors):
+    model = find_base(BASE, tensors)
     found = {
-        "embedding/table/embeddings": "model.shared.weight",
+        "embedding/table/embeddings": f"{model}shared.weight",
         "decoder/embedding/bias": "final_logits_bias",
     }
     sides = {"encoder": keywords["num_layers"], "decoder": keywords["num_decoder_layers"]}
     for side, count in sides.items():
-        base = f"model.{side}"
+        base = f"{model}{side}"
         if keywords["position"] == "learned":
             places = rows_from(f"{base}.embed_positions.weight", 2)
             found[f"{side}/embedding/learned/table"] = places

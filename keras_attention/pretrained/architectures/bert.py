@@ -41,7 +41,7 @@ def read_encoder(config):
     config.one_of("position_embedding_type", {"absolute": None}, "absolute")
     return {
         "vocabulary_size": config.whole("vocab_size"),
-        "num_layers": config.whole("num_hidden_layers"),
+        "num_layers": config.layers("num_hidden_layers"),
         "num_heads": config.whole("num_attention_heads"),
         "hidden_dim": config.whole("hidden_size"),
         "intermediate_dim": config.whole("intermediate_size"),

@@ -5,7 +5,13 @@ from keras_attention.pretrained.weights import dense, layer_norm
 
 MODEL_TYPES = ("clip",)
 IRRELEVANT = (
-    *("logit_scale_init_value", "projection_dim", "text_config", "text_config_dict"),
+    *(
+        "logit_scale_init_value",
+        "projection_dim",
+        "text_config",
+        "text_config_dict",
+        "tie_word_embeddings",
+    ),
     *("vision_config", "vision_config_dict"),
 )
 HEADS = {"Model": ("image_encoder", "text_encoder")}
@@ -22,9 +28,12 @@ def settings(config):
 
 def head(config, builder, keywords, tensors):
     images = builder == "image_encoder"
-    tower = config.inner("vision_config" if images else "text_config", ("projection_dim",))
+    tower = config.inner(
+        find_tower(config, "vision" if images else "text"),
+        ("projection_dim", "tie_word_embeddings"),
+    )
     found = {
-        "num_layers": tower.whole("num_hidden_layers", 12),
+        "num_layers": tower.layers("num_hidden_layers", 12),
         "num_heads": tower.whole("num_attention_heads", 12 if images else 8),
         "hidden_dim": tower.whole("hidden_size", 768 if images else 512),
         "intermediate_dim": tower.whole("intermediate_size", 3072 if images else 2048),
@@ -61,9 +70,15 @@ def head(config, builder, keywords, tensors):
     return found
 
 
+def find_tower(config, kind):
+    """The setting with those of a tower: the first files have two, and the longer name counts."""
+    name = f"{kind}_config_dict"
+    return f"{kind}_config" if config.get(name) is None else name
+
+
 def read_padding(config):
     """The id that fills texts up, of the content of config.json."""
-    said = (config.get("text_config") or config).get("pad_token_id", 1)
+    said = (config.get(find_tower(config, "text")) or config).get("pad_token_id", 1)
     return said if type(said) is int and said >= 0 else 1
 
 

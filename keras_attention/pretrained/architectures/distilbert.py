@@ -15,7 +15,7 @@ def settings(config):
     hidden = config.whole("dim")
     return {
         "vocabulary_size": config.whole("vocab_size"),
-        "num_layers": config.whole("n_layers"),
+        "num_layers": config.layers("n_layers"),
         "num_heads": config.whole("n_heads"),
         "hidden_dim": hidden,
         "intermediate_dim": config.whole("hidden_dim"),

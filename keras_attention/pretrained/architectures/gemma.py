@@ -28,7 +28,7 @@ def settings(config):
     activation = ACTIVATIONS.get(said) if isinstance(said, str) else None
     if activation not in llama.GATES:
         raise CheckpointError(f"{config.path} says hidden_activation={said!r:.60}: no such gate.")
-    heads, num_layers = config.whole("num_attention_heads"), config.whole("num_hidden_layers")
+    heads, num_layers = config.whole("num_attention_heads"), config.layers("num_hidden_layers")
     found = {
         "vocabulary_size": config.whole("vocab_size"),
         "num_layers": num_layers,

@@ -8,7 +8,7 @@ IRRELEVANT = (
     *("n_ctx", "summary_activation", "summary_first_dropout", "summary_proj_to_labels"),
     *("summary_type", "summary_use_proj", "embd_pdrop", "reorder_and_upcast_attn", "pad_token_id"),
 )
-HEADS = {"LMHeadModel": "causal_language_model"}
+HEADS = {"LMHeadModel": "causal_language_model", "GPT2Model": "causal_language_model"}
 IGNORED = (r".*\.attn\.(masked_)?bias", r"lm_head\.weight")
 
 
@@ -19,7 +19,7 @@ def settings(config):
     hidden = config.whole("n_embd")
     return {
         "vocabulary_size": config.whole("vocab_size"),
-        "num_layers": config.whole("n_layer"),
+        "num_layers": config.layers("n_layer"),
         "num_heads": config.whole("n_head"),
         "hidden_dim": hidden,
         "intermediate_dim": config.whole("n_inner", 4 * hidden),

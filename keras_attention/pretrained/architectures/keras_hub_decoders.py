@@ -36,7 +36,7 @@ def settings(config):
     dropout = config.number("dropout", 0.0)
     found = {
         "vocabulary_size": config.whole("vocabulary_size"),
-        "num_layers": config.whole("num_layers"),
+        "num_layers": config.layers("num_layers"),
         "hidden_dim": config.whole("hidden_dim"),
         "dropout": dropout,
         "attention_dropout": dropout,
@@ -80,7 +80,7 @@ def _read_gemma(config):
         None if config.get(name) is None else float(config.number(name))
         for name in ("attention_logit_soft_cap", "final_logit_soft_cap")
     )
-    num_layers = config.whole("num_layers")
+    num_layers = config.layers("num_layers")
     every_second = [None if i % 2 else masks.Window(window) for i in range(num_layers)]
     return {
         "intermediate_dim": config.whole("intermediate_dim") // 2 or 1,

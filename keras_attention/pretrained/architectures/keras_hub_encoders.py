@@ -55,7 +55,7 @@ def settings(config):
     found = {
         "vocabulary_size": config.whole("vocab_size" if kind == "ElectraBackbone" else
                                         "vocabulary_size"),
-        "num_layers": config.whole("num_layers"),
+        "num_layers": config.layers("num_layers"),
         "num_heads": config.whole("num_heads"),
         "hidden_dim": hidden,
         "intermediate_dim": config.whole("intermediate_dim"),

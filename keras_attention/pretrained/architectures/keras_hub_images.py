@@ -34,7 +34,7 @@ def settings(config):
         "image_size": (height, width),
         "patch_size": config.need("patch_size"),
         "num_channels": channels,
-        "num_layers": config.whole("num_layers"),
+        "num_layers": config.layers("num_layers"),
         "num_heads": config.whole("num_heads"),
         "hidden_dim": config.whole("hidden_dim"),
         "intermediate_dim": config.whole("mlp_dim" if is_vit else "intermediate_dim"),

@@ -27,7 +27,7 @@ def settings(config):
             f"{config.path} says attention_bias={bias} and mlp_bias={not bias}: expected both, or "
             "neither."
         )
-    num_layers = config.whole("num_hidden_layers")
+    num_layers = config.layers("num_hidden_layers")
     return {
         "vocabulary_size": config.whole("vocab_size"),
         "num_layers": num_layers,

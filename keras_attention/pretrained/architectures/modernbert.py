@@ -27,7 +27,7 @@ POOLINGS = {"first": {"classifier_pooling": "cls"}, "mean": {"classifier_pooling
 
 
 def settings(config):
-    num_layers = config.whole("num_hidden_layers")
+    num_layers = config.layers("num_hidden_layers")
     activation = config.one_of("hidden_activation", ACTIVATIONS, "gelu")
     if activation not in llama.GATES:
         raise CheckpointError(

@@ -6,7 +6,7 @@ from keras_attention.pretrained.weights import dense, find_base, layer_norm, par
 # Files of SigLIP 2 for one size of images say "siglip", too.
 ALONE = ("siglip_vision_model", "siglip_text_model")  # files of one tower
 MODEL_TYPES = ("siglip", *ALONE)
-IRRELEVANT = ("initializer_factor", "text_config", "vision_config")
+IRRELEVANT = ("initializer_factor", "text_config", "tie_word_embeddings", "vision_config")
 HEADS = {
     "Model": ("image_encoder", "text_encoder"),
     "VisionModel": "image_encoder",
@@ -30,10 +30,12 @@ def settings(config):
 
 def head(config, builder, keywords, tensors):
     is_alone = config.values["model_type"] in ALONE
-    tower = config if is_alone else config.inner(f"{TOWERS[builder]}_config")
+    tower = (
+        config if is_alone else config.inner(f"{TOWERS[builder]}_config", ("tie_word_embeddings",))
+    )
     width = tower.whole("hidden_size", 768)
     found = {
-        "num_layers": tower.whole("num_hidden_layers", 12),
+        "num_layers": tower.layers("num_hidden_layers", 12),
         "num_heads": tower.whole("num_attention_heads", 12),
         "hidden_dim": width,
         "intermediate_dim": tower.whole("intermediate_size", 3072),

@@ -6,7 +6,11 @@ from keras_attention.pretrained.weights import dense, rms_norm
 
 MODEL_TYPES = ("t5",)
 IRRELEVANT = ("n_positions", "classifier_dropout", "is_gated_act", "dense_act_fn")
-HEADS = {"ForConditionalGeneration": "encoder_decoder"}
+HEADS = {
+    "ForConditionalGeneration": "encoder_decoder",
+    "WithLMHeadModel": "encoder_decoder",  # its older name
+    "T5Model": "encoder_decoder",
+}
 IGNORED = (r"(en|de)coder\.embed_tokens\.weight", r".*layer\.1\.EncDecAttention\.relative_.*")
 ACTIVATIONS = {"relu": "relu", "gated-gelu": "geglu_tanh", "gated-silu": "swiglu"}
 
@@ -20,8 +24,8 @@ def settings(config):
     return {
         "vocabulary_size": config.whole("vocab_size"),
         "structure": "t5_1.1" if activation != "relu" else "t5",
-        "num_layers": config.whole("num_layers"),
-        "num_decoder_layers": config.whole("num_decoder_layers", config.whole("num_layers")),
+        "num_layers": config.layers("num_layers"),
+        "num_decoder_layers": config.layers("num_decoder_layers", config.layers("num_layers")),
         "num_heads": config.whole("num_heads"),
         "hidden_dim": config.whole("d_model"),
         "key_dim": config.whole("d_kv", 64),

@@ -5,7 +5,7 @@ from keras_attention.pretrained.weights import dense, find_base, layer_norm
 
 MODEL_TYPES = ("vit",)
 BASE = "vit."  # what names begin with below a head
-IRRELEVANT = ("encoder_stride", "pooler_output_size", "pooler_act")
+IRRELEVANT = ("encoder_stride", "pooler_output_size", "pooler_act", "tie_word_embeddings")
 HEADS = {"ForImageClassification": "vision_transformer", "Model": "image_encoder"}
 IGNORED = (r".*pooler\..*", r"(vit\.)?embeddings\.mask_token")
 
@@ -20,7 +20,7 @@ def read_encoder(config):
         "image_size": config.get("image_size", 224),
         "patch_size": config.get("patch_size", 16),
         "num_channels": config.whole("num_channels", 3),
-        "num_layers": config.whole("num_hidden_layers"),
+        "num_layers": config.layers("num_hidden_layers"),
         "num_heads": config.whole("num_attention_heads"),
         "hidden_dim": config.whole("hidden_size"),
         "qkv_bias": None if config.flag("qkv_bias", True) else False,
