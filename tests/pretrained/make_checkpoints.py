@@ -184,6 +184,7 @@ CHECKPOINTS = {
         {},
     ),
     "bert": ("BertModel", "BertConfig", bert_like(pad_token_id=5), {}),
+    "bert-both-tasks": ("BertForPreTraining", "BertConfig", bert_like(), {}),
     "roberta-masked": (
         "RobertaForMaskedLM",
         "RobertaConfig",
@@ -220,6 +221,7 @@ CHECKPOINTS = {
         bert_like(embedding_size=8, num_labels=3),
         {},
     ),
+    "electra": ("ElectraForPreTraining", "ElectraConfig", bert_like(embedding_size=8), {}),
     "electra-tokens": (
         "ElectraForTokenClassification",
         "ElectraConfig",
@@ -240,6 +242,13 @@ CHECKPOINTS = {
              max_position_embeddings=LENGTH, num_labels=3),
         {},
     ),
+    "distilbert": (
+        "DistilBertModel",
+        "DistilBertConfig",
+        dict(vocab_size=V, dim=D, n_heads=N, n_layers=LAYERS, hidden_dim=FF,
+             max_position_embeddings=LENGTH),
+        {},
+    ),
     "distilbert-tokens": (
         "DistilBertForTokenClassification",
         "DistilBertConfig",
@@ -248,6 +257,7 @@ CHECKPOINTS = {
         {"dtype": "float16"},
     ),
     "albert-masked": ("AlbertForMaskedLM", "AlbertConfig", bert_like(embedding_size=8), {}),
+    "albert": ("AlbertModel", "AlbertConfig", bert_like(embedding_size=8), {}),
     "albert-tokens": (
         "AlbertForTokenClassification",
         "AlbertConfig",
@@ -279,6 +289,7 @@ CHECKPOINTS = {
         vit_like(intermediate_size=FF, num_labels=5),
         {},
     ),
+    "deit-headless": ("DeiTModel", "DeiTConfig", vit_like(intermediate_size=FF), {}),
     "deit-distilled": (
         "DeiTForImageClassificationWithTeacher",
         "DeiTConfig",
@@ -504,9 +515,13 @@ def compute(model, given, stored):
             features = model.get_image_features if images else model.get_text_features
             found = features(**given)
             return found if torch.is_tensor(found) else found.pooler_output
+        if type(model).__name__ == "ElectraForPreTraining":  # a text encoder is made of it
+            model = model.electra
         outputs = model(**given)
     if "start_logits" in outputs:
         return torch.stack([outputs.start_logits, outputs.end_logits], dim=-1)
+    if "prediction_logits" in outputs:
+        return outputs.prediction_logits
     if "logits" in outputs:
         return outputs.logits
     if type(model).__name__.startswith("Siglip"):
