@@ -187,7 +187,6 @@ def test_ids_are_those_of_transformers(name, tmp_path):
     assert not list_differences(name, tmp_path / "checkpoint", texts, LINES)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Recommended. pip install sacremoses")
 @pytest.mark.parametrize("name", FAMILIES)
 def test_ids_of_five_thousand_natural_lines(name, data_root, tmp_path):
