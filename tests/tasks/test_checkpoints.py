@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -144,14 +146,18 @@ def run(arguments):
 
 
 @pytest.mark.slow
-def test_the_command_line_begins_with_a_checkpoint(tmp_path, capsys):
-    folder = copy("bert-masked", tmp_path / "bert")
+def test_the_command_line_begins_with_a_checkpoint(tmp_path, capsys, monkeypatch):
+    folder, fetched = copy("bert-masked", tmp_path / "bert"), []
+    hub = types.SimpleNamespace(
+        snapshot_download=lambda name, **options: fetched.append(name) or str(folder)
+    )
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
     train = tmp_path / "train.tsv"
     train.write_text("text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in TEXTS * 2))
-    command = ["train", "text_classifier", "--from", str(folder), "--train", str(train)]
+    command = ["train", "text_classifier", "--from", "hf://me/tiny", "--train", str(train)]
     command += ["--test", str(train)]  # each file is opened anew, and scored
     command += ["--output", str(tmp_path / "out"), "--epochs", "2", "--lora-rank", "2"]
-    assert run(command) == 0
+    assert run(command) == 0 and set(fetched) == {"me/tiny"}
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"tokenizer.json", "labels.txt", "model.int8.tflite", "model.keras"} <= names
     assert run(["predict", str(tmp_path / "out"), "a good film", "--with", "litert-int8"]) == 0
