@@ -135,9 +135,9 @@ def unfreeze(model):
 def layer_rates(model, decay):
     """Factors of the learning rate by which lower layers learn less (Howard and Ruder, 2018).
 
-    The head has 1, and each block `decay` times that of the one above; embeddings come last. Weights
-    that several layers share, such as the tokens' table of an encoder-decoder, have the factor of
-    the lowest.
+    The head has 1, and each block `decay` times that of the one above; embeddings come last.
+    Weights that several layers share, such as the tokens' table of an encoder-decoder, have the
+    factor of the lowest.
 
     Args:
         model: functional `keras.Model` of a builder here, or a model around one: that which is
@@ -186,7 +186,8 @@ class LayerwiseAdamW(AdamW):
     model = ka.models.text_classifier(100, 2, **size)
     rates = ka.training.layer_rates(model, 0.5)
     of = dict(zip([variable.path for variable in model.trainable_variables], rates))
-    assert of["block_1/feed_forward_norm/gamma"] == 0.5 and of["embedding/table/embeddings"] == 0.125
+    assert of["block_1/feed_forward_norm/gamma"] == 0.5
+    assert of["embedding/table/embeddings"] == 0.125
     model.compile(ka.training.LayerwiseAdamW(1e-3, rates=rates), "sparse_categorical_crossentropy")
     ```
     """
@@ -204,8 +205,8 @@ class LayerwiseAdamW(AdamW):
         super().build(variables)
         if self.rates is not None and len(self.rates) != len(variables):
             raise ValueError(
-                f"rates= has {len(self.rates)} factors, and {len(variables)} variables are trained: "
-                "call ka.training.layer_rates with the model that is compiled, after "
+                f"rates= has {len(self.rates)} factors, and {len(variables)} variables are "
+                "trained: call ka.training.layer_rates with the model that is compiled, after "
                 "ka.training.freeze or enable_lora."
             )
 
