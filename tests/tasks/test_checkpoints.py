@@ -145,6 +145,34 @@ def run(arguments):
     return stop.value.code or 0
 
 
+@pytest.mark.parametrize("name", ["TextClassifier", "MultiLabelClassifier"])
+def test_a_task_is_written_with_its_labels(name, tmp_path):
+    """With the first token's vector, as Hugging Face's classifiers have it."""
+    folder = copy("bert", tmp_path / "bert")
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+    modules = [{"type": "Transformer", "path": ""}, {"type": "Pooling", "path": "1_Pooling"}]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    task_class = getattr(ka.tasks, name)
+    mean = task_class.from_preset(folder)
+    with pytest.raises(ValueError, match="by 'mean': load the checkpoint with it .* from_preset"):
+        ka.pretrained.save(mean, tmp_path / "saved")
+    task = task_class.from_preset(folder, pooling="first")
+    several = name == "MultiLabelClassifier"
+    texts = [(text, (text[0],) if several else text[0]) for text in ("a dog", "bad", "film")]
+    data = task_class.data_class.from_lists(texts)
+    task.adapt(data, verbose=False)  # as `fit` begins
+    ka.pretrained.save(task, tmp_path / "saved")
+    config = json.loads((tmp_path / "saved" / "config.json").read_text())
+    assert config["id2label"] == {"0": "a", "1": "b", "2": "f"}
+    assert (config.get("problem_type") == "multi_label_classification") is several
+    again = ka.tasks.from_preset(tmp_path / "saved")
+    assert type(again) is task_class
+    assert again.predict(["a good film"]) == task.predict(["a good film"])
+    with pytest.raises(ValueError, match="pooling= is no option of a SequenceLabeler"):
+        ka.tasks.SequenceLabeler.from_preset(folder, pooling="first")
+
+
 def test_low_rank_changes_are_of_the_projections_that_are_named(tmp_path):
     task = ka.tasks.TextClassifier.from_preset(copy("bert-texts", tmp_path / "bert"))
     recipe = recipes.replace_numbers(
