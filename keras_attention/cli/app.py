@@ -30,6 +30,7 @@ from keras_attention.cli.options import (
     find_file,
     find_preset,
     read_freeze,
+    read_names,
 )
 
 app = typer.Typer(
@@ -99,6 +100,14 @@ def train(
     max_length: Annotated[int | None, Whole(max=LENGTH, help="Tokens at most.")] = None,
     lora_rank: Annotated[
         int | None, Whole(max=1 << 12, help="Train low-rank changes of this rank alone.")
+    ] = None,
+    lora_targets: Annotated[
+        str | None,
+        typer.Option(
+            help="Projections that these change, such as query,key,value, or all; by default "
+            "query,value.",
+            callback=read_names,
+        ),
     ] = None,
     freeze: Annotated[
         str | None,
@@ -183,6 +192,7 @@ def train(
             "dropout": dropout,
             "max_length": max_length,
             "lora_rank": lora_rank,
+            "lora_targets": lora_targets,
             "freeze": freeze,
             "layer_decay": layer_decay,
             "steps": steps,

@@ -65,6 +65,16 @@ def read_freeze(value):
     return int(value)
 
 
+def read_names(value):
+    """`all`, or a list of names with commas between them, as `--lora-targets` has it."""
+    if value in (None, "all"):
+        return value
+    names = [name.strip() for name in value.split(",")]
+    if not all(names):
+        raise typer.BadParameter(f"{value!r}: expected names with commas between them, or all.")
+    return names
+
+
 def find_file(path):
     """Refuses a path that is not there, before the seconds in which Keras is imported.
 

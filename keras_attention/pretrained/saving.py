@@ -4,10 +4,11 @@ import json
 import re
 import shutil
 
+import keras
 import numpy as np
 from keras import ops
 
-from keras_attention import models
+from keras_attention import keras_internals, models
 from keras_attention.checks import check_height_and_width
 from keras_attention.data.files import make_workplace, move_into_place, write_json
 from keras_attention.pretrained import loading
@@ -16,6 +17,7 @@ from keras_attention.pretrained.checkpoint import CONFIG, DTYPES, INDEX, WEIGHTS
 from keras_attention.pretrained.config import ConfigReader
 from keras_attention.pretrained.keras_hub import Preset, read_checkpoint
 from keras_attention.pretrained.resized_positions import POSITIONS
+from keras_attention.pretrained.sentence_transformers import list_parts
 from keras_attention.pretrained.weights import Fold, arrange, name_weights
 
 CODES = {name: code for code, name in DTYPES.items()}
@@ -29,19 +31,20 @@ def save(model, folder, *, checkpoint=None, labels=None):
     """Writes a model as Hugging Face's files: `transformers` loads what was fine-tuned here.
 
     Weights that were not changed are written as they were, to the bit; the others in the type that
-    the checkpoint has. Files of the tokenizer are copied.
+    the checkpoint has. Files of the tokenizer are copied, and the folders of Sentence Transformers.
 
     Args:
         model: functional `keras.Model` that `load` gave, or that was made of such a one, by
-            `replace_head` or a task's `fit`.
+            `replace_head` or a task's `fit`; or the task, whose labels are written along.
         folder: path, new or empty.
         checkpoint: folder or id of the checkpoint that it began as; None where `load` gave this
-            very model.
-        labels: list of str, the names of the classes or labels of a new head; None for
-            `LABEL_0`, ... .
+            very model, or where the task was opened from the checkpoint in this session.
+        labels: list of str, the names of the classes or labels; None for those of a task or of the
+            file, and for `LABEL_0`, ... of a new head.
 
     Raises:
-        ValueError: it is not known what the model began as, or Hugging Face has no such model.
+        ValueError: it is not known what the model began as, it is adapted by LoRA, or Hugging Face
+            has no such model.
 
     Example:
 
@@ -49,7 +52,9 @@ def save(model, folder, *, checkpoint=None, labels=None):
         model.fit(...)
         ka.pretrained.save(model, "my-bert", labels=["bad", "good"])
     """
-    checkpoint = loading.ORIGINS.get(model) if checkpoint is None else checkpoint
+    task, model = (None, model) if isinstance(model, keras.Model) else (model, model.model)
+    if checkpoint is None:
+        checkpoint = getattr(task, "checkpoint", None) or loading.ORIGINS.get(model)
     if checkpoint is None:
         raise ValueError(
             f"{model.name} is no model that load() gave: say checkpoint=, the folder or id of the "
@@ -61,16 +66,26 @@ def save(model, folder, *, checkpoint=None, labels=None):
             f"{source.folder} is a preset of KerasHub, which is read and not written: keep the "
             "model by model.save(path)."
         )
+    if task is not None and labels is None and model.name in loading.SIZED:
+        labels = task.preprocessor.labels.names
     tensors, config = collect(model, source, labels)
+    if task is not None and model.name == "text_classifier":
+        config |= _write_kind(task, config)
     with make_workplace(folder) as new:
         new.mkdir()
         for pattern in COPIED:
             for path in source.folder.glob(pattern):
                 if path.name not in OURS:
                     shutil.copyfile(path, new / path.name)
+        for part in list_parts(source.folder):
+            (new / part.name).mkdir()
+            for path in part.iterdir():
+                if path.is_file():
+                    shutil.copyfile(path, new / part.name / path.name)
         write_tensors(new / WEIGHTS, tensors)
         write_json(new / CONFIG, config)
-        loading.describe(new, task=_find_task(model, source))  # a ValueError if it is not whole
+        asked = {"pooling": None} if model.name == "text_encoder" else {}
+        loading.describe(new, task=_find_task(model, source), **asked)  # a ValueError if damaged
         move_into_place(new, folder)
 
 
@@ -83,6 +98,11 @@ def _find_task(model, source):
 def collect(model, source, labels=None):
     """({name: array}, the content of config.json) of a model that began as `source`."""
     builder = model.name
+    if any(getattr(layer, "lora_enabled", False) for layer in keras_internals.all_layers(model)):
+        raise ValueError(
+            f"{builder} is adapted by LoRA, whose matrices Hugging Face's files of a model do not "
+            "have: call ka.training.merge_lora(model) first, which adds them to the kernels."
+        )
     if builder not in models.__all__:
         raise ValueError(f"{builder} is no model of a builder in ka.models: its name is another.")
     path = source.folder / CONFIG
@@ -96,6 +116,7 @@ def collect(model, source, labels=None):
     sized = builder in loading.SIZED and fresh
     count = {"num_classes": model.output_shape[-1]} if sized else {}
     asked = {"pooling": "first"} if builder == "text_classifier" and fresh else {}
+    asked = {"pooling": None} if builder == "text_encoder" else asked  # it has no weights
     module, config, _, keywords, _ = loading.read_settings(source, builder, **count, **asked)
     pooling = _find_pooling(model, module) if builder == "text_classifier" else {}
     if fresh and not hasattr(module, "HEADS"):
@@ -112,6 +133,8 @@ def collect(model, source, labels=None):
         fold = table[name] if isinstance(table[name], Fold) else Fold((table[name],), lambda x: x)
         used |= set(fold.names)
         known = [tensors.get(n, names[n].read()) for n in fold.names if names.get(n) is not None]
+        if sized and not known and len(fold.names) > 1:  # a new head in the place of two
+            known = [_make_empty(source.tensors[n], **count) for n in fold.names]
         value = ops.convert_to_numpy(variable).astype("float32")
         if size and name == POSITIONS:  # as many as the file has not
             tensors[table[name]] = value[None].astype(known[0].dtype)
@@ -124,8 +147,15 @@ def collect(model, source, labels=None):
     if size:
         content["image_size"] = size[0] if size[0] == size[1] else list(size)
     if fresh:
-        content |= _write_head(module, source, builder, model, labels)
+        content |= _write_class(module, source, builder)
+    if builder in loading.SIZED and (fresh or labels is not None):
+        content |= _write_labels(model, labels)
     return tensors, content
+
+
+def _make_empty(stored, num_classes):
+    """Zeros in the place of a tensor of a head, for another number of classes."""
+    return np.zeros((num_classes, *stored.shape[1:]), "float32")
 
 
 def _find_builder(source, module):
@@ -159,7 +189,8 @@ def _find_pooling(model, module):
         choices = " or ".join(f"pooling={name!r}" for name in known)
         raise ValueError(
             f"Hugging Face's classifiers of texts of this kind take {choices}, and this one pools "
-            f"by {mode!r}: load the checkpoint with it to fine-tune it."
+            f"by {mode!r}: load the checkpoint with it to fine-tune it, by ka.pretrained.load or "
+            "by from_preset of the task."
         )
     return known[mode]
 
@@ -169,11 +200,10 @@ def _is_other(model, source, module):
     of_file = _find_builder(source, module)
     if isinstance(of_file, tuple):
         return model.name not in of_file
+    if of_file != model.name or of_file not in loading.SIZED:
+        return of_file != model.name
     found = loading.describe(source.folder)
-    if found.builder != model.name:
-        return True
-    name = loading.SIZED.get(model.name)
-    return name is not None and found.keywords[name] != model.output_shape[-1]
+    return found.keywords[loading.SIZED[of_file]] != model.output_shape[-1]
 
 
 def _rename(source, module, fresh, table):
@@ -236,24 +266,34 @@ def turn_back(value, name, shape, axes):
     return value.reshape(shape[::-1]).T if len(shape) == 2 else value.reshape(shape)
 
 
-def _write_head(module, source, builder, model, labels):
-    """The entries of config.json that speak of a new head."""
+def _write_class(module, source, builder):
+    """The entry of config.json that names the class of a new head."""
     before = (source.config.get("architectures") or ["Model"])[0]
     family = re.sub(r"(For\w+|LMHeadModel|Model)$", "", before)
-    ending = next(end for end, kind in module.HEADS.items() if kind == builder)
-    found = {"architectures": [f"{family}{ending}"]}
-    if builder not in loading.SIZED:
-        return found
+    endings = [end for end, kind in module.HEADS.items() if kind == builder]
+    kept = [end for end in endings if before == f"{family}{end}"]  # of the same kind as before
+    return {"architectures": [f"{family}{(kept or endings)[0]}"]}
+
+
+def _write_labels(model, labels):
+    """The entries of config.json that name labels."""
     count = model.output_shape[-1]
     labels = [f"LABEL_{i}" for i in range(count)] if labels is None else list(labels)
     if len(set(labels)) != count or len(labels) != count:
         raise ValueError(f"labels has {len(labels)} names: expected {count} different ones.")
-    names = {str(i): label for i, label in enumerate(labels)}
-    return found | {
+    return {
         "num_labels": count,
-        "id2label": names,
+        "id2label": {str(i): label for i, label in enumerate(labels)},
         "label2id": {label: i for i, label in enumerate(labels)},
     }
+
+
+def _write_kind(task, config):
+    """The entry of config.json that says whether labels of a text are decisions of their own."""
+    if task.builder == "multi_label_classifier":
+        return {"problem_type": "multi_label_classification"}
+    several = config.get("problem_type") == "multi_label_classification"
+    return {"problem_type": "single_label_classification"} if several else {}
 
 
 def write_tensors(path, tensors):

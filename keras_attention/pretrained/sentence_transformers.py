@@ -31,9 +31,7 @@ def read_pooling(folder):
             f"{path} names {', '.join(names):.80}: expected Transformer, Pooling and perhaps "
             "Normalize. Give pooling=None to load the encoder alone."
         )
-    place = modules[1].get("path")
-    if not isinstance(place, str) or pathlib.PurePath(place).name != place:
-        raise CheckpointError(f"{path} has the path {place!r:.80}: expected a plain name.")
+    place = _read_place(path, modules[1])
     said = _read(folder / place / "config.json", dict)
     chosen = [kind for name, kind in POOLINGS.items() if said.get(name)]
     others = [name for name, on in said.items() if name.startswith("pooling_mode_") and on is True]
@@ -50,6 +48,23 @@ def read_length(folder):
     path = folder / LENGTH
     said = _read(path, dict).get("max_seq_length") if path.is_file() else None
     return said if type(said) is int and said > 0 else None
+
+
+def list_parts(folder):
+    """The folders inside one of Sentence Transformers, such as `1_Pooling`; [] without its file."""
+    path = folder / MODULES
+    modules = _read(path, list) if path.is_file() else []
+    parts = [module for module in modules[1:] if isinstance(module, dict)]
+    places = [folder / _read_place(path, part) for part in parts]
+    return [place for place in places if place.is_dir()]  # a Normalize often has no file
+
+
+def _read_place(path, module):
+    """The name of a module's folder."""
+    place = module.get("path")
+    if not isinstance(place, str) or pathlib.PurePath(place).name != place or place in ("", ".."):
+        raise CheckpointError(f"{path} has the path {place!r:.80}: expected a plain name.")
+    return place
 
 
 def _read(path, kind):

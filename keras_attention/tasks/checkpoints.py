@@ -92,7 +92,7 @@ def open_checkpoint(preset, task_class, options=()):
         )
     task = opener(folder, task_class, builder, found, places, **options)
     task.recipe = recipes.choose_recipe(builder, recipes.PRETRAINED)
-    task.pretrained = True
+    task.pretrained, task.checkpoint = True, folder
     return task
 
 
@@ -101,16 +101,16 @@ def list_options(builder):
     return OPENERS[builder][2] if builder in OPENERS else ()
 
 
-def _open_labels(folder, task_class, builder, found, places):
+def _open_labels(folder, task_class, builder, found, places, *, pooling="auto"):
     made_by = get_builder(builder)
     fresh = found != made_by
     if builder == "multi_label_classifier":  # one label of several is another decision
         fresh = fresh or not _has_label_sets(folder)
     if fresh:
         names = NAMELESS
-        model = pretrained.load(folder, task=made_by, num_classes=len(names))
+        model = pretrained.load(folder, task=made_by, num_classes=len(names), pooling=pooling)
     else:
-        model = pretrained.load(folder)
+        model = pretrained.load(folder, pooling=pooling)
         names = _read_labels(read_checkpoint(folder), model.output_shape[-1])
     # Tags of what is cut off would be lost: a sentence may be as long as the model has places.
     longest = places if builder == "sequence_labeler" else None
@@ -277,7 +277,7 @@ OPENERS = {
         _open_pairs,
         ("prefix", "max_length", "beam", "length_penalty", "score"),
     ),
-    "multi_label_classifier": (LABELS, _open_labels, ()),
+    "multi_label_classifier": (LABELS, _open_labels, ("pooling",)),
     "question_answerer": (LABELS, _open_answers, ()),
     "sequence_labeler": (LABELS, _open_labels, ()),
     "speech_to_text": (
@@ -285,7 +285,7 @@ OPENERS = {
         _open_speech,
         ("language", "task", "max_length", "beam", "length_penalty"),
     ),
-    "text_classifier": (LABELS, _open_labels, ()),
+    "text_classifier": (LABELS, _open_labels, ("pooling",)),
     "vision_transformer": (("vision_transformer", "image_encoder"), _open_pictures, ()),
 }
 

@@ -80,6 +80,7 @@ class Task(TaskInterface):
         model: the Keras model.
         preprocessor: as given.
         pretrained: bool, whether the model began as a checkpoint of Hugging Face.
+        checkpoint: the folder of that checkpoint, where it was opened in this session; else None.
         builders: tuple of str, names of the task: functions in `ka.models` that make its models, or
             a name of its own where another task's builder makes them.
         data_class: the class of data sets in `ka.data` for it.
@@ -96,7 +97,7 @@ class Task(TaskInterface):
         self.source = {"dataset": None, "label_column": None}
         self.recipe = recipes.choose_recipe(self.builder)
         self.path, self.manifest, self.scores = None, {}, {}
-        self.pretrained = False
+        self.pretrained, self.checkpoint = False, None
 
     # How a task begins.
 
@@ -114,7 +115,9 @@ class Task(TaskInterface):
                 most; and of a `Seq2SeqLM` its `beam`, `length_penalty` and `score`, and the
                 `prefix` of every source, such as T5's `"translate English to German: "`. Of a
                 `SpeechToText` `language`, `task` (`"transcribe"` or `"translate"`), `max_length`,
-                `beam` and `length_penalty`.
+                `beam` and `length_penalty`. Of a `TextClassifier` and a `MultiLabelClassifier` the
+                `pooling` before a new head, as in `ka.pretrained.load`: `"first"` is what Hugging
+                Face's classifiers have.
         """
         if is_checkpoint(preset):
             if file not in (None, "keras"):

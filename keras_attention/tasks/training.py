@@ -210,7 +210,7 @@ def train_model(job, recipe, folder, *, backup=True, callbacks=(), verbose=True,
     Returns:
         (the best score, the epoch it was reached in), and the list of all epochs' numbers.
     """
-    with _parts_of(job.model, recipe):
+    with parts_of(job.model, recipe):
         return _train(job, recipe, folder, backup, callbacks, verbose, spent)
 
 
@@ -221,18 +221,19 @@ def load_trained(job, recipe, folder):
         What `train_model` gave there.
     """
     best = KeepBest(folder.best, f"val_{job.monitor}", job.lower_is_better)
-    with _parts_of(job.model, recipe):
+    with parts_of(job.model, recipe):
         load_weights(job.model, folder.best)
     return (best.score, best.epoch), read_history(folder.history)
 
 
 @contextlib.contextmanager
-def _parts_of(model, recipe):
+def parts_of(model, recipe):
     """Inside, only the parts of a model that the recipe names are trained; after it, all are."""
     if recipe.freeze is not None:
         training.freeze(model, None if recipe.freeze == "all" else recipe.freeze)
     if recipe.lora_rank is not None:
-        training.enable_lora(model, recipe.lora_rank)
+        targets = {} if recipe.lora_targets is None else {"targets": recipe.lora_targets}
+        training.enable_lora(model, recipe.lora_rank, **targets)
     try:
         if not model.trainable_weights:
             raise ValueError(

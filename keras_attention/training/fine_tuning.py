@@ -136,13 +136,18 @@ def layer_rates(model, decay):
     """Factors of the learning rate by which lower layers learn less (Howard and Ruder, 2018).
 
     The head has 1, and each block `decay` times that of the one above; embeddings come last.
+    Weights that several layers share, such as the tokens' table of an encoder-decoder, have the
+    factor of the lowest.
 
     Args:
-        model: functional `keras.Model` of a builder here with one stack of blocks.
+        model: functional `keras.Model` of a builder here, or a model around one: that which is
+            compiled, with the parts frozen that are to be.
         decay: float above 0, at most 1, such as 0.9.
 
     Returns:
-        dict, path of a variable -> factor, for `LayerwiseAdamW`.
+        list of float, a factor for each of `model.trainable_variables`, for `LayerwiseAdamW`. By
+        their places, as paths of variables are not unique, such as of an encoder's and a decoder's
+        last norms.
     """
     if not 0 < decay <= 1:
         raise ValueError(f"decay={decay!r}: expected a number above 0, at most 1.")
@@ -153,8 +158,9 @@ def layer_rates(model, decay):
             height = len(blocks) - blocks.index(layer)
         elif layer is body[-1]:
             height = 0
-        rates |= {variable.path: decay**height for variable in layer.variables}
-    return rates
+        for variable in layer.variables:
+            rates.setdefault(id(variable), float(decay**height))
+    return [rates.get(id(variable), 1.0) for variable in model.trainable_variables]
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -164,8 +170,12 @@ class LayerwiseAdamW(AdamW):
     The factor is of the step by the gradient; the weight decay stays as it is.
 
     Args:
-        rates: dict, path of a variable -> factor, such as of `layer_rates`; 1 for the others.
+        rates: list of float, a factor for each variable that is trained, in the order of the
+            model's `trainable_variables`, such as of `layer_rates`; None for 1.
         The others as for `keras.optimizers.AdamW`.
+
+    Raises:
+        ValueError: there are more or fewer variables to train than factors.
 
     Example:
 
@@ -175,23 +185,36 @@ class LayerwiseAdamW(AdamW):
     size = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=32)
     model = ka.models.text_classifier(100, 2, **size)
     rates = ka.training.layer_rates(model, 0.5)
-    assert rates["block_1/feed_forward_norm/gamma"] == 0.5 and rates["embedding/table/embeddings"]
+    of = dict(zip([variable.path for variable in model.trainable_variables], rates))
+    assert of["block_1/feed_forward_norm/gamma"] == 0.5
+    assert of["embedding/table/embeddings"] == 0.125
     model.compile(ka.training.LayerwiseAdamW(1e-3, rates=rates), "sparse_categorical_crossentropy")
     ```
     """
 
     def __init__(self, learning_rate=0.001, *, rates=None, name="layerwise_adamw", **kwargs):
         super().__init__(learning_rate, name=name, **kwargs)
-        self.rates = dict(rates or {})
+        if isinstance(rates, dict):
+            raise ValueError(
+                "rates= is a dict: expected a list, a factor for each of the model's "
+                "trainable_variables, as ka.training.layer_rates(model, decay) gives it."
+            )
+        self.rates = None if rates is None else [float(rate) for rate in rates]
 
     def build(self, variables):
         super().build(variables)
-        self._factors = [self.rates.get(variable.path, 1.0) for variable in variables]
+        if self.rates is not None and len(self.rates) != len(variables):
+            raise ValueError(
+                f"rates= has {len(self.rates)} factors, and {len(variables)} variables are "
+                "trained: call ka.training.layer_rates with the model that is compiled, after "
+                "ka.training.freeze or enable_lora."
+            )
 
     def update_step(self, gradient, variable, learning_rate):
-        # TensorFlow gives a variable of its own, without the path
-        factor = self._factors[keras_internals.variable_index(self, variable)]
-        super().update_step(gradient, variable, ops.multiply(learning_rate, factor))
+        if self.rates is not None:
+            factor = self.rates[keras_internals.variable_index(self, variable)]
+            learning_rate = ops.multiply(learning_rate, factor)
+        super().update_step(gradient, variable, learning_rate)
 
     def get_config(self):
         return {**super().get_config(), "rates": self.rates}

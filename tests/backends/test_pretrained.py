@@ -93,6 +93,23 @@ def test_transformers_load_what_was_fine_tuned_here(name, tmp_path):
     np.testing.assert_allclose(found, expected, atol=2e-5)
 
 
+def test_transformers_load_a_new_head_of_a_distilled_checkpoint(tmp_path):
+    import torch
+    import transformers
+
+    folder = make_checkpoints.FOLDER / "deit-distilled"
+    ours = ka.pretrained.load(folder, task="vision_transformer", num_classes=4)
+    ka.pretrained.save(ours, tmp_path / "saved", labels=["a", "b", "c", "d"])
+    theirs, info = transformers.DeiTForImageClassificationWithTeacher.from_pretrained(
+        tmp_path / "saved", output_loading_info=True
+    )
+    assert not info["missing_keys"] and not info["unexpected_keys"]
+    images = read_expected(folder)[0]["images"]
+    with torch.no_grad():
+        expected = theirs.eval()(torch.tensor(images.transpose(0, 3, 1, 2))).logits.numpy()
+    np.testing.assert_allclose(ours(images), expected, atol=2e-5)
+
+
 def test_ids_of_tokenizers_are_those_of_transformers(tmp_path):
     """Of `tokenizer.json`, and of `vocab.txt` alone, for texts and pairs."""
     import transformers

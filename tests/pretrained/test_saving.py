@@ -138,3 +138,81 @@ def test_what_hugging_face_does_not_have_is_refused(tmp_path):
         new = ka.pretrained.load(FOLDER / "bert", task="text_classifier", num_classes=2)
         ka.pretrained.save(new, tmp_path / "saved", labels=["a"])
     assert not (tmp_path / "saved").exists()
+
+
+MODULES = ("Transformer", "Pooling", "Normalize")
+
+
+def make_sentence_transformer(folder):
+    """A checkpoint as Sentence Transformers has it: the mean of tokens, of unit length."""
+    shutil.copytree(FOLDER / "bert", folder)
+    paths = ("", "1_Pooling", "2_Normalize")
+    modules = [
+        {"idx": i, "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (kind, path) in enumerate(zip(MODULES, paths, strict=True))
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_Pooling").mkdir()
+    said = {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(said))
+    return folder
+
+
+def test_folders_of_sentence_transformers_go_along(tmp_path):
+    folder = make_sentence_transformer(tmp_path / "encoder")
+    model = ka.pretrained.load(folder)
+    ka.pretrained.save(model, tmp_path / "saved")
+    for name in ("modules.json", "1_Pooling/config.json"):
+        assert (tmp_path / "saved" / name).read_bytes() == (folder / name).read_bytes()
+    again = ka.pretrained.load(tmp_path / "saved")
+    inputs, _ = read_expected(FOLDER / "bert")
+    np.testing.assert_array_equal(again(inputs), model(inputs))
+    modules = (folder / "modules.json").read_text()
+    (folder / "modules.json").write_text(modules.replace("Normalize", "Dense"))  # not built here
+    alone = ka.pretrained.load(folder, pooling=None)
+    (folder / "2_Dense").mkdir()
+    (folder / "2_Dense" / "model.safetensors").write_bytes(b"numbers")
+    ka.pretrained.save(alone, tmp_path / "alone")
+    assert (tmp_path / "alone" / "2_Dense" / "model.safetensors").read_bytes() == b"numbers"
+    for place in ("..", "../encoder", "/tmp"):
+        (folder / "modules.json").write_text(modules.replace("2_Normalize", place))
+        with pytest.raises(ValueError, match="has the path '.*': expected a plain name"):
+            ka.pretrained.save(model, tmp_path / "elsewhere")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_heads_of_a_distilled_checkpoint_are_two(tmp_path):
+    """Its classifier reads both tokens, as transformers' class with a head for each does."""
+    options = {"task": "vision_transformer", "num_classes": 4}
+    model = ka.pretrained.load(FOLDER / "deit-distilled", **options)
+    head = model.get_layer("logits")
+    head.bias.assign([0.1, 0.2, 0.3, 0.4])
+    ka.pretrained.save(model, tmp_path / "saved", labels=["a", "b", "c", "d"])
+    after = Checkpoint(tmp_path / "saved")
+    assert after.config["architectures"] == ["DeiTForImageClassificationWithTeacher"]
+    assert after.config["label2id"] == {"a": 0, "b": 1, "c": 2, "d": 3}
+    kernel, dim = ops.convert_to_numpy(head.kernel), after.config["hidden_size"]
+    for k, name in enumerate(("cls_classifier", "distillation_classifier")):
+        found = after.tensors[f"{name}.weight"].read()
+        np.testing.assert_allclose(found.T, 2 * kernel[k * dim : (k + 1) * dim], rtol=1e-6)
+    again = ka.pretrained.load(tmp_path / "saved")
+    images = read_expected(FOLDER / "deit-distilled")[0]["images"]
+    np.testing.assert_allclose(again(images), model(images), atol=1e-6)
+
+
+def test_what_lora_adapts_is_merged_first(tmp_path):
+    model = ka.pretrained.load(FOLDER / "bert-texts")
+    ka.training.enable_lora(model, 2)
+    with pytest.raises(ValueError, match=r"adapted by LoRA.*: call ka.training.merge_lora\(model"):
+        ka.pretrained.save(model, tmp_path / "saved")
+    assert not (tmp_path / "saved").exists()
+    ka.training.merge_lora(model)
+    ka.pretrained.save(model, tmp_path / "saved")
+
+
+def test_labels_that_are_given_take_the_place_of_those_of_the_file(tmp_path):
+    model = ka.pretrained.load(FOLDER / "bert-texts")
+    ka.pretrained.save(model, tmp_path / "saved", labels=["x", "y", "z"])
+    config = Checkpoint(tmp_path / "saved").config
+    assert config["id2label"] == {"0": "x", "1": "y", "2": "z"}
+    assert config["architectures"] == Checkpoint(FOLDER / "bert-texts").config["architectures"]

@@ -10,6 +10,8 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.cli import main
+from keras_attention.tasks import recipes
+from keras_attention.tasks.training import parts_of
 from tests.pretrained.make_checkpoints import FOLDER
 
 pytest.importorskip("tokenizers")
@@ -62,7 +64,7 @@ def test_a_head_of_tokens_tags_words_by_their_first_piece(tmp_path):
 def test_a_new_head_is_trained_kept_and_opened_again(tmp_path, capsys):
     folder = copy("bert-masked", tmp_path / "bert")
     task = ka.tasks.TextClassifier.from_preset(folder)
-    task.fit(TEXTS, epochs=25, batch_size=8, learning_rate=0.03, lora_rank=2, freeze=None)
+    task.fit(TEXTS, epochs=25, batch_size=8, learning_rate=0.03, lora_rank=2, lora_targets="all")
     assert "the model does not know" in capsys.readouterr().out
     assert not [v for v in task.model.weights if "lora" in v.path]
     assert task.evaluate(TEXTS)["accuracy"] > 0.9
@@ -145,6 +147,47 @@ def run(arguments):
     return stop.value.code or 0
 
 
+@pytest.mark.parametrize("name", ["TextClassifier", "MultiLabelClassifier"])
+def test_a_task_is_written_with_its_labels(name, tmp_path):
+    """With the first token's vector, as Hugging Face's classifiers have it."""
+    folder = copy("bert", tmp_path / "bert")
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+    modules = [{"type": "Transformer", "path": ""}, {"type": "Pooling", "path": "1_Pooling"}]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    task_class = getattr(ka.tasks, name)
+    mean = task_class.from_preset(folder)
+    with pytest.raises(ValueError, match="by 'mean': load the checkpoint with it .* from_preset"):
+        ka.pretrained.save(mean, tmp_path / "saved")
+    task = task_class.from_preset(folder, pooling="first")
+    several = name == "MultiLabelClassifier"
+    texts = [(text, (text[0],) if several else text[0]) for text in ("a dog", "bad", "film")]
+    data = task_class.data_class.from_lists(texts)
+    task.adapt(data, verbose=False)  # as `fit` begins
+    ka.pretrained.save(task, tmp_path / "saved")
+    config = json.loads((tmp_path / "saved" / "config.json").read_text())
+    assert config["id2label"] == {"0": "a", "1": "b", "2": "f"}
+    assert (config.get("problem_type") == "multi_label_classification") is several
+    again = ka.tasks.from_preset(tmp_path / "saved")
+    assert type(again) is task_class
+    assert again.predict(["a good film"]) == task.predict(["a good film"])
+    with pytest.raises(ValueError, match="pooling= is no option of a SequenceLabeler"):
+        ka.tasks.SequenceLabeler.from_preset(folder, pooling="first")
+
+
+def test_low_rank_changes_are_of_the_projections_that_are_named(tmp_path):
+    task = ka.tasks.TextClassifier.from_preset(copy("bert-texts", tmp_path / "bert"))
+    recipe = recipes.replace_numbers(
+        task.recipe, task.builder, {"lora_rank": 2, "lora_targets": ["key", "intermediate"]}
+    )
+    with parts_of(task.model, recipe):
+        trained = {v.path for v in task.model.trainable_variables if "lora" in v.path}
+        assert {path.split("/")[-2] for path in trained} == {"key", "intermediate"}
+    assert not [v for v in task.model.weights if "lora" in v.path]
+    with pytest.raises(ValueError, match="lora_targets='all' are of low-rank changes: give lora_"):
+        task.fit(TEXTS, lora_targets="all", verbose=False)
+
+
 @pytest.mark.slow
 def test_the_command_line_begins_with_a_checkpoint(tmp_path, capsys, monkeypatch):
     folder, fetched = copy("bert-masked", tmp_path / "bert"), []
@@ -162,5 +205,8 @@ def test_the_command_line_begins_with_a_checkpoint(tmp_path, capsys, monkeypatch
     assert {"tokenizer.json", "labels.txt", "model.int8.tflite", "model.keras"} <= names
     assert run(["predict", str(tmp_path / "out"), "a good film", "--with", "litert-int8"]) == 0
     assert capsys.readouterr().out.strip()
+    targets = ["--lora-targets", "query,nose", "--output", str(tmp_path / "y")]
+    assert run([*command[:-2], "--lora-rank", "2", *targets]) == 2
+    assert "has no projection 'nose'. It has attention_output" in capsys.readouterr().err
     assert run([*command[:-2], "--freeze", "many", "--output", str(tmp_path / "x")]) == 2
     assert "'many': expected a number of blocks, or all" in capsys.readouterr().err

@@ -1,5 +1,7 @@
 """Parts of a model that are trained: low-rank changes, upper blocks, lower rates below."""
 
+import pathlib
+
 import keras
 import numpy as np
 import pytest
@@ -123,4 +125,49 @@ def test_lower_layers_learn_less():
 
 def test_blocks_that_share_weights_are_one():
     model = build(num_blocks=1)
-    assert ka.training.layer_rates(model, 0.5)["embedding/table/embeddings"] == 0.25
+    assert rates_of(model)["embedding/table/embeddings"] == 0.25
+
+
+def rates_of(model):
+    """{path: factor} of a model of one stack, whose paths are unique."""
+    rates = ka.training.layer_rates(model, 0.5)
+    return dict(zip([v.path for v in model.trainable_variables], rates, strict=True))
+
+
+@pytest.mark.tensorflow
+def test_an_encoder_and_a_decoder_have_rates_of_their_own(tmp_path):
+    """Both have a `final_norm/scale`: no path says which, in this session or after a file."""
+    folder = pathlib.Path(__file__).parents[1] / "pretrained" / "checkpoints" / "t5"
+    model = ka.pretrained.load(folder)
+    norms = [model.get_layer(side).get_layer("final_norm").scale for side in ("encoder", "decoder")]
+    assert norms[0].path == norms[1].path
+    rates = ka.training.layer_rates(model, 0.5)
+    places = [[v is norm for v in model.trainable_variables].index(True) for norm in norms]
+    assert [rates[place] for place in places] == [0.25, 1.0]  # two blocks here, one there
+    assert rates[0] == 0.5**4 and model.trainable_variables[0].path == "embedding/table/embeddings"
+    optimizer = ka.training.LayerwiseAdamW(0.01, rates=rates, weight_decay=0.0)
+    model.compile(optimizer, "sparse_categorical_crossentropy")
+    for k in range(2):  # of a constant gradient every step is as long
+        if k == 1:
+            model.save(tmp_path / "model.keras")
+            model = keras.saving.load_model(tmp_path / "model.keras")
+        variables = model.trainable_variables
+        before = [ops.convert_to_numpy(variable) for variable in variables]
+        model.optimizer.apply([ops.ones(variable.shape) for variable in variables], variables)
+        after = [ops.convert_to_numpy(variable) for variable in variables]
+        steps = [(b - a).mean() for b, a in zip(before, after, strict=True)]
+        np.testing.assert_allclose(steps, 0.01 * np.array(rates), rtol=0.01)
+
+
+def test_rates_of_another_number_of_variables_are_refused():
+    model = build()
+    rates = ka.training.layer_rates(model, 0.5)
+    ka.training.freeze(model, 1)
+    optimizer = ka.training.LayerwiseAdamW(rates=rates)
+    with pytest.raises(ValueError, match="rates= has 53 factors, and 36 variables are trained"):
+        optimizer.build(model.trainable_variables)
+    few = ka.training.layer_rates(model, 0.5)
+    assert len(few) == len(model.trainable_variables) and few[0] == 0.25  # of the second block
+    ka.training.LayerwiseAdamW(rates=few).build(model.trainable_variables)
+    with pytest.raises(ValueError, match="rates= is a dict: expected a list"):
+        ka.training.LayerwiseAdamW(rates={"logits/kernel": 1.0})

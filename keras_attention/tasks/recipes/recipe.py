@@ -39,7 +39,9 @@ class Recipe:
         average: float, the epochs that a running average of the weights looks back on, which is
             then evaluated and kept (Polyak and Juditsky, 1992); or None.
         minutes: float, ends training when they are over, or None.
-        lora_rank: int, of `ka.training.enable_lora`, of queries and values; None trains kernels.
+        lora_rank: int, of `ka.training.enable_lora`; None trains kernels.
+        lora_targets: list of names of projections, or `"all"`, as there; None for queries and
+            values.
         freeze: int, how many blocks from the bottom keep their values, or `"all"`; None for none.
         layer_decay: float, of `ka.training.layer_rates`, or None.
         jit_compile: bool or `"auto"`, as in `keras.Model.compile`.
@@ -58,10 +60,17 @@ class Recipe:
     average: float | None = None
     minutes: float | None = None
     lora_rank: int | None = None
+    lora_targets: list | str | None = None
     freeze: int | str | None = None
     layer_decay: float | None = None
     jit_compile: bool | str = "auto"
     seed: int = 0
+
+    def __post_init__(self):
+        if self.lora_targets is not None and self.lora_rank is None:
+            raise ValueError(
+                f"lora_targets={self.lora_targets!r} are of low-rank changes: give lora_rank, too."
+            )
 
 
 # Of a checkpoint that others have trained, such as BERT's.
