@@ -384,7 +384,7 @@ def write_good(folder):
     sounds.mkdir()
     for k in range(12):
         soundfile.write(sounds / f"{k}.wav", 0.1 * np.sin(np.arange(800 + 80 * k)), 8000)
-    sounds.with_name("good").joinpath("sounds").symlink_to("../sounds")
+    (folder / "sounds").symlink_to("../sounds")
     rows = [f"sounds/{k}.wav\t{'ab' * (1 + k % 3)}" for k in range(12)]
     write(folder / "sounds.tsv", rows)
     write(folder / "said.tsv", [f"{row}\tme\t{'c' * (1 + k % 3)}" for k, row in enumerate(rows)])
