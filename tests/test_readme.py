@@ -1,5 +1,6 @@
 """What the README says is so: its code runs, its commands and names exist."""
 
+import importlib
 import json
 import re
 
@@ -10,8 +11,9 @@ from typer.main import get_command
 
 import keras_attention as ka
 from keras_attention.cli.app import app
+from keras_attention.pretrained import loading
 from tests.conftest import ROOT
-from tests.tables import list_builders
+from tests.tables import assert_lists, list_builders
 
 README = (ROOT / "README.md").read_text()
 COMMAND_LINE = (ROOT / "docs" / "guides" / "command-line.md").read_text()
@@ -85,6 +87,24 @@ def test_the_numbers_of_mechanisms_are_those_there_are():
     for word, count in counts.items():
         said = re.findall(rf"(\d+)\s{word}\b", README)
         assert said == [str(count)], f"README.md says {said} {word}: there are {count}"
+
+
+def list_model_types():
+    """The `model_type`s of Hugging Face's checkpoints that `ka.pretrained` loads."""
+    folder = "keras_attention.pretrained.architectures"
+    modules = [importlib.import_module(f"{folder}.{name}") for name in loading.ARCHITECTURES]
+    return {kind for module in modules for kind in module.MODEL_TYPES}
+
+
+def test_the_model_types_are_those_there_are():
+    """The README counts them, and the guide of checkpoints names each."""
+    (said,) = re.findall(r"(\d+) `model_type`s", README)
+    known = list_model_types()
+    assert int(said) == len(known), f"README.md says {said} model_types: there are {len(known)}"
+    guide = (ROOT / "docs" / "guides" / "pretrained.md").read_text()
+    rows = guide.partition("| architecture | `model_type` |")[2].partition("\n\n")[0].splitlines()
+    named = {name for row in rows[2:] for name in re.findall("`([^`]+)`", row.split("|")[2])}
+    assert_lists("the table of docs/guides/pretrained.md", named, known)
 
 
 @pytest.mark.parametrize(("folder", "measure", "number", "percent"), TRAINED)

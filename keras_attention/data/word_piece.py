@@ -8,8 +8,7 @@ import functools
 import re
 import unicodedata
 
-from keras_attention.data.fields import MOST_TOKENS
-
+MOST_CHARACTERS = 1 << 20  # of a word that is cut into pieces
 _SPACES = "\t\n\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # White_Space
 _CHINESE = (
     "\u4e00-\u9fff\u3400-\u4dbf\U00020000-\U0002a6df\U0002a700-\U0002b73f\U0002b740-\U0002b81f"
@@ -34,7 +33,6 @@ class WordPiece:
             accents, Chinese characters are words of their own, and control characters go.
         longest_word: int, characters; longer words are unknown.
         cleanup: bool, whether decoding takes spaces before punctuation away.
-        special: dict, piece -> id of those that are tokens wherever they stand in a text.
 
     Example:
 
@@ -62,7 +60,6 @@ class WordPiece:
         clean=True,
         longest_word=100,
         cleanup=True,
-        special=None,
     ):
         self.entries, self.prefix, self.longest_word = dict(entries), prefix, longest_word
         self.unknown_id = self.entries[unknown]
@@ -85,7 +82,7 @@ class WordPiece:
             model["vocab"],
             unknown=model["unk_token"],
             prefix=model["continuing_subword_prefix"],
-            longest_word=min(model["max_input_chars_per_word"], MOST_TOKENS),
+            longest_word=min(model["max_input_chars_per_word"], MOST_CHARACTERS),
             lowercase=normalizer["lowercase"],
             strip_accents=normalizer["strip_accents"],
             chinese=normalizer["handle_chinese_chars"],

@@ -1,5 +1,10 @@
-"""Exports of a task's model: one format, or all three that a preset has."""
+"""Exports of a task's model: one format, or all three that a preset has; what lies beside them."""
 
+import contextlib
+import pathlib
+import tempfile
+
+from keras_attention.data import manifest as manifests
 from keras_attention.export import to_litert, to_saved_model
 from keras_attention.tasks.folders import LITERT, LITERT_INT8, SAVED_MODEL
 from keras_attention.tasks.generators import get_generation_options
@@ -58,6 +63,44 @@ def export_model(
         compatible_with=compatible_with,
         **common,
     )
+
+
+@contextlib.contextmanager
+def keep_preprocessing(preprocessor, path):
+    """An export to `path` within: what `preprocessor.save` writes then lies beside it.
+
+    So an app has the vocabularies or the tokenizer, and the labels, with `preprocessing` in the
+    manifest, and `from_preset` opens the file.
+
+    Raises:
+        ValueError: before the export, where that would replace a file that no manifest knows, or
+            one that another model in the folder reads.
+    """
+    folder = pathlib.Path(path).parent
+    with tempfile.TemporaryDirectory() as made:
+        preprocessor.save(made)
+        _check_what_is_there(pathlib.Path(made), pathlib.Path(path))
+    yield
+    preprocessor.save(folder)
+
+
+def _check_what_is_there(made, path):
+    """Refuses to replace files beside `path` by others of the same names in `made`."""
+    folder, known = path.parent, manifests.read_manifest(path.parent).get("files", {})
+    models = [name for name in known if name != path.name and (folder / name).exists()]
+    models = [n for n in models if n.endswith((".keras", ".tflite")) or (folder / n).is_dir()]
+    for new in sorted(made.iterdir()):
+        old = folder / new.name
+        if new.name == manifests.MANIFEST or not old.exists():
+            continue
+        if manifests.compute_sha256(old) == manifests.compute_sha256(new):
+            continue
+        if new.name not in known or models:
+            owner = f"that {models[0]} reads" if new.name in known else "of something else"
+            raise ValueError(
+                f"The export writes {new.name} beside {path}, and {folder} holds one {owner}: give "
+                f"the export a folder of its own, such as {folder / path.stem / path.name}."
+            )
 
 
 def export_all(model, folder, *, examples, metadata):

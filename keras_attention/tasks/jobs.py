@@ -1,5 +1,6 @@
 """A training from data to a finished preset, and one export more, as the commands run them."""
 
+import contextlib
 import pathlib
 import time
 
@@ -10,7 +11,13 @@ from keras_attention.data.manifest import check_unchanged
 from keras_attention.export.formatting import format_size
 from keras_attention.export.runner import load_keras_model
 from keras_attention.tasks import card
-from keras_attention.tasks.exporting import choose_name, export_all, export_model, name_shape
+from keras_attention.tasks.exporting import (
+    choose_name,
+    export_all,
+    export_model,
+    keep_preprocessing,
+    name_shape,
+)
 from keras_attention.tasks.folders import (
     CARD,
     FORMATS,
@@ -212,14 +219,19 @@ def export_file(path, output, *, format, quantization, batch_size, sequence_leng
         examples = find_examples(task) if quantization == "int8" else task.make_examples()
     has_length = any(None in tensor.shape[1:] for tensor in model.inputs)
     shape = name_shape(batch_size, sequence_length, has_length)
-    return export_model(
-        model,
-        output or folder / choose_name(format, quantization, shape),
-        format=format,
-        quantization=quantization,
-        batch_size=batch_size,
-        sequence_length=sequence_length,
-        examples=examples,
-        metadata={name: value for name, value in known.items() if name != "files"},
-        **options,
-    )
+    output = pathlib.Path(output or folder / choose_name(format, quantization, shape))
+    beside = contextlib.nullcontext()
+    if task is not None and output.parent.resolve() != folder.resolve():
+        beside = keep_preprocessing(task.preprocessor, output)
+    with beside:
+        return export_model(
+            model,
+            output,
+            format=format,
+            quantization=quantization,
+            batch_size=batch_size,
+            sequence_length=sequence_length,
+            examples=examples,
+            metadata={name: value for name, value in known.items() if name != "files"},
+            **options,
+        )

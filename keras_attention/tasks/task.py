@@ -15,7 +15,7 @@ from keras_attention.data.splits import add_dev
 from keras_attention.export import runner as files
 from keras_attention.tasks import card, recipes
 from keras_attention.tasks.checkpoints import find_task, is_checkpoint, open_checkpoint
-from keras_attention.tasks.exporting import export_model
+from keras_attention.tasks.exporting import export_model, keep_preprocessing
 from keras_attention.tasks.folders import (
     CARD,
     MODEL,
@@ -384,6 +384,9 @@ class Task(TaskInterface):
     ):
         """Exports the model and compares the file's numbers with the model's.
 
+        What an app needs beside the file lies beside it: the vocabularies or the tokenizer, the
+        labels, and `manifest.json`, which says how a raw example becomes the file's inputs.
+
         Args:
             path: file or folder to write.
             format: `"litert"` or `"saved_model"`; None for LiteRT where `path` ends in `.tflite`.
@@ -393,21 +396,26 @@ class Task(TaskInterface):
 
         Returns:
             `ka.export.ExportReport`.
+
+        Raises:
+            ValueError: beside `path` lie other labels, vocabularies or tokenizers of these names,
+                of something else or of another model.
         """
         if format is None:
             format = "litert" if pathlib.Path(path).suffix == ".tflite" else "saved_model"
         examples = None if quantization == "int8" else self.make_examples()
-        return export_model(
-            self.make_exportable(self.model),
-            path,
-            format=format,
-            quantization=quantization,
-            batch_size=batch_size,
-            sequence_length=sequence_length,
-            compatible_with=compatible_with,
-            examples=examples if calibration is None else self.list_inputs(calibration),
-            metadata=self.metadata,
-        )
+        with keep_preprocessing(self.preprocessor, path):
+            return export_model(
+                self.make_exportable(self.model),
+                path,
+                format=format,
+                quantization=quantization,
+                batch_size=batch_size,
+                sequence_length=sequence_length,
+                compatible_with=compatible_with,
+                examples=examples if calibration is None else self.list_inputs(calibration),
+                metadata=self.metadata,
+            )
 
     def list_inputs(self, examples, count=CALIBRATING, where="The examples"):
         """Arrays as the model takes them, a list of batches, of raw examples."""

@@ -58,8 +58,9 @@ def _is_installed(folder, wanted):
 
 
 def read_guide_program():
-    """The block of JavaScript in the guide, `docs/on-device.md`."""
-    (found,) = re.findall(r"^```js\n(.*?)^```$", GUIDE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    """The block of JavaScript in the guide, `docs/on-device.md`, that runs files."""
+    blocks = re.findall(r"^```js\n(.*?)^```$", GUIDE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    (found,) = [block for block in blocks if "@litertjs/core" in block]
     return found
 
 

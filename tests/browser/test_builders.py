@@ -6,6 +6,7 @@ import pytest
 import keras_attention as ka
 from keras_attention.data import manifest
 from keras_attention.export import flatbuffer
+from keras_attention.generation import constraints as rules
 from tests.browser.session import BrowserError
 from tests.export.conftest import vary
 from tests.grids import sampled
@@ -137,6 +138,50 @@ def test_models_that_write(name, browser, tmp_path_factory):
             given = {ids: np.pad(prompt, padding)[None].astype("int32")}
             ((found,),) = browser.run(path, [("generate", given)])[0].values()
             np.testing.assert_array_equal(np.trim_zeros(found), np.trim_zeros(expected))
+
+
+NO_PADDING = {"source_padding_id": None, "target_padding_id": None}
+CONSTRAINTS = [
+    rules.MinimumLength(3, end_token_ids=[2]),
+    rules.NoRepeatNGrams(2),
+    rules.Forbidden([9, 11]),
+    rules.AtFirst(rules.Allowed([0])),  # which is no padding here
+]
+
+
+@pytest.mark.parametrize("name", ["causal_language_model", "encoder_decoder"])
+def test_every_id_is_a_token_but_those_that_are_forbidden(name, browser, tmp_path):
+    """No padding, a start of several ids and constraints: the loop of the page heeds them."""
+    if name == "causal_language_model":
+        model = ka.models.causal_language_model(13, **SMALL, padding_id=None)
+        settings, prompts = TEXTS, [[0, 7, 11], [5, 0, 0, 4, 8, 9], [0]]
+    else:
+        model = ka.models.encoder_decoder(13, **SMALL, structure="bart", **NO_PADDING)
+        settings, prompts = TARGETS | {"start_token_id": [1, 5]}, [[0, 7, 11, 3], [5, 0, 0, 4]]
+    path = tmp_path / "m.tflite"
+    ka.export.to_litert(
+        vary(model),
+        path,
+        generate=["greedy"],
+        end_token_id=2,
+        constraints=CONSTRAINTS,
+        batch_size=1,
+        sequence_length=LENGTH,
+        compatible_with="web",
+        **settings,
+    )
+    generator, about = ka.export.LiteRTGenerator(path), generation(path)
+    assert about["padding_id"] is None and len(about["constraints"]) == 4
+    free = ka.export.LiteRTGenerator(path, constraints=[])
+    for prompt in prompts:
+        (expected,) = generator.generate([prompt]).tolist()
+        assert browser.write(path, about, prompt) == expected
+        assert expected[0] == 0 and expected != free.generate([prompt])[0].tolist()
+    written = browser.write(path, about | {"constraints": []}, prompts[0])
+    assert written == free.generate([prompts[0]])[0].tolist()
+    unknown = [{"name": "OneOf", "sequences": [[3]]}]
+    with pytest.raises(BrowserError, match="OneOf is kept to by the loops in the file alone"):
+        browser.write(path, about | {"constraints": unknown}, prompts[0])
 
 
 def test_free_shapes_are_an_error(browser, tmp_path):

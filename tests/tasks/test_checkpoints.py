@@ -10,6 +10,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.cli import main
+from keras_attention.data import manifest as manifests
 from keras_attention.tasks import recipes
 from keras_attention.tasks.training import parts_of
 from tests.pretrained.make_checkpoints import FOLDER
@@ -92,6 +93,42 @@ def test_padding_that_is_not_0(tmp_path):
     for found, expected in zip(file.predict(["a dog", "film"]), task.predict(["a dog", "film"]),
                                strict=True):  # fmt: skip
         np.testing.assert_allclose(found.probability, expected.probability, atol=1e-5)
+
+
+def test_what_an_app_needs_lies_beside_an_exported_file(tmp_path, monkeypatch):
+    """The tokenizer, the labels and what is done with a text, without a preset."""
+    task = ka.tasks.TextClassifier.from_preset(copy("bert", tmp_path / "bert"))
+    task.export(tmp_path / "app" / "model.tflite", sequence_length=12, batch_size=2)
+    task.save_to_preset(tmp_path / "preset")
+    texts = ["a dog", "film"]
+    expected = task.predict(texts)
+    for name in ("tokenizer.json", "labels.txt"):
+        content = (tmp_path / "app" / name).read_bytes()
+        assert content == (tmp_path / "preset" / name).read_bytes()
+    found = [manifests.read_manifest(tmp_path / name) for name in ("app", "preset")]
+    assert found[0]["preprocessing"] == found[1]["preprocessing"]
+    assert found[0]["files"].keys() == {"model.tflite", "tokenizer.json", "labels.txt"}
+    for one, other in zip(
+        ka.tasks.from_preset(tmp_path / "app", "litert").predict(texts), expected, strict=True
+    ):
+        assert one.label == other.label and abs(one.probability - other.probability) < 1e-5
+    refuse_to_replace(task, tmp_path, monkeypatch)
+
+
+def refuse_to_replace(task, folder, monkeypatch):
+    """What another model reads, or is of something else, stays; the export is not begun."""
+    monkeypatch.setattr("keras_attention.tasks.task.export_model", lambda *args, **options: None)
+    (folder / "labels.txt").write_text("mine")
+    with pytest.raises(ValueError, match="labels.txt beside .*of something else: give the export"):
+        task.export(folder / "m.tflite")
+    assert (folder / "labels.txt").read_text() == "mine"
+    task.preprocessor = task.with_labels(["bad", "good", "so-so"])
+    before = (folder / "app" / "labels.txt").read_bytes()
+    with pytest.raises(ValueError, match="one that model.tflite reads: give the export a folder"):
+        task.export(folder / "app" / "other.tflite")
+    assert (folder / "app" / "labels.txt").read_bytes() == before
+    task.export(folder / "app" / "model.tflite")  # takes the place of the one that was there
+    assert (folder / "app" / "labels.txt").read_text().split() == ["bad", "good", "so-so"]
 
 
 @pytest.mark.slow
@@ -203,6 +240,10 @@ def test_the_command_line_begins_with_a_checkpoint(tmp_path, capsys, monkeypatch
     assert run(command) == 0 and set(fetched) == {"me/tiny"}
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"tokenizer.json", "labels.txt", "model.int8.tflite", "model.keras"} <= names
+    output = tmp_path / "app" / "reviews.tflite"  # a file that is not in the preset
+    assert run(["export", str(tmp_path / "out"), "--output", str(output)]) == 0
+    beside = {path.name for path in output.parent.iterdir()}
+    assert beside == {"tokenizer.json", "labels.txt", "manifest.json", "reviews.tflite"}
     assert run(["predict", str(tmp_path / "out"), "a good film", "--with", "litert-int8"]) == 0
     assert capsys.readouterr().out.strip()
     targets = ["--lora-targets", "query,nose", "--output", str(tmp_path / "y")]

@@ -1,0 +1,120 @@
+"""Tokenizers as a phone or a browser has them: files copied alone, and the guide's JavaScript."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from keras_attention.data import byte_bpe, word_piece
+from keras_attention.data.tokenizer_engines import PlainEngine
+from tests.conftest import ROOT
+from tests.data.test_pretrained_tokenizer import LINES, train_bytes, train_word_piece
+from tests.tasks.checkpoint_files import make_bert
+
+PROSE = (ROOT / "docs" / "guides" / "pretrained.md").read_text("utf-8").splitlines()
+ALONE = """
+import json, sys
+name, rules = sys.argv[1], json.load(open(sys.argv[2], encoding="utf-8"))
+module = __import__(name)
+pieces = getattr(module, {"word_piece": "WordPiece", "byte_bpe": "ByteBPE"}[name]).from_json(rules)
+lines = json.load(sys.stdin)
+loaded = [m for m in sys.modules if m.partition(".")[0] in ("keras_attention", "keras", "numpy")]
+print(json.dumps({"ids": [pieces.encode(line) for line in lines], "loaded": loaded}))
+"""
+PROGRAM = """
+import fs from 'node:fs';
+import {fill, wordPiece} from './tokenizer.mjs';
+const {rules, about, length, lines} = JSON.parse(fs.readFileSync(0, 'utf-8'));
+const encode = wordPiece(rules);
+const ids = lines.map(encode);
+const rows = ids.map(row => Object.fromEntries(
+    Object.entries(fill(about, row, length)).map(([name, array]) => [name, [...array]])));
+console.log(JSON.stringify({ids, rows}));
+"""
+
+
+@pytest.mark.parametrize("module", [word_piece, byte_bpe])
+def test_a_copied_file_runs_where_nothing_else_is(module, tmp_path):
+    name = module.__name__.rpartition(".")[2]
+    shutil.copy(module.__file__, tmp_path)
+    content = train_word_piece(True) if module is word_piece else train_bytes()
+    (tmp_path / "tokenizer.json").write_bytes(content)
+    (tmp_path / "run.py").write_text(ALONE)
+    # -I -S: no packages at all; the folder of the copy is put on the path by hand
+    start = f"import sys, runpy; sys.path.insert(0, {str(tmp_path)!r}); runpy.run_path('run.py')"
+    command = [sys.executable, "-I", "-S", "-c", start, name, "tokenizer.json"]
+    given = json.dumps(LINES + PROSE)
+    done = subprocess.run(
+        command, input=given, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8"
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["loaded"] == []
+    pieces = PlainEngine(content).pieces
+    assert found["ids"] == [pieces.encode(line) for line in LINES + PROSE]
+
+
+def read_program():
+    """The block of JavaScript in `docs/on-device.md` that makes ids of a text."""
+    page = (ROOT / "docs" / "on-device.md").read_text("utf-8")
+    blocks = re.findall(r"^```js\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    (found,) = [block for block in blocks if "wordPiece" in block]
+    return found
+
+
+def run_node(folder, **given):
+    """What the program of the guide gives, run by Node."""
+    if not (node := shutil.which("node")):
+        pytest.skip("Node is not installed.")
+    (folder / "tokenizer.mjs").write_text(read_program(), "utf-8")
+    (folder / "run.mjs").write_text(PROGRAM)
+    done = subprocess.run(
+        [node, "run.mjs"],
+        input=json.dumps(given),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_javascript_reads_what_lies_beside_an_export(tmp_path):
+    """The tokenizer of a checkpoint, by the files that an app gets."""
+    task = ka.tasks.TextClassifier.from_preset(make_bert(tmp_path / "bert"))
+    task.preprocessor.save(tmp_path / "app")
+    manifest = json.loads((tmp_path / "app" / "manifest.json").read_text("utf-8"))
+    about = manifest["preprocessing"]["tokenizer"]
+    (name,) = about["files"]
+    rules = json.loads((tmp_path / "app" / name).read_text("utf-8"))
+    lines = ["The cats sat on the mat.", "A dog sat on [MASK] cats", *PROSE]
+    tokenizer = task.preprocessor.tokenizer
+    found = run_node(tmp_path, rules=rules, about=about, length=12, lines=lines)
+    plain = PlainEngine(tokenizer.files["tokenizer.json"])
+    assert found["ids"] == [plain.encode(line) for line in lines]
+    expected = tokenizer(lines, max_length=12)
+    for column, array in expected.items():
+        rows = np.array([row[column] for row in found["rows"]])
+        np.testing.assert_array_equal(rows[:, : array.shape[1]], array)
+        assert not rows[:, array.shape[1] :].any()
+    assert found["rows"][0].keys() == expected.keys()
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_javascript_gives_the_same_ids(lowercase, tmp_path):
+    """Of a larger vocabulary, on accents, other scripts and signs, too."""
+    content = train_word_piece(lowercase)
+    about = {"text": [["text", 0]], "padding_id": 0, "has_segments": False, "max_length": None}
+    found = run_node(
+        tmp_path, rules=json.loads(content), about=about, length=8, lines=LINES + PROSE
+    )
+    tokenizer = PlainEngine(content)
+    expected = [tokenizer.encode(line) for line in LINES + PROSE]
+    assert found["ids"] == expected
+    assert [row["token_ids"] for row in found["rows"]] == [(row + 8 * [0])[:8] for row in expected]
