@@ -84,7 +84,9 @@ def span():
 
 def dependencies():
     ids = draw_tokens()
-    model = ka.models.dependency_parser(VOCABULARY, LABELS, arc_dim=4, label_dim=4, head_dropout=0.0, **SIZE)
+    model = ka.models.dependency_parser(
+        VOCABULARY, LABELS, arc_dim=4, label_dim=4, head_dropout=0.0, **SIZE
+    )
     heads = mask_labels(np.random.default_rng(0).integers(0, 2, ids.shape), ids)
     labels = {"arc_scores": heads, "label_scores": mask_labels(ids % LABELS, ids)}
     metrics = [T.UnlabeledAttachment, T.LabeledAttachment]
