@@ -3,6 +3,7 @@
 import contextlib
 import pathlib
 import tempfile
+import warnings
 
 from keras_attention.data import manifest as manifests
 from keras_attention.export import to_litert, to_saved_model
@@ -70,22 +71,22 @@ def keep_preprocessing(preprocessor, path):
     """An export to `path` within: what `preprocessor.save` writes then lies beside it.
 
     So an app has the vocabularies or the tokenizer, and the labels, with `preprocessing` in the
-    manifest, and `from_preset` opens the file.
-
-    Raises:
-        ValueError: before the export, where that would replace a file that no manifest knows, or
-            one that another model in the folder reads.
+    manifest, and `from_preset` opens the file. Where that would replace a file that no manifest
+    knows, or one that another model in the folder reads, it is left out with a warning.
     """
     folder = pathlib.Path(path).parent
     with tempfile.TemporaryDirectory() as made:
         preprocessor.save(made)
-        _check_what_is_there(pathlib.Path(made), pathlib.Path(path))
+        problem = _find_what_is_in_the_way(pathlib.Path(made), pathlib.Path(path))
     yield
-    preprocessor.save(folder)
+    if problem is None:
+        preprocessor.save(folder)
+    else:
+        warnings.warn(problem, stacklevel=4)
 
 
-def _check_what_is_there(made, path):
-    """Refuses to replace files beside `path` by others of the same names in `made`."""
+def _find_what_is_in_the_way(made, path):
+    """What a user is told of a file beside `path` that one in `made` would replace, or None."""
     folder, known = path.parent, manifests.read_manifest(path.parent).get("files", {})
     models = [name for name in known if name != path.name and (folder / name).exists()]
     models = [n for n in models if n.endswith((".keras", ".tflite")) or (folder / n).is_dir()]
@@ -97,10 +98,12 @@ def _check_what_is_there(made, path):
             continue
         if new.name not in known or models:
             owner = f"that {models[0]} reads" if new.name in known else "of something else"
-            raise ValueError(
-                f"The export writes {new.name} beside {path}, and {folder} holds one {owner}: give "
-                f"the export a folder of its own, such as {folder / path.stem / path.name}."
+            return (
+                f"{path} is written without what an app needs beside it: {folder} holds a "
+                f"{new.name} {owner}. Give the export a folder of its own, such as "
+                f"{folder / path.stem / path.name}."
             )
+    return None
 
 
 def export_all(model, folder, *, examples, metadata):

@@ -385,7 +385,8 @@ class Task(TaskInterface):
         """Exports the model and compares the file's numbers with the model's.
 
         What an app needs beside the file lies beside it: the vocabularies or the tokenizer, the
-        labels, and `manifest.json`, which says how a raw example becomes the file's inputs.
+        labels, and `manifest.json`, which says how a raw example becomes the file's inputs. Files
+        of these names that are of something else, or of another model, stay, with a warning.
 
         Args:
             path: file or folder to write.
@@ -396,10 +397,6 @@ class Task(TaskInterface):
 
         Returns:
             `ka.export.ExportReport`.
-
-        Raises:
-            ValueError: beside `path` lie other labels, vocabularies or tokenizers of these names,
-                of something else or of another model.
         """
         if format is None:
             format = "litert" if pathlib.Path(path).suffix == ".tflite" else "saved_model"

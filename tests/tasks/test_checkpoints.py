@@ -112,19 +112,21 @@ def test_what_an_app_needs_lies_beside_an_exported_file(tmp_path, monkeypatch):
         ka.tasks.from_preset(tmp_path / "app", "litert").predict(texts), expected, strict=True
     ):
         assert one.label == other.label and abs(one.probability - other.probability) < 1e-5
-    refuse_to_replace(task, tmp_path, monkeypatch)
+    replace_nothing(task, tmp_path, monkeypatch)
 
 
-def refuse_to_replace(task, folder, monkeypatch):
-    """What another model reads, or is of something else, stays; the export is not begun."""
+def replace_nothing(task, folder, monkeypatch):
+    """What another model reads, or is of something else, stays."""
     monkeypatch.setattr("keras_attention.tasks.task.export_model", lambda *args, **options: None)
     (folder / "labels.txt").write_text("mine")
-    with pytest.raises(ValueError, match="labels.txt beside .*of something else: give the export"):
+    with pytest.warns(
+        UserWarning, match="a labels.txt of something else. Give the export a folder"
+    ):
         task.export(folder / "m.tflite")
     assert (folder / "labels.txt").read_text() == "mine"
     task.preprocessor = task.with_labels(["bad", "good", "so-so"])
     before = (folder / "app" / "labels.txt").read_bytes()
-    with pytest.raises(ValueError, match="one that model.tflite reads: give the export a folder"):
+    with pytest.warns(UserWarning, match="a labels.txt that model.tflite reads. Give the export"):
         task.export(folder / "app" / "other.tflite")
     assert (folder / "app" / "labels.txt").read_bytes() == before
     task.export(folder / "app" / "model.tflite")  # takes the place of the one that was there
