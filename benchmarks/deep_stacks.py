@@ -1,4 +1,4 @@
-"""What `remat=` and `scan_layers=` save in memory and in compiling, and what they cost in time.
+"""Memory, compiling and time of deep stacks, with `remat=` and `scan_layers=` and without.
 
 Run with `python benchmarks/deep_stacks.py`, or with `memory` or `time` behind it for a part, on the
 backend that KERAS_BACKEND names. On TensorFlow and PyTorch memory is the growth of a fresh process,

@@ -1,4 +1,4 @@
-"""What an import loads, and which way imports point."""
+"""Imports: what they load, and which way they point."""
 
 import ast
 import graphlib

@@ -1,4 +1,4 @@
-"""What the README says is so: its code runs, its commands and names exist."""
+"""The README: its code runs, its commands and names exist, its numbers are those there are."""
 
 import importlib
 import json

@@ -1,4 +1,4 @@
-"""What arguments and options of the commands are: their kinds, bounds, help, and first checks."""
+"""The arguments and options of the commands: their kinds, bounds, help, and first checks."""
 
 import enum
 import functools

@@ -1,4 +1,4 @@
-"""What the devices of a layout gather in a training step; run as a program, prints it.
+"""Gathers of a compiled training step among the devices of a layout; run as a program, prints them.
 
 The sizes of the batch and of its texts are those of no weight: an array that a device gathers is of
 a global batch where one of its axes is a multiple of `BATCH`, and of pairs of tokens where two are

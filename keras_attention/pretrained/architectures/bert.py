@@ -6,10 +6,7 @@ from keras_attention.pretrained.weights import dense, find_base, layer_norm
 
 MODEL_TYPES = ("bert",)
 BASE = "bert."  # what names begin with below a head
-IRRELEVANT = (
-    *("classifier_dropout", "directionality", "pooler_fc_size", "pooler_num_attention_heads"),
-    *("pooler_num_fc_layers", "pooler_size_per_head", "pooler_type"),
-)
+IRRELEVANT = ("classifier_dropout",)
 HEADS = {
     "ForMaskedLM": "masked_language_model",
     "ForPreTraining": "masked_language_model",

@@ -12,7 +12,7 @@ from keras_attention.pretrained.config import ACTIVATIONS
 from keras_attention.pretrained.weights import dense, joined, plus_one
 
 MODEL_TYPES = ("gemma", "gemma2", "gemma3_text")
-IRRELEVANT = ("pad_token_id", "_sliding_window_pattern", "cache_implementation")
+IRRELEVANT = ("pad_token_id", "_sliding_window_pattern")
 HEADS = {"ForCausalLM": "causal_language_model"}
 IGNORED = (r".*\.rotary_emb.*\.inv_freq", r"lm_head\.weight")
 LOCAL_BASE = 10000.0  # of the rotations in a window, in older files

@@ -6,7 +6,7 @@ from keras_attention.pretrained.weights import dense, find_base, layer_norm, par
 # Files of SigLIP 2 for one size of images say "siglip", too.
 ALONE = ("siglip_vision_model", "siglip_text_model")  # files of one tower
 MODEL_TYPES = ("siglip", *ALONE)
-IRRELEVANT = ("initializer_factor", "text_config", "tie_word_embeddings", "vision_config")
+IRRELEVANT = ("text_config", "tie_word_embeddings", "vision_config")
 HEADS = {
     "Model": ("image_encoder", "text_encoder"),
     "VisionModel": "image_encoder",
