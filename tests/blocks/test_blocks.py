@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from keras_attention import shapes
+from keras_attention.blocks import word_embedding
 from tests.blocks.stand_ins import Plus, layer_norm, rms_norm
 
 random = np.random.default_rng(0)
@@ -199,16 +201,28 @@ def test_characters_beyond_a_word_say_nothing():
     np.testing.assert_allclose(layer(word), layer(longer), atol=1e-5)
 
 
-def test_character_embedding_by_definition():
-    """Each filter's largest response to any place of the word, seen through a window."""
+@pytest.mark.parametrize("merged", [True, False])
+def test_character_embedding_by_definition(merged, monkeypatch):
+    """Each filter's largest response to any place of a word, seen through a window.
+
+    Words of a batch are merged to one axis on TensorFlow alone; here both ways are tried on it.
+    """
+    for module in (word_embedding, shapes):
+        monkeypatch.setattr(module, "merges_tokens", lambda: merged)
     layer = ka.blocks.CharacterEmbedding(30, 5, filters=2, widths=(3,))
-    word = random.integers(1, 30, size=(1, 1, 4))
-    layer.build(word.shape)
+    words = random.integers(1, 30, size=(2, 3, 4))
+    words[1, 2, 2:] = 0
+    layer.build(words.shape)
     table, kernel, bias = weights = [random.normal(size=w.shape) for w in layer.weights]
     layer.set_weights(weights)
-    seen = np.pad(table[word[0, 0]], ((1, 1), (0, 0)))
-    responses = [np.einsum("we,wef->f", seen[i : i + 3], kernel) + bias for i in range(4)]
-    np.testing.assert_allclose(layer(word)[0, 0], np.maximum(np.max(responses, 0), 0), atol=1e-5)
+    for word, found in zip(
+        words.reshape(6, 4), np.asarray(layer(words)).reshape(6, 2), strict=True
+    ):
+        seen = np.pad(table[word[word > 0]], ((1, 1), (0, 0)))
+        responses = [
+            np.einsum("we,wef->f", seen[i : i + 3], kernel) + bias for i in range(len(seen) - 2)
+        ]
+        np.testing.assert_allclose(found, np.maximum(np.max(responses, 0), 0), atol=1e-5)
 
 
 def test_token_embedding_scales_before_it_adds_positions():
