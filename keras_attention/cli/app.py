@@ -46,7 +46,7 @@ def demo(
     name: Annotated[Demo, typer.Argument(help="What to show.")] = Demo.digits,
     output: Annotated[
         pathlib.Path | None,
-        typer.Option(help="Folder to fill; an older demo is replaced. Default in saved_models."),
+        typer.Option(help="Folder to fill; an older demo is replaced. Default in runs."),
     ] = None,
     epochs: Annotated[int | None, Whole(max=1_000_000)] = None,
     seed: Annotated[int | None, SEED] = None,

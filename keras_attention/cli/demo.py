@@ -14,9 +14,9 @@ from keras_attention.tasks.registry import get_task_class
 
 # The default folder of each demo, and the builders of its models, each with its folder there.
 DEMOS = {
-    sources.DIGITS: ("saved_models/digits-vit", {"vision_transformer": "."}),
+    sources.DIGITS: ("runs/digits-vit", {"vision_transformer": "."}),
     sources.DATES: (
-        "saved_models/dates-compared",
+        "runs/dates-compared",
         {"seq2seq_recurrent": "recurrent", "seq2seq_transformer": "transformer"},
     ),
 }
