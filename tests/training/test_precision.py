@@ -12,11 +12,11 @@ from keras_attention.training import precision
 @pytest.mark.parametrize(
     "bfloat16, policy",
     [
-        ([0.6] * 9, "mixed_bfloat16"),
-        ([0.6, 0.6, 3.0, 0.6, 0.7, 2.0, 0.6, 0.6, 0.6], "mixed_bfloat16"),  # another program ran
-        ([1.5, 0.3, 1.4, 1.6, 0.3, 1.4, 1.3, 0.3, 1.2], "float32"),  # beside float32, too
-        ([0.95] * 9, "float32"),  # may be either the next time
-        ([8.0], "float32"),  # and is not asked again
+        ([0.6] * 12, "mixed_bfloat16"),
+        ([9.0, 0.6, 3.0, *[0.6, 0.6, 3.0, 0.6, 0.7, 2.0, 0.6, 0.6, 0.6]], "mixed_bfloat16"),
+        ([0.6] * 3 + [1.5, 0.3, 1.4, 1.6, 0.3, 1.4, 1.3, 0.3, 1.2], "float32"),  # others ran beside
+        ([0.3] * 3 + [0.95] * 9, "float32"),  # the first do not count; may be either the next time
+        ([8.0, 2.5, 7.0], "float32"),  # and is not asked again
     ],
 )
 def test_the_median_of_steps_in_turn_decides(bfloat16, policy, monkeypatch):
