@@ -64,6 +64,9 @@ def sum_pairs(weights, index, rows):
     The transpose of `gather_pairs`.
     """
     batch, heads, length, _ = ops.shape(weights)
+    if not merges_tokens():
+        chosen = ops.one_hot(index, rows, dtype="float32")  # (1 or B, T, S, R)
+        return ops.matmul(ops.transpose(ops.cast(weights, "float32"), (0, 2, 1, 3)), chosen)
     weights = ops.transpose(ops.cast(weights, "float32"), (0, 2, 3, 1))  # (B, T, S, N)
     index = ops.reshape(_flat_index(index, batch, length, rows), (-1,))
     sums = ops.segment_sum(ops.reshape(weights, (-1, heads)), index, batch * length * rows)

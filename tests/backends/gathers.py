@@ -30,6 +30,13 @@ def additive():
     )
 
 
+def shaw():
+    """Vectors of distances in the values, too."""
+    return ka.models.sequence_labeler(
+        sharded.VOCABULARY, sharded.CLASSES, position="shaw", **sharded.SIZE
+    )
+
+
 def vision():
     return ka.models.vision_transformer(
         (24, 24), sharded.CLASSES, patch_size=4, num_channels=1, **sharded.SIZE
@@ -48,6 +55,7 @@ BUILDERS = {
     **{name: make for name, make in sharded.BUILDERS.items() if name not in LEFT_OUT},
     "vision": vision,
     "additive": additive,
+    "shaw": shaw,
     "spelled": spelled,
 }
 
