@@ -24,10 +24,13 @@ class ConformerEncoder(TransformerEncoder):
     convolution_norm: str | None = None
     causal: bool = False
 
+    _kinds = ("conformer", "encoder")
+
     def __post_init__(self):
         super().__post_init__()
-        if self.block not in ("conformer", "encoder"):
-            raise ValueError(f"block={self.block!r}: expected 'conformer' or 'encoder'.")
+        if self.block not in self._kinds:
+            kinds = ", ".join(map(repr, self._kinds))
+            raise ValueError(f"block={self.block!r}: expected one of {kinds}.")
         if self.block == "conformer" and self.norm != "pre":
             raise ValueError(
                 f"norm={self.norm!r}: the norms of a Conformer block are where the paper has them. "

@@ -20,9 +20,9 @@ def dependency_parser(
     name="dependency_parser",
     **encoder,
 ):
-    """Transformer encoder with a biaffine head over pairs of words (Dozat and Manning, 2017).
+    """Encoder of words with a biaffine head over pairs of them (Dozat and Manning, 2017).
 
-    The encoder stands in the place of the paper's recurrent one.
+    The paper's encoder is `block="lstm"`; by default it is a Transformer's.
 
     Args:
         vocabulary_size: int, number of token ids.
@@ -30,8 +30,8 @@ def dependency_parser(
         arc_dim, label_dim: int, the sizes of the vectors in the two biaffine scores.
         head_dropout: float, on those vectors.
         name: str.
-        encoder: keywords of `ka.models.sequence_labeler`: characters, tokens, and those of
-            `TransformerEncoder`.
+        encoder: keywords of `ka.models.sequence_labeler`: characters, tokens, `block`, and those
+            of `TransformerEncoder`.
 
     Returns:
         A functional `keras.Model`. Inputs as those of `sequence_labeler`. Outputs, a dict of

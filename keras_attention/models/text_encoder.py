@@ -4,10 +4,10 @@ import keras
 
 from keras_attention.blocks import FirstOf, Pooling, PrefixTokens, TokenDropout
 from keras_attention.blocks.feed_forward import get_activation
-from keras_attention.models.conformer import ConformerEncoder
 from keras_attention.models.embeddings import embed_tokens
 from keras_attention.models.head import transform_hidden
 from keras_attention.models.keywords import takes_keywords_of
+from keras_attention.models.text_stack import RECURRENT, TextStack
 
 
 def _mini_lm(num_layers):
@@ -35,7 +35,7 @@ def _put_class_token(x):
 
 
 @takes_keywords_of(
-    ConformerEncoder,
+    TextStack,
     without=["causal"],
     block="encoder",
     num_layers=6,
@@ -88,11 +88,12 @@ def encode_text(
             "pooling='cls' puts a token of no segment in front, and num_segments= gives each a "
             "segment: begin texts with a token of your own, and read it with pooling='first'."
         )
-    encoder = ConformerEncoder(**encoder)
-    if packed and encoder.block == "conformer":
+    encoder = TextStack(**encoder)
+    if packed and encoder.block != "encoder":
+        how = "by recurrence" if encoder.block in RECURRENT else "by a convolution"
         raise ValueError(
-            "block='conformer' joins neighbouring tokens by a convolution, and packed=True puts "
-            "those of other documents beside them: leave one of them out."
+            f"block={encoder.block!r} joins neighbouring tokens {how}, and packed=True puts those "
+            "of other documents beside them: leave one of them out."
         )
     dropped = None
     if token_dropout:
@@ -177,7 +178,9 @@ def text_encoder(
         unknown_id: int, the id of unknown words, for `token_dropout`.
         name: str.
         encoder: `block`, `"encoder"` or `"conformer"`, a convolution of neighbouring tokens in
-            each block, with its `kernel_size` (31) and `convolution_norm` (`"batch_norm"`); and
+            each block, with its `kernel_size` (31) and `convolution_norm` (`"batch_norm"`), or
+            `"lstm"` or `"gru"`, recurrent layers that read both ways in the place of blocks that
+            attend (Ma and Hovy, 2016), `hidden_dim / 2` units each way; and
             keywords of `TransformerEncoder`, which documents them: sizes, `dropout` (here of
             embeddings too), norms, and the parts `score`, `normalizer`, `mask` and `position`.
             Published sizes: `ka.models.sizes("text_encoder")`.

@@ -9,7 +9,9 @@ SIZE = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=20, arc_d
 WORDS = {name: SIZE[name] for name in ("num_layers", "num_heads", "hidden_dim")}
 
 
-@pytest.mark.parametrize("options", [{}, {"block": "conformer", "kernel_size": 3}])
+@pytest.mark.parametrize(
+    "options", [{}, {"block": "conformer", "kernel_size": 3}, {"block": "lstm"}]
+)
 def test_padding_changes_nothing(options):
     model = ka.models.dependency_parser(30, 5, **SIZE, **options)
     ids = np.array([[4, 9, 7]], "int32")
