@@ -10,7 +10,7 @@ development part chooses the epoch.
 import json
 import pathlib
 
-from training_runs import make_parser, train
+from training_runs import make_parser, score_files, train
 
 import keras_attention as ka
 
@@ -40,4 +40,6 @@ if __name__ == "__main__":
     scores = {"dev": score(task, data.dev)}
     if not given.untested:
         scores["test"] = score(task, data.test)
+        if given.files:
+            scores |= score_files(task, lambda task: score(task, data.test))
     print(json.dumps({**about, **scores, "chosen": task.scores}), flush=True)

@@ -15,7 +15,7 @@ import json
 import pathlib
 import zipfile
 
-from training_runs import make_parser, train
+from training_runs import make_parser, score_files, train
 
 import keras_attention as ka
 
@@ -35,6 +35,13 @@ def read_treebank(path):
     return ka.data.ConstituencyTrees.from_lists(**parts)
 
 
+def score(task, trees):
+    """Scores of brackets, and the share of answers that are trees over exactly their words."""
+    found = task.predict([tree.tokens for tree in trees])  # or it raises: each is a tree
+    whole = sum(one.tokens == tree.tokens for one, tree in zip(found, trees, strict=True))
+    return {**ka.training.score_brackets(found, trees), "well_formed": whole / len(found)}
+
+
 if __name__ == "__main__":
     parser = make_parser(__doc__)
     parser.add_argument("treebank", type=pathlib.Path)
@@ -42,7 +49,7 @@ if __name__ == "__main__":
     data = read_treebank(given.treebank)
     task = ka.tasks.ConstituencyParser.from_data(data, seed=given.seed, max_length=LONGEST)
     about = train(task, data, given)
-    found = task.predict([tree.tokens for tree in data.test])  # or it raises: each is a tree
-    whole = sum(one.tokens == tree.tokens for one, tree in zip(found, data.test, strict=True))
-    scores = ka.training.score_brackets(found, data.test)
-    print(json.dumps({**about, **scores, "well_formed": whole / len(found), **task.scores}))
+    about |= {**score(task, data.test), **task.scores}
+    if given.files:
+        about |= score_files(task, lambda task: score(task, data.test))
+    print(json.dumps(about))

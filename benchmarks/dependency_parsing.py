@@ -12,7 +12,7 @@ DATA is a folder with one file for each part, such as en_ewt-ud-train.conllu, pe
 import json
 import pathlib
 
-from training_runs import make_parser, train
+from training_runs import make_parser, score_files, train
 
 import keras_attention as ka
 
@@ -31,4 +31,7 @@ if __name__ == "__main__":
     data = ka.data.from_conllu_trees(**parts)
     task = ka.tasks.DependencyParser.from_data(data, seed=given.seed)
     about = train(task, data, given)
-    print(json.dumps({**about, **task.evaluate(data.test), **task.scores}))
+    about |= {**task.evaluate(data.test), **task.scores}
+    if given.files:
+        about |= score_files(task, lambda task: task.evaluate(data.test))
+    print(json.dumps(about))

@@ -14,7 +14,7 @@ import json
 import pathlib
 import random
 
-from training_runs import make_parser, train
+from training_runs import make_parser, score_files, train
 
 import keras_attention as ka
 
@@ -52,6 +52,8 @@ if __name__ == "__main__":
         task = ka.tasks.Seq2SeqLM.from_data(data, **model)
     found = train(task, data, given, **options)
     found["dev"] = task.evaluate(data.dev)
+    if given.files:
+        found |= score_files(task, lambda task: task.evaluate(data.dev))
     if not given.language_model:
         shuffled = task.evaluate(shuffle_contexts(data.dev))["perplexity"]
         found["shuffled"] = shuffled

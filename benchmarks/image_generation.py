@@ -14,7 +14,7 @@ import pathlib
 
 import keras
 import numpy as np
-from training_runs import make_parser, train
+from training_runs import make_parser, score_files, train
 
 import keras_attention as ka
 from keras_attention.tasks import sources
@@ -41,6 +41,14 @@ def score_independent(preprocessor, train, test):
     return min(found)
 
 
+def score(task, digits, classifier, seed=0):
+    """Bits per dimension of the test part, and the share of drawn digits that are recognised."""
+    wanted = [digits.labels[k % len(digits.labels)] for k in range(DRAWN)]
+    read = ka.tasks.from_preset(classifier).predict(list(task.draw(wanted, seed=seed)))
+    right = np.mean([found.label == label for found, label in zip(read, wanted, strict=True)])
+    return {**task.evaluate(digits), "recognised": round(float(right), 4)}
+
+
 if __name__ == "__main__":
     parser = make_parser(__doc__)
     parser.add_argument("--classifier", default=ROOT / "saved_models" / "digits-vit")
@@ -51,25 +59,14 @@ if __name__ == "__main__":
     task = ka.tasks.ImageGenerator.from_data(digits, **options)
     given.epochs = given.epochs or recipe.epochs
     about = train(task, digits, given)
-    bits = task.evaluate(digits)["bits_per_dimension"]
+    scores = score(task, digits, given.classifier)
     encode = task.preprocessor
     parts = [encode(part.pixels, part.labels) for part in (digits.train, digits.dev)]
     independent = score_independent(
         encode, np.concatenate(parts), encode(digits.test.pixels, digits.test.labels)
     )
-    wanted = [digits.labels[k % len(digits.labels)] for k in range(DRAWN)]
-    pictures = task.draw(wanted, seed=given.seed)
-    read = ka.tasks.from_preset(given.classifier).predict(list(pictures))
-    right = np.mean([found.label == label for found, label in zip(read, wanted, strict=True)])
-    print(
-        json.dumps(
-            {
-                **about,
-                "bits_per_dimension": bits,
-                "independent_pixels": round(independent, 4),
-                "below": round(1 - bits / independent, 4),
-                "recognised": round(float(right), 4),
-                **task.scores,
-            }
-        )
-    )
+    below = round(1 - scores["bits_per_dimension"] / independent, 4)
+    about |= {**scores, "independent_pixels": round(independent, 4), "below": below, **task.scores}
+    if given.files:
+        about |= score_files(task, lambda task: score(task, digits, given.classifier))
+    print(json.dumps(about))

@@ -13,7 +13,7 @@ import json
 import pathlib
 
 import keras
-from training_runs import make_parser, train
+from training_runs import make_parser, score_files, train
 
 import keras_attention as ka
 
@@ -29,4 +29,7 @@ if __name__ == "__main__":
     else:
         task = ka.tasks.MultiLabelClassifier.from_data(data, seed=given.seed)
     about = train(task, data, given)
-    print(json.dumps({**about, **task.evaluate(data), **task.scores}), flush=True)
+    about |= {**task.evaluate(data), **task.scores}
+    if given.files:
+        about |= score_files(task, lambda task: task.evaluate(data))
+    print(json.dumps(about), flush=True)

@@ -13,6 +13,7 @@ import argparse
 
 import keras
 from connected_digits import BATCH, RATE, FallingRate, count_seconds, seed_augmentation
+from training_runs import score_files
 
 import keras_attention as ka
 
@@ -30,6 +31,7 @@ def main():
     parser.add_argument("--tested", type=int, default=500, help="strings of each test")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--data-dir")
+    parser.add_argument("--files", action="store_true", help="score the LiteRT files, too")
     options = parser.parse_args()
     common = dict(seed=options.seed, data_dir=options.data_dir, max_digits=options.max_digits)
     others = [name for name in ka.data.spoken_digits.SPEAKERS if name != options.unseen]
@@ -61,6 +63,8 @@ def main():
             f"chrF {scores['chrf']:.1f}",
             flush=True,
         )
+    if options.files:
+        print(score_files(task, lambda task: task.evaluate(seen.test)))
 
 
 if __name__ == "__main__":

@@ -7,13 +7,17 @@ takes on two cores that do nothing else.
 import argparse
 import pathlib
 import sys
+import tempfile
 import time
 
 import keras
 
+import keras_attention as ka
 from keras_attention.data.files import read_json, write_json
+from keras_attention.tasks.folders import LITERT, LITERT_INT8
 
 NUMBERS = {"epochs": int, "learning_rate": float, "batch_size": int}
+FILES = "litert", "litert-int8"
 
 
 class ProcessorTime(keras.callbacks.Callback):
@@ -50,6 +54,7 @@ def make_parser(description, **others):
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--pause", type=float, help="minutes; the same command then goes on")
     parser.add_argument("--save", type=pathlib.Path, help="folder for the preset")
+    parser.add_argument("--files", action="store_true", help="score its LiteRT files, too")
     return parser
 
 
@@ -72,3 +77,13 @@ def train(task, data, given, **options):
         task.save_to_preset(given.save, overwrite=True)
     minutes = round(sum(measure.seconds.values()) / 60 / 2, 2)
     return {"parameters": task.model.count_params(), "two_cores": minutes, **options}
+
+
+def score_files(task, score):
+    """What `score`, a function of a task, says of its LiteRT files: in float32, in int8 weights."""
+    with tempfile.TemporaryDirectory() as folder:
+        preset = pathlib.Path(folder, "preset")
+        task.save_to_preset(preset)
+        task.export(preset / LITERT)
+        task.export(preset / LITERT_INT8, quantization="int8_weights")
+        return {kind: score(ka.tasks.from_preset(preset, kind)) for kind in FILES}
