@@ -130,7 +130,12 @@ def check_boxes(example, bounding_box_format=FORMAT):
             "that its boxes are in."
         )
     height, width = map(int, size)
-    boxes = np.asarray(example.boxes, "float64").reshape(-1, 4) if len(example.boxes) else []
+    if height < 1 or width < 1:
+        raise ValueError(f"{where} is {height} by {width} pixels: expected one or more of each.")
+    for box in example.boxes:
+        if np.shape(box) != (4,):
+            raise ValueError(f"{where} has the box {box!r:.60}: expected four numbers.")
+    boxes = np.asarray(example.boxes, "float64") if len(example.boxes) else []
     if len(boxes) != len(example.labels) or len(example.crowds) not in (0, len(boxes)):
         raise ValueError(
             f"{where} has {len(boxes)} boxes, {len(example.labels)} labels and "

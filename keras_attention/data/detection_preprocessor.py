@@ -70,7 +70,7 @@ def read_picture(picture, image_size, channels, resizing):
         pixels = decode_picture(picture, "A picture", mode)
     else:
         pixels = np.asarray(picture)
-        if pixels.ndim != 3 or pixels.shape[2] != channels:
+        if pixels.ndim != 3 or pixels.shape[2] != channels or not pixels.size:
             raise ValueError(
                 f"A picture of shape {pixels.shape}: expected (height, width, {channels})."
             )

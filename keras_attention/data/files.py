@@ -159,7 +159,7 @@ def read_json(path):
     """The content of the JSON file `path`, of any type; errors name the file."""
     content = read_bytes(path)
     try:
-        return parse_json(content.decode("utf-8"))
+        return parse_json(content.decode("utf-8-sig"))
     except ValueError as error:
         raise ValueError(f"{path} is not valid JSON: {error}. Mend or remove it.") from error
 

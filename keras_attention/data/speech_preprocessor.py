@@ -9,6 +9,8 @@ from keras_attention.checks import check_whole_number
 from keras_attention.data.recordings import read_sound
 from keras_attention.data.sphinx import FEATURES, read_features
 
+LEAST = 0.1  # seconds that a batch of waveforms is filled up to: every frame of theirs fits
+
 
 class SoundPreprocessor:
     """Turns sounds into the inputs of models of speech; subclasses have the attributes.
@@ -43,7 +45,8 @@ class SoundPreprocessor:
     def __call__(self, sounds):
         arrays = [self._read(sound) for sound in sounds]
         lengths = np.array([len(array) for array in arrays], "int32")
-        joined = np.zeros((len(arrays), max(lengths, default=0), *self.sound_shape), "float32")
+        least = 0 if self.sampling_rate is None else round(LEAST * self.sampling_rate)
+        joined = np.zeros((len(arrays), max(least, *lengths, 0), *self.sound_shape), "float32")
         for row, array in zip(joined, arrays, strict=True):
             row[: len(array)] = array
         return {self.input_name: joined, "lengths": lengths}
@@ -58,7 +61,10 @@ class SoundPreprocessor:
                     f"({FEATURES}), not sound."
                 )
             sound = read_features(sound)
-        array = np.asarray(sound, "float32")
+        array = np.asarray(sound)
+        if array.dtype in (np.int16, np.int32):  # as files have them
+            array = array / -float(np.iinfo(array.dtype).min)
+        array = array.astype("float32")
         if array.shape[1:] != self.sound_shape or not array.ndim:
             wanted = f"(T, {self.num_features})" if self.num_features else "(n,), samples"
             raise ValueError(f"A sound of shape {array.shape}: expected {wanted}.")
@@ -76,8 +82,9 @@ class SpeechPreprocessor(SoundPreprocessor):
         sampling_rate: int, samples a second; None for features.
         num_features: int, features of a frame; None for waveforms.
 
-    Calling it on a list of paths of WAV or FLAC files, or of arrays, samples (n,) or features
-    (T, F), gives `"waveform"` or `"features"`, float32, and `"lengths"`, int32 (B,).
+    Calling it on a list of paths of WAV or FLAC files, or of arrays, samples (n,) from -1 to 1 (or
+    int16 or int32, as files have them) or features (T, F), gives `"waveform"` or `"features"`,
+    float32, and `"lengths"`, int32 (B,). Waveforms are filled up to a tenth of a second at least.
 
     Example:
 

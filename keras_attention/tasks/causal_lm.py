@@ -17,6 +17,7 @@ from keras_attention.tasks.generators import (
 )
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import load_preprocessor
+from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.printing import say
 from keras_attention.tasks.running_text import RunningTextTask, make_perplexity
 
@@ -202,8 +203,7 @@ class CausalLM(RunningTextTask):
         Returns:
             A str for each.
         """
-        if isinstance(inputs, str):
-            raise ValueError(f"{inputs[:40]!r} is one text: pass a list of texts.")
+        check_many(inputs, "text", of="texts")
         options = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
         streams = self._open_streams(inputs, max_new_tokens, **options)
         return [text + "".join(pieces) for text, pieces in zip(inputs, streams, strict=True)]

@@ -11,6 +11,7 @@ from keras_attention.tasks.folders import MANIFEST
 from keras_attention.tasks.image_task import ImageTask
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import classify, compute_label_scores, make_accuracy
+from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.printing import format_percent, say, show_table
 from keras_attention.tasks.runners import check_sizes
 
@@ -140,6 +141,7 @@ class ImageClassifier(ImageTask):
         Returns:
             For each picture a `Classification`; with `top` a list of them, the likeliest first.
         """
+        check_many(inputs, "picture", ndim=len(self.preprocessor.image_size))
         pictures = (self.preprocessor([picture], invert) for picture in inputs)
         return classify(self, pictures, top)
 

@@ -17,6 +17,7 @@ from keras_attention.masks import Window2D
 from keras_attention.positions import Learned2D
 from keras_attention.tasks.image_task import ImageTask
 from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.printing import say
 from keras_attention.tasks.runners import check_sizes
 from keras_attention.tasks.running_text import make_perplexity
@@ -200,8 +201,7 @@ class ImageGenerator(ImageTask):
 
     def draw(self, labels, *, temperature=None, top_k=None, top_p=None, seed=None):
         """Like `predict`, as an array uint8 (n, H, W, C)."""
-        if isinstance(labels, str):
-            raise ValueError(f"{labels[:40]!r} is one class: pass a list of them.")
+        check_many(labels, "class")
         sampler = _choose_sampler(self.temperature, temperature, top_k=top_k, top_p=top_p)
         names = self.preprocessor.labels
         if unknown := [label for label in labels if label not in names]:

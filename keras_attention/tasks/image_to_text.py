@@ -16,6 +16,7 @@ from keras_attention.data.tokenizers import UNKNOWN_ID
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import make_accuracy
 from keras_attention.tasks.object_detector import find_channels, find_grid, fit_image_size
+from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.printing import show_table
 from keras_attention.tasks.running_text import make_perplexity
 from keras_attention.tasks.writing_task import WritingTask
@@ -264,6 +265,7 @@ class ImageToText(WritingTask):
         Returns:
             A str for each. Where it names objects, `ka.data.find_objects` reads it.
         """
+        check_many(inputs, "picture", ndim=3)
         texts = []
         for start in range(0, len(inputs), ROWS):
             ids = self.runner(self.preprocessor(inputs[start : start + ROWS]), beam)

@@ -11,6 +11,7 @@ from keras_attention.data.tokenizers import MASK_TOKEN
 from keras_attention.export import inspection
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import load_preprocessor, make_accuracy
+from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.printing import format_percent, say, show_table
 from keras_attention.tasks.runners import compute_logits, score_batches
 from keras_attention.tasks.running_text import RunningTextTask, make_perplexity
@@ -135,8 +136,7 @@ class MaskedLM(RunningTextTask):
             For each text a list with an entry for each `[MASK]`: a list of `Candidate`, the
             likeliest first.
         """
-        if isinstance(inputs, str):
-            raise ValueError(f"{inputs[:40]!r} is one text: pass a list of texts.")
+        check_many(inputs, "text", of="texts")
         found = []
         for text in inputs:
             ids = self.preprocessor([text])

@@ -8,9 +8,10 @@ from keras_attention import data, training
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.multi_label_texts import encode_label_sets
 from keras_attention.tasks.labels import Classification
+from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.printing import format_percent, show_table
 from keras_attention.tasks.runners import compute_logits
-from keras_attention.tasks.text_task import ROWS, TextTask, check_texts, shorten
+from keras_attention.tasks.text_task import ROWS, TextTask, shorten
 
 THRESHOLD = 0.5  # of a label, until `fit` has chosen one
 # Of `find_label_thresholds`: of 0, 0.2, 0.5, 0.7 and 1 the best by cross-validation on the
@@ -173,7 +174,7 @@ class MultiLabelClassifier(TextTask):
         Returns:
             For each text a list of `Classification`, the likeliest first.
         """
-        check_texts(inputs)
+        check_many(inputs, "text", of="texts")
         names, found = self.preprocessor.labels.names, []
         for text in inputs:
             (shares,) = self._estimate([text])

@@ -15,6 +15,7 @@ from keras_attention.data.resizing import Resizing
 from keras_attention.models.object_detector import count_cells
 from keras_attention.tasks.folders import MANIFEST
 from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.printing import format_percent, say, show_table
 from keras_attention.tasks.runners import check_sizes, softmax
 from keras_attention.tasks.task import Task
@@ -249,6 +250,7 @@ class ObjectDetector(Task):
         Returns:
             For each picture a list of `FoundObject`, the surest first, one of each query at most.
         """
+        check_many(inputs, "picture", ndim=3)
         found = []
         for picture in inputs:
             example = picture

@@ -11,6 +11,7 @@ from keras_attention.data.files import prefix_errors
 from keras_attention.export import inspection
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import load_preprocessor
+from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.printing import format_percent, show_table
 from keras_attention.tasks.task import Task
 from keras_attention.training.answer_scores import compute_answer_f1, find_threshold
@@ -241,8 +242,7 @@ class QuestionAnswerer(Task):
         Returns:
             For each a `FoundAnswer`.
         """
-        if isinstance(inputs, str):
-            raise ValueError(f"{inputs[:40]!r} is one text: pass a list of (question, context).")
+        check_many(inputs, "text", of="(question, context)")
         return self._answer([_as_question(given) for given in inputs], "The inputs")
 
     def _answer(self, questions, where):

@@ -4,6 +4,7 @@ from keras_attention import data
 from keras_attention.checks import check_whole_number
 from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.export import inspection
+from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.runners import check_labels
 from keras_attention.tasks.task import Task
 
@@ -82,8 +83,7 @@ class SentenceTask(Task):
 
     def split_sentences(self, inputs):
         """Lists of tokens, of a list of texts or of lists of tokens."""
-        if isinstance(inputs, str):
-            raise ValueError(f"{inputs[:40]!r} is one text: pass a list of texts.")
+        check_many(inputs, "text", of="texts")
         return [split_tokens(text, self.maximum_length) for text in inputs]
 
 

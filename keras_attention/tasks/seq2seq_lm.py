@@ -11,6 +11,7 @@ from keras_attention.data.files import prefix_errors
 from keras_attention.data.sequence_preprocessor import build_tokenizer
 from keras_attention.tasks.generators import generate_texts, get_generation_options
 from keras_attention.tasks.labels import load_preprocessor, make_accuracy
+from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.printing import say
 from keras_attention.tasks.running_text import make_perplexity
 from keras_attention.tasks.writing_task import WritingTask
@@ -271,8 +272,7 @@ class Seq2SeqLM(WritingTask):
         Returns:
             A str for each.
         """
-        if isinstance(inputs, str):
-            raise ValueError(f"{inputs[:40]!r} is one text: pass a list of texts.")
+        check_many(inputs, "text", of="texts")
         if empty := [text for text in inputs if not text.strip()]:
             raise ValueError(f"{empty[0]!r} holds no word.")
         return generate_texts(self.runner, self.preprocessor, list(inputs), beam, self.deadline)

@@ -6,6 +6,7 @@ import numpy as np
 from keras_attention import blocks, data, models, training, visualization
 from keras_attention.data.files import prefix_errors
 from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.printing import show_table
 from keras_attention.tasks.task import Task
 
@@ -160,6 +161,7 @@ class SpeechRecognizer(Task):
         Returns:
             For each recording a str.
         """
+        check_many(inputs, "recording", ndim=1)
         texts = []
         for start in range(0, len(inputs), ROWS):
             found = self.runner(self.preprocessor(inputs[start : start + ROWS]))

@@ -9,6 +9,7 @@ from keras_attention.data.files import prefix_errors
 from keras_attention.data.manifest import PREPROCESSING, read_manifest
 from keras_attention.data.sequence_preprocessor import build_tokenizer
 from keras_attention.data.speech_text_preprocessor import find_target
+from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.printing import show_table
 from keras_attention.tasks.speech_recognizer import (
     DIGITS,
@@ -215,6 +216,7 @@ class SpeechToText(WritingTask):
         Returns:
             For each recording a str.
         """
+        check_many(inputs, "recording", ndim=1)
         options = {} if beam is None else {"beam": beam}
         if language is not None or task is not None:
             options["start_token_id"] = self._find_prompt(language, task)

@@ -3,8 +3,9 @@
 from keras_attention import data
 from keras_attention.data.files import prefix_errors
 from keras_attention.tasks.labels import classify, compute_label_scores, make_accuracy
+from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.printing import format_percent, show_table
-from keras_attention.tasks.text_task import ROWS, TextTask, check_texts, shorten
+from keras_attention.tasks.text_task import ROWS, TextTask, shorten
 
 
 class TextClassifier(TextTask):
@@ -68,7 +69,7 @@ class TextClassifier(TextTask):
         Returns:
             For each text a `Classification`; with `top` a list of them, the likeliest first.
         """
-        check_texts(inputs)
+        check_many(inputs, "text", of="texts")
         return classify(self, (self.preprocessor([text]) for text in inputs), top)
 
     def show(self, inputs, *, top=None):

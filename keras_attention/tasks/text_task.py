@@ -105,12 +105,6 @@ class TextTask(Task):
         return ["attention.png"]
 
 
-def check_texts(inputs):
-    """Refuses one text in the place of a list."""
-    if isinstance(inputs, str):
-        raise ValueError(f"{inputs[:40]!r} is one text: pass a list of texts.")
-
-
 def shorten(text):
     """The beginning of a text, for a table."""
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"

@@ -42,6 +42,8 @@ def test_the_formats_of_keras(bounding_box_format, box):
         (dict(boxes=[(1, 2, 3, 4)]), "1 boxes, 0 labels"),
         (dict(boxes=[(1, 2, 3, 4)], labels=["a"], crowds=(True, False)), "2 crowds"),
         (dict(boxes=[(1, 2, np.nan, 4)], labels=["a"]), "not finite"),
+        (dict(boxes=[(1, 2, 3)], labels=["a"]), r"has the box \(1, 2, 3\): expected four numbers"),
+        (dict(image="a.png", size=(0, 0)), "is 0 by 0 pixels"),
     ],
 )
 def test_errors_name_the_picture(settings, match):

@@ -60,6 +60,12 @@ def test_json_that_is_damaged_names_its_file(tmp_path, content, message):
         files.read_json(path)
 
 
+def test_json_may_begin_with_the_mark_of_its_encoding(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text('{"a": 1}', encoding="utf-8-sig")
+    assert files.read_json(path) == {"a": 1}
+
+
 def test_json_of_any_kind(tmp_path):
     for content in ({"a": [1, {"b": []}]}, [], None, "text", 1.5):
         files.write_json(tmp_path / "a.json", content)

@@ -79,3 +79,18 @@ def test_features_are_recordings_too():
 def test_refuses_samples_of_no_known_rate():
     with pytest.raises(ValueError, match="how many a second.*sampling_rate="):
         ka.tasks.SpeechRecognizer.from_data(draw(4, 0), **SIZE)
+
+
+@pytest.mark.parametrize("kind", ["keras", "litert-int8"])
+def test_a_recording_shorter_than_a_frame_says_nothing(kind):
+    task = ka.tasks.from_preset("digits-speech", kind)
+    for samples in (0, 1, 80):
+        assert task.predict([np.ones(samples, "float32")]) == [""]
+
+
+def test_integers_are_samples_of_files():
+    preprocessor = ka.data.SpeechPreprocessor.build(["ab"], sampling_rate=8000)
+    sound = speak("ab", np.random.default_rng(0))
+    rounded = np.round(32768 * sound).astype("int16")
+    floats, integers = (preprocessor([one])["waveform"] for one in (sound, rounded))
+    np.testing.assert_allclose(integers, floats, atol=1 / 32768)

@@ -2,6 +2,7 @@
 
 import io
 import json
+import pathlib
 import shutil
 
 import keras
@@ -361,3 +362,19 @@ def test_nothing_is_silent_for_long(capsys, monkeypatch):
     with printing.keep_informed("counting sheep"):
         pass
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "preset, one, message",
+    [
+        ("digits-speech", "said.wav", "'said.wav' is one recording: pass a list of them"),
+        ("digits-speech", np.zeros(800), r"An array of shape \(800,\) is one recording"),
+        ("digits-vit", pathlib.Path("three.png"), "'three.png' is one picture"),
+        ("digits-vit", np.zeros((8, 8)), r"An array of shape \(8, 8\) is one picture"),
+        ("blood-cells", np.zeros((24, 32, 3)), r"An array of shape \(24, 32, 3\) is one picture"),
+        ("emotions", "How nice!", "'How nice!' is one text: pass a list of texts"),
+    ],
+)
+def test_one_input_is_no_list_of_them(preset, one, message):
+    with pytest.raises(ValueError, match=message):
+        ka.tasks.from_preset(preset).predict(one)
