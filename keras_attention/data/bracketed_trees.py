@@ -8,6 +8,8 @@ CLOSE = ")"
 EMPTY = "-NONE-"  # the tag of what is no word: traces, and what is left out
 TOP = "TOP"  # the label of a root without one
 
+# What brackets in words are called, as in the Penn Treebank.
+_NAMES = str.maketrans({"(": "-LRB-", ")": "-RRB-"})
 _PIECE = re.compile(r"[()]|[^\s()]+")
 _FUNCTION = re.compile(r"(?<=.)[-=|].*")
 
@@ -22,6 +24,8 @@ class ConstituencyTree(typing.NamedTuple):
     assert tree.label == "S" and tree.tokens == ("Dogs", "bark") and tree.tags == ("NNS", "VBP")
     assert str(tree.children[0]) == "(NP (NNS Dogs))"
     ```
+
+    As a str, brackets in words are `-LRB-` and `-RRB-`, as in the Penn Treebank.
     """
 
     label: str
@@ -35,9 +39,11 @@ class ConstituencyTree(typing.NamedTuple):
     @property
     def leaves(self):
         """Tuple of (tag, word)."""
-        if self.is_tag:
-            return ((self.label, self.children[0]),)
-        return tuple(leaf for child in self.children for leaf in child.leaves)
+        return tuple(
+            (node.label, node.children[0])
+            for node in _walk(self)
+            if node is not CLOSE and node.is_tag
+        )
 
     @property
     def tokens(self):
@@ -50,8 +56,27 @@ class ConstituencyTree(typing.NamedTuple):
         return tuple(tag for tag, _ in self.leaves)
 
     def __str__(self):
-        inside = " ".join(map(str, self.children))
-        return f"({self.label} {inside})"
+        pieces = []
+        for node in _walk(self):
+            if node is CLOSE:
+                pieces.append(CLOSE)
+            elif node.is_tag:
+                pieces.append(f" ({node.label} {node.children[0].translate(_NAMES)})")
+            else:
+                pieces.append(f" ({node.label}")
+        return "".join(pieces)[1:]
+
+
+def _walk(tree):
+    """The nodes of a tree from left to right, and `CLOSE` behind the children of each; no
+    recursion, as a tree may be deeper than Python's stack.
+    """
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if node is not CLOSE and not node.is_tag:
+            waiting += [CLOSE, *reversed(node.children)]
 
 
 def parse_brackets(text):
@@ -139,10 +164,10 @@ def linearize_tree(tree):
     assert ka.data.linearize_tree(tree) == ["(S", "(NP", "NNS", ")", "(VP", "VBP", ")", ")"]
     ```
     """
-    if tree.is_tag:
-        return [tree.label]
-    inside = [name for child in tree.children for name in linearize_tree(child)]
-    return [f"({tree.label}", *inside, CLOSE]
+    return [
+        CLOSE if node is CLOSE else node.label if node.is_tag else f"({node.label}"
+        for node in _walk(tree)
+    ]
 
 
 def build_tree(names, tokens):

@@ -33,16 +33,19 @@ class TextStack(ConformerEncoder):
 
     Args:
         block: `"conformer"`, `"encoder"`, `"lstm"` or `"gru"`. Each recurrent layer has
-            `hidden_dim / 2` units for each direction, and `dropout` behind it. What else is said of
-            attention, of feed-forward networks and of norms is left aside.
+            `hidden_dim / 2` units for each direction, and `dropout` behind it. Heads, positions,
+            feed-forward networks and norms are left aside.
         num_layers, ...: as in `ConformerEncoder`.
     """
 
     _kinds = (*ConformerEncoder._kinds, *RECURRENT)
 
     def __post_init__(self):
+        recurrent = self.block in RECURRENT
+        if recurrent and self.key_dim is None:  # heads need not divide what is not split
+            object.__setattr__(self, "key_dim", max(1, self.hidden_dim // self.num_heads))
         super().__post_init__()
-        if self.block not in RECURRENT:
+        if not recurrent:
             return
         if self.hidden_dim % 2:
             raise ValueError(

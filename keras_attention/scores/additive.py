@@ -11,6 +11,7 @@ from keras_attention.scores.base import (
     check_one_key_head_each,
 )
 from keras_attention.shapes import merges_tokens
+from keras_attention.token_layout import pin_tokens
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -77,6 +78,7 @@ class Additive(KernelScore):
 
     def match(self, query, prepared):
         query = ops.einsum("btnh,nhu->btnu", query, ops.cast(self.query_kernel, query.dtype))
+        query = pin_tokens(query, "heads", "units")
         return match_units(query, prepared, self.vector, ops.tanh)
 
     def get_config(self):
@@ -145,6 +147,7 @@ class Concat(KernelScore):
     def match(self, query, prepared):
         kernel = ops.cast(self.kernel, query.dtype)
         query = ops.einsum("btnh,nhu->btnu", query, kernel[:, : query.shape[-1]])
+        query = pin_tokens(query, "heads", "units")
         return match_units(query, prepared, self.vector, self.activation)
 
     def get_config(self):

@@ -146,3 +146,14 @@ def test_the_treebank_sample(data_root):
     assert (len(names), len(trees)) == (199, 245)
     for tree in trees:
         assert ka.data.build_tree(ka.data.linearize_tree(tree), tree.tokens) == tree
+
+
+def test_a_deep_tree_is_written_and_read():
+    """Deeper than Python calls; and brackets in words are no brackets of the tree."""
+    names = [*["(S"] * 3000, "SYM", *[")"] * 3000]
+    tree = ka.data.build_tree(names, ["(:"])
+    assert ka.data.linearize_tree(tree) == names
+    assert tree.tokens == ("(:",) and tree.tags == ("SYM",)
+    assert str(tree) == "(S " * 3000 + "(SYM -LRB-:)" + ")" * 3000
+    (small,) = ka.data.parse_brackets("(S (SYM -LRB-:))")
+    assert str(small) == "(S (SYM -LRB-:))"

@@ -30,7 +30,7 @@ def test_they_are_those_of_keras_in_both_directions(block, layer):
         ({"block": "rnn"}, "block='rnn': expected one of 'conformer', 'encoder', 'lstm', 'gru'"),
         ({"mask": "causal"}, "mask='causal' is of blocks that attend, and block='lstm' makes"),
         ({"remat": True}, "remat=True is of blocks that attend"),
-        ({"hidden_dim": 13, "num_heads": 13}, "hidden_dim=13 with block='lstm': expected an even"),
+        ({"hidden_dim": 13}, "hidden_dim=13 with block='lstm': expected an even"),
         ({"packed": True}, "block='lstm' joins neighbouring tokens by recurrence, and packed=True"),
     ],
 )

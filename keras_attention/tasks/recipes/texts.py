@@ -106,20 +106,24 @@ RECIPES = {
         batch_size=16,
         learning_rate=3e-4,
     ),
+    # Dozat and Manning's encoder, a little smaller.
     "dependency_parser": Recipe(
         model=dict(
-            num_layers=4,
-            num_heads=8,
-            hidden_dim=256,
-            intermediate_dim=1024,
-            dropout=0.3,
-            token_dropout=0.25,
-            position=["alibi", "relative_bias"],
+            block="lstm",
+            num_layers=3,
+            hidden_dim=640,
+            embedding_dim=160,
+            dropout=0.33,
+            token_dropout=0.2,
+            arc_dim=400,
+            label_dim=100,
         ),
         epochs=24,
         batch_size=32,
-        learning_rate=1e-3,
+        learning_rate=2e-3,
+        average=0.5,
         data=SPELLED | dict(maximum_length=512),
+        jit_compile=False,  # it would compile the loops again for every length
     ),
     "constituency_parser": Recipe(
         model=dict(
