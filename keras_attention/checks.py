@@ -124,3 +124,12 @@ def _make_getattr(successors):
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}")
 
     return getattr_or_hint
+
+
+def check_gives_logits(model):
+    """Refuses a model that trains another one without giving what that one gives."""
+    if not getattr(model, "gives_logits", True):
+        raise ValueError(
+            f"A {type(model).__name__} gives the vectors before the last layer: it is for training "
+            "alone. Generate with the model that it was made of, save and export that one."
+        )

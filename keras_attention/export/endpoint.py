@@ -7,7 +7,7 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
-from keras_attention import keras_internals, scope
+from keras_attention import checks, keras_internals, scope
 from keras_attention.export import backend
 from keras_attention.export.errors import ExportError, first_line
 from keras_attention.export.report import Tensor
@@ -121,6 +121,7 @@ def _get_structure(model):
             f"{model!r} has no inputs to export: expected a functional keras.Model, made with "
             "keras.Model(inputs, outputs), or a Sequential model that has been built."
         )
+    checks.check_gives_logits(model)
     return model.inputs[0] if isinstance(model, keras.Sequential) else model.input
 
 

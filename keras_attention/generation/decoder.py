@@ -5,7 +5,7 @@ import contextlib
 import keras
 from keras import ops
 
-from keras_attention import keras_internals, scope
+from keras_attention import checks, keras_internals, scope
 from keras_attention.cache_spec import without_mask_warnings
 from keras_attention.generation.cache import (
     LONGEST_PREFIX,
@@ -40,6 +40,7 @@ class Decoder:
     """
 
     def __init__(self, model):
+        checks.check_gives_logits(model)
         self.model = model
         self.encoder, self.decoder = _split_model(model)
         self.tokens = find_token_input(self.decoder)

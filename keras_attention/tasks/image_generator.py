@@ -206,7 +206,7 @@ class ImageGenerator(ImageTask):
         names = self.preprocessor.labels
         if unknown := [label for label in labels if label not in names]:
             raise ValueError(
-                f"{unknown[0][:40]!r} is no class that the model draws: expected one of "
+                f"{str(unknown[0])[:40]!r} is no class that the model draws: expected one of "
                 f"{', '.join(names)}."
             )
         prompts = self.preprocessor.class_ids(names.ids(labels))

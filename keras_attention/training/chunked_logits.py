@@ -20,8 +20,9 @@ class ChunkedLogits(keras.Model):
     at once, and the gradient of a chunk is taken along with its loss (Hsu et al., 2024, *Liger
     kernel*): nothing is computed twice, and the result is the same.
 
-    It shares the layers of `model`, which stays the one to generate with, to export and to save.
-    What it gives itself when it is called are the vectors before the last layer.
+    It shares the layers of `model`, which stays the one to generate with, to export and to save:
+    this one refuses all three. What it gives when it is called are the vectors before the last
+    layer.
 
     Args:
         model: functional `keras.Model` whose one output is logits (B, T, V), given by a
@@ -57,6 +58,8 @@ class ChunkedLogits(keras.Model):
     ```
     """
 
+    gives_logits = False  # `checks.check_gives_logits` refuses it
+
     def __init__(self, model, chunk_size=128):
         checks.check_whole_number("ChunkedLogits", "chunk_size", chunk_size)
         hidden, head = split_logits(model)
@@ -70,6 +73,11 @@ class ChunkedLogits(keras.Model):
                 f"ChunkedLogits.compile: loss={loss!r}: expected a Keras loss of logits that is "
                 "reduced to one number, such as "
                 "ka.training.MaskedSparseCategoricalCrossentropy()."
+            )
+        if options.pop("loss_weights", None) is not None:
+            raise ValueError(
+                "ChunkedLogits.compile: loss_weights= are of several losses, and there is one: "
+                "leave it out."
             )
         for metric in (*(metrics or ()), *(weighted_metrics or ())):
             if type(metric) not in METRICS:
@@ -108,6 +116,14 @@ class ChunkedLogits(keras.Model):
         if self.losses:
             loss = loss + super().compute_loss(x, y, y_pred, sample_weight, training)
         return loss
+
+    def save(self, *args, **kwargs):
+        """Refuses: `model` is the one to save."""
+        checks.check_gives_logits(self)
+
+    def get_config(self):
+        """Refuses, as `save`."""
+        checks.check_gives_logits(self)
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         return self.get_metrics_result()  # they were updated with the loss

@@ -155,6 +155,27 @@ def test_what_cannot_be_taken_in_chunks_is_refused():
     two = keras.Model(x, [keras.layers.Dense(2)(x), keras.layers.Dense(2)(x)], name="two")
     with pytest.raises(ValueError, match="'two' is no functional keras.Model with one output"):
         T.ChunkedLogits(two)
+    with pytest.raises(ValueError, match="loss_weights= are of several losses, and there is one"):
+        fitted.compile("sgd", loss, loss_weights=[0.5])
     fitted.compile("sgd", loss, run_eagerly=True)
     with pytest.raises(ValueError, match=r"labels of shape \(5, 9, 1\): expected ids \(B, T\)"):
         fitted.compute_loss(None, draw_tokens()[..., None], fitted(draw_tokens()))
+
+
+def test_it_is_for_training_alone(tmp_path):
+    fitted = T.ChunkedLogits(untied()[0])
+    message = "A ChunkedLogits gives the vectors before the last layer: it is for training alone"
+    with pytest.raises(ValueError, match=message):
+        ka.generation.generate(fitted, [[5, 7]], max_new_tokens=2)
+    with pytest.raises(ValueError, match=message):
+        fitted.save(tmp_path / "model.keras")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.tensorflow
+def test_it_is_not_exported(tmp_path):
+    fitted = T.ChunkedLogits(untied()[0])
+    for export, name in ((ka.export.to_litert, "a.tflite"), (ka.export.to_saved_model, "a")):
+        with pytest.raises(ValueError, match="A ChunkedLogits gives the vectors"):
+            export(fitted, tmp_path / name)
+    assert not list(tmp_path.iterdir())

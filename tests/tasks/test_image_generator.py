@@ -108,6 +108,7 @@ def test_it_is_shown(generator, capsys, tmp_path):
     ("labels", "options", "message"),
     [
         ("left", {}, "'left' is one class: pass a list"),
+        ([3], {}, "'3' is no class that the model draws"),
         (["up"], {}, "'up' is no class that the model draws: expected one of left, right, top"),
         (["left"], {"temperature": 0, "top_k": 3}, "top_k=3 is for drawing levels"),
     ],
