@@ -30,7 +30,9 @@ def evaluate(preset, *, file, split, kind, **options):
         raise ValueError("The model was trained on files: name one with --file, or a --dataset.")
     source = Source.remembered(task.metadata, files=typed.files, **options)
     Source(**{**options, "dataset": source.dataset}, files=files).check_options(task.builder)
-    examples = getattr(source.load(task.builder), split)
+    data_set = source.load(task.builder)
+    task.check_data(data_set)
+    examples = getattr(data_set, split)
     where = str(file) if file else f"{source.dataset} ({split})"
     scores = task.compute_scores(examples, where) if task.count(examples) else {}
     if not scores:

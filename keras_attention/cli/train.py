@@ -78,6 +78,7 @@ def _train(builder, output, source, options, preset, mesh, trained, finishes):
     if task is None:
         task = get_task_class(builder).build(loaded, recipe, builder)
     else:
+        task.check_data(loaded)
         task.adapt(loaded)
         if options.get("vocabulary_size") is not None and _can_extend(task):
             task.extend_vocabulary(loaded.train, options["vocabulary_size"])

@@ -31,7 +31,7 @@ class Question(typing.NamedTuple):
     """A question, a context that may answer it, the answers that people marked, and an id.
 
     Without `answers` the context does not answer it. Of several, which people marked on their own,
-    the first is trained on, and the best for a prediction is scored.
+    the one that most of them gave is trained on, and the best for a prediction is scored.
     """
 
     question: str

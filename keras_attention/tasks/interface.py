@@ -152,6 +152,10 @@ class TaskInterface(abc.ABC):
         """Refuses a file whose sizes are not those of the preprocessor beside it."""
         return None
 
+    def check_data(self, data):
+        """Refuses a data set that the model cannot read, before it is trained on or scored."""
+        return None
+
     def find_labels(self, data):
         """The labels of a data set; None for a task whose examples have none."""
         return None

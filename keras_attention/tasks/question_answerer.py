@@ -43,7 +43,8 @@ class QuestionAnswerer(Task):
             `ka.models.question_answerer`.
         preprocessor: `ka.data.QuestionPreprocessor`, or `ka.data.SubwordQuestionPreprocessor` for
             a model that began as a checkpoint.
-        no_answer: bool, whether it may say that a context has no answer.
+        no_answer: bool, whether it may say that a context has no answer. The attribute of this name
+            may be set later: with False it answers every question.
         threshold: float, by how much the logits of no answer have to be above those of the best
             one for that.
 

@@ -1,13 +1,16 @@
 """`SpeechRecognizer`: recordings, and what is said in each."""
 
+import dataclasses
+import itertools
+
 import keras
 import numpy as np
 
-from keras_attention import blocks, data, models, training, visualization
+from keras_attention import blocks, data, keras_internals, models, training, visualization
 from keras_attention.data.files import prefix_errors
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.one_or_many import check_many
-from keras_attention.tasks.printing import show_table
+from keras_attention.tasks.printing import say, show_table
 from keras_attention.tasks.task import Task
 
 ROWS = 16  # recordings that are scored at a time
@@ -114,7 +117,58 @@ class SpeechRecognizer(Task):
         parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
         return {f"{part} recordings": len(found) for part, found in parts.items() if found}
 
+    def check_data(self, data):
+        check_rate(data, self.preprocessor)
+
+    def adapt(self, data, verbose=True):
+        """Gives the model a new last layer where transcripts have characters that it cannot write.
+
+        It writes those of `data` then; of the ones that it knew it keeps the weights, and of the
+        blank.
+        """
+        old = self.preprocessor
+        characters = sorted({character for one in data.train for character in one.text})
+        new = [character for character in characters if character not in old.characters]
+        if not new:
+            return
+        self.preprocessor = dataclasses.replace(old, characters=tuple(characters))
+        before = keras_internals.producer(self._model.output)
+        self._model = self.replace_head(self.preprocessor.vocabulary_size)
+        copy_labels(before, keras_internals.producer(self._model.output), old, self.preprocessor)
+        self.source = {name: None for name in self.source}
+        self._forget_runner()
+        if verbose:
+            say(
+                f"the last layer is new, for {len(characters)} characters: it did not know "
+                f"{''.join(new)!r}"
+            )
+
+    def describe_data(self, data):
+        """How many transcripts are too long for CTC, if any are."""
+        long = self._count_long(data.train)
+        if not long:
+            return ()
+        return (
+            f"{long:,} transcripts have more characters than their recordings have vectors, and "
+            "teach nothing",
+        )
+
+    def _count_long(self, examples):
+        """How many transcripts CTC cannot lay along the vectors of their recordings: its loss of
+        them is 0.
+        """
+        count_all = [count_vectors(self.model, len(one.sound)) for one in examples]
+        return sum(
+            vectors < len(one.text) + sum(a == b for a, b in itertools.pairwise(one.text))
+            for one, vectors in zip(examples, count_all, strict=True)
+        )
+
     def make_training_batches(self, examples, recipe):
+        if examples and self._count_long(examples) == len(examples):
+            raise ValueError(
+                "Every transcript has more characters than its recording has vectors: CTC learns "
+                "nothing of them. Give longer recordings, or build with a smaller subsampling=."
+            )
         options = {"shuffle": True, "seed": recipe.seed}
         return data.recording_batches(examples, self.preprocessor, recipe.batch_size, **options)
 
@@ -208,6 +262,37 @@ def measure_sounds(data_set):
             "ka.data.Recordings.from_lists(..., sampling_rate=...)."
         )
     return {"sampling_rate": data_set.sampling_rate}
+
+
+def count_vectors(model, length):
+    """The vectors that a recognizer makes of so many samples, or frames of features."""
+    for layer in keras_internals.all_layers(model):
+        if isinstance(layer, blocks.LogMelSpectrogram):
+            length = layer.count_frames(length)
+        elif isinstance(layer, blocks.ConvolutionSubsampling):
+            length = layer.count_vectors(length)
+    return length
+
+
+def check_rate(data_set, preprocessor):
+    """Refuses recordings of another rate than the model hears."""
+    given, wanted = data_set.sampling_rate, preprocessor.sampling_rate
+    if given != wanted and None not in (given, wanted):
+        raise ValueError(
+            f"The recordings have {given} samples a second, and the model hears {wanted}: convert "
+            f"them, for example with `sox said.wav -r {wanted} new.wav`."
+        )
+
+
+def copy_labels(before, after, old, new):
+    """Gives the `Dense` `after` the weights of `before` for the blank and for equal characters."""
+    known = {character: k for k, character in enumerate(old.characters, 1)}
+    kept = [(known[c], k) for k, c in enumerate(new.characters, 1) if c in known]
+    sources, targets = zip((0, 0), *kept, strict=True)
+    for weight, learned in zip(after.weights, before.weights, strict=True):
+        values = np.array(weight)
+        values[..., list(targets)] = np.asarray(learned)[..., list(sources)]
+        weight.assign(values)
 
 
 def check_sounds(fields):

@@ -14,6 +14,7 @@ from keras_attention.tasks.printing import show_table
 from keras_attention.tasks.speech_recognizer import (
     DIGITS,
     ROWS,
+    check_rate,
     check_sounds,
     make_noise,
     measure_sounds,
@@ -139,14 +140,8 @@ class SpeechToText(WritingTask):
     def _has_ctc(self):
         return isinstance(self.model.output, dict)
 
-    def adapt(self, data, verbose=True):
-        """Refuses recordings of another rate than the model hears."""
-        given, wanted = data.sampling_rate, self.preprocessor.sampling_rate
-        if given != wanted and None not in (given, wanted):
-            raise ValueError(
-                f"The recordings have {given} samples a second, and the model hears {wanted}: "
-                f"convert them, for example with `sox said.wav -r {wanted} new.wav`."
-            )
+    def check_data(self, data):
+        check_rate(data, self.preprocessor)
 
     def make_training_batches(self, examples, recipe):
         longest = max(map(len, self.preprocessor.target_ids([find_target(x) for x in examples])))

@@ -64,10 +64,9 @@ def from_preset(preset, file=None):
 class Task(TaskInterface):
     """A model that does something for people: raw examples in, plain Python out.
 
-    Subclasses are `SequenceLabeler`, `TextClassifier`, `MultiLabelClassifier`, `ImageClassifier`,
-    `QuestionAnswerer`, `Seq2SeqLM`, `CausalLM` and `MaskedLM`. `from_preset` opens a trained one,
-    `from_data` makes a new one, and the constructor takes a functional model and a preprocessor
-    that you made.
+    Its subclasses are the classes of `ka.tasks`, one for each kind of task. `from_preset` opens a
+    trained one, `from_data` makes a new one, and the constructor takes a functional model and a
+    preprocessor that you made.
 
     Args:
         model: functional `keras.Model`, as the builder of the task gives it or your own of the same
@@ -290,6 +289,7 @@ class Task(TaskInterface):
         examples, dev = self.hold_out(data.train, dev, recipe.seed)
         if batch_size is None:
             recipe = recipes.shrink_batches(recipe, self.count(examples))
+        self.check_data(data)
         self.adapt(data, verbose)
         model = self._model
         job = self.make_job(examples, dev, recipe)
@@ -366,6 +366,7 @@ class Task(TaskInterface):
             dict, name -> score; {} where there is no example.
         """
         if isinstance(examples, self.data_class):
+            self.check_data(examples)
             examples = examples.test
         else:
             examples = self.collect(examples).train

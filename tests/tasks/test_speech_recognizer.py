@@ -94,3 +94,40 @@ def test_integers_are_samples_of_files():
     rounded = np.round(32768 * sound).astype("int16")
     floats, integers = (preprocessor([one])["waveform"] for one in (sound, rounded))
     np.testing.assert_allclose(integers, floats, atol=1 / 32768)
+
+
+def test_recordings_of_another_rate_are_neither_learnt_nor_scored():
+    task = ka.tasks.from_preset("digits-speech")
+    sounds = [ka.data.Recording(np.zeros(16000, "float32"), "one")] * 4
+    data = ka.data.Recordings.from_lists(sounds, test=sounds, sampling_rate=16000)
+    for work in (task.evaluate, task.fit):
+        with pytest.raises(ValueError, match="have 16000 samples a second, and the model hears 80"):
+            work(data)
+
+
+def test_other_characters_get_a_new_last_layer_which_knows_the_old_ones():
+    task = ka.tasks.from_preset("digits-speech")
+    generator = np.random.default_rng(0)
+    said = [ka.data.Recording(speak("ab", generator), text) for text in ("go left", "one")] * 4
+    before = np.asarray(task.model(task.preprocessor([said[0].sound])))
+    old = task.preprocessor.characters
+    task.adapt(ka.data.Recordings.from_lists(said, said[:2], sampling_rate=8000), verbose=False)
+    new = task.preprocessor.characters
+    assert new == tuple(" efglnot")
+    after = np.asarray(task.model(task.preprocessor([said[0].sound])))
+    for character in (None, *" efgnot"):
+        places = [0 if character is None else 1 + names.index(character) for names in (old, new)]
+        np.testing.assert_allclose(after[..., places[1]], before[..., places[0]], atol=1e-5)
+    assert set(task.predict([said[0].sound])[0]) <= set(new)
+
+
+def test_transcripts_that_are_too_long_are_named():
+    """A second has 98 frames, and 25 vectors; between equal characters lies a blank."""
+    task = ka.tasks.from_preset("digits-speech")
+    texts = ["one", "e" * 13, "e" * 14, "on" * 13]
+    said = [ka.data.Recording(np.zeros(8000, "float32"), text) for text in texts]
+    data = ka.data.Recordings(said, [], [], 8000)
+    (sentence,) = task.describe_data(data)
+    assert sentence.startswith("2 transcripts have more characters than their recordings have vec")
+    with pytest.raises(ValueError, match="Every transcript has more characters than its recording"):
+        task.fit(ka.data.Recordings(said[2:], said[:1], [], 8000), verbose=False)
