@@ -14,8 +14,10 @@ class AdamW(keras.optimizers.AdamW):
     pass. Elsewhere, with `amsgrad`, and under a `tf.distribute` strategy it is Keras's own.
 
     The gradient of an embedding table is rows, of which some belong to the same token: they are
-    added up first. Keras's squares each of them, and only then adds them up, unless a `clipnorm`
-    has made one tensor of them: its second moment of frequent tokens is smaller than Adam's.
+    added up first, and then all rows of the table change, as Adam's moments of every row decay.
+    Keras's squares each of them, and only then adds them up: its second moment of frequent tokens
+    is smaller than Adam's. Where `global_clipnorm` or `gradient_accumulation_steps` has made one
+    tensor of the rows, both are the same.
 
     The arguments are those of `keras.optimizers.AdamW`, and so are the variables and their order:
     what one has saved the other loads. A step differs by up to 7 millionths of its size: Keras

@@ -35,6 +35,7 @@ def measure_difference(one, other):
         dict(),
         dict(weight_decay=0.1, beta_1=0.5, beta_2=0.9, epsilon=1e-3),
         dict(global_clipnorm=0.5),
+        dict(clipnorm=0.3),
         dict(clipvalue=0.1, use_ema=True, ema_momentum=0.9),
         dict(amsgrad=True),
         dict(learning_rate=keras.optimizers.schedules.CosineDecay(0.02, 5)),
@@ -88,6 +89,22 @@ def test_is_made_of_its_config():
     optimizer = ka.training.AdamW(0.1, weight_decay=0.2, beta_1=0.8, global_clipnorm=3.0)
     again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
     assert type(again) is ka.training.AdamW and again.get_config() == optimizer.get_config()
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("settings", [{"global_clipnorm": 0.5}, {"gradient_accumulation_steps": 2}])
+def test_rows_that_are_one_tensor_equal_keras(settings):
+    ids = np.random.default_rng(0).integers(0, 20, (8, 5))
+    found = []
+    for make in (keras.optimizers.AdamW, ka.training.AdamW):
+        keras.utils.set_random_seed(0)
+        tokens = keras.Input((None,), dtype="int32")
+        x = keras.layers.Embedding(20, 4)(tokens)
+        model = keras.Model(tokens, keras.layers.Dense(1)(x))
+        model.compile(make(0.01, **settings), "mse", jit_compile=False)
+        model.fit(ids, ids % 3, epochs=6, batch_size=4, verbose=0, shuffle=False)
+        found.append(model.get_weights())
+    assert measure_difference(*found) < 1e-5
 
 
 @pytest.mark.tensorflow
