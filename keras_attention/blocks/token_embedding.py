@@ -44,7 +44,8 @@ class TokenEmbedding(keras.layers.Layer):
         padding: a promise about the ids of every call: `"none"`, that none is `padding_id`, so that
             there is no mask; `"right"`, that it comes after the tokens of a row alone, which
             changes nothing here (attention with the same promise takes lengths in place of the
-            mask); or None for no promise. A call outside of a compiled function checks its ids.
+            mask); or None for no promise. A call outside of a compiled function checks its ids; in
+            `fit` and `predict` a promise that is broken gives wrong numbers without a word.
 
     Call arguments:
         inputs: int token ids (B, T); with `reverse=True` vectors (B, T, D).

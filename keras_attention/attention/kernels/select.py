@@ -95,7 +95,8 @@ def choose(case, implementation=None, flash_attention=None):
         reason = get_kernel(implementation).refuses(case)
         if reason is not None:
             raise ValueError(
-                f"implementation={implementation!r} cannot compute this attention: {reason}."
+                f"implementation={implementation!r} cannot compute this attention: {reason}. Leave "
+                "implementation= out to have one chosen that can."
             )
         return Choice(implementation, "it is named, or the layer computes with no other")
     for name, pays in _PAYS.items():
