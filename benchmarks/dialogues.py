@@ -13,10 +13,12 @@ DATA is a folder with train.jsonl.gz, dev.jsonl.gz and test.jsonl.gz.
 import json
 import pathlib
 import random
+import tempfile
 
 from training_runs import make_parser, score_files, train
 
 import keras_attention as ka
+from keras_attention.data.tokenizers import PADDING_ID
 
 
 def shuffle_contexts(pairs, seed=0):
@@ -24,6 +26,22 @@ def shuffle_contexts(pairs, seed=0):
     sources = [pair.source for pair in pairs]
     random.Random(seed).shuffle(sources)
     return [ka.data.Pair(source, pair.target) for source, pair in zip(sources, pairs, strict=True)]
+
+
+def measure_perplexity(task, pairs):
+    """Of the right replies, by LiteRT files of the model itself, without its loop."""
+    found = {}
+    for name, quantization in (("litert", None), ("litert-int8", "int8_weights")):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "model.tflite")
+            ka.export.to_litert(task.model, path, quantization=quantization)
+            run, metric = ka.export.load(path), ka.training.MaskedPerplexity()
+            for inputs, labels in task.make_batches(pairs, "The dialogues"):
+                logits = run({key: x.numpy() for key, x in inputs.items()})["logits"]
+                counts = inputs["target_ids"].numpy() != PADDING_ID
+                metric.update_state(labels, logits, sample_weight=counts)
+            found[name] = float(metric.result())
+    return found
 
 
 if __name__ == "__main__":
@@ -54,6 +72,8 @@ if __name__ == "__main__":
     found["dev"] = task.evaluate(data.dev)
     if given.files:
         found |= score_files(task, lambda task: task.evaluate(data.dev))
+        if not given.language_model:
+            found["files"] = measure_perplexity(task, data.dev)
     if not given.language_model:
         shuffled = task.evaluate(shuffle_contexts(data.dev))["perplexity"]
         found["shuffled"] = shuffled
