@@ -5,6 +5,7 @@ import typing
 import numpy as np
 
 from keras_attention import training
+from keras_attention.checks import check_whole_number
 from keras_attention.data.manifest import PREPROCESSING, read_manifest
 from keras_attention.tasks.runners import compute_logits, score_batches, softmax
 
@@ -33,6 +34,12 @@ def compute_label_scores(task, examples, where):
     return score_batches(task.runner, task.make_batches(examples, where), task.make_metrics())
 
 
+def check_top(top):
+    """Refuses a number of answers that is neither None nor a whole number from 1 on."""
+    if top is not None:
+        check_whole_number("predict", "top", top)
+
+
 def classify(task, inputs, top):
     """The likeliest labels of each of `inputs`, arrays (1, ...) as the model takes them.
 
@@ -42,6 +49,7 @@ def classify(task, inputs, top):
     Returns:
         A `Classification` for each input; with `top` a list of them, the likeliest first.
     """
+    check_top(top)
     run, names = task.runner, task.preprocessor.labels.names
     found = []
     for arrays in inputs:

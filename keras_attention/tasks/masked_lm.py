@@ -10,7 +10,7 @@ from keras_attention.data.sequence_preprocessor import build_tokenizer
 from keras_attention.data.tokenizers import MASK_TOKEN
 from keras_attention.export import inspection
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.labels import load_preprocessor, make_accuracy
+from keras_attention.tasks.labels import check_top, load_preprocessor, make_accuracy
 from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.printing import format_percent, say, show_table
 from keras_attention.tasks.runners import compute_logits, score_batches
@@ -137,6 +137,7 @@ class MaskedLM(RunningTextTask):
             likeliest first.
         """
         check_many(inputs, "text", of="texts")
+        check_top(top)
         found = []
         for text in inputs:
             ids = self.preprocessor([text])

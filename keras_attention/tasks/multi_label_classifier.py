@@ -7,7 +7,7 @@ import numpy as np
 from keras_attention import data, training
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.multi_label_texts import encode_label_sets
-from keras_attention.tasks.labels import Classification
+from keras_attention.tasks.labels import Classification, check_top
 from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.printing import format_percent, show_table
 from keras_attention.tasks.runners import compute_logits
@@ -175,6 +175,7 @@ class MultiLabelClassifier(TextTask):
             For each text a list of `Classification`, the likeliest first.
         """
         check_many(inputs, "text", of="texts")
+        check_top(top)
         names, found = self.preprocessor.labels.names, []
         for text in inputs:
             (shares,) = self._estimate([text])

@@ -251,6 +251,8 @@ class ObjectDetector(Task):
             For each picture a list of `FoundObject`, the surest first, one of each query at most.
         """
         check_many(inputs, "picture", ndim=3)
+        if isinstance(threshold, str) or not 0 <= threshold <= 1:
+            raise ValueError(f"threshold={threshold!r}: expected a score from 0 to 1.")
         found = []
         for picture in inputs:
             example = picture

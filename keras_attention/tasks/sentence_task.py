@@ -112,6 +112,9 @@ def split_tokens(text, maximum_length):
     tokens = data.split_words(text) if isinstance(text, str) else list(text)
     if not tokens:
         raise ValueError(f"{text!r} holds no word.")
+    for token in tokens:
+        if not isinstance(token, str) or not token.strip():
+            raise ValueError(f"{token!r:.40} is no word: expected strings with letters or signs.")
     if len(tokens) > maximum_length:
         raise ValueError(
             f"The text has {len(tokens)} tokens, over this model's limit of {maximum_length}: "

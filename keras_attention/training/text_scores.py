@@ -151,11 +151,13 @@ def _make_rouge():
 
 
 def _check(references, hypotheses):
-    if len(references) != len(hypotheses) or not any(map(str.strip, references)):
+    if len(references) != len(hypotheses):
         raise ValueError(
             f"{len(references)} references and {len(hypotheses)} hypotheses: expected as many of "
-            "each, and words in some reference."
+            "each."
         )
+    if not any(map(str.strip, references)):
+        raise ValueError("No reference has a word: an error rate is of the words that were said.")
 
 
 def _import_sacrebleu(function):

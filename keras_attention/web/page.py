@@ -50,7 +50,7 @@ def write_page(task, output, *, title=None, example=None, quantization="int8_wei
     kind = KINDS.get(task.builder)
     if kind is None:
         raise ValueError(
-            f"There is no page for a {task.builder}: there is one for {', '.join(KINDS)}."
+            f"There is no page for tasks of {task.builder}: there is one for {', '.join(KINDS)}."
         )
     tokenizer = getattr(task.preprocessor, "tokenizer", None)
     if isinstance(tokenizer, PretrainedTokenizer):

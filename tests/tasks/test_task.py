@@ -378,3 +378,19 @@ def test_nothing_is_silent_for_long(capsys, monkeypatch):
 def test_one_input_is_no_list_of_them(preset, one, message):
     with pytest.raises(ValueError, match=message):
         ka.tasks.from_preset(preset).predict(one)
+
+
+@pytest.mark.parametrize(
+    "preset, inputs, options, message",
+    [
+        ("emotions", ["Nice!"], {"top": -1}, r"predict\(top=-1\): top must be a whole number"),
+        ("digits-vit", [np.zeros((8, 8, 1))], {"top": 1.5}, r"predict\(top=1.5\): top must"),
+        ("blood-cells", [np.zeros((24, 32, 3))], {"threshold": 2}, "threshold=2: expected a score"),
+        ("blood-cells", [np.zeros((0, 0, 3))], {}, r"A picture of shape \(0, 0, 3\): expected"),
+        ("pos-tagger-en-ewt", [["The", ""]], {}, "'' is no word: expected strings"),
+        ("pos-tagger-en-ewt", [["The", 3]], {}, "3 is no word: expected strings"),
+    ],
+)
+def test_what_predict_refuses(preset, inputs, options, message):
+    with pytest.raises(ValueError, match=message):
+        ka.tasks.from_preset(preset).predict(inputs, **options)

@@ -39,7 +39,7 @@ def test_words_and_characters_by_definition():
 
 @pytest.mark.parametrize("references, hypotheses", [(["a"], []), ([], []), ([" "], ["a"])])
 def test_refuses_what_has_no_rate(references, hypotheses):
-    with pytest.raises(ValueError, match="references and .* hypotheses"):
+    with pytest.raises(ValueError, match="references and .* hypotheses|No reference has a word"):
         compute_word_error_rate(references, hypotheses)
 
 

@@ -278,7 +278,7 @@ def test_the_commands(run, tmp_path, monkeypatch, tagger):
 def test_what_is_refused(tmp_path, monkeypatch):
     text = "the cat sat. " * 30
     masked = ka.tasks.MaskedLM.from_data(text, tokens="characters", max_length=8, **SIZE)
-    with pytest.raises(ValueError, match="There is no page for a masked_language_model"):
+    with pytest.raises(ValueError, match="There is no page for tasks of masked_language_model"):
         write_page(masked, tmp_path / "page")
     (tmp_path / "modules").mkdir()
     monkeypatch.setenv(litert_js.FOLDER, str(tmp_path / "modules"))
