@@ -4,7 +4,8 @@
 
 FILE holds dialogues: JSON lines, each with `turns`, a list of texts, or ChatterBot's YAML; without
 one they are made, of journeys. What is said afterwards is drawn from what such talk is made of: it
-knows nothing, and means nothing. An empty line ends it. The way with exports and a model card is
+knows nothing, and means nothing. An empty line ends it. A picture shows what each word of a reply
+looked at. The way with exports and a model card is
 `keras-attention train seq2seq_transformer --train FILE --output DIR`, and then
 `keras-attention predict DIR --chat`.
 """
@@ -41,6 +42,7 @@ if __name__ == "__main__":
     parser.add_argument("--turns", type=int, default=3, help="of a context")
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--attention", default="attention.png", help="picture to write")
     given = parser.parse_args()
     dialogues = read(given.file)
     options = {} if given.file else {"vocabulary_size": 200}
@@ -50,11 +52,13 @@ if __name__ == "__main__":
         )
         task.fit(dialogues.corpus, epochs=given.epochs, minutes=given.minutes)
         print(task.evaluate(dialogues.corpus.dev))
+        task.attention(dialogues.corpus.dev[0], path=given.attention)
     else:
         pairs = dialogues.pairs(given.turns)
         task = ka.tasks.Seq2SeqLM.from_data(pairs, **options)
         task.fit(pairs, epochs=given.epochs, minutes=given.minutes)
         print(task.evaluate(pairs.dev))
+        task.attention(pairs.dev[0].source, path=given.attention)
     turns = []
     while line := input("> ").strip():
         turns += [line, task.reply([*turns, line])]
