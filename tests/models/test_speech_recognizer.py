@@ -107,7 +107,7 @@ def test_export(settings):
     "arguments, message",
     [
         (dict(inputs="mp3"), "inputs='mp3'.*'features' or 'waveform'"),
-        (dict(block="lstm"), "block='lstm'.*'conformer' or 'encoder'"),
+        (dict(block="lstm"), "block='lstm'.*'conformer', 'encoder'"),
         (dict(norm="post"), "norm='post'.*block='encoder'"),
         (dict(block="encoder", kernel_size=5), "kernel_size=5.*block='conformer'"),
         (dict(chunk_size=2, mask="causal"), "chunk_size=2.*mask='causal'"),
