@@ -111,6 +111,7 @@ RECIPES = {
         model=dict(
             block="lstm",
             num_layers=3,
+            num_heads=8,  # of block="encoder", should it be asked for
             hidden_dim=640,
             embedding_dim=160,
             dropout=0.33,
