@@ -31,14 +31,11 @@ def compare(name, strategy):
     worst = {}
     for scores, others in zip(logged, expected, strict=True):
         for key in scores.keys() | others.keys():
-            worst[key] = max(worst.get(key, 0.0), measure_distance(scores[key], others[key]))
+            apart = np.abs(np.subtract(scores[key], others[key]))
+            apart = float(np.max(apart / np.maximum(1.0, np.abs(others[key]))))
+            worst[key] = max(worst.get(key, 0.0), apart)
     pairs = zip(weights, right, strict=True)
-    return worst | {"weights": max(measure_distance(*pair) for pair in pairs)}
-
-
-def measure_distance(found, expected):
-    """The largest difference of two arrays; of what is above 1, its share."""
-    return float(np.max(np.abs(np.subtract(found, expected)) / np.maximum(1.0, np.abs(expected))))
+    return worst | {"weights": max(float(np.max(np.abs(a - b))) for a, b in pairs)}
 
 
 if __name__ == "__main__":

@@ -30,9 +30,8 @@ SLOW = [name for name in shared_batches.CASES if name != "span"]
 def test_mirrored_replicas_are_one_device(name):
     apart = compare_with_one_device(name)
     assert {"loss", "weights"} <= apart.keys()
-    # Of what is above 1, its share. CTC adds up logarithms, which processors round differently.
-    assert apart.pop("weights") < (3e-6 if name == "ctc" else 1e-6)
-    assert max(apart.values()) < 2e-6, apart
+    assert apart.pop("weights") < 1e-6
+    assert max(apart.values()) < 2e-6, apart  # of what is above 1, its share
 
 
 def test_every_loss_with_a_mean_is_divided_by_all():
