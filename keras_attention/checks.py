@@ -4,6 +4,7 @@ import functools
 import math
 import numbers
 import operator
+import os
 
 
 def check_whole_number(owner, name, value, least=1, most=math.inf):
@@ -133,3 +134,20 @@ def check_gives_logits(model):
             f"A {type(model).__name__} gives the vectors before the last layer: it is for training "
             "alone. Generate with the model that it was made of, save and export that one."
         )
+
+
+def check_many(inputs, noun, of="them", ndim=None):
+    """Refuses a text, a path or one array in the place of a list of inputs.
+
+    Args:
+        noun: str, what one input is: "text", "recording".
+        of: str, what a list is to hold.
+        ndim: int, the axes that one array has; None where an input is no array.
+    """
+    shown = None
+    if isinstance(inputs, str | os.PathLike):
+        shown = repr(str(inputs)[:40])
+    elif ndim is not None and getattr(inputs, "ndim", None) == ndim:
+        shown = f"An array of shape {tuple(inputs.shape)}"
+    if shown is not None:
+        raise ValueError(f"{shown} is one {noun}: pass a list of {of}.")

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from keras_attention import data, generation, models, visualization
-from keras_attention.checks import check_whole_number
+from keras_attention.checks import check_many, check_whole_number
 from keras_attention.data.dialogues import SEPARATOR
 from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.files import prefix_errors
@@ -17,7 +17,6 @@ from keras_attention.tasks.generators import (
 )
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import load_preprocessor
-from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.printing import say
 from keras_attention.tasks.running_text import RunningTextTask, make_perplexity
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from keras_attention import data, models, visualization
+from keras_attention.checks import check_many
 from keras_attention.data.fields import MOST_PIXELS, Fields
 from keras_attention.data.image_preprocessor import MOST_CHANNELS
 from keras_attention.data.resizing import Resizing
@@ -11,7 +12,6 @@ from keras_attention.tasks.folders import MANIFEST
 from keras_attention.tasks.image_task import ImageTask
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import classify, compute_label_scores, make_accuracy
-from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.printing import format_percent, say, show_table
 from keras_attention.tasks.runners import check_sizes
 

@@ -6,6 +6,7 @@ import typing
 import numpy as np
 
 from keras_attention import data, export, generation, models, visualization
+from keras_attention.checks import check_many
 from keras_attention.data import manifest
 from keras_attention.data.fields import MOST_PIXELS, MOST_TOKENS, Fields
 from keras_attention.data.image_preprocessor import MOST_CHANNELS
@@ -17,7 +18,6 @@ from keras_attention.masks import Window2D
 from keras_attention.positions import Learned2D
 from keras_attention.tasks.image_task import ImageTask
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.printing import say
 from keras_attention.tasks.runners import check_sizes
 from keras_attention.tasks.running_text import make_perplexity

@@ -3,7 +3,7 @@
 import numpy as np
 
 from keras_attention import data, models, visualization
-from keras_attention.checks import check_whole_number
+from keras_attention.checks import check_many, check_whole_number
 from keras_attention.data.coco import has_captions, is_coco
 from keras_attention.data.fields import MOST_PIXELS, Fields
 from keras_attention.data.files import prefix_errors
@@ -16,7 +16,6 @@ from keras_attention.data.tokenizers import UNKNOWN_ID
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import make_accuracy
 from keras_attention.tasks.object_detector import find_channels, find_grid, fit_image_size
-from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.printing import show_table
 from keras_attention.tasks.running_text import make_perplexity
 from keras_attention.tasks.writing_task import WritingTask

@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 
 from keras_attention import data, training
+from keras_attention.checks import check_many
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.multi_label_texts import encode_label_sets
 from keras_attention.tasks.labels import Classification, check_top
-from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.printing import format_percent, show_table
 from keras_attention.tasks.runners import compute_logits
 from keras_attention.tasks.text_task import ROWS, TextTask, shorten

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 
 from keras_attention import data, keras_internals, models, training, visualization
+from keras_attention.checks import check_many
 from keras_attention.data.boxed_images import convert_boxes
 from keras_attention.data.coco import is_coco
 from keras_attention.data.fields import MOST_PIXELS, Fields
@@ -15,7 +16,6 @@ from keras_attention.data.resizing import Resizing
 from keras_attention.models.object_detector import count_cells
 from keras_attention.tasks.folders import MANIFEST
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.printing import format_percent, say, show_table
 from keras_attention.tasks.runners import check_sizes, softmax
 from keras_attention.tasks.task import Task

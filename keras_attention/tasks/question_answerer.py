@@ -6,12 +6,12 @@ import numpy as np
 
 from keras_attention import data, models, training, visualization
 from keras_attention.blocks import SpanLogits
+from keras_attention.checks import check_many
 from keras_attention.data.answer_spans import locate_answer, place_in_window
 from keras_attention.data.files import prefix_errors
 from keras_attention.export import inspection
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import load_preprocessor
-from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.printing import format_percent, show_table
 from keras_attention.tasks.task import Task
 from keras_attention.training.answer_scores import compute_answer_f1, find_threshold

@@ -1,10 +1,9 @@
 """`SentenceTask`: what tasks share whose inputs are sentences, a word at a time."""
 
 from keras_attention import data
-from keras_attention.checks import check_whole_number
+from keras_attention.checks import check_many, check_whole_number
 from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.export import inspection
-from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.runners import check_labels
 from keras_attention.tasks.task import Task
 

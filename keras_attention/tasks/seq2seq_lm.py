@@ -4,14 +4,13 @@ import pathlib
 from functools import partial
 
 from keras_attention import data, generation, models, training
-from keras_attention.checks import check_whole_number
+from keras_attention.checks import check_many, check_whole_number
 from keras_attention.data.dialogues import holds_dialogues, join_turns
 from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.sequence_preprocessor import build_tokenizer
 from keras_attention.tasks.generators import generate_texts, get_generation_options
 from keras_attention.tasks.labels import load_preprocessor, make_accuracy
-from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.printing import say
 from keras_attention.tasks.running_text import make_perplexity
 from keras_attention.tasks.writing_task import WritingTask

@@ -7,9 +7,9 @@ import keras
 import numpy as np
 
 from keras_attention import blocks, data, keras_internals, models, training, visualization
+from keras_attention.checks import check_many
 from keras_attention.data.files import prefix_errors
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.printing import say, show_table
 from keras_attention.tasks.task import Task
 

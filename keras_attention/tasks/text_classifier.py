@@ -1,9 +1,9 @@
 """`TextClassifier`: texts, and a label for each."""
 
 from keras_attention import data
+from keras_attention.checks import check_many
 from keras_attention.data.files import prefix_errors
 from keras_attention.tasks.labels import classify, compute_label_scores, make_accuracy
-from keras_attention.tasks.one_or_many import check_many
 from keras_attention.tasks.printing import format_percent, show_table
 from keras_attention.tasks.text_task import ROWS, TextTask, shorten
 
