@@ -39,11 +39,11 @@ CLASSES = {
     "blocks": """
         AllowedLogits AttentionPooling Biaffine BoxHead CharacterEmbedding ConformerBlock
         ConvolutionModule ConvolutionStem ConvolutionSubsampling DecoderBlock DeepNorm EncoderBlock
-        FeedForward FirstOf FixedLength FrameConvolutions GreedyCTCDecoder LayerScale LengthMask
-        LogMelSpectrogram MacaronBlock MixtureOfExperts ObjectQueries ParallelBlock ParserState
-        PatchEmbedding Pooling PositionEmbedding PositionsInDocuments PostNorm PreNorm PrefixTokens
-        RMSNormalization ReZero Repeat ResiDual ResidualWeight SandwichNorm Scan SegmentEmbedding
-        SpanLogits SpecAugment TokenDropout TokenEmbedding WordEmbedding
+        FeedForward FilterAugment FirstOf FixedLength FrameConvolutions GreedyCTCDecoder LayerScale
+        LengthMask LogMelSpectrogram MacaronBlock MixtureOfExperts ObjectQueries ParallelBlock
+        ParserState PatchEmbedding Pooling PositionEmbedding PositionsInDocuments PostNorm PreNorm
+        PrefixTokens RMSNormalization ReZero Repeat ResiDual ResidualWeight SandwichNorm Scan
+        SegmentEmbedding SpanLogits SpecAugment TokenDropout TokenEmbedding WordEmbedding
     """.split(),
     "recurrent": """
         AttentionCell Bridge FeedbackDecoder LocalWindow RecurrentDecoder RecurrentEncoder

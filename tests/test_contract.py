@@ -210,6 +210,7 @@ CASES = {
         for settings in ("whisper", "kaldi")
     },
     "SpecAugment": Case(lambda: ka.blocks.SpecAugment(frequency_mask_size=5), (f"B T {D}",)),
+    "FilterAugment": Case(ka.blocks.FilterAugment, (f"B T {D}",)),
     "ConvolutionSubsampling": Case(
         lambda: ka.blocks.ConvolutionSubsampling(D, 4, filters=3), (f"B T {D}",)
     ),
@@ -726,6 +727,7 @@ NOT_QUANTIZED = {
         "PositionEmbedding",
         "LogMelSpectrogram",
         "SpecAugment",
+        "FilterAugment",
     ),
     *("Cosine", "Bilinear", "Concat", "Additive", "Learned", "Learned2D", "PositionsInDocuments"),
     "AttentionCell bahdanau",

@@ -10,6 +10,7 @@ from keras_attention.blocks.ctc_decoder import GreedyCTCDecoder
 from keras_attention.blocks.decoder import DecoderBlock
 from keras_attention.blocks.encoder import EncoderBlock
 from keras_attention.blocks.feed_forward import FeedForward, gelu_tanh, quick_gelu
+from keras_attention.blocks.filter_augment import FilterAugment
 from keras_attention.blocks.fixed_length import FixedLength
 from keras_attention.blocks.frame_convolutions import FrameConvolutions
 from keras_attention.blocks.length_mask import LengthMask
@@ -55,6 +56,7 @@ __all__ = [
     "DeepNorm",
     "EncoderBlock",
     "FeedForward",
+    "FilterAugment",
     "FirstOf",
     "FixedLength",
     "FrameConvolutions",

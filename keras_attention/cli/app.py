@@ -275,6 +275,9 @@ def predict(
     threshold: Annotated[
         float | None, Number(min=0.0, max=1.0, help="Least score of objects in pictures.")
     ] = None,
+    words: Annotated[
+        str | None, typer.Option(help="The only words of recordings, with spaces between them.")
+    ] = None,
     invert: Annotated[bool, typer.Option(help="Swap black and white in pictures.")] = False,
     max_new_tokens: Annotated[int | None, Whole(max=LENGTH, help="How many to go on for.")] = None,
     temperature: Annotated[
@@ -306,6 +309,7 @@ def predict(
             "language": language,
             "task": task,
             "threshold": threshold,
+            "words": words,
             "invert": invert,
             "max_new_tokens": max_new_tokens,
             "temperature": temperature,

@@ -16,6 +16,8 @@ def search_ctc_prefixes(
     *,
     blank_id=0,
     num_results=1,
+    words=None,
+    separator=None,
     language_model=None,
     language_weight=1.0,
     label_bonus=0.0,
@@ -30,6 +32,9 @@ def search_ctc_prefixes(
         beam_width: int, how many prefixes are kept after each frame.
         blank_id: int, the class between labels.
         num_results: int, how many are returned, at most `beam_width`.
+        words: the only words that there are, each a tuple of labels; None for any labels.
+        separator: int, the label between two words, such as that of a space; None where one follows
+            the other.
         language_model: function of a tuple of labels and the next label to the log of its
             probability after them; or None. It is called once for each prefix that is met.
         language_weight: float, by which its logs are multiplied.
@@ -37,7 +42,9 @@ def search_ctc_prefixes(
 
     Returns:
         list of (labels, score), the best first: labels a tuple of ints, and the log of their
-        probability with what the language model and the bonus add.
+        probability with what the language model and the bonus add. With `words` these are
+        probabilities of such labels among all others, and there are fewer results, even none, where
+        no prefix of the beam ends with a word.
 
     Example:
 
@@ -49,6 +56,9 @@ def search_ctc_prefixes(
     logits = np.log([[0.6, 0.4], [0.6, 0.4]])
     (labels, score), *_ = ka.generation.search_ctc_prefixes(logits)
     assert labels == (1,) and abs(np.exp(score) - 0.64) < 1e-6
+
+    # Where all words begin with "2", so does what is heard.
+    assert ka.generation.search_ctc_prefixes(logits, words=[(2, 1)], separator=3) == []
     ```
     """
     logits = np.asarray(logits, "float64")
@@ -61,6 +71,7 @@ def search_ctc_prefixes(
     checks.check_whole_number(owner, "beam_width", beam_width)
     checks.check_whole_number(owner, "num_results", num_results, most=beam_width)
     checks.check_whole_number(owner, "blank_id", blank_id, least=0, most=logits.shape[1] - 1)
+    words = None if words is None else _Words(words, separator, blank_id)
     frames = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
     added = {(): 0.0}  # of the language model and the bonus, by prefix
 
@@ -74,26 +85,63 @@ def search_ctc_prefixes(
 
     beam = {(): (0.0, _NEVER)}  # logs of the probabilities of paths that end in a blank, or not
     for frame in frames:
-        beam = _extend(beam, frame, blank_id, beam_width, add, added)
-    scored = [(prefix, float(np.logaddexp(*ends)) + added[prefix]) for prefix, ends in beam.items()]
+        beam = _extend(beam, frame, blank_id, beam_width, add, added, words)
+    scored = [
+        (prefix, float(np.logaddexp(*ends)) + added[prefix])
+        for prefix, ends in beam.items()
+        if words is None or words.can_end(prefix)
+    ]
     return sorted(scored, key=lambda pair: (-pair[1], pair[0]))[:num_results]
 
 
-def _extend(beam, frame, blank_id, beam_width, add, added):
+class _Words:
+    """Sequences of known words, label by label."""
+
+    def __init__(self, words, separator, blank_id):
+        self.separator, self.words = separator, {tuple(map(int, word)) for word in words}
+        self._following = collections.defaultdict(set)  # labels, by how a word begins
+        for word in self.words:
+            if not word or {blank_id, separator} & {*word}:
+                raise ValueError(
+                    f"words has {word}: expected labels other than the blank {blank_id} and the "
+                    f"separator {separator}."
+                )
+            for i, label in enumerate(word):
+                self._following[word[:i]].add(label)
+            if separator is not None:
+                self._following[word].add(separator)
+        if not self.words:
+            raise ValueError("words is empty: give some, or None for any labels.")
+
+    def list_labels(self, prefix):
+        """What may come after a prefix."""
+        return self._following[self._find_begun(prefix)]
+
+    def can_end(self, prefix):
+        return not prefix or self._find_begun(prefix) in self.words
+
+    def _find_begun(self, prefix):
+        """The labels of a prefix after its last separator."""
+        if self.separator not in prefix:
+            return prefix
+        return prefix[len(prefix) - prefix[::-1].index(self.separator) :]
+
+
+def _extend(beam, frame, blank_id, beam_width, add, added, words):
     """The beam after one more frame (V,) of logs of probabilities."""
     found = collections.defaultdict(lambda: [_NEVER, _NEVER])
 
     def join(prefix, end, value):
         found[prefix][end] = np.logaddexp(found[prefix][end], value)
 
-    labels = [int(label) for label in np.argsort(-frame) if label != blank_id][:beam_width]
+    best = [int(label) for label in np.argsort(-frame) if label != blank_id][:beam_width]
     for prefix, (in_blank, in_label) in beam.items():
         either = np.logaddexp(in_blank, in_label)
         join(prefix, 0, either + frame[blank_id])
         if prefix:
             join(prefix, 1, in_label + frame[prefix[-1]])
-        for label in labels:
+        for label in best if words is None else words.list_labels(prefix):
             again = prefix and label == prefix[-1]  # a second one needs a blank between
             join(add(prefix, label), 1, (in_blank if again else either) + frame[label])
-    best = sorted(found, key=lambda prefix: np.logaddexp(*found[prefix]) + added[prefix])
-    return {prefix: tuple(found[prefix]) for prefix in best[-beam_width:]}
+    kept = sorted(found, key=lambda prefix: np.logaddexp(*found[prefix]) + added[prefix])
+    return {prefix: tuple(found[prefix]) for prefix in kept[-beam_width:]}

@@ -5,6 +5,7 @@ import keras
 from keras_attention import masks
 from keras_attention.blocks import (
     ConvolutionSubsampling,
+    FilterAugment,
     LengthMask,
     LogMelSpectrogram,
     SpecAugment,
@@ -54,6 +55,7 @@ def speech_recognizer(
     subsampling=4,
     subsampling_filters=None,
     chunk_size=None,
+    filter_augment=None,
     spec_augment=None,
     name="speech_recognizer",
     **encoder,
@@ -75,6 +77,8 @@ def speech_recognizer(
         chunk_size: int, for streaming: a vector sees those of its chunk of so many and earlier
             ones, and convolutions no later ones; `ka.generation.SpeechStream` then hears chunk by
             chunk. With 10 ms a frame and `subsampling=4`, 8 are 320 ms. None sees everything.
+        filter_augment: dict, keywords of `FilterAugment` for training, of features that are
+            natural logarithms; None or an empty one for none.
         spec_augment: dict, keywords of `SpecAugment` for training; None or an empty one for none.
         name: str.
         encoder: `block` (`"conformer"` or `"encoder"`), `kernel_size` (31) and `convolution_norm`
@@ -123,6 +127,9 @@ def speech_recognizer(
     x = LengthMask(name="length_mask")(sound, lengths)
     if inputs == "waveform":
         x = LogMelSpectrogram(num_mel_bins, spectrogram, sampling_rate, name="spectrogram")(x)
+    if filter_augment:
+        check_logarithm(inputs, spectrogram)
+        x = FilterAugment(**filter_augment, dtype="float32", name="filter_augment")(x)
     x = keras.layers.BatchNormalization(
         center=False, scale=False, momentum=0.9, dtype="float32", name="feature_norm"
     )(x)
@@ -139,3 +146,12 @@ def speech_recognizer(
     x = encoder(x)
     logits = keras.layers.Dense(vocabulary_size, dtype="float32", name="logits")(x)
     return keras.Model({inputs: sound, "lengths": lengths}, logits, name=name)
+
+
+def check_logarithm(inputs, spectrogram):
+    """Refuses `filter_augment` of spectrograms whose range is Whisper's."""
+    if inputs == "waveform" and spectrogram == "whisper":
+        raise ValueError(
+            "filter_augment= adds decibels to natural logarithms, and spectrogram='whisper' limits "
+            "and scales them: leave it out, or build with spectrogram='kaldi'."
+        )

@@ -4,6 +4,7 @@ import keras
 
 from keras_attention.blocks import (
     ConvolutionSubsampling,
+    FilterAugment,
     FixedLength,
     FrameConvolutions,
     LengthMask,
@@ -13,7 +14,7 @@ from keras_attention.blocks import (
 )
 from keras_attention.blocks.log_mel_spectrogram import STRIDE
 from keras_attention.models.keywords import get_position, takes_keywords_of
-from keras_attention.models.speech_recognizer import ConformerEncoder
+from keras_attention.models.speech_recognizer import ConformerEncoder, check_logarithm
 from keras_attention.models.text_decoder import build_text_decoder, join
 from keras_attention.models.transformer import TransformerDecoder
 
@@ -81,6 +82,7 @@ def speech_to_text(
     stem="2d",
     subsampling=4,
     subsampling_filters=None,
+    filter_augment=None,
     spec_augment=None,
     num_decoder_layers=None,
     decoder_position=None,
@@ -114,6 +116,8 @@ def speech_to_text(
             `FrameConvolutions` as Whisper has them.
         subsampling: int, a power of two, how many frames make one vector.
         subsampling_filters: int, of the convolutions of `"2d"`; None is `hidden_dim`.
+        filter_augment: dict, keywords of `FilterAugment` for training, of features that are
+            natural logarithms; None or an empty one for none.
         spec_augment: dict, keywords of `SpecAugment` for training; None or an empty one for none.
         num_decoder_layers: int, if it differs from `num_layers`.
         decoder_position: `position` of the decoder, where it differs from the encoder's.
@@ -173,6 +177,9 @@ def speech_to_text(
         transformer, num_frames, subsampling, num_decoder_layers, decoder_position, cross_position
     )
     sound, x = _read_sound(inputs, num_mel_bins, sampling_rate, spectrogram, num_frames)
+    if filter_augment:
+        check_logarithm(inputs, spectrogram)
+        x = FilterAugment(**filter_augment, dtype="float32", name="filter_augment")(x)
     if normalize_features:
         x = keras.layers.BatchNormalization(
             center=False, scale=False, momentum=0.9, dtype="float32", name="feature_norm"

@@ -191,7 +191,7 @@ class ObjectDetector(Task):
             return data.detection_batches(examples, self.preprocessor, ROWS) if examples else None
 
     def make_loss(self, recipe):
-        return training.HungarianLoss("cross_entropy" if self.has_no_object else "focal")
+        return training.HungarianLoss("cross_entropy" if self.has_no_object else "varifocal")
 
     def make_metrics(self):
         """Mean average precision as it can be computed while training."""

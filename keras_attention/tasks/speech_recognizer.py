@@ -9,8 +9,10 @@ import numpy as np
 from keras_attention import blocks, data, keras_internals, models, training, visualization
 from keras_attention.checks import check_many
 from keras_attention.data.files import prefix_errors
+from keras_attention.generation.ctc_search import search_ctc_prefixes
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.printing import say, show_table
+from keras_attention.tasks.recipes.speech import CONFORMER
 from keras_attention.tasks.task import Task
 
 ROWS = 16  # recordings that are scored at a time
@@ -18,6 +20,7 @@ PICTURED = 40  # vectors of a recording that a picture shows
 DIGITS = "spoken_digit"  # what TFDS calls it
 SPEEDS = (0.85, 0.92, 1.0, 1.08, 1.17)  # of its recordings in training: measured, fewer errors
 MOST_RATE, MOST_FEATURES = 1_000_000, 1 << 16
+BEAM = 16  # prefixes that a search for known words holds
 BLANK = "·"  # how pictures show a vector without a character
 
 
@@ -51,6 +54,7 @@ class SpeechRecognizer(Task):
 
     builders = ("speech_recognizer",)
     data_class, holds, example = data.Recordings, "recordings with transcripts", "recording.wav"
+    predict_options = ("words",)
 
     @classmethod
     def collect(cls, examples):
@@ -63,7 +67,7 @@ class SpeechRecognizer(Task):
         preprocessor = data.SpeechPreprocessor.build(texts, **sounds)
         about = {"sampling_rate": preprocessor.sampling_rate}
         if preprocessor.sampling_rate is None:
-            about = {"num_mel_bins": preprocessor.num_features}
+            about = describe_features(preprocessor, recipe)
         model = models.speech_recognizer(
             preprocessor.vocabulary_size,
             **recipe.model | about | {"inputs": preprocessor.input_name},
@@ -205,27 +209,47 @@ class SpeechRecognizer(Task):
             "character_error_rate": round(training.compute_character_error_rate(texts, found), 6),
         }
 
-    def predict(self, inputs):
+    def predict(self, inputs, *, words=None):
         """The transcripts of recordings.
 
         Args:
             inputs: list of paths of WAV or FLAC files, or of arrays, samples (n,) or features
                 (T, F).
+            words: list of str, or one str with spaces between them: the only words that there are,
+                such as commands. The likeliest sequence of them is searched for with
+                `ka.generation.search_ctc_prefixes`; None takes the best character of each vector.
 
         Returns:
             For each recording a str.
         """
         check_many(inputs, "recording", ndim=1)
+        if words is not None:
+            known = self._encode_words(words)
+            return [self._search(sound, known) for sound in inputs]
         texts = []
         for start in range(0, len(inputs), ROWS):
             found = self.runner(self.preprocessor(inputs[start : start + ROWS]))
             texts += [self.preprocessor.decode(row) for row in np.asarray(found["labels"])]
         return texts
 
-    def show(self, inputs):
-        show_table(
-            ("recording", "transcript"), list(zip(inputs, self.predict(inputs), strict=True))
-        )
+    def _encode_words(self, words):
+        """Keywords of `search_ctc_prefixes` for the only words that there are."""
+        words = words.split() if isinstance(words, str) else list(words)
+        if not words or any(not word or " " in word for word in words):
+            raise ValueError(f"words={words!r}: expected some, each without spaces.")
+        encoded = [tuple(self.preprocessor.encode(word)) for word in words]
+        spaced = " " in self.preprocessor.characters
+        return {"words": encoded, "separator": self.preprocessor.encode(" ")[0] if spaced else None}
+
+    def _search(self, sound, known):
+        """The likeliest words of one recording, which is run alone: so nothing pads it."""
+        (logits,) = np.asarray(self.runner(self.preprocessor([sound]))["logits"])
+        found = search_ctc_prefixes(logits, BEAM, **known)
+        return self.preprocessor.decode(found[0][0]) if found else ""
+
+    def show(self, inputs, **options):
+        texts = self.predict(inputs, **options)
+        show_table(("recording", "transcript"), list(zip(inputs, texts, strict=True)))
 
     def attention(self, example, path=None):
         inputs = self.preprocessor([example])
@@ -262,6 +286,14 @@ def measure_sounds(data_set):
             "ka.data.Recordings.from_lists(..., sampling_rate=...)."
         )
     return {"sampling_rate": data_set.sampling_rate}
+
+
+def describe_features(preprocessor, recipe):
+    """What a model of features has in place of a spectrogram: a dict of keywords."""
+    about = {"num_mel_bins": preprocessor.num_features}
+    if recipe.model.get("filter_augment") == CONFORMER["filter_augment"]:
+        about["filter_augment"] = None  # the recipe's decibels are of spectrograms
+    return about
 
 
 def count_vectors(model, length):

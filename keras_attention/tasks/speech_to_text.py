@@ -16,6 +16,7 @@ from keras_attention.tasks.speech_recognizer import (
     ROWS,
     check_rate,
     check_sounds,
+    describe_features,
     make_noise,
     measure_sounds,
 )
@@ -78,7 +79,7 @@ class SpeechToText(WritingTask):
         preprocessor = data.SpeechTextPreprocessor(target, **sounds)
         about = {"inputs": preprocessor.input_name, "ctc_head": options["ctc_weight"] > 0}
         if preprocessor.sampling_rate is None:
-            about["num_mel_bins"] = preprocessor.num_features
+            about |= describe_features(preprocessor, recipe)
         else:
             about["sampling_rate"] = preprocessor.sampling_rate
         task = cls(

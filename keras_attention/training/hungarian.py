@@ -8,6 +8,8 @@ from keras_attention.training.box_overlap import compute_overlaps, find_corners
 from keras_attention.training.replicas import GlobalMeanLoss, sum_over_replicas
 
 FOCUS, BALANCE = 2.0, 0.25  # gamma and alpha of the focal loss (Lin et al., 2017, table 1)
+NEGATIVE = 0.75  # alpha of the varifocal loss (Zhang et al., 2021)
+KINDS = ("focal", "varifocal", "cross_entropy")
 WORST = 1e6  # the cost of a pair that is no number
 
 
@@ -26,9 +28,12 @@ class HungarianLoss(GlobalMeanLoss):
 
     Args:
         classification: `"focal"`, a sigmoid for each class with the focal loss (Lin et al., 2017),
-            as in Deformable DETR (Zhu et al., 2021); or `"cross_entropy"`, a softmax whose last
-            class is no object, as in the paper.
-        class_weight: float, of the classification in loss and cost; None for 2 with focal, else 1.
+            as in Deformable DETR (Zhu et al., 2021); `"varifocal"`, such a sigmoid that is to say
+            how much the box and its object overlap, so that the best boxes come first (Zhang et
+            al., 2021, *VarifocalNet*, equation 2; costs are the focal ones, as in RT-DETR); or
+            `"cross_entropy"`, a softmax whose last class is no object, as in the paper.
+        class_weight: float, of the classification in loss and cost; None for 1 with cross-entropy,
+            else 2.
         l1_weight, giou_weight: floats, of the two losses of boxes, and costs.
         no_object_weight: float, of queries without object in the cross-entropy, which is a weighted
             mean over queries.
@@ -66,9 +71,9 @@ class HungarianLoss(GlobalMeanLoss):
         name="hungarian_loss",
         dtype=None,
     ):
-        if classification not in ("focal", "cross_entropy"):
+        if classification not in KINDS:
             raise ValueError(
-                f"classification={classification!r}: expected 'focal' or 'cross_entropy'."
+                f"classification={classification!r}: expected one of {', '.join(map(repr, KINDS))}."
             )
         super().__init__(name=name, reduction=reduction, dtype=dtype or "float32")
         self.classification, self.class_weight = classification, class_weight
@@ -77,7 +82,7 @@ class HungarianLoss(GlobalMeanLoss):
 
     @property
     def _class_weight(self):
-        usual = 2.0 if self.classification == "focal" else 1.0
+        usual = 1.0 if self.classification == "cross_entropy" else 2.0
         return usual if self.class_weight is None else self.class_weight
 
     def call(self, y_true, y_pred):
@@ -101,17 +106,25 @@ class HungarianLoss(GlobalMeanLoss):
         at = ops.expand_dims(ops.maximum(chosen, 0), -1)
         mine = ops.take_along_axis(found, ops.broadcast_to(at, ops.shape(boxes)), axis=1)
         l1 = ops.sum(ops.abs(mine - boxes), axis=-1)
-        _, giou = compute_overlaps(find_corners(mine), find_corners(boxes))
+        iou, giou = compute_overlaps(find_corners(mine), find_corners(boxes))
         of_boxes = self.l1_weight * l1 + self.giou_weight * (1.0 - giou)
         of_boxes = share * ops.sum(ops.where(matched, of_boxes, 0.0), axis=1)
-        of_classes = self._compute_classification(labels, logits, chosen, matched, share)
+        given = ops.one_hot(ops.where(matched, chosen, -1), ops.shape(logits)[1])  # (B, M, Q)
+        of_classes = self._compute_classification(labels, logits, given, iou, share)
         return of_boxes + self._class_weight * of_classes
 
-    def _compute_classification(self, labels, logits, chosen, matched, share):
-        queries, classes = ops.shape(logits)[1], logits.shape[2]
-        places = ops.one_hot(ops.where(matched, chosen, -1), queries)  # (B, M, Q)
+    def _compute_classification(self, labels, logits, given, iou, share):
+        """The loss (B,) of logits (B, Q, C); `given` (B, M, Q) is 1 where object m has query q."""
+        classes = logits.shape[2]
         kinds = ops.one_hot(labels, classes)  # (B, M, C), zeros for padding
-        targets = ops.einsum("bmq,bmc->bqc", places, kinds)
+        if self.classification == "varifocal":
+            kinds = ops.stop_gradient(ops.expand_dims(iou, -1)) * kinds
+        targets = ops.einsum("bmq,bmc->bqc", given, kinds)
+        if self.classification == "varifocal":
+            wrong = NEGATIVE * ops.stop_gradient(ops.sigmoid(logits)) ** FOCUS
+            weights = ops.where(ops.greater(targets, 0.0), targets, wrong)
+            losses = ops.softplus(logits) - targets * logits
+            return share * ops.sum(weights * losses, axis=(1, 2))
         if self.classification == "focal":
             losses = keras.losses.binary_focal_crossentropy(
                 targets,
@@ -132,7 +145,7 @@ class HungarianLoss(GlobalMeanLoss):
 
     def compute_costs(self, labels, boxes, logits, found):
         """What it costs to give object m to query q, float (B, Q, M)."""
-        if self.classification == "focal":
+        if self.classification != "cross_entropy":
             shares = ops.sigmoid(logits)
             right = BALANCE * (1.0 - shares) ** FOCUS * ops.softplus(-logits)
             wrong = (1.0 - BALANCE) * shares**FOCUS * ops.softplus(logits)

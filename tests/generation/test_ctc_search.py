@@ -57,6 +57,23 @@ def test_a_language_model_and_a_bonus_are_added():
     np.testing.assert_allclose([s for _, s in found], [s for _, s in best], atol=1e-9)
 
 
+@pytest.mark.parametrize("separator", [3, None])
+def test_words_are_the_likeliest_of_all_that_consist_of_them(separator):
+    logits = random.normal(size=(6, 4)) * 2
+    words = [(1, 2), (2,), (2, 2)]
+
+    def consists(labels):
+        parts = "".join(map(str, labels)).split("3") if separator else ["".join(map(str, labels))]
+        return not labels or all(part in ("12", "2", "22") for part in parts)
+
+    everything = {labels: log for labels, log in list_all(logits).items() if consists(labels)}
+    assert len(everything) > 3
+    expected = sorted(everything.items(), key=lambda pair: -pair[1])[:5]
+    found = search(logits, 500, num_results=5, words=words, separator=separator)
+    assert [labels for labels, _ in found] == [labels for labels, _ in expected]
+    np.testing.assert_allclose([s for _, s in found], [s for _, s in expected], atol=1e-9)
+
+
 def test_no_frames_say_nothing():
     assert search(np.zeros((0, 3))) == [((), 0.0)]
 
@@ -68,6 +85,9 @@ def test_no_frames_say_nothing():
         (dict(beam_width=0), "beam_width=0.*at least 1"),
         (dict(num_results=9), "num_results=9.*at most 8"),
         (dict(blank_id=3), "blank_id=3.*at most 2"),
+        (dict(words=[]), "words is empty"),
+        (dict(words=[(1,), (1, 2)], separator=2), r"\(1, 2\): expected.*separator 2"),
+        (dict(words=[()]), r"\(\): expected labels"),
     ],
 )
 def test_refuses(arguments, message):

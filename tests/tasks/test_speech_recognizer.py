@@ -38,6 +38,37 @@ def trained():
 
 
 @pytest.mark.slow
+def test_writes_known_words_alone(trained, tmp_path):
+    """What was said is found among words, and else the nearest of them."""
+    task, data = trained
+    said = [recording for recording in data.test if recording.text in ("ab", "abc", "c", "bc")]
+    sounds = [recording.sound for recording in said]
+    assert len({recording.text for recording in said}) > 1
+    found = task.predict(sounds, words=["ab", "abc", "c", "bc"])
+    assert found == [recording.text for recording in said]
+    assert set(task.predict(sounds, words="ba ca")) <= {"ba", "ca", ""}
+    task.save_to_preset(tmp_path / "preset")
+    task.export(tmp_path / "preset" / "model.tflite")
+    in_file = ka.tasks.from_preset(tmp_path / "preset", "litert")
+    assert in_file.predict(sounds, words="ab abc c bc") == found
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        ([], r"words=\[\]: expected some"),
+        (["a b"], "'a b'.*without spaces"),
+        ("a d", "'d' has 'd', and the model knows"),
+    ],
+)
+def test_refuses_words_that_it_cannot_write(words, message):
+    data = ka.data.Recordings.from_lists(draw(8, 0), sampling_rate=8000, dev_fraction=0)
+    task = ka.tasks.SpeechRecognizer.from_data(data, **SIZE)
+    with pytest.raises(ValueError, match=message):
+        task.predict([data.train[0].sound], words=words)
+
+
+@pytest.mark.slow
 def test_writes_what_is_said_from_every_file(trained, tmp_path):
     task, data = trained
     scores = task.evaluate(data)

@@ -108,6 +108,14 @@ def focal(logit, target):
     return -(0.25 if target else 0.75) * (1 - p) ** 2 * np.log(p)
 
 
+def varifocal(logit, overlap):
+    """Zhang et al. (2021), equation 2: of an overlap, or of no object."""
+    p = sigmoid(logit)
+    if overlap > 0:
+        return -overlap * (overlap * np.log(p) + (1 - overlap) * np.log(1 - p))
+    return -0.75 * p**2 * np.log(1 - p)
+
+
 def compute_by_definition(truth, found, kind):
     """Carion et al. (2020), equations 1 and 2, with the focal form of Zhu et al. (2021)."""
     objects = int((truth["labels"] >= 0).sum())
@@ -121,14 +129,23 @@ def compute_by_definition(truth, found, kind):
             l1 = np.abs(boxes[q] - truth["boxes"][i, m]).sum()
             _, giou = overlap(to_corners(boxes[q]), to_corners(truth["boxes"][i, m]))
             of_class = -shares[q, k]
-            if kind == "focal":
+            if kind != "cross_entropy":
                 of_class = 2 * (focal(logits[q, k], True) - focal(logits[q, k], False))
             parts[q, m] = of_class, l1, giou
         chosen = find_best(parts[..., 0] + 5 * parts[..., 1] - 2 * parts[..., 2])
         for m, q in enumerate(chosen):
             total += (5 * parts[q, m, 1] + 2 * (1 - parts[q, m, 2])) / objects
         of_query = {q: labels[m] for m, q in enumerate(chosen)}
+        overlaps = {
+            q: overlap(to_corners(boxes[q]), to_corners(truth["boxes"][i, m]))[0]
+            for m, q in enumerate(chosen)
+        }
         for q in range(Q):
+            if kind == "varifocal":
+                for k in range(C):
+                    target = overlaps[q] if of_query.get(q) == k else 0.0
+                    total += 2 * varifocal(logits[q, k], target) / objects
+                continue
             if kind == "focal":
                 for k in range(C):
                     total += 2 * focal(logits[q, k], of_query.get(q) == k) / objects
@@ -136,10 +153,10 @@ def compute_by_definition(truth, found, kind):
             weight = 1.0 if q in of_query else 0.1
             weighted -= weight * np.log(shares[q, of_query.get(q, C)])
             weights += weight
-    return total if kind == "focal" else total + weighted / weights
+    return total if kind != "cross_entropy" else total + weighted / weights
 
 
-@pytest.mark.parametrize("kind", ["focal", "cross_entropy"])
+@pytest.mark.parametrize("kind", ["focal", "varifocal", "cross_entropy"])
 def test_the_loss_by_definition(kind):
     truth, found = draw_batch(C + (kind == "cross_entropy"))
     loss = ka.training.HungarianLoss(kind)
@@ -158,7 +175,7 @@ def test_outputs_of_other_layers_have_losses_of_their_own():
     np.testing.assert_allclose(float(loss(truth, both)), expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["focal", "cross_entropy"])
+@pytest.mark.parametrize("kind", ["focal", "varifocal", "cross_entropy"])
 def test_a_batch_without_objects_has_a_finite_loss_and_padding_changes_nothing(kind):
     truth, found = draw_batch(C + (kind == "cross_entropy"))
     loss = ka.training.HungarianLoss(kind)
@@ -171,6 +188,20 @@ def test_a_batch_without_objects_has_a_finite_loss_and_padding_changes_nothing(k
     assert 0 < float(loss(nothing, found)) < 100
 
 
+@pytest.mark.tensorflow
+def test_boxes_do_not_learn_from_the_scores_that_their_overlaps_are():
+    import tensorflow as tf
+
+    truth, found = draw_batch(C)
+    loss = ka.training.HungarianLoss("varifocal", l1_weight=0.0, giou_weight=0.0)
+    found = {name: tf.constant(x) for name, x in found.items()}
+    with tf.GradientTape() as tape:
+        tape.watch(found)
+        value = loss(truth, found)
+    slopes = tape.gradient(value, found, unconnected_gradients="zero")
+    assert np.all(np.array(slopes["boxes"]) == 0) and np.any(np.array(slopes["logits"]) != 0)
+
+
 def test_weights_of_images_count():
     truth, found = draw_batch(C)
     loss = ka.training.HungarianLoss()
@@ -179,7 +210,7 @@ def test_weights_of_images_count():
 
 
 def test_an_unknown_classification_is_refused():
-    with pytest.raises(ValueError, match="expected 'focal' or 'cross_entropy'"):
+    with pytest.raises(ValueError, match="expected one of 'focal', 'varifocal', 'cross_entropy'"):
         ka.training.HungarianLoss("softmax")
 
 

@@ -11,6 +11,7 @@ CONFORMER = dict(
     kernel_size=15,
     subsampling_filters=32,
     dropout=0.1,
+    filter_augment=dict(gain=13.0, band_gain=6.5),
     spec_augment=dict(time_mask_size=20, time_mask_ratio=0.1, frequency_mask_size=8),
 )
 
@@ -27,7 +28,7 @@ RECIPES = {
     ),
     # The same while someone speaks: it sees the 320 ms that a word is in, and what was before.
     "speech_recognizer/spoken_digit": Recipe(
-        model=CONFORMER | dict(chunk_size=8),
+        model=CONFORMER | dict(chunk_size=8, filter_augment=None),
         epochs=40,
         batch_size=32,
         learning_rate=2e-3,
