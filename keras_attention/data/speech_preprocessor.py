@@ -45,8 +45,8 @@ class SoundPreprocessor:
     def __call__(self, sounds):
         arrays = [self._read(sound) for sound in sounds]
         lengths = np.array([len(array) for array in arrays], "int32")
-        least = 0 if self.sampling_rate is None else round(LEAST * self.sampling_rate)
-        joined = np.zeros((len(arrays), max(least, *lengths, 0), *self.sound_shape), "float32")
+        least = 1 if self.sampling_rate is None else round(LEAST * self.sampling_rate)
+        joined = np.zeros((len(arrays), max(least, *lengths), *self.sound_shape), "float32")
         for row, array in zip(joined, arrays, strict=True):
             row[: len(array)] = array
         return {self.input_name: joined, "lengths": lengths}
@@ -68,6 +68,8 @@ class SoundPreprocessor:
         if array.shape[1:] != self.sound_shape or not array.ndim:
             wanted = f"(T, {self.num_features})" if self.num_features else "(n,), samples"
             raise ValueError(f"A sound of shape {array.shape}: expected {wanted}.")
+        if not np.isfinite(array).all():
+            raise ValueError("A sound holds NaN or infinity: expected finite numbers.")
         return array
 
 
@@ -84,7 +86,8 @@ class SpeechPreprocessor(SoundPreprocessor):
 
     Calling it on a list of paths of WAV or FLAC files, or of arrays, samples (n,) from -1 to 1 (or
     int16 or int32, as files have them) or features (T, F), gives `"waveform"` or `"features"`,
-    float32, and `"lengths"`, int32 (B,). Waveforms are filled up to a tenth of a second at least.
+    float32, and `"lengths"`, int32 (B,). Waveforms are filled up to a tenth of a second at least,
+    features to a frame.
 
     Example:
 

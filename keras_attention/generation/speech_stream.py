@@ -24,6 +24,8 @@ class SpeechStream:
             (with `spectrogram="kaldi"`, whose frames do not depend on later ones).
         max_length: int, how many vectors the cache has room for: 4096 of 40 ms are 164 seconds.
 
+    After `finish` the same stream hears another utterance.
+
     Attributes:
         chunk_frames: int, the frames of a chunk.
 
@@ -70,9 +72,8 @@ class SpeechStream:
         self._chunk_size = self._find_chunk_size()
         self.chunk_frames = self._chunk_size * factor
         width = features.shape[-1:] if self._spectrogram is None else ()
-        self._rest = np.zeros((0, *width), "float32")
-        self._cache, self._index = make_empty_cache(self._spec, 1, self.max_length), 0
-        self._last = 0
+        self._nothing = np.zeros((0, *width), "float32")
+        self._begin()
 
     def _trace(self, num_features, factor):
         spec = CacheSpec(LENGTH)
@@ -94,6 +95,11 @@ class SpeechStream:
             )
         return mask.size
 
+    def _begin(self):
+        """Forgets what was heard, for the next utterance."""
+        self._rest, self._index, self._last = self._nothing, 0, 0
+        self._cache = make_empty_cache(self._spec, 1, self.max_length)
+
     def hear(self, sound):
         """The labels that a piece of sound adds, a list of ints.
 
@@ -104,15 +110,17 @@ class SpeechStream:
         return self._collapse(self.compute_logits(sound))
 
     def finish(self):
-        """The labels of what is left of the utterance, which ends here."""
-        return self._collapse(self.compute_logits(self._rest[:0], last=True))
+        """The labels of what is left of the utterance; what is heard next begins another one."""
+        labels = self._collapse(self.compute_logits(self._nothing, last=True))
+        self._begin()
+        return labels
 
     def compute_logits(self, sound, last=False):
         """The logits (T, V) of the chunks that a piece of sound completes, in place of labels.
 
         Args:
             sound: as of `hear`.
-            last: bool, whether the utterance ends with it.
+            last: bool, whether the utterance ends with it; `finish` then begins another one.
         """
         sound = np.asarray(sound, "float32")
         if sound.shape[1:] != self._rest.shape[1:] or not sound.ndim:
@@ -141,6 +149,13 @@ class SpeechStream:
         return self._spectrogram(samples[None])
 
     def _step(self, features):
+        vectors = -(-features.shape[1] * self._chunk_size // self.chunk_frames)
+        if self._index + vectors > self.max_length:
+            raise ValueError(
+                f"SpeechStream(max_length={self.max_length}) has heard {self._index} vectors, and "
+                f"has no room for {vectors} more: end the utterance with finish(), or give a larger "
+                "max_length=."
+            )
         with scope.Decoding(self._cache, self._index) as decoding:
             logits = ops.convert_to_numpy(self._encode(features))[0]
         self._cache, self._index = decoding.cache, self._index + len(logits)

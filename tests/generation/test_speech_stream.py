@@ -30,7 +30,7 @@ def cut(sound, lengths):
         dict(kernel_size=5),
         dict(kernel_size=4, convolution_norm="layer_norm", position="transformer_xl"),
         dict(block="encoder", subsampling=2, position=["alibi", "rotary"]),
-        dict(block="encoder", subsampling=1),
+        dict(block="encoder", subsampling=1, filter_augment=dict(gain=3.0)),
     ],
 )
 def test_streamed_is_whole(settings):
@@ -60,6 +60,8 @@ def test_waveforms_are_cut_anywhere():
     before = len(labels)
     labels += stream.finish()
     assert labels == list(expected[expected > 0]) and before > 1
+    again = stream.hear(samples) + stream.finish()  # another utterance
+    assert again == labels
 
 
 def test_no_chunk_sees_a_later_one():
@@ -87,7 +89,7 @@ def test_refuses_what_does_not_fit():
     stream = ka.generation.SpeechStream(make(kernel_size=5), max_length=4)
     with pytest.raises(ValueError, match=r"shape \(5, 9\): expected \(T, 12\)"):
         stream.hear(np.zeros((5, 9)))
-    with pytest.raises(ValueError, match="do not fit the cache"):
+    with pytest.raises(ValueError, match=r"max_length=4\) has heard 3 vectors.*room for 3 more"):
         stream.hear(np.zeros((30, 12)))
     labeler = ka.models.sequence_labeler(9, 3, **SIZE)
     with pytest.raises(ValueError, match="speech_recognizer"):

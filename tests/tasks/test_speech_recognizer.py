@@ -104,6 +104,9 @@ def test_features_are_recordings_too():
     task = ka.tasks.SpeechRecognizer.from_data(recordings, **SIZE | {"hidden_dim": 8})
     assert task.settings == {"characters": ["a", "b"], "inputs": "features", "num_features": 5}
     (text,) = task.predict([np.ones((30, 5))])
+    assert task.predict([np.ones((0, 5))]) == [""]
+    with pytest.raises(ValueError, match="holds NaN or infinity: expected finite"):
+        task.predict([np.full((30, 5), np.nan)])
     assert set(text) <= {"a", "b"}
 
 
