@@ -153,8 +153,8 @@ class SpeechStream:
         if self._index + vectors > self.max_length:
             raise ValueError(
                 f"SpeechStream(max_length={self.max_length}) has heard {self._index} vectors, and "
-                f"has no room for {vectors} more: end the utterance with finish(), or give a larger "
-                "max_length=."
+                f"has no room for {vectors} more: end the utterance with finish(), or give a "
+                "larger max_length=."
             )
         with scope.Decoding(self._cache, self._index) as decoding:
             logits = ops.convert_to_numpy(self._encode(features))[0]
