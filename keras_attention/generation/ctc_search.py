@@ -32,7 +32,8 @@ def search_ctc_prefixes(
         beam_width: int, how many prefixes are kept after each frame.
         blank_id: int, the class between labels.
         num_results: int, how many are returned, at most `beam_width`.
-        words: the only words that there are, each a tuple of labels; None for any labels.
+        words: the only words that there are, each a tuple of labels; None for any labels. No word
+            at all may be said, too.
         separator: int, the label between two words, such as that of a space; None where one follows
             the other.
         language_model: function of a tuple of labels and the next label to the log of its
@@ -44,7 +45,7 @@ def search_ctc_prefixes(
         list of (labels, score), the best first: labels a tuple of ints, and the log of their
         probability with what the language model and the bonus add. With `words` these are
         probabilities of such labels among all others, and there are fewer results, even none, where
-        no prefix of the beam ends with a word.
+        few prefixes of the beam end with a word.
 
     Example:
 
@@ -57,8 +58,9 @@ def search_ctc_prefixes(
     (labels, score), *_ = ka.generation.search_ctc_prefixes(logits)
     assert labels == (1,) and abs(np.exp(score) - 0.64) < 1e-6
 
-    # Where all words begin with "2", so does what is heard.
-    assert ka.generation.search_ctc_prefixes(logits, words=[(2, 1)], separator=3) == []
+    logits = np.log([[0.2, 0.7, 0.1], [0.2, 0.1, 0.7]])  # it sounds like (1, 2), which is no word
+    (labels, score), *_ = ka.generation.search_ctc_prefixes(logits, words=[(2,)])
+    assert labels == (2,)
     ```
     """
     logits = np.asarray(logits, "float64")
@@ -71,7 +73,7 @@ def search_ctc_prefixes(
     checks.check_whole_number(owner, "beam_width", beam_width)
     checks.check_whole_number(owner, "num_results", num_results, most=beam_width)
     checks.check_whole_number(owner, "blank_id", blank_id, least=0, most=logits.shape[1] - 1)
-    words = None if words is None else _Words(words, separator, blank_id)
+    words = None if words is None else _Words(words, separator, blank_id, logits.shape[1])
     frames = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
     added = {(): 0.0}  # of the language model and the bonus, by prefix
 
@@ -97,14 +99,14 @@ def search_ctc_prefixes(
 class _Words:
     """Sequences of known words, label by label."""
 
-    def __init__(self, words, separator, blank_id):
+    def __init__(self, words, separator, blank_id, classes):
         self.separator, self.words = separator, {tuple(map(int, word)) for word in words}
         self._following = collections.defaultdict(set)  # labels, by how a word begins
         for word in self.words:
-            if not word or {blank_id, separator} & {*word}:
+            if not word or not {*word} <= {*range(classes)} - {blank_id, separator}:
                 raise ValueError(
-                    f"words has {word}: expected labels other than the blank {blank_id} and the "
-                    f"separator {separator}."
+                    f"words has {word}: expected labels from 0 to {classes - 1} other than the "
+                    f"blank {blank_id} and the separator {separator}."
                 )
             for i, label in enumerate(word):
                 self._following[word[:i]].add(label)

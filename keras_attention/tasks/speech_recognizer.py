@@ -242,8 +242,12 @@ class SpeechRecognizer(Task):
         return {"words": encoded, "separator": self.preprocessor.encode(" ")[0] if spaced else None}
 
     def _search(self, sound, known):
-        """The likeliest words of one recording, which is run alone: so nothing pads it."""
-        (logits,) = np.asarray(self.runner(self.preprocessor([sound]))["logits"])
+        """The likeliest words of one recording."""
+        inputs = self.preprocessor([sound])
+        (logits,) = np.asarray(self.runner(inputs)["logits"])
+        name, length = self.preprocessor.input_name, int(inputs["lengths"][0])
+        if length < (self.runner.shapes[name][1] or inputs[name].shape[1]):  # there is padding
+            logits = logits[: count_vectors(self.model, length)]
         found = search_ctc_prefixes(logits, BEAM, **known)
         return self.preprocessor.decode(found[0][0]) if found else ""
 

@@ -87,6 +87,7 @@ def test_no_frames_say_nothing():
         (dict(blank_id=3), "blank_id=3.*at most 2"),
         (dict(words=[]), "words is empty"),
         (dict(words=[(1,), (1, 2)], separator=2), r"\(1, 2\): expected.*separator 2"),
+        (dict(words=[(1, 3)]), r"\(1, 3\): expected labels from 0 to 2"),
         (dict(words=[()]), r"\(\): expected labels"),
     ],
 )
