@@ -21,7 +21,7 @@ from keras_attention.tasks.runners import check_sizes, softmax
 from keras_attention.tasks.task import Task
 
 ROWS = 16  # pictures that are scored at a time
-THRESHOLD = 0.3  # the least score of an object that is found
+THRESHOLD = 0.5  # the least score of an object that is found: half of its box fits, or more
 PICTURED = 7  # objects of a picture whose queries are drawn
 
 
