@@ -79,11 +79,14 @@ def train(task, data, given, **options):
     return {"parameters": task.model.count_params(), "two_cores": minutes, **options}
 
 
-def score_files(task, score):
-    """What `score`, a function of a task, says of its LiteRT files: in float32, in int8 weights."""
+def score_files(task, score, examples=None):
+    """What `score`, a function of a task, says of its LiteRT files: in float32, in int8 weights.
+
+    They are compared with the model on raw `examples`, or on what the task makes up.
+    """
     with tempfile.TemporaryDirectory() as folder:
         preset = pathlib.Path(folder, "preset")
         task.save_to_preset(preset)
-        task.export(preset / LITERT)
-        task.export(preset / LITERT_INT8, quantization="int8_weights")
+        task.export(preset / LITERT, calibration=examples)
+        task.export(preset / LITERT_INT8, quantization="int8_weights", calibration=examples)
         return {kind: score(ka.tasks.from_preset(preset, kind)) for kind in FILES}

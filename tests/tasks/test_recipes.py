@@ -32,6 +32,15 @@ def test_the_feed_forward_layers_grow_with_the_width():
     assert half["intermediate_dim"] * 2 == plain["intermediate_dim"]
 
 
+@pytest.mark.parametrize("name", ["question_answerer", "speech_recognizer", "speech_to_text"])
+def test_another_block_leaves_what_is_the_conformers_aside(name):
+    assert "kernel_size" in recipes.choose_recipe(name).model
+    recipe = recipes.split_options(recipes.choose_recipe(name), {"block": "encoder"})
+    assert getattr(ka.models, get_builder(name))(50, **recipe.model).count_params() > 0
+    same = recipes.split_options(recipes.choose_recipe(name), {"block": "conformer"})
+    assert same.model["kernel_size"] == recipes.choose_recipe(name).model["kernel_size"]
+
+
 @pytest.mark.parametrize("name", recipes.RECIPES)
 def test_every_recipe_fits_its_builder(name):
     recipe = recipes.RECIPES[name]

@@ -107,6 +107,9 @@ def _replace(recipe, given, in_model):
     if "hidden_dim" in given:
         for name in ({"intermediate_dim", "embedding_dim"} & set(model)) - set(given):
             model[name] = model[name] * given["hidden_dim"] // model["hidden_dim"]
+    if given.get("block", "conformer") != "conformer":  # which alone has a convolution
+        for name in ("kernel_size", "convolution_norm"):
+            model.pop(name, None)
     model |= {name: given.pop(name) for name in list(given) if name in in_model}
     data = recipe.data | {name: given.pop(name) for name in list(given) if name in recipe.data}
     return dataclasses.replace(recipe, model=model, data=data, **given)

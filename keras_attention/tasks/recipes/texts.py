@@ -53,8 +53,11 @@ RECIPES = {
         learning_rate=1e-4,
         data=dict(balance=0.0),
     ),
+    # Convolutions and attention, as in QANet (Yu et al., 2018).
     "question_answerer": Recipe(
         model=dict(
+            block="conformer",
+            kernel_size=5,
             num_layers=3,
             num_heads=4,
             hidden_dim=128,
@@ -64,7 +67,7 @@ RECIPES = {
             character_filters=32,
             position=["alibi", "relative_bias"],
         ),
-        epochs=18,
+        epochs=15,
         batch_size=64,
         learning_rate=1.5e-3,
         label_smoothing=0.0,  # the logits of places that cannot be are no part of it
