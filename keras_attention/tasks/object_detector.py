@@ -21,7 +21,7 @@ from keras_attention.tasks.runners import check_sizes, softmax
 from keras_attention.tasks.task import Task
 
 ROWS = 16  # pictures that are scored at a time
-THRESHOLD = 0.5  # the least score of an object that is found: half of its box fits, or more
+THRESHOLD = 0.5  # the least score of an object that is found: how far its box overlaps it
 PICTURED = 7  # objects of a picture whose queries are drawn
 
 

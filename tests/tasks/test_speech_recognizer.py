@@ -71,6 +71,15 @@ def test_refuses_words_that_it_cannot_write(words, message):
         task.predict([data.train[0].sound], words=words)
 
 
+def test_no_word_is_searched_for_in_padding():
+    """A model to which everything sounds like "a" hears nothing where nothing is."""
+    data = ka.data.Recordings.from_lists(draw(8, 0), sampling_rate=8000, dev_fraction=0)
+    task = ka.tasks.SpeechRecognizer.from_data(data, **SIZE)
+    task.model.get_layer("logits").bias.assign([0.0, 50.0, 0.0, 0.0])
+    sound = np.ones(1600, "float32")
+    assert task.predict([sound, sound[:80]], words=["a"]) == ["a", ""]
+
+
 @pytest.mark.slow
 def test_writes_what_is_said_from_every_file(trained, tmp_path):
     task, data = trained
