@@ -129,7 +129,7 @@ class SpeechPreprocessor(SoundPreprocessor):
         ids = {character: k for k, character in enumerate(self.characters, start=1)}
         if unknown := [c for c in text if c not in ids]:
             raise ValueError(
-                f"The transcript {text[:40]!r} has {unknown[0]!r}, and the model knows "
+                f"The text {text[:40]!r} has {unknown[0]!r}, and the model knows "
                 f"{''.join(self.characters)!r}: replace it, or train with it."
             )
         return [ids[character] for character in text]

@@ -237,7 +237,8 @@ class SpeechRecognizer(Task):
         words = words.split() if isinstance(words, str) else list(words)
         if not words or any(not word or " " in word for word in words):
             raise ValueError(f"words={words!r}: expected some, each without spaces.")
-        encoded = [tuple(self.preprocessor.encode(word)) for word in words]
+        with prefix_errors("words"):
+            encoded = [tuple(self.preprocessor.encode(word)) for word in words]
         spaced = " " in self.preprocessor.characters
         return {"words": encoded, "separator": self.preprocessor.encode(" ")[0] if spaced else None}
 
