@@ -63,6 +63,7 @@ def object_detector(
     num_decoder_layers=3,
     no_object=False,
     auxiliary=False,
+    one_to_many=False,
     name="object_detector",
     **encoder,
 ):
@@ -87,6 +88,10 @@ def object_detector(
             object of that class is there.
         auxiliary: bool, whether the model also gives what the same heads make of the layers before
             the last, so that these have losses of their own.
+        one_to_many: bool, whether training has a second pair of heads, of which several queries
+            find the same object (Jia et al., 2023, *DETRs with Hybrid Matching*; with queries on a
+            grid, Wang et al., 2024, *YOLOv10*, section 3.1). One query for each object teaches few
+            cells; with several the encoder learns sooner. Files leave these heads out.
         patch_size, stem_filters, stem_strides: cells are patches, after the convolutions of a stem
             if there is one; a stem of stride 16, with `patch_size=1`, learns fastest.
         name: str.
@@ -99,7 +104,8 @@ def object_detector(
         convention from 0 to 1. Outputs, a dict of float32: `"logits"` (B, Q, num_classes), and one
         more with `no_object`; `"boxes"` (B, Q, 4), middle, width and height (cx, cy, w, h) as
         shares of the image's width and height. With `auxiliary` also `"auxiliary_logits"`
-        (B, L - 1, Q, ...) and `"auxiliary_boxes"` (B, L - 1, Q, 4) of the other layers.
+        (B, L - 1, Q, ...) and `"auxiliary_boxes"` (B, L - 1, Q, 4) of the other layers; with
+        `one_to_many` also `"one_to_many_logits"` and `"one_to_many_boxes"`, shaped like these.
 
     Example:
 
@@ -134,18 +140,28 @@ def object_detector(
         x = ObjectQueries(queries, decoder.hidden_dim, name="queries")(found)
         found = decoder(x, found, name="decoder", each_layer=auxiliary)
     found = found if auxiliary else [found]
-    to_logits = keras.layers.Dense(
-        num_classes + no_object,
-        bias_initializer="zeros" if no_object else keras.initializers.Constant(_logit(PRIOR)),
-        dtype="float32",
-        name="logits",
-    )
-    to_boxes = BoxHead(encoder["hidden_dim"], points, dtype="float32", name="boxes")
+
+    def make_heads(prefix=""):
+        to_logits = keras.layers.Dense(
+            num_classes + no_object,
+            bias_initializer="zeros" if no_object else keras.initializers.Constant(_logit(PRIOR)),
+            dtype="float32",
+            name=f"{prefix}logits",
+        )
+        return to_logits, BoxHead(
+            encoder["hidden_dim"], points, dtype="float32", name=f"{prefix}boxes"
+        )
+
+    to_logits, to_boxes = make_heads()
     logits, boxes = [to_logits(x) for x in found], [to_boxes(x) for x in found]
     outputs = {"logits": logits[-1], "boxes": boxes[-1]}
     if auxiliary and len(found) > 1:
         outputs["auxiliary_logits"] = ops.stack(logits[:-1], axis=1)
         outputs["auxiliary_boxes"] = ops.stack(boxes[:-1], axis=1)
+    if one_to_many:
+        names = "one_to_many_logits", "one_to_many_boxes"
+        heads = make_heads("one_to_many_")
+        outputs |= {name: head(found[-1]) for name, head in zip(names, heads, strict=True)}
     return keras.Model(images, outputs, name=name)
 
 

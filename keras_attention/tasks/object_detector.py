@@ -162,9 +162,13 @@ class ObjectDetector(Task):
     def replace_head(self, num_labels):
         """The model with new logits; boxes are found as before."""
         outputs = dict(self.model.output)
-        old = keras_internals.producer(outputs["logits"])
-        config = old.get_config() | {"units": num_labels + self.has_no_object}
-        new = type(old).from_config(config)
+
+        def make_head(name):
+            old = keras_internals.producer(outputs[name])
+            config = old.get_config() | {"units": num_labels + self.has_no_object}
+            return type(old).from_config(config)
+
+        new = make_head("logits")
         layers = [outputs["logits"]]
         if "auxiliary_logits" in outputs:
             layers = [*keras_internals.inputs_of(outputs["auxiliary_logits"]), *layers]
@@ -172,6 +176,8 @@ class ObjectDetector(Task):
         outputs["logits"] = last
         if others:
             outputs["auxiliary_logits"] = keras.ops.stack(others, axis=1)
+        if (name := "one_to_many_logits") in outputs:
+            outputs[name] = make_head(name)(*keras_internals.inputs_of(outputs[name]))
         return keras.Model(self.model.input, outputs, name=self.model.name)
 
     def make_training_batches(self, examples, recipe):
@@ -199,7 +205,7 @@ class ObjectDetector(Task):
         return [lambda: training.BoxAveragePrecision(count, no_object, name="map")]
 
     def make_exportable(self, model):
-        """The model without the outputs of layers before the last."""
+        """The model without the outputs that only training needs."""
         outputs = {name: model.output[name] for name in ("logits", "boxes")}
         return keras.Model(model.input, outputs, name=model.name)
 

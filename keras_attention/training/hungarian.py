@@ -4,6 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_attention.checks import check_whole_number
 from keras_attention.training.box_overlap import compute_overlaps, find_corners
 from keras_attention.training.replicas import GlobalMeanLoss, sum_over_replicas
 
@@ -21,7 +22,8 @@ class HungarianLoss(GlobalMeanLoss):
     least, by SciPy. A matched query is to give the class and the box of its object, by L1 and
     generalized IoU; the others are to give no object. The sum over an image is divided by the
     objects of the batch, as in the paper. Outputs of layers before the last, where there are any,
-    are matched by themselves, and their losses added.
+    are matched by themselves, and their losses added; and so are those of heads that find each
+    object several times, where the model has any.
 
     For `ka.training.JointModel`, as the model has several outputs. SciPy runs on the CPU: on
     TensorFlow, compile with `jit_compile=False`.
@@ -37,6 +39,8 @@ class HungarianLoss(GlobalMeanLoss):
         l1_weight, giou_weight: floats, of the two losses of boxes, and costs.
         no_object_weight: float, of queries without object in the cross-entropy, which is a weighted
             mean over queries.
+        one_to_many: int, how many queries each object has in those outputs (6 in Jia et al., 2023,
+            *DETRs with Hybrid Matching*); those of all objects together should be some of all.
         reduction, name, dtype: as in every Keras loss. `sample_weight` is (B,).
 
     Call arguments:
@@ -67,6 +71,7 @@ class HungarianLoss(GlobalMeanLoss):
         l1_weight=5.0,
         giou_weight=2.0,
         no_object_weight=0.1,
+        one_to_many=6,
         reduction="sum_over_batch_size",
         name="hungarian_loss",
         dtype=None,
@@ -79,6 +84,7 @@ class HungarianLoss(GlobalMeanLoss):
         self.classification, self.class_weight = classification, class_weight
         self.l1_weight, self.giou_weight = l1_weight, giou_weight
         self.no_object_weight = no_object_weight
+        self.one_to_many = check_whole_number("HungarianLoss", "one_to_many", one_to_many)
 
     @property
     def _class_weight(self):
@@ -93,6 +99,11 @@ class HungarianLoss(GlobalMeanLoss):
             others = y_pred["auxiliary_logits"], y_pred["auxiliary_boxes"]
             for i in range(others[0].shape[1]):
                 loss = loss + self._compute_layer(labels, boxes, *(x[:, i] for x in others))
+        if "one_to_many_logits" in y_pred:
+            count = self.one_to_many
+            each = ops.tile(labels, (1, count)), ops.tile(boxes, (1, count, 1))
+            others = y_pred["one_to_many_logits"], y_pred["one_to_many_boxes"]
+            loss = loss + self._compute_layer(*each, *others)
         return loss
 
     def _compute_layer(self, labels, boxes, logits, found):
@@ -162,7 +173,7 @@ class HungarianLoss(GlobalMeanLoss):
     def get_config(self):
         names = (
             *("classification", "class_weight", "l1_weight", "giou_weight"),
-            *("no_object_weight", "dtype"),
+            *("no_object_weight", "one_to_many", "dtype"),
         )
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 

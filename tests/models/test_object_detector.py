@@ -71,6 +71,27 @@ def test_other_layers_are_read_by_the_same_heads(queries, norm):
             )
 
 
+@pytest.mark.parametrize("settings", [{}, {"queries": 5, "no_object": True, "auxiliary": True}])
+def test_heads_of_several_queries_for_an_object_are_beside_the_others(settings):
+    """They read the same vectors with weights of their own, and change no other output."""
+    plain, model = build(**settings), build(one_to_many=True, **settings)
+    randomize(model)
+    weights = {weight.path: weight for weight in model.weights}
+    for weight in plain.weights:
+        weight.assign(weights[weight.path])
+    images, found = call(model)
+    for name, value in plain(images).items():
+        np.testing.assert_allclose(found[name], value, atol=1e-5)
+    for name in ("logits", "boxes"):
+        assert found[f"one_to_many_{name}"].shape == found[name].shape
+        head, own = (model.get_layer(f"{prefix}{name}") for prefix in ("", "one_to_many_"))
+        for weight, other in zip(own.weights, head.weights, strict=True):
+            weight.assign(other)
+    found = model(images)
+    for name in ("logits", "boxes"):
+        np.testing.assert_allclose(found[f"one_to_many_{name}"], found[name], atol=1e-5)
+
+
 def randomize(model):
     for weight in model.trainable_weights:
         weight.assign(weight + random.normal(size=weight.shape, scale=0.1))
@@ -86,7 +107,10 @@ def test_queries_see_one_another_and_every_cell():
 
 
 def test_saved_and_loaded(tmp_path):
-    for settings in ({"auxiliary": True}, {"queries": 5, "no_object": True, "auxiliary": True}):
+    for settings in (
+        {"auxiliary": True, "one_to_many": True},
+        {"queries": 5, "no_object": True, "auxiliary": True},
+    ):
         model = build(**settings)
         randomize(model)
         images, found = call(model)

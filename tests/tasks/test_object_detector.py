@@ -117,8 +117,10 @@ def test_pictures_show_boxes_and_what_queries_looked_at(trained, tmp_path):
 
 
 def test_other_labels_get_new_logits_and_boxes_stay():
-    for settings in ({}, {"queries": 4, "num_decoder_layers": 2, "auxiliary": True}):
+    learned = {"queries": 4, "num_decoder_layers": 2, "auxiliary": True, "one_to_many": False}
+    for settings in ({}, learned):
         task = make_task(no_object=bool(settings), **settings)
+        assert ("one_to_many_logits" in task.model.output) != bool(settings)
         images = np.random.default_rng(0).random((1, HEIGHT, WIDTH, 3))
         before = {name: np.array(value) for name, value in task.model(images).items()}
         others = [example._replace(labels=("x",) * len(example.boxes)) for example in draw(3, 0)]

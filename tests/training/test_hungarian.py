@@ -176,6 +176,28 @@ def test_outputs_of_other_layers_have_losses_of_their_own():
 
 
 @pytest.mark.parametrize("kind", ["focal", "varifocal", "cross_entropy"])
+def test_each_object_has_several_queries_in_outputs_for_that(kind):
+    """The loss of as many objects that are the same one, each of which has a query of its own."""
+    classes = C + (kind == "cross_entropy")
+    truth, last = draw_batch(classes)
+    _, many = draw_batch(classes)
+    twice = {name: np.concatenate([x, x], axis=1) for name, x in truth.items()}
+    order = np.argsort(twice["labels"] < 0, axis=1, kind="stable")  # padding last
+    twice = {
+        name: np.take_along_axis(x, order if x.ndim == 2 else order[..., None], axis=1)
+        for name, x in twice.items()
+    }
+    expected = compute_by_definition(truth, last, kind) + compute_by_definition(twice, many, kind)
+    loss = ka.training.HungarianLoss(kind, one_to_many=2)
+    both = last | {f"one_to_many_{name}": x for name, x in many.items()}
+    np.testing.assert_allclose(float(loss(truth, both)), expected, rtol=1e-5)
+    again = ka.training.HungarianLoss.from_config(loss.get_config())
+    np.testing.assert_allclose(float(again(truth, both)), expected, rtol=1e-5)
+    with pytest.raises(ValueError, match="one_to_many=0"):
+        ka.training.HungarianLoss(one_to_many=0)
+
+
+@pytest.mark.parametrize("kind", ["focal", "varifocal", "cross_entropy"])
 def test_a_batch_without_objects_has_a_finite_loss_and_padding_changes_nothing(kind):
     truth, found = draw_batch(C + (kind == "cross_entropy"))
     loss = ka.training.HungarianLoss(kind)

@@ -76,6 +76,7 @@ RECIPES = {
             hidden_dim=128,
             intermediate_dim=256,
             dropout=0.0,
+            one_to_many=True,
         ),
         epochs=120,
         batch_size=4,
