@@ -51,6 +51,18 @@ def test_too_much_of_it_is_refused(monkeypatch):
     assert drift.measure_drift("m.tflite", without, FLOAT32) is None
 
 
+def test_one_token_is_no_measure(monkeypatch):
+    generation = exportable.Generation(None, None, [TEXTS])
+    for tokens, shares, refused in (((2, 2, 2), (1.0, 0.5, 1.0), False), ((2,), (0.0,), True)):
+        found = export.Drift(tokens, shares, (0.1,) * len(tokens))
+        monkeypatch.setattr(drift, "compare_texts", lambda path, generation, found=found: found)
+        if refused:
+            with pytest.raises(export.ExportError, match="goes on alike in 0.000"):
+                drift.measure_drift("m.tflite", generation, INT8_WEIGHTS)
+        else:
+            assert drift.measure_drift("m.tflite", generation, INT8_WEIGHTS) is found
+
+
 def test_it_is_told_in_a_line():
     line = str(export.Drift((4, 2), (1.0, 0.5), (0.1, 0.25)))
     assert "on 6 tokens" in line and "agreement 0.8333, at worst 0.5000 at position 1" in line
