@@ -77,12 +77,16 @@ class SoundPreprocessor:
 class SpeechPreprocessor(SoundPreprocessor):
     """Turns sounds into the inputs of `ka.models.speech_recognizer`, and its labels into text.
 
-    Label 0 is the blank, label k the character k - 1.
+    Label 0 is the blank, label k the character k - 1, or the word k - 1.
 
     Args:
-        characters: tuple of str, one character each, that transcripts consist of.
+        characters: tuple of str, one character each, that transcripts consist of; empty where they
+            consist of `words`.
         sampling_rate: int, samples a second; None for features.
         num_features: int, features of a frame; None for waveforms.
+        words: tuple of str, without spaces, that transcripts consist of, for models that say
+            nothing else: digits, commands (Soltau et al., 2016, *Neural Speech Recognizer*). What
+            they write are always words, and a new word needs training.
 
     Calling it on a list of paths of WAV or FLAC files, or of arrays, samples (n,) from -1 to 1 (or
     int16 or int32, as files have them) or features (T, F), gives `"waveform"` or `"features"`,
@@ -99,44 +103,75 @@ class SpeechPreprocessor(SoundPreprocessor):
     assert preprocessor.decode(preprocessor.encode("two one")) == "two one"
     inputs = preprocessor([np.zeros(8000), np.zeros(5000)])
     assert inputs["waveform"].shape == (2, 8000) and list(inputs["lengths"]) == [8000, 5000]
+
+    commands = ka.data.SpeechPreprocessor.build(["go on", "stop"], 8000, tokens="words")
+    assert commands.words == ("go", "on", "stop") and commands.encode("stop go") == [3, 1]
     ```
     """
 
-    characters: tuple
+    characters: tuple = ()
     sampling_rate: int | None = None
     num_features: int | None = None
+    words: tuple = ()
 
     def __post_init__(self):
-        object.__setattr__(self, "characters", tuple(self.characters))
+        for name in ("characters", "words"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        if self.characters and self.words:
+            raise ValueError("SpeechPreprocessor takes characters= or words=, not both.")
         if wrong := [c for c in self.characters if len(c) != 1]:
             raise ValueError(f"characters has {wrong[0]!r}: expected one character each.")
-        if len(set(self.characters)) < len(self.characters) or not self.characters:
-            raise ValueError(f"characters={self.characters!r}: expected some, all different.")
+        if wrong := [word for word in self.words if word.split() != [word]]:
+            raise ValueError(f"words has {wrong[0]!r}: expected words without spaces.")
+        name = "words" if self.words else "characters"
+        if len(set(self.tokens)) < len(self.tokens) or not self.tokens:
+            raise ValueError(f"{name}={self.tokens!r}: expected some, all different.")
         self.check_sounds()
 
     @classmethod
-    def build(cls, texts, sampling_rate=None, num_features=None):
-        """With the characters of `texts`, a list of str, in the order of their code points."""
-        return cls(sorted(set("".join(texts))), sampling_rate, num_features)
+    def build(cls, texts, sampling_rate=None, num_features=None, *, tokens="characters"):
+        """With what `texts`, a list of str, consist of, in the order of their code points.
+
+        Args:
+            tokens: `"characters"`, or `"words"`, which are between spaces.
+        """
+        if tokens not in ("characters", "words"):
+            raise ValueError(f"tokens={tokens!r}: expected 'characters' or 'words'.")
+        parts = "".join(texts) if tokens == "characters" else " ".join(texts).split()
+        sounds = {"sampling_rate": sampling_rate, "num_features": num_features}
+        return cls(**{tokens: sorted(set(parts))}, **sounds)
+
+    @property
+    def tokens(self):
+        """The characters or the words, a tuple of str."""
+        return self.words or self.characters
 
     @property
     def vocabulary_size(self):
-        """The characters and the blank."""
-        return len(self.characters) + 1
+        """The characters or words, and the blank."""
+        return len(self.tokens) + 1
+
+    def split(self, text):
+        """The characters or the words of a transcript, a list of str."""
+        return text.split() if self.words else list(text)
+
+    def join(self, tokens):
+        """The text of a list of characters or of words."""
+        return (" " if self.words else "").join(tokens)
 
     def encode(self, text):
-        """The labels of a transcript, a list of int; an unknown character is an error."""
-        ids = {character: k for k, character in enumerate(self.characters, start=1)}
-        if unknown := [c for c in text if c not in ids]:
+        """The labels of a transcript, a list of int; an unknown character or word is an error."""
+        ids = {token: k for k, token in enumerate(self.tokens, start=1)}
+        if unknown := [token for token in self.split(text) if token not in ids]:
             raise ValueError(
                 f"The text {text[:40]!r} has {unknown[0]!r}, and the model knows "
-                f"{''.join(self.characters)!r}: replace it, or train with it."
+                f"{self.join(self.tokens)!r}: replace it, or train with it."
             )
-        return [ids[character] for character in text]
+        return [ids[token] for token in self.split(text)]
 
     def decode(self, labels):
         """The text of labels, ints; blanks are nothing."""
-        return "".join(self.characters[label - 1] for label in map(int, labels) if label)
+        return self.join(self.tokens[label - 1] for label in map(int, labels) if label)
 
     def save(self, folder):
         """Writes nothing: characters and rate are in the task's entries of the manifest."""

@@ -29,7 +29,10 @@ class SpeechRecognizer(Task):
 
     Files hold a greedy decoder, too: they take `"waveform"` (B, samples) and `"lengths"` (B,), or
     `"features"`, and give `"labels"`, int32 (B, T), beside the logits. Label k > 0 is character
-    k - 1 of the manifest's `characters`; zeros follow the last.
+    k - 1 of the manifest's `characters`, or word k - 1 of its `words`; zeros follow the last.
+
+    It writes characters, and so any word. `from_data(tokens="words")` makes one that knows the
+    words of its transcripts alone, for digits and commands: it cannot misspell them.
 
     Args:
         model: functional `keras.Model`, as `ka.models.speech_recognizer`.
@@ -64,7 +67,7 @@ class SpeechRecognizer(Task):
     def build(cls, data_set, recipe, builder):
         sounds = measure_sounds(data_set)
         texts = [recording.text for recording in data_set.train]
-        preprocessor = data.SpeechPreprocessor.build(texts, **sounds)
+        preprocessor = data.SpeechPreprocessor.build(texts, **sounds, **recipe.data)
         about = {"sampling_rate": preprocessor.sampling_rate}
         if preprocessor.sampling_rate is None:
             about = describe_features(preprocessor, recipe)
@@ -78,21 +81,27 @@ class SpeechRecognizer(Task):
 
     @classmethod
     def check_manifest(cls, fields):
-        fields.texts("characters")
+        fields.texts("words" if "words" in fields.values else "characters")
         check_sounds(fields)
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
         name = "sampling_rate" if manifest["inputs"] == "waveform" else "num_features"
-        return data.SpeechPreprocessor(manifest["characters"], **{name: manifest[name]})
+        tokens = "words" if "words" in manifest else "characters"
+        return data.SpeechPreprocessor(**{tokens: manifest[tokens], name: manifest[name]})
 
     @classmethod
     def read_settings(cls, manifest):
         return {}
 
     @property
+    def _kind(self):
+        """What transcripts consist of."""
+        return "words" if self.preprocessor.words else "characters"
+
+    @property
     def settings(self):
-        about = {"characters": list(self.preprocessor.characters)}
+        about = {self._kind: list(self.preprocessor.tokens)}
         if self.preprocessor.sampling_rate is None:
             sizes = {"inputs": "features", "num_features": self.preprocessor.num_features}
         else:
@@ -125,17 +134,18 @@ class SpeechRecognizer(Task):
         check_rate(data, self.preprocessor)
 
     def adapt(self, data, verbose=True):
-        """Gives the model a new last layer where transcripts have characters that it cannot write.
+        """Gives the model a new last layer where transcripts have characters, or words, that it
+        cannot write.
 
         It writes those of `data` then; of the ones that it knew it keeps the weights, and of the
         blank.
         """
-        old = self.preprocessor
-        characters = sorted({character for one in data.train for character in one.text})
-        new = [character for character in characters if character not in old.characters]
+        old, kind = self.preprocessor, self._kind
+        tokens = sorted({token for one in data.train for token in old.split(one.text)})
+        new = [token for token in tokens if token not in old.tokens]
         if not new:
             return
-        self.preprocessor = dataclasses.replace(old, characters=tuple(characters))
+        self.preprocessor = dataclasses.replace(old, **{kind: tuple(tokens)})
         before = keras_internals.producer(self._model.output)
         self._model = self.replace_head(self.preprocessor.vocabulary_size)
         copy_labels(before, keras_internals.producer(self._model.output), old, self.preprocessor)
@@ -143,8 +153,8 @@ class SpeechRecognizer(Task):
         self._forget_runner()
         if verbose:
             say(
-                f"the last layer is new, for {len(characters)} characters: it did not know "
-                f"{''.join(new)!r}"
+                f"the last layer is new, for {len(tokens)} {kind}: it did not know "
+                f"{old.join(new)!r}"
             )
 
     def describe_data(self, data):
@@ -153,7 +163,7 @@ class SpeechRecognizer(Task):
         if not long:
             return ()
         return (
-            f"{long:,} transcripts have more characters than their recordings have vectors, and "
+            f"{long:,} transcripts have more {self._kind} than their recordings have vectors, and "
             "teach nothing",
         )
 
@@ -162,16 +172,18 @@ class SpeechRecognizer(Task):
         them is 0.
         """
         count_all = [count_vectors(self.model, len(one.sound)) for one in examples]
+        texts = [self.preprocessor.split(one.text) for one in examples]
         return sum(
-            vectors < len(one.text) + sum(a == b for a, b in itertools.pairwise(one.text))
-            for one, vectors in zip(examples, count_all, strict=True)
+            vectors < len(tokens) + sum(a == b for a, b in itertools.pairwise(tokens))
+            for tokens, vectors in zip(texts, count_all, strict=True)
         )
 
     def make_training_batches(self, examples, recipe):
         if examples and self._count_long(examples) == len(examples):
             raise ValueError(
-                "Every transcript has more characters than its recording has vectors: CTC learns "
-                "nothing of them. Give longer recordings, or build with a smaller subsampling=."
+                f"Every transcript has more {self._kind} than its recording has vectors: CTC "
+                "learns nothing of them. Give longer recordings, or build with a smaller "
+                "subsampling=."
             )
         options = {"shuffle": True, "seed": recipe.seed}
         return data.recording_batches(examples, self.preprocessor, recipe.batch_size, **options)
@@ -322,9 +334,9 @@ def check_rate(data_set, preprocessor):
 
 
 def copy_labels(before, after, old, new):
-    """Gives the `Dense` `after` the weights of `before` for the blank and for equal characters."""
-    known = {character: k for k, character in enumerate(old.characters, 1)}
-    kept = [(known[c], k) for k, c in enumerate(new.characters, 1) if c in known]
+    """Gives the `Dense` `after` the weights of `before` for the blank and for equal tokens."""
+    known = {token: k for k, token in enumerate(old.tokens, 1)}
+    kept = [(known[token], k) for k, token in enumerate(new.tokens, 1) if token in known]
     sources, targets = zip((0, 0), *kept, strict=True)
     for weight, learned in zip(after.weights, before.weights, strict=True):
         values = np.array(weight)

@@ -122,6 +122,58 @@ def test_features_are_recordings_too():
     assert set(text) <= {"a", "b"}
 
 
+def test_whole_words_are_written_by_a_model_that_knows_them(tmp_path):
+    """Saved and opened, with new words beside those that it knew, and as LiteRT."""
+    texts = [one.text for one in draw(8, 0)]
+    train = [one._replace(text=" ".join(one.text)) for one in draw(8, 0)]
+    data = ka.data.Recordings.from_lists(train, sampling_rate=8000, dev_fraction=0)
+    task = ka.tasks.SpeechRecognizer.from_data(data, tokens="words", **SIZE)
+    preprocessor = task.preprocessor
+    assert preprocessor.words == ("a", "b", "c") and preprocessor.characters == ()
+    assert task.settings["words"] == ["a", "b", "c"] and "characters" not in task.settings
+    said = " ".join(texts[0])
+    assert preprocessor.decode([0, *preprocessor.encode(f" {said} "), 0]) == said
+    task.model.get_layer("logits").bias.assign([0.0, 0.0, 50.0, 0.0])
+    sounds = [one.sound for one in train[:2]]
+    assert task.predict(sounds) == task.predict(sounds, words=["b", "c"]) == ["b", "b"]
+    task.save_to_preset(tmp_path / "preset")
+    task.export(tmp_path / "preset" / "model.tflite")
+    for kind in ("keras", "litert"):
+        opened = ka.tasks.from_preset(tmp_path / "preset", kind)
+        assert opened.preprocessor == preprocessor and opened.predict(sounds) == ["b", "b"]
+    with pytest.raises(ValueError, match="'a d' has 'd', and the model knows 'a b c'"):
+        preprocessor.encode("a d")
+    task.adapt(ka.data.Recordings.from_lists([train[0]._replace(text="away b")] * 4))
+    assert task.preprocessor.words == ("away", "b") and task.predict(sounds) == ["b", "b"]
+
+
+def test_words_are_counted_where_transcripts_are_too_long():
+    """Two words of seven characters need a vector between two equal ones, and no more."""
+    sound = np.zeros(900, "float32")  # three vectors
+    train = [ka.data.Recording(sound, text) for text in ("abc abc", "a b a a")]
+    data = ka.data.Recordings.from_lists(train, sampling_rate=8000, dev_fraction=0)
+    task = ka.tasks.SpeechRecognizer.from_data(data, tokens="words", **SIZE)
+    (said,) = task.describe_data(data)
+    assert said.startswith("1 transcripts have more words than")
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({}, "characters=.*: expected some"),
+        ({"words": ("a b",)}, "words has 'a b': expected words without spaces"),
+        ({"words": ("",)}, "words has '': expected words"),
+        ({"words": ("a", "a")}, "words=.*all different"),
+        ({"words": ("a",), "characters": ("a",)}, "characters= or words=, not both"),
+    ],
+)
+def test_preprocessors_know_characters_or_words(given, message):
+    with pytest.raises(ValueError, match=message):
+        ka.data.SpeechPreprocessor(sampling_rate=8000, **given)
+    with pytest.raises(ValueError, match="tokens='subwords': expected 'characters' or 'words'"):
+        ka.data.SpeechPreprocessor.build(["a"], 8000, tokens="subwords")
+
+
 def test_refuses_samples_of_no_known_rate():
     with pytest.raises(ValueError, match="how many a second.*sampling_rate="):
         ka.tasks.SpeechRecognizer.from_data(draw(4, 0), **SIZE)

@@ -15,9 +15,10 @@ class Recipe:
         clip_norm: float, the largest norm of the gradient of all weights together.
         data: dict, of images the keywords of `ka.data.image_augmentation`; of pictures with boxes
             those of `ka.data.detection_augmentation`, and `image_size`, (height, width) or the
-            longer side; of texts those of
-            `TextPreprocessor.build`; of sentences those of `TaggerPreprocessor.build`, and
-            `maximum_length`, the tokens of a sentence at most; of pairs of texts
+            longer side; of recordings with transcripts `tokens`, `"characters"` or `"words"`; of
+            texts those of `TextPreprocessor.build`; of sentences those of
+            `TaggerPreprocessor.build`, and `maximum_length`, the tokens of a sentence at
+            most; of pairs of texts
 
             - `tokens`: `"characters"` of each side, or `"subwords"` of both together,
             - `vocabulary_size`: how many subwords,

@@ -24,6 +24,7 @@ RECIPES = {
         learning_rate=2e-3,
         weight_decay=0.01,
         clip_norm=5.0,
+        data=dict(tokens="characters"),
         jit_compile=False,  # XLA has no kernel of the fast loss
     ),
     # The same while someone speaks: it sees the 320 ms that a word is in, and what was before.
@@ -34,6 +35,7 @@ RECIPES = {
         learning_rate=2e-3,
         weight_decay=0.01,
         clip_norm=5.0,
+        data=dict(tokens="characters"),
         jit_compile=False,
     ),
     # Whisper, on recordings of one language.
