@@ -102,6 +102,7 @@ class _Words:
     def __init__(self, words, separator, blank_id, classes):
         self.separator, self.words = separator, {tuple(map(int, word)) for word in words}
         self._following = collections.defaultdict(set)  # labels, by how a word begins
+        self._begun = {(): frozenset([()])}  # of a prefix, all that its last word may be so far
         for word in self.words:
             if not word or not {*word} <= {*range(classes)} - {blank_id, separator}:
                 raise ValueError(
@@ -117,16 +118,29 @@ class _Words:
 
     def list_labels(self, prefix):
         """What may come after a prefix."""
-        return self._following[self._find_begun(prefix)]
+        return set().union(*(self._following[begun] for begun in self._find_begun(prefix)))
 
     def can_end(self, prefix):
-        return not prefix or self._find_begun(prefix) in self.words
+        return not prefix or any(begun in self.words for begun in self._find_begun(prefix))
 
     def _find_begun(self, prefix):
-        """The labels of a prefix after its last separator."""
-        if self.separator not in prefix:
-            return prefix
-        return prefix[len(prefix) - prefix[::-1].index(self.separator) :]
+        """The labels since the last word of a prefix, a set: without separators there may be
+        several ways to cut it into words.
+        """
+        if prefix not in self._begun:
+            *before, label = prefix
+            found = set()
+            for begun in self._find_begun(tuple(before)):
+                if label not in self._following[begun]:
+                    continue
+                longer = () if label == self.separator else (*begun, label)
+                found |= {longer, ()} if self._ends(longer) else {longer}
+            self._begun[prefix] = frozenset(found)
+        return self._begun[prefix]
+
+    def _ends(self, word):
+        """Whether another word may follow at once."""
+        return self.separator is None and word in self.words
 
 
 def _extend(beam, frame, blank_id, beam_width, add, added, words):
