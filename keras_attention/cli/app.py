@@ -120,7 +120,8 @@ def train(
         int | None, Whole(max=10_000_000, help="Batches of an epoch, of running text.")
     ] = None,
     tokens: Annotated[
-        Tokens | None, typer.Option(help="What is read and written, of pairs and running text.")
+        Tokens | None,
+        typer.Option(help="What is read or written, of pairs, recordings and running text."),
     ] = None,
     vocabulary_size: Annotated[
         int | None,

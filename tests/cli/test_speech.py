@@ -47,6 +47,22 @@ def test_trains_on_a_folder_and_writes_what_files_say(tmp_path, run):
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
+def test_writes_whole_words_where_that_is_asked_for(tmp_path, run):
+    texts = write(tmp_path / "train", 16, 0)
+    rows = [f"{k}.wav\t{' '.join(2 * c for c in text)}\n" for k, text in enumerate(texts)]
+    (tmp_path / "train" / "transcripts.tsv").write_text("".join(rows), "utf-8")
+    words = ["train", "speech_recognizer", "--train", tmp_path / "train", "--epochs", 1]
+    sizes = ["--num-layers", 1, "--num-heads", 2, "--hidden-dim", 16]
+    status, _, error = run(*words, *sizes, "--tokens", "words", "--output", tmp_path / "run")
+    assert status == 0, error
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text("utf-8"))
+    assert manifest["words"] == ["aa", "bb", "cc"]
+    status, _, error = run(*words, *sizes, "--tokens", "subwords", "--output", tmp_path / "other")
+    assert status == 2 and "expected 'characters' or 'words'" in error
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
 def test_an_encoder_decoder_translates_what_a_table_translates(tmp_path, run):
     """The fourth column is written; the preset has all files, and they write the same."""
     for part, count, seed in (("train", 64, 0), ("test", 4, 1)):
