@@ -308,7 +308,7 @@ def measure_sounds(data_set):
 def describe_features(preprocessor, recipe):
     """What a model of features has in place of a spectrogram: a dict of keywords."""
     about = {"num_mel_bins": preprocessor.num_features}
-    if recipe.model.get("filter_augment") == CONFORMER["filter_augment"]:
+    if recipe.model.get("filter_augment") is CONFORMER["filter_augment"]:  # and nobody gave it
         about["filter_augment"] = None  # the recipe's decibels are of spectrograms
     return about
 

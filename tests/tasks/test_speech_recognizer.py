@@ -122,6 +122,16 @@ def test_features_are_recordings_too():
     assert set(text) <= {"a", "b"}
 
 
+def test_the_filter_of_the_recipe_is_for_spectrograms():
+    """Its decibels say nothing of other features, for which it is there if someone gives it."""
+    recordings = [ka.data.Recording(np.ones((30, 5), "float32"), "ab")] * 8
+    given = {"filter_augment": dict(gain=13.0, band_gain=6.5)}  # as in the recipe
+    for settings, there in (({}, False), (given, True)):
+        task = ka.tasks.SpeechRecognizer.from_data(recordings, **SIZE | settings)
+        kinds = {type(layer) for layer in task.model.layers}
+        assert (ka.blocks.FilterAugment in kinds) == there
+
+
 def test_whole_words_are_written_by_a_model_that_knows_them(tmp_path):
     """Saved and opened, with new words beside those that it knew, and as LiteRT."""
     texts = [one.text for one in draw(8, 0)]
