@@ -115,6 +115,8 @@ class SpeechPreprocessor(SoundPreprocessor):
     words: tuple = ()
 
     def __post_init__(self):
+        if isinstance(self.words, str) or not all(isinstance(word, str) for word in self.words):
+            raise ValueError(f"words={self.words!r:.100}: expected a list of str, one word each.")
         for name in ("characters", "words"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if self.characters and self.words:
@@ -139,6 +141,8 @@ class SpeechPreprocessor(SoundPreprocessor):
             raise ValueError(f"tokens={tokens!r}: expected 'characters' or 'words'.")
         parts = "".join(texts) if tokens == "characters" else " ".join(texts).split()
         sounds = {"sampling_rate": sampling_rate, "num_features": num_features}
+        if not parts:
+            raise ValueError(f"The texts hold no {tokens}: expected some to learn.")
         return cls(**{tokens: sorted(set(parts))}, **sounds)
 
     @property
@@ -165,7 +169,7 @@ class SpeechPreprocessor(SoundPreprocessor):
         if unknown := [token for token in self.split(text) if token not in ids]:
             raise ValueError(
                 f"The text {text[:40]!r} has {unknown[0]!r}, and the model knows "
-                f"{self.join(self.tokens)!r}: replace it, or train with it."
+                f"{self.join(self.tokens)!r:.400}: replace it, or train with it."
             )
         return [ids[token] for token in self.split(text)]
 
@@ -174,4 +178,4 @@ class SpeechPreprocessor(SoundPreprocessor):
         return self.join(self.tokens[label - 1] for label in map(int, labels) if label)
 
     def save(self, folder):
-        """Writes nothing: characters and rate are in the task's entries of the manifest."""
+        """Writes nothing: tokens and the rate are in the task's entries of the manifest."""

@@ -18,6 +18,7 @@ def search_ctc_prefixes(
     num_results=1,
     words=None,
     separator=None,
+    several=True,
     language_model=None,
     language_weight=1.0,
     label_bonus=0.0,
@@ -36,6 +37,7 @@ def search_ctc_prefixes(
             at all may be said, too.
         separator: int, the label between two words, such as that of a space; None where one follows
             the other.
+        several: bool, whether more than one word may be said.
         language_model: function of a tuple of labels and the next label to the log of its
             probability after them; or None. It is called once for each prefix that is met.
         language_weight: float, by which its logs are multiplied.
@@ -73,7 +75,8 @@ def search_ctc_prefixes(
     checks.check_whole_number(owner, "beam_width", beam_width)
     checks.check_whole_number(owner, "num_results", num_results, most=beam_width)
     checks.check_whole_number(owner, "blank_id", blank_id, least=0, most=logits.shape[1] - 1)
-    words = None if words is None else _Words(words, separator, blank_id, logits.shape[1])
+    if words is not None:
+        words = _Words(words, separator, several, blank_id, logits.shape[1])
     frames = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
     added = {(): 0.0}  # of the language model and the bonus, by prefix
 
@@ -99,8 +102,9 @@ def search_ctc_prefixes(
 class _Words:
     """Sequences of known words, label by label."""
 
-    def __init__(self, words, separator, blank_id, classes):
+    def __init__(self, words, separator, several, blank_id, classes):
         self.separator, self.words = separator, {tuple(map(int, word)) for word in words}
+        self.several = several
         self._following = collections.defaultdict(set)  # labels, by how a word begins
         self._begun = {(): frozenset([()])}  # of a prefix, all that its last word may be so far
         for word in self.words:
@@ -111,7 +115,7 @@ class _Words:
                 )
             for i, label in enumerate(word):
                 self._following[word[:i]].add(label)
-            if separator is not None:
+            if several and separator is not None:
                 self._following[word].add(separator)
         if not self.words:
             raise ValueError("words is empty: give some, or None for any labels.")
@@ -140,7 +144,7 @@ class _Words:
 
     def _ends(self, word):
         """Whether another word may follow at once."""
-        return self.separator is None and word in self.words
+        return self.several and self.separator is None and word in self.words
 
 
 def _extend(beam, frame, blank_id, beam_width, add, added, words):

@@ -24,7 +24,8 @@ class SpeechStream:
             (with `spectrogram="kaldi"`, whose frames do not depend on later ones).
         max_length: int, how many vectors the cache has room for: 4096 of 40 ms are 164 seconds.
 
-    After `finish` the same stream hears another utterance.
+    After `finish` the same stream hears another utterance. A preprocessor makes text of labels; of
+    whole words it puts spaces between those that it is given at once.
 
     Attributes:
         chunk_frames: int, the frames of a chunk.

@@ -91,7 +91,8 @@ def object_detector(
         one_to_many: bool, whether training has a second pair of heads, of which several queries
             find the same object (Jia et al., 2023, *DETRs with Hybrid Matching*; with queries on a
             grid, Wang et al., 2024, *YOLOv10*, section 3.1). One query for each object teaches few
-            cells; with several the encoder learns sooner. Files leave these heads out.
+            cells; with several the encoder learns sooner. Files that `ka.tasks.ObjectDetector`
+            exports leave these heads out.
         patch_size, stem_filters, stem_strides: cells are patches, after the convolutions of a stem
             if there is one; a stem of stride 16, with `patch_size=1`, learns fastest.
         name: str.

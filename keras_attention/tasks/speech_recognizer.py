@@ -21,7 +21,7 @@ DIGITS = "spoken_digit"  # what TFDS calls it
 SPEEDS = (0.85, 0.92, 1.0, 1.08, 1.17)  # of its recordings in training: measured, fewer errors
 MOST_RATE, MOST_FEATURES = 1_000_000, 1 << 16
 BEAM = 16  # prefixes that a search for known words holds
-BLANK = "·"  # how pictures show a vector without a character
+BLANK = "·"  # how pictures show a vector that is neither a character nor a word
 
 
 class SpeechRecognizer(Task):
@@ -66,7 +66,10 @@ class SpeechRecognizer(Task):
     @classmethod
     def build(cls, data_set, recipe, builder):
         sounds = measure_sounds(data_set)
-        texts = [recording.text for recording in data_set.train]
+        known = data_set.train
+        if recipe.data.get("tokens") == "words":  # those of dev are scored, too
+            known = [*known, *data_set.dev]
+        texts = [recording.text for recording in known]
         preprocessor = data.SpeechPreprocessor.build(texts, **sounds, **recipe.data)
         about = {"sampling_rate": preprocessor.sampling_rate}
         if preprocessor.sampling_rate is None:
@@ -81,7 +84,10 @@ class SpeechRecognizer(Task):
 
     @classmethod
     def check_manifest(cls, fields):
-        fields.texts("words" if "words" in fields.values else "characters")
+        given = [name for name in ("characters", "words") if name in fields.values]
+        fields.texts("characters" if len(given) != 1 else given[0])
+        if len(given) > 1:
+            raise fields.error("words", "no words, as there are characters")
         check_sounds(fields)
 
     @classmethod
@@ -141,7 +147,8 @@ class SpeechRecognizer(Task):
         blank.
         """
         old, kind = self.preprocessor, self._kind
-        tokens = sorted({token for one in data.train for token in old.split(one.text)})
+        known = [*data.train, *data.dev] if old.words else data.train
+        tokens = sorted({token for one in known for token in old.split(one.text)})
         new = [token for token in tokens if token not in old.tokens]
         if not new:
             return
@@ -229,7 +236,8 @@ class SpeechRecognizer(Task):
                 (T, F).
             words: list of str, or one str with spaces between them: the only words that there are,
                 such as commands. The likeliest sequence of them is searched for with
-                `ka.generation.search_ctc_prefixes`; None takes the best character of each vector.
+                `ka.generation.search_ctc_prefixes`, or the likeliest one where transcripts have no
+                spaces; None takes the best character, or word, of each vector.
 
         Returns:
             For each recording a str.
@@ -247,12 +255,16 @@ class SpeechRecognizer(Task):
     def _encode_words(self, words):
         """Keywords of `search_ctc_prefixes` for the only words that there are."""
         words = words.split() if isinstance(words, str) else list(words)
-        if not words or any(not word or " " in word for word in words):
+        if not words or any(word.split() != [word] for word in words):
             raise ValueError(f"words={words!r}: expected some, each without spaces.")
         with prefix_errors("words"):
             encoded = [tuple(self.preprocessor.encode(word)) for word in words]
         spaced = " " in self.preprocessor.characters
-        return {"words": encoded, "separator": self.preprocessor.encode(" ")[0] if spaced else None}
+        return {
+            "words": encoded,
+            "separator": self.preprocessor.encode(" ")[0] if spaced else None,
+            "several": spaced or bool(self.preprocessor.words),
+        }
 
     def _search(self, sound, known):
         """The likeliest words of one recording."""
@@ -278,7 +290,7 @@ class SpeechRecognizer(Task):
         figure = visualization.attention_map(
             weights[:, :, :PICTURED, :PICTURED],
             tokens[:PICTURED],
-            title=f"{layer}: what each vector looked at, and the character it was taken for",
+            title=f"{layer}: what each vector looked at, and what it was taken for",
             path=path,
         )
         return AttentionMaps(dict(maps), tokens, tokens, figure)

@@ -40,7 +40,8 @@ class HungarianLoss(GlobalMeanLoss):
         no_object_weight: float, of queries without object in the cross-entropy, which is a weighted
             mean over queries.
         one_to_many: int, how many queries each object has in those outputs (6 in Jia et al., 2023,
-            *DETRs with Hybrid Matching*); those of all objects together should be some of all.
+            *DETRs with Hybrid Matching*). All objects together should have far fewer than there
+            are: without any left, those outputs do not learn where nothing is.
         reduction, name, dtype: as in every Keras loss. `sample_weight` is (B,).
 
     Call arguments:
@@ -71,10 +72,10 @@ class HungarianLoss(GlobalMeanLoss):
         l1_weight=5.0,
         giou_weight=2.0,
         no_object_weight=0.1,
-        one_to_many=6,
         reduction="sum_over_batch_size",
         name="hungarian_loss",
         dtype=None,
+        one_to_many=6,
     ):
         if classification not in KINDS:
             raise ValueError(

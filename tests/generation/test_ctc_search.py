@@ -58,11 +58,13 @@ def test_a_language_model_and_a_bonus_are_added():
     np.testing.assert_allclose([s for _, s in found], [s for _, s in best], atol=1e-9)
 
 
+@pytest.mark.parametrize("several", [True, False])
 @pytest.mark.parametrize("separator", [3, None])
-def test_words_are_the_likeliest_of_all_that_consist_of_them(separator):
+def test_words_are_the_likeliest_of_all_that_consist_of_them(separator, several):
     logits = random.normal(size=(6, 4)) * 2
     words = [(1, 2), (2,), (2, 2)] if separator else [(1, 2), (2,), (1, 2, 1)]
     pattern = "(12|2|22)(3(12|2|22))*" if separator else "(12|2|121)+"
+    pattern = pattern if several else "12|2|22" if separator else "12|2|121"
 
     def consists(labels):
         return not labels or re.fullmatch(pattern, "".join(map(str, labels)))
@@ -70,7 +72,8 @@ def test_words_are_the_likeliest_of_all_that_consist_of_them(separator):
     everything = {labels: log for labels, log in list_all(logits).items() if consists(labels)}
     assert len(everything) > 3
     expected = sorted(everything.items(), key=lambda pair: -pair[1])[:5]
-    found = search(logits, 500, num_results=5, words=words, separator=separator)
+    settings = dict(words=words, separator=separator, several=several)
+    found = search(logits, 500, num_results=5, **settings)
     assert [labels for labels, _ in found] == [labels for labels, _ in expected]
     np.testing.assert_allclose([s for _, s in found], [s for _, s in expected], atol=1e-9)
 

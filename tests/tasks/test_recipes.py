@@ -32,6 +32,17 @@ def test_the_feed_forward_layers_grow_with_the_width():
     assert half["intermediate_dim"] * 2 == plain["intermediate_dim"]
 
 
+def test_learned_queries_find_one_object_each_unless_that_is_given():
+    recipe = recipes.choose_recipe("object_detector")
+    for options, wanted in (
+        ({}, True),
+        ({"queries": "grid"}, True),
+        ({"queries": 9}, None),
+        ({"queries": 9, "one_to_many": True}, True),
+    ):
+        assert recipes.split_options(recipe, options).model.get("one_to_many") is wanted
+
+
 @pytest.mark.parametrize("name", ["question_answerer", "speech_recognizer", "speech_to_text"])
 def test_another_block_leaves_what_is_the_conformers_aside(name):
     assert "kernel_size" in recipes.choose_recipe(name).model

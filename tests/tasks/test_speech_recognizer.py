@@ -1,5 +1,7 @@
 """`SpeechRecognizer`: learns tones as letters, writes them from files of every format."""
 
+import json
+
 import numpy as np
 import pytest
 import soundfile
@@ -61,6 +63,8 @@ def test_writes_known_words_alone(trained, tmp_path):
     [
         ([], r"words=\[\]: expected some"),
         (["a b"], "'a b'.*without spaces"),
+        (["a\tb"], "without spaces"),
+        (["\n"], "without spaces"),
         ("a d", "words: .*'d' has 'd', and the model knows"),
     ],
 )
@@ -157,6 +161,44 @@ def test_whole_words_are_written_by_a_model_that_knows_them(tmp_path):
     assert task.preprocessor.words == ("away", "b") and task.predict(sounds) == ["b", "b"]
 
 
+def test_a_model_that_knows_no_spaces_is_searched_for_one_word():
+    texts = ["ab", "cab"] * 4
+    train = [ka.data.Recording(np.ones(4000, "float32"), text) for text in texts]
+    data = ka.data.Recordings.from_lists(train, sampling_rate=8000, dev_fraction=0)
+    task = ka.tasks.SpeechRecognizer.from_data(data, **SIZE)
+    kernel = task.model.get_layer("logits").kernel
+    kernel.assign(np.zeros(kernel.shape))  # anything is as likely, and most paths say several
+    assert task.predict([train[0].sound], words="ab cab") in (["ab"], ["cab"])
+    spaced = [one._replace(text=f"{one.text} ab") for one in train]
+    data = ka.data.Recordings.from_lists(spaced, sampling_rate=8000, dev_fraction=0)
+    task = ka.tasks.SpeechRecognizer.from_data(data, tokens="words", **SIZE)
+    kernel = task.model.get_layer("logits").kernel
+    kernel.assign(np.zeros(kernel.shape))
+    (found,) = task.predict([train[0].sound], words="ab cab")
+    assert len(found.split()) > 1 and {*found.split()} <= {"ab", "cab"}
+
+
+def test_words_of_the_development_part_are_known():
+    train = [ka.data.Recording(np.ones(4000, "float32"), text) for text in ("go on", "stop")]
+    dev = [train[0]._replace(text="go left")]
+    data = ka.data.Recordings.from_lists(train * 4, dev, sampling_rate=8000)
+    task = ka.tasks.SpeechRecognizer.from_data(data, tokens="words", **SIZE | {"hidden_dim": 8})
+    assert task.preprocessor.words == ("go", "left", "on", "stop")
+    task.fit(data, epochs=1, batch_size=4, verbose=False)
+    others = ka.data.Recordings.from_lists(train * 4, [dev[0]._replace(text="up")])
+    task.adapt(others, verbose=False)
+    assert task.preprocessor.words == ("go", "on", "stop", "up")
+
+
+def test_a_manifest_says_characters_or_words(tmp_path):
+    data = ka.data.Recordings.from_lists(draw(8, 0), sampling_rate=8000, dev_fraction=0)
+    ka.tasks.SpeechRecognizer.from_data(data, **SIZE).save_to_preset(tmp_path)
+    path = tmp_path / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"words": ["a", "b", "c"]}))
+    with pytest.raises(ValueError, match="manifest.json: words .*as there are characters"):
+        ka.tasks.from_preset(tmp_path)
+
+
 def test_words_are_counted_where_transcripts_are_too_long():
     """Two words of seven characters need a vector between two equal ones, and no more."""
     sound = np.zeros(900, "float32")  # three vectors
@@ -174,6 +216,8 @@ def test_words_are_counted_where_transcripts_are_too_long():
         ({"words": ("a b",)}, "words has 'a b': expected words without spaces"),
         ({"words": ("",)}, "words has '': expected words"),
         ({"words": ("a", "a")}, "words=.*all different"),
+        ({"words": "stop"}, "words='stop': expected a list of str"),
+        ({"words": (1,)}, r"words=\(1,\): expected a list of str"),
         ({"words": ("a",), "characters": ("a",)}, "characters= or words=, not both"),
     ],
 )
@@ -182,6 +226,8 @@ def test_preprocessors_know_characters_or_words(given, message):
         ka.data.SpeechPreprocessor(sampling_rate=8000, **given)
     with pytest.raises(ValueError, match="tokens='subwords': expected 'characters' or 'words'"):
         ka.data.SpeechPreprocessor.build(["a"], 8000, tokens="subwords")
+    with pytest.raises(ValueError, match="The texts hold no words"):
+        ka.data.SpeechPreprocessor.build([" "], 8000, tokens="words")
 
 
 def test_refuses_samples_of_no_known_rate():

@@ -193,6 +193,8 @@ def test_each_object_has_several_queries_in_outputs_for_that(kind):
     np.testing.assert_allclose(float(loss(truth, both)), expected, rtol=1e-5)
     again = ka.training.HungarianLoss.from_config(loss.get_config())
     np.testing.assert_allclose(float(again(truth, both)), expected, rtol=1e-5)
+    usual, six = (ka.training.HungarianLoss(kind, **x) for x in ({}, {"one_to_many": 6}))
+    assert float(usual(truth, both)) == float(six(truth, both)) != float(loss(truth, both))
     with pytest.raises(ValueError, match="one_to_many=0"):
         ka.training.HungarianLoss(one_to_many=0)
 
