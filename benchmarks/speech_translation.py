@@ -26,6 +26,8 @@ def main():
     parser.add_argument("--unseen", default="yweweler")
     parser.add_argument("--strings", type=int, default=8000)
     parser.add_argument("--max-digits", type=int, default=7)
+    parser.add_argument("--tokens", choices=("characters", "subwords"), default="characters")
+    parser.add_argument("--vocabulary-size", type=int, default=128, help="of subwords")
     parser.add_argument("--ctc-weight", type=float, default=0.3)
     parser.add_argument("--label-smoothing", type=float, default=0.1)
     parser.add_argument("--tested", type=int, default=500, help="strings of each test")
@@ -41,6 +43,8 @@ def main():
         seen,
         seed=options.seed,
         max_length=LONGEST,
+        tokens=options.tokens,
+        vocabulary_size=options.vocabulary_size,
         ctc_weight=options.ctc_weight,
         num_decoder_layers=2,
         **seed_augmentation(options.seed),
