@@ -66,10 +66,7 @@ class SpeechRecognizer(Task):
     @classmethod
     def build(cls, data_set, recipe, builder):
         sounds = measure_sounds(data_set)
-        known = data_set.train
-        if recipe.data.get("tokens") == "words":  # those of dev are scored, too
-            known = [*known, *data_set.dev]
-        texts = [recording.text for recording in known]
+        texts = list_texts(data_set, words=recipe.data.get("tokens") == "words")
         preprocessor = data.SpeechPreprocessor.build(texts, **sounds, **recipe.data)
         about = {"sampling_rate": preprocessor.sampling_rate}
         if preprocessor.sampling_rate is None:
@@ -147,8 +144,8 @@ class SpeechRecognizer(Task):
         blank.
         """
         old, kind = self.preprocessor, self._kind
-        known = [*data.train, *data.dev] if old.words else data.train
-        tokens = sorted({token for one in known for token in old.split(one.text)})
+        texts = list_texts(data, words=bool(old.words))
+        tokens = sorted({token for text in texts for token in old.split(text)})
         new = [token for token in tokens if token not in old.tokens]
         if not new:
             return
@@ -300,6 +297,13 @@ class SpeechRecognizer(Task):
         every = data_set.test or data_set.dev
         self.attention(every[0].sound, folder / "attention.png")
         return ["attention.png"]
+
+
+def list_texts(data_set, words):
+    """The transcripts whose characters, or words, a model is to know: of words a part for
+    development has some that training lacks, which it scores, too.
+    """
+    return [one.text for one in (*data_set.train, *(data_set.dev if words else ()))]
 
 
 def measure_sounds(data_set):
