@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_attention import checks
+from keras_attention import checks, positions
 from keras_attention.blocks import ConvolutionStem, PatchEmbedding, Pooling
 from keras_attention.models.keywords import takes_keywords_of
 from keras_attention.models.transformer import TransformerEncoder
@@ -51,6 +51,8 @@ ENCODER_SIZES = {
     "CLIP-ViT-L/14": _clip(14, 1024, 24, 16, 768),
 }
 WITH_CLASS_TOKEN = ("cls", "cls_mean", "prefix")
+ON_GRID = ("sinusoidal_2d", "learned_2d", "swin_bias", "continuous_bias")
+WAVELENGTH = 100  # of "rotary_2d", as Heo et al. (2024, section 3.2) choose it for images
 
 
 @takes_keywords_of(
@@ -93,7 +95,6 @@ def encode_image(
         )
     if normalize_pooled:
         encoder["final_norm"] = False  # it follows the pooling
-    encoder = TransformerEncoder(position=None if learned else position, **encoder)
     size = checks.check_height_and_width(owner, "image_size", image_size)
     num_channels = checks.check_whole_number(owner, "num_channels", num_channels)
     num_prefix_tokens = num_registers + (pooling in WITH_CLASS_TOKEN)
@@ -103,6 +104,12 @@ def encode_image(
     if stem_filters:
         strides = stem_strides or (2,) * len(stem_filters)
         x = ConvolutionStem(stem_filters, strides, name="stem")(x)
+    sides = checks.check_height_and_width(owner, "patch_size", patch_size)
+    place = tuple(n // side for n, side in zip(x.shape[1:3], sides, strict=True)), num_prefix_tokens
+    if encoder.get("layer_positions") is not None:
+        encoder["layer_positions"] = _place_on_grid(encoder["layer_positions"], *place)
+    position = None if learned else _place_on_grid(position, *place)
+    encoder = TransformerEncoder(position=position, **encoder)
     x = PatchEmbedding(
         encoder.hidden_dim,
         patch_size,
@@ -122,6 +129,17 @@ def encode_image(
     if normalize_pooled:
         x = encoder.make_normalization("final_norm")(x)
     return images, x
+
+
+def _place_on_grid(position, grid, prefix):
+    """`position` with the names of positions on a grid replaced by those of the image's patches."""
+    if isinstance(position, list | tuple):
+        return [_place_on_grid(one, grid, prefix) for one in position]
+    if position == "rotary_2d":
+        return positions.Rotary(max_wavelength=WAVELENGTH, grid=grid, prefix=prefix)
+    if isinstance(position, str) and position in ON_GRID:
+        return positions.NAMES[position](grid=grid, prefix=prefix)
+    return position
 
 
 def _normalize_pixels(owner, num_channels, mean, std):
@@ -150,7 +168,10 @@ def vision_transformer(
         num_classes: int.
         patch_size: int or (height, width); of the stem's output when there is a stem.
         num_channels: int.
-        position: `"learned"` for the paper's table, one vector for each patch and prefix token; or
+        position: `"learned"` for the paper's table, one vector for each patch and prefix token;
+            `"rotary_2d"` for a `Rotary` on the grid of patches, of wavelength 100 (Heo et al.,
+            2024), which learns from far fewer pictures where places matter, as in detection;
+            `"sinusoidal_2d"`, `"swin_bias"` and the others on a grid, likewise of the patches; or
             as in `TransformerEncoder`.
         pooling: `"cls"` puts a class token in front and reads it; `"mean"`, `"max"` and
             `"attention"` pool the patches, and `"map"` by an `AttentionPooling` with heads and a

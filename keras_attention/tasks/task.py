@@ -284,6 +284,7 @@ class Task(TaskInterface):
             **options,
         }
         recipe = recipes.replace_numbers(self.recipe, self.builder, given)
+        recipes.refuse_settled(self.recipe, given)
         data = self.as_data(train)
         dev = data.dev if validation_data is None else self.as_data(validation_data).train
         examples, dev = self.hold_out(data.train, dev, recipe.seed)

@@ -15,6 +15,9 @@ FILES = "files"  # stands for them where others have a data set's name
 FEWEST_BATCHES, SMALLEST_BATCH = 32, 8  # of an epoch; examples of one
 FINE_TUNING = 0.3  # of the learning rate, where a trained model goes on
 RENAMED = {"max_length": "maximum_length"}  # as users say it: as recipes and manifests do
+# The numbers in `data` that count whenever a model is trained; others count when it is built.
+IN_TRAINING = {"steps", "balance", "ctc_weight", "max_tokens", "shift", "flip"}
+IN_TRAINING |= {"vertical_flip", "crop", "brightness", "contrast"}
 
 
 def choose_recipe(builder, dataset=None, options=None):
@@ -95,6 +98,18 @@ def replace_numbers(recipe, builder, options):
             f"expected some of {known}."
         )
     return _replace(recipe, given, ())
+
+
+def refuse_settled(recipe, options):
+    """Refuses `options` for a model that is there, which only a model to be built heeds."""
+    given = _list_given(options)
+    for name in sorted(set(given) & set(recipe.data) - IN_TRAINING):
+        if given[name] != recipe.data[name]:
+            said = {new: old for old, new in RENAMED.items()}.get(name, name)
+            raise ValueError(
+                f"{said}={given[name]!r} is settled when a model is built, and this one has "
+                f"{said}={recipe.data[name]!r}: give it to `from_data`, or leave it out."
+            )
 
 
 def _list_given(options):

@@ -76,6 +76,7 @@ RECIPES = {
             hidden_dim=128,
             intermediate_dim=256,
             dropout=0.0,
+            position="rotary_2d",  # cells see what is beside them, wherever that is
             one_to_many=True,
         ),
         epochs=120,

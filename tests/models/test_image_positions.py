@@ -1,0 +1,70 @@
+"""Positions of image models by name: those on a grid are of the patches."""
+
+import numpy as np
+import pytest
+
+import keras_attention as ka
+
+SIZE = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=24, patch_size=2)
+STEM = dict(stem_filters=(4,), num_registers=2, pooling="cls")  # of (8, 12): 2 x 3 patches
+ON_GRID = {
+    "rotary_2d": ka.positions.Rotary(max_wavelength=100, grid=(2, 3), prefix=3),
+    "sinusoidal_2d": ka.positions.Sinusoidal2D(grid=(2, 3), prefix=3),
+    "learned_2d": ka.positions.Learned2D(grid=(2, 3), prefix=3),
+    "swin_bias": ka.positions.SwinBias(grid=(2, 3), prefix=3),
+    "continuous_bias": ka.positions.ContinuousBias(grid=(2, 3), prefix=3),
+}
+random = np.random.default_rng(0)
+
+
+def build(**kwargs):
+    return ka.models.image_encoder((8, 12), **SIZE, **STEM, **kwargs)
+
+
+def randomize(*models):
+    """Gives all models the same weights."""
+    for weights in zip(*(model.weights for model in models), strict=True):
+        values = random.normal(size=weights[0].shape, scale=0.3)
+        for weight in weights:
+            weight.assign(np.abs(values) if "variance" in weight.path else values)
+
+
+@pytest.mark.parametrize("name", list(ON_GRID))
+def test_a_name_is_a_position_of_the_patches(name):
+    named, given = build(position=name), build(position=ON_GRID[name])
+    randomize(named, given)
+    images = random.random((2, 8, 12, 3)).astype("float32")
+    np.testing.assert_array_equal(named(images), given(images))
+
+
+def test_names_in_lists_and_of_single_layers():
+    named = build(position=["sinusoidal_2d", "swin_bias"]), build(
+        position=None, layer_positions=["rotary_2d", None]
+    )
+    given = build(position=[ON_GRID["sinusoidal_2d"], ON_GRID["swin_bias"]]), build(
+        position=None, layer_positions=[ON_GRID["rotary_2d"], None]
+    )
+    images = random.random((2, 8, 12, 3)).astype("float32")
+    for one, other in zip(named, given, strict=True):
+        randomize(one, other)
+        np.testing.assert_array_equal(one(images), other(images))
+
+
+def test_other_names_are_of_the_tokens():
+    line = build(position="rotary"), build(position=ka.positions.Rotary())
+    randomize(*line)
+    images = random.random((2, 8, 12, 3)).astype("float32")
+    np.testing.assert_array_equal(line[0](images), line[1](images))
+    with pytest.raises(ValueError, match="rotary_3d"):
+        build(position="rotary_3d")
+
+
+def test_a_detector_and_a_captioner_take_them_too():
+    models = (
+        ka.models.object_detector((8, 12), 3, position="rotary_2d", **SIZE),
+        ka.models.image_to_sequence((8, 12), 9, position="rotary_2d", **SIZE),
+    )
+    rotary = ka.positions.Rotary(max_wavelength=100, grid=(4, 6))
+    for model in models:
+        layers = list(model._flatten_layers())
+        assert sum(getattr(layer, "position", None) == rotary for layer in layers) == 2
