@@ -3,7 +3,7 @@
 What stays is small: weights as float16, which train on as float32, and int8 files for phones and
 browsers, of free shape and of fixed ones. Each is scored on the test part, and the card says so.
 
-    python docs/tools/zoo.py DIR saved_models/NAME [--shapes 1x32 1x128] [--test FILE]
+    python docs/tools/zoo.py DIR saved_models/NAME [--shapes 1x32 1x128] [--test FILE] [--pictured TEXT]
 """
 
 import argparse
@@ -167,6 +167,9 @@ if __name__ == "__main__":
     parser.add_argument("--shapes", nargs="*", default=[])
     parser.add_argument("--test", help="file of the test part, where the data have no name")
     parser.add_argument("--split", default="test")
+    parser.add_argument("--pictured", help="draws this input, in place of one of the test part")
     given = parser.parse_args()
     make(given.made, given.output, given.shapes, given.test, given.split)
+    if given.pictured is not None:
+        tasks.from_preset(given.output).attention(given.pictured, given.output / "attention.png")
     assert tasks.from_preset(given.output).model.count_params() > 0

@@ -10,9 +10,11 @@ from keras_attention import blocks, data, keras_internals, models, training, vis
 from keras_attention.checks import check_many
 from keras_attention.data.files import prefix_errors
 from keras_attention.generation.ctc_search import search_ctc_prefixes
+from keras_attention.tasks.folders import MANIFEST
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.printing import say, show_table
 from keras_attention.tasks.recipes.speech import CONFORMER
+from keras_attention.tasks.runners import check_sizes
 from keras_attention.tasks.task import Task
 
 ROWS = 16  # recordings that are scored at a time
@@ -213,6 +215,15 @@ class SpeechRecognizer(Task):
 
     def wrap_model(self, model, path=None):
         return super().wrap_model(self.make_exportable(model), path)
+
+    def check_runner(self, path, run):
+        outputs = {tensor.name: tensor.shape for tensor in run.inspection.signatures[0].outputs}
+        labels = outputs.get("logits", (None,))[-1]
+        sizes = [(self._kind, len(self.preprocessor.tokens), None if labels is None else labels - 1)]
+        if self.preprocessor.num_features is not None:
+            features = run.shapes["features"][-1]
+            sizes.append(("features in a frame", self.preprocessor.num_features, features))
+        check_sizes(path, [(MANIFEST, *each) for each in sizes])
 
     def compute_scores(self, examples, where):
         """Word and character error rates."""

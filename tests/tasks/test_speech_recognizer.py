@@ -199,6 +199,24 @@ def test_a_manifest_says_characters_or_words(tmp_path):
         ka.tasks.from_preset(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("entry", "value", "message"),
+    [
+        ("characters", ["a", "b"], "has 2 characters, and model.keras beside it was made with 3"),
+        ("num_features", 7, "has 7 features in a frame, and model.keras beside it .* with 5"),
+    ],
+)
+def test_a_manifest_of_another_model_is_refused(tmp_path, entry, value, message):
+    recordings = [ka.data.Recording(np.ones((30, 5), "float32"), "abc")] * 8
+    task = ka.tasks.SpeechRecognizer.from_data(recordings, **SIZE | {"hidden_dim": 8})
+    task.save_to_preset(tmp_path)
+    path = tmp_path / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {entry: value}))
+    opened = ka.tasks.from_preset(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        opened.predict([np.ones((30, opened.preprocessor.num_features))])
+
+
 def test_words_are_counted_where_transcripts_are_too_long():
     """Two words of seven characters need a vector between two equal ones, and no more."""
     sound = np.zeros(900, "float32")  # three vectors
