@@ -25,6 +25,7 @@ ARGUMENTS = {
     "sentence_polarity.py": ["--epochs", "1", "--made-up", "--models", "Transformer", "CNN"],
     "speech.py": ["--epochs", "1", "--made-up", "--output", "speech"],
     "speech_translation.py": ["--epochs", "1", "--made-up", "--output", "speech"],
+    "summaries.py": ["--epochs", "1", "--reports", "40"],
     "translation.py": ["--epochs", "1", "--num-layers", "1"],
 }
 PRINTED = {
@@ -44,6 +45,7 @@ PRINTED = {
     "sentence_polarity.py": "a warm and clever film",
     "speech.py": "unseen speaker",
     "speech_translation.py": "unseen speaker",
+    "summaries.py": "rouge_l",
     "translation.py": "BLEU",
 }
 LONG = ("chat.py", "dates.py", "shakespeare.py", "translation.py")

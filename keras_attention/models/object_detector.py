@@ -91,8 +91,10 @@ def object_detector(
         one_to_many: bool, whether training has a second pair of heads, of which several queries
             find the same object (Jia et al., 2023, *DETRs with Hybrid Matching*; with queries on a
             grid, Wang et al., 2024, *YOLOv10*, section 3.1). One query for each object teaches few
-            cells; with several the encoder learns sooner. Files that `ka.tasks.ObjectDetector`
-            exports leave these heads out.
+            cells; with several the encoder learns sooner. These heads read the layer before the
+            last, as in Jia et al.'s hybrid layer scheme, so that the last is free to
+            choose one query of several. Files that `ka.tasks.ObjectDetector` exports leave these
+            heads out.
         patch_size, stem_filters, stem_strides: cells are patches, after the convolutions of a stem
             if there is one; a stem of stride 16, with `patch_size=1`, learns fastest.
         name: str.
@@ -132,15 +134,16 @@ def object_detector(
         image_size,
         pooling=None,
         owner="object_detector",
-        each_layer=auxiliary and on_grid,
+        each_layer=(auxiliary or one_to_many) and on_grid,
         **encoder,
     )
     points = count_cells(images.shape[1:3], encoder) if on_grid else queries
     if not on_grid:
         decoder = QueryDecoder(**_take_decoder_settings(encoder, num_decoder_layers))
         x = ObjectQueries(queries, decoder.hidden_dim, name="queries")(found)
-        found = decoder(x, found, name="decoder", each_layer=auxiliary)
-    found = found if auxiliary else [found]
+        found = decoder(x, found, name="decoder", each_layer=auxiliary or one_to_many)
+    every = found if auxiliary or one_to_many else [found]
+    found = every if auxiliary else every[-1:]
 
     def make_heads(prefix=""):
         to_logits = keras.layers.Dense(
@@ -162,7 +165,8 @@ def object_detector(
     if one_to_many:
         names = "one_to_many_logits", "one_to_many_boxes"
         heads = make_heads("one_to_many_")
-        outputs |= {name: head(found[-1]) for name, head in zip(names, heads, strict=True)}
+        before = every[-2:][0]  # the last layer, if it is not the only one, keeps one query of many
+        outputs |= {name: head(before) for name, head in zip(names, heads, strict=True)}
     return keras.Model(images, outputs, name=name)
 
 
