@@ -43,6 +43,14 @@ def test_learned_queries_find_one_object_each_unless_that_is_given():
         assert recipes.split_options(recipe, options).model.get("one_to_many") is wanted
 
 
+def test_learned_queries_look_for_places_in_the_vectors():
+    recipe = recipes.choose_recipe("object_detector")
+    assert recipe.model["position"] == "rotary_2d"
+    assert "position" not in recipes.split_options(recipe, {"queries": 9}).model
+    given = {"queries": 9, "position": "sinusoidal_2d"}
+    assert recipes.split_options(recipe, given).model["position"] == "sinusoidal_2d"
+
+
 @pytest.mark.parametrize("name", ["question_answerer", "speech_recognizer", "speech_to_text"])
 def test_another_block_leaves_what_is_the_conformers_aside(name):
     assert "kernel_size" in recipes.choose_recipe(name).model

@@ -125,8 +125,9 @@ def _replace(recipe, given, in_model):
     if given.get("block", "conformer") != "conformer":  # which alone has a convolution
         for name in ("kernel_size", "convolution_norm"):
             model.pop(name, None)
-    if given.get("queries", "grid") != "grid":  # learned ones are few: one for each object
-        model.pop("one_to_many", None)
+    if given.get("queries", "grid") != "grid":
+        model.pop("one_to_many", None)  # learned ones are few: one for each object
+        model.pop("position", None)  # and look for places, which vectors are to hold
     model |= {name: given.pop(name) for name in list(given) if name in in_model}
     data = recipe.data | {name: given.pop(name) for name in list(given) if name in recipe.data}
     return dataclasses.replace(recipe, model=model, data=data, **given)
