@@ -3,7 +3,7 @@
 What stays is small: weights as float16, which train on as float32, and int8 files for phones and
 browsers, of free shape and of fixed ones. Each is scored on the test part, and the card says so.
 
-    python docs/tools/zoo.py DIR saved_models/NAME [--shapes 1x32 1x128] [--test FILE] [--pictured TEXT]
+    python docs/tools/zoo.py DIR saved_models/NAME [--shapes 1x32 1x128] [--test FILE]
 """
 
 import argparse

@@ -218,8 +218,9 @@ class SpeechRecognizer(Task):
 
     def check_runner(self, path, run):
         outputs = {tensor.name: tensor.shape for tensor in run.inspection.signatures[0].outputs}
-        labels = outputs.get("logits", (None,))[-1]
-        sizes = [(self._kind, len(self.preprocessor.tokens), None if labels is None else labels - 1)]
+        labels = outputs.get("logits", (None,))[-1]  # the blank's, and those of the tokens
+        tokens = None if labels is None else labels - 1
+        sizes = [(self._kind, len(self.preprocessor.tokens), tokens)]
         if self.preprocessor.num_features is not None:
             features = run.shapes["features"][-1]
             sizes.append(("features in a frame", self.preprocessor.num_features, features))

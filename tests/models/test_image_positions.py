@@ -38,11 +38,13 @@ def test_a_name_is_a_position_of_the_patches(name):
 
 
 def test_names_in_lists_and_of_single_layers():
-    named = build(position=["sinusoidal_2d", "swin_bias"]), build(
-        position=None, layer_positions=["rotary_2d", None]
+    named = (
+        build(position=["sinusoidal_2d", "swin_bias"]),
+        build(position=None, layer_positions=["rotary_2d", None]),
     )
-    given = build(position=[ON_GRID["sinusoidal_2d"], ON_GRID["swin_bias"]]), build(
-        position=None, layer_positions=[ON_GRID["rotary_2d"], None]
+    given = (
+        build(position=[ON_GRID["sinusoidal_2d"], ON_GRID["swin_bias"]]),
+        build(position=None, layer_positions=[ON_GRID["rotary_2d"], None]),
     )
     images = random.random((2, 8, 12, 3)).astype("float32")
     for one, other in zip(named, given, strict=True):

@@ -77,7 +77,7 @@ def test_other_layers_are_read_by_the_same_heads(queries, norm):
     ids=str,
 )
 def test_heads_of_several_queries_for_an_object_are_beside_the_others(settings):
-    """They read the layer before the last, with weights of their own, and change no other output."""
+    """They read the layer before the last by weights of their own, and change no other output."""
     plain, model = build(**settings), build(one_to_many=True, **settings)
     randomize(model)
     weights = {weight.path: weight for weight in model.weights}
