@@ -37,7 +37,8 @@ UNOPTIMIZED := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_p
 test-backends: test-torch test-jax ## run the layers' tests on PyTorch, on JAX and beside peers
 
 test-torch: $(BACKENDS)/.ready
-	KERAS_BACKEND=torch $(BACKENDS_PYTEST) $(ON_EVERY_BACKEND) tests/training/test_bracket_scores.py
+	KERAS_BACKEND=torch $(BACKENDS_PYTEST) $(ON_EVERY_BACKEND) tests/training/test_bracket_scores.py \
+	    tests/training/test_hungarian.py
 
 test-jax: $(BACKENDS)/.ready
 	KERAS_BACKEND=jax XLA_FLAGS='$(UNOPTIMIZED)' $(BACKENDS_PYTEST) $(ON_EVERY_BACKEND)

@@ -67,6 +67,18 @@ def test_example(file, tmp_path, monkeypatch, capsys):
     assert PRINTED[file] in capsys.readouterr().out
 
 
+@pytest.mark.slow
+def test_summaries_of_a_file(tmp_path, monkeypatch, capsys):
+    rows = [f"{place} is quiet. It rained.,Rain in {place}." for place in ("Oslo", "Rome")] * 20
+    (tmp_path / "news.csv").write_text("\n".join(["article,summary", *rows]), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    arguments = ["--csv", "news.csv", "--epochs", "1", "--max-length", "40", "--output", "out"]
+    monkeypatch.setattr(sys, "argv", ["summaries.py", *arguments])
+    runpy.run_path(str(EXAMPLES / "summaries.py"), run_name="__main__")
+    assert "(wanted: Rain in " in capsys.readouterr().out
+    assert (tmp_path / "out" / "model.tflite").exists()
+
+
 def test_the_compared_models_are_of_one_size():
     """Beside the table of words, which all three have: within a tenth of the Transformer."""
     models = runpy.run_path(EXAMPLES / "sentence_polarity.py")["MODELS"]

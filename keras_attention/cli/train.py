@@ -14,11 +14,7 @@ from keras_attention.tasks.jobs import run_job
 from keras_attention.tasks.registry import get_task_class
 
 # Options that the model of a preset has settled; some tasks add subwords, though.
-SETTLED = (
-    *recipes.IN_MODEL,
-    *("max_length", "tokens", "vocabulary_size", "beam", "length_penalty", "prefix"),
-    *("language", "task"),
-)
+SETTLED = (*recipes.IN_MODEL, *recipes.list_settled(), "prefix", "language", "task")
 
 
 def train(

@@ -92,9 +92,8 @@ def object_detector(
             find the same object (Jia et al., 2023, *DETRs with Hybrid Matching*; with queries on a
             grid, Wang et al., 2024, *YOLOv10*, section 3.1). One query for each object teaches few
             cells; with several the encoder learns sooner. These heads read the layer before the
-            last, as in Jia et al.'s hybrid layer scheme, so that the last is free to
-            choose one query of several. Files that `ka.tasks.ObjectDetector` exports leave these
-            heads out.
+            last, much as in Jia et al.'s hybrid layer scheme, so that the last is free to choose
+            one query of several. Files that `ka.tasks.ObjectDetector` exports leave them out.
         patch_size, stem_filters, stem_strides: cells are patches, after the convolutions of a stem
             if there is one; a stem of stride 16, with `patch_size=1`, learns fastest.
         name: str.

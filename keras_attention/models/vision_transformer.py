@@ -105,11 +105,13 @@ def encode_image(
         strides = stem_strides or (2,) * len(stem_filters)
         x = ConvolutionStem(stem_filters, strides, name="stem")(x)
     sides = checks.check_height_and_width(owner, "patch_size", patch_size)
-    place = tuple(n // side for n, side in zip(x.shape[1:3], sides, strict=True)), num_prefix_tokens
+    grid = tuple(max(1, n // side) for n, side in zip(x.shape[1:3], sides, strict=True))
+    place = grid, num_prefix_tokens, owner
     if encoder.get("layer_positions") is not None:
         encoder["layer_positions"] = _place_on_grid(encoder["layer_positions"], *place)
     position = None if learned else _place_on_grid(position, *place)
     encoder = TransformerEncoder(position=position, **encoder)
+    _check_head_size(encoder, owner)
     x = PatchEmbedding(
         encoder.hidden_dim,
         patch_size,
@@ -131,15 +133,31 @@ def encode_image(
     return images, x
 
 
-def _place_on_grid(position, grid, prefix):
+def _place_on_grid(position, grid, prefix, owner):
     """`position` with the names of positions on a grid replaced by those of the image's patches."""
     if isinstance(position, list | tuple):
-        return [_place_on_grid(one, grid, prefix) for one in position]
+        return [_place_on_grid(one, grid, prefix, owner) for one in position]
     if position == "rotary_2d":
         return positions.Rotary(max_wavelength=WAVELENGTH, grid=grid, prefix=prefix)
     if isinstance(position, str) and position in ON_GRID:
         return positions.NAMES[position](grid=grid, prefix=prefix)
+    if isinstance(position, str) and position.startswith("rotary_"):
+        raise ValueError(f"{owner}(position={position!r}): expected 'rotary_2d' or 'rotary'.")
     return position
+
+
+def _check_head_size(encoder, owner):
+    """Refuses heads of which rows and columns cannot rotate halves."""
+    parts = [encoder.position, *(encoder.layer_positions or ())]
+    if encoder.key_dim % 4 and any(
+        isinstance(part, positions.Rotary) and part.grid and part.rotary_dim is None
+        for part in parts
+    ):
+        raise ValueError(
+            f"{owner}(hidden_dim={encoder.hidden_dim}, num_heads={encoder.num_heads}) has heads of "
+            f"{encoder.key_dim}, and position='rotary_2d' needs heads that 4 divides. Change one, "
+            "or take another position, such as 'learned'."
+        )
 
 
 def _normalize_pixels(owner, num_channels, mean, std):
@@ -170,9 +188,9 @@ def vision_transformer(
         num_channels: int.
         position: `"learned"` for the paper's table, one vector for each patch and prefix token;
             `"rotary_2d"` for a `Rotary` on the grid of patches, of wavelength 100 (Heo et al.,
-            2024), which learns from far fewer pictures where places matter, as in detection;
-            `"sinusoidal_2d"`, `"swin_bias"` and the others on a grid, likewise of the patches; or
-            as in `TransformerEncoder`.
+            2024), with which a detector learns in far fewer epochs; `"sinusoidal_2d"`,
+            `"learned_2d"`, `"swin_bias"` or `"continuous_bias"`, likewise of the patches; or as in
+            `TransformerEncoder`.
         pooling: `"cls"` puts a class token in front and reads it; `"mean"`, `"max"` and
             `"attention"` pool the patches, and `"map"` by an `AttentionPooling` with heads and a
             feed-forward network as in the blocks (Zhai et al., 2022); `"cls_mean"` reads the class

@@ -217,12 +217,17 @@ class SpeechRecognizer(Task):
         return super().wrap_model(self.make_exportable(model), path)
 
     def check_runner(self, path, run):
+        if (name := self.preprocessor.input_name) not in run.shapes:
+            raise ValueError(
+                f"{path.parent / MANIFEST} says that {path.name} beside it hears {name!r}, and it "
+                f"takes {', '.join(run.shapes)}. Put the right files together."
+            )
         outputs = {tensor.name: tensor.shape for tensor in run.inspection.signatures[0].outputs}
         labels = outputs.get("logits", (None,))[-1]  # the blank's, and those of the tokens
         tokens = None if labels is None else labels - 1
         sizes = [(self._kind, len(self.preprocessor.tokens), tokens)]
         if self.preprocessor.num_features is not None:
-            features = run.shapes["features"][-1]
+            features = run.shapes[name][-1]
             sizes.append(("features in a frame", self.preprocessor.num_features, features))
         check_sizes(path, [(MANIFEST, *each) for each in sizes])
 

@@ -283,8 +283,8 @@ class Task(TaskInterface):
             "learning_rate": learning_rate,
             **options,
         }
+        recipes.refuse_settled(options)
         recipe = recipes.replace_numbers(self.recipe, self.builder, given)
-        recipes.refuse_settled(self.recipe, given)
         data = self.as_data(train)
         dev = data.dev if validation_data is None else self.as_data(validation_data).train
         examples, dev = self.hold_out(data.train, dev, recipe.seed)

@@ -57,8 +57,19 @@ def test_other_names_are_of_the_tokens():
     randomize(*line)
     images = random.random((2, 8, 12, 3)).astype("float32")
     np.testing.assert_array_equal(line[0](images), line[1](images))
-    with pytest.raises(ValueError, match="rotary_3d"):
-        build(position="rotary_3d")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"position": "rotary_3d"}, "image_encoder.position='rotary_3d'.: expected 'rotary_2d'"),
+        ({"position": "rotary_2d", "hidden_dim": 12}, "hidden_dim=12, num_heads=2. has heads of 6"),
+        ({"position": "rotary_2d", "patch_size": 16}, "patch_size=.16, 16. does not divide"),
+    ],
+)
+def test_what_is_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        ka.models.image_encoder((8, 12), **SIZE | settings)
 
 
 def test_a_detector_and_a_captioner_take_them_too():

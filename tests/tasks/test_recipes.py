@@ -51,6 +51,18 @@ def test_learned_queries_look_for_places_in_the_vectors():
     assert recipes.split_options(recipe, given).model["position"] == "sinusoidal_2d"
 
 
+def test_every_number_of_a_recipe_counts_in_training_or_is_settled():
+    """`fit` refuses the latter: a new one of the former belongs into `IN_TRAINING`."""
+    settled = {
+        *("beam", "characters", "image_size", "length_penalty", "lowercase", "max_length"),
+        *("maximum_answer", "maximum_question", "min_count", "num_levels", "score", "stride"),
+        *("temperature", "tokens", "vocabulary_size", "window", "word_length"),
+    }
+    assert set(recipes.list_settled()) == settled
+    with pytest.raises(ValueError, match="beam=2 is settled when a model is built"):
+        recipes.refuse_settled({"beam": 2})
+
+
 @pytest.mark.parametrize("name", ["question_answerer", "speech_recognizer", "speech_to_text"])
 def test_another_block_leaves_what_is_the_conformers_aside(name):
     assert "kernel_size" in recipes.choose_recipe(name).model

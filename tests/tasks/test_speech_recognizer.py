@@ -104,6 +104,10 @@ def test_writes_what_is_said_from_every_file(trained, tmp_path):
         in_file = ka.tasks.from_preset(tmp_path / "preset", kind)
         rate = in_file.evaluate(data)["character_error_rate"]
         assert abs(rate - scores["character_error_rate"]) < (1e-6 if quantization is None else 0.01)
+    del in_file.runner
+    in_file.preprocessor = ka.data.SpeechPreprocessor(("a", "b"), sampling_rate=8000)
+    with pytest.raises(ValueError, match="has 2 characters, and model.int8.tflite beside it"):
+        in_file.predict([data.test[0].sound])
 
 
 @pytest.mark.slow
@@ -204,6 +208,7 @@ def test_a_manifest_says_characters_or_words(tmp_path):
     [
         ("characters", ["a", "b"], "has 2 characters, and model.keras beside it was made with 3"),
         ("num_features", 7, "has 7 features in a frame, and model.keras beside it .* with 5"),
+        ("inputs", "waveform", "model.keras beside it hears 'waveform', and it takes features"),
     ],
 )
 def test_a_manifest_of_another_model_is_refused(tmp_path, entry, value, message):
@@ -211,10 +216,11 @@ def test_a_manifest_of_another_model_is_refused(tmp_path, entry, value, message)
     task = ka.tasks.SpeechRecognizer.from_data(recordings, **SIZE | {"hidden_dim": 8})
     task.save_to_preset(tmp_path)
     path = tmp_path / "manifest.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {entry: value}))
+    more = {"sampling_rate": 8000} if value == "waveform" else {}
+    path.write_text(json.dumps(json.loads(path.read_text()) | {entry: value, **more}))
     opened = ka.tasks.from_preset(tmp_path)
     with pytest.raises(ValueError, match=message):
-        opened.predict([np.ones((30, opened.preprocessor.num_features))])
+        opened.predict([np.ones((30, *opened.preprocessor.sound_shape))])
 
 
 def test_words_are_counted_where_transcripts_are_too_long():

@@ -213,7 +213,6 @@ def test_a_batch_without_objects_has_a_finite_loss_and_padding_changes_nothing(k
     assert 0 < float(loss(nothing, found)) < 100
 
 
-@pytest.mark.tensorflow
 def test_boxes_do_not_learn_from_the_scores_that_their_overlaps_are():
     truth, found = draw_batch(C)
     found["boxes"][:, :M] = truth["boxes"] + np.float32(0.02)  # which overlap their objects

@@ -92,7 +92,7 @@ def replace_numbers(recipe, builder, options):
     given = _list_given(options)
     fields = {field.name for field in dataclasses.fields(Recipe)} - {"model", "data"}
     if unknown := sorted(set(given) - fields - set(recipe.data)):
-        known = ", ".join(sorted(fields | set(recipe.data)))
+        known = ", ".join(sorted(fields | set(recipe.data) & IN_TRAINING))
         raise ValueError(
             f"{unknown[0]}={given[unknown[0]]!r} is no number of the training of a {builder}: "
             f"expected some of {known}."
@@ -100,15 +100,20 @@ def replace_numbers(recipe, builder, options):
     return _replace(recipe, given, ())
 
 
-def refuse_settled(recipe, options):
-    """Refuses `options` for a model that is there, which only a model to be built heeds."""
-    given = _list_given(options)
-    for name in sorted(set(given) & set(recipe.data) - IN_TRAINING):
-        if given[name] != recipe.data[name]:
-            said = {new: old for old, new in RENAMED.items()}.get(name, name)
+def list_settled():
+    """The numbers of recipes that count only when a model is built, as users say them."""
+    old = {new: old for old, new in RENAMED.items()}
+    names = {name for recipe in RECIPES.values() for name in recipe.data} - IN_TRAINING
+    return sorted(old.get(name, name) for name in names)
+
+
+def refuse_settled(options):
+    """Refuses `options` for a model that is there, which count only when a model is built."""
+    for name in list_settled():
+        if (value := options.get(name)) is not None:
             raise ValueError(
-                f"{said}={given[name]!r} is settled when a model is built, and this one has "
-                f"{said}={recipe.data[name]!r}: give it to `from_data`, or leave it out."
+                f"{name}={value!r} is settled when a model is built: give it to `from_data`, or "
+                "leave it out."
             )
 
 
