@@ -3,8 +3,8 @@
     python examples/blood_cells.py [--train PATH --test PATH] [--made-up]
 
 The pictures are TFDS's `bccd`, fetched once; PATH is COCO's JSON, and --made-up draws discs
-in place of cells, for a try without network. A good detector takes half an hour on two cores; the
-way with exports and a model card is
+in place of cells, for a try without network. The best takes half an hour on two cores, a good one
+ten minutes; the way with exports and a model card is
 `keras-attention train object_detector --dataset bccd --output DIR`.
 """
 
