@@ -10,6 +10,7 @@ machine does changes nothing.
 """
 
 import argparse
+import json
 
 import keras
 from connected_digits import BATCH, RATE, FallingRate, count_seconds, seed_augmentation
@@ -31,6 +32,7 @@ def main():
     parser.add_argument("--ctc-weight", type=float, default=0.3)
     parser.add_argument("--label-smoothing", type=float, default=0.1)
     parser.add_argument("--tested", type=int, default=500, help="strings of each test")
+    parser.add_argument("--model", type=json.loads, default={}, help="keywords of it, as JSON")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--data-dir")
     parser.add_argument("--files", action="store_true", help="score the LiteRT files, too")
@@ -47,7 +49,7 @@ def main():
         vocabulary_size=options.vocabulary_size,
         ctc_weight=options.ctc_weight,
         num_decoder_layers=2,
-        **seed_augmentation(options.seed),
+        **seed_augmentation(options.seed) | options.model,
     )
     print(f"{task.model.count_params():,} parameters", flush=True)
     optimizer = keras.optimizers.AdamW(RATE, weight_decay=0.01, clipnorm=5.0)
