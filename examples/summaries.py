@@ -1,6 +1,6 @@
 """Summaries: reports are read, one line of what matters is written, in one LiteRT file.
 
-    python examples/summaries.py [--epochs 12] [--csv news.csv --max-length 512]
+    python examples/summaries.py [--epochs 6] [--csv news.csv --max-length 512]
 
 A summary is a pair, as a translation is, only that the source is long: so each of its subwords
 attends to those within a window, which takes twice the time for twice the text. Without --csv the
@@ -54,11 +54,11 @@ def make_up(count, seed):
     return pairs
 
 
-def main(pairs, epochs, output, size):
+def main(pairs, output, size, numbers):
     task = ka.tasks.Seq2SeqLM.from_data(
         pairs, score="rouge", mask=ka.masks.Window(32), position="rotary", **size
     )
-    task.fit(pairs, epochs=epochs)
+    task.fit(pairs, **numbers)
     print("test", task.evaluate(pairs))
     reports = [pair.source for pair in pairs.test[:3]]
     for pair, summary in zip(pairs.test, task.predict(reports), strict=False):
@@ -73,7 +73,7 @@ def main(pairs, epochs, output, size):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--csv", type=pathlib.Path, help="pairs; a tenth is drawn to test")
     parser.add_argument("--text", default="article", help="the column of texts")
     parser.add_argument("--summary", default="summary", help="the column of summaries")
@@ -83,12 +83,14 @@ if __name__ == "__main__":
         "--output", type=pathlib.Path, default=pathlib.Path("saved_models/summaries-by-hand")
     )
     given = parser.parse_args()
-    size = {"max_length": given.max_length}
+    size, numbers = {"max_length": given.max_length}, {"epochs": given.epochs}
     if given.csv is None:
         tested = max(1, given.reports // 20)
         data = ka.data.Pairs.from_lists(make_up(given.reports, 0), test=make_up(tested, 1))
         size |= dict(num_layers=2, num_heads=4, hidden_dim=64, vocabulary_size=200)
+        size["dropout"] = 0.0  # with the recipe's it finds the event, and not the place
+        numbers |= dict(learning_rate=3e-3, batch_size=32)
     else:
         read = ka.data.from_pair_files(train=given.csv, columns=(given.text, given.summary))
         data = ka.data.Pairs.from_lists(read.train, test=read.dev)
-    main(data, given.epochs, given.output, size)
+    main(data, given.output, size, numbers)
