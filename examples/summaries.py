@@ -42,14 +42,13 @@ def make_up(count, seed):
     """Reports of 12 sentences, one of which matters: places and days are in the others, too."""
     draw, pairs = random.Random(seed), []
 
-    def fill(sentence, **given):
-        return sentence.format(place=draw.choice(PLACES), day=draw.choice(DAYS), **given)
+    def fill(sentence, place):
+        return sentence.format(place=place, day=draw.choice(DAYS))
 
     for _ in range(count):
         place, (report, summary) = draw.choice(PLACES), draw.choice(list(HAPPENED.items()))
-        sentences = [fill(draw.choice(BESIDE)) for _ in range(11)]
-        happened = report.format(place=place, day=draw.choice(DAYS))
-        sentences.insert(draw.randrange(12), happened)
+        sentences = [fill(draw.choice(BESIDE), draw.choice(PLACES)) for _ in range(11)]
+        sentences.insert(draw.randrange(12), fill(report, place))
         pairs.append(ka.data.Pair(" ".join(sentences), summary.format(place=place)))
     return pairs
 

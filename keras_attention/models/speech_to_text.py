@@ -86,7 +86,6 @@ def speech_to_text(
     spec_augment=None,
     num_decoder_layers=None,
     decoder_position=None,
-    encoded_position=None,
     cross_position=None,
     scale_embeddings=True,
     tie_embeddings=True,
@@ -122,10 +121,6 @@ def speech_to_text(
         spec_augment: dict, keywords of `SpecAugment` for training; None or an empty one for none.
         num_decoder_layers: int, if it differs from `num_layers`.
         decoder_position: `position` of the decoder, where it differs from the encoder's.
-        encoded_position: a position that is added to what the encoder gives, such as
-            `"sinusoidal"`: of sounds that repeat themselves the decoder then knows which one it
-            reads, while the encoder, whose own `position` tells distances alone, hears all alike.
-            None for none.
         cross_position: a position that rotates or biases in cross-attention, or None.
         scale_embeddings: bool, whether tokens are multiplied by √hidden_dim.
         tie_embeddings: bool, whether the logits are inner products with the target tokens'
@@ -201,10 +196,7 @@ def speech_to_text(
     if (added := encoder.embedding_position()) is not None:
         x = PositionEmbedding(added, name="position")(x)
     x = keras.layers.Dropout(encoder.dropout, name="subsampling_dropout")(x)
-    x = encoder(x, name="encoder_block")
-    if encoded_position is not None:
-        x = PositionEmbedding(encoded_position, name="encoded_position")(x)
-    encoder_model = keras.Model(sound, x, name="encoder")
+    encoder_model = keras.Model(sound, encoder(x, name="encoder_block"), name="encoder")
 
     decoder_model = build_text_decoder(
         vocabulary_size,

@@ -1,5 +1,7 @@
 """The vision transformer: images as sequences of patches."""
 
+import functools
+
 import keras
 
 from keras_attention import checks, positions
@@ -51,8 +53,11 @@ ENCODER_SIZES = {
     "CLIP-ViT-L/14": _clip(14, 1024, 24, 16, 768),
 }
 WITH_CLASS_TOKEN = ("cls", "cls_mean", "prefix")
-ON_GRID = ("sinusoidal_2d", "learned_2d", "swin_bias", "continuous_bias")
-WAVELENGTH = 100  # of "rotary_2d", as Heo et al. (2024, section 3.2) choose it for images
+# Positions by name that are of the grid of patches; Heo et al. (2024) choose that wavelength.
+ON_GRID = {"rotary_2d": functools.partial(positions.Rotary, max_wavelength=100)} | {
+    name: positions.NAMES[name]
+    for name in ("sinusoidal_2d", "learned_2d", "swin_bias", "continuous_bias")
+}
 
 
 @takes_keywords_of(
@@ -137,12 +142,13 @@ def _place_on_grid(position, grid, prefix, owner):
     """`position` with the names of positions on a grid replaced by those of the image's patches."""
     if isinstance(position, list | tuple):
         return [_place_on_grid(one, grid, prefix, owner) for one in position]
-    if position == "rotary_2d":
-        return positions.Rotary(max_wavelength=WAVELENGTH, grid=grid, prefix=prefix)
-    if isinstance(position, str) and position in ON_GRID:
-        return positions.NAMES[position](grid=grid, prefix=prefix)
-    if isinstance(position, str) and position.startswith("rotary_"):
-        raise ValueError(f"{owner}(position={position!r}): expected 'rotary_2d' or 'rotary'.")
+    if not isinstance(position, str):
+        return position
+    if position in ON_GRID:
+        return ON_GRID[position](grid=grid, prefix=prefix)
+    names = [*ON_GRID, *(name for name in positions.NAMES if name not in ON_GRID)]
+    if position not in {*names, *(kind.__name__ for kind in positions.NAMES.values())}:
+        raise ValueError(f"{owner}(position={position!r}): expected one of {', '.join(names)}.")
     return position
 
 

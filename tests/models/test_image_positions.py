@@ -62,7 +62,7 @@ def test_other_names_are_of_the_tokens():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"position": "rotary_3d"}, "image_encoder.position='rotary_3d'.: expected 'rotary_2d'"),
+        ({"position": "rotary_3d"}, "position='rotary_3d'.: expected one of rotary_2d"),
         ({"position": "rotary_2d", "hidden_dim": 12}, "hidden_dim=12, num_heads=2. has heads of 6"),
         ({"position": "rotary_2d", "patch_size": 16}, "patch_size=.16, 16. does not divide"),
     ],

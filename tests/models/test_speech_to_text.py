@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention import keras_internals
 
 SIZE = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=20, num_mel_bins=12)
 random = np.random.default_rng(0)
@@ -39,7 +38,7 @@ def count_logits(model, sound, ids):
     [
         dict(),
         dict(ctc_head=True, num_decoder_layers=2, decoder_position="sinusoidal"),
-        dict(encoded_position="sinusoidal", decoder_position=["sinusoidal", "rotary"]),
+        dict(position=["sinusoidal", "rotary"]),
         dict(block="encoder", kernel_size=None, stem="1d", subsampling=2, position="sinusoidal"),
     ],
 )
@@ -59,20 +58,6 @@ def test_writes_alone_what_it_writes_in_a_batch(settings):
             break
     beams = ka.generation.generate(model, sound, 6, ka.generation.Beam(3), **BEGIN)
     assert beams.shape == (2, 6)
-
-
-def test_a_position_is_added_to_what_the_encoder_gives():
-    """The mask of the frames stays."""
-    plain, placed = make(), make(encoded_position="sinusoidal")
-    sound = hear()
-    before, after = (model.get_layer("encoder")(sound) for model in (plain, placed))
-    expected = ka.positions.Sinusoidal().embed(before)
-    np.testing.assert_allclose(after, expected, atol=1e-6)
-    mask = keras_internals.get_mask(before)
-    np.testing.assert_array_equal(mask, keras_internals.get_mask(after))
-    assert not np.all(mask)
-    with pytest.raises(ValueError, match="rotary"):
-        make(encoded_position="rotary")
 
 
 def test_a_waveform_is_its_features():
@@ -154,7 +139,7 @@ def test_settings_that_do_not_go_together(settings, message):
 @pytest.mark.parametrize("quantization", [None, "int8_weights"])
 def test_a_waveform_becomes_text_in_one_file(quantization, tmp_path):
     """Encoder, cache and loop in built-in ops alone, and the tokens of the model."""
-    settings = {"ctc_head": True, "encoded_position": "sinusoidal"}
+    settings = {"ctc_head": True, "position": ["sinusoidal", "rotary"]}
     model = make(inputs="waveform", sampling_rate=2000, **settings)
     samples = random.normal(size=(3, 900), scale=0.1).astype("float32")
     sound = {"waveform": samples, "lengths": np.array([900, 700, 500], "int32")}

@@ -15,6 +15,7 @@ FILES = "files"  # stands for them where others have a data set's name
 FEWEST_BATCHES, SMALLEST_BATCH = 32, 8  # of an epoch; examples of one
 FINE_TUNING = 0.3  # of the learning rate, where a trained model goes on
 RENAMED = {"max_length": "maximum_length"}  # as users say it: as recipes and manifests do
+SAID = {new: old for old, new in RENAMED.items()}
 # The numbers in `data` that count whenever a model is trained; others count when it is built.
 IN_TRAINING = {"steps", "balance", "ctc_weight", "max_tokens", "shift", "flip"}
 IN_TRAINING |= {"vertical_flip", "crop", "brightness", "contrast"}
@@ -102,9 +103,8 @@ def replace_numbers(recipe, builder, options):
 
 def list_settled():
     """The numbers of recipes that count only when a model is built, as users say them."""
-    old = {new: old for old, new in RENAMED.items()}
     names = {name for recipe in RECIPES.values() for name in recipe.data} - IN_TRAINING
-    return sorted(old.get(name, name) for name in names)
+    return sorted(SAID.get(name, name) for name in names)
 
 
 def refuse_settled(options):
@@ -146,5 +146,5 @@ def _refuse_unused(given, recipe, builder):
     parameters = inspect.signature(getattr(models, get_builder(builder))).parameters
     known = fields | set(recipe.data) | {name for name in IN_MODEL if name in parameters}
     if unknown := sorted(set(given) - known):
-        name = {new: old for old, new in RENAMED.items()}.get(unknown[0], unknown[0])
+        name = SAID.get(unknown[0], unknown[0])
         raise ValueError(f"--{name.replace('_', '-')} is not for {builder}: leave it out.")
