@@ -154,7 +154,9 @@ def _place_on_grid(position, grid, prefix, owner):
 
 def _check_head_size(encoder, owner):
     """Refuses heads of which rows and columns cannot rotate halves."""
-    parts = [encoder.position, *(encoder.layer_positions or ())]
+    given = [encoder.position, *(encoder.layer_positions or ())]
+    rotating = [positions.for_role(position, "rotate") for position in given]
+    parts = [part for position in rotating for part in getattr(position, "parts", [position])]
     if encoder.key_dim % 4 and any(
         isinstance(part, positions.Rotary) and part.grid and part.rotary_dim is None
         for part in parts

@@ -64,6 +64,7 @@ def test_other_names_are_of_the_tokens():
     [
         ({"position": "rotary_3d"}, "position='rotary_3d'.: expected one of rotary_2d"),
         ({"position": "rotary_2d", "hidden_dim": 12}, "hidden_dim=12, num_heads=2. has heads of 6"),
+        ({"position": ["sinusoidal_2d", "rotary_2d"], "hidden_dim": 12}, "has heads of 6"),
         ({"position": "rotary_2d", "patch_size": 16}, "patch_size=.16, 16. does not divide"),
     ],
 )
