@@ -14,7 +14,8 @@ import pathlib
 
 import keras
 import numpy as np
-from connected_digits import FallingRate, count_seconds, measure
+from connected_digits import FallingRate, count_seconds
+from training_runs import score_files
 
 import keras_attention as ka
 from keras_attention.data.recordings import generate_batches, pad_labels, sound_signature
@@ -76,6 +77,7 @@ def main():
     parser.add_argument("--subsampling-filters", type=int, default=32)
     parser.add_argument("--held-out", type=int, default=0, help="of train, tested in place of test")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--files", action="store_true", help="score the LiteRT files, too")
     options = parser.parse_args()
     keras.utils.set_random_seed(options.seed)
     lists = {part: options.folder / "etc" / f"an4_{part}.fileids" for part in ("train", "test")}
@@ -109,9 +111,11 @@ def main():
     started = count_seconds()
     model.fit(batches, epochs=1000, callbacks=[FallingRate(60 * options.minutes)], verbose=2)
     print(f"trained for {(count_seconds() - started) / 60:.1f} minutes", flush=True)
-    words, characters = measure(model, preprocessor, test)
-    print(f"greedy: WER {words:.4f}, CER {characters:.4f}", flush=True)
+    task = ka.tasks.SpeechRecognizer(model, preprocessor)
+    print(f"greedy: {task.evaluate(test)}", flush=True)
     print(f"prefix beam search: WER {search(model, preprocessor, test):.4f}", flush=True)
+    if options.files:
+        print(score_files(task, lambda task: task.evaluate(test), train[:8]))
 
 
 if __name__ == "__main__":

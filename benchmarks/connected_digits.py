@@ -14,9 +14,10 @@ import os
 import time
 
 import keras
-import numpy as np
+from training_runs import score_files
 
 import keras_attention as ka
+from keras_attention.data.spoken_digits import WORDS
 from keras_attention.tasks.recipes.speech import CONFORMER
 
 BATCH, RATE = 32, 2e-3
@@ -47,28 +48,11 @@ class FallingRate(keras.callbacks.Callback):
         self.model.stop_training = gone >= 1
 
 
-def measure(model, preprocessor, recordings):
-    """Word and character error rates of greedy decoding, and word error rates of a search among
-    strings of digits.
-    """
-    listener = keras.Model(model.input, ka.blocks.GreedyCTCDecoder()(model.output))
-    references, hypotheses, searched = [], [], []
-    words = [preprocessor.encode(word) for word in ka.data.spoken_digits.WORDS]
-    space = None if preprocessor.words else preprocessor.encode(" ")[0]
-    for start in range(0, len(recordings), 50):
-        part = recordings[start : start + 50]
-        labels = np.asarray(listener(preprocessor([recording.sound for recording in part])))
-        references += [recording.text for recording in part]
-        hypotheses += [preprocessor.decode(row) for row in labels]
-    for recording in recordings:
-        (logits,) = np.asarray(model(preprocessor([recording.sound])))
-        found = ka.generation.search_ctc_prefixes(logits, words=words, separator=space)
-        searched.append(preprocessor.decode(found[0][0] if found else ()))
-    return (
-        ka.training.compute_word_error_rate(references, hypotheses),
-        ka.training.compute_character_error_rate(references, hypotheses),
-        ka.training.compute_word_error_rate(references, searched),
-    )
+def search_words(task, recordings):
+    """Word error rate of the likeliest strings of digits."""
+    found = task.predict([recording.sound for recording in recordings], words=WORDS)
+    texts = [recording.text for recording in recordings]
+    return ka.training.compute_word_error_rate(texts, found)
 
 
 def main():
@@ -81,6 +65,7 @@ def main():
     parser.add_argument("--strings", type=int, default=4000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--data-dir")
+    parser.add_argument("--files", action="store_true", help="score the LiteRT files, too")
     options = parser.parse_args()
     keras.utils.set_random_seed(options.seed)
     common = dict(seed=options.seed, data_dir=options.data_dir)
@@ -89,9 +74,7 @@ def main():
         options.strings, speakers=others, speeds=options.speeds, **common
     )
     unseen = ka.data.connected_digits(0, 0, 500, speakers=[options.unseen], **common)
-    preprocessor = ka.data.SpeechPreprocessor.build(
-        [" ".join(ka.data.spoken_digits.WORDS)], 8000, tokens=options.tokens
-    )
+    preprocessor = ka.data.SpeechPreprocessor.build([" ".join(WORDS)], 8000, tokens=options.tokens)
     model = ka.models.speech_recognizer(
         preprocessor.vocabulary_size,
         inputs="waveform",
@@ -106,13 +89,17 @@ def main():
     started = count_seconds()
     model.fit(batches, epochs=1000, callbacks=[FallingRate(60 * options.minutes)], verbose=2)
     print(f"trained for {(count_seconds() - started) / 60:.1f} minutes")
+    task = ka.tasks.SpeechRecognizer(model, preprocessor)
     for name, part in (("dev", seen.dev), ("test", seen.test), (options.unseen, unseen.test)):
-        words, characters, searched = measure(model, preprocessor, part)
+        scores = task.evaluate(part)
         print(
-            f"{name}: {len(part)} strings, WER {words:.4f}, CER {characters:.4f}; "
-            f"WER of a search among digits {searched:.4f}",
+            f"{name}: {len(part)} strings, WER {scores['word_error_rate']:.4f}, "
+            f"CER {scores['character_error_rate']:.4f}; "
+            f"WER of a search among digits {search_words(task, part):.4f}",
             flush=True,
         )
+    if options.files:
+        print(score_files(task, lambda task: task.evaluate(seen.test), seen.train[:8]))
 
 
 if __name__ == "__main__":
