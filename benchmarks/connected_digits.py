@@ -17,7 +17,7 @@ import keras
 from training_runs import score_files
 
 import keras_attention as ka
-from keras_attention.data.spoken_digits import WORDS
+from keras_attention.data.spoken_digits import TOP_DB, WORDS
 from keras_attention.tasks.recipes.speech import CONFORMER
 
 BATCH, RATE = 32, 2e-3
@@ -62,6 +62,9 @@ def main():
     parser.add_argument("--tokens", choices=("characters", "words"), default="characters")
     parser.add_argument("--chunk-size", type=int)
     parser.add_argument("--speeds", type=float, nargs="+", default=[1.0], help="of training")
+    parser.add_argument(
+        "--top-db", type=float, nargs=2, default=TOP_DB, help="of `ka.data.connected_digits`"
+    )
     parser.add_argument("--strings", type=int, default=4000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--data-dir")
@@ -71,7 +74,7 @@ def main():
     common = dict(seed=options.seed, data_dir=options.data_dir)
     others = [name for name in ka.data.spoken_digits.SPEAKERS if name != options.unseen]
     seen = ka.data.connected_digits(
-        options.strings, speakers=others, speeds=options.speeds, **common
+        options.strings, speakers=others, speeds=options.speeds, top_db=options.top_db, **common
     )
     unseen = ka.data.connected_digits(0, 0, 500, speakers=[options.unseen], **common)
     preprocessor = ka.data.SpeechPreprocessor.build([" ".join(WORDS)], 8000, tokens=options.tokens)

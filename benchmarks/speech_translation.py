@@ -17,6 +17,7 @@ from connected_digits import BATCH, RATE, FallingRate, count_seconds, seed_augme
 from training_runs import score_files
 
 import keras_attention as ka
+from keras_attention.data.spoken_digits import TOP_DB
 
 LONGEST = 128  # characters of a number
 
@@ -27,6 +28,9 @@ def main():
     parser.add_argument("--unseen", default="yweweler")
     parser.add_argument("--strings", type=int, default=8000)
     parser.add_argument("--max-digits", type=int, default=7)
+    parser.add_argument(
+        "--top-db", type=float, nargs=2, default=TOP_DB, help="of `ka.data.spoken_numbers`"
+    )
     parser.add_argument("--tokens", choices=("characters", "subwords"), default="characters")
     parser.add_argument("--vocabulary-size", type=int, default=128, help="of subwords")
     parser.add_argument("--ctc-weight", type=float, default=0.3)
@@ -38,8 +42,9 @@ def main():
     parser.add_argument("--files", action="store_true", help="score the LiteRT files, too")
     options = parser.parse_args()
     common = dict(seed=options.seed, data_dir=options.data_dir, max_digits=options.max_digits)
+    trimmed = dict(top_db=options.top_db) | common
     others = [name for name in ka.data.spoken_digits.SPEAKERS if name != options.unseen]
-    seen = ka.data.spoken_numbers(options.strings, 0, options.tested, speakers=others, **common)
+    seen = ka.data.spoken_numbers(options.strings, 0, options.tested, speakers=others, **trimmed)
     unseen = ka.data.spoken_numbers(0, 0, options.tested, speakers=[options.unseen], **common)
     task = ka.tasks.SpeechToText.from_data(
         seen,

@@ -130,7 +130,7 @@ class SpeechToText(WritingTask):
                 "--train, --dev and --test."
             )
         read = data.spoken_numbers if source.dataset == NUMBERS else data.connected_digits
-        return read(data_dir=source.data_dir)
+        return read(top_db=data.spoken_digits.TOP_DB, data_dir=source.data_dir)
 
     @classmethod
     def count_examples(cls, data_set):

@@ -141,11 +141,15 @@ class Builder:
                     yield {"audio": np.full(400, value), "audio/filename": name}
 
 
-def test_connected_digits_say_what_they_are_joined_of(monkeypatch):
+def read_from(monkeypatch, builder):
     tfds = types.SimpleNamespace(as_numpy=list)
     monkeypatch.setattr(spoken_digits, "import_tfds", lambda name: tfds)
-    monkeypatch.setattr(spoken_digits, "find_builder", lambda *args: Builder())
+    monkeypatch.setattr(spoken_digits, "find_builder", lambda *args: builder)
     monkeypatch.setattr(spoken_digits, "prepare_builder", lambda tfds, builder, name: builder)
+
+
+def test_connected_digits_say_what_they_are_joined_of(monkeypatch):
+    read_from(monkeypatch, Builder())
     data = ka.data.connected_digits(40, 10, 20, speakers=["theo"], max_digits=3)
     assert data.sampling_rate == 8000
     numbers = {"train": {10, 49}, "dev": {5, 9}, "test": {0, 4}}
@@ -173,6 +177,45 @@ def test_connected_digits_say_what_they_are_joined_of(monkeypatch):
     assert {np.count_nonzero(one.sound) for one in faster.train} == {200}
     assert {np.count_nonzero(one.sound) for one in faster.dev} == {400}
     assert "at one of the speeds 2" in faster.notes[1]
+
+
+class SoftEnds(Builder):
+    """The same, each followed by as many samples that are softer by 54 decibels."""
+
+    def as_dataset(self, split):
+        for example in super().as_dataset(split):
+            loud = np.full_like(example["audio"], 500)
+            yield example | {"audio": np.concatenate([loud, loud // 500])}
+
+
+def test_digits_of_training_lose_their_soft_ends(monkeypatch):
+    read_from(monkeypatch, SoftEnds())
+    for top_db, kept in ((None, 800), ((60, 70), 800), ((8, 40), 480)):  # half a frame is loud
+        data = ka.data.connected_digits(9, 9, 9, max_digits=1, top_db=top_db)
+        assert {np.count_nonzero(one.sound) for one in data.train} == {kept}
+        assert {np.count_nonzero(one.sound) for one in (*data.dev, *data.test)} == {800}
+        assert (top_db is None) == (len(data.notes) == 1)
+    assert "by more than 8 to 40 decibels" in data.notes[1]
+    for wrong in ((40, 8), (0, 8), (8,), 8):
+        with pytest.raises(ValueError, match=r"top_db=.*expected two numbers of decibels"):
+            ka.data.connected_digits(top_db=wrong)
+
+
+@pytest.mark.parametrize("top_db", [3.0, 12.0, 30.0])
+def test_trims_at_the_first_and_the_last_loud_frame(top_db):
+    random = np.random.default_rng(3)
+    level = 10.0 ** -np.abs(np.linspace(-3, 2, 1234))  # the loudest at 740
+    samples = (random.normal(size=1234) * level).astype("float32")
+    powers = [
+        np.mean(np.square(np.pad(samples, (0, 159))[k : k + 160])) for k in range(0, 1234, 80)
+    ]
+    loud = [k for k, one in enumerate(powers) if 10 * np.log10(max(powers) / one) <= top_db]
+    found = spoken_digits.trim(samples, top_db)
+    np.testing.assert_array_equal(found, samples[80 * loud[0] : 80 * loud[-1] + 160])
+    assert len(found) < 1234
+    np.testing.assert_array_equal(spoken_digits.trim(samples, 200.0), samples)
+    silence = np.zeros(300, "float32")
+    np.testing.assert_array_equal(spoken_digits.trim(silence, top_db), silence)
 
 
 @pytest.mark.parametrize("speed", [0.8, 1.0, 1.25])
