@@ -15,13 +15,19 @@ import pathlib
 import numpy as np
 
 import keras_attention as ka
-from keras_attention.data.spoken_digits import RATE, SPEAKERS, join_digits, make_number_namer
+from keras_attention.data.spoken_digits import (
+    RATE,
+    SPEAKERS,
+    TOP_DB,
+    join_digits,
+    make_number_namer,
+)
 
 
 def load(unseen):
     """(recordings of the others, strings of the one who is left out)."""
     others = [name for name in SPEAKERS if name != unseen]
-    seen = ka.data.spoken_numbers(speakers=others, max_digits=3)
+    seen = ka.data.spoken_numbers(speakers=others, max_digits=3, top_db=TOP_DB)
     return seen, ka.data.spoken_numbers(0, 0, 250, speakers=[unseen], max_digits=3).test
 
 

@@ -42,7 +42,7 @@ PURPOSES = {
     ),
     "digits-speech": (
         "Strings of English digits, spoken one after another, from a waveform of 8,000 samples a "
-        "second, while they are spoken: what it needs to hear is at most 320 ms ahead. A start for "
+        "second, while they are spoken: what it needs to hear is at most 335 ms ahead. A start for "
         "other small vocabularies, by `fit`.",
         "Speech as people talk: it knows ten words, five speakers, a quiet room and pauses between "
         "words. Of a speaker whom it never heard such a model gets one word in five wrong.",

@@ -17,7 +17,7 @@ class SpeechStream:
     A `ka.models.speech_recognizer` with `chunk_size` computes a chunk of vectors as soon as its
     last frame is there: attention finds earlier chunks in a cache, convolutions the frames before.
     So a label comes at most `chunk_size * subsampling` frames after its sound, plus the time of the
-    call: 8 · 4 · 10 ms = 320 ms.
+    call: 8 · 4 · 10 ms = 320 ms, and of a waveform 15 more, until the last frame of 25 is whole.
 
     Args:
         model: of `ka.models.speech_recognizer(..., chunk_size=...)`, of features or of waveforms
