@@ -89,10 +89,11 @@ def parse_brackets(text):
     Raises:
         ValueError: the brackets do not match, or a bracket is no constituent and no tag of a word.
     """
-    trees, stack, expects_label = [], [], False
+    trees, stack, expects_label, root = [], [], False, None
     for match in _PIECE.finditer(text):
         piece = match.group()
         if piece == "(":
+            root = root if stack else match
             stack.append(["", []])
             if len(stack) > MOST_DEPTH:
                 raise _error(text, match, f"more than {MOST_DEPTH} brackets in brackets")
@@ -117,12 +118,24 @@ def parse_brackets(text):
         elif node is not None:
             trees.append(node)
     if stack:
-        raise ValueError(f"{len(stack)} brackets are not closed at the end")
+        raise _error(text, root, _explain_no_end(text, root, len(stack)))
     return trees
 
 
 def _error(text, match, what):
     return ValueError(f"line {1 + text.count(chr(10), 0, match.start())}: {what}")
+
+
+def _explain_no_end(text, root, count):
+    """Says how many brackets of the tree that begins at `root` are open at the end; and, as trees
+    mostly begin at the edge and go on behind it, where the next one may begin.
+    """
+    what = f"the tree that begins here is not closed, {count} brackets are open at the end"
+    following = re.compile(r"^\(", re.MULTILINE).search(text, root.end())
+    if following is None:
+        return what
+    number = 1 + text.count("\n", 0, following.start())
+    return f"{what}; perhaps it should be closed before line {number}, which begins with a bracket"
 
 
 def _explain_no_constituent(label, children):

@@ -48,10 +48,24 @@ def test_trees_without_words_go():
     assert str(parse("(NN a)")[0]) == "(TOP (NN a))"
 
 
+def test_lines_in_a_tree_may_begin_at_the_edge():
+    assert parse("(S\n(NP (NN a))\n(VP (VBD sat)))\n(S (NN b))") == parse(
+        "(S (NP (NN a)) (VP (VBD sat))) (S (NN b))"
+    )
+
+
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("(S (NP (NN a))", "1 brackets are not closed"),
+        ("(S (NP (NN a))", "line 1: the tree that begins here is not closed, 1 brackets .* end$"),
+        (
+            "(S (NN a))\n\n( (S\n  (NN b)\n",
+            "line 3: .* not closed, 2 brackets are open at the end$",
+        ),
+        (
+            "(S (NN a))\n(S\n (NN b)\n(S (NN c))\n(S (NN d))",
+            "line 2: .* is not closed, 1 brackets .*; perhaps .* before line 4, which begins with",
+        ),
         ("(S (NN a)))", r"line 1: '\)' stands outside"),
         ("(S (NN a))\nword", "line 2: 'word' stands outside"),
         ("(S (NN a b))", r"line 1: \(NN a b\) is neither a constituent"),
