@@ -52,7 +52,7 @@ def listen(model, preprocessor, sound):
 
 
 def main(seen, unseen, epochs, output):
-    task = ka.tasks.SpeechRecognizer.from_data(seen, chunk_size=8)  # 320 ms
+    task = ka.tasks.SpeechRecognizer.from_data(seen, chunk_size=8)  # hears at most 335 ms ahead
     task.fit(seen, epochs=epochs)
     print("seen speakers", task.evaluate(seen))
     print("unseen speaker", task.evaluate(unseen))
