@@ -90,8 +90,8 @@ def read_columns(path, columns, encoding=UTF_8, separator=None):
     the objects; numbers count columns from 0, in a file whose first row names nothing. Spaces
     around a text go. A whole number in JSON is taken as it is written.
 
-    With a `separator` the second of the values is a tuple of str, which may be empty: the parts of
-    a text between separators, or a list in JSON.
+    With a `separator` the second of the values is a tuple of different str, which may be empty: the
+    parts of a text between separators; in JSON a list, and nothing else.
 
     A broken line is a ValueError with the file, the line number and what is wrong; so is an empty
     field. Empty lines are left out.
@@ -181,16 +181,20 @@ def _of_object(line, columns, error, separator=None):
         raise error(f"no {missing[0]!r}; the object has {', '.join(content)}")
     values = [content[column] for column in columns]
     for k, (name, value) in enumerate(zip(columns, values, strict=True)):
-        is_list = k == 1 and separator is not None and isinstance(value, list)
-        for one in value if is_list else [value]:
-            _check_value(name, one, error)
+        if k == 0 or separator is None:
+            _check_value(name, value, error)
+        elif not isinstance(value, list):
+            raise error(f"{name!r} is {quote_value(value)}: expected a list of strings")
+        else:
+            for one in value:
+                _check_value(name, one, error, "has", "only strings in a list of them")
     return _filled(columns, values, error, separator)
 
 
-def _check_value(name, value, error):
+def _check_value(name, value, error, verb="is", expected="a string"):
     """Refuses a value of JSON that is no text."""
     if not isinstance(value, str | int) or isinstance(value, bool):
-        raise error(f"{name!r} is {quote_value(value)}: expected a string")
+        raise error(f"{name!r} {verb} {quote_value(value)}: expected {expected}")
     if isinstance(value, str) and any("\ud800" <= c <= "\udfff" for c in value):
         raise error(f"{name!r} holds half of a pair of surrogates, which is no character")
 
@@ -203,7 +207,10 @@ def _filled(columns, values, error, separator=None):
     if not isinstance(second, list):
         text = str(second).strip()
         second = text.split(separator) if text else []
-    return _strip(columns[0], first, error), tuple(_strip(columns[1], x, error) for x in second)
+    parts = tuple(_strip(columns[1], part, error) for part in second)
+    if twice := [part for part in parts if parts.count(part) > 1]:
+        raise error(f"{columns[1]!r} has {twice[0][:40]!r} more than once")
+    return _strip(columns[0], first, error), parts
 
 
 def _strip(column, value, error):

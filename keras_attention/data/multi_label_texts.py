@@ -1,5 +1,6 @@
 """Texts with any number of labels each: in memory, from files, and as batches."""
 
+import collections
 import dataclasses
 import functools
 import pathlib
@@ -11,6 +12,8 @@ from keras_attention.data.columns import SUFFIXES, UTF_8, find_suffix, read_colu
 from keras_attention.data.length_buckets import EDGES
 from keras_attention.data.splits import read_parts
 from keras_attention.data.texts import LabeledTexts, make_text_batches
+
+OTHER_SEPARATORS = ";|"  # that files have between labels where they have no comma
 
 
 class MultiLabelText(typing.NamedTuple):
@@ -73,10 +76,13 @@ def from_multi_label_files(
 
     - `.csv`: the first row names the columns; fields may be quoted and hold line breaks.
     - `.tsv`: the same with tabs; nothing is quoted, a quotation mark is text.
-    - `.jsonl`: an object on each line; its labels are a list of strings.
+    - `.jsonl`: an object on each line; its labels are a list of strings, or of whole numbers, which
+      are taken as they are written.
 
     In CSV and TSV the labels of a text are in one field, with a separator between them; an empty
-    field, or list, is a text without a label. Files may be gzipped and named `.csv.gz`.
+    field, or list, is a text without a label. Files may be gzipped and named `.csv.gz`. Where no
+    field has a comma, and parts of labels between `;` or `|` are those of other labels as well, the
+    separator is taken to be wrong: that is a ValueError, too.
 
     Args:
         train, dev, test: a path, a list of paths, or None.
@@ -132,10 +138,25 @@ def read_multi_label_texts(
     broken = [label for _, labels in rows for label in labels if not label.isprintable()]
     if broken:
         raise ValueError(f"{path}: the label {broken[0][:40]!r} holds a line break or the like.")
-    try:
-        return [MultiLabelTexts.make_example(*row) for row in rows]
-    except ValueError as problem:
-        raise ValueError(f"{path}: {problem}") from problem
+    if separator == "," and find_suffix(path) != ".jsonl":
+        _check_commas(path, [labels for _, labels in rows])
+    return [MultiLabelTexts.make_example(*row) for row in rows]
+
+
+def _check_commas(path, rows):
+    """Refuses tuples of labels that no comma splits, and another mark would."""
+    if any(len(labels) > 1 for labels in rows):
+        return
+    names = {label for labels in rows for label in labels}
+    for mark in OTHER_SEPARATORS:
+        parts = {name: {part.strip() for part in name.split(mark)} for name in names}
+        count = collections.Counter(part for found in parts.values() for part in found)
+        shared = (name for name in names if mark in name and max(map(count.get, parts[name])) > 1)
+        if (name := min(shared, default=None)) is not None:
+            raise ValueError(
+                f"{path}: no row has a comma between labels, and {name[:40]!r} seems to be several:"
+                f" write commas, or say separator={mark!r}."
+            )
 
 
 def encode_label_sets(examples, labels):

@@ -35,11 +35,24 @@ def test_columns_by_number_and_other_separators(tmp_path):
         from_multi_label_files(test=tmp_path / "x.tsv", separator="")
 
 
-def test_json_may_have_one_text_of_labels(tmp_path):
-    lines = [{"text": "a", "labels": "x,y"}, {"text": "b", "labels": [3, "x"]}]
-    (tmp_path / "x.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+def test_other_marks_than_commas_between_labels(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("text,labels\na,joy; love\nb,love\nc,\n")
+    with pytest.raises(ValueError, match=r"x.csv: no row has .*'joy; love'.* say separator=';'"):
+        from_multi_label_files(test=path)
+    path.write_text("text,labels\na,joy|love\nb,fear|joy\n")
+    with pytest.raises(ValueError, match=r"x.csv: no row has .*'fear\|joy'.* separator='\|'"):
+        from_multi_label_files(test=path)
+    assert from_multi_label_files(test=path, separator="|").labels == ("fear", "joy", "love")
+    for content in ("a,joy;love\nb,fear\n", 'a,joy;love\nb,"love,joy"\n'):  # may be right
+        path.write_text(f"text,labels\n{content}")
+        assert "joy;love" in from_multi_label_files(test=path).labels
+
+
+def test_labels_in_json_may_have_commas_and_be_whole_numbers(tmp_path):
+    (tmp_path / "x.jsonl").write_text('{"text": "a", "labels": [3, "x, y"]}\n')
     data = from_multi_label_files(test=tmp_path / "x.jsonl")
-    assert [one.labels for one in data.test] == [("x", "y"), ("3", "x")]
+    assert data.test[0].labels == ("3", "x, y")
 
 
 @pytest.mark.parametrize(
@@ -48,12 +61,22 @@ def test_json_may_have_one_text_of_labels(tmp_path):
         ("x.csv", "text,labels\na,x,y\n", "x.csv:2: found 3 fields"),
         ("x.csv", "text,labels\n,x\n", "x.csv:2: 'text' is empty"),
         ("x.csv", 'text,labels\na,"x,,y"\n', "x.csv:2: 'labels' is empty"),
-        ("x.csv", 'text,labels\na,"x,x"\n', "x.csv: 'a' has the label 'x' more than once"),
+        ("x.csv", 'text,labels\na,"x, x"\n', "x.csv:2: 'labels' has 'x' more than once"),
+        ("x.jsonl", '{"text": "a", "labels": [3, "3"]}', "x.jsonl:1: 'labels' has '3' more than"),
         ("x.csv", "text,label\na,x\n", "no column 'labels'; the first row names text, label"),
         ("x.csv", "text,labels\na,\n", "None of the texts has a label"),
         ("x.csv", 'text,labels\na,"x\ny"\n', "the label 'x.ny' holds a line break"),
-        ("x.jsonl", '{"text": "a", "labels": {"x": 1}}', "'labels' is .*: expected a string"),
-        ("x.jsonl", '{"text": "a", "labels": [["x"]]}', "'labels' is .*: expected a string"),
+        (
+            "x.jsonl",
+            '{"text": "a", "labels": {"x": 1}}',
+            "is an object: expected a list of strings",
+        ),
+        ("x.jsonl", '{"text": "a", "labels": null}', "is null: expected a list of strings"),
+        ("x.jsonl", '{"text": "a", "labels": true}', "is true: expected a list of strings"),
+        ("x.jsonl", '{"text": "a", "labels": 3}', "is 3: expected a list of strings"),
+        ("x.jsonl", '{"text": "a", "labels": "x, y"}', "is 'x, y': expected a list of strings"),
+        ("x.jsonl", '{"text": "a", "labels": [["x"]]}', "'labels' has a list: expected only str"),
+        ("x.jsonl", '{"text": "a", "labels": ["x", 0.5]}', "'labels' has 0.5: expected only str"),
         ("x.jsonl", '{"text": ["a"], "labels": []}', "'text' is .*: expected a string"),
         ("x.jsonl", '{"text": "a", "labels": [" "]}', "x.jsonl:1: 'labels' is empty"),
         ("x.txt", "a", "is no file of texts with lists of labels: expected"),
