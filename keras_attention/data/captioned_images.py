@@ -6,7 +6,7 @@ import pathlib
 import typing
 
 from keras_attention.data.boxed_images import make_picture_reader
-from keras_attention.data.coco import find_picture, read_captions
+from keras_attention.data.coco import find_coco_file, find_picture, is_coco, read_captions
 from keras_attention.data.columns import SUFFIXES, UTF_8, find_suffix, read_columns
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.files import is_file
@@ -136,7 +136,8 @@ def from_captions(
     """Pictures with captions from files; the end of the name says what is in one.
 
     - `.json`: COCO's captions (https://cocodataset.org/#format-data): `images` with `id` and
-      `file_name`, `annotations` with `image_id` and `caption`, of which a picture has several.
+      `file_name`, `annotations` with `image_id` and `caption`, of which a picture has several; or
+      a folder with such a file, called as for `from_coco`.
     - `.csv`, `.tsv`, `.jsonl`: a picture's path and a text on each line, gzipped (`.gz`) or not;
       of a picture there may be several lines.
 
@@ -181,7 +182,7 @@ def from_captions(
 
 
 def _read(path, images, columns, encoding):
-    path = pathlib.Path(path)
+    path = find_coco_file(path) if is_coco(path) else pathlib.Path(path)
     if path.suffix == ".json":
         pairs = read_captions(path, functools.partial(find_picture, path, images=images))
     elif find_suffix(path):

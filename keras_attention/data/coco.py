@@ -110,38 +110,44 @@ def _read_file(path, images, names):
     error = functools.partial(_error, path)
     if not isinstance(content, dict):
         raise error("the content", content, "an object")
-    categories = {}
-    for k, entry in enumerate(_get(content, "categories", (list,), error, "")):
-        where = f"categories[{k}]"
-        name = _get(entry, "name", (str,), error, where)
-        categories[_get(entry, "id", (int,), error, where)] = name
+    categories = {
+        number: _get(entry, "name", (str,), error, where)
+        for number, entry, where in _list_by_id(content, "categories", (int,), error)
+    }
     names += [categories[number] for number in sorted(categories)]
-    objects = _read_annotations(content, categories, error)
-    found = []
-    for k, entry in enumerate(_get(content, "images", (list,), error, "")):
-        where = f"images[{k}]"
-        number = _get(entry, "id", (int, str), error, where)
+    pictures = {}
+    for number, entry, where in _list_by_id(content, "images", (int, str), error):
         size = tuple(_get(entry, name, (int,), error, where) for name in ("height", "width"))
         if not all(0 < side <= MOST_PIXELS for side in size):
             raise error(where, size, f"a height and a width from 1 to {MOST_PIXELS}")
         file = find_picture(path, _get(entry, "file_name", (str,), error, where), images)
-        boxes, labels, crowds = (
-            map(tuple, zip(*objects.pop(number, []), strict=True))
-            if (number in objects)
-            else ((), (), ())
-        )
+        pictures[number] = file, size
+    objects = _read_annotations(content, categories, pictures, error)
+    found = []
+    for number, (file, size) in pictures.items():
+        boxes, labels, crowds = zip(*objects[number], strict=True) if objects[number] else [()] * 3
         example = BoxedImage(file, boxes, labels, crowds, size, number)
         found.append(_Read(*check_boxes(example, "xywh")))
-    if objects:
-        raise error("annotations", next(iter(objects)), "an image_id that is an id of images")
     if not found:
         raise ValueError(f"{path} holds no picture.")
     return found
 
 
-def _read_annotations(content, categories, error):
+def _list_by_id(content, name, kinds, error):
+    """Yields (id, entry, where it is) of the list `name`, whose ids are all different."""
+    seen = {}
+    for k, entry in enumerate(_get(content, name, (list,), error, "")):
+        where = f"{name}[{k}]"
+        number = _get(entry, "id", kinds, error, where)
+        if number in seen:
+            raise error(f"{where}.id", number, f"another one, as {seen[number]} has this")
+        seen[number] = where
+        yield number, entry, where
+
+
+def _read_annotations(content, categories, pictures, error):
     """{id of a picture: [(box, label, whether it is a crowd)]}"""
-    objects = {}
+    objects = {number: [] for number in pictures}
     for k, entry in enumerate(_get(content, "annotations", (list,), error, "")):
         where = f"annotations[{k}]"
         box = _get(entry, "bbox", (list,), error, where)
@@ -150,9 +156,13 @@ def _read_annotations(content, categories, error):
         number = _get(entry, "category_id", (int,), error, where)
         if number not in categories:
             raise error(f"{where}.category_id", number, "an id of categories")
-        crowd = bool(entry.get("iscrowd", 0))
+        crowd = entry.get("iscrowd", 0)
+        if not isinstance(crowd, NUMBERS) or crowd not in (0, 1):
+            raise error(f"{where}.iscrowd", crowd, "0, 1, true or false")
         image = _get(entry, "image_id", (int, str), error, where)
-        objects.setdefault(image, []).append((box, categories[number], crowd))
+        if image not in pictures:
+            raise error(f"{where}.image_id", image, "an id of images")
+        objects[image].append((box, categories[number], bool(crowd)))
     return objects
 
 
@@ -185,10 +195,10 @@ def read_captions(path, find):
     error = functools.partial(_error, path)
     if not isinstance(content, dict):
         raise error("the content", content, "an object")
-    pictures = {}
-    for k, entry in enumerate(_get(content, "images", (list,), error, "")):
-        number = _get(entry, "id", (int, str), error, f"images[{k}]")
-        pictures[number] = find(_get(entry, "file_name", (str,), error, f"images[{k}]"))
+    pictures = {
+        number: find(_get(entry, "file_name", (str,), error, where))
+        for number, entry, where in _list_by_id(content, "images", (int, str), error)
+    }
     found = []
     for k, entry in enumerate(_get(content, "annotations", (list,), error, "")):
         where = f"annotations[{k}]"
@@ -203,9 +213,9 @@ def read_captions(path, find):
 
 
 def has_captions(path):
-    """Whether `path` is a JSON file whose annotations have captions, and not boxes."""
-    path = pathlib.Path(path)
-    content = read_json(path) if path.suffix == ".json" and path.is_file() else None
+    """Whether the JSON file that `path` is, or has, is one of captions, and not of boxes."""
+    path = find_coco_file(path) if is_coco(path) else None
+    content = read_json(path) if path is not None and path.is_file() else None
     annotations = content.get("annotations") if isinstance(content, dict) else None
     first = annotations[0] if isinstance(annotations, list) and annotations else None
     return isinstance(first, dict) and "caption" in first

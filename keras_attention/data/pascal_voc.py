@@ -4,8 +4,9 @@ import pathlib
 import xml.etree.ElementTree as ElementTree
 
 from keras_attention.data.boxed_images import BoxedImage, BoxedImages
+from keras_attention.data.columns import line_error
 from keras_attention.data.files import is_file, quote_value, read_bytes
-from keras_attention.data.image_folders import SUFFIXES
+from keras_attention.data.image_folders import SUFFIXES, read_image
 from keras_attention.data.splits import read_parts
 
 ANNOTATIONS, PICTURES, SETS = "Annotations", "JPEGImages", "ImageSets"
@@ -29,9 +30,9 @@ def from_voc(
         seed: int, which those are.
 
     Returns:
-        `BoxedImages`, whose pictures are read when they are needed. Coordinates are taken as they
-        are, as TFDS takes them. Objects that are marked as difficult count as crowds: they are not
-        trained on, and nothing is counted of them.
+        `BoxedImages`, whose pictures are read when they are needed, or at once where their XML has
+        no `size`. Coordinates are taken as they are, as TFDS takes them. Objects that are marked as
+        difficult count as crowds: they are not trained on, and nothing is counted of them.
 
     A damaged file, or a picture that is not there, is a ValueError that names it.
 
@@ -63,7 +64,7 @@ def _read_part(path):
     path = pathlib.Path(path)
     if path.is_file() and path.suffix == ".txt":
         root = path.parents[2] if SETS in path.parts[-3:-1] else path.parent
-        lines = [line.split() for line in read_bytes(path).decode("utf-8").splitlines()]
+        lines = [line.split() for line in _read_list(path).splitlines()]
         files = [root / ANNOTATIONS / f"{words[0]}.xml" for words in lines if words]
     elif path.is_dir():
         folder = path / ANNOTATIONS if (path / ANNOTATIONS).is_dir() else path
@@ -78,6 +79,16 @@ def _read_part(path):
     return [read_voc(file) for file in files]
 
 
+def _read_list(path):
+    content = read_bytes(path)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        number = 1 + content.count(b"\n", 0, error.start)
+        byte = f"byte 0x{content[error.start]:02x} at position {error.start}"
+        raise line_error(path, number, f"not UTF-8: {byte}. Save the list as UTF-8") from error
+
+
 def read_voc(path):
     """The `BoxedImage` of one XML file. See `from_voc`."""
     path = pathlib.Path(path)
@@ -88,7 +99,6 @@ def read_voc(path):
         root = ElementTree.fromstring(content)
     except ElementTree.ParseError as error:
         raise ValueError(f"{path} is not valid XML: {error}. Mend or remove it.") from error
-    size = tuple(int(_read_number(path, root, f"size/{name}")) for name in ("height", "width"))
     boxes, labels, hard = [], [], []
     for found in root.iter("object"):
         boxes.append(tuple(_read_number(path, found, f"bndbox/{name}") for name in CORNERS))
@@ -99,11 +109,27 @@ def read_voc(path):
         hard.append((found.findtext("difficult") or "0").strip() == "1")
     picture = _find_picture(path, (root.findtext("filename") or "").strip())
     crowds = tuple(hard) if any(hard) else ()
+    size = _read_size(path, root, picture)
     return BoxedImage(picture, tuple(boxes), tuple(labels), crowds, size, path.stem)
+
+
+def _read_size(path, root, picture):
+    """(height, width) as the XML says, or else of the picture itself."""
+    if root.find("size") is None:
+        return read_image(picture).shape[:2]
+    size = tuple(int(_read_number(path, root, f"size/{name}")) for name in ("height", "width"))
+    if min(size) < 1:
+        raise ValueError(
+            f"{path}: its size is {size[1]} by {size[0]} pixels: expected one or more of each. "
+            "Without <size>, it is that of the picture itself."
+        )
+    return size
 
 
 def _read_number(path, element, name):
     text = element.findtext(name)
+    if text is None:
+        raise ValueError(f"{path} has no {name}: expected a number there.")
     try:
         value = float(text)
     except (TypeError, ValueError):

@@ -1,12 +1,14 @@
 """Pictures with texts: readers, batches, and objects written as text."""
 
 import json
+import types
 
 import keras
 import numpy as np
 import pytest
 
 import keras_attention as ka
+from keras_attention.data.coco import has_captions
 
 NIGHT, DAY = np.zeros((8, 8, 3), "uint8"), np.full((8, 8, 3), 255, "uint8")
 
@@ -38,6 +40,21 @@ def test_captions_of_coco(pictures):
     assert day.texts == ("Day",)
 
 
+def test_captions_of_coco_in_a_folder(pictures):
+    write_coco(pictures).rename(pictures / "annotations.json")
+    assert [x.texts[0] for x in ka.data.from_captions(test=pictures).test] == [
+        "A dark night.",
+        "Day",
+    ]
+    assert has_captions(pictures) and has_captions(pictures / "annotations.json")
+    source = types.SimpleNamespace(
+        files={"test": pictures}, image_size=None, encodings={}, choose_column=lambda *names: "text"
+    )
+    assert len(ka.tasks.ImageToText.read_files(source).test) == 2
+    (pictures / "annotations.json").write_text('{"annotations": [{"bbox": [1, 1, 1, 1]}]}')
+    assert not has_captions(pictures) and not has_captions(pictures / "night.png")
+
+
 @pytest.mark.parametrize(
     "name, lines",
     [
@@ -61,6 +78,10 @@ def test_captions_of_tables(pictures, name, lines):
         ({"annotations": [{"image_id": 1, "caption": " "}]}, r"caption is '': expected a text"),
         ({"annotations": [{"image_id": 1}]}, r"annotations\[0\].caption is null: .*a string"),
         ({"annotations": []}, "holds no caption"),
+        (
+            {"images": [{"id": 1, "file_name": "night.png"}, {"id": 1, "file_name": "day.png"}]},
+            r"images\[1\].id is 1: expected another one, as images\[0\] has this",
+        ),
         ({"images": [{"id": 1, "file_name": "gone.png"}]}, "the picture 'gone.png' is in none of"),
     ],
 )

@@ -1,6 +1,7 @@
 """COCO's JSON, Pascal VOC and TFDS: what is read, what is left out, and what errors say."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -61,7 +62,17 @@ BROKEN = {
     "a word": (lambda c: c["annotations"][0].update(bbox="x"), r"annotations\[0\].bbox is 'x'"),
     "three": (lambda c: c["annotations"][0].update(bbox=[1, 2, 3]), "expected four numbers"),
     "category": (lambda c: c["annotations"][0].update(category_id=77), "an id of categories"),
-    "image": (lambda c: c["annotations"][0].update(image_id=77), "77: expected an image_id"),
+    "image": (
+        lambda c: c["annotations"][0].update(image_id=77),
+        r"annotations\[0\].image_id is 77",
+    ),
+    "twice": (lambda c: c["images"][1].update(id=100), r"images\[1\].id is 100: expected another"),
+    "two names": (lambda c: c["categories"][1].update(id=9), r"categories\[1\].id is 9: .*\[0\]"),
+    "a crowd": (
+        lambda c: c["annotations"][1].update(iscrowd="0"),
+        r"\[1\].iscrowd is '0': .* false",
+    ),
+    "two crowds": (lambda c: c["annotations"][1].update(iscrowd=2), "iscrowd is 2: expected 0, 1"),
     "size": (lambda c: c["images"][0].update(width=0), r"images\[0\] is a list|from 1 to"),
     "no name": (lambda c: c["images"][0].pop("file_name"), "file_name is null: expected a string"),
     "gone": (lambda c: c["images"][0].update(file_name="z.png"), "'z.png' is in none of"),
@@ -107,7 +118,10 @@ def test_voc_reads_folders_and_lists(tmp_path):
     ("old", "new", "match"),
     [
         ("<xmin>", "<xman>", "valid XML"),
-        ("<width>32</width>", "", "size/width is null: expected a number"),
+        ("<width>32</width>", "", "has no size/width: expected a number there"),
+        (">32<", ">wide<", "size/width is 'wide': expected a number"),
+        (">32<", ">0<", "its size is 0 by 24 pixels: expected one or more .* Without <size>"),
+        ("<xmin>", "<xmin/><xmin>", "bndbox/xmin is '': expected a number"),
         ("<name>", "<name/><nome>", "valid XML"),
         ("<annotation>", '<!DOCTYPE a [<!ENTITY b "c">]><annotation>', "defines entities"),
         ("000.png", "gone.png", None),
@@ -126,7 +140,21 @@ def test_a_damaged_voc_file_is_named(tmp_path, old, new, match):
     assert str(error.value).startswith(str(path))
 
 
+def test_voc_without_sizes(tmp_path):
+    examples = draw(2, 1)
+    folder = write_voc(tmp_path, examples)
+    for path in (folder / "Annotations").iterdir():
+        path.write_text(re.sub("<size>.*</size>", "", path.read_text()))
+    check_same(ka.data.from_voc(test=folder).test, examples)
+    (folder / "JPEGImages" / "001.png").write_text("no picture")
+    with pytest.raises(ValueError, match="001.png is no picture"):
+        ka.data.from_voc(test=folder)
+
+
 def test_what_is_no_voc(tmp_path):
+    (tmp_path / "train.txt").write_bytes(b"000\n\xe9t\xe9\n")
+    with pytest.raises(ValueError, match="train.txt:2: not UTF-8: byte 0xe9 at position 4. Save"):
+        ka.data.from_voc(test=tmp_path / "train.txt")
     with pytest.raises(ValueError, match="names no XML file"):
         ka.data.from_voc(test=tmp_path)
     with pytest.raises(ValueError, match="expected a list in ImageSets"):
