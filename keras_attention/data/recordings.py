@@ -85,7 +85,7 @@ def read_sound(path, sampling_rate=None):
         sampling_rate: int, what the file must have; None takes any.
 
     Raises:
-        ValueError: no such file, not one of sound, or of another rate.
+        ValueError: no such file, not one of sound, without samples, or of another rate.
     """
     soundfile = import_soundfile("read_sound")
     if not pathlib.Path(path).is_file():
@@ -94,6 +94,8 @@ def read_sound(path, sampling_rate=None):
         samples, rate = soundfile.read(str(path), dtype="float32", always_2d=True)
     except (soundfile.SoundFileError, RuntimeError) as error:
         raise ValueError(f"{path} is no WAV or FLAC file that can be read: {error}") from error
+    if not len(samples):
+        raise ValueError(f"{path} has no samples: record it again, or leave it out.")
     if sampling_rate not in (None, rate):
         raise ValueError(
             f"{path} has {rate} samples a second, and {sampling_rate} are expected: convert it, "
@@ -112,7 +114,8 @@ def from_recordings(train=None, dev=None, test=None, *, sampling_rate=None, seed
             `name TRANSCRIPT` for `name.flac` or `name.wav` beside them. A third column of a table
             names the speaker, and a fourth has a translation; of LibriSpeech the speaker is the
             first number in a name. Or a list of Sphinx, as AN4 has them: `etc/an4_train.fileids`
-            with `etc/an4_train.transcription` beside it, of files in `feat/` or `wav/`.
+            with `etc/an4_train.transcription` beside it, of files in `feat/` or `wav/`. An empty
+            transcript is that of a recording in which nobody speaks.
         sampling_rate: int, samples a second that all must have; None is what the first has.
         seed: int, which tenth of train becomes dev where there is none.
         encoding: str, of the tables and lists, as Python names it.

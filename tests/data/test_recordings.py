@@ -61,14 +61,24 @@ def test_a_tenth_of_train_becomes_dev(tmp_path):
         ("b.wav\tone", r"train.tsv, line 1: There is no file .*b.wav"),
         ("train.tsv\tone", r"line 1: .*train.tsv is no WAV or FLAC file"),
         ("slow.wav\tone", r"slow.wav has 4000 samples a second, and 8000 are expected"),
+        ("no.wav\tone", r"train.tsv, line 1: .*no.wav has no samples: record it again"),
     ],
 )
 def test_refuses_tables_that_name_the_line(line, message, tmp_path):
-    write(tmp_path / "a.wav"), write(tmp_path / "slow.wav", rate=4000)
+    write(tmp_path / "no.wav", SOUND[:0]), write(tmp_path / "slow.wav", rate=4000)
     table = tmp_path / "train.tsv"
     table.write_text(line + "\n", "utf-8")
     with pytest.raises(ValueError, match=message):
         ka.data.from_recordings(table, sampling_rate=8000)
+
+
+def test_nothing_may_be_said(tmp_path):
+    write(tmp_path / "a.wav")
+    (tmp_path / "train.tsv").write_text("a.wav\t\na.wav\tone\n", "utf-8")
+    assert [r.text for r in ka.data.from_recordings(test=tmp_path / "train.tsv").test] == [
+        "",
+        "one",
+    ]
 
 
 def test_refuses_a_folder_without_transcripts(tmp_path):
