@@ -114,7 +114,9 @@ def from_dialogue_files(
     """Dialogues from files; the end of the name says what is in one.
 
     - `.jsonl`, gzipped or not: an object on each line with `turns`, a list of texts.
-    - `.yml`: ChatterBot's, with a list of `conversations`, each a list of texts.
+    - `.yml`: ChatterBot's, with a list of `conversations`, each a list of texts. Conversations
+      of one turn, which its corpus has, are left out, and so are empty turns: in JSON lines both
+      are errors.
 
     Args:
         train, dev, test: a path, a list of paths, or None.
