@@ -75,6 +75,9 @@ def train(
         str | None, typer.Option(help="Of aligned files: de-en for --train x is x.de and x.en.")
     ] = None,
     encoding: Encoding = None,
+    turns: Annotated[
+        int | None, Whole(max=1000, help="Of a dialogue that a reply is to, at most.")
+    ] = None,
     image_size: Annotated[
         int | None, Whole(max=1 << 12, help="Pixels that pictures in folders are resized to.")
     ] = None,
@@ -97,6 +100,10 @@ def train(
     num_heads: Annotated[int | None, Whole(max=1000)] = None,
     hidden_dim: Annotated[int | None, Whole(max=1 << 16, help="Of tokens between layers.")] = None,
     dropout: Annotated[float | None, Number(min=0.0, max=0.9)] = None,
+    chunk_size: Annotated[
+        int | None,
+        Whole(max=1 << 12, help="Of recordings: stream, by so many vectors of 40 ms at a time."),
+    ] = None,
     max_length: Annotated[int | None, Whole(max=LENGTH, help="Tokens at most.")] = None,
     lora_rank: Annotated[
         int | None, Whole(max=1 << 12, help="Train low-rank changes of this rank alone.")
@@ -129,6 +136,10 @@ def train(
     ] = None,
     max_tokens: Annotated[
         int | None, Whole(max=1 << 24, help="Tokens of a batch, of pairs of texts.")
+    ] = None,
+    balance: Annotated[
+        float | None,
+        Number(min=0.0, max=1.0, help="Of several labels: how far those that are rare weigh more."),
     ] = None,
     prefix: Annotated[
         str | None, typer.Option(help="In front of every source, as T5 of --from hf:// wants.")
@@ -177,6 +188,7 @@ def train(
             text_column=text_column,
             languages=languages,
             encoding=encoding,
+            turns=turns,
             image_size=image_size,
             data_dir=data_dir,
         ),
@@ -191,6 +203,7 @@ def train(
             "num_heads": num_heads,
             "hidden_dim": hidden_dim,
             "dropout": dropout,
+            "chunk_size": chunk_size,
             "max_length": max_length,
             "lora_rank": lora_rank,
             "lora_targets": lora_targets,
@@ -200,6 +213,7 @@ def train(
             "tokens": tokens and tokens.value,
             "vocabulary_size": vocabulary_size,
             "max_tokens": max_tokens,
+            "balance": balance,
             "prefix": prefix,
             "language": language,
             "task": task,

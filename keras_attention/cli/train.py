@@ -49,6 +49,7 @@ def train(
 def _train(builder, output, source, options, preset, mesh, trained, finishes):
     """`train` in one process, in which the layout is set."""
     started = time.perf_counter()
+    source.check_options(builder)
     if preset is None:
         dataset, settled = source.dataset or recipes.FILES, {}
         task, recipe = None, recipes.choose_recipe(builder, dataset, options)
@@ -64,7 +65,6 @@ def _train(builder, output, source, options, preset, mesh, trained, finishes):
         "recipe": dataclasses.asdict(recipe),
     }
     folder = RunFolder(output, settings)
-    source.check_options(builder)
     loaded = source.load(builder)
     about = source.describe(builder, loaded)
     if options.get("batch_size") is None:

@@ -44,6 +44,7 @@ from keras_attention.data.dependency_trees import (
 from keras_attention.data.detection_augmentation import detection_augmentation
 from keras_attention.data.detection_preprocessor import DetectionPreprocessor
 from keras_attention.data.dialogues import (
+    DialogueCorpus,
     DialoguePairs,
     Dialogues,
     from_dialogue_files,
@@ -132,6 +133,7 @@ __all__ = [
     "DependencyTree",
     "DependencyTrees",
     "DetectionPreprocessor",
+    "DialogueCorpus",
     "DialoguePairs",
     "Dialogues",
     "EncodedQuestion",

@@ -28,6 +28,10 @@ class DialoguePairs(Pairs):
     turns: int = 3
 
 
+class DialogueCorpus(Corpus):
+    """Running text that is dialogues, turn by turn. `Dialogues.corpus` makes it."""
+
+
 @dataclasses.dataclass(frozen=True, repr=False)
 class Dialogues:
     """Dialogues in memory. `from_dialogue_files` makes them.
@@ -81,10 +85,10 @@ class Dialogues:
 
     @property
     def corpus(self):
-        """All turns one after another, a `Corpus`, for `ka.tasks.CausalLM`."""
+        """All turns one after another, a `DialogueCorpus`, for `ka.tasks.CausalLM`."""
         parts = (self.train, self.dev, self.test)
         texts = ["".join(turn + SEPARATOR for d in part for turn in d) for part in parts]
-        return Corpus(*texts)
+        return DialogueCorpus(*texts)
 
     def __repr__(self):
         sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))

@@ -122,9 +122,9 @@ class Fields:
 
         return self._value(name, default, fit, expected)
 
-    def flag(self, name):
+    def flag(self, name, default=_REQUIRED):
         """A bool."""
-        return self._value(name, _REQUIRED, lambda x: isinstance(x, bool), "true or false")
+        return self._value(name, default, lambda x: isinstance(x, bool), "true or false")
 
     def text(self, name, default=_REQUIRED):
         """A str."""

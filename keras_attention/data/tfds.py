@@ -118,6 +118,7 @@ class Columns(typing.NamedTuple):
 def find_columns(tfds, builder, name, label_column, text_column=None):
     """The `Columns` of a data set; a ValueError if it is of no kind or the label is unclear."""
     features = builder.info.features
+    _refuse_kinds_of_others(tfds, features, name, label_column)
     images = [n for n, f in features.items() if isinstance(f, tfds.features.Image)]
     sequences = [n for n, f in features.items() if _is_sequence(tfds, f, _is_text)]
     if images:
@@ -133,6 +134,22 @@ def find_columns(tfds, builder, name, label_column, text_column=None):
     others = [n for n in sequences if n != inputs]
     label = _choose(name, classes + others, classes, label_column)
     return Columns("tagging", inputs, label)
+
+
+def _refuse_kinds_of_others(tfds, features, name, label_column):
+    """Refuses recordings, and pictures with boxes where no class was asked for."""
+    if any(isinstance(feature, tfds.features.Audio) for feature in features.values()):
+        raise ValueError(
+            f"{name} has recordings, and is no data set of texts or pictures. Of those, "
+            "ka.data.connected_digits joins spoken_digit, for a SpeechRecognizer; others are read "
+            "from files with ka.data.from_recordings."
+        )
+    boxes = "objects" in features and "bbox" in getattr(features["objects"], "feature", {})
+    if boxes and label_column is None and not any(_is_class(tfds, f) for f in features.values()):
+        raise ValueError(
+            f"{name} has pictures with boxes: read it with ka.data.from_tfds_boxes, for an "
+            "ObjectDetector."
+        )
 
 
 def _texts(tfds, builder, name, label_column, text_column):

@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_attention import data, generation, models, visualization
 from keras_attention.checks import check_many, check_whole_number
-from keras_attention.data.dialogues import SEPARATOR
+from keras_attention.data.dialogues import SEPARATOR, holds_dialogues
 from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.sequence_preprocessor import build_tokenizer
@@ -39,8 +39,10 @@ class CausalLM(RunningTextTask):
         temperature: float, of the chance with which it writes.
         max_length, max_new_tokens: int, what an exported file has room for, and how many tokens its
             signature that writes gives; None for four and two windows.
+        converses: bool, whether its text is dialogues, so that `reply` gives the next turn.
 
-    Its examples are text: a str, or a list of them, which are one text after another.
+    Its examples are text: a str, or a list of them, which are one text after another; or
+    `ka.data.Dialogues.corpus`.
 
     Example:
 
@@ -59,7 +61,6 @@ class CausalLM(RunningTextTask):
 
     builders = ("causal_language_model",)
     example = "ROMEO:"
-    converses = True
     predict_options = ("max_new_tokens", "temperature", "top_k", "top_p", "seed")
     finishing_seconds = 108.0  # of three endpoints in each of three files
 
@@ -72,6 +73,7 @@ class CausalLM(RunningTextTask):
         temperature=0.8,
         max_length=None,
         max_new_tokens=None,
+        converses=False,
         builder=None,
     ):
         super().__init__(model, preprocessor, builder=builder)
@@ -84,6 +86,7 @@ class CausalLM(RunningTextTask):
         self.temperature = temperature
         self.max_length = max_length or 4 * maximum_length
         self.max_new_tokens = max_new_tokens or 2 * maximum_length
+        self.converses = converses
 
     @classmethod
     def build(cls, data_set, recipe, builder):
@@ -98,13 +101,27 @@ class CausalLM(RunningTextTask):
             preprocessor,
             maximum_length=options["maximum_length"],
             temperature=options["temperature"],
+            converses=isinstance(data_set, data.DialogueCorpus),
         )
         task.recipe = recipe
         return task
 
     @classmethod
+    def read_files(cls, source):
+        """Files of dialogues, or else of running text."""
+        if all(holds_dialogues(path, **source.encodings) for path in source.files.values()):
+            return data.from_dialogue_files(**source.files, **source.encodings).corpus
+        return super().read_files(source)
+
+    def adapt(self, data_set, verbose=True):
+        """Learns that it converses from what is dialogues."""
+        self.converses = self.converses or isinstance(data_set, data.DialogueCorpus)
+        super().adapt(data_set, verbose)
+
+    @classmethod
     def check_manifest(cls, fields):
         fields.whole("maximum_length", most=MOST_TOKENS)
+        fields.flag("converses", default=False)
         known = fields.object("writing")
         known.number("temperature", above=0)
         known.whole("max_length", most=MOST_TOKENS)
@@ -120,12 +137,14 @@ class CausalLM(RunningTextTask):
         known = manifest["writing"]
         names = ("temperature", "max_length", "max_new_tokens")
         lengths = {name: known[name] for name in names}
-        return {"maximum_length": manifest["maximum_length"], **lengths}
+        converses = manifest.get("converses", False)
+        return {"maximum_length": manifest["maximum_length"], "converses": converses, **lengths}
 
     @property
     def settings(self):
         return {
             "maximum_length": self.maximum_length,
+            **({"converses": True} if self.converses else {}),
             "writing": {
                 "temperature": self.temperature,
                 "max_length": self.max_length,
@@ -215,6 +234,11 @@ class CausalLM(RunningTextTask):
             max_new_tokens: int, the tokens of a reply at most.
             options: as of `predict`.
         """
+        if not self.converses:
+            raise ValueError(
+                "The model was not trained on dialogues: train one with the corpus of "
+                "ka.data.from_dialogue_files."
+            )
         if isinstance(turns, str) or not turns:
             raise ValueError(f"{turns!r:.60}: expected a list of turns.")
         prompt = "".join(turn + SEPARATOR for turn in turns)

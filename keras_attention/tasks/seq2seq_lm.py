@@ -21,6 +21,7 @@ FINE = (*range(2, 64, 2), *range(64, 512, 8))
 PREPROCESSORS = (data.SequencePreprocessor, data.SubwordSequencePreprocessor)
 ROWS = 64  # pairs that are scored at a time
 PICTURED = range(12, 27)  # tokens of a source whose picture is easy to read
+TURNS = 3  # of a dialogue that a reply is to
 REPLIES = 1000  # that are drawn for the scores of dialogues
 TEMPERATURE = 0.8  # of replies
 PERPLEXITY = "perplexity"
@@ -135,14 +136,17 @@ class Seq2SeqLM(WritingTask):
     def list_file_options(cls, source):
         if source.languages is not None:
             return "aligned files", ("languages", "encoding")
+        if source.files and _hold_dialogues(source):
+            return "dialogues", ("turns", "encoding")
         return "pairs of texts", ("label_column", "text_column", "encoding")
 
     @classmethod
     def read_files(cls, source):
         """Aligned files if there are languages, or else files of dialogues or with two columns."""
         if source.languages is None:
-            if all(holds_dialogues(path, **source.encodings) for path in source.files.values()):
-                return data.from_dialogue_files(**source.files, **source.encodings).pairs()
+            if _hold_dialogues(source):
+                dialogues = data.from_dialogue_files(**source.files, **source.encodings)
+                return dialogues.pairs(source.turns or TURNS)
             columns = (
                 source.choose_column("text_column", "source"),
                 source.choose_column("label_column", "target"),
@@ -373,6 +377,11 @@ def _choose_source(sources, preprocessor):
     lengths = map(len, preprocessor.source_ids(sources))
     of_length = [s for s, n in zip(sources, lengths, strict=True) if n in PICTURED]
     return next((s for s in of_length if max(s) <= LATIN), sources[0])
+
+
+def _hold_dialogues(source):
+    """Whether all files of a `Source` are of dialogues."""
+    return all(holds_dialogues(path, **source.encodings) for path in source.files.values())
 
 
 def _add_language(path, language):

@@ -142,6 +142,7 @@ class Source:
         label_column, text_column: str or None.
         languages: str, `de-en` for aligned files, which end in `.de` and `.en`; or None.
         encoding: str, of files of text; None for UTF-8.
+        turns: int, of a dialogue that a reply is to; None for 3.
         image_size: int or (height, width), of pictures in folders; None for 48.
         color_mode: `"rgb"`, `"grayscale"`, or None for what the pictures are.
         labels: names of the classes of pictures in folders; None for those of the folders.
@@ -155,6 +156,7 @@ class Source:
     text_column: str | None = None
     languages: str | None = None
     encoding: str | None = None
+    turns: int | None = None
     image_size: int | tuple | None = None
     color_mode: str | None = None
     labels: tuple | None = None
@@ -171,7 +173,7 @@ class Source:
         given = {name: value for name, value in given.items() if value is not None}
         if given.get("files"):
             given.setdefault("dataset", None)
-        known = {name: metadata.get(name) for name in REMEMBERED}
+        known = {name: metadata.get(name) for name in (*REMEMBERED, "turns")}
         if given.get("dataset"):
             known["languages"] = None
         if "image_size" in metadata:
@@ -179,14 +181,17 @@ class Source:
         return cls(**{**known, **given})
 
     def like(self, metadata):
-        """The same, read as a model of this manifest takes it: pictures of its size."""
-        if "image_size" not in metadata:
-            return self
-        if self.image_size is not None:
-            raise ValueError(
-                f"--image-size {self.image_size} is settled by the model: leave it out."
-            )
-        return dataclasses.replace(self, **_describe_pictures(metadata))
+        """The same, read as a model of this manifest takes it: pictures of its size, and as many
+        turns.
+        """
+        settled = {} if metadata.get("turns") is None else {"turns": metadata["turns"]}
+        if "image_size" in metadata:
+            settled |= _describe_pictures(metadata)
+        for name in ("image_size", "turns"):
+            if name in settled and (given := getattr(self, name)) is not None:
+                option = f"--{name.replace('_', '-')} {given}"
+                raise ValueError(f"{option} is settled by the model: leave it out.")
+        return dataclasses.replace(self, **settled)
 
     @property
     def entries(self):
@@ -197,7 +202,7 @@ class Source:
 
     def check_options(self, builder):
         """Refuses options of the command line that do not apply to the data."""
-        names = ("label_column", "text_column", "languages", "encoding", "image_size")
+        names = ("label_column", "text_column", "languages", "encoding", "turns", "image_size")
         what, allowed = self._list_options(builder)
         for name in names:
             if getattr(self, name) is not None and name not in allowed:

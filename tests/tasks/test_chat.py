@@ -9,9 +9,16 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.cli import main
+from keras_attention.tasks.sources import Source
 
 CITIES = {"Rome": "Warm", "Oslo": "Cold", "Lima": "Dry", "Bern": "Wet"}
 TINY = dict(num_layers=1, num_heads=2, hidden_dim=48, dropout=0.0)
+
+
+def write_dialogues(path, count, seed=0):
+    lines = (json.dumps({"turns": turns}) + "\n" for turns in make_dialogues(count, seed))
+    path.write_text("".join(lines))
+    return path
 
 
 def make_dialogues(count, seed):
@@ -81,13 +88,47 @@ def test_a_language_model_converses():
     assert task.reply(["I was in Oslo."], temperature=0, max_new_tokens=3) == "How"
 
 
+def test_a_language_model_knows_whether_it_was_trained_on_dialogues(tmp_path):
+    path = write_dialogues(tmp_path / "talk.jsonl", 30)
+    read = ka.tasks.CausalLM.read_files(Source(files={"train": path}))
+    assert isinstance(read, ka.data.DialogueCorpus) and " <turn> How was it? <turn> " in read.train
+    task = ka.tasks.CausalLM.from_data(read, max_length=32, **TINY)
+    task.save_to_preset(tmp_path / "talks")
+    assert ka.tasks.from_preset(tmp_path / "talks").converses
+
+    (tmp_path / "play.txt").write_text(read.train)
+    plain = ka.tasks.CausalLM.read_files(Source(files={"train": tmp_path / "play.txt"}))
+    other = ka.tasks.CausalLM.from_data(plain, max_length=32, **TINY)
+    other.save_to_preset(tmp_path / "goes_on")
+    again = ka.tasks.from_preset(tmp_path / "goes_on")
+    with pytest.raises(ValueError, match="was not trained on dialogues"):
+        again.reply(["I was in Oslo."])
+    again.fit(read, epochs=1, steps=1, verbose=False)
+    assert again.converses
+
+
+def test_files_are_read_with_the_turns_of_the_model(new, tmp_path):
+    source = Source(files={"test": write_dialogues(tmp_path / "talk.jsonl", 3)})
+    read = ka.tasks.Seq2SeqLM.read_files
+    task, _ = new  # of 2 turns
+    assert read(source).turns == 3
+    assert read(source.like(task.metadata)).turns == 2
+    assert read(Source.remembered(task.metadata, files=source.files)).turns == 2
+    wanted = Source(files=source.files, turns=1)
+    assert {pair.source.count("<turn>") for pair in read(wanted).test} == {0}
+    wanted.check_options("seq2seq_transformer")
+    with pytest.raises(ValueError, match="--turns 1 is settled by the model"):
+        wanted.like(task.metadata)
+    with pytest.raises(ValueError, match="--turns 1 is not for running text"):
+        wanted.check_options("causal_language_model")
+
+
 @pytest.mark.slow
 def test_commands(tmp_path, monkeypatch, capsys):
     files = []
     for seed, (part, count) in enumerate([("train", 200), ("dev", 12), ("test", 12)]):
-        lines = (json.dumps({"turns": turns}) + "\n" for turns in make_dialogues(count, seed))
-        (tmp_path / f"{part}.jsonl").write_text("".join(lines))
-        files += [f"--{part}", str(tmp_path / f"{part}.jsonl")]
+        path = write_dialogues(tmp_path / f"{part}.jsonl", count, seed)
+        files += [f"--{part}", str(path)]
     folder = tmp_path / "bot"
     options = ["--epochs", "20", "--learning-rate", "0.005", "--batch-size", "16", "--beam", "1"]
     options += ["--vocabulary-size", "80", "--max-length", "32"]

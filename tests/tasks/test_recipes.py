@@ -24,6 +24,19 @@ def test_options_replace_single_numbers():
     assert recipes.RECIPES["sequence_labeler"] == plain  # the table itself is as it was
 
 
+def test_recordings_can_be_streamed_and_rare_labels_weigh_more():
+    assert (
+        recipes.choose_recipe("speech_recognizer", "files", {"chunk_size": 4}).model["chunk_size"]
+        == 4
+    )
+    with pytest.raises(ValueError, match="--chunk-size is not for text_classifier"):
+        recipes.choose_recipe("text_classifier", "files", {"chunk_size": 4})
+    labels = "multi_label_classifier"
+    assert recipes.choose_recipe(labels, "files", {"balance": 0.5}).data["balance"] == 0.5
+    with pytest.raises(ValueError, match="--balance is not for text_classifier"):
+        recipes.choose_recipe("text_classifier", "files", {"balance": 0.5})
+
+
 def test_the_feed_forward_layers_grow_with_the_width():
     plain = recipes.choose_recipe("sequence_labeler").model
     half = recipes.choose_recipe(

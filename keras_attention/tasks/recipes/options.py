@@ -9,7 +9,7 @@ from keras_attention.tasks.registry import get_builder
 
 RECIPES = {**texts.RECIPES, **writing.RECIPES, **speech.RECIPES, **pictures.RECIPES}
 
-IN_MODEL = ("num_layers", "num_heads", "hidden_dim", "dropout")
+IN_MODEL = ("num_layers", "num_heads", "hidden_dim", "dropout", "chunk_size")
 PRETRAINED = "pretrained"  # the same, of checkpoints of others
 FILES = "files"  # stands for them where others have a data set's name
 FEWEST_BATCHES, SMALLEST_BATCH = 32, 8  # of an epoch; examples of one
