@@ -258,7 +258,10 @@ def evaluate(
 def predict(
     preset: Preset,
     inputs: Annotated[
-        list[str] | None, typer.Argument(help="Texts, or picture files; - reads standard input.")
+        list[str] | None,
+        typer.Argument(
+            help="Texts, files of pictures or of sound, or classes to draw; - reads standard input."
+        ),
     ] = None,
     file: Annotated[
         pathlib.Path | None,
@@ -304,8 +307,8 @@ def predict(
     ] = None,
     seed: Annotated[int | None, SEED] = None,
 ):
-    """Tag sentences, label, translate or go on with texts, answer questions, name what is in
-    pictures, or find where it is."""
+    """Tag, parse, label, translate or go on with texts, answer questions, converse, name or find
+    what is in pictures, draw some, or write what is said in recordings."""
     from keras_attention.cli import evaluate as command
 
     command.predict(

@@ -120,8 +120,8 @@ DataDir = Annotated[pathlib.Path | None, typer.Option(help="Where data sets are 
 Dataset = Annotated[
     str | None,
     typer.Option(
-        help="Name in TFDS, e.g. fashion_mnist, tiny_shakespeare; digits; dates; facts; "
-        "sentence_polarity."
+        help="Name in TFDS, e.g. fashion_mnist, tiny_shakespeare, goemotions, bccd, spoken_digit; "
+        "or of our own: digits, dates, facts, sentence_polarity, spoken_numbers."
     ),
 ]
 Column = Annotated[
@@ -146,8 +146,10 @@ SpeechTask = Annotated[
 
 def data_file(part):
     kinds = (
-        "CoNLL(-U); CSV, TSV, JSON lines or a folder of texts; for --languages without suffix; "
-        "plain text, or a folder of it, for a language model; SQuAD's JSON, or QAMR's TSV, of "
-        "questions; a folder of class folders of pictures; COCO's JSON or Pascal VOC of boxes"
+        "CoNLL(-U); trees in brackets; CSV, TSV, JSON lines or a folder of texts; for --languages "
+        "without suffix; JSON lines or ChatterBot's YAML of dialogues; plain text, or a folder of "
+        "it, for a language model; SQuAD's JSON, or QAMR's TSV, of questions; a folder of class "
+        "folders of pictures; COCO's JSON or Pascal VOC of boxes; COCO's JSON or a table of "
+        "captions; a folder or a table of recordings"
     )
     return Annotated[pathlib.Path | None, typer.Option(help=f"File to {part}: {kinds}.")]
