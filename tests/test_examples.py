@@ -15,6 +15,7 @@ ARGUMENTS = {
     "dates.py": ["--pairs", "256", "--epochs", "1"],
     "dependency_trees.py": ["--epochs", "1"],
     "digits.py": ["--epochs", "1", "--output", "digits"],
+    "captions.py": ["--epochs", "1", "--pictures", "64"],
     "drawn_digits.py": ["--epochs", "1", "--samples", "samples.png"],
     "emotions.py": ["--epochs", "1", "--made-up"],
     "encodings.py": ["--epochs", "1", "--sentences", "400"],
@@ -30,6 +31,7 @@ ARGUMENTS = {
 }
 PRINTED = {
     "blood_cells.py": "map50",
+    "captions.py": "written: ",
     "chat.py": "perplexity",
     "constituency_trees.py": "f1: ",
     "dates.py": "days never seen are right",

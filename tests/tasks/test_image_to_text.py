@@ -1,6 +1,7 @@
 """`ImageToText`: captions, objects as text, files, and (slow) all commands on a small run."""
 
 import json
+import zipfile
 
 import keras
 import numpy as np
@@ -31,6 +32,22 @@ def draw(count, seed):
 def new():
     pairs = [(image, text) for image, text, _ in draw(24, 0)]
     return ka.tasks.ImageToText.from_data(pairs, image_size=(16, 24), **TINY), pairs
+
+
+@pytest.mark.slow
+def test_learns_cocos_captions_by_heart(data_root, tmp_path):
+    with zipfile.ZipFile(data_root / "detection-tiny-coco" / "tiny_coco.zip") as archive:
+        archive.extractall(tmp_path)
+    names = {part: f"captions_{part}2017.json" for part in ("train", "val")}
+    train, test = (tmp_path / "annotations" / name for name in names.values())
+    read = ka.data.from_captions(train=train, test=test, dev_fraction=0)
+    assert [len(part) for part in (read.train, read.test)] == [13, 20]
+    first = [(one.image, one.texts[0]) for one in read.train]
+    task = ka.tasks.ImageToText.from_data(first, image_size=32, **TINY, score="exact_match", beam=1)
+    options = dict(epochs=120, batch_size=13, learning_rate=5e-3, verbose=False)
+    task.fit(first, validation_data=first, **options)
+    assert task.evaluate(first)["exact_match"] > 0.9
+    assert all(task.predict([one.image for one in read.test]))
 
 
 def test_scores_and_files(new, tmp_path):
