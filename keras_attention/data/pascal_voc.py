@@ -64,8 +64,7 @@ def _read_part(path):
     path = pathlib.Path(path)
     if path.is_file() and path.suffix == ".txt":
         root = path.parents[2] if SETS in path.parts[-3:-1] else path.parent
-        lines = [line.split() for line in _read_list(path).splitlines()]
-        files = [root / ANNOTATIONS / f"{words[0]}.xml" for words in lines if words]
+        files = _list_files(path, root / ANNOTATIONS)
     elif path.is_dir():
         folder = path / ANNOTATIONS if (path / ANNOTATIONS).is_dir() else path
         files = sorted(folder.glob("*.xml"))
@@ -79,14 +78,23 @@ def _read_part(path):
     return [read_voc(file) for file in files]
 
 
-def _read_list(path):
+def _list_files(path, folder):
+    """The XML files in `folder` that the list `path` names."""
     content = read_bytes(path)
     try:
-        return content.decode("utf-8-sig")
+        lines = content.decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         number = 1 + content.count(b"\n", 0, error.start)
         byte = f"byte 0x{content[error.start]:02x} at position {error.start}"
         raise line_error(path, number, f"not UTF-8: {byte}. Save the list as UTF-8") from error
+    files = []
+    for number, words in enumerate(map(str.split, lines), start=1):
+        if words:
+            name = f"{words[0]}.xml"
+            if not is_file(folder / name):
+                raise line_error(path, number, f"there is no {quote_value(name)} in {folder}")
+            files.append(folder / name)
+    return files
 
 
 def read_voc(path):

@@ -155,6 +155,9 @@ def test_what_is_no_voc(tmp_path):
     (tmp_path / "train.txt").write_bytes(b"000\n\xe9t\xe9\n")
     with pytest.raises(ValueError, match="train.txt:2: not UTF-8: byte 0xe9 at position 4. Save"):
         ka.data.from_voc(test=tmp_path / "train.txt")
+    (tmp_path / "train.txt").write_text("\n00\0\n")
+    with pytest.raises(ValueError, match=r"train.txt:2: there is no '00.x00.xml' in .*Annotations"):
+        ka.data.from_voc(test=tmp_path / "train.txt")
     with pytest.raises(ValueError, match="names no XML file"):
         ka.data.from_voc(test=tmp_path)
     with pytest.raises(ValueError, match="expected a list in ImageSets"):
