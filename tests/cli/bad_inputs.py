@@ -5,14 +5,16 @@ no use, each in a command that is otherwise right.
 import dataclasses
 import gzip
 import json
+import pathlib
 import random
+import shutil
 
 import numpy as np
 import soundfile
 import tensorflow as tf
 
 from tests.data.detection_files import draw as draw_squares
-from tests.data.detection_files import write_coco
+from tests.data.detection_files import write_coco, write_voc
 from tests.small_runs import write_conllu
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
@@ -89,6 +91,11 @@ def add_number(content, draw):
     return content[:k] + b"9" * 5000 + content[k:]
 
 
+def half_of(content, draw):
+    """The beginning of a gzip file, behind the mark that says what it is."""
+    return content[: draw.randrange(5, min(60, len(content)))]
+
+
 MAYBE = (flip, cut, lose_line, lose_field, add_field, add_bytes, add_number)
 
 SURE = {
@@ -98,7 +105,7 @@ SURE = {
     "UTF-16": lambda content, draw: content.decode("utf-8").encode("utf-16"),
     "Latin-1": lambda content, draw: content + "été".encode("latin-1"),
     "a picture": lambda content, draw: b"\x89PNG\r\n\x1a\n" + draw.randbytes(100),
-    "half a gzip file": lambda content, draw: gzip.compress(content)[: draw.randrange(5, 60)],
+    "half a gzip file": lambda content, draw: half_of(gzip.compress(content), draw),
     "no gzip file": lambda content, draw: b"\x1f\x8b" + draw.randbytes(50),
 }
 OF_JSON = {
@@ -124,6 +131,19 @@ def damage_json(content, draw):
     return about, b"\n".join(lines)
 
 
+def damage_picture(content, draw):
+    """(what is wrong, content) of a picture that is none any more, or another."""
+    changed = {
+        "empty": b"",
+        "random bytes": draw.randbytes(300),
+        "half": content[: draw.randrange(1, len(content) - 20)],
+        "flipped": flip(content, draw),
+        "text": b"no picture",
+    }
+    about = draw.choice(sorted(changed))
+    return about, changed[about]
+
+
 class Drawn:
     """Draws cases of files.
 
@@ -142,7 +162,8 @@ class Drawn:
 
     def case(self):
         """The next case."""
-        kind = self.draw.choices(("file", "place", "option", "picture"), (60, 12, 20, 8))[0]
+        kinds = {"file": 50, "folder": 14, "place": 10, "option": 18, "picture": 8}
+        (kind,) = self.draw.choices(list(kinds), kinds.values())
         return getattr(self, f"of_{kind}")()
 
     def new(self):
@@ -154,14 +175,7 @@ class Drawn:
         """A file of data is damaged."""
         task, name, options = self.draw.choice(DATA)
         content = (self.good / name).read_bytes()
-        if name.endswith(".jsonl") and self.draw.random() < 0.6:
-            about, content = damage_json(content, self.draw)
-        elif self.draw.random() < 0.5:
-            about = self.draw.choice(sorted(SURE))
-            content = SURE[about](content, self.draw)
-        else:
-            change = self.draw.choice(MAYBE)
-            about, content = change.__doc__, change(content, self.draw)
+        about, content = self._damage(name, content)
         certain = about in SURE or about in OF_JSON
         path = self.new().with_suffix("." + name.partition(".")[2])
         if self.draw.random() < 0.15 and not content.startswith(b"\x1f\x8b"):
@@ -175,6 +189,31 @@ class Drawn:
             words = self._command(task, path, options, certain)
         named = path.name.partition(".")[0]  # of aligned files either may be to blame
         return Case(words, f"{name}: {about}", named, certain)
+
+    def of_folder(self):
+        """A file is damaged of several that belong together."""
+        task, given, name, options = self.draw.choice(FOLDERS)
+        top, copy = given.partition("/")[0], self.new()
+        shutil.copytree(self.good / top, copy)
+        path = copy / name
+        about, content = self._damage(name, path.read_bytes())
+        path.write_bytes(content)
+        allowed = {".png": "flipped", ".xml": "UTF-16"}.get(path.suffix)
+        certain = about != allowed and (about in SURE or path.suffix == ".png")
+        words = self._train(task, copy / pathlib.PurePath(given).relative_to(top), options)
+        return Case(words, f"{top}/{name}: {about}", copy.name, certain)
+
+    def _damage(self, name, content):
+        """(what is wrong, content) of a file of data."""
+        if name.endswith(".png"):
+            return damage_picture(content, self.draw)
+        if name.endswith(".jsonl") and self.draw.random() < 0.6:
+            return damage_json(content, self.draw)
+        if self.draw.random() < 0.5:
+            about = self.draw.choice(sorted(SURE))
+            return about, SURE[about](content, self.draw)
+        change = self.draw.choice(MAYBE)
+        return change.__doc__, change(content, self.draw)
 
     def of_place(self):
         """Where a file should be is something else."""
@@ -200,70 +239,41 @@ class Drawn:
         if task in self.models:
             choices += ["evaluate", "evaluate", "export"]
         command = self.draw.choice(choices)
-        if command == "train":
-            return (
-                "train",
-                task,
-                "--output",
-                self.folder / "new",
-                "--train",
-                path,
-                *options,
-                *SMALL,
-            )
+        if command == "train" or "--languages" in options:
+            return self._train(task, path, options)
         model = self.models[task]
-        if "--languages" in options:
-            return (
-                "train",
-                task,
-                "--output",
-                self.folder / "new",
-                "--train",
-                path,
-                *options,
-                *SMALL,
-            )
         if command == "evaluate" or task in WRITING or not certain:
             kind = self.draw.choice(("litert", "litert-int8"))
             return ("evaluate", model, "--file", path, "--with", kind)
         return ("export", model, "--quantization", "int8", "--file", path,
                 "--output", self.folder / "new.tflite")  # fmt: skip
 
+    def _train(self, task, path, options):
+        """A command that trains on `path`."""
+        output = self.folder / "new"
+        return ("train", task, "--output", output, "--train", path, *options, *SMALL)
+
     def of_option(self):
         """An option is no use."""
         option, value, *named = self.draw.choice(OPTIONS)
         task, name, options = self.draw.choice(DATA)
-        words = [
-            "train",
-            task,
-            "--output",
-            self.folder / "new",
-            "--train",
-            self.good / name,
-            *options,
-        ]
-        if "--languages" in options:
-            words[5] = (self.good / name).with_suffix("")
-        return Case((*words, *SMALL, option, value), f"{option} {value!r:.30}", *named or [option])
+        path = self.good / name
+        path = path.with_suffix("") if "--languages" in options else path
+        words = self._train(task, path, options)
+        return Case((*words, option, value), f"{option} {value!r:.30}", *named or [option])
 
     def of_picture(self):
         """A picture is none."""
         if "vision_transformer" not in self.models:
             return self.of_file()
         content = (self.good / "picture.png").read_bytes()
-        about = self.draw.choice(["empty", "random bytes", "half", "flipped", "text", "a folder"])
         path = self.new().with_suffix(self.draw.choice((".png", ".jpg", ".gif", ".bmp")))
-        if about == "a folder":
+        if self.draw.random() < 0.15:
+            about = "a folder"
             path.mkdir()
         else:
-            changed = {
-                "empty": b"",
-                "random bytes": self.draw.randbytes(300),
-                "half": content[: self.draw.randrange(1, len(content) - 20)],
-                "flipped": flip(content, self.draw),
-                "text": b"no picture",
-            }
-            path.write_bytes(changed[about])
+            about, content = damage_picture(content, self.draw)
+            path.write_bytes(content)
         words = ("predict", self.models["vision_transformer"], path, "--with", "litert")
         return Case(words, f"a picture: {about}", path.name, about != "flipped")
 
@@ -287,16 +297,37 @@ DATA = [
     ("object_detector", "boxes.json", (*HEADS, "--image-size", 32)),
     ("image_to_sequence", "captions.json", (*HEADS, "--image-size", 32)),
     ("constituency_parser", "trees.mrg", HEADS),
+    ("dependency_parser", "heads.conllu", HEADS),
     ("speech_recognizer", "sounds.tsv", HEADS),
     ("speech_to_text", "said.tsv", HEADS),
     ("seq2seq_transformer", "train.tsv", (*HEADS, "--vocabulary-size", 24)),
     ("seq2seq_recurrent", "pairs.jsonl", ("--tokens", "characters")),
+    ("seq2seq_transformer", "talk.jsonl", (*HEADS, "--vocabulary-size", 24)),
+    ("seq2seq_transformer", "talk.yml", (*HEADS, "--vocabulary-size", 24)),
     ("seq2seq_transformer", "pairs.de", (*HEADS, "--languages", "de-en", "--vocabulary-size", 24)),
     (
         "causal_language_model",
         "train.txt",
         (*HEADS, "--tokens", "characters", "--max-length", 8),
     ),
+]
+
+# A task, what is right for it in a folder with other files, which of them may be damaged, and the
+# options that go with that.
+FOLDERS = [
+    ("object_detector", "voc", "Annotations/000.xml", (*HEADS, "--image-size", 32)),
+    (
+        "object_detector",
+        "voc/ImageSets/Main/train.txt",
+        "ImageSets/Main/train.txt",
+        (*HEADS, "--image-size", 32),
+    ),
+    ("question_answerer", "qamr/train.tsv", "train.tsv", HEADS),
+    ("question_answerer", "qamr/train.tsv", "wiki-sentences.tsv", HEADS),
+    ("speech_recognizer", "librispeech", "84/121/84-121.trans.txt", HEADS),
+    ("speech_recognizer", "sphinx/etc/said.fileids", "etc/said.fileids", HEADS),
+    ("speech_recognizer", "sphinx/etc/said.fileids", "etc/said.transcription", HEADS),
+    ("vision_transformer", "classes", "day/0.png", (*HEADS, "--image-size", 8)),
 ]
 
 OPTIONS = [
@@ -400,6 +431,39 @@ def write_good(folder):
     write(folder / "questions.jsonl", [json.dumps(line) for line in lines])
     write(folder / "train.txt", ["the cat sat on the mat and the dog saw it"] * 20)
     write_picture(folder / "picture.png")
+    words = [("the", "DET", 2, "det"), ("cat", "NOUN", 3, "nsubj"), ("sat", "VERB", 0, "root")]
+    lines = [f"{k}\t{w}\t_\t{tag}\t_\t_\t{head}\t{to}\t_\t_" for k, (w, tag, head, to) in
+             enumerate(words, start=1)]  # fmt: skip
+    write(folder / "heads.conllu", [*lines, ""] * 20)
+    turns = ["the cat sat", "on the mat", "and the dog saw it"]
+    write(folder / "talk.jsonl", [json.dumps({"turns": turns})] * 20)
+    lines = [f"{'  ' if k else '- '}- {turn}" for k, turn in enumerate(turns)]
+    write(folder / "talk.yml", ["conversations:", *lines * 20])
+    write_folders(folder)
+
+
+def write_folders(folder):
+    """Folders of files that belong together, all of them right."""
+    write_voc(folder / "voc", draw_squares(6, 0))
+    write(folder / "voc/ImageSets/Main/train.txt", [f"{k:03}" for k in range(6)])
+    sound = 0.1 * np.sin(np.arange(800))
+    for path in ("librispeech/84/121", "sphinx/etc", "sphinx/wav/me", "qamr", "classes"):
+        (folder / path).mkdir(parents=True)
+    for k in range(6):
+        soundfile.write(folder / f"librispeech/84/121/84-121-{k:04}.flac", sound, 8000)
+        soundfile.write(folder / f"sphinx/wav/me/{k}.wav", sound, 8000)
+    lines = [f"84-121-{k:04} {'ab' * (1 + k % 3)}" for k in range(6)]
+    write(folder / "librispeech/84/121/84-121.trans.txt", lines)
+    write(folder / "sphinx/etc/said.fileids", [f"me/{k}" for k in range(6)])
+    lines = [f"<s> {'ab' * (1 + k % 3)} </s> ({k})" for k in range(6)]
+    write(folder / "sphinx/etc/said.transcription", lines)
+    asked = ["", "", "", "", "who sat?", "1", "1:1", "2:0 1"]
+    write(folder / "qamr/train.tsv", ["\t".join([f"S:{k}", *asked]) for k in range(20)])
+    write(folder / "qamr/wiki-sentences.tsv", [f"S:{k}\tthe cat sat {k} times" for k in range(20)])
+    for name in ("day", "night"):
+        (folder / "classes" / name).mkdir()
+        for k in range(5):
+            write_picture(folder / "classes" / name / f"{k}.png")
 
 
 def write_picture(path):
