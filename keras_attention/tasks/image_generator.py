@@ -127,6 +127,7 @@ class ImageGenerator(ImageTask):
     @property
     def settings(self):
         preprocessor = self.preprocessor
+        classes = preprocessor.class_ids(range(len(preprocessor.labels)))
         return {
             "labels": list(preprocessor.labels.names),
             "image_size": list(preprocessor.image_size),
@@ -137,6 +138,7 @@ class ImageGenerator(ImageTask):
                 "temperature": self.temperature,
                 "max_length": preprocessor.count,
                 "max_new_tokens": preprocessor.count,
+                "suppress_tokens": classes.ravel().tolist(),
             },
         }
 

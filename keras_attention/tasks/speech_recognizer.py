@@ -128,9 +128,7 @@ class SpeechRecognizer(Task):
                 f"--dataset {source.dataset}: of TFDS a recognizer takes {DIGITS}, joined to "
                 "strings of digits. Give files with --train, --dev and --test."
             )
-        return data.connected_digits(
-            speeds=SPEEDS, top_db=data.spoken_digits.TOP_DB, data_dir=source.data_dir
-        )
+        return data.connected_digits(speeds=SPEEDS, data_dir=source.data_dir)
 
     @classmethod
     def count_examples(cls, data_set):

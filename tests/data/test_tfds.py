@@ -399,7 +399,11 @@ def test_splits(folder):
         ("conll2003", None, r"conll2003 has pos, chunks, ner. Choose with label_column='pos'"),
         ("conll2003", "upos", "conll2003 has no label column 'upos', but pos, chunks, ner"),
         ("spoken_digit", None, "spoken_digit has recordings, .* ka.data.connected_digits joins"),
-        ("bccd", None, "bccd has pictures with boxes: read it .*from_tfds_boxes, for an ObjectDetector"),
+        (
+            "bccd",
+            None,
+            "bccd has pictures with boxes: read it .*from_tfds_boxes, for an ObjectDetector",
+        ),
         ("mnist", "labels", "mnist has no label column 'labels', but label"),
         ("universal_dependencies/en_ewt", "tokens", "no label column 'tokens', but upos, .*xpos"),
     ],

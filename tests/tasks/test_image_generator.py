@@ -153,6 +153,18 @@ def test_files_draw_the_same(generator, quantization, tmp_path):
     np.testing.assert_array_equal(pictures, best[:3])
 
 
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_a_file_never_draws_a_class(tmp_path):
+    """Of a model that has learnt nothing, whose last ids are classes."""
+    new = ka.tasks.ImageGenerator.from_data(IMAGES, num_levels=4, num_layers=1, hidden_dim=16)
+    new.export(tmp_path / "model.tflite")
+    generate = ka.export.load(tmp_path / "model.tflite", "generate")
+    given = {"token_ids": [[4]], "start": [0], "uniform": np.full((1, 6), 0.999)}
+    inputs = {name: np.array(given[name], dtype) for name, dtype in generate.inputs.items()}
+    assert (generate(inputs)["generated_ids"] == 3).all()
+
+
 @pytest.fixture(scope="module")
 def preset(tmp_path_factory):
     """The folder of a small generator, trained on class folders and exported by `train`."""
