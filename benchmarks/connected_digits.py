@@ -63,7 +63,10 @@ def main():
     parser.add_argument("--chunk-size", type=int)
     parser.add_argument("--speeds", type=float, nargs="+", default=[1.0], help="of training")
     parser.add_argument(
-        "--top-db", type=float, nargs=2, default=TOP_DB, help="of `ka.data.connected_digits`"
+        "--top-db",
+        type=float,
+        nargs=2,
+        help="of `ka.data.connected_digits`; default: 8 40, or none with --chunk-size",
     )
     parser.add_argument("--strings", type=int, default=4000)
     parser.add_argument("--seed", type=int, default=0)
@@ -71,10 +74,11 @@ def main():
     parser.add_argument("--files", action="store_true", help="score the LiteRT files, too")
     options = parser.parse_args()
     keras.utils.set_random_seed(options.seed)
+    trims = options.top_db or (TOP_DB if options.chunk_size is None else None)
     common = dict(seed=options.seed, data_dir=options.data_dir)
     others = [name for name in ka.data.spoken_digits.SPEAKERS if name != options.unseen]
     seen = ka.data.connected_digits(
-        options.strings, speakers=others, speeds=options.speeds, top_db=options.top_db, **common
+        options.strings, speakers=others, speeds=options.speeds, top_db=trims, **common
     )
     unseen = ka.data.connected_digits(0, 0, 500, speakers=[options.unseen], **common)
     preprocessor = ka.data.SpeechPreprocessor.build([" ".join(WORDS)], 8000, tokens=options.tokens)
