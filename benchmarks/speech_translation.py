@@ -26,7 +26,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=15.0)
     parser.add_argument("--unseen", default="yweweler")
-    parser.add_argument("--strings", type=int, default=8000)
+    parser.add_argument("--strings", type=int, default=32_000)
     parser.add_argument("--max-digits", type=int, default=7)
     parser.add_argument(
         "--top-db", type=float, nargs=2, default=TOP_DB, help="of `ka.data.spoken_numbers`"
