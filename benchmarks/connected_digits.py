@@ -68,13 +68,16 @@ def main():
         nargs=2,
         help="of `ka.data.connected_digits`; default: 8 40, or none with --chunk-size",
     )
+    parser.add_argument("--whole", action="store_true", help="without --top-db")
     parser.add_argument("--strings", type=int, default=4000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--data-dir")
     parser.add_argument("--files", action="store_true", help="score the LiteRT files, too")
     options = parser.parse_args()
     keras.utils.set_random_seed(options.seed)
-    trims = options.top_db or (TOP_DB if options.chunk_size is None else None)
+    trims = options.top_db or TOP_DB
+    if options.whole or (options.top_db is None and options.chunk_size is not None):
+        trims = None
     common = dict(seed=options.seed, data_dir=options.data_dir)
     others = [name for name in ka.data.spoken_digits.SPEAKERS if name != options.unseen]
     seen = ka.data.connected_digits(

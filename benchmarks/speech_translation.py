@@ -26,6 +26,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=15.0)
     parser.add_argument("--unseen", default="yweweler")
+    parser.add_argument("--whole", action="store_true", help="without --top-db")
     parser.add_argument("--strings", type=int, default=32_000)
     parser.add_argument("--max-digits", type=int, default=7)
     parser.add_argument(
@@ -42,7 +43,7 @@ def main():
     parser.add_argument("--files", action="store_true", help="score the LiteRT files, too")
     options = parser.parse_args()
     common = dict(seed=options.seed, data_dir=options.data_dir, max_digits=options.max_digits)
-    trimmed = dict(top_db=options.top_db) | common
+    trimmed = dict(top_db=None if options.whole else options.top_db) | common
     others = [name for name in ka.data.spoken_digits.SPEAKERS if name != options.unseen]
     seen = ka.data.spoken_numbers(options.strings, 0, options.tested, speakers=others, **trimmed)
     unseen = ka.data.spoken_numbers(0, 0, options.tested, speakers=[options.unseen], **common)

@@ -14,13 +14,13 @@ import pathlib
 import numpy as np
 
 import keras_attention as ka
-from keras_attention.data.spoken_digits import RATE, SPEAKERS, TOP_DB, join_digits
+from keras_attention.data.spoken_digits import RATE, SPEAKERS, join_digits
 
 
 def load(unseen):
     """(recordings of the others, strings of the one who is left out)."""
     others = [name for name in SPEAKERS if name != unseen]
-    seen = ka.data.connected_digits(speakers=others, top_db=TOP_DB)
+    seen = ka.data.connected_digits(speakers=others)
     return seen, ka.data.connected_digits(0, 0, 250, speakers=[unseen]).test
 
 

@@ -98,7 +98,8 @@ def converse(task, turns, options):
     """
     if not task.converses:
         raise ValueError(
-            f"--chat is for models of dialogues, and this {task.builder} was trained on others."
+            f"--chat is for models of dialogues, and this {task.builder} is not marked as one: "
+            "train it on dialogues."
         )
     if "beam" in options:
         raise ValueError("--beam is not for --chat, whose replies are drawn: leave it out.")

@@ -156,7 +156,7 @@ def _read_annotations(content, categories, pictures, error):
         number = _get(entry, "category_id", (int,), error, where)
         if number not in categories:
             raise error(f"{where}.category_id", number, "an id of categories")
-        crowd = entry.get("iscrowd", 0)
+        crowd = 0 if entry.get("iscrowd") is None else entry["iscrowd"]
         if not isinstance(crowd, NUMBERS) or crowd not in (0, 1):
             raise error(f"{where}.iscrowd", crowd, "0, 1, true or false")
         image = _get(entry, "image_id", (int, str), error, where)

@@ -171,16 +171,20 @@ def read_dialogues(path, encoding=UTF_8):
 
 
 def holds_dialogues(path, encoding=UTF_8):
-    """Whether a file is one of dialogues: YAML, or JSON lines whose first object has turns."""
+    """Whether a file is one of dialogues: YAML of conversations, or JSON lines whose first object
+    has turns.
+    """
     name = pathlib.Path(path).name
+    if name.endswith(YAML):
+        return any(line.startswith("conversations") for _, line in read_lines(path, encoding))
     if not name.endswith(LINES):
-        return name.endswith(YAML)
+        return False
     for _, line in read_lines(path, encoding):
         if line.strip():
             try:
                 first = parse_json(line)
             except ValueError:
-                return False  # and the reader of columns says what is wrong
+                return False  # and who reads it says what is wrong
             return isinstance(first, dict) and "turns" in first
     return False
 

@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import pathlib
 import typing
+import warnings
 
 import numpy as np
 
@@ -81,8 +82,8 @@ def from_multi_label_files(
 
     In CSV and TSV the labels of a text are in one field, with a separator between them; an empty
     field, or list, is a text without a label. Files may be gzipped and named `.csv.gz`. Where no
-    field has a comma, and parts of labels between `;` or `|` are those of other labels as well, the
-    separator is taken to be wrong: that is a ValueError, too.
+    field has a comma, and parts of labels between `;` or `|` are those of other labels as well, a
+    warning asks for the separator.
 
     Args:
         train, dev, test: a path, a list of paths, or None.
@@ -144,7 +145,7 @@ def read_multi_label_texts(
 
 
 def _check_commas(path, rows):
-    """Refuses tuples of labels that no comma splits, and another mark would."""
+    """Warns of tuples of labels that no comma splits, and another mark would."""
     if any(len(labels) > 1 for labels in rows):
         return
     names = {label for labels in rows for label in labels}
@@ -153,10 +154,12 @@ def _check_commas(path, rows):
         count = collections.Counter(part for found in parts.values() for part in found)
         shared = (name for name in names if mark in name and max(map(count.get, parts[name])) > 1)
         if (name := min(shared, default=None)) is not None:
-            raise ValueError(
-                f"{path}: no row has a comma between labels, and {name[:40]!r} seems to be several:"
-                f" write commas, or say separator={mark!r}."
+            warnings.warn(
+                f"{path}: no row has a comma between labels, and {name[:40]!r} may be several: "
+                f"then write commas, or say separator={mark!r}.",
+                stacklevel=2,
             )
+            return
 
 
 def encode_label_sets(examples, labels):

@@ -118,7 +118,8 @@ class Columns(typing.NamedTuple):
 def find_columns(tfds, builder, name, label_column, text_column=None):
     """The `Columns` of a data set; a ValueError if it is of no kind or the label is unclear."""
     features = builder.info.features
-    _refuse_kinds_of_others(tfds, features, name, label_column)
+    if label_column is None and text_column is None:
+        _refuse_kinds_of_others(tfds, features, name)
     images = [n for n, f in features.items() if isinstance(f, tfds.features.Image)]
     sequences = [n for n, f in features.items() if _is_sequence(tfds, f, _is_text)]
     if images:
@@ -136,16 +137,17 @@ def find_columns(tfds, builder, name, label_column, text_column=None):
     return Columns("tagging", inputs, label)
 
 
-def _refuse_kinds_of_others(tfds, features, name, label_column):
-    """Refuses recordings, and pictures with boxes where no class was asked for."""
+def _refuse_kinds_of_others(tfds, features, name):
+    """Refuses recordings and pictures with boxes, of which no column was asked for."""
     if any(isinstance(feature, tfds.features.Audio) for feature in features.values()):
         raise ValueError(
             f"{name} has recordings, and is no data set of texts or pictures. Of those, "
             "ka.data.connected_digits joins spoken_digit, for a SpeechRecognizer; others are read "
             "from files with ka.data.from_recordings."
         )
-    boxes = "objects" in features and "bbox" in getattr(features["objects"], "feature", {})
-    if boxes and label_column is None and not any(_is_class(tfds, f) for f in features.values()):
+    objects = getattr(features["objects"], "feature", None) if "objects" in features else None
+    boxes = isinstance(objects, tfds.features.FeaturesDict) and "bbox" in objects
+    if boxes and not any(_is_class(tfds, f) for f in features.values()):
         raise ValueError(
             f"{name} has pictures with boxes: read it with ka.data.from_tfds_boxes, for an "
             "ObjectDetector."

@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_attention import data, generation, models, visualization
 from keras_attention.checks import check_many, check_whole_number
-from keras_attention.data.dialogues import SEPARATOR, holds_dialogues
+from keras_attention.data.dialogues import LINES, SEPARATOR, holds_dialogues
 from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.sequence_preprocessor import build_tokenizer
@@ -109,8 +109,16 @@ class CausalLM(RunningTextTask):
     @classmethod
     def read_files(cls, source):
         """Files of dialogues, or else of running text."""
-        if all(holds_dialogues(path, **source.encodings) for path in source.files.values()):
+        files = list(source.files.values())
+        others = [path for path in files if not holds_dialogues(path, **source.encodings)]
+        if not others:
             return data.from_dialogue_files(**source.files, **source.encodings).corpus
+        for path in others:
+            if len(others) < len(files) or path.endswith(LINES):
+                raise ValueError(
+                    f"{path} holds no dialogues: expected JSON lines with turns, or ChatterBot's "
+                    "YAML, as in the other files; or running text in all, in files such as .txt."
+                )
         return super().read_files(source)
 
     def adapt(self, data_set, verbose=True):
@@ -236,8 +244,8 @@ class CausalLM(RunningTextTask):
         """
         if not self.converses:
             raise ValueError(
-                "The model was not trained on dialogues: train one with the corpus of "
-                "ka.data.from_dialogue_files."
+                "The model is not marked as one of dialogues: train it with the corpus of "
+                "ka.data.from_dialogue_files, or set converses=True where it was."
             )
         if isinstance(turns, str) or not turns:
             raise ValueError(f"{turns!r:.60}: expected a list of turns.")

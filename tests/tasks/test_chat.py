@@ -101,10 +101,28 @@ def test_a_language_model_knows_whether_it_was_trained_on_dialogues(tmp_path):
     other = ka.tasks.CausalLM.from_data(plain, max_length=32, **TINY)
     other.save_to_preset(tmp_path / "goes_on")
     again = ka.tasks.from_preset(tmp_path / "goes_on")
-    with pytest.raises(ValueError, match="was not trained on dialogues"):
+    with pytest.raises(ValueError, match="is not marked as one of dialogues"):
         again.reply(["I was in Oslo."])
     again.fit(read, epochs=1, steps=1, verbose=False)
     assert again.converses
+
+
+def test_a_language_model_takes_no_other_json_lines(tmp_path):
+    talk = write_dialogues(tmp_path / "talk.jsonl", 3)
+    texts = {name: tmp_path / name for name in ("a.txt", "b.jsonl", "c.jsonl", "d.yml")}
+    texts["a.txt"].write_text("A play.")
+    texts["b.jsonl"].write_text('{"text": "A play."}')
+    texts["c.jsonl"].write_text('{"turns": [')
+    texts["d.yml"].write_text("title: a play")
+    read = ka.tasks.CausalLM.read_files
+    for wrong, files in (
+        ("a.txt", {"train": talk, "dev": texts["a.txt"]}),
+        ("b.jsonl", {"train": texts["b.jsonl"]}),
+        ("c.jsonl", {"train": texts["c.jsonl"]}),
+    ):
+        with pytest.raises(ValueError, match=f"{wrong} holds no dialogues: expected JSON lines"):
+            read(Source(files=files))
+    assert read(Source(files={"train": texts["d.yml"]})).train.startswith("title")
 
 
 def test_files_are_read_with_the_turns_of_the_model(new, tmp_path):

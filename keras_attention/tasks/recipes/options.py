@@ -27,9 +27,9 @@ def choose_recipe(builder, dataset=None, options=None):
     Args:
         builder: str, a name in `ka.models`.
         dataset: str, one that may have a recipe of its own; or None.
-        options: dict, names of fields, of `data`, or `num_layers`, `num_heads`, `hidden_dim` and
-            `dropout` of the model; those that are None are left as they are. `intermediate_dim` and
-            `embedding_dim` grow with `hidden_dim`.
+        options: dict, names of fields, of `data`, or `num_layers`, `num_heads`, `hidden_dim`,
+            `dropout` and `chunk_size` of the model; those that are None are left as they are.
+            `intermediate_dim` and `embedding_dim` grow with `hidden_dim`.
 
     Raises:
         ValueError: the recipe has no such number.

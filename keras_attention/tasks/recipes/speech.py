@@ -40,7 +40,7 @@ RECIPES = {
     ),
     # Whisper, on recordings of one language.
     "speech_to_text/pretrained": fine_tuned(epochs=3, batch_size=8, learning_rate=1e-5),
-    # What `benchmarks/speech_translation.py` trains: the same encoder, and a small decoder. By
+    # The model of `benchmarks/speech_translation.py`: the same encoder, and a small decoder. By
     # distances alone it takes one of two equal digits for the other: so there are places, too.
     "speech_to_text": Recipe(
         model=CONFORMER | dict(num_decoder_layers=2, position=["sinusoidal", "rotary"]),
