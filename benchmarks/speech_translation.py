@@ -27,7 +27,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=15.0)
     parser.add_argument("--unseen", default="yweweler")
     parser.add_argument("--whole", action="store_true", help="without --top-db")
-    parser.add_argument("--strings", type=int, default=32_000)
+    parser.add_argument("--strings", type=int, default=16_000)
     parser.add_argument("--max-digits", type=int, default=7)
     parser.add_argument(
         "--top-db", type=float, nargs=2, default=TOP_DB, help="of `ka.data.spoken_numbers`"
