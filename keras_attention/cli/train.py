@@ -61,7 +61,6 @@ def _train(builder, output, source, options, preset, mesh, trained, finishes):
         "task": builder,
         "files": source.files,
         **source.entries,
-        **({} if source.turns is None else {"turns": source.turns}),
         **({} if preset is None else {"from": str(preset), **settled}),
         "recipe": dataclasses.asdict(recipe),
     }

@@ -129,7 +129,7 @@ LICENCES = {
 OWN_SPLITS = ("spoken_digit", "spoken_numbers")  # of one part in TFDS
 
 
-REMEMBERED = ("dataset", "label_column", "text_column", "languages", "encoding")
+REMEMBERED = ("dataset", "label_column", "text_column", "languages", "encoding", "turns")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,7 +173,7 @@ class Source:
         given = {name: value for name, value in given.items() if value is not None}
         if given.get("files"):
             given.setdefault("dataset", None)
-        known = {name: metadata.get(name) for name in (*REMEMBERED, "turns")}
+        known = {name: metadata.get(name) for name in REMEMBERED}
         if given.get("dataset"):
             known["languages"] = None
         if "image_size" in metadata:

@@ -134,6 +134,7 @@ def test_files_are_read_with_the_turns_of_the_model(new, tmp_path):
     assert read(Source.remembered(task.metadata, files=source.files)).turns == 2
     wanted = Source(files=source.files, turns=1)
     assert {pair.source.count("<turn>") for pair in read(wanted).test} == {0}
+    assert wanted.entries["turns"] == 1  # so that no run is resumed with others
     wanted.check_options("seq2seq_transformer")
     with pytest.raises(ValueError, match="--turns 1 is settled by the model"):
         wanted.like(task.metadata)
