@@ -131,4 +131,4 @@ def test_files_that_are_no_trees(parser, run, tmp_path):
     (tmp_path / "bad.mrg").write_text("(S (NN a)\n")
     words = ("train", "constituency_parser", "--train", tmp_path / "bad.mrg")
     code, out, err = run(*words, "--output", tmp_path / "new")
-    assert (code, out) == (2, "") and "bad.mrg: 1 brackets are not closed" in err
+    assert (code, out) == (2, "") and "bad.mrg: line 1: the tree that begins here is not" in err
