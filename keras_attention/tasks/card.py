@@ -99,7 +99,9 @@ def _use(task):
     example = task.example if plain else _quote(task.example)
     if task.takes_context:
         example = f"--question {example} --context FILE"
-    return f"```\nkeras-attention predict . {example}\n```"
+    given = [example, *(["--chat"] if task.converses else [])]
+    lines = [f"keras-attention predict . {words}" for words in given]
+    return "\n".join(["```", *lines, "```"])
 
 
 def _quote(text):

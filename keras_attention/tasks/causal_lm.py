@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from keras_attention import data, generation, models, visualization
+from keras_attention import data, generation, models, training, visualization
 from keras_attention.checks import check_many, check_whole_number
 from keras_attention.data.dialogues import LINES, SEPARATOR, holds_dialogues
 from keras_attention.data.fields import MOST_TOKENS
@@ -25,6 +25,9 @@ PICTURED = 24  # tokens
 PREPROCESSORS = (data.SequencePreprocessor, data.SubwordSequencePreprocessor)
 PART = "\ufffd"  # what a decoder gives for bytes of a character that are not all there
 WRITTEN = 300  # tokens that are written unless another number is asked for
+REPLIES = 500  # that are drawn for the scores of dialogues
+TURNS = 3  # that each of them is to
+REPLY = 64  # tokens of one at most
 
 
 class CausalLM(RunningTextTask):
@@ -126,6 +129,13 @@ class CausalLM(RunningTextTask):
         self.converses = self.converses or isinstance(data_set, data.DialogueCorpus)
         super().adapt(data_set, verbose)
 
+    def find_example(self, data_set):
+        """The first turn of dialogues, and where the next one begins."""
+        if not isinstance(data_set, data.DialogueCorpus):
+            return self.example
+        text = data_set.test or data_set.dev or data_set.train
+        return text.split(SEPARATOR)[0] + SEPARATOR.rstrip()
+
     @classmethod
     def check_manifest(cls, fields):
         fields.whole("maximum_length", most=MOST_TOKENS)
@@ -197,6 +207,7 @@ class CausalLM(RunningTextTask):
         """Loss of a token in nats, perplexity, and bits for each character.
 
         The text is read in windows as long as those of training, each without the text before it.
+        Of dialogues also how different drawn replies are, by a Keras model alone.
         """
         windows = self.make_batches(examples, where)
         if windows is None:
@@ -212,7 +223,28 @@ class CausalLM(RunningTextTask):
             "perplexity": math.exp(nats / count),
             "bits_per_character": nats / math.log(2) / characters,
         }
+        if self.converses and not self._runs_a_file:
+            found |= self._score_replies(examples)
         return {name: round(float(value), 6) for name, value in found.items()}
+
+    def _score_replies(self, text):
+        """Diversity of what is drawn after each turn of the text; nothing if there is one at most.
+
+        A reply and the turns before it fill one window at most, as in training.
+        """
+        turns = [turn + SEPARATOR for turn in text.split(SEPARATOR) if turn]
+        contexts = ["".join(turns[max(k - TURNS, 0) : k]) for k in range(1, len(turns))]
+        contexts = [self._read_prompt(context) for context in contexts[:REPLIES]]
+        number = min(REPLY, self.maximum_length // 2)
+        room = self.maximum_length - number
+        options = {"sampler": generation.Sample(self.temperature)}
+        options["end_token_id"] = self.preprocessor.end_token_id
+        written = []
+        for k in range(0, len(contexts), ROWS):
+            prompts = [[*ids[-room:]] for ids in contexts[k : k + ROWS]]
+            rows = np.asarray(generation.generate(self.model, prompts, number, seed=k, **options))
+            written += [_cut_turn(text) for text in self.preprocessor.target.decode(rows)]
+        return training.score_diversity(written) if written else {}
 
     def predict(
         self, inputs, *, max_new_tokens=None, temperature=None, top_k=None, top_p=None, seed=None
@@ -234,7 +266,7 @@ class CausalLM(RunningTextTask):
         streams = self._open_streams(inputs, max_new_tokens, **options)
         return [text + "".join(pieces) for text, pieces in zip(inputs, streams, strict=True)]
 
-    def reply(self, turns, *, max_new_tokens=64, **options):
+    def reply(self, turns, *, max_new_tokens=REPLY, **options):
         """The next turn of a dialogue, by a model of `ka.data.Dialogues.corpus`.
 
         Args:
@@ -319,6 +351,11 @@ class CausalLM(RunningTextTask):
         text = data_set.test or data_set.dev or data_set.train
         self.attention(text, folder / "attention.png")
         return ["attention.png"]
+
+
+def _cut_turn(text):
+    """The first turn of a text."""
+    return text.split(SEPARATOR.strip())[0].strip()
 
 
 def _compute_losses(logits, labels):

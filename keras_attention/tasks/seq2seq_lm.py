@@ -290,9 +290,7 @@ class Seq2SeqLM(WritingTask):
             found["perplexity"] = float(metric.result())
         sources = [pair.source for pair in examples[:REPLIES]]
         written = self._draw_replies(sources, TEMPERATURE, seed=0)
-        found["distinct_1"] = training.compute_distinct(written, 1)
-        found["distinct_2"] = training.compute_distinct(written, 2)
-        found["commonest_reply"] = training.compute_repetition(written)
+        found |= training.score_diversity(written)
         return {name: round(score, 6) for name, score in found.items()}
 
     def _draw_replies(self, sources, temperature, seed):

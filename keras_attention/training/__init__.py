@@ -23,7 +23,11 @@ from keras_attention.training.dependencies import (
     LabeledAttachment,
     UnlabeledAttachment,
 )
-from keras_attention.training.diversity import compute_distinct, compute_repetition
+from keras_attention.training.diversity import (
+    compute_distinct,
+    compute_repetition,
+    score_diversity,
+)
 from keras_attention.training.entity_f1 import EntityF1, EntityPrecision, EntityRecall
 from keras_attention.training.fine_tuning import (
     LayerwiseAdamW,
@@ -117,6 +121,7 @@ __all__ = [
     "score_answers",
     "score_boxes",
     "score_brackets",
+    "score_diversity",
     "score_label_sets",
     "score_translations",
     "unfreeze",

@@ -43,3 +43,22 @@ def compute_repetition(texts):
     """
     counts = collections.Counter(texts)
     return max(counts.values()) / len(texts) if texts else 0.0
+
+
+def score_diversity(texts):
+    """All of it: `"distinct_1"`, `"distinct_2"` and `"commonest_reply"`, from 0 to 1.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    scores = ka.training.score_diversity(["Yes.", "No.", "Yes.", "Why?"])
+    assert scores == {"distinct_1": 0.75, "distinct_2": 0.0, "commonest_reply": 0.5}
+    ```
+    """
+    return {
+        "distinct_1": compute_distinct(texts, 1),
+        "distinct_2": compute_distinct(texts, 2),
+        "commonest_reply": compute_repetition(texts),
+    }

@@ -3,6 +3,7 @@
 import io
 import json
 import random
+import re
 import sys
 
 import pytest
@@ -12,6 +13,8 @@ from keras_attention.cli import main
 from keras_attention.tasks.sources import Source
 
 CITIES = {"Rome": "Warm", "Oslo": "Cold", "Lima": "Dry", "Bern": "Wet"}
+DIVERSITY = ["distinct_1", "distinct_2", "commonest_reply"]
+LANGUAGE_MODEL_SCORES = ["loss", "perplexity", "bits_per_character", *DIVERSITY]
 TINY = dict(num_layers=1, num_heads=2, hidden_dim=48, dropout=0.0)
 
 
@@ -57,7 +60,7 @@ def test_replies_need_the_context():
 def test_scores_and_files(new, tmp_path):
     task, pairs = new
     scores = task.evaluate(pairs.dev)
-    assert list(scores) == ["perplexity", "distinct_1", "distinct_2", "commonest_reply"]
+    assert list(scores) == ["perplexity", *DIVERSITY]
     assert task.lower_is_better and scores["perplexity"] > 1 >= scores["distinct_2"]
     task.save_to_preset(tmp_path / "bot")
     again = ka.tasks.from_preset(tmp_path / "bot")
@@ -86,6 +89,10 @@ def test_a_language_model_converses():
     task.fit(data.corpus.train, **options)
     assert task.reply(["I was in Oslo."], temperature=0) == "How was it?"
     assert task.reply(["I was in Oslo."], temperature=0, max_new_tokens=3) == "How"
+    scores = task.evaluate(data.corpus.train[:2000])
+    assert scores["perplexity"] < 2 and scores["commonest_reply"] > 0.2
+    # a hundred replies of nine kinds, so that few words are new, and fewer single ones than pairs
+    assert 0 < scores["distinct_1"] < scores["distinct_2"] < 0.2
 
 
 def test_a_language_model_knows_whether_it_was_trained_on_dialogues(tmp_path):
@@ -93,6 +100,9 @@ def test_a_language_model_knows_whether_it_was_trained_on_dialogues(tmp_path):
     read = ka.tasks.CausalLM.read_files(Source(files={"train": path}))
     assert isinstance(read, ka.data.DialogueCorpus) and " <turn> How was it? <turn> " in read.train
     task = ka.tasks.CausalLM.from_data(read, max_length=32, **TINY)
+    assert re.fullmatch(r"I was in \w+\. <turn>", task.find_example(read))
+    assert list(task.evaluate(read.train)) == LANGUAGE_MODEL_SCORES
+    assert "distinct_1" not in task.evaluate("How was it? " * 9)  # one turn
     task.save_to_preset(tmp_path / "talks")
     assert ka.tasks.from_preset(tmp_path / "talks").converses
 
@@ -103,6 +113,7 @@ def test_a_language_model_knows_whether_it_was_trained_on_dialogues(tmp_path):
     again = ka.tasks.from_preset(tmp_path / "goes_on")
     with pytest.raises(ValueError, match="is not marked as one of dialogues"):
         again.reply(["I was in Oslo."])
+    assert "distinct_1" not in again.evaluate(read.train)
     again.fit(read, epochs=1, steps=1, verbose=False)
     assert again.converses
 
@@ -155,6 +166,7 @@ def test_commands(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit) as stop:
         main(["train", "seq2seq_transformer", *files, "--output", str(folder), *options])
     assert stop.value.code == 0
+    assert "keras-attention predict . --chat\n" in (folder / "README.md").read_text()
     scores = json.loads((folder / "scores.json").read_text())["test"]
     assert scores["keras"]["perplexity"] < 3 and scores["litert"]["distinct_1"] > 0
     for kind in ("keras", "litert"):
