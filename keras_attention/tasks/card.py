@@ -10,6 +10,7 @@ from keras_attention.export.formatting import format_size
 from keras_attention.tasks import folders
 from keras_attention.tasks.printing import format_percent, format_score
 
+WATCHED = "development, as training watched it"  # which may be another definition than the test's
 PRIVATE = ("--data-dir",)  # options that say where things lie on one machine
 
 
@@ -58,7 +59,7 @@ def _section(title, body):
 
 
 def _scores(scores):
-    rows = [("development", "keras", name, value) for name, value in scores["dev"].items()]
+    rows = [(WATCHED, "keras", name, value) for name, value in scores["dev"].items()]
     for kind, values in scores["test"].items():
         rows += [("test", kind, name, value) for name, value in values.items()]
     lines = [

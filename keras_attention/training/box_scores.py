@@ -48,19 +48,19 @@ def score_boxes(wanted, found, *, labels=None):
     numbers = {label: k for k, label in enumerate(labels, start=1)}
     if unknown := sorted(there - set(numbers)):
         raise ValueError(f"The label {unknown[0]!r} is none of labels={labels}.")
-    truth = coco.COCO()
+    truth, nothing = coco.COCO(), coco.COCO()
     truth.dataset = {
         "images": [{"id": k} for k in range(len(wanted))],
         "categories": [{"id": k, "name": label} for label, k in numbers.items()],
         "annotations": _list_annotations(wanted, numbers),
     }
+    nothing.dataset = truth.dataset | {"annotations": []}
     results = _list_found(found, numbers)
-    if not results:
-        nothing = {name: 0.0 for name in NAMES}
-        return nothing | {"by_label": {label: (0.0, 0.0) for label in labels if label in there}}
     with contextlib.redirect_stdout(io.StringIO()):  # it prints as it goes
         truth.createIndex()
-        run = cocoeval.COCOeval(truth, truth.loadRes(results), "bbox")
+        nothing.createIndex()
+        predicted = truth.loadRes(results) if results else nothing  # it takes no empty list
+        run = cocoeval.COCOeval(truth, predicted, "bbox")
         run.evaluate()
         run.accumulate()
         run.summarize()

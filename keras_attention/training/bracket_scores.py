@@ -11,7 +11,7 @@ def score_brackets(found, wanted, *, punctuation=False):
     """Labelled precision, recall and F1 of the brackets of trees (Black et al., 1991).
 
     By EVALB (Sekine and Collins, 1997) with the settings of Collins (1997), `COLLINS.prm`: words
-    with a tag of punctuation are left out, brackets around nothing but them stay, `TOP` is no
+    with a tag of punctuation are left out, and so are brackets around nothing but them; `TOP` is no
     bracket, and `ADVP` is `PRT`. Which words are punctuation the wanted tree says: EVALB leaves
     sentences out whose found tags disagree with that.
 
@@ -75,7 +75,7 @@ def _compare_trees(found, wanted, punctuation):
 
 
 def _list_brackets(tree, counted, punctuation):
-    """Counts of (label, start, end), of words that are counted."""
+    """Counts of (label, start, end), of words that are counted; of none there is no bracket."""
     brackets, places = collections.Counter(), iter(counted)
 
     def visit(node, start):
@@ -84,7 +84,7 @@ def _list_brackets(tree, counted, punctuation):
         end = start
         for child in node.children:
             end = visit(child, end)
-        if punctuation or node.label not in NO_BRACKETS:
+        if punctuation or (end > start and node.label not in NO_BRACKETS):
             label = node.label if punctuation else SAME.get(node.label, node.label)
             brackets[label, start, end] += 1
         return end

@@ -4,7 +4,9 @@ import collections
 
 
 def compute_distinct(texts, size):
-    """Distinct n-grams of words as a share of all of them (Li et al., 2016, section 5.2).
+    """Distinct n-grams of words as a share of all of them.
+
+    Li et al. (2016, section 5.2) divide by the number of words, which gives less for n above 1.
 
     Args:
         texts: list of str.

@@ -80,6 +80,8 @@ def test_nothing_found_and_nothing_there():
     cat = [("cat", (0, 0, 10, 10), False)]
     nothing = ka.training.score_boxes([cat], [[]])
     assert nothing["map"] == 0.0 and nothing["by_label"] == {"cat": (0.0, 0.0)}
+    assert nothing["map_small"] == 0.0 and np.isnan(nothing["map_large"])  # as with a wrong box
+    assert np.isnan(ka.training.score_boxes([[]], [[]])["map"])
     crowd = [[("cat", (0, 0, 10, 10), True)]]
     assert np.isnan(ka.training.score_boxes(crowd, [[("cat", 1.0, (0, 0, 10, 10))]])["map"])
     with pytest.raises(ValueError, match="1 images with objects, and 2 with found"):

@@ -56,11 +56,14 @@ def test_punctuation_and_labels_as_in_collins():
     assert scores["f1"] == pytest.approx(2 * 1 / 7, abs=1e-6)  # S alone is the same
 
 
-def test_brackets_around_nothing_count():
-    """As in EVALB, whose brackets stay when their words are left out."""
-    wanted = read("(S (NN a) (PRN (, ,)))")
-    scores = ka.training.score_brackets(read("(S (NN a) (, ,))"), wanted)
-    assert (scores["precision"], scores["recall"]) == (1.0, 0.5)
+def test_brackets_around_punctuation_alone_do_not_count():
+    """As in EVALB (evalb.c, "Zero element"): P, R and F of this pair are 100, of 3 brackets."""
+    wanted = read("(S (NP (DT The) (NN cat)) (VP (VBD sat)) (PRN (: --)) (. .))")
+    found = read("(S (NP (DT The) (NN cat)) (VP (VBD sat)) (: --) (. .))")
+    for one, other in ((found, wanted), (wanted, found)):
+        scores = ka.training.score_brackets(one, other)
+        assert (scores["f1"], scores["exact"], scores["tags"]) == (1.0, 1.0, 1.0)
+        assert ka.training.score_brackets(one, other, punctuation=True)["exact"] == 0.0
     nothing = read("(S (. .))")
     assert ka.training.score_brackets(nothing, nothing)["f1"] == 0.0  # no word, no sentence
 
