@@ -6,6 +6,10 @@ import numbers
 import operator
 import os
 
+import numpy as np
+
+INTEGERS = ("int16", "int32")  # of samples, as files have them
+
 
 def check_whole_number(owner, name, value, least=1, most=math.inf):
     """`value` as an int from `least` to `most`; the error names `owner` and the value."""
@@ -151,3 +155,37 @@ def check_many(inputs, noun, of="them", ndim=None):
         shown = f"An array of shape {tuple(inputs.shape)}"
     if shown is not None:
         raise ValueError(f"{shown} is one {noun}: pass a list of {of}.")
+
+
+def check_sound(noun, sound, frame_shape=(), instead=""):
+    """`sound` as float32: samples (T,), or features (T, F) where `frame_shape` is (F,).
+
+    Samples are floats from -1 to 1; int16 and int32, as files have them, are divided by 2^15 and
+    2^31 to be so. Features are floats.
+
+    Args:
+        noun: str, what the error calls it.
+        instead: str, what the caller takes in the place of an array, as "a path, or ".
+    """
+    wanted = "samples (T,), floats from -1 to 1, int16 or int32"
+    mend = "Of several channels pass one; divide other whole numbers by their largest."
+    if frame_shape:
+        wanted, mend = f"features (T, {frame_shape[0]}), floats", "Convert it first."
+    try:
+        array = np.asarray(sound)
+    except ValueError as error:
+        given = f"a {type(sound).__name__} of {', '.join(type(part).__name__ for part in sound)}"
+        raise ValueError(
+            f"{noun} is {given}: expected {instead}an array of {wanted}. Where a rate is beside "
+            "them, leave it out."
+        ) from error
+    scaled = not frame_shape and array.dtype.name in INTEGERS
+    is_number = scaled or np.issubdtype(array.dtype, np.floating)
+    if not array.ndim or array.shape[1:] != tuple(frame_shape) or not is_number:
+        raise ValueError(
+            f"{noun} has the shape {array.shape} and the dtype {array.dtype}: expected {instead}"
+            f"an array of {wanted}. {mend}"
+        )
+    if scaled:
+        array = array / -float(np.iinfo(array.dtype).min)
+    return array.astype("float32")

@@ -50,8 +50,9 @@ PURPOSES = {
     "blood-cells": (
         "Red and white blood cells and platelets in photographs of stained blood under a "
         "microscope. A start for other kinds of small objects, by `fit`.",
-        "Diagnosis, or counts that anything depends on: it saw 205 pictures of one laboratory, and "
-        "its boxes of platelets are rough (mAP 0.37).",
+        "Diagnosis, or counts that anything depends on: it saw 205 pictures of one laboratory, "
+        "its boxes of platelets are rough (mAP 0.37), and of 1,359 objects that it finds in the "
+        "test pictures 53 are there twice.",
     ),
     "multi30k-de-en": (
         "German captions of photographs in English: people, animals, what they wear and do.",
@@ -145,8 +146,8 @@ def write_card(folder, scores):
     )
     said = "\n\n" + (shaped if any(re.search(r"\.\d", name) for name in entries) else "")
     said += (
-        "The command below makes the others. Signatures, ops and checks are in `manifest.json`, "
-        "every epoch's numbers in `scores.json`."
+        "`keras-attention export` makes the others. Signatures, ops and checks are in "
+        "`manifest.json`, every epoch's numbers in `scores.json`."
     )
     text = re.sub(
         r"## Files\n.*?\n(?=## )",

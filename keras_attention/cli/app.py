@@ -7,6 +7,7 @@ import typer
 
 from keras_attention.cli.mesh import read_mesh
 from keras_attention.cli.options import (
+    EPOCHS,
     LENGTH,
     SEED,
     Builder,
@@ -27,6 +28,7 @@ from keras_attention.cli.options import (
     Whole,
     With,
     data_file,
+    find_context,
     find_file,
     find_preset,
     read_freeze,
@@ -48,7 +50,7 @@ def demo(
         pathlib.Path | None,
         typer.Option(help="Folder to fill; an older demo is replaced. Default in runs."),
     ] = None,
-    epochs: Annotated[int | None, Whole(max=1_000_000)] = None,
+    epochs: Annotated[int | None, EPOCHS] = None,
     seed: Annotated[int | None, SEED] = None,
 ):
     """Train on data that is always at hand: no network, a few minutes a model.
@@ -63,7 +65,7 @@ def demo(
 
 @app.command()
 def train(
-    builder: Annotated[Builder, typer.Argument(help="What to train.")],
+    builder: Builder,
     output: Annotated[pathlib.Path, typer.Option(help="Folder to fill: new, empty or unfinished.")],
     dataset: Dataset = None,
     train: data_file("train on") = None,
@@ -88,18 +90,22 @@ def train(
             "--from", help="Folder or name of a trained model, or hf://ID, to go on from."
         ),
     ] = None,
-    epochs: Annotated[int | None, Whole(max=1_000_000)] = None,
+    epochs: Annotated[int | None, EPOCHS] = None,
     minutes: Annotated[
         float | None,
         Number(min=0.0, help="End in so many and about one more, with all files made and scored."),
     ] = None,
-    batch_size: Annotated[int | None, Whole(max=1 << 20)] = None,
+    batch_size: Annotated[int | None, Whole(max=1 << 20, help="Examples in a batch.")] = None,
     learning_rate: Annotated[float | None, Number(min=0.0, help="The peak.")] = None,
     seed: Annotated[int | None, SEED] = None,
-    num_layers: Annotated[int | None, Whole(max=1000)] = None,
-    num_heads: Annotated[int | None, Whole(max=1000)] = None,
+    num_layers: Annotated[
+        int | None, Whole(max=1000, help="Blocks, of an encoder and of a decoder each.")
+    ] = None,
+    num_heads: Annotated[int | None, Whole(max=1000, help="Heads of each attention.")] = None,
     hidden_dim: Annotated[int | None, Whole(max=1 << 16, help="Of tokens between layers.")] = None,
-    dropout: Annotated[float | None, Number(min=0.0, max=0.9)] = None,
+    dropout: Annotated[
+        float | None, Number(min=0.0, max=0.9, help="Share of numbers that training leaves out.")
+    ] = None,
     chunk_size: Annotated[
         int | None,
         Whole(max=1 << 12, help="Of recordings: stream, by so many vectors of 40 ms at a time."),
@@ -128,7 +134,11 @@ def train(
     ] = None,
     tokens: Annotated[
         Tokens | None,
-        typer.Option(help="What is read or written, of pairs, recordings and running text."),
+        typer.Option(
+            help="What is read or written, of pairs, recordings and running text: characters, "
+            "words or subwords.",
+            metavar="<name>",
+        ),
     ] = None,
     vocabulary_size: Annotated[
         int | None,
@@ -179,7 +189,7 @@ def train(
     from keras_attention.tasks.sources import Source
 
     command.train(
-        builder.value,
+        builder,
         output,
         Source(
             dataset=dataset,
@@ -271,7 +281,8 @@ def predict(
         list[str] | None, typer.Option(help="To be answered from --context; may be repeated.")
     ] = None,
     context: Annotated[
-        pathlib.Path | None, typer.Option(help="File of text that holds the answers, or -.")
+        pathlib.Path | None,
+        typer.Option(help="File of text that holds the answers, or -.", callback=find_context),
     ] = None,
     kind: With = None,
     chat: Annotated[
@@ -348,12 +359,19 @@ def export(
     ],
     output: Annotated[pathlib.Path | None, typer.Option(help="File or folder to write.")] = None,
     format: Annotated[Format, typer.Option(help="What to write.")] = Format.litert,
-    quantization: Annotated[Quantization | None, typer.Option(help="LiteRT only.")] = None,
+    quantization: Annotated[
+        Quantization | None,
+        typer.Option(help="LiteRT only: float16, int8_weights or int8.", metavar="<name>"),
+    ] = None,
     batch_size: Annotated[int | None, Whole(max=1 << 16, help="Fixed; default any.")] = None,
     sequence_length: Annotated[int | None, Whole(max=LENGTH, help="Fixed; default any.")] = None,
     compatible_with: Annotated[
         list[Target] | None,
-        typer.Option(help="LiteRT only: where it must run, and is tried; may be repeated."),
+        typer.Option(
+            help="LiteRT only: where it must run, and is tried: interpreter, gpu or web; may be "
+            "repeated.",
+            metavar="<name>",
+        ),
     ] = None,
     file: data_file("calibrate int8 on") = None,
     data_dir: DataDir = None,

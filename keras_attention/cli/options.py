@@ -3,6 +3,7 @@
 import enum
 import functools
 import math
+import os
 import pathlib
 from typing import Annotated
 
@@ -14,9 +15,6 @@ from keras_attention.tasks.registry import HUB, TASKS
 class Demo(enum.StrEnum):
     digits = "digits"
     dates = "dates"
-
-
-Builder = enum.StrEnum("Builder", {name: name for name in sorted(TASKS)})
 
 
 class Tokens(enum.StrEnum):
@@ -86,9 +84,27 @@ def find_file(path):
     return path
 
 
+def find_context(path):
+    """Refuses the text itself, and a path that is not there, where a file of text is wanted."""
+    if path is not None and str(path) != "-" and not os.path.exists(path):
+        raise ValueError(
+            f"--context {str(path)[:60]!r} is no file: expected the name of one that holds the "
+            "text, or - for standard input."
+        )
+    return path
+
+
 def find_model(value):
     """A path that is there, or the id of a checkpoint, which is looked up by the command."""
     return value if value.startswith(HUB) else find_file(pathlib.Path(value))
+
+
+def find_builder(value):
+    """The name of a builder; another one is refused with the list."""
+    if value not in TASKS:
+        known = ", ".join(map(repr, sorted(TASKS)))
+        raise typer.BadParameter(f"{value!r} is not one of {known}.")
+    return value
 
 
 def find_preset(path):
@@ -105,8 +121,14 @@ def find_preset(path):
 Number = functools.partial(typer.Option, callback=finite)
 Whole = functools.partial(typer.Option, min=1)
 SEED = typer.Option(min=0, max=2**32 - 1, help="For the same numbers again.")
+EPOCHS = Whole(max=1_000_000, help="Passes over what is trained on.")
 LENGTH = 1 << 18
 
+# No enum: its names would stand in a narrow column of --help, broken anywhere.
+Builder = Annotated[
+    str,
+    typer.Argument(help=f"What to train: {', '.join(sorted(TASKS))}.", callback=find_builder),
+]
 Preset = Annotated[
     str,
     typer.Argument(
@@ -115,7 +137,12 @@ Preset = Annotated[
         callback=find_model,
     ),
 ]
-With = Annotated[Kind | None, typer.Option("--with", help="Which file to run; default the first.")]
+With = Annotated[
+    Kind | None,
+    typer.Option(
+        "--with", help=f"Which file to run: {', '.join(Kind)}; default the first.", metavar="<name>"
+    ),
+]
 DataDir = Annotated[pathlib.Path | None, typer.Option(help="Where data sets are kept.")]
 Dataset = Annotated[
     str | None,

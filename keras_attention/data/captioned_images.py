@@ -15,6 +15,12 @@ from keras_attention.data.recordings import pad_labels
 from keras_attention.data.shares import check_batches, gather_batches
 from keras_attention.data.splits import add_dev, read_parts
 
+# How a caller names the columns of a table.
+NAMED_BY = (
+    "in Python with image_column=",
+    "with --text-column or in Python with text_column=",
+)
+
 
 class CaptionedImage(typing.NamedTuple):
     """A picture and what is said about it.
@@ -187,7 +193,7 @@ def _read(path, images, columns, encoding):
         pairs = read_captions(path, functools.partial(find_picture, path, images=images))
     elif find_suffix(path):
         folder = path.parent if images is None else pathlib.Path(images)
-        rows = read_columns(path, columns, encoding)
+        rows = read_columns(path, columns, encoding, named_by=NAMED_BY)
         pairs = [(folder / name, text) for name, text in rows]
         if missing := [picture for picture, _ in pairs if not is_file(picture)]:
             raise ValueError(

@@ -1,16 +1,23 @@
 """Lines of text files, and rows of those with columns: CSV, TSV and JSON lines."""
 
+import ast
 import codecs
 import csv
 import functools
 import gzip
+import io
 import pathlib
+import tokenize
 import zlib
 
 from keras_attention.data.files import parse_json, quote_value, read_bytes
 
 UTF_8 = "utf-8"
-OPTIONS = ("--text-column", "--label-column")  # of the command line, which name the two columns
+# How a caller names the two columns: with an option of the command line, or in Python.
+NAMED_BY = (
+    "with --text-column or in Python with text_column=",
+    "with --label-column or in Python with label_column=",
+)
 
 
 def read_lines(path, encoding=UTF_8):
@@ -79,7 +86,7 @@ SEPARATORS = {".csv": ",", ".tsv": "\t"}
 SUFFIXES = (*SEPARATORS, ".jsonl")
 
 
-def read_columns(path, columns, encoding=UTF_8, separator=None):
+def read_columns(path, columns, encoding=UTF_8, separator=None, named_by=NAMED_BY):
     """The values of `columns`, a tuple of str or of int, in each row: a list of tuples of str.
 
     - `.csv`: fields may be quoted and hold line breaks.
@@ -91,10 +98,12 @@ def read_columns(path, columns, encoding=UTF_8, separator=None):
     around a text go. A whole number in JSON is taken as it is written.
 
     With a `separator` the second of the values is a tuple of different str, which may be empty: the
-    parts of a text between separators; in JSON a list, and nothing else.
+    parts of a text between separators, or of a list as Python or JSON writes it; in JSON lines a
+    list, and nothing else.
 
     A broken line is a ValueError with the file, the line number and what is wrong; so is an empty
-    field. Empty lines are left out.
+    field. Of a column that is not there it says how to name another: `named_by`, a str for each.
+    Empty lines are left out.
     """
     if len(columns) != 2 or type(columns[0]) is not type(columns[1]):
         raise ValueError(f"columns={columns!r}: expected two names, or two numbers.")
@@ -108,7 +117,7 @@ def read_columns(path, columns, encoding=UTF_8, separator=None):
         lines = [(number, line) for number, line in read_lines(path, encoding) if line.strip()]
         rows = [_of_object(line, columns, _at(path, number), separator) for number, line in lines]
     else:
-        rows = _of_table(path, SEPARATORS[suffix], columns, encoding, separator)
+        rows = _of_table(path, SEPARATORS[suffix], columns, encoding, separator, named_by)
     if not rows:
         raise ValueError(f"{path} holds no row.")
     return rows
@@ -125,7 +134,7 @@ def _at(path, number):
     return functools.partial(line_error, path, number)
 
 
-def _of_table(path, delimiter, columns, encoding, separator):
+def _of_table(path, delimiter, columns, encoding, separator, named_by):
     quoting = csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE
     lines = (line + "\n" for _, line in read_lines(path, encoding))
     reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
@@ -138,7 +147,7 @@ def _of_table(path, delimiter, columns, encoding, separator):
             if where is None:
                 width, where = (
                     len(row),
-                    [_index(row, *pair, error) for pair in zip(columns, OPTIONS, strict=True)],
+                    [_index(row, *pair, error) for pair in zip(columns, named_by, strict=True)],
                 )
                 if isinstance(columns[0], str):  # the row of names
                     continue
@@ -150,8 +159,8 @@ def _of_table(path, delimiter, columns, encoding, separator):
     return rows
 
 
-def _index(first, column, option, error):
-    """Where `column`, which `option` may name, is in a table whose first row is `first`."""
+def _index(first, column, named_by, error):
+    """Where `column` is in a table whose first row is `first`; `named_by` says how to name it."""
     if isinstance(column, str):
         if len(first) == 1 and (found := next((c for c in ";\t,|" if c in first[0]), None)):
             raise error(
@@ -161,8 +170,7 @@ def _index(first, column, option, error):
         if column not in first:
             raise error(
                 f"no column {column!r}; the first row names {', '.join(first)}. Say which it is, "
-                f"with {option} or in Python with an argument: a name, or a number from 0 where no "
-                "row names the columns"
+                f"{named_by}: a name, or a number from 0 where no row names the columns"
             )
         return first.index(column)
     if not 0 <= column < len(first):
@@ -186,9 +194,13 @@ def _of_object(line, columns, error, separator=None):
         elif not isinstance(value, list):
             raise error(f"{name!r} is {quote_value(value)}: expected a list of strings")
         else:
-            for one in value:
-                _check_value(name, one, error, "has", "only strings in a list of them")
+            _check_list(name, value, error)
     return _filled(columns, values, error, separator)
+
+
+def _check_list(name, values, error):
+    for one in values:
+        _check_value(name, one, error, "has", "only strings in a list of them")
 
 
 def _check_value(name, value, error, verb="is", expected="a string"):
@@ -205,12 +217,40 @@ def _filled(columns, values, error, separator=None):
     if separator is None:
         return _strip(columns[0], first, error), _strip(columns[1], second, error)
     if not isinstance(second, list):
-        text = str(second).strip()
-        second = text.split(separator) if text else []
+        second = _split(columns[1], str(second).strip(), error, separator)
     parts = tuple(_strip(columns[1], part, error) for part in second)
     if twice := [part for part in parts if parts.count(part) > 1]:
         raise error(f"{columns[1]!r} has {twice[0][:40]!r} more than once")
     return _strip(columns[0], first, error), parts
+
+
+def _split(column, text, error, separator):
+    """The parts of a field: those between separators, or of a list as JSON or Python writes it."""
+    if not (text.startswith("[") and text.endswith("]")):
+        return text.split(separator) if text else []
+    values = _parse_list(text)
+    if values is None:
+        raise error(
+            f"{column!r} is {text[:40]!r}: expected labels with {separator!r} between them, or a "
+            "list of JSON or Python, of strings with commas between them"
+        )
+    _check_list(column, values, error)
+    return values
+
+
+def _parse_list(text):
+    try:
+        return parse_json(text)
+    except ValueError:
+        pass  # it may be Python's
+    try:
+        values = ast.literal_eval(text)
+        tokens = [*tokenize.generate_tokens(io.StringIO(text).readline)]
+    except (ValueError, SyntaxError, tokenize.TokenError, MemoryError, RecursionError):
+        return None
+    # NumPy writes no commas, and Python joins strings that have none between them.
+    strings = sum(token.type == tokenize.STRING for token in tokens)
+    return values if strings == sum(isinstance(value, str) for value in values) else None
 
 
 def _strip(column, value, error):

@@ -14,6 +14,7 @@ from keras_attention.data.splits import add_dev, read_parts
 SEPARATOR = " <turn> "  # between two turns of a context
 YAML = (".yml", ".yaml")
 LINES = (".jsonl", ".jsonl.gz")
+ROLES = ("user", "assistant")  # of messages that are turns
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -117,7 +118,9 @@ def from_dialogue_files(
 ):
     """Dialogues from files; the end of the name says what is in one.
 
-    - `.jsonl`, gzipped or not: an object on each line with `turns`, a list of texts.
+    - `.jsonl`, gzipped or not: an object on each line with `turns`, a list of texts, or with
+      `messages`, a list of objects with `role` and `content`, as chats of Hugging Face have them.
+      Messages of other roles than `user` and `assistant`, such as `system`, are left out.
     - `.yml`: ChatterBot's, with a list of `conversations`, each a list of texts. Conversations
       of one turn, which its corpus has, are left out, and so are empty turns: in JSON lines both
       are errors.
@@ -172,7 +175,7 @@ def read_dialogues(path, encoding=UTF_8):
 
 def holds_dialogues(path, encoding=UTF_8):
     """Whether a file is one of dialogues: YAML of conversations, or JSON lines whose first object
-    has turns.
+    has turns, or a list of messages.
     """
     name = pathlib.Path(path).name
     if name.endswith(YAML):
@@ -185,7 +188,9 @@ def holds_dialogues(path, encoding=UTF_8):
                 first = parse_json(line)
             except ValueError:
                 return False  # and who reads it says what is wrong
-            return isinstance(first, dict) and "turns" in first
+            if not isinstance(first, dict):
+                return False
+            return "turns" in first or isinstance(first.get("messages"), list)
     return False
 
 
@@ -198,14 +203,34 @@ def _read_lines(path, encoding):
             content = parse_json(line)
         except ValueError as problem:
             raise line_error(path, number, f"no JSON: {problem}") from problem
-        turns = content.get("turns") if isinstance(content, dict) else None
-        if not isinstance(turns, list):
-            raise line_error(path, number, "expected an object with turns, a list of texts")
+        turns = _find_turns(content, functools.partial(line_error, path, number))
         try:
             dialogues.append(_check(turns))
         except (ValueError, TypeError) as problem:
             raise ValueError(f"{path}:{number}: {problem}") from problem
     return dialogues
+
+
+def _find_turns(content, error):
+    """The turns of an object of JSON, a list: its own, or those of its messages."""
+    content = content if isinstance(content, dict) else {}
+    if isinstance(content.get("turns"), list):
+        return content["turns"]
+    if not isinstance(content.get("messages"), list):
+        raise error(
+            "expected an object with turns, a list of texts, or messages, a list of objects with "
+            "role and content"
+        )
+    turns = []
+    for message in content["messages"]:
+        role, text = map(message.get, ("role", "content")) if isinstance(message, dict) else (0, 0)
+        if not isinstance(role, str) or (role in ROLES and not isinstance(text, str)):
+            raise error(
+                f"messages has {quote_value(message)}: expected an object with a role and a text "
+                "as its content"
+            )
+        turns += [text] if role in ROLES else []
+    return turns
 
 
 def _read_yaml(path, encoding):

@@ -211,6 +211,19 @@ def prefix_errors(path):
         raise ValueError(f"{path}: {error}") from error
 
 
+def number_errors(noun, inputs, function):
+    """Yields `function(one)` for each of `inputs`; of several, a ValueError says of which it is.
+
+    Args:
+        noun: str, what one is, in front of its number from 1: "Text".
+        inputs: list.
+    """
+    for number, one in enumerate(inputs, start=1):
+        with prefix_errors(f"{noun} {number}") if len(inputs) > 1 else contextlib.nullcontext():
+            made = function(one)
+        yield made
+
+
 def path_inside(folder, name, owner):
     """The path of the file `name` in `folder`, which another file there names.
 

@@ -7,6 +7,7 @@ import numpy as np
 from keras_attention.checks import check_whole_number
 from keras_attention.data.entry_tokenizers import Characters
 from keras_attention.data.fields import MOST_TOKENS
+from keras_attention.data.files import number_errors
 from keras_attention.data.manifest import read_preprocessing, save_preprocessing
 from keras_attention.data.sequence_preprocessor import TOKENIZERS
 from keras_attention.data.tokenizers import (
@@ -71,7 +72,8 @@ class MaskedLMPreprocessor:
         Raises:
             ValueError: a text holds no token, or more than `maximum_length` or `sequence_length`.
         """
-        rows = [self.ids(text) for text in check_texts("MaskedLMPreprocessor", texts)]
+        texts = check_texts("MaskedLMPreprocessor", texts)
+        rows = list(number_errors("Text", texts, self.ids))
         longest = max(map(len, rows), default=0)
         if sequence_length is not None and longest > sequence_length:
             raise ValueError(

@@ -80,8 +80,9 @@ def from_multi_label_files(
     - `.jsonl`: an object on each line; its labels are a list of strings, or of whole numbers, which
       are taken as they are written.
 
-    In CSV and TSV the labels of a text are in one field, with a separator between them; an empty
-    field, or list, is a text without a label. Files may be gzipped and named `.csv.gz`. Where no
+    In CSV and TSV the labels of a text are in one field, with a separator between them, or as a
+    list that JSON or Python writes, such as `['joy', 'surprise']`; an empty field, or list, is a
+    text without a label. Files may be gzipped and named `.csv.gz`. Where no
     field has a comma, and parts of labels between `;` or `|` are those of other labels as well, a
     warning asks for the separator.
 

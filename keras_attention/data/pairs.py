@@ -20,6 +20,12 @@ from keras_attention.data.length_buckets import EDGES, batch_by_length, locate_t
 from keras_attention.data.shares import gather_batches
 from keras_attention.data.splits import add_dev, read_parts
 
+# How a caller names the columns of a file.
+NAMED_BY = (
+    "with --text-column or in Python with columns=",
+    "with --label-column or in Python with columns=",
+)
+
 
 class Pair(typing.NamedTuple):
     """A text and what it is to become: two str."""
@@ -132,7 +138,7 @@ def read_pairs(path, columns=("source", "target"), encoding=UTF_8):
             "gzipped (.gz) or not, or for two aligned text files a tuple, (source, target): "
             "--languages on the command line."
         )
-    return [Pair(*row) for row in read_columns(path, columns, encoding)]
+    return [Pair(*row) for row in read_columns(path, columns, encoding, named_by=NAMED_BY)]
 
 
 def _read_aligned(paths, encoding):

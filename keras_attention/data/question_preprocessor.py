@@ -8,6 +8,7 @@ from keras_attention import checks
 from keras_attention.data.answer_spans import EncodedQuestion, QuestionWindow, cut_windows
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.fields import MOST_TOKENS
+from keras_attention.data.files import number_errors
 from keras_attention.data.length_buckets import EDGES, batch_by_length
 from keras_attention.data.manifest import read_preprocessing, save_preprocessing
 from keras_attention.data.shares import gather_batches
@@ -146,7 +147,8 @@ class QuestionPreprocessor:
             pairs: list of (question, context), two str.
             sequence_length: int T, pads to that length; None pads to the longest.
         """
-        windows = [window for pair in pairs for window in self.encode(*pair).windows]
+        encoded = number_errors("Question", pairs, lambda pair: self.encode(*pair))
+        windows = [window for one in encoded for window in one.windows]
         return self.stack(windows, sequence_length)
 
     def stack(self, windows, sequence_length=None):

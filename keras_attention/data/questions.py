@@ -178,6 +178,9 @@ def _read_squad(path):
     """SQuAD's: articles of paragraphs of questions."""
     content, questions = read_json(path), []
     error = functools.partial(_error, path)
+    if isinstance(content, list):
+        mend = "save an object on each line, in a file whose name ends in .jsonl"
+        raise error("the content", content, f'SQuAD\'s object, {{"data": [...]}}. Or {mend}')
     articles = _get(content, "data", list, error, "")
     for a, article in enumerate(articles):
         where = f"data[{a}]"

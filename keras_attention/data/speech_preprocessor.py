@@ -5,7 +5,7 @@ import pathlib
 
 import numpy as np
 
-from keras_attention.checks import check_whole_number
+from keras_attention.checks import check_sound, check_whole_number
 from keras_attention.data.recordings import read_sound
 from keras_attention.data.sphinx import FEATURES, read_features
 
@@ -61,13 +61,7 @@ class SoundPreprocessor:
                     f"({FEATURES}), not sound."
                 )
             sound = read_features(sound)
-        array = np.asarray(sound)
-        if array.dtype in (np.int16, np.int32):  # as files have them
-            array = array / -float(np.iinfo(array.dtype).min)
-        array = array.astype("float32")
-        if array.shape[1:] != self.sound_shape or not array.ndim:
-            wanted = f"(T, {self.num_features})" if self.num_features else "(n,), samples"
-            raise ValueError(f"A sound of shape {array.shape}: expected {wanted}.")
+        array = check_sound("A sound", sound, self.sound_shape, instead="a path, or ")
         if not np.isfinite(array).all():
             raise ValueError("A sound holds NaN or infinity: expected finite numbers.")
         return array

@@ -6,6 +6,7 @@ import numpy as np
 
 from keras_attention.checks import check_whole_number
 from keras_attention.data.fields import MOST_TOKENS
+from keras_attention.data.files import number_errors
 from keras_attention.data.manifest import read_preprocessing, save_preprocessing
 from keras_attention.data.tokenizers import PADDING_ID
 from keras_attention.data.vocabulary import PATTERN, Labels, Vocabulary, split_words
@@ -92,7 +93,7 @@ class TextPreprocessor:
         """
         if isinstance(texts, str):
             raise ValueError(f"{texts[:40]!r} is one text: pass a list of texts.")
-        rows = [self.ids(text)[:sequence_length] for text in texts]
+        rows = [ids[:sequence_length] for ids in number_errors("Text", texts, self.ids)]
         length = max(map(len, rows), default=0) if sequence_length is None else sequence_length
         token_ids = np.zeros((len(rows), length), "int32")
         for row, ids in zip(token_ids, rows, strict=True):

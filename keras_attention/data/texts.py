@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_attention.data.columns import SUFFIXES, UTF_8, find_suffix, read_columns, read_lines
 from keras_attention.data.extras import import_tensorflow
+from keras_attention.data.files import number_errors
 from keras_attention.data.length_buckets import EDGES, batch_by_length
 from keras_attention.data.shares import gather_batches
 from keras_attention.data.splits import add_dev, read_parts
@@ -235,7 +236,7 @@ def make_text_batches(texts, labels, preprocessor, batch_size, **options):
     if not texts:
         raise ValueError("texts is empty: there is nothing to make batches of.")
     tf = import_tensorflow("text_batches")
-    rows = [preprocessor.ids(text) for text in texts]
+    rows = list(number_errors("Text", texts, preprocessor.ids))
     labels, words = tf.constant(labels), tf.constant(np.concatenate(rows))
     indices, places = batch_by_length(tf, [len(row) for row in rows], batch_size, **options)
 

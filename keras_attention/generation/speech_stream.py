@@ -24,8 +24,9 @@ class SpeechStream:
             (with `spectrogram="kaldi"`, whose frames do not depend on later ones).
         max_length: int, how many vectors the cache has room for: 4096 of 40 ms are 164 seconds.
 
-    After `finish` the same stream hears another utterance. A preprocessor makes text of labels; of
-    whole words it puts spaces between those that it is given at once.
+    After `finish` the same stream hears another utterance. The preprocessor's `decode` makes text
+    of labels. Collect the labels of an utterance and decode them all: of whole words, it puts
+    spaces only between those that it is given at once.
 
     Attributes:
         chunk_frames: int, the frames of a chunk.
@@ -105,8 +106,9 @@ class SpeechStream:
         """The labels that a piece of sound adds, a list of ints.
 
         Args:
-            sound: features (T, F), or samples (T,), as many as there are: what is less than a chunk
-                waits for the next piece.
+            sound: array, features (T, F), floats, or samples (T,), floats from -1 to 1, or int16 or
+                int32, which are scaled to that as `ka.tasks.SpeechRecognizer.predict` does. As many
+                as there are: what is less than a chunk waits for the next piece.
         """
         return self._collapse(self.compute_logits(sound))
 
@@ -123,10 +125,7 @@ class SpeechStream:
             sound: as of `hear`.
             last: bool, whether the utterance ends with it; `finish` then begins another one.
         """
-        sound = np.asarray(sound, "float32")
-        if sound.shape[1:] != self._rest.shape[1:] or not sound.ndim:
-            wanted = "samples (T,)" if self._rest.ndim == 1 else f"(T, {self._rest.shape[1]})"
-            raise ValueError(f"A piece of sound has the shape {sound.shape}: expected {wanted}.")
+        sound = checks.check_sound("A piece of sound", sound, self._rest.shape[1:])
         self._rest = np.concatenate([self._rest, sound])
         found = [np.zeros((0, self._encode.output.shape[-1]), "float32")]
         while (frames := self._count_frames()) >= self.chunk_frames or (last and frames):

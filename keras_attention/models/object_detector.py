@@ -1,4 +1,4 @@
-"""Object detection: a class and a box for each query, without proposals and without suppression."""
+"""Object detection: a class and a box for each query, without proposals."""
 
 import dataclasses
 import math
@@ -69,8 +69,8 @@ def object_detector(
 ):
     """DETR: an image encoder, and queries that find one object each (Carion et al., 2020).
 
-    Train it with `ka.training.HungarianLoss`, which gives each object one query: so no two boxes
-    are of one object, and there is nothing to suppress.
+    Train it with `ka.training.HungarianLoss`, which gives each object one query: so two boxes of
+    one object are rare. Where none may remain, of two of a class that overlap keep the better.
 
     With `queries="grid"` there is no decoder: each cell of the encoder says which class is at its
     place, and where its box is, beside its own point, as the encoder's proposals of Deformable DETR

@@ -119,8 +119,9 @@ class CausalLM(RunningTextTask):
         for path in others:
             if len(others) < len(files) or path.endswith(LINES):
                 raise ValueError(
-                    f"{path} holds no dialogues: expected JSON lines with turns, or ChatterBot's "
-                    "YAML, as in the other files; or running text in all, in files such as .txt."
+                    f"{path} holds no dialogues: expected JSON lines with turns or messages, or "
+                    "ChatterBot's YAML, as in the other files; or running text in all, in files "
+                    "such as .txt."
                 )
         return super().read_files(source)
 

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import json
 import pathlib
+import shlex
 import shutil
 
 from keras_attention.data import manifest
@@ -23,6 +24,12 @@ FORMATS = {
     "saved_model": SAVED_MODEL,
     "litert": LITERT,
     "litert-int8": LITERT_INT8,
+}
+# The options of `keras-attention export` that make the others of the Keras model.
+EXPORTED_BY = {
+    "saved_model": " --format saved_model",
+    "litert": "",
+    "litert-int8": " --quantization int8_weights",
 }
 SCORES, CARD, MANIFEST = "scores.json", "README.md", "manifest.json"
 STATE = ".training"
@@ -159,7 +166,7 @@ def find_model_file(path, kind=None):
     folder = path.parent if inside else path
     if kind is not None:
         if not (folder / FORMATS[kind]).exists():
-            raise ValueError(f"{folder} holds no {FORMATS[kind]}{_what_is_there(folder)}.")
+            raise ValueError(f"{folder} holds no {FORMATS[kind]}{_what_is_there(folder, kind)}.")
         return folder, folder / FORMATS[kind]
     if inside:
         find_format(path)  # a ValueError if it is no model
@@ -170,14 +177,18 @@ def find_model_file(path, kind=None):
     raise ValueError(f"{folder} holds no model: none of {', '.join(FORMATS.values())} is there.")
 
 
-def _what_is_there(folder):
-    """For an error: the formats in `folder`, and how to get the others."""
+def _what_is_there(folder, wanted):
+    """For an error: the formats in `folder`, and how to get the one that is wanted."""
     there = [
         f"--with {kind} ({name})" for kind, name in FORMATS.items() if (folder / name).exists()
     ]
     if not there:
         return ""
-    return f"; it has {', '.join(there)}. Its README.md names the command that makes all of them"
+    found = f"; it has {', '.join(there)}."
+    if (folder / MODEL).exists():
+        command = f"keras-attention export {shlex.quote(str(folder))}{EXPORTED_BY[wanted]}"
+        return f"{found} `{command}` makes it"
+    return f"{found} Its README.md names the command that makes all of them"
 
 
 def _describe_part(part):

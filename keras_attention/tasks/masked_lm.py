@@ -1,12 +1,13 @@
 """`MaskedLM`: running text, and what stood where a token is hidden."""
 
 import typing
+from functools import partial
 
 import numpy as np
 
 from keras_attention import data, models, visualization
 from keras_attention.checks import check_many
-from keras_attention.data.files import prefix_errors
+from keras_attention.data.files import number_errors, prefix_errors
 from keras_attention.data.sequence_preprocessor import build_tokenizer
 from keras_attention.data.tokenizers import MASK_TOKEN
 from keras_attention.export import inspection
@@ -138,14 +139,15 @@ class MaskedLM(RunningTextTask):
         """
         check_many(inputs, "text", of="texts")
         check_top(top)
-        found = []
-        for text in inputs:
-            ids = self.preprocessor([text])
-            (masks,) = self.preprocessor.candidates(ids, compute_logits(self.runner, ids), top)
-            if not masks:
-                raise ValueError(f"{text[:40]!r} holds no {MASK_TOKEN}: put one where to look.")
-            found.append([[Candidate(**entry) for entry in mask] for mask in masks])
-        return found
+        return list(number_errors("Text", inputs, partial(self._find_candidates, top=top)))
+
+    def _find_candidates(self, text, top):
+        """A list of `Candidate` for each `[MASK]` of one text."""
+        ids = self.preprocessor([text])
+        (masks,) = self.preprocessor.candidates(ids, compute_logits(self.runner, ids), top)
+        if not masks:
+            raise ValueError(f"{text[:40]!r} holds no {MASK_TOKEN}: put one where to look.")
+        return [[Candidate(**entry) for entry in mask] for mask in masks]
 
     def show(self, inputs, *, top=None):
         for k, masks in enumerate(self.predict(inputs, top=top or TOP)):

@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_attention import data, training
 from keras_attention.checks import check_many
-from keras_attention.data.files import prefix_errors
+from keras_attention.data.files import number_errors, prefix_errors
 from keras_attention.data.multi_label_texts import encode_label_sets
 from keras_attention.tasks.labels import Classification, check_top
 from keras_attention.tasks.printing import format_percent, show_table
@@ -142,12 +142,13 @@ class MultiLabelClassifier(TextTask):
     def compute_shares(self, examples, where="The dev part"):
         """The probabilities (n, L) of all labels, of a list of `MultiLabelText`."""
         with prefix_errors(where):
-            lengths = [len(self.preprocessor.ids(text)) for text, _ in examples]
+            texts = [text for text, _ in examples]
+            lengths = [len(ids) for ids in number_errors("Text", texts, self.preprocessor.ids)]
         order = np.argsort(lengths, kind="stable")
         shares = np.zeros((len(examples), len(self.preprocessor.labels)))
         for k in range(0, len(order), ROWS):
             rows = order[k : k + ROWS]
-            shares[rows] = self._estimate([examples[i][0] for i in rows])
+            shares[rows] = self._estimate([texts[i] for i in rows])
         return shares
 
     def _estimate(self, texts):
@@ -177,8 +178,7 @@ class MultiLabelClassifier(TextTask):
         check_many(inputs, "text", of="texts")
         check_top(top)
         names, found = self.preprocessor.labels.names, []
-        for text in inputs:
-            (shares,) = self._estimate([text])
+        for (shares,) in number_errors("Text", inputs, lambda text: self._estimate([text])):
             order = [int(i) for i in np.argsort(-shares, kind="stable")]
             chosen = [i for i in order if shares[i] > self.thresholds[i]]
             chosen = chosen if top is None else order[:top]

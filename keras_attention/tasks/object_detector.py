@@ -255,6 +255,7 @@ class ObjectDetector(Task):
 
         Returns:
             For each picture a list of `FoundObject`, the surest first, one of each query at most.
+            Now and then two queries find one object: nothing is suppressed.
         """
         check_many(inputs, "picture", ndim=3)
         if isinstance(threshold, str) or not 0 <= threshold <= 1:

@@ -8,7 +8,7 @@ from keras_attention import data, models, training, visualization
 from keras_attention.blocks import SpanLogits
 from keras_attention.checks import check_many
 from keras_attention.data.answer_spans import locate_answer, place_in_window
-from keras_attention.data.files import prefix_errors
+from keras_attention.data.files import number_errors, prefix_errors
 from keras_attention.export import inspection
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import load_preprocessor
@@ -169,6 +169,9 @@ class QuestionAnswerer(Task):
             return None
         return data.question_batches(*self._encode_all(examples, where), self.preprocessor, ROWS)
 
+    def _encode(self, question):
+        return self.preprocessor.encode(question.question, question.context)
+
     def _encode_all(self, examples, where):
         """All windows of questions, and the (first, last) places of their answers there.
 
@@ -177,8 +180,8 @@ class QuestionAnswerer(Task):
         """
         windows, places, nothing = [], [], (0, 0) if self.no_answer else (-1, -1)
         with prefix_errors(where):
-            for question in examples:
-                encoded = self.preprocessor.encode(question.question, question.context)
+            found = number_errors("Question", examples, self._encode)
+            for question, encoded in zip(examples, found, strict=True):
                 answer = _choose_answer(question.answers)
                 tokens = answer and locate_answer(encoded.spans, answer)
                 for window in encoded.windows:
@@ -261,7 +264,7 @@ class QuestionAnswerer(Task):
     def _search(self, questions, where):
         """What `search_span` finds for each question, in windows of about the same length."""
         with prefix_errors(where):
-            encoded = [self.preprocessor.encode(q.question, q.context) for q in questions]
+            encoded = list(number_errors("Question", questions, self._encode))
         windows = [(i, w) for i, one in enumerate(encoded) for w in range(len(one.windows))]
         windows.sort(key=lambda at: len(encoded[at[0]].windows[at[1]].tokens))
         logits = {}

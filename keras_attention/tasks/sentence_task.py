@@ -1,8 +1,11 @@
 """`SentenceTask`: what tasks share whose inputs are sentences, a word at a time."""
 
+from functools import partial
+
 from keras_attention import data
 from keras_attention.checks import check_many, check_whole_number
 from keras_attention.data.fields import MOST_TOKENS
+from keras_attention.data.files import number_errors
 from keras_attention.export import inspection
 from keras_attention.tasks.runners import check_labels
 from keras_attention.tasks.task import Task
@@ -83,7 +86,8 @@ class SentenceTask(Task):
     def split_sentences(self, inputs):
         """Lists of tokens, of a list of texts or of lists of tokens."""
         check_many(inputs, "text", of="texts")
-        return [split_tokens(text, self.maximum_length) for text in inputs]
+        split = partial(split_tokens, maximum_length=self.maximum_length)
+        return list(number_errors("Text", inputs, split))
 
 
 def size_embeddings(preprocessor):

@@ -7,7 +7,7 @@ from keras_attention import data, generation, models, training
 from keras_attention.checks import check_many, check_whole_number
 from keras_attention.data.dialogues import holds_dialogues, join_turns
 from keras_attention.data.fields import MOST_TOKENS
-from keras_attention.data.files import prefix_errors
+from keras_attention.data.files import number_errors, prefix_errors
 from keras_attention.data.sequence_preprocessor import build_tokenizer
 from keras_attention.tasks.generators import generate_texts, get_generation_options
 from keras_attention.tasks.labels import load_preprocessor, make_accuracy
@@ -276,8 +276,7 @@ class Seq2SeqLM(WritingTask):
             A str for each.
         """
         check_many(inputs, "text", of="texts")
-        if empty := [text for text in inputs if not text.strip()]:
-            raise ValueError(f"{empty[0]!r} holds no word.")
+        list(number_errors("Text", inputs, _check_word))
         return generate_texts(self.runner, self.preprocessor, list(inputs), beam, self.deadline)
 
     def _score_replies(self, examples, where):
@@ -375,6 +374,11 @@ def _choose_source(sources, preprocessor):
     lengths = map(len, preprocessor.source_ids(sources))
     of_length = [s for s, n in zip(sources, lengths, strict=True) if n in PICTURED]
     return next((s for s in of_length if max(s) <= LATIN), sources[0])
+
+
+def _check_word(text):
+    if not text.strip():
+        raise ValueError(f"{text!r} holds no word.")
 
 
 def _hold_dialogues(source):

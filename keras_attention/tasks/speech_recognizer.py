@@ -246,8 +246,8 @@ class SpeechRecognizer(Task):
         """The transcripts of recordings.
 
         Args:
-            inputs: list of paths of WAV or FLAC files, or of arrays, samples (n,) or features
-                (T, F).
+            inputs: list of paths of WAV or FLAC files, or of arrays: samples (n,), floats from -1
+                to 1, int16 or int32, or features (T, F), floats.
             words: list of str, or one str with spaces between them: the only words that there are,
                 such as commands. The likeliest sequence of them is searched for with
                 `ka.generation.search_ctc_prefixes`, or the likeliest one where transcripts have no

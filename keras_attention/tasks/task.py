@@ -192,7 +192,7 @@ class Task(TaskInterface):
 
     @property
     def model(self):
-        """The Keras model; a ValueError where the preset holds none."""
+        """The Keras model, whichever file of a preset predicts; a ValueError where it has none."""
         if self._model is None:
             path = self.path.parent / MODEL if self._runs_a_file else self.path
             if not path.exists():

@@ -2,7 +2,7 @@
 
 from keras_attention import data
 from keras_attention.checks import check_many
-from keras_attention.data.files import prefix_errors
+from keras_attention.data.files import number_errors, prefix_errors
 from keras_attention.tasks.labels import classify, compute_label_scores, make_accuracy
 from keras_attention.tasks.printing import format_percent, show_table
 from keras_attention.tasks.text_task import ROWS, TextTask, shorten
@@ -70,7 +70,8 @@ class TextClassifier(TextTask):
             For each text a `Classification`; with `top` a list of them, the likeliest first.
         """
         check_many(inputs, "text", of="texts")
-        return classify(self, (self.preprocessor([text]) for text in inputs), top)
+        encoded = number_errors("Text", inputs, lambda text: self.preprocessor([text]))
+        return classify(self, encoded, top)
 
     def show(self, inputs, *, top=None):
         rows = []

@@ -5,8 +5,11 @@ import subprocess
 import sys
 
 import pytest
+from typer.main import get_command
 
+from keras_attention.cli.app import app
 from keras_attention.tasks import card, printing, recipes
+from keras_attention.tasks.registry import TASKS
 
 TRAIN = ["train", "sequence_labeler", "--output", "x"]
 COMMANDS = ["demo", "train", "evaluate", "predict", "export", "inspect"]
@@ -33,6 +36,18 @@ def test_help_is_quick_and_lists_the_commands(program, tmp_path):
 def test_every_command_has_help(run, command):
     code, out, _ = run(command, "--help")
     assert code == 0 and command in out
+
+
+@pytest.mark.parametrize("command", get_command(app).commands.values(), ids=lambda c: c.name)
+def test_every_option_has_help(command):
+    assert [p.name for p in command.params if not p.help] == []
+
+
+def test_help_breaks_no_name(run):
+    listed = {"train": [*TASKS, "characters"], "export": ["int8_weights", "interpreter"]}
+    for command, names in (listed | {"predict": ["saved_model", "litert-int8"]}).items():
+        _, out, _ = run(command, "--help")
+        assert [name for name in names if name not in out] == []
 
 
 @pytest.mark.slow
@@ -103,6 +118,11 @@ def test_wrong_words(run):
         (["predict", "x", "y", "--tokens", "5"], "--tokens is called --max-new-tokens now."),
         ([*TRAIN, "--maximum-length", "5"], "--maximum-length is called --max-length now."),
         (["predict", "x", "y", "--temperature", "nan"], "Invalid value for '--temperature'"),
+        (
+            ["predict", "x", "--question", "Who?", "--context", "In 1850 Ada sold tea."],
+            "--context 'In 1850 Ada sold tea.' is no file: expected the name of one that holds the "
+            "text, or - for standard input.\n",
+        ),
         (["predict", "x\0y", "z"], r"'x\x00y' holds a NUL"),
     ]:
         code, _, err = run(*words)

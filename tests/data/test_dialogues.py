@@ -6,6 +6,7 @@ import json
 import pytest
 
 import keras_attention as ka
+from keras_attention.data.dialogues import holds_dialogues
 
 TALK = ("Hi!", "Hello.", "How are you?", "Fine.")
 
@@ -26,6 +27,19 @@ def test_files_are_read(tmp_path):
         "categories:\n- AI\nconversations:\n- - What is two?\n  - 2\n- - Alone\n"
     )
     assert ka.data.read_dialogues(tmp_path / "a.yml") == [("What is two?", "2")]
+
+
+def test_messages_are_read(tmp_path):
+    """The form of chats in many data sets; what neither side says is left out."""
+    roles = ("system", "user", "assistant", "tool", "user", "assistant")
+    said = ("Be kind.", "Hi!", "Hello.", "3", "How are you?", "Fine.")
+    messages = [{"role": r, "content": c} for r, c in zip(roles, said, strict=True)]
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({"id": 1, "messages": messages}) + "\n")
+    assert holds_dialogues(path)
+    assert ka.data.read_dialogues(path) == [TALK]
+    path.write_text('{"messages": "none"}\n')
+    assert not holds_dialogues(path)
 
 
 def test_pairs_have_the_last_turns_and_the_reply():
@@ -49,6 +63,11 @@ def test_what_is_said_has_no_separator():
     [
         ("{", ":1: no JSON"),
         ('{"turns": "a"}', ":1: expected an object with turns"),
+        ('{"turns": null, "messages": 3}', ":1: .* or messages, a list of objects"),
+        ('{"messages": ["a"]}', ":1: messages has 'a': expected an object with a role and"),
+        ('{"messages": [{"content": "a"}]}', ":1: messages has an object: expected an object"),
+        ('{"messages": [{"role": "user", "content": null}]}', ":1: messages has an object: expect"),
+        ('{"messages": [{"role": "user", "content": "a"}]}', ":1: .* expected two turns"),
         ('{"turns": ["a"]}', r":1: .'a'. is no dialogue: expected two turns"),
         ('{"turns": ["a", " "]}', ":1: .* none of them empty"),
         ('{"turns": ["a", 3]}', ":1: .* is no dialogue: expected a list of its turns"),

@@ -73,6 +73,16 @@ def test_json_of_any_kind(tmp_path):
     assert files.parse_json(json.dumps([[]] * 1000)) == [[]] * 1000
 
 
+def test_errors_of_several_say_which():
+    ends = iter([])  # nothing is read ahead
+    numbers = files.number_errors("Text", ["1", "2", "x"], lambda text: next(ends, int(text)))
+    assert (next(numbers), next(numbers)) == (1, 2)
+    with pytest.raises(ValueError, match="^Text 3: invalid literal .* 'x'"):
+        next(numbers)
+    with pytest.raises(ValueError, match="^invalid literal"):
+        list(files.number_errors("Text", ["x"], int))
+
+
 def test_what_is_no_file(tmp_path):
     with pytest.raises(FileNotFoundError, match="There is no file .*gone"):
         files.read_bytes(tmp_path / "gone")

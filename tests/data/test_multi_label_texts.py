@@ -56,6 +56,49 @@ def test_labels_in_json_may_have_commas_and_be_whole_numbers(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "cell",
+    [
+        "['joy', 'big, new']",
+        '["joy", "big, new"]',
+        "[ 'joy' , 'big, new' ]",
+        "[\"joy\", 'big, new']",
+    ],
+)
+def test_cells_may_hold_lists(tmp_path, cell):
+    """What pandas writes of a list, and JSON."""
+    (tmp_path / "x.tsv").write_text(f"text\tlabels\na\t{cell}\nb\t[]\nc\t[7]\nd\tjoy\n")
+    found = from_multi_label_files(test=tmp_path / "x.tsv").test
+    assert [labels for _, labels in found] == [("joy", "big, new"), (), ("7",), ("joy",)]
+    cell = cell.replace('"', '""')
+    (tmp_path / "x.csv").write_text(f'text,labels\na,"{cell}"\n')
+    assert from_multi_label_files(test=tmp_path / "x.csv").test == found[:1]
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        (
+            "[joy, love]",
+            r"'labels' is '\[joy, love\]': expected labels with ',' between them, or a l",
+        ),
+        ("['joy' 'love']", "expected labels with ',' between them, or a list of JSON or Python"),
+        ("['joy'\n 'love']", "expected labels with ',' between them, or a list of JSON or Python"),
+        ("[1 2]", "expected labels with ',' between them, or a list of JSON or Python"),
+        ("[" * 5000 + "]" * 5000, "expected labels with ',' between them, or a list of JSON or"),
+        ("['joy', print()]", "expected labels with ',' between them, or a list of JSON or Python"),
+        ("['joy', 0.5]", "'labels' has 0.5: expected only strings"),
+        ("['joy', 'joy']", "'labels' has 'joy' more than once"),
+        ("['joy', ' ']", "'labels' is empty"),
+    ],
+)
+def test_cells_that_are_no_lists(tmp_path, cell, message):
+    (tmp_path / "x.csv").write_text(f'text,labels\nb,joy\na,"{cell}"\n')
+    with pytest.raises(ValueError, match=rf"x.csv:[34]: .*{message}") as error:
+        from_multi_label_files(test=tmp_path / "x.csv")
+    assert len(str(error.value)) < 300
+
+
+@pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("x.csv", "text,labels\na,x,y\n", "x.csv:2: found 3 fields"),

@@ -100,7 +100,7 @@ def test_lines_without_a_partner(tmp_path, german, english, message):
             "a.tsv",
             "a\tb\n",
             {},
-            r"Say which it is, with --text-column or in Python with an argument",
+            r"Say which it is, with --text-column or in Python with columns=: a name, or a number",
         ),
         ("a.tsv", "a\tb\n", {"columns": (0, 2)}, r"a.tsv:1: no column 2, .* the row has 2"),
         ("a.tsv", "source\ttarget\na\n", {}, r"a.tsv:2: found 1 fields where the first row has 2"),

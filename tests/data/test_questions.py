@@ -107,7 +107,10 @@ def test_damaged_files(write, message, tmp_path):
 @pytest.mark.parametrize(
     "content, message",
     [
-        ("[]", "the content is a list: expected an object"),
+        (
+            "[]",
+            r'x.json: the content is a list: expected SQuAD\'s object, {"data": .* in .jsonl\.$',
+        ),
         ("{}", "data is null: expected a list"),
         ('{"data": [3]}', r"data\[0\] is 3: expected an object"),
         ("{", "is not valid JSON"),

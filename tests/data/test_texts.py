@@ -209,5 +209,5 @@ def test_batches_refuse(preprocessor):
         text_batches([], preprocessor)
     with pytest.raises(ValueError, match="'other' is not among the labels: L0, L1, L2"):
         text_batches([Text("a", "other")], preprocessor)
-    with pytest.raises(ValueError, match="' ' holds no word"):
-        text_batches([Text(" ", "L0")], preprocessor)
+    with pytest.raises(ValueError, match="^Text 2: ' ' holds no word"):
+        text_batches([Text("a", "L0"), Text(" ", "L0")], preprocessor)

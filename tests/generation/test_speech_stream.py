@@ -64,6 +64,24 @@ def test_waveforms_are_cut_anywhere():
     assert again == labels
 
 
+def test_integers_are_scaled_as_predict_scales_them():
+    """16-bit samples, as microphones give them, and 32-bit ones say what their floats say."""
+    task = ka.tasks.from_preset("digits-speech")
+    loud = random.normal(size=16000, scale=0.1) * np.repeat([0.003, 1.0], 8000)
+    samples = np.round(32768 * loud).clip(-32768, 32767).astype("int16")
+    stream = ka.generation.SpeechStream(task.model)
+    wholes = samples, samples.astype("int32") << 16, samples.astype("float32") / 32768
+    texts = []
+    for whole in wholes:
+        labels = [label for piece in np.split(whole, 5) for label in stream.hear(piece)]
+        texts.append(task.preprocessor.decode(labels + stream.finish()))
+    assert texts[0] and texts == [texts[2]] * 3
+    assert stream.hear(np.zeros(16000, "int16")) + stream.finish() == []
+    pieces = [stream.compute_logits(samples), stream.compute_logits(samples[:0], last=True)]
+    whole = task.model(task.preprocessor([samples]))[0]
+    np.testing.assert_allclose(np.concatenate(pieces), whole, atol=1e-3)
+
+
 def test_no_chunk_sees_a_later_one():
     model, features = make(kernel_size=5), random.normal(size=(1, 48, 12)).astype("float32")
     other = features.copy()
@@ -87,10 +105,19 @@ def test_refuses_models_that_need_later_sound(settings, message):
 
 def test_refuses_what_does_not_fit():
     stream = ka.generation.SpeechStream(make(kernel_size=5), max_length=4)
-    with pytest.raises(ValueError, match=r"shape \(5, 9\): expected \(T, 12\)"):
+    with pytest.raises(ValueError, match=r"shape \(5, 9\) and .* expected an.*features \(T, 12\)"):
         stream.hear(np.zeros((5, 9)))
+    with pytest.raises(ValueError, match=r"\(5, 12\) and the dtype int16: expected .* floats"):
+        stream.hear(np.zeros((5, 12), "int16"))
     with pytest.raises(ValueError, match=r"max_length=4\) has heard 3 vectors.*room for 3 more"):
         stream.hear(np.zeros((30, 12)))
+    stream = ka.generation.SpeechStream(make(inputs="waveform", sampling_rate=2000, kernel_size=5))
+    with pytest.raises(ValueError, match=r"dtype uint8: expected .*from -1 to 1, int16 or int32"):
+        stream.hear(np.zeros(400, "uint8"))
+    with pytest.raises(ValueError, match=r"shape \(400, 2\).*samples \(T,\).* channels pass one"):
+        stream.hear(np.zeros((400, 2), "float32"))
+    with pytest.raises(ValueError, match="piece of sound is a tuple of int, ndarray: .*a rate is"):
+        stream.hear((2000, np.zeros(400)))
     labeler = ka.models.sequence_labeler(9, 3, **SIZE)
     with pytest.raises(ValueError, match="speech_recognizer"):
         ka.generation.SpeechStream(labeler)

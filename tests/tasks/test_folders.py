@@ -109,6 +109,9 @@ def test_locate_says_what_is_missing(trained, tmp_path):
     with pytest.raises(ValueError, match="holds no model.int8.tflite"):
         find_model_file(trained, "litert-int8")
     (tmp_path / "empty").mkdir()
+    (trained / "model.keras").write_text("model")
+    with pytest.raises(ValueError, match=r"export \S+ --quantization int8_weights` makes it\.$"):
+        find_model_file(trained, "litert-int8")
     with pytest.raises(ValueError, match="holds no model: none of model.keras, saved_model"):
         find_model_file(tmp_path / "empty")
     (tmp_path / "x.keras").write_text("hello")

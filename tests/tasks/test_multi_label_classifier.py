@@ -45,6 +45,10 @@ def test_any_number_of_labels(classifier):
     assert len(top) == 2 and top[0].probability >= top[1].probability
     with pytest.raises(ValueError, match="is one text: pass a list"):
         classifier.predict("it is late")
+    with pytest.raises(ValueError, match="^Text 2: '' holds no word"):
+        classifier.predict(["it is late", ""])
+    with pytest.raises(ValueError, match="^The test part: Text 2: ' ' holds no word"):
+        classifier.compute_shares([DEV[0], (" ", ())], "The test part")
     scores = classifier.evaluate(DEV)
     assert list(scores) == ["macro_f1", "micro_f1", "sample_f1"] and scores["macro_f1"] == 1.0
     assert classifier.scores["dev"] == {"macro_f1": 1.0}

@@ -137,6 +137,8 @@ def test_what_is_no_question(answerer, inputs):
         answerer.predict(inputs)
     with pytest.raises(ValueError, match="The inputs: '' holds no word"):
         answerer.predict([("", "a context")])
+    with pytest.raises(ValueError, match="The inputs: Question 2: '' holds no word"):
+        answerer.predict([("Who?", "a context"), ("", "a context")])
 
 
 @pytest.mark.tensorflow

@@ -142,6 +142,8 @@ def test_evaluate_and_predict(run, translator, tmp_path):
     assert code == 0 and len(out.splitlines()) == 2
     code, _, err = run("predict", translator, " ")
     assert code == 2 and "' ' holds no word." in err
+    code, _, err = run("predict", translator, "vier", " ")
+    assert code == 2 and "Text 2: ' ' holds no word." in err
 
 
 def test_scores():

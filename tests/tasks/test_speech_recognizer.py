@@ -275,6 +275,21 @@ def test_integers_are_samples_of_files():
     np.testing.assert_allclose(integers, floats, atol=1 / 32768)
 
 
+@pytest.mark.parametrize(
+    "sound, message",
+    [
+        ((8000, np.zeros(400)), r"tuple of int, ndarray: expected a path, or .*Where a rate is"),
+        (np.zeros(400, "uint8"), r"dtype uint8: expected .*int16 or int32.* by their largest"),
+        (np.zeros((400, 2)), r"shape \(400, 2\) .*samples \(T,\).* channels pass one"),
+        (0.5, r"shape \(\) and the dtype float64"),
+    ],
+)
+def test_refuses_what_is_no_sound(sound, message):
+    task = ka.tasks.from_preset("digits-speech")
+    with pytest.raises(ValueError, match=message):
+        task.predict([sound])
+
+
 def test_recordings_of_another_rate_are_neither_learnt_nor_scored():
     task = ka.tasks.from_preset("digits-speech")
     sounds = [ka.data.Recording(np.zeros(16000, "float32"), "one")] * 4

@@ -236,6 +236,7 @@ def test_an_interrupted_fit_goes_on_in_its_folder(tmp_path, capsys):
         (lambda t: t.fit(make_sentences(4, 0), epoch=3), "epoch=3 is no number of the training"),
         (lambda t: t.fit(make_sentences(4, 0), max_length=9), "max_length=9 is settled when a m"),
         (lambda t: t.predict([" "]), "' ' holds no word"),
+        (lambda t: t.predict(["a", " "]), "^Text 2: ' ' holds no word"),
         (lambda t: t.predict(["a"], group_entities=True), "--group-entities is for tags such as"),
         (lambda t: type(t)(t.model, t.preprocessor, builder="x"), "builder='x'.: expected one of"),
         (lambda t: type(t)(t.model, t.preprocessor, maximum_length=0), "maximum_length"),

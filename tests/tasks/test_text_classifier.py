@@ -97,6 +97,8 @@ def test_what_is_shown(capsys):
     assert (first.label, second.label) == ("b", "a") and second.probability == pytest.approx(0.25)
     with pytest.raises(ValueError, match="' ' holds no word"):
         task.show([" "])
+    with pytest.raises(ValueError, match="^Text 2: '' holds no word"):
+        task.predict(["a good joy", ""])
     with pytest.raises(ValueError, match="is one text: pass a list"):
         task.predict("a good joy")
 
