@@ -127,7 +127,11 @@ LENGTH = 1 << 18
 # No enum: its names would stand in a narrow column of --help, broken anywhere.
 Builder = Annotated[
     str,
-    typer.Argument(help=f"What to train: {', '.join(sorted(TASKS))}.", callback=find_builder),
+    typer.Argument(
+        help=f"What to train: {', '.join(sorted(TASKS))}.",
+        callback=find_builder,
+        autocompletion=lambda incomplete: [x for x in sorted(TASKS) if x.startswith(incomplete)],
+    ),
 ]
 Preset = Annotated[
     str,

@@ -12,6 +12,7 @@ from keras_attention.data.pairs import Pair, Pairs
 from keras_attention.data.splits import add_dev, read_parts
 
 SEPARATOR = " <turn> "  # between two turns of a context
+TURNS = 3  # that a reply is to at most, unless another number is asked for
 YAML = (".yml", ".yaml")
 LINES = (".jsonl", ".jsonl.gz")
 ROLES = ("user", "assistant")  # of messages that are turns
@@ -26,7 +27,7 @@ class DialoguePairs(Pairs):
         turns: int, of a context at most.
     """
 
-    turns: int = 3
+    turns: int = TURNS
 
 
 class DialogueCorpus(Corpus):
@@ -67,7 +68,7 @@ class Dialogues:
         train, dev = add_dev(*parts[:2], dev_fraction=dev_fraction, seed=seed)
         return cls(train, dev, parts[2])
 
-    def pairs(self, turns=3):
+    def pairs(self, turns=TURNS):
         """Every turn but the first of a dialogue as the reply to up to `turns` before it.
 
         Returns:
@@ -223,7 +224,8 @@ def _find_turns(content, error):
         )
     turns = []
     for message in content["messages"]:
-        role, text = map(message.get, ("role", "content")) if isinstance(message, dict) else (0, 0)
+        known = message if isinstance(message, dict) else {}
+        role, text = known.get("role"), known.get("content")
         if not isinstance(role, str) or (role in ROLES and not isinstance(text, str)):
             raise error(
                 f"messages has {quote_value(message)}: expected an object with a role and a text "

@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_attention import data, generation, models, training, visualization
 from keras_attention.checks import check_many, check_whole_number
-from keras_attention.data.dialogues import LINES, SEPARATOR, holds_dialogues
+from keras_attention.data.dialogues import LINES, SEPARATOR, TURNS, holds_dialogues
 from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.sequence_preprocessor import build_tokenizer
@@ -26,7 +26,6 @@ PREPROCESSORS = (data.SequencePreprocessor, data.SubwordSequencePreprocessor)
 PART = "\ufffd"  # what a decoder gives for bytes of a character that are not all there
 WRITTEN = 300  # tokens that are written unless another number is asked for
 REPLIES = 500  # that are drawn for the scores of dialogues
-TURNS = 3  # that each of them is to
 REPLY = 64  # tokens of one at most
 
 
@@ -284,8 +283,7 @@ class CausalLM(RunningTextTask):
             raise ValueError(f"{turns!r:.60}: expected a list of turns.")
         prompt = "".join(turn + SEPARATOR for turn in turns)
         (text,) = self.predict([prompt], max_new_tokens=max_new_tokens, **options)
-        end = SEPARATOR.strip()
-        return text.split(end)[len(turns)].strip() if text.count(end) >= len(turns) else ""
+        return _cut_turn(text[len(prompt) :])
 
     def show(self, inputs, *, max_new_tokens=None, **options):
         """Prints each text and its continuation, token by token."""

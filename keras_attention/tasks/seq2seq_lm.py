@@ -5,7 +5,7 @@ from functools import partial
 
 from keras_attention import data, generation, models, training
 from keras_attention.checks import check_many, check_whole_number
-from keras_attention.data.dialogues import holds_dialogues, join_turns
+from keras_attention.data.dialogues import TURNS, holds_dialogues, join_turns
 from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.files import number_errors, prefix_errors
 from keras_attention.data.sequence_preprocessor import build_tokenizer
@@ -21,7 +21,6 @@ FINE = (*range(2, 64, 2), *range(64, 512, 8))
 PREPROCESSORS = (data.SequencePreprocessor, data.SubwordSequencePreprocessor)
 ROWS = 64  # pairs that are scored at a time
 PICTURED = range(12, 27)  # tokens of a source whose picture is easy to read
-TURNS = 3  # of a dialogue that a reply is to
 REPLIES = 1000  # that are drawn for the scores of dialogues
 TEMPERATURE = 0.8  # of replies
 PERPLEXITY = "perplexity"
