@@ -801,7 +801,7 @@ def test_quantization(name, tmp_path):
     contract.check_quantization(CASES[name], tmp_path)
 
 
-def test_what_is_not_quantized_has_nothing_to_quantize():
+def test_layers_not_quantized_have_no_projections_to_quantize():
     names = [name for name in CASES if {name, name.split()[0]} & NOT_QUANTIZED]
     assert not [name for name in names if contract.projections(CASES[name].model())]
 

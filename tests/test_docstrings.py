@@ -74,7 +74,7 @@ def test_example_runs(path, code, batches, tmp_path, monkeypatch):
     assert len(batches) <= BATCHES
 
 
-def test_what_an_example_does_is_counted(batches):
+def test_example_batches_are_counted_and_connections_refused(batches):
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     model.fit(np.ones((6, 2)), np.ones((6, 1)), batch_size=2, epochs=3, verbose=0)

@@ -8,7 +8,7 @@ from tests.grids import thinned
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 3), (4, 4), (2, 2, 4), (3, 3, 3), (7, 10, 17)])
-def test_what_is_not_slow_holds_every_choice_from_all_lists_but_one(sizes):
+def test_quick_cases_cover_every_choice_except_from_one_list(sizes):
     axes = [[f"{name}{i}" for i in range(size)] for name, size in zip("abc", sizes, strict=False)]
     parameters = thinned(*axes, every=True)
     assert {p.values for p in parameters} == set(itertools.product(*axes))

@@ -142,7 +142,7 @@ class Wrapper(keras.layers.Layer):
         return query
 
 
-def test_what_a_layer_takes():
+def test_takes_argument_recognizes_call_arguments_of_layers():
     attention = keras.layers.MultiHeadAttention(2, 4)
     assert keras_internals.takes_argument(attention, "value_mask")
     assert not keras_internals.takes_argument(attention, "segment_ids")

@@ -16,7 +16,7 @@ def test_a_folder_is_filled_once(tmp_path_factory):
     assert make_once(tmp_path_factory, "other", make) != folder and len(calls) == 2
 
 
-def test_what_failed_is_made_again(tmp_path_factory):
+def test_make_once_retries_after_a_failure(tmp_path_factory):
     def fail(folder):
         raise OSError("no space")
 

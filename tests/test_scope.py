@@ -24,7 +24,7 @@ def test_the_innermost_scope_of_a_kind_is_current():
     assert scope.current(scope.CacheScope) is None
 
 
-def test_what_a_layer_leaves_is_there_in_the_next_call():
+def test_cache_scope_keeps_layer_updates_for_the_next_call():
     layer = layer_of("model/block_0/attention")
     first = scope.CacheScope({"model_block_0_attention_key": 1, "other": 2})
     slot = first.slot(layer)

@@ -1,10 +1,4 @@
-"""Mistakes that other libraries made, each once here, where no other test already asks.
-
-The numbers of traps 1-6, 8-12 and 14 are in tests/attention/test_multi_head.py; those of positions
-(15-26) in tests/positions; 39, 40, 43 and 44 are told apart in tests/export: what needs other than
-built-in ops is refused (test_errors), dropped weights are noticed, fixed shapes are fixed
-(test_litert), int8 wants a mild mask constant (test_builders).
-"""
+"""Each test guards against a mistake found in another library that no other test covers."""
 
 import ai_edge_litert.interpreter as litert
 import keras
@@ -18,8 +12,8 @@ random = np.random.default_rng(0)
 
 
 @pytest.mark.parametrize("normalizer", ["softmax", "sparsemax", "entmax", ka.normalizers.TopK(2)])
-def test_trap_7_rows_sum_to_one_whatever_is_masked(normalizer):
-    """Masking after the exponential, or dividing by sum + epsilon, leaves rows short of one."""
+def test_weight_rows_sum_to_one_under_any_mask(normalizer):
+    """Masking after the exponential, or dividing by sum + epsilon, makes sums less than one."""
     scores = random.normal(size=(2, 3, 5, 7)).astype("float32") - 50
     mask = random.random((2, 1, 5, 7)) < 0.3
     mask[:, :, :, 0] = True
@@ -29,8 +23,8 @@ def test_trap_7_rows_sum_to_one_whatever_is_masked(normalizer):
 
 
 @pytest.mark.parametrize("mode", ["mean", "max", "cls", "attention"])
-def test_trap_13_padding_is_not_pooled(mode):
-    """A pooling that asks with the last step asks, after padding, with padding."""
+def test_pooling_ignores_padding_in_every_mode(mode):
+    """Pooling that takes its query from the last step takes it from padding in padded rows."""
     ids = keras.Input((None,), dtype="int32")
     x = ka.blocks.TokenEmbedding(20, 8)(ids)
     model = keras.Model(ids, ka.blocks.Pooling(mode)(x))
@@ -38,15 +32,15 @@ def test_trap_13_padding_is_not_pooled(mode):
     np.testing.assert_allclose(model(padded), model(short), atol=1e-6)
 
 
-def test_trap_38_causal_attention_exports_at_any_length():
-    """Keras's causal mask needs a Flex op as soon as batch and length are both unknown."""
+def test_causal_attention_exports_with_unknown_batch_and_length():
+    """Keras's causal mask needs a Flex op when both batch size and length are unknown."""
     x = keras.Input((None, 8))
     assert_exports(
         keras.Model(x, ka.attention.MultiHeadAttention(2, 4)(x, x, use_causal_mask=True))
     )
 
 
-def test_traps_41_and_42_embeddings_export_and_run_in_the_stock_runtime(tmp_path):
+def test_embeddings_export_and_run_in_the_stock_runtime(tmp_path):
     ids = keras.Input((None,), dtype="int32", name="token_ids")
     model = keras.Model(ids, ka.blocks.TokenEmbedding(20, 8, position="sinusoidal")(ids))
     ka.export.to_litert(model, tmp_path / "m.tflite")
@@ -62,7 +56,7 @@ def test_traps_41_and_42_embeddings_export_and_run_in_the_stock_runtime(tmp_path
 )
 @pytest.mark.parametrize("position", [None, "alibi"])
 def test_a_bias_is_added_where_its_axis_is(shape, position):
-    """keras.ops.add takes a tensor with one long axis for a bias of the last, if sizes agree."""
+    """keras.ops.add can add a tensor with a single axis longer than 1 along the wrong axis."""
     query, key, value = random.normal(size=(3, 2, 4, 4, 3)).astype("float32")
     bias = random.normal(size=shape).astype("float32")
 
@@ -81,7 +75,7 @@ def test_max_pooling_of_as_many_tokens_as_features():
 
 
 def test_each_head_of_size_one_has_its_own_bias():
-    """Keras's projection adds the bias of head n to all heads of token n when sizes agree."""
+    """Keras adds the bias of head n to all heads of token n when the sizes are equal."""
     x = random.normal(size=(2, 3, 5)).astype("float32")
     layer = ka.attention.HeadProjection((3, 1))
     layer.build((None, None, 5))

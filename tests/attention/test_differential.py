@@ -106,7 +106,7 @@ def test_rows_sum_to_one_minus_lambda():
     np.testing.assert_allclose(weights.sum(-1), 1 - lambda_of(layer)[0], atol=1e-4)
 
 
-def test_what_both_maps_see_cancels():
+def test_identical_attention_maps_cancel_when_lambda_is_one():
     """Equal halves of queries and keys, and λ = 1: nothing is left."""
     layer = built()
     for dense in (layer._query_dense, layer._key_dense):

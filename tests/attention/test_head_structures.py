@@ -356,7 +356,7 @@ class Distances(ka.positions.Position):
         return keras.ops.expand_dims(keras.ops.transpose(mean, (0, 2, 1)), axis=3)
 
 
-def test_what_positions_add_to_values_is_of_tokens_alone():
+def test_value_positions_apply_to_tokens_but_not_memory_slots():
     layer, plain = layer_with_slots(position=Distances()), layer_with_slots()
     plain.set_weights(layer.get_weights())
     output, weights = layer(QUERY, VALUE, return_attention_scores=True)

@@ -43,7 +43,7 @@ CASES = [(name, x) for name, several in WRONG.items() for x in several]
 
 @pytest.mark.parametrize("name, x", CASES, ids=lambda x: str(getattr(x, "shape", x)))
 @pytest.mark.parametrize("layer", LAYERS)
-def test_what_does_not_fit_is_refused(layer, name, x):
+def test_attention_refuses_masks_and_positions_of_wrong_shape(layer, name, x):
     shape = r"\(" + r",\s*".join(map(str, x.shape))
     with pytest.raises(ValueError, match=rf"{layer}.* given {name} of shape {shape}"):
         LAYERS[layer]()(QUERY, VALUE, **{name: x})
@@ -73,7 +73,7 @@ def test_segments_of_the_values_alone_are_refused(layer):
         LAYERS[layer]()(QUERY, VALUE, value_segment_ids=segments)
 
 
-def test_what_fits_is_taken():
+def test_attention_accepts_masks_and_positions_of_matching_shape():
     layer = multi_head()
     plain = np.asarray(layer(QUERY, VALUE))
     for name, x in {

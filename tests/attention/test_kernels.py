@@ -510,7 +510,7 @@ def test_masks_of_every_shape(known, mask, shape):
         ([(2, 300, 2, 4)] * 3, ["float32", "float32", "bfloat16"]),
     ],
 )
-def test_what_dense_broadcasts_chunked_does(shapes, dtypes):
+def test_chunked_kernel_broadcasts_like_the_dense_kernel(shapes, dtypes):
     random = np.random.default_rng(0)
     tensors = [
         tf.cast(tf.constant(random.normal(size=shape), "float32"), dtype)

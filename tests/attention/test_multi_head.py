@@ -114,7 +114,7 @@ def test_equals_keras_grouped_queries(groups):
 
 @pytest.mark.parametrize("score", ["additive", "concat", "squared_distance", "bilinear", "cosine"])
 def test_query_head_uses_key_head_of_its_group(score):
-    """Head h attends with key and value head h // group, whatever the score (trap 29)."""
+    """Head h attends with key and value head h // group, for every score."""
     grouped = ka.attention.MultiHeadAttention(6, H, num_key_value_heads=2, score=score)
     whole = ka.attention.MultiHeadAttention(6, H, score=score)
     grouped(QUERY, VALUE), whole(QUERY, VALUE)
@@ -146,7 +146,7 @@ def test_grouped_queries_equal_the_definition(groups):
     np.testing.assert_allclose(output, definition.merged(layer, heads), atol=5e-5, rtol=1e-4)
 
 
-def test_trap_1_nothing_to_see_gives_zeros_whichever_way():
+def test_fully_masked_rows_give_zero_weights_and_outputs():
     layer = ka.attention.MultiHeadAttention(N, H, use_bias=False)
     nothing = np.zeros((B, T, S), bool)
     nothing[0, 1:] = True
@@ -157,7 +157,7 @@ def test_trap_1_nothing_to_see_gives_zeros_whichever_way():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_float16", "mixed_bfloat16"])
-def test_trap_2_an_empty_row_has_no_gradient(dtype):
+def test_fully_masked_rows_have_zero_gradients(dtype):
     layer = ka.attention.MultiHeadAttention(N, H, use_bias=False, dtype=dtype)
     query = tf.Variable(QUERY)
     with tf.GradientTape() as tape:
@@ -166,7 +166,7 @@ def test_trap_2_an_empty_row_has_no_gradient(dtype):
     assert all(np.all(np.asarray(g) == 0) for g in gradients)
 
 
-def test_trap_3_masks_stay_on_the_callers_tensor():
+def test_attention_keeps_the_mask_on_its_input_tensor():
     """Two attentions on one masked tensor: in Keras the second attends to padding."""
     ids = keras.Input((None,), dtype="int32")
     x = keras.layers.Embedding(20, D, mask_zero=True)(ids)
@@ -180,7 +180,7 @@ def test_trap_3_masks_stay_on_the_callers_tensor():
     assert eager._keras_mask is not None
 
 
-def test_trap_4_symbolic_weights_have_the_shape_of_the_eager_ones():
+def test_symbolic_weights_have_the_shape_of_eager_weights():
     layer = ka.attention.MultiHeadAttention(N, H)
     query, value = keras.Input((T, D)), keras.Input((S, D))
     _, weights = layer(query, value, return_attention_scores=True)
@@ -190,7 +190,7 @@ def test_trap_4_symbolic_weights_have_the_shape_of_the_eager_ones():
 
 
 @pytest.mark.parametrize("size", [-3e4, 3e4])
-def test_traps_5_and_6_large_scores_neither_leak_nor_break(size):
+def test_large_float16_scores_neither_leak_nor_overflow(size):
     """Float16 scores near the end of their range: the mask still wins, and rows sum to one."""
     weights = ka.normalizers.Softmax()(
         np.full((1, 1, 2, 4), size, "float16"), mask=np.array([True, True, False, False])
@@ -198,7 +198,7 @@ def test_traps_5_and_6_large_scores_neither_leak_nor_break(size):
     np.testing.assert_allclose(weights, [[[[0.5, 0.5, 0, 0]] * 2]], atol=1e-3)
 
 
-def test_trap_8_rows_emptied_by_two_masks_together():
+def test_rows_emptied_by_two_masks_together_are_zero():
     """Left padding and a causal mask: neither empties a row alone."""
     layer = ka.attention.MultiHeadAttention(N, H, mask="causal", use_bias=False)
     padding = np.array([[False, False, True, True, True]] * B)
@@ -207,7 +207,7 @@ def test_trap_8_rows_emptied_by_two_masks_together():
     np.testing.assert_allclose(np.asarray(weights)[:, :, 2:].sum(-1), 1, atol=1e-6)
 
 
-def test_trap_9_causal_counts_from_the_first_key_unless_positions_say_otherwise():
+def test_causal_mask_counts_from_first_key_or_by_positions():
     layer = ka.attention.MultiHeadAttention(N, H, mask="causal")
     _, weights = layer(QUERY[:, :2], VALUE, return_attention_scores=True)
     assert np.all((np.asarray(weights) > 0) == np.tri(2, S, dtype=bool))
@@ -217,7 +217,7 @@ def test_trap_9_causal_counts_from_the_first_key_unless_positions_say_otherwise(
     assert np.all((np.asarray(weights) > 0) == np.tri(2, S, S - 2, dtype=bool))
 
 
-def test_trap_10_window_of_one_is_the_diagonal():
+def test_window_of_one_attends_only_to_itself():
     layer = ka.attention.MultiHeadAttention(N, H, mask=ka.masks.Window(1))
     _, weights = layer(QUERY, QUERY, return_attention_scores=True)
     weights = np.asarray(weights)[0, 0]
@@ -225,7 +225,7 @@ def test_trap_10_window_of_one_is_the_diagonal():
     assert np.all(weights[~np.eye(T, dtype=bool)] == 0)
 
 
-def test_trap_11_no_argument_is_ignored():
+def test_gate_and_window_both_affect_the_output():
     """Gate and window reach the output: changing them changes it."""
     layer = ka.attention.MultiHeadAttention(N, H, use_gate=True, sliding_window=1)
     with tf.GradientTape() as tape:
@@ -235,7 +235,7 @@ def test_trap_11_no_argument_is_ignored():
     assert all(np.any(np.asarray(g) != 0) for g in tape.gradient(loss, [w.value for w in gate]))
 
 
-def test_trap_12_explicit_and_implicit_masks_both_count():
+def test_explicit_and_implicit_masks_are_combined():
     embedded = keras.layers.Embedding(20, D, mask_zero=True)(np.array([[3, 4, 5, 6, 0]] * B))
     also = np.array([[[True, False, True, True, True]]] * B)
     layer = ka.attention.MultiHeadAttention(N, H)
@@ -243,7 +243,7 @@ def test_trap_12_explicit_and_implicit_masks_both_count():
     assert np.all((np.asarray(weights)[:, :, :4] > 0) == np.array([True, False, True, True, False]))
 
 
-def test_trap_14_true_means_may_attend_in_every_mask():
+def test_true_means_may_attend_in_every_mask():
     layer = ka.attention.MultiHeadAttention(N, H)
     first = np.arange(S) < 1
     ways = [
@@ -279,14 +279,14 @@ def test_implicit_masks_count_under_tf_function_and_dropout(function):
 
 
 def test_weights_asked_for_are_those_used():
-    """Trap 37: in Keras asking for them changes the path and the numbers."""
+    """In Keras, returning the weights selects another code path and changes the output."""
     layer = ka.attention.MultiHeadAttention(N, H)
     with_weights, _ = layer(QUERY, VALUE, value_mask=LAST_IS_PADDING, return_attention_scores=True)
     np.testing.assert_array_equal(layer(QUERY, VALUE, value_mask=LAST_IS_PADDING), with_weights)
 
 
 @pytest.mark.parametrize("slots", [0, 2])
-def test_trap_36_dropout_leaves_masks_and_returned_weights_as_they_are(slots):
+def test_dropout_does_not_change_masks_or_returned_weights(slots):
     """Values that are one-hot bring the weights that met them to the output.
 
     What is returned is what Keras returns, the weights before dropout.

@@ -108,7 +108,7 @@ def test_lora_of_some_projections():
     assert "key/kernel" in trained and "query/kernel" not in trained
 
 
-def test_what_cannot_be_adapted_is_said():
+def test_enable_lora_refuses_unbuilt_layers_and_unknown_targets():
     layer = ka.attention.MultiHeadAttention(N, H, name="attention")
     with pytest.raises(ValueError, match="attention has no weights yet"):
         layer.enable_lora(2)
@@ -156,7 +156,7 @@ def test_subclasses_of_projections_are_not_quantized_unasked():
     assert layer.quantization_mode == "int8"
 
 
-def test_what_keras_quantizes_is_quantized_alike():
+def test_quantized_weights_and_outputs_equal_those_of_keras():
     x = np.random.default_rng(0).normal(size=(2, 5, D)).astype("float32")
     inputs = keras.Input((None, D))
     models = [

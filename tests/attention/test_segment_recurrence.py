@@ -236,7 +236,7 @@ def test_a_layer_that_runs_twice_has_two_memories():
     np.testing.assert_allclose(np.concatenate(outputs, axis=1), model(text), atol=1e-4)
 
 
-def test_what_is_recorded_covers_the_memory():
+def test_recorded_attention_maps_cover_the_memory():
     model = labeler()
     layer = ka.attention.SegmentRecurrence(model, M)
     with ka.visualization.record_attention(model) as maps:
@@ -461,7 +461,7 @@ def test_memory_helps():
     assert learn(memory_length=2) < 0.35  # chance is 1 in 7
 
 
-def test_what_the_model_measured_before_is_not_the_loss_of_its_segments():
+def test_earlier_training_does_not_change_the_measured_segment_loss():
     labeler = ka.models.sequence_labeler(
         *(20, 4), num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8, mask="causal"
     )

@@ -134,7 +134,7 @@ def test_weights_stay_as_they_are():
     np.testing.assert_array_equal(keras.ops.convert_to_numpy(weights), 1.0)
 
 
-def test_what_cannot_be_taken_in_chunks_is_refused():
+def test_chunked_logits_refuse_unsupported_models_and_losses():
     model = untied()[0]
     fitted = T.ChunkedLogits(model)
     loss = T.MaskedSparseCategoricalCrossentropy()

@@ -178,7 +178,7 @@ def test_the_program_of_a_scanned_stack_does_not_grow():
 
 
 @on_jax
-def test_what_is_rematerialised_is_not_kept():
+def test_rematerialised_stacks_use_less_temporary_memory():
     text = {remat: lower(labeler(remat=remat)).as_text() for remat in (False, True)}
     assert text[True].count("optimization_barrier") >= 3 > text[False].count("optimization_barrier")
     kept = {

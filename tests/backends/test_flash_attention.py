@@ -132,7 +132,7 @@ def test_windows_that_are_no_numbers_compute_the_band_alone(gpu, terms):
 
 
 @on_jax
-def test_what_has_no_flash_attention_is_none(gpu):
+def test_flash_attention_is_skipped_when_unsupported_or_disabled(gpu):
     assert "__cudnn" not in lower(attend(mask=CAUSAL), *heads("float32"))
     assert "__cudnn" not in lower(attend(mask="causal", position="alibi"), *heads())
     assert "__cudnn" not in lower(attend(mask=CAUSAL, flash_attention=False), *heads())

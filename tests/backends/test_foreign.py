@@ -50,7 +50,7 @@ def test_the_committed_checkpoints_are_what_timm_makes(name, tmp_path):
 
 
 @pytest.mark.slow
-def test_what_names_of_timm_say_is_what_timm_builds():
+def test_settings_read_from_timm_names_match_the_built_models():
     """Heads, activation, epsilon and size of every model whose name is known; all its tensors."""
     torch, timm = pytest.importorskip("torch"), pytest.importorskip("timm")
     pytest.importorskip("torchvision")

@@ -160,7 +160,7 @@ def test_fused_is_chosen_and_gives_what_the_weights_say():
         ({"position": "alibi"}, "bias"),
     ],
 )
-def test_what_fused_cannot_is_an_error(arguments, message):
+def test_fused_kernel_refuses_unsupported_arguments(arguments, message):
     x = np.zeros((1, 3, 1, 4), "float32")
     with pytest.raises(ValueError, match=message):
         ka.attention.attend(

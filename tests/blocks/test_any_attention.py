@@ -54,7 +54,7 @@ def model_of(attention, block):
 
 
 def test_keras_attention_does_not_take_the_mask_off_the_inputs():
-    """Trap 3, in the block whose attention and feed-forward see the inputs themselves."""
+    """Keras's attention removes the mask from its input, which the feed-forward also reads."""
     x = keras.layers.Masking(100.0)(np.where(PADDING[..., None], X, 100.0).astype("float32"))
     BLOCKS["ParallelBlock"](keras.layers.MultiHeadAttention(3, 4))(x)
     np.testing.assert_array_equal(x._keras_mask, PADDING)
@@ -87,7 +87,7 @@ def test_exports(attention):
     assert_exports(keras.Model(tokens, block(tokens)))
 
 
-def test_what_an_attention_does_not_take_is_refused():
+def test_blocks_refuse_arguments_their_attention_does_not_take():
     block = BLOCKS["EncoderBlock"](MeanOfTokens())
     with pytest.raises(ValueError, match="MeanOfTokens has no query_positions, value_positions"):
         block(X, positions=np.arange(T))

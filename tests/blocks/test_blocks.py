@@ -250,7 +250,7 @@ def test_token_dropout_drops_its_share_and_no_padding():
 
 
 def test_patches_are_cut_row_by_row():
-    """Trap 26 too: the position table covers the prefix and then the patches."""
+    """The position table covers the prefix tokens and then the patches."""
     layer = ka.blocks.PatchEmbedding(1, (2, 3), num_prefix_tokens=2, position="learned")
     image = np.arange(4 * 6, dtype="float32").reshape(1, 4, 6, 1)
     layer.build(image.shape)

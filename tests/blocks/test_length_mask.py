@@ -12,7 +12,7 @@ KEPT = np.arange(5) < LENGTHS[:, None]
 
 
 @pytest.mark.parametrize("shape", [(3, 5), (3, 5, 7), (3, 5, 2, 7)])
-def test_what_lies_after_the_end_is_masked_and_zero(shape):
+def test_length_mask_masks_and_zeroes_positions_after_the_end(shape):
     x = np.random.default_rng(0).normal(size=shape).astype("float32")
     found = ka.blocks.LengthMask()(x, LENGTHS)
     kept = KEPT.reshape(3, 5, *(1 for _ in shape[2:]))

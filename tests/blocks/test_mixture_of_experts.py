@@ -231,7 +231,7 @@ def test_fit_shows_the_balance(compiled):
     assert set(logs) == {"loss"}
 
 
-def test_what_fit_shows_is_not_saved(tmp_path):
+def test_metrics_shown_by_fit_are_not_saved(tmp_path):
     x = keras.Input((None, D))
     layer = mixture(name="experts")
     model = keras.Model(x, layer(x))

@@ -62,7 +62,7 @@ def test_it_is_the_stack_machine_on_all_it_allows(num_words):
         np.testing.assert_array_equal(depth, opens)
 
 
-def test_what_may_not_come_is_never_the_likeliest():
+def test_forbidden_labels_never_get_the_highest_logit():
     logits = np.array([[500.0, -900.0, -3.0]], "float32")
     found = np.array(ka.blocks.AllowedLogits()(logits, np.array([[0.0, 1.0, 1.0]])))
     assert found.tolist() == [[-100.0, -50.0, -3.0]]

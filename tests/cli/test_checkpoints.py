@@ -116,7 +116,7 @@ def test_a_checkpoint_is_scored_on_a_file(run, tmp_path):
     assert "accuracy" in printed and f"{50 * right:.2f}" in printed
 
 
-def test_what_is_refused(run, tmp_path):
+def test_commands_refuse_options_that_checkpoints_do_not_support(run, tmp_path):
     code, _, error = run("predict", FOLDER / "bert-texts", "a", "--prefix", "b")
     assert code == 2 and "--prefix is not for models of text_classifier: leave it out" in error
     code, _, error = run("predict", tmp_path, "a", "--prefix", "b")

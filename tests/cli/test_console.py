@@ -63,7 +63,7 @@ def test_a_closed_pipe_is_no_error(monkeypatch, tmp_path):
         assert run_command(failing(BrokenPipeError())) == 0
 
 
-def test_what_a_terminal_would_obey_is_written_out(capsys):
+def test_error_messages_escape_terminal_control_characters(capsys):
     assert run_command(failing(ValueError("no column \x1b[2J\udcff\x00\x9b of é 中"))) == 2
     said = "keras-attention: no column \\x1b[2J\\udcff\\x00\\x9b of é 中"
     assert capsys.readouterr().err.startswith(said)

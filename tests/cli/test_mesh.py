@@ -22,7 +22,7 @@ def test_sizes_of_axes():
     "value",
     ["", "8", "data", "data=", "data=x", "data=0", "data=-2", "data=2,data=4", "rows=2", "data=2,"],
 )
-def test_what_is_no_mesh(value):
+def test_read_mesh_refuses_malformed_values(value):
     with pytest.raises(ValueError, match=rf"--mesh {re.escape(value)}: .*Expected data=N.*data=4,"):
         read_mesh(value)
 

@@ -181,7 +181,7 @@ def test_orders_and_crowds():
         "\ufffd <1> <1> \ufffd <50> a",
     ],
 )
-def test_what_is_no_object_is_skipped(text):
+def test_find_objects_skips_malformed_boxes_and_unknown_labels(text):
     assert ka.data.find_objects(text, (40, 60), ("a",)) == []
     whole = "<0> <0> <99> <99> a"
     for joined in (f"{text} a {whole}", f"{whole} {text}"):

@@ -151,7 +151,7 @@ def test_voc_without_sizes(tmp_path):
         ka.data.from_voc(test=folder)
 
 
-def test_what_is_no_voc(tmp_path):
+def test_from_voc_refuses_damaged_lists_and_missing_files(tmp_path):
     (tmp_path / "train.txt").write_bytes(b"000\n\xe9t\xe9\n")
     with pytest.raises(ValueError, match="train.txt:2: not UTF-8: byte 0xe9 at position 4. Save"):
         ka.data.from_voc(test=tmp_path / "train.txt")

@@ -52,7 +52,7 @@ def test_pairs_have_the_last_turns_and_the_reply():
     ]
 
 
-def test_what_is_said_has_no_separator():
+def test_turn_separators_are_removed_from_utterances():
     data = ka.data.Dialogues.from_lists([("a <turn> b", "c")], dev_fraction=0)
     assert data.train == [("a b", "c")]
     assert data.corpus.train == "a b <turn> c <turn> "

@@ -20,7 +20,7 @@ SAID = {
 }
 
 
-def test_what_is_right_comes_back():
+def test_fields_return_valid_values():
     fields = Fields("folder/a.json", SAID)
     assert fields.whole("count", most=3) == 3 and fields.whole("none", most=3, default=7) == 7
     assert fields.wholes("size", 2, most=9) == [2, 3] and fields.number("share", above=0) == 0.5
@@ -64,7 +64,7 @@ def test_what_is_right_comes_back():
         (lambda f: f.file("x"), "../y", "x is '../y': expected the plain name"),
     ],
 )
-def test_what_is_wrong_is_named(read, value, message):
+def test_errors_name_the_field_and_its_invalid_value(read, value, message):
     with pytest.raises(ValueError, match=f"^folder/a.json: {message}") as error:
         read(Fields("folder/a.json", {"x": value}))
     assert len(str(error.value)) < 200
@@ -78,6 +78,6 @@ def test_a_file_that_holds_no_object(tmp_path, content):
 
 
 @pytest.mark.parametrize("read", ["object", "file", "flag", "text", "texts", "number"])
-def test_what_is_not_there(read):
+def test_errors_name_the_missing_field(read):
     with pytest.raises(ValueError, match="^folder/a.json: x is not there: expected"):
         getattr(Fields("folder/a.json", {}), read)("x")

@@ -11,7 +11,7 @@ import pytest
 from keras_attention.data import files
 
 
-def test_what_cannot_be_written_leaves_what_was_there_and_nothing_else(tmp_path, monkeypatch):
+def test_failed_write_leaves_only_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / ("x" * 240)
     files.write_whole(path, b"old")
 
@@ -83,7 +83,7 @@ def test_errors_of_several_say_which():
         list(files.number_errors("Text", ["x"], int))
 
 
-def test_what_is_no_file(tmp_path):
+def test_read_bytes_refuses_missing_files_folders_and_invalid_names(tmp_path):
     with pytest.raises(FileNotFoundError, match="There is no file .*gone"):
         files.read_bytes(tmp_path / "gone")
     with pytest.raises(IsADirectoryError, match="is a folder: expected a file"):

@@ -109,7 +109,7 @@ def test_files_are_noted_with_their_digests(tmp_path):
     assert set(manifest.read_manifest(tmp_path / "model")["files"]) == {"saved"}
 
 
-def test_what_was_changed_is_told(tmp_path):
+def test_check_unchanged_refuses_modified_files(tmp_path):
     folder = tmp_path / "model"
     make_folder(folder)
     for name in ("words.txt", "saved"):
@@ -211,7 +211,7 @@ def test_nothing_outside_the_folder_is_read(tmp_path, kind, place, name):
         ("subwords", "target.kind", "syllables"),
     ],
 )
-def test_what_a_manifest_says_is_checked(tmp_path, kind, place, value):
+def test_load_refuses_invalid_preprocessing_in_the_manifest(tmp_path, kind, place, value):
     preprocessor = save(kind, tmp_path)
     change(tmp_path, place, value)
     with pytest.raises(ValueError, match=rf"manifest.json: preprocessing\.{place} .*: expected"):

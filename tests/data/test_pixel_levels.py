@@ -33,7 +33,7 @@ def test_levels_and_back(channels, levels):
         ({"image_size": 0}, "image_size=0"),
     ],
 )
-def test_what_is_refused(options, message):
+def test_preprocessor_refuses_invalid_settings_and_pictures(options, message):
     with pytest.raises(ValueError, match=message):
         PixelLevelsPreprocessor(**{"labels": ["a"], "image_size": 4} | options)
     with pytest.raises(ValueError, match=r"shape \(5, 4, 1\): expected \(4, 4, 1\)"):

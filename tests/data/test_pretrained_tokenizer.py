@@ -180,7 +180,7 @@ def test_without_the_library_plain_python_reads_it(monkeypatch):
         ka.data.PretrainedTokenizer.from_json(unigram.to_str().encode())
 
 
-def test_what_is_saved_comes_back(tmp_path):
+def test_saved_tokenizer_loads_with_the_same_encoding(tmp_path):
     tokenizer = ka.data.PretrainedTokenizer.from_json(
         train_bytes(), padding_id=1, max_length=20, has_segments=True
     )

@@ -195,7 +195,7 @@ def test_it_is_saved(make, tmp_path):
         (("Who?", CONTEXT), {"maximum_answer": 0}, "maximum_answer=0"),
     ],
 )
-def test_what_is_refused(make, pair, options, message):
+def test_encode_refuses_empty_texts_and_invalid_limits(make, pair, options, message):
     with pytest.raises(ValueError, match=message):
         make(**options).encode(*pair)
 

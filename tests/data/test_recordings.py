@@ -229,7 +229,7 @@ def test_trims_at_the_first_and_the_last_loud_frame(top_db):
 
 
 @pytest.mark.parametrize("speed", [0.8, 1.0, 1.25])
-def test_what_is_played_faster_is_shorter_and_higher(speed):
+def test_faster_playback_shortens_recordings_and_raises_pitch(speed):
     tone = np.sin(2 * np.pi * 500 * np.arange(8000) / 8000)
     found = spoken_digits.change_speed(tone, speed)
     assert len(found) == 8000 / speed

@@ -38,7 +38,7 @@ def test_fetched_once_and_split_for_good(published, tmp_path):
     assert data.labels == ("negative", "positive")
 
 
-def test_what_is_not_the_archive_is_refused(published, tmp_path):
+def test_load_refuses_an_archive_with_wrong_content(published, tmp_path):
     (tmp_path / "sentence_polarity.zip").write_bytes(b"something else")
     with pytest.raises(ValueError, match="is not the archive that NLTK publishes"):
         load(tmp_path)

@@ -46,7 +46,7 @@ def test_no_word_is_its_own_head():
 
 
 @pytest.mark.parametrize("scores", [np.zeros((3, 3)), [[np.nan, 0.0]], np.zeros(4)])
-def test_what_are_no_scores(scores):
+def test_find_tree_refuses_invalid_arc_scores(scores):
     with pytest.raises(ValueError, match=r"arc_scores of shape .*expected finite numbers"):
         find_tree(scores)
 

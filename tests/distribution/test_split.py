@@ -31,7 +31,7 @@ def test_roles_are_split(axes, shape, whole, sharded):
     assert split_weight(axes, shape, MESH, fully_sharded=True)[0] == sharded
 
 
-def test_what_does_not_divide_stays_whole_and_says_so():
+def test_indivisible_axes_stay_whole_and_report_why():
     axes = ("embed", "key_value_heads", "head_dim")
     assert split_weight(axes, (6, 2, 8), MESH, fully_sharded=True) == (
         ("data", None, None),

@@ -64,7 +64,7 @@ def test_large_features_leave_levels_for_the_others(kind, length, tmp_path, monk
     assert after.stat().st_size < before.stat().st_size + 3000
 
 
-def test_what_nothing_normalizes_stays(tmp_path, monkeypatch):
+def test_kernels_not_always_behind_a_norm_stay_unchanged(tmp_path, monkeypatch):
     """Not behind a norm, and behind one only in one of two uses."""
     x = keras.Input((LENGTH, WIDTH), name="x")
     twice = keras.layers.Dense(WIDTH, name="twice")

@@ -31,7 +31,7 @@ def told(report):
     return {runtime.name: (runtime.ran, runtime.note) for runtime in report.runtimes}
 
 
-def test_what_ran_where_is_told(fixed):
+def test_report_states_which_runtimes_ran_the_file(fixed):
     path, report = fixed
     assert report.compatible_with == ("interpreter", "web")
     assert list(told(report)) == ["interpreter", "CompiledModel", "GPU delegate", "browser"]
@@ -145,7 +145,7 @@ def test_files_for_a_gpu_where_there_is_no_driver(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(("factor", "passes"), [(1.0, True), (1.01, False)])
-def test_what_a_delegate_computes_is_compared(factor, passes, fixed, monkeypatch, tmp_path):
+def test_gpu_delegate_outputs_must_match_the_model(factor, passes, fixed, monkeypatch, tmp_path):
     """In place of a delegate: the CPU, once with the numbers as they are and once with others."""
 
     def fake(jobs):

@@ -153,7 +153,7 @@ def test_files_of_floats_stay_as_they_are(quantization, tmp_path, monkeypatch):
     ka.export.to_litert(writer(tie=True), tmp_path / "m.tflite", quantization=quantization)
 
 
-def test_what_a_table_also_does_otherwise(tmp_path, monkeypatch):
+def test_table_used_outside_lookups_gives_unchanged_outputs(tmp_path, monkeypatch):
     """A table that is looked up, and also added as a whole, is floats for the second."""
     ids = keras.Input((None,), dtype="int32", name="token_ids")
     model = keras.Model(ids, Both(name="logits")(ids))

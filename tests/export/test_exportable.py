@@ -16,7 +16,7 @@ def exportable(labeler):
     return Exportable(labeler, (CheckedEndpoint(endpoint.make_endpoint(labeler, 2, 5), []),), [])
 
 
-def test_what_was_asked_for_passes(exportable):
+def test_order_signatures_accepts_matching_signatures(exportable):
     assert exportable.order_signatures([signature()]) == (signature(),)
 
 
@@ -33,6 +33,6 @@ def test_what_was_asked_for_passes(exportable):
         (signature(outputs=()), "The file has the outputs "),
     ],
 )
-def test_what_differs_is_refused(exportable, found, message):
+def test_order_signatures_refuses_wrong_names_shapes_and_dtypes(exportable, found, message):
     with pytest.raises(ExportError, match=message):
         exportable.order_signatures([found])

@@ -79,12 +79,12 @@ def test_64_bits_are_warned_of(net):
         (graph("WHILE"), "WHILE: 1"),
     ],
 )
-def test_what_a_gpu_delegate_refuses_is_told(found, words):
+def test_gpu_objections_name_each_unsupported_operator(found, words):
     (line,) = graph_checks.list_gpu_objections(found)
     assert line.startswith(words)
 
 
-def test_what_a_gpu_delegate_takes_is_not_told():
+def test_gpu_objections_omit_supported_operators():
     assert graph_checks.list_gpu_objections(graph("ADD", tensor(1, 2, 3), tensor(3))) == ()
     assert graph_checks.list_gpu_objections(graph("STRIDED_SLICE", tensor(1, 2))) == ()
 

@@ -122,7 +122,7 @@ def inspection(inputs=INPUTS, output=OUTPUT, **limits):
     return Inspection("m.tflite", "litert", (signature,), {}, 0, limits)
 
 
-def test_what_fits_passes():
+def test_check_sizes_accepts_matching_or_unlimited_sizes():
     sizes = {"labels": 17, "vocabularies": {"token_ids": 50}, "lengths": {"character_ids": 16}}
     check_sizes(inspection(token_ids=50), **sizes)
     check_sizes(inspection(), **sizes)  # an older export, whose manifest says no limits
@@ -148,6 +148,6 @@ def test_a_saved_model_has_its_signatures_in_any_order():
         ({"lengths": {"character_ids": 8}}, "takes character_ids of 16 along the last axis, and 8"),
     ],
 )
-def test_what_does_not_fit_is_told(sizes, message):
+def test_check_sizes_refuses_sizes_that_differ_from_the_file(sizes, message):
     with pytest.raises(ValueError, match=message):
         check_sizes(inspection(token_ids=50), **sizes)

@@ -133,7 +133,7 @@ def test_a_file_that_another_runtime_computes_differently_is_refused(
         export.to_litert(labeler, tmp_path / "m.tflite")
 
 
-def test_what_fails_leaves_the_old_file_and_nothing_else(labeler, tmp_path, monkeypatch):
+def test_failed_export_keeps_only_the_old_litert_file(labeler, tmp_path, monkeypatch):
     path = tmp_path / "m.tflite"
     path.write_bytes(b"what was there before")
     monkeypatch.setattr(

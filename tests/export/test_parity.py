@@ -56,7 +56,7 @@ def test_infinities_in_the_same_place_are_equal():
         (LOGITS[:, :2], r"Wrong shape of 'logits' from R .*\(1, 2, 2\), not \(1, 3, 2\)"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(outputs, message):
+def test_parity_refuses_nan_and_outputs_of_wrong_shape(outputs, message):
     with pytest.raises(ExportError, match=message):
         measure(outputs)
 
@@ -87,7 +87,7 @@ def test_too_little_agreement_is_refused():
         check_parity(case, [parity], agreement=0.8)
 
 
-def test_what_a_decoder_keeps_is_one_entry():
+def test_parity_reports_the_decoder_cache_as_one_entry():
     """With its largest error, on the scale of its largest number; agreement says nothing of it."""
     kept = {"a_key": np.full((1, 3, 2), 200.0), "b_key": np.zeros((1, 3, 2))}
     case = Case({"ids": IDS, **kept}, {"logits": LOGITS, **kept}, cache=("a_key", "b_key"))
@@ -203,7 +203,7 @@ def test_files_differ_from_another_model(exported, name):
     assert parity["logits"].argmax_agreement == min(p.argmax_agreement for p in singles)
 
 
-def test_what_is_expected_of_a_file_follows_its_weights(labeler, tmp_path):
+def test_verify_default_tolerance_follows_the_weight_precision(labeler, tmp_path):
     export.to_litert(labeler, tmp_path / "m.tflite", quantization="float16")
     error = export.verify(labeler, tmp_path / "m.tflite", BATCHES)["logits"].max_abs_error
     assert 0 < error < 1e-2

@@ -126,7 +126,7 @@ def test_kernels_are_what_they_mean(make, shape, mode):
         np.testing.assert_array_equal(other.bias, layer.bias)
 
 
-def test_what_has_no_kernel_to_speak_of_is_refused():
+def test_dequantize_refuses_einsum_equations_without_a_plain_kernel():
     layer = keras.layers.EinsumDense("bc,bcd->bd", (5,))
     layer.build((3, 7))
     other = keras.layers.EinsumDense("bc,bcd->bd", (5,))
@@ -160,7 +160,7 @@ def test_models_that_keep_their_memory_say_how_to_export(to, name, tmp_path):
 
 
 @pytest.mark.tensorflow
-def test_what_the_error_says_works(tmp_path):
+def test_model_rebuilt_without_batch_size_exports_to_litert(tmp_path):
     stateful = ka.attention.with_memory(labeler(), 6, batch_size=2)
     layer = stateful.get_layer("recurrence")
     model = ka.attention.with_memory(layer.model, layer.memory_length)

@@ -259,7 +259,7 @@ said = {"ops": [["MatrixInverse", "labeler_1/embedding_1/Inverse"]], "reason": "
         ("import os; os.kill(os.getpid(), 9)", "converter was killed .* the memory was not enough"),
     ],
 )
-def test_what_a_converter_ends_with_is_told(labeler, tmp_path, monkeypatch, script, message):
+def test_export_error_states_why_converter_failed(labeler, tmp_path, monkeypatch, script, message):
     monkeypatch.setattr(convert, "_SCRIPT", tmp_path / "script.py")
     (tmp_path / "script.py").write_text(script)
     given = {"quantization": INT8, "calibration": []}

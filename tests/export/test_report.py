@@ -64,7 +64,7 @@ def test_reports_of_files_that_generate(written, tmp_path):
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", "null", "7", '{"signatures": 3}', "{", "[" * 9999])
-def test_what_is_no_report_is_told(tmp_path, content):
+def test_load_refuses_files_without_an_export_report(tmp_path, content):
     (tmp_path / "report.json").write_text(content)
     with pytest.raises(ValueError, match="report.json is (no report|not valid JSON)"):
         ExportReport.load(tmp_path / "report.json")

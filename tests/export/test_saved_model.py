@@ -79,7 +79,7 @@ def test_several_inputs_and_outputs_go_by_name(tmp_path, without_reload):
     np.testing.assert_allclose(outputs["same"], model(batch)["same"], atol=1e-6)
 
 
-def test_what_fails_leaves_the_old_export_and_nothing_else(
+def test_failed_export_keeps_only_the_old_model_and_manifest(
     labeler, tmp_path, without_reload, monkeypatch
 ):
     path = tmp_path / "m"

@@ -160,7 +160,7 @@ class Fixed:
         return cache
 
 
-def test_trap_32_finished_beams_are_frozen_and_tiny_probabilities_stay_apart():
+def test_finished_beams_stay_fixed_and_tiny_probabilities_differ():
     """A search that goes on from END would score [2, ...]; a log of a softmax is -inf for both."""
     very_bad = -300.0
     table = np.full((5, 5), very_bad)
@@ -186,7 +186,7 @@ def test_an_end_that_is_sure_is_taken_at_once():
     assert found.tolist() == [[2, 0, 0, 0, 0]] * 2
 
 
-def test_trap_33_the_length_of_each_sequence_counts():
+def test_length_penalty_uses_the_length_of_each_beam():
     """A penalty by the step, the same for all beams, would leave the order as it is without one."""
     table = np.full((4, 4), -20.0)
     table[1] = [-20.0, -20.0, 0.0, -0.05]  # END now is a little better than 3

@@ -213,7 +213,7 @@ def test_without_masks_the_start_hides_padding(name):
     assert_close(outputs[:, 2:], np.asarray(model(values)))
 
 
-def test_what_is_kept():
+def test_initial_cache_shapes_follow_the_attention_settings():
     def sizes(make, **kwargs):
         cache = ka.generation.initial_cache(model_of(make), 2, 20, **kwargs)
         return sorted(tuple(x.shape) for x in cache.values() if "bool" not in str(x.dtype))
@@ -322,7 +322,7 @@ def test_int8_is_near(name):
         (lambda x: keras.layers.Dense(4)(x), "keeps nothing of earlier tokens"),
     ],
 )
-def test_what_cannot_decode_says_so(make, message):
+def test_initial_cache_refuses_layers_that_cannot_decode_stepwise(make, message):
     with pytest.raises(ValueError, match=message):
         ka.generation.initial_cache(model_of(make), 1, 8)
 

@@ -113,7 +113,7 @@ def test_a_prompt_longer_than_the_cache():
         Decoder(BUILDERS["language model"]()).check_lengths(9, 8)
 
 
-def test_what_is_no_generating_model():
+def test_decoder_refuses_plain_layers_and_models_with_extra_inputs():
     with pytest.raises(ValueError, match="cannot generate: expected a functional"):
         Decoder(keras.layers.Dense(3))
     ids, other = (keras.Input((None,), dtype="int32", name=name) for name in ("ids", "other_ids"))

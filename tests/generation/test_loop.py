@@ -56,7 +56,7 @@ def test_beams_and_drafts_are_told_of():
 
 
 @pytest.mark.usefixtures("eagerly")
-def test_what_is_after_the_end_or_forbidden_does_not_matter():
+def test_ended_rows_and_forbidden_ids_may_have_bad_logits():
     prompts, free = [[1, 2, 3]], Toy(V)
     end = int(G.generate(free, prompts, 1)[0, 0])
     assert G.generate(Failing(5), [*prompts, [4, 5, 6]], 6, end_token_id=end)[0, 0] == end

@@ -251,7 +251,7 @@ def test_positions_that_end_are_said(writer):
             G.generate(model, [[1, 2, 3]], 5, sampler)
 
 
-def test_what_a_model_cannot_read_is_refused(writer, translator):
+def test_generate_refuses_int4_caches_and_fractional_ids(writer, translator):
     with pytest.raises(ValueError, match="dtype='int4': a cache"):
         G.generate(writer, [[1]], 2, cache_dtype="int4")
     with pytest.raises(ValueError, match="reads ids, whole numbers, and was given float64"):

@@ -52,13 +52,13 @@ MIXING = {
 
 
 @pytest.mark.parametrize("name", MIXING)
-def test_what_mixes_tokens_is_refused(name):
+def test_generate_refuses_layers_that_mix_tokens(name):
     model = model_of(MIXING[name])
     with pytest.raises(ValueError, match="mine gives other logits token by token"):
         G.generate(model, [[1, 2]], 3)
 
 
-def test_what_counts_from_the_first_token_is_refused_and_named():
+def test_generation_refuses_and_names_layers_that_count_positions():
     model = model_of(Doubled(), Counting(name="counting"))
     with pytest.raises(ValueError, match=r"counting or .* may look .* position='learned'"):
         G.stream(model, [[1, 2]], 3)
@@ -133,7 +133,7 @@ def test_logits_of_the_last_token_alone_are_refused():
 
 
 @pytest.mark.parametrize("back", [1, 5, 8, 16])
-def test_what_looks_far_back_is_refused(back):
+def test_generate_refuses_layers_that_look_back_any_distance(back):
     model = model_of(lambda x: x + ops.pad(x, [[0, 0], [back, 0], [0, 0]])[:, :-back])
     with pytest.raises(ValueError, match="other logits"):
         G.generate(model, [[1, 2]], 3)

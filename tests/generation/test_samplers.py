@@ -144,7 +144,7 @@ def test_bad_samplers_are_refused(make, message):
 
 
 @pytest.mark.parametrize("size", [1000, 50257])
-def test_what_has_no_weight_is_not_drawn_however_late_the_number(size):
+def test_draw_never_picks_a_token_with_zero_weight(size):
     """Sums in parallel round apart: the highest may be reached where the weight is 0."""
     weights = np.random.default_rng(0).random((60, size), dtype="float32")
     weights[:, size // 2 :] = 0

@@ -185,6 +185,6 @@ def test_nothing_is_nothing():
         ),
     ],
 )
-def test_what_does_not_fit_is_refused(call, message):
+def test_mask_functions_refuse_mismatched_shapes(call, message):
     with pytest.raises(ValueError, match=message):
         call()

@@ -107,7 +107,7 @@ def test_bands_are_all_that_is_between_two_diagonals(mask):
     np.testing.assert_array_equal(mask.to_numpy(13), inside)
 
 
-def test_what_is_a_band():
+def test_is_band_holds_only_for_intersections_of_bands():
     both = masks.Causal() & masks.Window(3)
     assert both.is_band and masks.Full().is_band and (both & masks.Window(2)).is_band
     for other in (both | masks.Window(9), ~masks.Causal(), masks.Dilated(2, 2), masks.Global(1)):
@@ -115,7 +115,7 @@ def test_what_is_a_band():
     assert not masks.Longformer(2).is_band and not masks.Mask.is_band
 
 
-def test_what_is_relative():
+def test_relative_holds_unless_a_mask_uses_absolute_positions():
     both = masks.Causal() & (masks.Window(2) | ~masks.Strided(3))
     assert both.relative and masks.Dilated(2, 2).relative and masks.Full().relative
     assert not (both | masks.Prefix(2)).relative and not masks.Mask.relative

@@ -22,7 +22,7 @@ def test_padding_changes_nothing():
     np.testing.assert_allclose(long, short, atol=1e-5)
 
 
-def test_what_is_no_tree_has_a_logit_of_its_own():
+def test_logits_allow_only_labels_that_continue_the_tree():
     logits = np.array(
         make_model()(
             {"token_ids": np.array([[4, 9]]), "target_ids": np.array([[1, 4, 7, 7, 3, 2]])}

@@ -42,7 +42,7 @@ def test_words_of_conformer_blocks_see_their_neighbours():
     assert changed.tolist() == [False, True, True, True, False]
 
 
-def test_what_conformer_blocks_cannot_have():
+def test_builder_refuses_packed_conformers_and_unused_kernel_sizes():
     build = ka.models.sequence_labeler
     with pytest.raises(ValueError, match="packed=True puts those of other documents beside them"):
         build(30, 5, **WORDS, block="conformer", packed=True)

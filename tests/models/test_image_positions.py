@@ -68,7 +68,7 @@ def test_other_names_are_of_the_tokens():
         ({"position": "rotary_2d", "patch_size": 16}, "patch_size=.16, 16. does not divide"),
     ],
 )
-def test_what_is_refused(settings, message):
+def test_image_encoder_refuses_positions_that_do_not_fit(settings, message):
     with pytest.raises(ValueError, match=message):
         ka.models.image_encoder((8, 12), **SIZE | settings)
 

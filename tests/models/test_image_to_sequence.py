@@ -86,7 +86,7 @@ def test_the_encoder_is_that_of_a_vision_transformer():
     np.testing.assert_allclose(logits, compute(model, IMAGES, [[1, 4]] * 2), atol=1e-5)
 
 
-def test_what_is_saved_is_the_same_model(tmp_path):
+def test_saved_model_computes_the_same_outputs_when_loaded(tmp_path):
     model = make(num_decoder_layers=2)
     model.save(tmp_path / "model.keras")
     again = keras.models.load_model(tmp_path / "model.keras")

@@ -53,7 +53,7 @@ def test_a_broken_promise_is_told(name, padding, ids):
         model(inputs(name, ids))
 
 
-def test_what_has_no_padding_has_no_mask():
+def test_model_without_padding_has_no_mask():
     for padding, masked in ((None, True), ("right", True), ("none", False)):
         output = build("causal_language_model", padding)(FULL)
         assert (keras_internals.get_mask(output) is not None) == masked
@@ -71,7 +71,7 @@ def test_a_promise_is_saved(padding, tmp_path):
 
 
 @pytest.mark.tensorflow
-def test_what_has_no_padding_exports_no_comparison(tmp_path):
+def test_model_without_padding_exports_without_comparisons(tmp_path):
     for padding, compared in ((None, True), ("none", False)):
         model = build("causal_language_model", padding)
         report = ka.export.to_litert(model, tmp_path / "model.tflite", sequence_length=6)

@@ -34,7 +34,7 @@ def test_they_are_those_of_keras_in_both_directions(block, layer):
         ({"packed": True}, "block='lstm' joins neighbouring tokens by recurrence, and packed=True"),
     ],
 )
-def test_what_they_cannot_have(options, message):
+def test_recurrent_text_encoder_refuses_unsupported_options(options, message):
     with pytest.raises(ValueError, match=message):
         ka.models.text_encoder(30, **{"block": "lstm", **SIZE, **options})
 

@@ -53,7 +53,7 @@ def test_half_precision_is_computed_in_float32(name, dtype, atol):
 @every
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_rows_that_see_nothing_are_zero_with_zero_gradient(name, dtype):
-    """Traps 1, 2, 5 and 8, with all-masked rows among others and alone, at scores of any size."""
+    """A fully masked row must not give uniform weights or NaN, whatever the size of its scores."""
     normalizer, _ = EXAMPLES[name]
     random = np.random.default_rng(0).normal(size=(B, N, T, S)).astype("float32")
     for scale, mask in ((1.0, definition.mask()), (1e4, np.zeros((1, 1, 1, S), bool))):
@@ -70,7 +70,7 @@ def test_rows_that_see_nothing_are_zero_with_zero_gradient(name, dtype):
 @every
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_masked_keys_are_zero_and_change_nothing(name, dtype):
-    """Traps 5 and 6: the masked keys have the highest scores there are, the others low ones."""
+    """Adding a constant to mask keys fails when their scores are far higher than the rest."""
     normalizer, normalize = EXAMPLES[name]
     mask = definition.mask()
     scores = ops.cast(np.where(mask, definition.scores(scale=3.0) - 1e4, 6e4), dtype)

@@ -11,7 +11,7 @@ X = RANDOM.normal(size=(2, 5, 4)).astype("float32")
 Q = RANDOM.normal(size=(2, 5, 3, 4)).astype("float32")
 
 
-def test_what_is_added_adds_up():
+def test_combined_positions_add_their_embeddings():
     learned, sinusoidal = positions.Learned(11), positions.Sinusoidal()
     both = positions.get([learned, sinusoidal])
     both.build(X.shape)
@@ -21,7 +21,7 @@ def test_what_is_added_adds_up():
     assert both.rotate(Q) is not None and both.bias(None, None, Q) is None
 
 
-def test_what_turns_turns_in_order_and_biases_add_up():
+def test_combined_positions_rotate_in_order_and_sum_biases():
     parts = [positions.Rotary(), positions.ALiBi(), positions.RelativeBias(8, 20)]
     combined = positions.CombinedPositions(parts)
     combined.build(Q.shape)
@@ -34,7 +34,7 @@ def test_what_turns_turns_in_order_and_biases_add_up():
     np.testing.assert_allclose(twice.rotate(Q, i), parts[0].rotate(Q, 2 * i), atol=1e-4)
 
 
-def test_what_is_added_to_the_output_adds_up_and_keys_turn_as_keys():
+def test_combined_positions_sum_value_terms_and_rotate_keys():
     parts = [positions.Shaw(2), positions.Shaw(3), positions.ALiBi(), positions.XPos(scale_base=10)]
     combined = positions.CombinedPositions(parts)
     combined.build(Q.shape)

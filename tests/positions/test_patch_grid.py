@@ -96,7 +96,7 @@ def test_by_definition(new):
 
 @pytest.mark.parametrize("method", ["bicubic", "bilinear", "nearest"])
 @pytest.mark.parametrize("new", [(7, 9), (2, 2)])
-def test_what_is_the_same_everywhere_stays(method, new):
+def test_interpolation_keeps_a_constant_table_constant(method, new):
     table = np.tile(np.arange(5.0), (12, 1))
     result = positions.interpolate(table, (3, 4), new, method=method)
     np.testing.assert_allclose(result, np.tile(np.arange(5.0), (new[0] * new[1], 1)), atol=1e-5)
@@ -111,7 +111,7 @@ def test_rows_are_rows():
 
 
 @pytest.mark.parametrize("prefix", [1, 3])
-def test_trap_26_the_tokens_in_front_are_not_resized(prefix):
+def test_interpolation_does_not_resize_prefix_tokens(prefix):
     table = RANDOM.normal(size=(prefix + 16, 6)).astype("float32")
     result = positions.interpolate(table, (4, 4), (6, 5), prefix=prefix)
     assert result.shape == (prefix + 30, 6) and result.dtype == table.dtype

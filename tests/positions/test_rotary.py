@@ -150,7 +150,7 @@ LAYOUTS = ("half", "interleaved")
 @pytest.mark.parametrize("source, target", [LAYOUTS, LAYOUTS[::-1]])
 @pytest.mark.parametrize("rotary_dim", [None, 4])
 @pytest.mark.parametrize("heads", [4, 2])
-def test_trap_19_converted_projections_give_the_same_attention(source, target, rotary_dim, heads):
+def test_converted_projections_give_the_same_attention(source, target, rotary_dim, heads):
     def layer(layout):
         position = positions.Rotary(layout, rotary_dim=rotary_dim)
         return attention.MultiHeadAttention(4, 6, num_key_value_heads=heads, position=position)

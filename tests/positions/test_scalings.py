@@ -119,7 +119,7 @@ def test_inside_rotary(scaling):
             )
 
 
-def test_trap_20_dynamic_ntk_scales_the_base():
+def test_dynamic_ntk_scales_the_base_not_every_rate():
     """The first pair turns as ever, the last by the factor slower; up to the training length,
     nothing changes. (Dividing every rate by the same factor is what went wrong elsewhere.)"""
     scaling = scalings.DynamicNTK(2, original_length=10)
@@ -129,7 +129,7 @@ def test_trap_20_dynamic_ntk_scales_the_base():
     assert slower[0] == pytest.approx(1) and slower[-1] == pytest.approx(3)  # 2 · 20/10 - 1
 
 
-def test_trap_20_golden_yarn():
+def test_yarn_gives_the_published_rates_and_amplitude():
     """Head of 64, base 10000, 4096 to 32768: pairs turn 1 to 32 times between 10.47 and 22.51."""
     scaling = scalings.YaRN(8, original_length=4096)
     slower = np.array([plain(k, 64, 10000) for k in range(32)]) / rates(scaling, None, 64, 10000)[0]

@@ -84,7 +84,7 @@ def test_attention_by_definition():
                 np.testing.assert_allclose(output[b, t, n], expected, atol=1e-5)
 
 
-def test_trap_23_several_new_tokens_see_a_cache_as_the_whole_sequence_does():
+def test_new_tokens_attend_to_a_cache_like_full_sequences():
     layer = attention.MultiHeadAttention(N, 4, position=positions.Shaw(2), mask="causal")
     x = RANDOM.normal(size=(B, 9, 12)).astype("float32")
     whole = layer(x, x)
@@ -94,7 +94,7 @@ def test_trap_23_several_new_tokens_see_a_cache_as_the_whole_sequence_does():
         np.testing.assert_allclose(part, whole[:, first:last], atol=1e-6)
 
 
-def test_trap_23_cross_attention():
+def test_cross_attention_uses_the_positions_of_both_sequences():
     """Lengths differ, positions are the two sequences' own."""
     layer = attention.MultiHeadAttention(N, 4, position="shaw")
     query, value = RANDOM.normal(size=(B, T, 12)), RANDOM.normal(size=(B, S, 12))

@@ -140,7 +140,7 @@ def test_it_is_mae_s():
     np.testing.assert_array_equal(ours[0], np.zeros(12))
 
 
-def test_trap_25_big_vision_divides_by_one_less():
+def test_longer_wavelength_reproduces_waves_of_big_vision():
     n = 3
     position = positions.Sinusoidal2D((ROWS, COLUMNS), max_wavelength=10000 ** (n / (n - 1)))
     ours = position.waves(ops.arange(15), 4 * n)[0]

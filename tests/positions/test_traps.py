@@ -1,9 +1,4 @@
-"""Mistakes that other libraries made with positions, where no other test here already asks.
-
-17 (counting in half precision) is in test_sinusoidal, 18 (dynamic length in LiteRT) in test_litert,
-19 (two rotary layouts) in test_turning, 20 (dynamic NTK, YaRN) in test_scalings, 23 (several new
-tokens and cross-attention with Shaw) in test_shaw, 25 (big_vision's waves) in test_sinusoidal_2d.
-"""
+"""Each test guards against a mistake with positions found in another library."""
 
 import numpy as np
 import pytest
@@ -20,7 +15,7 @@ def tensor2tensor(length, width):
     return np.concatenate([np.sin(angle), np.cos(angle)], axis=1)
 
 
-def test_trap_15_the_other_layout_divides_by_one_less():
+def test_longer_wavelength_reproduces_waves_of_tensor2tensor():
     """Waves are not interchangeable as they come, but another wavelength makes them equal."""
     width, n = 8, 4
     theirs = tensor2tensor(5, width)
@@ -35,7 +30,7 @@ def test_trap_15_the_other_layout_divides_by_one_less():
 
 @pytest.mark.parametrize("width", [1, 2, 3])
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
-def test_trap_16_no_width_divides_by_zero(layout, width):
+def test_sinusoidal_positions_are_finite_at_small_widths(layout, width):
     x = np.zeros((1, 6, width), "float32")
     parts = positions.Sinusoidal(layout), positions.Sinusoidal2D((2, 3), layout=layout)
     for position in parts:
@@ -43,14 +38,14 @@ def test_trap_16_no_width_divides_by_zero(layout, width):
         assert result.shape == x.shape and np.all(np.isfinite(result))
 
 
-def test_trap_21_alibi_is_right_without_a_causal_mask():
+def test_alibi_bias_is_symmetric_without_a_causal_mask():
     """A ramp over keys alone is the same for every query, and so no distance."""
     bias = np.asarray(positions.ALiBi().bias(None, None, np.zeros((1, 5, 2, 4))))[0, 0]
     np.testing.assert_allclose(bias, bias.T)
     assert np.argmax(bias, axis=1).tolist() == list(range(5))
 
 
-def test_trap_22_a_step_of_decoding_knows_its_distance():
+def test_relative_bias_uses_the_position_of_a_decoding_step():
     """One query at place 6, not at 0."""
     position = positions.RelativeBias(8, 20, bidirectional=False)
     query = np.zeros((1, 7, 2, 4), "float32")
@@ -61,7 +56,7 @@ def test_trap_22_a_step_of_decoding_knows_its_distance():
     assert not np.array_equal(step, position.bias([0], None, query[:, 6:], query))
 
 
-def test_trap_24_a_learned_table_ends_with_a_sentence():
+def test_learned_positions_refuse_lengths_beyond_their_table():
     """Not with the last vector again, nor with a failed slice."""
     position = positions.Learned(4)
     position.build((None, None, 3))
@@ -71,7 +66,7 @@ def test_trap_24_a_learned_table_ends_with_a_sentence():
         position.embed(np.zeros((1, 1, 3), "float32"), [4])
 
 
-def test_trap_26_a_table_with_and_without_the_class_token():
+def test_zero_row_replaces_a_missing_class_token_position():
     """big_vision's table has no vector for the class token, vit_jax's has: zeros make it one."""
     random = np.random.default_rng(0)
     table = random.normal(size=(4, 3)).astype("float32")

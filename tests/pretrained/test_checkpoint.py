@@ -111,7 +111,7 @@ def test_a_shard_is_missing(folder):
         Checkpoint(folder)
 
 
-def test_what_is_no_checkpoint(tmp_path, folder):
+def test_load_refuses_missing_folders_and_invalid_configs(tmp_path, folder):
     with pytest.raises(CheckpointError, match="There is no folder ./nowhere/at/all"):
         ka.pretrained.load("./nowhere/at/all")
     with pytest.raises(CheckpointError, match="holds no config.json: it is no checkpoint"):

@@ -68,7 +68,7 @@ def test_every_architecture_has_a_checkpoint():
     assert_lists(table, kinds, listed)
 
 
-def test_what_would_be_loaded_is_described():
+def test_describe_reports_models_of_timm_and_keras_hub():
     found = ka.pretrained.describe(FOLDER / "timm-deit3")
     assert (found.model_type, found.builder) == ("timm", "vision_transformer")
     assert found.keywords["layer_scale"] == 1.0 and found.keywords["num_classes"] == 5
@@ -131,7 +131,7 @@ def test_timm_is_written_as_it_was_changed(name, tmp_path):
     assert np.abs(expected - before).max() > 0.1
 
 
-def test_what_is_not_written_is_refused(tmp_path):
+def test_save_refuses_keras_hub_presets_and_new_timm_heads(tmp_path):
     with pytest.raises(ValueError, match="a preset of KerasHub, which is read and not written"):
         ka.pretrained.save(ka.pretrained.load(FOLDER / "gpt2"), tmp_path / "saved")
     model = ka.pretrained.load(FOLDER / "timm-vit", task="vision_transformer", num_classes=7)

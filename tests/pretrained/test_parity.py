@@ -77,7 +77,7 @@ def test_every_architecture_has_a_checkpoint():
     assert_lists("CHECKPOINTS of tests/pretrained/make_checkpoints.py", modules, set(ARCHITECTURES))
 
 
-def test_what_would_be_loaded_is_described():
+def test_describe_reports_the_model_a_checkpoint_builds():
     found = ka.pretrained.describe(FOLDER / "llama-3")
     assert (found.model_type, found.builder) == ("llama", "causal_language_model")
     assert found.keywords["num_key_value_heads"] == 1 and found.keywords["padding_id"] is None
@@ -85,7 +85,7 @@ def test_what_would_be_loaded_is_described():
     assert found.parameters == ka.pretrained.load(FOLDER / "llama-3").count_params()
 
 
-def test_what_a_model_has_no_use_for_is_listed():
+def test_describe_lists_unused_tensors():
     assert ka.pretrained.describe(FOLDER / "bert-masked").unused == ()
     found = ka.pretrained.describe(FOLDER / "bert-texts", task="text_encoder")
     assert found.unused == (

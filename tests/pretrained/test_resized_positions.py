@@ -45,7 +45,7 @@ def test_the_size_of_the_file_changes_nothing():
         np.testing.assert_array_equal(one, other)
 
 
-def test_what_would_be_loaded_is_described():
+def test_describe_reports_the_resized_image_size():
     found = ka.pretrained.describe(FOLDER / "dinov2-headless", image_size=(8, 16))
     assert found.keywords["image_size"] == (8, 16)
     loaded = ka.pretrained.load(FOLDER / "dinov2-headless", image_size=(8, 16))

@@ -24,7 +24,7 @@ def copies(name):
 
 
 @pytest.mark.parametrize("name", CHECKPOINTS)
-def test_what_was_not_changed_is_written_to_the_bit(name, tmp_path):
+def test_unchanged_checkpoints_are_saved_bit_for_bit(name, tmp_path):
     model = ka.pretrained.load(FOLDER / name, **options_of(name))
     ka.pretrained.save(model, tmp_path / "saved")
     before, after = Checkpoint(FOLDER / name), Checkpoint(tmp_path / "saved")
@@ -37,7 +37,7 @@ def test_what_was_not_changed_is_written_to_the_bit(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", CHECKPOINTS)
-def test_what_was_changed_comes_back(name, tmp_path):
+def test_changed_weights_survive_saving_and_loading(name, tmp_path):
     """Every weight is changed: so every way from tensors to weights has its way back."""
     model = ka.pretrained.load(FOLDER / name, **options_of(name))
     random = np.random.default_rng(0)
@@ -128,7 +128,7 @@ def test_the_tokenizer_goes_along(tmp_path):
     assert (tmp_path / "saved" / "vocab.txt").is_file()
 
 
-def test_what_hugging_face_does_not_have_is_refused(tmp_path):
+def test_save_refuses_settings_hugging_face_does_not_support(tmp_path):
     model = ka.pretrained.load(
         FOLDER / "bert", task="text_classifier", num_classes=2, pooling="mean"
     )
@@ -200,7 +200,7 @@ def test_heads_of_a_distilled_checkpoint_are_two(tmp_path):
     np.testing.assert_allclose(again(images), model(images), atol=1e-6)
 
 
-def test_what_lora_adapts_is_merged_first(tmp_path):
+def test_save_requires_merging_lora_weights_first(tmp_path):
     model = ka.pretrained.load(FOLDER / "bert-texts")
     ka.training.enable_lora(model, 2)
     with pytest.raises(ValueError, match=r"adapted by LoRA.*: call ka.training.merge_lora\(model"):

@@ -118,7 +118,7 @@ def test_wrong_texts_are_refused(folder, arguments, options, message):
         ka.pretrained.tokenizer(folder)(*arguments, **options)
 
 
-def test_what_is_no_tokenizer_is_refused(folder):
+def test_tokenizer_refuses_missing_or_damaged_files(folder):
     (folder / "tokenizer.json").write_text("{}")
     with pytest.raises(ka.pretrained.CheckpointError, match="tokenizer.json is damaged"):
         ka.pretrained.tokenizer(folder)

@@ -168,7 +168,7 @@ def test_dropout_of_the_cell_is_the_same_at_all_times(inner):
     np.testing.assert_allclose(rnn(targets, initial_state=states), calm, atol=1e-5)
 
 
-def test_what_is_wrong_is_said():
+def test_attention_cell_refuses_invalid_options_and_missing_states():
     gru = keras.layers.GRUCell(4)
     with pytest.raises(ValueError, match="attention='loung'.*'bahdanau', 'luong'"):
         AttentionCell(gru, "loung")

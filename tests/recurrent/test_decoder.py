@@ -86,7 +86,7 @@ def test_prompts_of_unequal_length(settings):
     np.testing.assert_allclose(logits[1:, 2:], alone, atol=1e-5)
 
 
-def test_what_is_wrong_is_said():
+def test_decoder_refuses_plain_cells_and_loss_without_coverage():
     with pytest.raises(ValueError, match="AttentionCell.keras.layers.GRUCell.64"):
         RecurrentDecoder(keras.layers.GRUCell(3))
     with pytest.raises(ValueError, match="coverage_loss=0.5.*coverage=True"):

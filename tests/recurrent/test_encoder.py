@@ -111,7 +111,7 @@ def test_bridge_makes_the_states_of_the_decoder():
     assert of_all.shape == (B, 4)
 
 
-def test_what_is_wrong_is_said():
+def test_encoder_refuses_unknown_cells_and_zero_layers():
     with pytest.raises(ValueError, match="num_layers=0"):
         RecurrentEncoder(keras.layers.GRUCell(3), num_layers=0)
     with pytest.raises(ValueError, match="cell=3"):

@@ -107,7 +107,7 @@ def test_without_feedback_there_is_nothing_to_schedule():
     np.testing.assert_allclose(training, forced(layer, ids, encoded, mask), atol=1e-6)
 
 
-def test_what_is_wrong_is_said():
+def test_feedback_decoder_refuses_unknown_feedback_and_plain_layers():
     with pytest.raises(ValueError, match="feedback='beam'.*'argmax', 'sample'"):
         made("beam")
     with pytest.raises(ValueError, match="expected a keras_attention.recurrent.RecurrentDecoder"):

@@ -50,7 +50,7 @@ def test_the_bound_holds():
 
 @pytest.mark.parametrize("dtype", definition.DTYPES)
 def test_zeros_score_zero_with_finite_gradient(dtype):
-    """Padding may be all zeros; epsilon must survive half precision (trap 27)."""
+    """Padding may be all zeros, and an epsilon that rounds to zero in float16 would give NaN."""
     query, key = definition.tensors(dtype=dtype)
     zeros = ops.zeros_like(key)
     with definition.Policy(dtype):

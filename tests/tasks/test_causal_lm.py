@@ -57,7 +57,7 @@ def test_its_parts(tmp_path):
     assert next(batches.as_numpy_iterator())[0].shape == (5, 8)
 
 
-def test_what_cannot_be_trained_on():
+def test_causal_lm_refuses_training_texts_that_are_too_short():
     with pytest.raises(ValueError, match="nothing to train on"):
         make_task(ka.data.Corpus("", LINE, ""))
     task = make_task(ka.data.Corpus("cats", LINE, ""))
@@ -73,7 +73,7 @@ def test_scores_of_a_model_that_knows_nothing():
     assert task.compute_scores("", "test") == {}
 
 
-def test_what_is_shown(capsys):
+def test_show_prints_prompts_with_their_continuations(capsys):
     run = Run(make_task().preprocessor([" sat."])[0].tolist())
     task = make_task(run=run)
     task.show(["the cat", "a dog"], temperature=0.0)
@@ -95,7 +95,7 @@ def test_what_is_shown(capsys):
         ("cat", {"top_k": 2}, "--top-k is for drawing tokens, and --temperature 0"),
     ],
 )
-def test_what_cannot_be_gone_on_with(text, options, message):
+def test_predict_refuses_empty_or_long_prompts_and_conflicting_options(text, options, message):
     task = make_task(run=Run(max_length=8))
     with pytest.raises(ValueError, match=message):
         task.predict([text], temperature=0.0, **options)

@@ -70,7 +70,7 @@ def test_scores_and_files(new, tmp_path):
     assert task.reply(long, seed=3) == task.reply(long[1:], seed=3)
 
 
-def test_what_is_no_dialogue_is_refused(new):
+def test_reply_refuses_invalid_turns_and_tasks_without_dialogues(new):
     task, _ = new
     with pytest.raises(ValueError, match="expected a list of turns"):
         task.reply("Hi")

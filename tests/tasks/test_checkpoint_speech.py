@@ -137,7 +137,7 @@ def test_times_are_no_text(task):
         ({"prefix": "a"}, "prefix= is no option of a SpeechToText .* expected some of language"),
     ],
 )
-def test_what_a_prompt_cannot_say(options, message):
+def test_from_preset_refuses_unknown_languages_tasks_and_options(options, message):
     with pytest.raises(ValueError, match=message):
         ka.tasks.SpeechToText.from_preset(FOLDER / NAME, **options)
 

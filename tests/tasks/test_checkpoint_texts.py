@@ -150,7 +150,7 @@ def test_an_encoder_decoder_writes_for_a_text(name, tmp_path):
 
 
 @pytest.mark.parametrize("said, k", [(said, k) for k, said in enumerate(WRITTEN["bart"])])
-def test_what_texts_keep_to_is_what_transformers_keeps_to(said, k, tmp_path):
+def test_task_follows_generation_config_like_transformers(said, k, tmp_path):
     """`written.npz` is what transformers writes where `generation_config.json` says so."""
     folder = checkpoint_files.make_bart(tmp_path / "bart", **said)
     with np.load(folder / "written.npz") as written, np.load(folder / "expected.npz") as given:
@@ -167,7 +167,7 @@ def test_what_texts_keep_to_is_what_transformers_keeps_to(said, k, tmp_path):
 
 
 @pytest.mark.slow
-def test_what_texts_keep_to_goes_into_a_file(tmp_path):
+def test_exported_file_follows_the_generation_config(tmp_path):
     said = {"suppress_tokens": [18, 14], "begin_suppress_tokens": [4]}
     said |= {"min_length": 6, "no_repeat_ngram_size": 2}
     folder = checkpoint_files.make_bart(tmp_path / "bart", forced_bos_token_id=0, **said)

@@ -95,7 +95,7 @@ def test_padding_that_is_not_0(tmp_path):
         np.testing.assert_allclose(found.probability, expected.probability, atol=1e-5)
 
 
-def test_what_an_app_needs_lies_beside_an_exported_file(tmp_path, monkeypatch):
+def test_export_writes_tokenizer_labels_and_preprocessing_beside_model(tmp_path, monkeypatch):
     """The tokenizer, the labels and what is done with a text, without a preset."""
     task = ka.tasks.TextClassifier.from_preset(copy("bert", tmp_path / "bert"))
     task.export(tmp_path / "app" / "model.tflite", sequence_length=12, batch_size=2)

@@ -52,7 +52,7 @@ def test_every_answer_is_a_tree_over_its_words():
     assert set(scores) == {"f1", "precision", "recall", "exact", "tags"}
 
 
-def test_what_is_too_large_is_left_out_of_training_and_refused_in_tests():
+def test_fit_skips_large_trees_and_evaluate_refuses_them():
     trees = make_trees(30, seed=0)
     task = make_task(trees, max_length=6)
     (sentence,) = task.describe_data(ka.data.ConstituencyTrees.from_lists(trees))

@@ -113,7 +113,7 @@ def test_it_is_shown(generator, capsys, tmp_path):
         (["left"], {"temperature": 0, "top_k": 3}, "top_k=3 is for drawing levels"),
     ],
 )
-def test_what_is_refused(generator, labels, options, message):
+def test_predict_refuses_unknown_classes_and_invalid_options(generator, labels, options, message):
     with pytest.raises(ValueError, match=message):
         generator.predict(labels, **options)
 

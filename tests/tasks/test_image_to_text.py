@@ -92,7 +92,7 @@ def test_objects_are_scored_as_boxes(tmp_path):
         task.fit(others, epochs=1)
 
 
-def test_what_does_not_fit_is_refused(new):
+def test_image_to_text_refuses_wrong_scores_and_long_texts(new):
     task, pairs = new
     with pytest.raises(ValueError, match="expected labels, the classes of the objects"):
         ka.tasks.ImageToText(task.model, task.preprocessor, score="map")

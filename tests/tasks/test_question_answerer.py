@@ -132,7 +132,7 @@ def test_attention_is_drawn(answerer, tmp_path):
 
 
 @pytest.mark.parametrize("inputs", ["Who?", ["Who?"], [("Who?",)], [("Who?", 3)]])
-def test_what_is_no_question(answerer, inputs):
+def test_predict_refuses_questions_without_text_or_context(answerer, inputs):
     with pytest.raises(ValueError, match="pass a list of .question, context|with its context"):
         answerer.predict(inputs)
     with pytest.raises(ValueError, match="The inputs: '' holds no word"):

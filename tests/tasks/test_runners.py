@@ -24,7 +24,7 @@ def test_rows_and_lengths_are_padded_and_cut_back():
     np.testing.assert_array_equal(logits, np.stack([ids, 2 * ids], axis=-1))
 
 
-def test_what_does_not_fit_is_refused():
+def test_padded_runner_refuses_inputs_longer_than_its_shape():
     run = PaddedRunner(Doubler(), {"token_ids": (2, 5)})
     with pytest.raises(ValueError, match="fixed.tflite takes token_ids of at most 5 .*has 6"):
         run({"token_ids": np.ones((1, 6), "int32")})

@@ -93,7 +93,7 @@ def test_the_card_and_the_page_have_an_example_of_its_own(translator, tmp_path):
         assert ka.tasks.from_preset(tmp_path / "again").example == example
 
 
-def test_what_there_is_no_time_to_write_is_not_scored_and_said(translator, monkeypatch, capsys):
+def test_score_file_stops_at_the_deadline_and_reports_progress(translator, monkeypatch, capsys):
     now = iter([0.0, 1.0])  # of the first batch, and of the second
     monkeypatch.setattr(generators.time, "perf_counter", lambda: next(now))
     monkeypatch.setattr(generators, "ROWS", 2)
@@ -157,7 +157,7 @@ def test_scores():
     assert scores["bleu"] < scores["bleu_lowercase"] < 100
 
 
-def test_what_scores_must_be_there_before_the_training(monkeypatch):
+def test_task_without_sacrebleu_fails_before_training(monkeypatch):
     monkeypatch.setitem(sys.modules, "sacrebleu", None)
     with pytest.raises(ImportError, match=r"pip install 'keras-attention-zoo\[nlp\]'"):
         make_task("seq2seq_transformer", None)

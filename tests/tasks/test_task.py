@@ -47,7 +47,7 @@ def preset(task, tmp_path_factory):
     return folder
 
 
-def test_what_fit_gives_and_evaluate_says(preset):
+def test_fit_returns_history_and_evaluate_returns_scores(preset):
     task, test = ka.tasks.from_preset(preset), make_sentences(10, 9)
     assert task.evaluate(test)["accuracy"] == 1.0
     assert task.evaluate(ka.data.Tagged((), (), test, task.preprocessor.labels.names)) == {
@@ -245,7 +245,7 @@ def test_an_interrupted_fit_goes_on_in_its_folder(tmp_path, capsys):
         (lambda t: ka.tasks.from_preset("no-such-preset"), "no preset of that name. Presets: "),
     ],
 )
-def test_what_is_refused(task, make, message):
+def test_task_refuses_invalid_data_options_and_presets(task, make, message):
     with pytest.raises((ValueError, TypeError), match=message):
         make(task)
 
@@ -393,6 +393,6 @@ def test_one_input_is_no_list_of_them(preset, one, message):
         ("pos-tagger-en-ewt", [["The", 3]], {}, "3 is no word: expected strings"),
     ],
 )
-def test_what_predict_refuses(preset, inputs, options, message):
+def test_predict_refuses_invalid_inputs_and_options(preset, inputs, options, message):
     with pytest.raises(ValueError, match=message):
         ka.tasks.from_preset(preset).predict(inputs, **options)

@@ -76,7 +76,7 @@ def test_its_parts(pooling, tmp_path):
     assert task.make_batches([], "dev") is None
 
 
-def test_what_is_shown(capsys):
+def test_show_prints_and_predict_returns_labels_with_probabilities(capsys):
     class Run:
         inputs = {"token_ids": "int32"}
 

@@ -284,7 +284,7 @@ def test_time_ends_an_epoch_that_is_under_way_and_it_is_evaluated(tmp_path, cloc
     assert again == (best, history)
 
 
-def test_what_was_spent_on_reading_counts(tmp_path, clock):
+def test_time_spent_reading_data_counts_toward_the_limit(tmp_path, clock):
     recipe = dataclasses.replace(RECIPE, minutes=3.0, epochs=100)
     tick = Tick(clock, 20.0)
     folder = start(tmp_path / "run")
@@ -292,7 +292,7 @@ def test_what_was_spent_on_reading_counts(tmp_path, clock):
     assert len(history) == 1 and len(tick.rates) == 4
 
 
-def test_what_is_said_within_an_epoch(tmp_path, clock):
+def test_progress_describes_batches_and_time_within_an_epoch(tmp_path, clock):
     job = make_job()
     best = KeepBest(tmp_path / "best.weights.h5", "val_accuracy")
     progress = Progress(tmp_path / "history.json", 20, 350, best, ["accuracy"])

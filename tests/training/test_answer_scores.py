@@ -73,7 +73,7 @@ def test_questions_without_an_answer():
         ((["a"], ["abc"]), {}, "'abc' is one answer: pass a list"),
     ],
 )
-def test_what_is_no_score(arguments, options, message):
+def test_score_answers_refuses_invalid_versions_and_answer_lists(arguments, options, message):
     with pytest.raises(ValueError, match=message):
         ka.training.score_answers(*arguments, **options)
 

@@ -106,7 +106,7 @@ def test_an_utterance_without_alignment_counts_as_nothing(batch):
     np.testing.assert_allclose(each, [0, expected[1], 0, expected[3]], rtol=1e-5, atol=1e-6)
 
 
-def test_what_padding_holds_does_not_matter(batch):
+def test_nan_logits_in_padding_leave_the_ctc_loss_finite(batch):
     labels, logits, lengths = batch
     logits[np.arange(5) >= lengths[:, None]] = np.nan
     assert np.isfinite(float(Loss()(labels, masked(logits, lengths))))

@@ -37,7 +37,7 @@ def test_the_loss_by_definition(smoothing):
     np.testing.assert_allclose(found, np.mean(losses), rtol=1e-5)
 
 
-def test_what_pads_has_no_part_in_it():
+def test_padding_does_not_change_loss_or_metrics():
     """Not even where its scores are as small as those of padding."""
     pads = ((0, 0), (0, 2))
     truth = {name: np.pad(x, pads, constant_values=-1) for name, x in TRUTH.items()}

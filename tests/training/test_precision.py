@@ -32,7 +32,7 @@ def test_the_median_of_steps_in_turn_decides(bfloat16, policy, monkeypatch):
     assert order == ["float32", "mixed_bfloat16"] * len(bfloat16)
 
 
-def test_what_it_names_is_a_policy_that_blocks_compute_with():
+def test_blocks_compute_in_the_fastest_dtype_policy():
     state = random.getstate()
     policy = ka.training.fastest_dtype_policy()
     assert random.getstate() == state  # what is made next has the weights that it had

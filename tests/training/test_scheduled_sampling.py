@@ -170,7 +170,7 @@ def test_it_fits_the_transformer():
     assert {id(w) for w in model.weights} < {id(w) for w in fitted.weights}
 
 
-def test_what_is_wrong_is_said():
+def test_scheduled_sampling_refuses_wrong_models_and_options():
     ids = keras.Input((3,), name="token_ids")
     with pytest.raises(ValueError, match="'target_ids'.*its inputs are"):
         ka.training.with_two_passes(keras.Model(ids, keras.layers.Dense(3)(ids)))

@@ -275,7 +275,7 @@ def test_the_commands(run, tmp_path, monkeypatch, tagger):
     assert run("serve", tagger, "--port", 0)[0] == 0 and len(served) == 1
 
 
-def test_what_is_refused(tmp_path, monkeypatch):
+def test_page_refuses_unsupported_tasks_and_missing_litert_js(tmp_path, monkeypatch):
     text = "the cat sat. " * 30
     masked = ka.tasks.MaskedLM.from_data(text, tokens="characters", max_length=8, **SIZE)
     with pytest.raises(ValueError, match="There is no page for tasks of masked_language_model"):

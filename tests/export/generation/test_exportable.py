@@ -29,7 +29,7 @@ def test_a_layer_that_looks_back_without_a_cache_is_noticed():
         exportable.check_cache(decoder, make(decoder, [], max_length=8))
 
 
-def test_what_a_caller_must_know_is_plain_data(decoders):
+def test_description_lists_kind_samplers_and_cache_entries(decoders):
     decoder = decoders["writer"]
     chosen = make(decoder, ka.generation.Beam(2), **WRITER)
     points = endpoints.make_endpoints(decoder, chosen)

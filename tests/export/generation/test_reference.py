@@ -51,7 +51,7 @@ def test_tokens_that_a_constraint_forbids_are_not_right(decoders, greedy):
 
 
 @pytest.mark.parametrize("change", ["beyond the end", "gap", "shape"])
-def test_what_is_no_text_is_refused(greedy, change):
+def test_sequence_score_refuses_malformed_generated_ids(greedy, change):
     given, score = greedy
     ids = given["generated_ids"].copy()
     if change == "beyond the end":

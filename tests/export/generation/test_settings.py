@@ -83,6 +83,6 @@ def test_samplers_have_a_signature_each(decoders):
         ("writer", {"sequence_length": 6, "max_length": 5}, "prompt"),
     ],
 )
-def test_what_does_not_go_together_is_refused(decoders, which, arguments, message):
+def test_export_refuses_invalid_generation_settings(decoders, which, arguments, message):
     with pytest.raises(ValueError, match=message):
         make(decoders[which], **arguments)
