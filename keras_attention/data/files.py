@@ -113,7 +113,8 @@ def _remove_leftovers(path):
             continue
         if (folder / _PREVIOUS).exists() and not path.exists():
             os.rename(folder / _PREVIOUS, path)
-        shutil.rmtree(folder)
+        with contextlib.suppress(FileNotFoundError):  # the process that made it removed it just now
+            shutil.rmtree(folder)
         os.close(lock)
 
 
@@ -142,11 +143,14 @@ def lock_folder(folder):
 def _try_lock(folder):
     """The descriptor of a lock on `folder`, which ends when it is closed, or with the process.
 
-    None where another has it, or where there are no such locks.
+    None where another has it, where the folder is gone, or where there are no such locks.
     """
     if fcntl is None:
         return None
-    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

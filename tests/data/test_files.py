@@ -205,3 +205,24 @@ def test_who_works_beside_is_left_alone(tmp_path):
         second.write_text("second")
         files.move_into_place(second, tmp_path / "m")
     assert (tmp_path / "m").read_text() == "second" and os.listdir(tmp_path) == ["m"]
+
+
+@pytest.mark.skipif(files.fcntl is None, reason="no locks")
+@pytest.mark.parametrize("step", ["open", "lock"])
+def test_leftovers_that_another_process_removes_meanwhile_are_skipped(tmp_path, monkeypatch, step):
+    leftover = tmp_path / f".m.01234567{files.UNFINISHED}"
+    leftover.mkdir()
+    module, name = {"open": (files.os, "open"), "lock": (files.fcntl, "flock")}[step]
+    call = getattr(module, name)
+
+    def remove_and_call(target, flags, **keywords):
+        if target == leftover or (step == "lock" and flags & files.fcntl.LOCK_NB):
+            with contextlib.suppress(FileNotFoundError):
+                leftover.rmdir()
+        return call(target, flags, **keywords)
+
+    monkeypatch.setattr(module, name, remove_and_call)
+    with files.make_workplace(tmp_path / "m") as new:
+        write(new, "new")
+        files.move_into_place(new, tmp_path / "m")
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
