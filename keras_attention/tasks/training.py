@@ -320,6 +320,8 @@ def compile_model(model, job, recipe):
         # What a recipe says of XLA was measured with TensorFlow: JAX is slow without it.
         jit_compile=recipe.jit_compile if keras.backend.backend() == "tensorflow" else "auto",
     )
+    # Inside the first step TensorFlow would create these variables in branches, and trace twice.
+    optimizer.build(model.trainable_variables)
     return paced
 
 
