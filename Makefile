@@ -17,19 +17,18 @@ help: ## list the commands
 demo: $(READY) ## train, export, verify and picture a small model on handwritten digits
 	$(IN_VENV) -m keras_attention demo
 
-test: $(READY) ## run the fast tests
+test: $(READY) ## run the default tests (6 minutes on two cores; tests/README.md)
 	$(IN_VENV) -m pytest --numprocesses=logical --maxprocesses=4 --dist=worksteal
 
-test-slow: $(READY) ## run the tests that take minutes
+test-slow: $(READY) ## run the slow tests: runtimes, small trainings, commands, documents
 	$(IN_VENV) -m pytest -m 'slow and not sweep' --numprocesses=2 --dist=worksteal
 
-test-all: $(READY) ## run all tests, every combination and the published runs
+test-all: $(READY) ## run all tests: full grids, long trainings, published numbers
 	KERAS_ATTENTION_TESTS=all $(IN_VENV) -m pytest -m 'slow or sweep or not slow' --numprocesses=2 \
 	    --dist=worksteal
 
 # What must hold on every backend. JAX compiles each operation of a test: faster when not optimized.
-ON_EVERY_BACKEND := tests/backends tests/test_contract.py tests/attention/test_definition.py \
-    tests/positions/test_hugging_face.py tests/models/test_hugging_face.py
+ON_EVERY_BACKEND := tests/backends tests/test_contract.py tests/attention/test_definition.py
 BACKENDS_PYTEST := $(BACKENDS)/bin/python -m pytest -m 'not slow and not sweep and not tensorflow' \
     --numprocesses=logical --maxprocesses=4 --dist=worksteal
 UNOPTIMIZED := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true
@@ -42,8 +41,7 @@ test-torch: $(BACKENDS)/.ready
 
 test-jax: $(BACKENDS)/.ready
 	KERAS_BACKEND=jax XLA_FLAGS='$(UNOPTIMIZED)' $(BACKENDS_PYTEST) $(ON_EVERY_BACKEND)
-	KERAS_BACKEND=tensorflow XLA_FLAGS='$(UNOPTIMIZED)' $(BACKENDS_PYTEST) tests/backends \
-	    tests/positions/test_hugging_face.py tests/models/test_hugging_face.py
+	KERAS_BACKEND=tensorflow XLA_FLAGS='$(UNOPTIMIZED)' $(BACKENDS_PYTEST) -p no:costs tests/backends
 
 benchmark: $(READY) ## measure speed and memory against Keras (10 minutes)
 	TF_CPP_MIN_LOG_LEVEL=3 $(IN_VENV) benchmarks/encoder.py

@@ -17,9 +17,10 @@ import hypothesis
 import numpy as np
 import pytest
 
+from tests import memory
 from tests.warm_process import WarmProcess, can_fork
 
-pytest_plugins = ["tests.small_runs"]
+pytest_plugins = ["pytester", "tests.costs", "tests.small_runs"]
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -53,17 +54,18 @@ def seed(seeds_of_backends):
 
 
 @pytest.fixture(autouse=True, scope="module")
-def graphs_nobody_needs():
-    """TensorFlow keeps the graph around every custom gradient as long as the process lives."""
+def memory_given_back():
+    """After each module, free the graphs that TensorFlow keeps, and return memory to the system."""
     import keras
 
     yield
     if keras.backend.backend() == "tensorflow":
         from tensorflow.python.framework import ops
 
-        registered = ops.gradient_registry._registry
+        registered = ops.gradient_registry._registry  # a graph for each custom gradient
         for name in [name for name in registered if name.startswith("CustomGradient-")]:
             del registered[name]
+    memory.give_back()
 
 
 @pytest.fixture(autouse=True, scope="session")

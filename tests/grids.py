@@ -17,6 +17,14 @@ def sampled(values, count=1):
     return [*values[:count], *others]
 
 
+def quick(values, *chosen):
+    """Values as pytest's parameters: `chosen` run by default, the others are slow."""
+    values = list(values)
+    if missing := [value for value in chosen if value not in values]:
+        raise ValueError(f"quick: {missing} are not among {values}.")
+    return [v if v in chosen else pytest.param(v, marks=pytest.mark.slow) for v in values]
+
+
 def thinned(shortest, *others, every=ALL):
     """Combinations of values as pytest's parameters, most of them slow; all of them with `every`.
 

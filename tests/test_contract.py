@@ -12,6 +12,7 @@ from keras_attention.blocks.inner_layers import revive_layer
 from keras_attention.part import Part
 from keras_attention.training.scheduled_sampling import TeacherForcing
 from tests import contract
+from tests.backends.marks import slow_on_tensorflow
 from tests.contract import Case
 from tests.export.helpers import assert_exports
 from tests.masks.examples import COMBINATIONS, EXAMPLES
@@ -694,6 +695,14 @@ def _classes(part):
     return {type(part)}.union(*map(_classes, inner))
 
 
+# Names of layers that hold whole blocks or models.
+HOLDERS = ("SegmentRecurrence", "ConformerBlock", "MacaronBlock", "DecoderBlock", "Scan", "Repeat")
+STACKS = [name for name in CASES if name.startswith(HOLDERS)]
+SLOW_STACKS = [
+    pytest.param(name, marks=slow_on_tensorflow if name in STACKS else ()) for name in CASES
+]
+
+
 @pytest.fixture(params=list(CASES))
 def case(request):
     return CASES[request.param]
@@ -703,8 +712,9 @@ def test_config(case):
     contract.check_config(case)
 
 
-def test_shapes(case):
-    contract.check_shapes(case)
+@pytest.mark.parametrize("name", SLOW_STACKS)
+def test_shapes(name):
+    contract.check_shapes(CASES[name])
 
 
 def test_gradients(case):
@@ -748,15 +758,18 @@ def find_alike():
 ALIKE, PARTS_ALONE = find_alike()
 
 
-def slow_where_alike(names, others=(), parts=pytest.mark.slow):
+def slow_where_alike(names, others=(), parts=pytest.mark.slow, on_tensorflow=()):
     """Names as parameters: slow are those in `ALIKE`, and those that begin with one of `others`;
-    those in `PARTS_ALONE` have the mark `parts`.
+    those in `PARTS_ALONE` have the mark `parts`, and those in `on_tensorflow` are slow there.
     """
-    marks = {name: pytest.mark.slow for name in names if name.startswith(tuple(others))}
+    marks = dict.fromkeys(on_tensorflow, slow_on_tensorflow)
+    marks |= {name: pytest.mark.slow for name in names if name.startswith(tuple(others))}
     marks |= dict.fromkeys(ALIKE, pytest.mark.slow) | dict.fromkeys(PARTS_ALONE, parts)
     return [pytest.param(name, marks=marks.get(name, ())) for name in names]
 
 
+# Every kind of kernel that Keras quantizes: Dense, EinsumDense and Embedding.
+QUANTIZED_QUICKLY = ("HeadProjection", "MultiHeadAttention", "TokenEmbedding", "Biaffine")
 # What blocks are made of is exported by itself.
 BLOCKS = (
     *("Parallel", "Macaron", "Conformer", "Repeat", "Scan", "Bridge"),
@@ -764,13 +777,13 @@ BLOCKS = (
 )
 
 
-@pytest.mark.parametrize("name", slow_where_alike(CASES))
+@pytest.mark.parametrize("name", slow_where_alike(CASES, on_tensorflow=STACKS))
 def test_saving(name, tmp_path):
     contract.check_saving(CASES[name], tmp_path)
 
 
 @pytest.mark.parametrize("dtype", [pytest.param("float16", marks=pytest.mark.slow), "bfloat16"])
-@pytest.mark.parametrize("name", slow_where_alike(CASES))
+@pytest.mark.parametrize("name", slow_where_alike(CASES, on_tensorflow=STACKS))
 def test_mixed_precision(name, dtype):
     contract.check_mixed_precision(CASES[name], dtype)
 
@@ -796,7 +809,14 @@ def quantized():
     return [name for name in CASES if not {name, name.split()[0].rstrip(",")} & NOT_QUANTIZED]
 
 
-@pytest.mark.parametrize("name", slow_where_alike(quantized(), BLOCKS))
+@pytest.mark.parametrize(
+    "name",
+    slow_where_alike(
+        quantized(),
+        BLOCKS,
+        on_tensorflow=[name for name in quantized() if name not in QUANTIZED_QUICKLY],
+    ),
+)
 def test_quantization(name, tmp_path):
     contract.check_quantization(CASES[name], tmp_path)
 
@@ -817,12 +837,14 @@ def test_other_quantizations(name, mode, tolerance, tmp_path):
     contract.check_quantization(CASES[name], tmp_path, mode, tolerance)
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("name", slow_where_alike(CASES, BLOCKS, parts=pytest.mark.sweep))
 def test_export(name):
     assert_exports(CASES[name])
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("family", PARTS)
 def test_parts_export(family):

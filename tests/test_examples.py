@@ -69,7 +69,7 @@ def test_example(file, tmp_path, monkeypatch, capsys):
     assert PRINTED[file] in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_summaries_of_a_file(tmp_path, monkeypatch, capsys):
     rows = [f"{place} is quiet. It rained.,Rain in {place}." for place in ("Oslo", "Rome")] * 20
     (tmp_path / "news.csv").write_text("\n".join(["article,summary", *rows]), "utf-8")

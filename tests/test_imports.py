@@ -2,9 +2,10 @@
 
 import ast
 import graphlib
-import importlib.util
+import importlib
 import os
 import pathlib
+import pkgutil
 import subprocess
 import sys
 
@@ -12,6 +13,8 @@ import keras
 import pytest
 
 import keras_attention as ka
+from keras_attention import registration
+from tests.tables import assert_lists
 
 PACKAGE = pathlib.Path(ka.__file__).parent
 
@@ -94,9 +97,9 @@ def module_of(path):
     return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
 
 
-@pytest.mark.parametrize("path", files(), ids=module_of)
-def test_imports_point_down(path):
-    assert not faults(path.read_text(), module_of(path))
+def test_imports_point_down():
+    wrong = {module_of(path): faults(path.read_text(), module_of(path)) for path in files()}
+    assert not {module: imports for module, imports in wrong.items() if imports}
 
 
 def find_circle(sources):
@@ -163,16 +166,6 @@ def run(code, **environment):
     assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.parametrize("backend", ["jax", "torch"])
-def test_import_leaves_tensorflow_out(backend):
-    if importlib.util.find_spec(backend) is None:
-        pytest.skip(f"{backend} is not installed")
-    run(
-        "import sys, keras_attention; assert 'tensorflow' not in sys.modules",
-        KERAS_BACKEND=backend,
-    )
-
-
 # Keras loads its backend, and scikit-learn and matplotlib where it finds them. After it nothing
 # heavy can be imported any more, not even what is in memory: whoever asks for it fails.
 IMPORT_WITHOUT = """
@@ -203,44 +196,33 @@ def test_every_folder_is_public():
     assert set(ka.__all__) == folders | {"layers"}
 
 
-# The registry as it is when every module of the package is imported that can be here.
-REGISTERED = """
-import importlib, pkgutil, keras, keras_attention
-from keras_attention import registration
-from tests.tables import assert_lists
-for found in pkgutil.walk_packages(keras_attention.__path__, "keras_attention."):
-    if found.name == "keras_attention.__main__":
-        continue
-    try:
-        importlib.import_module(found.name)
-    except ModuleNotFoundError as error:  # a kernel of a backend that is not installed
-        if error.name not in ("jax", "torch"):
-            raise
-rooms, functions = {}, {}
-for name, value in keras.saving.get_custom_objects().items():
-    package, name = name.split(">")
-    if package == "keras_attention":
-        into = rooms if isinstance(value, type) else functions
-        into.setdefault(value.__module__.split(".")[1], set()).add(name)
-for table, found in (("CLASSES", rooms), ("FUNCTIONS", functions)):
-    listed, found = (
-        {f"{room}: {name}" for room, names in names_of.items() for name in names}
-        for names_of in (getattr(registration, table), found)
-    )
-    assert_lists(f"{table} of keras_attention/registration.py", listed, found)
-"""
-
-
 def test_every_registered_name_is_known_before_its_class():
-    run(REGISTERED)
+    """The registry after every module of the package is imported that can be here."""
+    for module in pkgutil.walk_packages(ka.__path__, "keras_attention."):
+        if module.name == "keras_attention.__main__":
+            continue
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError as error:  # a kernel of a backend that is not installed
+            if error.name not in ("jax", "torch"):
+                raise
+    classes, functions = set(), set()
+    for name, value in keras.saving.get_custom_objects().items():
+        package, name = name.split(">")
+        path = value.__module__.split(".")
+        if package == path[0] == "keras_attention":  # tests register classes of their own
+            (classes if isinstance(value, type) else functions).add(f"{path[1]}: {name}")
+    for table, registered in (("CLASSES", classes), ("FUNCTIONS", functions)):
+        rooms = getattr(registration, table).items()
+        listed = {f"{room}: {name}" for room, names in rooms for name in names}
+        assert_lists(f"{table} of keras_attention/registration.py", listed, registered)
 
 
 SAVED = sorted(map(str, (pathlib.Path(__file__).parent / "saved").glob("*.keras")))
 
 
-@pytest.mark.parametrize(
-    "first", ["keras", pytest.param("keras_attention", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("first", ["keras", "keras_attention"])
 def test_a_bare_import_is_enough_to_load_every_model(first):
     """Whichever of the two is imported first, and no folder of the package."""
     second = {"keras": "keras_attention", "keras_attention": "keras"}[first]

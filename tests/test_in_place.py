@@ -61,6 +61,7 @@ def decoder():
     return keras.Model(tokens, keras.layers.Dense(11)(x))
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_generate_writes_in_place_and_nothing_that_others_convert_or_compile_does():
     import tensorflow as tf
@@ -87,6 +88,7 @@ def test_generate_writes_in_place_and_nothing_that_others_convert_or_compile_doe
         assert assigning in used and copying not in used
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_loops_of_users_compile_with_xla():
     import tensorflow as tf

@@ -32,6 +32,7 @@ def test_pooling_ignores_padding_in_every_mode(mode):
     np.testing.assert_allclose(model(padded), model(short), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_causal_attention_exports_with_unknown_batch_and_length():
     """Keras's causal mask needs a Flex op when both batch size and length are unknown."""
     x = keras.Input((None, 8))
@@ -40,6 +41,7 @@ def test_causal_attention_exports_with_unknown_batch_and_length():
     )
 
 
+@pytest.mark.slow
 def test_embeddings_export_and_run_in_the_stock_runtime(tmp_path):
     ids = keras.Input((None,), dtype="int32", name="token_ids")
     model = keras.Model(ids, ka.blocks.TokenEmbedding(20, 8, position="sinusoidal")(ids))

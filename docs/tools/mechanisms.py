@@ -58,7 +58,7 @@ ROOMS = {
 # Layers that are tested in the models which have them.
 TESTED_IN_MODELS = {
     "PositionsInDocuments": ROOT / "tests" / "models" / "test_packed.py",
-    "Scan": ROOT / "tests" / "backends" / "test_deep_stacks.py",
+    "Scan": ROOT / "tests" / "backends" / "test_deep_stacks_on_jax.py",
     "SegmentEmbedding": ROOT / "tests" / "models" / "test_builders.py",
     "WordEmbedding": ROOT / "tests" / "models" / "test_builders.py",
 }

@@ -58,6 +58,7 @@ def both_passes(implementation, jit_compile=None, **terms):
     return step(*arrays)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "terms", [{"mask": CAUSAL}, {"mask": WINDOW, "position": "alibi"}], ids=str
 )

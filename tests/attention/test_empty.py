@@ -64,6 +64,7 @@ def output_and_gradients(layer, query, value, **call):
     return output, tape.gradient(output, [query, value, *layer.trainable_weights])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_every_layer(shape):
     rows, queries, keys = shape
@@ -100,6 +101,7 @@ def test_as_keras(shape):
         assert found.shape == expected.shape
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [{}, {"normalizer": "sparsemax"}, {"score": "additive"}, {"position": "transformer_xl"}],

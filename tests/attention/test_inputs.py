@@ -284,6 +284,7 @@ def test_an_unknown_length_is_taken_and_a_known_one_refused_in_a_model():
         model(IMAGE[:, :5])
 
 
+@pytest.mark.slow
 def test_a_model_that_writes_images_decodes():
     position = ka.positions.Rotary(grid=(3, 3), prefix=1)
     size = dict(num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8)

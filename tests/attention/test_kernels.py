@@ -12,7 +12,7 @@ from keras import ops
 
 import keras_attention as ka
 from keras_attention.attention.kernels import softmax_tensorflow
-from tests.grids import thinned
+from tests.grids import quick, thinned
 
 # A slice of the banded kernel is 64 queries or more and one of the chunked 128: lengths that fill
 # some, none, and parts of one.
@@ -121,6 +121,7 @@ def assert_equal(kernel, dtype, tolerance, mask, case):
         np.testing.assert_allclose(ours, theirs, atol=tolerance * scale)
 
 
+@pytest.mark.slow
 @QUICK
 @given(mask=BANDS, case=st.fixed_dictionaries(CASES))
 def test_banded_equals_dense(mask, case):
@@ -128,6 +129,7 @@ def test_banded_equals_dense(mask, case):
     assert_equal("banded", "float32", 4e-5, mask, case)
 
 
+@pytest.mark.slow
 @QUICK
 @given(mask=st.one_of(BANDS, OTHERS), case=st.fixed_dictionaries(CASES))
 def test_chunked_equals_dense(mask, case):
@@ -142,7 +144,7 @@ def test_in_bfloat16(kernel, mask, case):
         assert_equal(kernel, "bfloat16", 6e-2, mask, case)
 
 
-@pytest.mark.parametrize("normalizer", ["softmax", "sigmoid"])
+@pytest.mark.parametrize("normalizer", quick(["softmax", "sigmoid"], "softmax"))
 @pytest.mark.parametrize("kernel", ["banded", "chunked"])
 def test_no_square_is_held_in_either_pass(kernel, normalizer):
     """The largest tensor of the graph, gradient and all, is a slice of the (T, S) square."""
@@ -179,6 +181,7 @@ def test_no_square_is_held_in_either_pass(kernel, normalizer):
 USUAL = dict(score="scaled_dot", normalizer="softmax", position=None, biased=None)
 
 
+@pytest.mark.slow
 @QUICK
 @given(
     mask=st.one_of(BANDS, OTHERS).filter(lambda mask: mask is None or mask.relative),
@@ -253,7 +256,7 @@ def test_gradients_have_gradients():
         np.testing.assert_allclose(ours, theirs, atol=1e-4)
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("jit_compile", quick([False, True], False))
 def test_in_graphs_of_any_batch(jit_compile):
     random = np.random.default_rng(0)
     x = random.normal(size=(3, 300, 4, 4)).astype("float32")
@@ -383,6 +386,7 @@ def test_a_named_kernel_that_cannot_is_an_error(kernel, arguments, message):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kernel, mask",
     [

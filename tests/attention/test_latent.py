@@ -157,6 +157,7 @@ def test_a_step_exports_with_its_cache():
     assert_converts(step, arrays, dynamic=2, variables=[w.value for w in layer.weights])
 
 
+@pytest.mark.slow
 def test_a_step_exports_with_a_cache_of_fixed_size():
     """Memory of one shape, written at an index; later places are hidden by the causal mask."""
     layer = built(mask="causal")

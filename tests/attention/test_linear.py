@@ -161,6 +161,7 @@ class Streaming(keras.layers.Layer):
         return self.attention.compute_output_spec(x, return_state=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feature_map, size, groups", [("elu", H, 2), ("favor", 256, None)])
 def test_streaming_exports(feature_map, size, groups):
     """Any number of new tokens, the state in, output and state out: the whole step on the phone."""

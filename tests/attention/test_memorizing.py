@@ -11,7 +11,7 @@ import tensorflow as tf
 import keras_attention as ka
 from tests.attention import definition
 from tests.export.helpers import assert_exports, randomize
-from tests.grids import thinned
+from tests.grids import quick, thinned
 
 B, N, T, M, D, H, K = 2, 3, 5, 7, 12, 4, 3
 random = np.random.default_rng(0)
@@ -107,6 +107,7 @@ def test_outside_a_scope_it_is_multi_head_attention():
     np.testing.assert_allclose(first, expected, atol=1e-6)  # nothing is remembered yet
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", [1, 3])
 @pytest.mark.parametrize("score", ["scaled_dot", "bilinear", "squared_distance"])
 def test_enough_neighbors_are_the_whole_memory(score, groups):
@@ -242,6 +243,7 @@ def test_memory_helps():
     assert learn(carry=False) < 0.4
 
 
+@pytest.mark.slow
 @needs_faiss
 @pytest.mark.parametrize(
     "groups, score", thinned([1, 3], ["cosine", "scaled_dot", "dot", "bilinear"])
@@ -272,7 +274,7 @@ def test_faiss_beside_a_memory_of_segments():
 
 @needs_faiss
 @pytest.mark.parametrize("start", [None, [0, 2]], ids=["", "padded prompt"])
-@pytest.mark.parametrize("dtype", [None, "int8"])
+@pytest.mark.parametrize("dtype", quick([None, "int8"], "int8"))
 def test_faiss_over_a_preallocated_cache(dtype, start):
     """Local attention reads all tokens so far from the cache, the index those of earlier calls."""
     layer = memorizing()

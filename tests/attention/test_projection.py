@@ -69,6 +69,7 @@ def test_lora_begins_where_the_layer_is_and_learns(case):
     assert len(learning) == len(kernels) and all(trained[path] > 0 for path in learning)
 
 
+@pytest.mark.slow
 def test_layers_with_lora_are_saved_with_what_was_learned(case, tmp_path):
     model, layer = adapted(case)
     arrays = case.arrays()
@@ -173,6 +174,7 @@ def test_quantized_weights_and_outputs_equal_those_of_keras():
         np.testing.assert_array_equal(*map(keras.ops.convert_to_numpy, (mine, other)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [

@@ -77,6 +77,7 @@ def test_equals_the_definition():
         np.testing.assert_array_equal(hidden[b, M - count :], past[b][-M:].astype("float32"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "lengths, mask, position",
     thinned(
@@ -107,6 +108,7 @@ def test_each_layer_adds_to_how_far_the_model_sees():
         assert np.array_equal(*last) != is_seen
 
 
+@pytest.mark.slow
 def test_a_short_row_goes_on_where_it_stopped():
     """A batch of rows of different lengths, padded at the end, equals single rows."""
     model = labeler(position="rotary")
@@ -191,6 +193,7 @@ def test_a_mask_of_the_segment_hides_no_memory(shape):
     np.testing.assert_allclose(output, expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_positions_that_are_given_place_the_memory_before_them():
     x, where = keras.Input((None, D)), keras.Input((None,), dtype="int32")
     block = ka.blocks.EncoderBlock(
@@ -306,6 +309,7 @@ def test_exported_files_equal_the_model_over_segments(tmp_path, quantization):
             np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_memory_that_the_layer_keeps_equals_an_explicit_one():
     model = labeler(position="rotary")
     kept = ka.attention.with_memory(model, 6, batch_size=2)
@@ -353,6 +357,7 @@ def test_a_new_text_in_one_row_begins_with_a_count_of_zero():
     assert not np.allclose(output[0], layer.model(TOKENS[2])[0], atol=1e-2)
 
 
+@pytest.mark.slow
 def test_models_of_several_inputs_and_outputs_keep_their_names():
     ids = {name: keras.Input((None,), dtype="int32", name=name) for name in ("words", "tags")}
     x = keras.layers.Add()([ka.blocks.TokenEmbedding(20, 8)(x) for x in ids.values()])
@@ -461,6 +466,7 @@ def test_memory_helps():
     assert learn(memory_length=2) < 0.35  # chance is 1 in 7
 
 
+@pytest.mark.slow
 def test_earlier_training_does_not_change_the_measured_segment_loss():
     labeler = ka.models.sequence_labeler(
         *(20, 4), num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8, mask="causal"

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from tests.backends.marks import slow_on_tensorflow
 from tests.gradients import enabled
 
 T = ka.training
@@ -69,10 +70,6 @@ def biased():
 
 
 CASES = {make.__name__: make for make in (tied, untied, masked, translator, scaled, biased)}
-# TensorFlow traces two graphs of a model, and two of it in chunks.
-LATER = [pytest.mark.slow] if keras.backend.backend() == "tensorflow" else []
-SOON = ("tied", "scaled")
-MAKES = [pytest.param(name, marks=[] if name in SOON else LATER) for name in CASES]
 
 
 def train(make, chunk_size=None, weights=None, loss=None):
@@ -102,7 +99,8 @@ def assert_equal(found, expected):
         np.testing.assert_allclose(weight, right, rtol=2e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", MAKES)
+@slow_on_tensorflow
+@pytest.mark.parametrize("name", CASES)
 def test_steps_are_those_of_all_logits(name):
     """Chunks of 2 places of each row, the last of which is cut short."""
     weights = np.linspace(0.2, 2.0, 45, dtype="float32").reshape(5, 9) if name == "tied" else None
@@ -117,7 +115,12 @@ def make_loss(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["mean_with_sample_weight", *(pytest.param(x, marks=LATER) for x in ("sum", "keras"))]
+    "name",
+    [
+        "mean_with_sample_weight",
+        pytest.param("sum", marks=slow_on_tensorflow),
+        pytest.param("keras", marks=slow_on_tensorflow),
+    ],
 )
 def test_losses(name):
     """Keras's own has no weights here: on PyTorch it changes them before the metrics see them."""

@@ -5,15 +5,10 @@ import re
 import subprocess
 import sys
 
-import keras
 import numpy as np
 import pytest
 
 from tests.conftest import ROOT
-
-pytestmark = pytest.mark.skipif(
-    keras.backend.backend() != "torch", reason="processes of torch.distributed"
-)
 
 
 @pytest.fixture(scope="module")

@@ -5,17 +5,12 @@ import os
 import subprocess
 import sys
 
-import keras
 import numpy as np
 import pytest
 
 from tests.backends import gathers, sharded
 from tests.conftest import ROOT
 from tests.tables import assert_lists
-
-pytestmark = pytest.mark.skipif(
-    keras.backend.backend() != "jax", reason="layouts of weights are JAX's"
-)
 
 # How many weights no device holds whole, in the order of `sharded.LAYOUTS`. Of a block, "model"
 # splits 4 kernels and 3 biases of attention, 2 kernels and a bias of the feed-forward network;

@@ -1,23 +1,13 @@
 """`benchmarks/gpu.py` runs whole, in tiny sizes on a CPU, where there is no TensorFlow."""
 
-import importlib.util
 import os
-import pathlib
 import re
 import subprocess
 import sys
 
-import keras
-import numpy as np
 import pytest
 
-ROOT = pathlib.Path(__file__).parents[2]
-NEEDED = ("jax", "torch", "transformers")
-
-pytestmark = pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in NEEDED),
-    reason=f"needs {', '.join(NEEDED)}",
-)
+from tests.conftest import ROOT
 
 BLOCKER = """
 from importlib.machinery import PathFinder
@@ -77,23 +67,3 @@ def test_a_dry_run_checks_and_times_every_stack(tmp_path):
     lines = re.findall(r"^  (\S.*?) {2,}[\d.]+ +[\d.]+ +[\d.]+- *[\d.]+ ", found, re.MULTILINE)
     kernels = ["ours on JAX", "jax.nn, XLA", "ours on PyTorch", "PyTorch SDPA", "Hugging Face"]
     assert lines == kernels * 8 + ["ours on JAX", "Hugging Face"] * 2
-
-
-@pytest.fixture
-def gpu_kernels(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    return __import__("gpu_kernels")
-
-
-@pytest.mark.skipif(keras.backend.backend() != "jax", reason="one backend is enough")
-def test_the_definition_tells_wrong_attention(gpu_kernels):
-    """A peer that forgets the window, or the padding, is not timed."""
-    cases = {case["pattern"]: case for _, case in gpu_kernels.cases(True) if case["backward"]}
-    stack = gpu_kernels.JaxNNByXLA(True)
-    for pattern in ("window", "alibi"):
-        assert stack.check(cases[pattern]) < gpu_kernels.TOLERANCE
-        plain = gpu_kernels.JaxNNByXLA(True)
-        attend = plain.attention
-        plain.attention = lambda case, length: attend({**case, "pattern": "causal"}, length)  # noqa: B023
-        assert plain.check(cases[pattern]) > gpu_kernels.TOLERANCE
-    assert np.isclose(gpu_kernels.slopes(8)[0], 0.5)

@@ -1,4 +1,7 @@
-"""On JAX and PyTorch: every kernel equals `dense`, in outputs and gradients."""
+"""On JAX and PyTorch: every kernel equals `dense`, in outputs and gradients.
+
+TensorFlow's kernels are tested in tests/attention/test_kernels.py.
+"""
 
 import importlib
 
@@ -8,11 +11,8 @@ import pytest
 from keras import ops
 
 import keras_attention as ka
+from tests.backends import attention_cases as shared
 from tests.gradients import value_and_gradients
-
-pytestmark = pytest.mark.skipif(
-    keras.backend.backend() == "tensorflow", reason="TensorFlow's are in tests/attention"
-)
 
 B, N, H = 2, 4, 8
 WINDOW = ka.masks.Causal() & ka.masks.Window(20)
@@ -138,6 +138,30 @@ def test_fused_gives_zeros_where_nothing_is_seen():
 @pytest.mark.parametrize("kernel", ["banded", "chunked"])
 def test_sliced_equals_dense(kernel, case, dtype):
     assert_equals_dense(kernel, dtype, SLICED[case])
+
+
+MASKS = [None, shared.CAUSAL, shared.WINDOW, ka.masks.Window(5)]
+
+
+@pytest.mark.parametrize("mask", MASKS, ids=str)
+@pytest.mark.parametrize("same", [True, False])
+def test_lengths_are_the_mask_of_padding(mask, same):
+    """Padded queries give zeros, and a row of padding alone too."""
+    lengths, heads = shared.LENGTHS, shared.draw_heads()
+    found = shared.attend(lengths=lengths, same=same, mask=mask, implementation="fused")(*heads)
+    tokens = np.arange(shared.T)[None] < lengths[:, None]
+    expected = ka.attention.attend(
+        *heads,
+        mask=mask,
+        attention_mask=tokens[:, None, None],
+        query_mask=tokens,
+        return_weights=False,
+        implementation="dense",
+    )
+    np.testing.assert_allclose(
+        ops.convert_to_numpy(found), ops.convert_to_numpy(expected), atol=2e-6
+    )
+    assert np.all(ops.convert_to_numpy(found)[~tokens] == 0)
 
 
 def test_fused_is_chosen_and_gives_what_the_weights_say():

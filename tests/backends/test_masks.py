@@ -4,6 +4,7 @@ import keras
 import numpy as np
 
 import keras_attention as ka
+from tests.backends.marks import slow_on_tensorflow
 
 random = np.random.default_rng(0)
 SMALL = dict(num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=6)
@@ -16,6 +17,7 @@ def assert_padding_is_not_seen(model, inputs, longer):
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+@slow_on_tensorflow
 def test_masks_of_source_and_target():
     model = ka.models.seq2seq_transformer(20, **SMALL)
     ids = {name: random.integers(1, 20, (2, 4)) for name in ("source_ids", "target_ids")}

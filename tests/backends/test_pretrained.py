@@ -6,13 +6,9 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-
-pytest.importorskip("torch")
-pytest.importorskip("transformers")
-
-from tests.pretrained import make_checkpoints  # noqa: E402
-from tests.pretrained.test_parity import assert_equal, options_of, read_expected  # noqa: E402
-from tests.pretrained.test_resized_positions import read_resized  # noqa: E402
+from tests.pretrained import make_checkpoints
+from tests.pretrained.test_parity import assert_equal, options_of, read_expected
+from tests.pretrained.test_resized_positions import read_resized
 
 
 @pytest.mark.parametrize("name", make_checkpoints.CHECKPOINTS)

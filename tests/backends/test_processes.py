@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 
-import keras
 import numpy as np
 import pytest
 
@@ -16,7 +15,6 @@ from tests.backends import processes
 from tests.conftest import ROOT
 from tests.tables import assert_lists
 
-pytestmark = pytest.mark.skipif(keras.backend.backend() != "jax", reason="processes are JAX's")
 SECONDS = 1800  # of a machine that does much else
 
 

@@ -7,15 +7,13 @@ import random
 import shutil
 
 import pytest
+import sentencepiece
+import tokenizers
+import transformers
 
 import keras_attention as ka
 from tests.data.test_pretrained_tokenizer import LINES, LLAMA_3, read_natural_lines
 from tests.pretrained.make_checkpoints import FOLDER
-
-pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
-sentencepiece = pytest.importorskip("sentencepiece")
-tokenizers = pytest.importorskip("tokenizers")
 
 SPECIAL = ("<extra_id_3>", ">>fra<<", "<unk>", "</s>", "[MASK]", "<mask>")
 

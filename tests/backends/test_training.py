@@ -5,12 +5,14 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from tests.backends.marks import slow_on_tensorflow
 from tests.gradients import enabled
 
 # Where TensorFlow may choose, it chooses dense.
 KERNELS = [None, "banded", "chunked"] + ["dense"] * (keras.backend.backend() != "tensorflow")
 
 
+@slow_on_tensorflow
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_model_learns(kernel):
     """Each token's label is the token before it: attention has to look one back."""

@@ -60,6 +60,7 @@ def test_keras_attention_does_not_take_the_mask_off_the_inputs():
     np.testing.assert_array_equal(x._keras_mask, PADDING)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block, attention", thinned(BLOCKS, ATTENTIONS))
 def test_padding_changes_nothing(block, attention, tmp_path):
     """The implicit mask of the tokens reaches every attention, also after saving."""
@@ -78,6 +79,7 @@ OTHERS = ["Keras's MultiHeadAttention", "a user's own"]
 OURS = ["grouped", *(name for name in ATTENTIONS if name in ka.layers.__all__)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "attention", OTHERS + [pytest.param(name, marks=pytest.mark.slow) for name in OURS]
 )

@@ -29,6 +29,7 @@ def test_by_definition(blank, masked):
     np.testing.assert_array_equal(found, [by_definition(path, blank) for path in paths])
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_export():
     """The labels are whole numbers: a file that differs differs by 1."""

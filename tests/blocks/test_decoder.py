@@ -95,6 +95,7 @@ def test_nobody_sees_the_future_or_the_padding_of_the_source():
     np.testing.assert_allclose(layer(X[:1], SOURCE[:1, :2]), expected[:1], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_masks_come_with_the_tensors(tmp_path):
     """Both implicit masks arrive, through nested models and files too; the inputs' goes on."""
     source, target = keras.Input((None, E)), keras.Input((None, D))

@@ -105,6 +105,7 @@ def test_masks_are_found_and_passed_on(figure):
     np.testing.assert_allclose(model(padded), expected, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "figure", [name for name in FIGURES if "conformer" not in name], indirect=True
 )

@@ -10,6 +10,7 @@ import keras_attention as ka
 from keras_attention import keras_internals
 from keras_attention.blocks import log_mel_spectrogram
 from tests.export.helpers import assert_exports
+from tests.grids import quick
 
 # Of 0.15 seconds: `librosa.feature.melspectrogram(..., n_fft=400, hop_length=160, n_mels=40,
 # pad_mode="reflect")` of librosa 0.11, and `transformers.audio_utils.spectrogram` of transformers
@@ -112,6 +113,7 @@ def test_half_precision_computes_in_float32():
     np.testing.assert_allclose(keras.ops.cast(found[0], "float32"), KNOWN["kaldi"], rtol=4e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("settings", ["whisper", "kaldi"])
 def test_export(settings):
@@ -125,7 +127,7 @@ def test_export(settings):
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("settings", ["whisper", "kaldi"])
+@pytest.mark.parametrize("settings", quick(["whisper", "kaldi"], "kaldi"))
 def test_int8_weights_leave_the_front_end_in_floats(settings, tmp_path):
     """As exact as in float32, beside a dense layer that is rounded."""
     waveform = keras.Input((None,), name="waveform")

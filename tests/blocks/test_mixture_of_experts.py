@@ -207,6 +207,7 @@ def test_refuses(make, message):
 on_jax = keras.backend.backend() == "jax"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(on_jax, reason="JAX takes no metrics from layers while they run")
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 def test_fit_shows_the_balance(compiled):
@@ -231,6 +232,7 @@ def test_fit_shows_the_balance(compiled):
     assert set(logs) == {"loss"}
 
 
+@pytest.mark.slow
 def test_metrics_shown_by_fit_are_not_saved(tmp_path):
     x = keras.Input((None, D))
     layer = mixture(name="experts")

@@ -31,6 +31,7 @@ def ask(run, *words):
     return [json.loads(line)["prediction"] for line in printed.splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, inputs", [("bert-texts", "the cat"), ("bert-tokens", "the cat sat")]
 )
@@ -69,6 +70,7 @@ def test_a_picture_is_named(run, tmp_path):
     assert found == expected._asdict()
 
 
+@pytest.mark.slow
 def test_a_text_goes_on(run, tmp_path):
     folder = make_gpt2(tmp_path / "gpt2")
     options = ["--max-new-tokens", 3, "--temperature", 0]
@@ -77,6 +79,7 @@ def test_a_text_goes_on(run, tmp_path):
     assert [found] == task.predict(["the cat"], max_new_tokens=3, temperature=0)
 
 
+@pytest.mark.slow
 def test_a_recording_becomes_text(run, tmp_path):
     soundfile = pytest.importorskip("soundfile")
     soundfile.write(tmp_path / "said.wav", draw_sounds()[0], 16000, subtype="FLOAT")
@@ -90,6 +93,7 @@ def test_a_recording_becomes_text(run, tmp_path):
     assert code == 2 and "language='latin': expected one of de, en" in error
 
 
+@pytest.mark.slow
 def test_an_id_is_fetched_and_a_prefix_stands_in_front(run, tmp_path, monkeypatch):
     folder, asked = checkpoint_files.make_t5(tmp_path / "t5"), []
 
@@ -105,6 +109,7 @@ def test_an_id_is_fetched_and_a_prefix_stands_in_front(run, tmp_path, monkeypatc
     assert [found] == task.predict(["a cat"])
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_scored_on_a_file(run, tmp_path):
     folder = make_reader("bert-texts", tmp_path / "bert")
     (tmp_path / "test.tsv").write_text("text\tlabel\nthe cat\tLABEL_0\nthe sat\tLABEL_1\n")

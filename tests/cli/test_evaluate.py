@@ -8,6 +8,7 @@ import tensorflow as tf
 
 import keras_attention as ka
 from keras_attention.tasks import sources
+from tests.grids import quick
 
 
 def printed(out, name):
@@ -53,7 +54,7 @@ def test_evaluate_refuses(run, tagger, corpus, tmp_path):
 KINDS = ["keras", "saved_model", "litert", "litert-int8"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", quick(KINDS, "litert"))
 def test_tokens_with_tags_from_every_format(run, tagger, kind):
     code, out, err = run("predict", tagger, "The cat sat.", "a big dog ran.", "--with", kind)
     assert (code, err) == (0, "")

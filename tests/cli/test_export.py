@@ -14,6 +14,7 @@ def folder(tagger, tmp_path):
     return shutil.copytree(tagger, tmp_path / "tagger")
 
 
+@pytest.mark.slow
 def test_a_file_of_fixed_shape_is_made_and_used(run, folder):
     words = ["--quantization", "int8_weights", "--batch-size", 1, "--sequence-length", 6]
     code, out, _ = run("export", folder, *words, "--compatible-with", "web")

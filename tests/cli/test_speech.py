@@ -61,7 +61,7 @@ def test_writes_whole_words_where_that_is_asked_for(tmp_path, run):
     assert status == 2 and "expected 'characters' or 'words'" in error
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.tensorflow
 def test_an_encoder_decoder_translates_what_a_table_translates(tmp_path, run):
     """The fourth column is written; the preset has all files, and they write the same."""

@@ -76,6 +76,7 @@ def test_batches_hold_shares_of_the_sides_and_no_crowds():
             assert LABELS[truth["labels"][i, k]] == example.labels[first + k]
 
 
+@pytest.mark.slow
 def test_orders_and_changes_are_the_same_for_a_seed_and_others_in_every_epoch():
     preprocessor = ka.data.DetectionPreprocessor(LABELS, (12, 16))
 

@@ -129,6 +129,7 @@ def test_ids_are_a_tree_and_back():
         encode_tree(parse("(X (NN a))")[0], labels)
 
 
+@pytest.mark.slow
 def test_batches_hold_the_labels_of_their_words():
     trees = parse(CAT + "(S (NP (NN Dogs)) (VP (VBD ran)))") * 9
     labels = ka.data.ConstituencyTrees.from_lists(trees).labels

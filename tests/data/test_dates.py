@@ -40,6 +40,7 @@ EASILY_MISTAKEN = [
 ]
 
 
+@pytest.mark.slow
 def test_nothing_written_means_two_dates():
     forms = [form for of_locale in select_forms(LOCALES).values() for form in of_locale]
     assert len(LOCALES) >= 30 and len(forms) > 100

@@ -62,6 +62,7 @@ def test_shuffling_changes_by_epoch_and_repeats_by_seed(pixels):
     assert first != second and [first, second] == epochs(1) and first != epochs(2)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{"rotation": 0.1}, {"zoom": 0.3}, {"brightness": 0.2}, {"contrast": 0.5}]
 )
@@ -79,6 +80,7 @@ def test_augmentation_turns_zooms_and_lights(options):
     np.testing.assert_array_equal(same, picture)
 
 
+@pytest.mark.slow
 def test_augmentation_moves_and_mirrors():
     picture = np.zeros((64, 6, 6, 1), "uint8")
     picture[:, 2:4, 1] = 255
@@ -111,6 +113,7 @@ def test_errors(pixels):
         image_batches((pixels[:0], []))
 
 
+@pytest.mark.slow
 def test_augmentation_is_the_same_whatever_was_read_before():
     """Batches are made ahead: a data set that is left in the middle has made some that none saw."""
     pixels = np.random.default_rng(0).integers(0, 256, (36, 8, 8, 1)).astype("uint8")

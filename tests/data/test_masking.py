@@ -54,6 +54,7 @@ def test_masks_change_by_batch_and_epoch_and_repeat_by_seed():
     assert len(rows) > 25  # of 32: windows do not share their masks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [2, 19, 20, 21, 80, 81, 97])
 def test_windows_in_order_hide_the_same_tokens_in_every_pass(length):
     tokens = TOKENS[:length]

@@ -190,6 +190,7 @@ def read(batches):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_every_pair_once_with_its_neighbours_in_length(shuffle):
     pairs = pairs_of(LENGTHS)
@@ -200,6 +201,7 @@ def test_every_pair_once_with_its_neighbours_in_length(shuffle):
     assert sizes == [2, 2, 3, 3]
 
 
+@pytest.mark.slow
 def test_both_sides_are_padded_to_edges_of_their_own():
     pairs = pairs_of([(25, 3), (24, 3)])
     ((inputs, labels),) = seq2seq_batches(pairs, PREPROCESSOR)
@@ -227,6 +229,7 @@ def test_token_limit():
         seq2seq_batches(pairs, PREPROCESSOR, max_tokens=20)
 
 
+@pytest.mark.slow
 def test_shuffling_changes_by_epoch_and_repeats_by_seed():
     pairs = pairs_of([(4, 4)] * 20)
 
@@ -239,6 +242,7 @@ def test_shuffling_changes_by_epoch_and_repeats_by_seed():
     assert read(seq2seq_batches(pairs, PREPROCESSOR, 4)) == pairs
 
 
+@pytest.mark.slow
 def test_fits():
     source, target = (
         keras.Input((None,), name="source_ids"),

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 import keras_attention as ka
 from keras_attention.data.shares import MAKER, Share, read_share
+from tests.grids import quick
 from tests.tables import assert_lists
 
 HALVES = [Share(4, (0, 1)), Share(4, (2, 3))]
@@ -156,8 +157,8 @@ def test_every_function_is_tried():
     )
 
 
-@pytest.mark.parametrize("shuffle", [False, pytest.param(True, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", BATCHES)
+@pytest.mark.parametrize("shuffle", quick([False, True], False))
+@pytest.mark.parametrize("name", quick(BATCHES, "recording_batches", "tagging_batches"))
 def test_shares_are_together_the_batch(name, shuffle):
     """Each as long as the batch is; one that has no four equal parts is read whole by all."""
     batches = BATCHES[name](shuffle=shuffle)

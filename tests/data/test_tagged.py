@@ -278,6 +278,7 @@ def read(batches, preprocessor):
 LENGTHS = [1, 8, 9, 3, 16, 17, 40, 2, 8, 5, 24, 7, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_every_sentence_once_with_its_neighbours_in_length(shuffle):
     sentences = sentences_of(LENGTHS)
@@ -307,6 +308,7 @@ def data_ids(labels, tags):
     return [labels.index(tag) for tag in tags]
 
 
+@pytest.mark.slow
 def test_shuffling_changes_by_epoch_and_repeats_by_seed():
     sentences = sentences_of([4] * 20)
     preprocessor = TaggerPreprocessor.build(sentences, word_length=5)
@@ -328,6 +330,7 @@ def test_words_alone_and_own_edges():
     assert [ids.shape.as_list() for ids, _ in batches] == [[2, 4], [1, 7]]
 
 
+@pytest.mark.slow
 def test_fits_with_a_known_number_of_steps():
     data = ka.data.from_conllu(TINY)
     preprocessor = TaggerPreprocessor.build(data.train, data.labels, characters=False)

@@ -308,6 +308,7 @@ def test_sets_of_labels(folder):
     assert data.test == [("c", ("art",))]
 
 
+@pytest.mark.slow
 def test_pictures(folder):
     data = ka.data.from_tfds("made_pictures", data_dir=folder, image_size=(6, 2))
     assert data.labels == ("dark", "light") and data.image_shape == (6, 2, 3)

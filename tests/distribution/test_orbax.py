@@ -3,7 +3,6 @@
 import importlib.util
 import types
 
-import keras
 import pytest
 
 import keras_attention as ka
@@ -60,11 +59,3 @@ def test_other_variables_are_refused(saved, other):
 def test_without_orbax_the_error_says_how_to_install_it(tmp_path):
     with pytest.raises(ImportError, match=r"OrbaxBackup needs Orbax.*keras-attention-zoo\[jax\]"):
         ka.distribution.OrbaxBackup(tmp_path)
-
-
-def test_a_folder_without_checkpoints(tmp_path):
-    pytest.importorskip("orbax.checkpoint")
-    with pytest.raises(ValueError, match="There is no folder .*: expected one that OrbaxBackup"):
-        ka.distribution.load_orbax(tmp_path / "no", keras.Sequential())
-    with pytest.raises(ValueError, match="has no checkpoint: it has none that is whole"):
-        ka.distribution.load_orbax(tmp_path, keras.Sequential())

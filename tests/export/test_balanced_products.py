@@ -7,6 +7,7 @@ import pytest
 import keras_attention as ka
 from keras_attention.export import convert, flatbuffer
 from tests.export.conftest import vary
+from tests.grids import quick
 
 WIDTH, LENGTH = 64, 5
 NORMS = {
@@ -51,8 +52,8 @@ def count(path, kind):
     return flatbuffer.read_graph(path).ops.get(kind, 0)
 
 
-@pytest.mark.parametrize("length", [None, LENGTH])
-@pytest.mark.parametrize("kind", NORMS)
+@pytest.mark.parametrize("length", quick([None, LENGTH], None))
+@pytest.mark.parametrize("kind", quick(NORMS, "root mean square"))
 def test_large_features_leave_levels_for_the_others(kind, length, tmp_path, monkeypatch):
     model = make_model(NORMS[kind](), length)
     before, after = tmp_path / "before.tflite", tmp_path / "after.tflite"
@@ -64,6 +65,7 @@ def test_large_features_leave_levels_for_the_others(kind, length, tmp_path, monk
     assert after.stat().st_size < before.stat().st_size + 3000
 
 
+@pytest.mark.slow
 def test_kernels_not_always_behind_a_norm_stay_unchanged(tmp_path, monkeypatch):
     """Not behind a norm, and behind one only in one of two uses."""
     x = keras.Input((LENGTH, WIDTH), name="x")
@@ -77,6 +79,7 @@ def test_kernels_not_always_behind_a_norm_stay_unchanged(tmp_path, monkeypatch):
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
+@pytest.mark.slow
 def test_a_sum_of_norms_is_no_norm(tmp_path, monkeypatch):
     """What is added to a normalized tensor may have any size."""
     x = keras.Input((LENGTH, WIDTH), name="x")
@@ -89,6 +92,7 @@ def test_a_sum_of_norms_is_no_norm(tmp_path, monkeypatch):
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
+@pytest.mark.slow
 def test_even_features_stay(tmp_path, monkeypatch):
     """Where features are about equally large, factors would only make kernels rounder."""
     model = make_model(NORMS["layer"]())
@@ -99,6 +103,7 @@ def test_even_features_stay(tmp_path, monkeypatch):
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
+@pytest.mark.slow
 def test_one_scale_for_all_rows_stays(tmp_path, monkeypatch):
     model = make_model(NORMS["layer"]())
     paths = tmp_path / "before.tflite", tmp_path / "after.tflite"
@@ -107,6 +112,7 @@ def test_one_scale_for_all_rows_stays(tmp_path, monkeypatch):
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
+@pytest.mark.slow
 def test_features_without_use(tmp_path):
     """Nothing is divided by zero where a norm or a kernel drops a feature, or all of them."""
     model = make_model(NORMS["layer"]())

@@ -29,6 +29,7 @@ def test_words_and_characters():
     assert inputs == {"token_ids": (None, None), "character_ids": (None, None, 16)}
 
 
+@pytest.mark.slow
 def test_texts():
     model = ka.models.text_classifier(
         50,
@@ -48,6 +49,7 @@ def writer(builder, **settings):
     return getattr(ka.models, builder)(50, **sizes, **settings)
 
 
+@pytest.mark.slow
 def test_the_next_token():
     """The table of tokens, which is read and multiplied with, is in the file once."""
     model = writer("causal_language_model", mask=ka.masks.Window(3), num_key_value_heads=1)
@@ -86,6 +88,7 @@ def test_images():
     assert free_inputs(assert_exports(model)) == {"images": (None, 8, 12, 1)}
 
 
+@pytest.mark.slow
 def test_a_server_needs_tensorflow_alone(tmp_path):
     """Layers of this package in the new process that can import neither Keras nor the package."""
     model = labeler(character_vocabulary_size=30)

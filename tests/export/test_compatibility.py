@@ -107,6 +107,7 @@ def test_dtypes_that_browsers_lack(tmp_path):
     assert "would not run: the output 'widen'" in told(report)["browser"][1]
 
 
+@pytest.mark.slow
 def test_outputs_that_share_a_tensor(monkeypatch, tmp_path):
     """As the converter makes them, `CompiledModel` gives some and leaves others unwritten."""
     monkeypatch.setattr(convert, "separate_outputs", lambda content: content)
@@ -122,6 +123,7 @@ def test_outputs_that_share_a_tensor(monkeypatch, tmp_path):
     assert flatbuffer.read_graph(path).shared["serving_default"]
 
 
+@pytest.mark.slow
 def test_a_crash_is_an_error(monkeypatch, tmp_path):
     def crash(jobs, *_):
         return [compiled_model.Execution(failure="the process ended with SIGSEGV.") for _ in jobs]
@@ -135,6 +137,7 @@ def test_a_crash_is_an_error(monkeypatch, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_files_for_a_gpu_where_there_is_no_driver(monkeypatch, tmp_path):
     monkeypatch.setattr(gpu_delegate, "_find_driver", lambda: (None, "No adapters found."))
     sizes = {"batch_size": 1, "sequence_length": 6, "compatible_with": "gpu"}

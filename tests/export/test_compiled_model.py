@@ -46,6 +46,7 @@ def assert_equal(path, *, atol=1e-5):
                     np.testing.assert_array_equal(outputs[key], array, err_msg=key)
 
 
+@pytest.mark.slow
 def test_fixed_shapes_run_and_free_ones_are_refused(tmp_path):
     features = keras.Input((3,), name="features")
     dense = keras.layers.Dense(2, name="logits")(features)

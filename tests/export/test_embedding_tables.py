@@ -106,6 +106,7 @@ class InALoop(Table):
         return keras.ops.take(table, ids, axis=0) + sums
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [None, 7])
 def test_every_row_has_a_scale_of_its_own(length, tmp_path, monkeypatch):
     """Rows of very different sizes: one scale for all would leave nothing of the small ones."""
@@ -124,6 +125,7 @@ def test_every_row_has_a_scale_of_its_own(length, tmp_path, monkeypatch):
     assert len(tables(paths[1])) == 1
 
 
+@pytest.mark.slow
 def test_a_head_of_the_same_shape_is_another_table(tmp_path, monkeypatch):
     ids = keras.Input((None,), dtype="int32", name="token_ids")
     x = keras.layers.Embedding(WORDS, WIDTH)(ids)
@@ -134,6 +136,7 @@ def test_a_head_of_the_same_shape_is_another_table(tmp_path, monkeypatch):
     np.testing.assert_array_equal(second, first)
 
 
+@pytest.mark.slow
 def test_one_row_scaled_apart_is_another_table(tmp_path, monkeypatch):
     """All but one of the rows agree: that is not a tied table."""
     ids = keras.Input((None,), dtype="int32", name="token_ids")
@@ -147,12 +150,14 @@ def test_one_row_scaled_apart_is_another_table(tmp_path, monkeypatch):
     assert len(tables(after)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantization", [None, "float16"])
 def test_files_of_floats_stay_as_they_are(quantization, tmp_path, monkeypatch):
     monkeypatch.setattr(convert, "compact_tables", None)
     ka.export.to_litert(writer(tie=True), tmp_path / "m.tflite", quantization=quantization)
 
 
+@pytest.mark.slow
 def test_table_used_outside_lookups_gives_unchanged_outputs(tmp_path, monkeypatch):
     """A table that is looked up, and also added as a whole, is floats for the second."""
     ids = keras.Input((None,), dtype="int32", name="token_ids")

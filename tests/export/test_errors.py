@@ -41,6 +41,7 @@ class Wrapper(keras.layers.Layer):
         return self.inner(x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "layer, op, place, hint",
     [
@@ -76,6 +77,7 @@ def test_the_op_and_its_layer_are_named(layer, op, place, hint, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_at_fixed_shapes_none_indexing_is_harmless(tmp_path):
     model = make_labeler(extra=NoneIndexing(name="unsqueeze"))
     report = export.to_litert(model, tmp_path / "m.tflite", batch_size=1, sequence_length=6)

@@ -41,6 +41,7 @@ def batches(count, batch_size=1):
     return [{"images": random.normal(size=(batch_size, 4, 6, 3))} for _ in range(count)]
 
 
+@pytest.mark.slow
 def test_batches_give_what_the_model_gives(delegate, fixed):
     model, path = fixed
     given = batches(3)
@@ -50,6 +51,7 @@ def test_batches_give_what_the_model_gives(delegate, fixed):
         np.testing.assert_allclose(outputs["logits"], model(batch["images"]), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_verify_compares_what_the_delegate_gives(delegate, fixed):
     model, path = fixed
     parity = export.verify(model, path, batches(2), runtime="gpu")
@@ -71,9 +73,10 @@ def labeler():
     return model, {"token_ids": np.where(np.arange(12) < 9, random.integers(1, 50, (1, 12)), 0)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "quantization",
-    ["int8_weights", *(pytest.param(x, marks=pytest.mark.slow) for x in (None, "float16"))],
+    ["int8_weights", None, "float16"],
 )
 def test_a_labeler_runs_whole(delegate, quantization, tmp_path):
     model, batch = labeler()
@@ -86,6 +89,7 @@ def test_a_labeler_runs_whole(delegate, quantization, tmp_path):
     np.testing.assert_allclose(found.outputs[0]["logits"], expected, atol=close)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pooling", ["cls", "max", "attention"])
 def test_the_first_token_runs_whole(delegate, pooling, tmp_path):
     x = keras.Input((5, 12), name="x")
@@ -97,6 +101,7 @@ def test_the_first_token_runs_whole(delegate, pooling, tmp_path):
     assert parity.runtime == "GPU delegate" and parity.max_abs_error < 1e-5
 
 
+@pytest.mark.slow
 def test_jobs_that_cannot_run_say_why_and_the_others_run(delegate, fixed, tmp_path):
     model, path = fixed
     export.to_litert(model, tmp_path / "free.tflite")
@@ -116,6 +121,7 @@ def test_jobs_that_cannot_run_say_why_and_the_others_run(delegate, fixed, tmp_pa
         export.verify(model, tmp_path / "free.tflite", batches(1), runtime="gpu")
 
 
+@pytest.mark.slow
 def test_a_job_that_ends_the_process_costs_that_job_alone(delegate, fixed, monkeypatch, tmp_path):
     """In place of a driver's crash: a process that kills itself at the second of three jobs."""
     script = pathlib.Path(compiled_model._SCRIPT).read_text("utf-8")

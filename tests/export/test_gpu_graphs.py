@@ -118,6 +118,7 @@ def test_the_cpu_computes_the_same(file, xnnpack):
         np.testing.assert_allclose(got[name], expected[name], rtol=1e-6, atol=1e-6, err_msg=name)
 
 
+@pytest.mark.slow
 def test_the_delegate_computes_it_all(file):
     _, path, given = file
     found = find_delegate().run_signature(path, "serving_default", [given])

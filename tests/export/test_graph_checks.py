@@ -19,6 +19,7 @@ def flex_file(path):
     return model
 
 
+@pytest.mark.slow
 def test_flex_ops_are_found_and_placed(tmp_path):
     model = flex_file(tmp_path / "m.tflite")
     graph = flatbuffer.read_graph(tmp_path / "m.tflite")

@@ -18,11 +18,13 @@ class Forgetful(keras.layers.Layer):
         return keras.KerasTensor(x.shape, x.dtype)
 
 
+@pytest.mark.slow
 def test_an_export_that_computes_something_else_fails():
     with pytest.raises(ExportError, match="does not compute what the model computes: 'logits'"):
         assert_exports(make_labeler(extra=Forgetful()))
 
 
+@pytest.mark.slow
 def test_stock_layers_pass():
     graph = assert_exports(make_labeler())
     assert {signature.name for signature in graph.signatures} == {"serving_default", "fixed"}

@@ -93,6 +93,7 @@ def test_embeddings_that_read_one_input_tell():
     assert find_id_limits(images) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantization", [None, "int8_weights"])
 def test_a_file_tells_of_every_input(quantization, tmp_path):
     """Where one layer reads both, a model does not say whose embedding is whose; its file does."""

@@ -26,6 +26,7 @@ def test_the_report_tells_what_the_file_offers(exported, labeler):
     assert set(report.versions) >= {"python", "keras", "tensorflow", "ai_edge_litert"}
 
 
+@pytest.mark.slow
 def test_given_sizes_are_fixed_in_every_tensor(labeler, tmp_path):
     path = tmp_path / "m.tflite"
     report = export.to_litert(labeler, path, batch_size=1, sequence_length=6)
@@ -34,6 +35,7 @@ def test_given_sizes_are_fixed_in_every_tensor(labeler, tmp_path):
     assert not any("dynamic" in line for line in report.gpu)
 
 
+@pytest.mark.slow
 def test_sizes_can_be_fixed_one_by_one(labeler, tmp_path):
     report = export.to_litert(labeler, tmp_path / "m.tflite", sequence_length=6)
     assert report.signatures[0].inputs[0].shape == (None, 6)
@@ -66,6 +68,7 @@ class Constant(keras.layers.Layer):
         return 0.0 * x + scope.mask_constant()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "quantization, given, expected",
     [("float16", None, -1e4), (None, -7.0, -7.0), ("int8", None, -100.0)],
@@ -93,6 +96,7 @@ def test_the_mask_constant_reaches_the_graph(
     assert seen == [expected] and report.mask_constant == expected
 
 
+@pytest.mark.slow
 def test_layers_see_the_mask_constant_while_they_are_traced(tmp_path):
     inputs = keras.Input((2,), name="x")
     model = keras.Model(inputs, Constant()(keras.layers.Dense(2)(inputs)))
@@ -103,6 +107,7 @@ def test_layers_see_the_mask_constant_while_they_are_traced(tmp_path):
     assert scope.mask_constant() == -1e9
 
 
+@pytest.mark.slow
 def test_weights_that_the_converter_drops_are_noticed(labeler, tmp_path, monkeypatch):
     """A module that does not own the raw variables gives a file of read-variable ops, or NaN."""
     import tensorflow as tf
@@ -116,6 +121,7 @@ def test_weights_that_the_converter_drops_are_noticed(labeler, tmp_path, monkeyp
         export.to_litert(labeler, tmp_path / "m.tflite")
 
 
+@pytest.mark.slow
 def test_a_file_that_another_runtime_computes_differently_is_refused(
     labeler, exported, tmp_path, monkeypatch
 ):
@@ -188,6 +194,7 @@ def test_nothing_but_a_functional_model_can_be_exported(tmp_path):
         export.to_litert(keras.layers.Dense(2), tmp_path / "m.tflite")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("full", ["m.tflite", "manifest"])
 def test_a_disk_that_is_full_leaves_the_old_file(labeler, tmp_path, monkeypatch, full):
     path = tmp_path / "m.tflite"

@@ -206,12 +206,14 @@ def check_beam(found, model, prompts, sampler, count, **ends):
     np.testing.assert_allclose(found["scores"], expected.totals.reshape(rows), rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", BEAMS, ids=str)
 def test_a_beam_over_steps_finds_what_generate_finds(sampler, generator, writer):
     found = generator.beam(PROMPTS, **sampler_settings(sampler))
     check_beam(found, writer, PROMPTS, sampler, 5, end_token_id=3)
 
 
+@pytest.mark.slow
 def test_beams_of_short_texts(written, writer):
     """Nearly every token ends a text, and only the beam's width of others keeps it from running
     dry; the penalty makes long texts the best."""
@@ -228,6 +230,7 @@ def sampler_settings(sampler):
     return {k: config[k] for k in ("width", "length_penalty", "num_return_sequences")}
 
 
+@pytest.mark.slow
 def test_a_beam_of_fixed_batch_goes_in_turns(translated, translator):
     """Sources of two rows, and beams of two rows at a time."""
     sampler = BEAMS[0]

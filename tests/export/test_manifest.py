@@ -153,6 +153,7 @@ manifest.move_into_place = move_slowly
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no locks")
 def test_two_that_export_to_one_path_do_not_mix(tmp_path):
     """File and manifest are of the same one, whoever came last."""

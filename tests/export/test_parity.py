@@ -190,6 +190,7 @@ def test_files_equal_their_model(exported, labeler, name):
     assert parity["logits"].max_abs_error < 1e-5 and parity["logits"].argmax_agreement == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["saved_model", "model.tflite"])
 def test_files_differ_from_another_model(exported, name):
     folder, *_ = exported
@@ -203,6 +204,7 @@ def test_files_differ_from_another_model(exported, name):
     assert parity["logits"].argmax_agreement == min(p.argmax_agreement for p in singles)
 
 
+@pytest.mark.slow
 def test_verify_default_tolerance_follows_the_weight_precision(labeler, tmp_path):
     export.to_litert(labeler, tmp_path / "m.tflite", quantization="float16")
     error = export.verify(labeler, tmp_path / "m.tflite", BATCHES)["logits"].max_abs_error

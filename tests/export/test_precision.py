@@ -10,6 +10,7 @@ from keras_attention.export import flatbuffer, precision
 from tests import contract
 from tests.export.conftest import make_labeler
 from tests.export.helpers import randomize
+from tests.grids import quick
 
 
 @pytest.fixture
@@ -63,6 +64,7 @@ def quantized():
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "quantization", [pytest.param(None, marks=pytest.mark.slow), "int8_weights"]
 )
@@ -84,6 +86,7 @@ def test_quantized_models_become_saved_models(tmp_path):
     assert report.max_abs_error < 1e-5 and "int8_from_float32" in report.warnings[0]
 
 
+@pytest.mark.slow
 def test_the_copy_multiplies_with_the_numbers_of_the_quantized_kernels():
     model = quantized()
     copy = precision.convert_to_float32(model)
@@ -98,7 +101,7 @@ def test_the_copy_multiplies_with_the_numbers_of_the_quantized_kernels():
         np.testing.assert_array_equal(ours, theirs)
 
 
-@pytest.mark.parametrize("mode", ["int8", "int4", "float8"])
+@pytest.mark.parametrize("mode", quick(["int8", "int4", "float8"], "int8"))
 @pytest.mark.parametrize(
     "make, shape",
     [
@@ -159,6 +162,7 @@ def test_models_that_keep_their_memory_say_how_to_export(to, name, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_model_rebuilt_without_batch_size_exports_to_litert(tmp_path):
     stateful = ka.attention.with_memory(labeler(), 6, batch_size=2)

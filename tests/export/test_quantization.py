@@ -102,6 +102,7 @@ def test_files_shrink_and_still_decide_alike(
     assert ("float16" if quantization == "float16" else "int8") in kinds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quantization", ["int8_weights", "int8"])
 def test_one_scale_for_a_matrix_is_for_older_runtimes(
     classifier, quantization, tmp_path, in_this_process
@@ -141,6 +142,7 @@ def test_scales_are_of_int8(classifier, quantization, tmp_path):
         )
 
 
+@pytest.mark.slow
 def test_float_inputs_stay_float_in_int8(tmp_path, in_this_process):
     inputs = keras.Input((8, 8, 1), name="images")
     x = keras.layers.Flatten()(keras.layers.Conv2D(4, 3)(inputs))
@@ -158,6 +160,7 @@ def test_float_inputs_stay_float_in_int8(tmp_path, in_this_process):
     assert report.ops["QUANTIZE"] >= 1
 
 
+@pytest.mark.slow
 def test_an_int8_file_that_decides_otherwise_on_real_inputs_is_refused(
     classifier, tmp_path, monkeypatch, in_this_process
 ):
@@ -182,6 +185,7 @@ def encoder():
     return keras.Model(ids, x)
 
 
+@pytest.mark.slow
 def test_vectors_are_judged_by_their_cosine(encoder, tmp_path, in_this_process):
     """By the largest entry this good file would be refused."""
     x, path = data()[0][:32], tmp_path / "m.tflite"
@@ -196,6 +200,7 @@ def test_vectors_are_judged_by_their_cosine(encoder, tmp_path, in_this_process):
     assert parity.cosine == pytest.approx(((expected * found).sum(-1) / lengths).mean(), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_int8_that_turns_vectors_is_refused_with_a_way_out(
     encoder, tmp_path, monkeypatch, in_this_process
 ):
@@ -232,6 +237,7 @@ def test_a_converter_that_crashes_is_an_error(tmp_path, new_process):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_converter_of_its_own_process_gives_the_same_file(tmp_path, classifier):
     x, _ = data()
     samples = [{"token_ids": x[i : i + 1].astype("int32")} for i in range(4)]
@@ -303,6 +309,7 @@ def test_a_model_that_overflows_on_calibration_is_told(tmp_path):
         export.to_litert(model, tmp_path / "m.tflite", **given)
 
 
+@pytest.mark.slow
 def test_a_full_int8_file_of_floats_is_refused(classifier, tmp_path, monkeypatch):
     """What the converter makes of ranges that are NaN."""
     x, _ = data()

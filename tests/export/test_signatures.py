@@ -72,6 +72,7 @@ def test_each_output_is_a_tensor_of_its_own(fixed, tmp_path):
     assert convert.separate_outputs(content) is content
 
 
+@pytest.mark.slow
 def test_copies_are_made_of_what_is_shared(fixed, monkeypatch, tmp_path):
     model, path, report = fixed
     monkeypatch.setattr(convert, "separate_outputs", lambda content: content)
@@ -133,6 +134,7 @@ def test_encode_gives_what_is_not_zeros(translated):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sequence_length, given", [(6, False), (None, True)])
 def test_zeros_as_long_as_a_source_need_its_length(sequence_length, given):
     """A caller knows the shape of the coverage where the source has a fixed length."""

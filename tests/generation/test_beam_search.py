@@ -57,6 +57,7 @@ def by_hand(toy, prompt, wide, alpha, ends, length):
     return sorted(ended, key=lambda pair: -pair[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wide", "ends", "alpha"), [(2, (2,), 0.7), (3, (2,), 0.7), (2, (1, 3), 4.0), (1, (1, 2), 4.0)]
 )
@@ -70,6 +71,7 @@ def test_a_narrow_beam_is_what_it_says(toy, wide, ends, alpha):
         assert [tuple(filter(None, row)) for row in rows.tolist()] == [t for t, _ in expected]
 
 
+@pytest.mark.slow
 def test_a_batch_gives_what_its_rows_give(toy):
     beam = G.Beam(2, length_penalty=1.0, num_return_sequences=2)
     together = G.generate(toy, PROMPTS, 4, beam, end_token_id=2)

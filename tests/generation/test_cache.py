@@ -8,6 +8,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.scope import Decoding
+from tests.grids import quick
 from tests.tables import assert_lists
 
 A, M, P = ka.attention, ka.masks, ka.positions
@@ -156,6 +157,7 @@ def assert_close(ours, theirs, tolerance=1e-5):
     np.testing.assert_allclose(ours / size, theirs / size, atol=tolerance)
 
 
+@pytest.mark.slow
 def test_every_attention_layer_is_listed():
     layers = {layer for make in LAYERS.values() for layer in model_of(make)._flatten_layers()}
     classes = {value for value in vars(A).values() if inspect.isclass(value)}
@@ -164,7 +166,15 @@ def test_every_attention_layer_is_listed():
     assert_lists(table, known & {type(layer) for layer in layers}, known)
 
 
-@pytest.mark.parametrize("name", LAYERS)
+# Every kind of cache entry, and every kind of position.
+ONE_OF_A_KIND = (
+    *("rotary", "learned alibi", "transformer_xl", "disentangled", "window", "linear", "attention"),
+    *("differential", "latent, window", "memorizing", "block post", "causal convolution"),
+    *("score squared_distance", "normalizer sparsemax"),
+)
+
+
+@pytest.mark.parametrize("name", quick(LAYERS, *ONE_OF_A_KIND))
 def test_pieces_are_the_whole(name):
     model, tokens = model_of(LAYERS[name]), ids()
     whole = np.asarray(model(tokens))
@@ -173,6 +183,7 @@ def test_pieces_are_the_whole(name):
     assert np.ptp(whole, axis=1).min() > 1e-3  # tokens do tell
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EMBEDDED)
 def test_positions_that_are_added(name):
     model, tokens = model_of(attention(), EMBEDDED[name]), ids()
@@ -180,7 +191,10 @@ def test_positions_that_are_added(name):
     assert_close(in_pieces(model, tokens, cache), np.asarray(model(tokens)))
 
 
-@pytest.mark.parametrize("name", ["rotary", "window", "latent", "linear", "causal convolution"])
+@pytest.mark.parametrize(
+    "name",
+    quick(["rotary", "window", "latent", "linear", "causal convolution"], "rotary", "linear"),
+)
 def test_prompts_padded_on_the_left_are_single_prompts(name):
     model, tokens = model_of(LAYERS[name], "sinusoidal"), ids()
     padding = np.array([0, 2])
@@ -213,6 +227,7 @@ def test_without_masks_the_start_hides_padding(name):
     assert_close(outputs[:, 2:], np.asarray(model(values)))
 
 
+@pytest.mark.slow
 def test_initial_cache_shapes_follow_the_attention_settings():
     def sizes(make, **kwargs):
         cache = ka.generation.initial_cache(model_of(make), 2, 20, **kwargs)
@@ -268,6 +283,7 @@ def test_layers_that_share_a_mask_keep_it_once():
     assert [name for name, x in cache.items() if "bool" in str(x.dtype)] == ["tokens_mask"]
 
 
+@pytest.mark.slow
 def test_a_window_goes_on_without_end():
     model = model_of(attention(mask=M.Causal() & M.Window(4), position="rotary"))
     tokens = ids(length=40)
@@ -276,7 +292,7 @@ def test_a_window_goes_on_without_end():
     assert_close(in_pieces(model, tokens, cache, pieces), np.asarray(model(tokens)))
 
 
-@pytest.mark.parametrize("position", ["rotary", "alibi", "transformer_xl"])
+@pytest.mark.parametrize("position", quick(["rotary", "alibi", "transformer_xl"], "transformer_xl"))
 def test_memory_of_fixed_length_is_that_of_transformer_xl(position):
     model, tokens = model_of(attention(position=position)), ids(length=12)
     recurrent = ka.attention.SegmentRecurrence(model, memory_length=3)
@@ -289,6 +305,7 @@ def test_memory_of_fixed_length_is_that_of_transformer_xl(position):
     assert_close(outputs, np.concatenate(expected, axis=1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rotary", "window", "latent", "differential"])
 def test_int8_is_near(name):
     model, tokens = model_of(LAYERS[name]), ids()
@@ -365,6 +382,7 @@ def test_a_cache_is_kept_as_it_is_or_as_int8():
         ka.generation.initial_cache(model_of(attention()), 1, 8, dtype="int4")
 
 
+@pytest.mark.slow
 def test_tokens_behind_the_end():
     """Where they are known to be: they would replace the last ones without a word."""
     model = model_of(attention(name="full"))
@@ -392,7 +410,7 @@ def test_where_a_piece_begins_may_be_any_whole_number(index):
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
+@pytest.mark.parametrize("dtype", quick(["int32", "int64", "uint8"], "int64"))
 def test_a_traced_index_may_be_of_any_whole_dtype(dtype):
     import tensorflow as tf
 

@@ -37,6 +37,7 @@ def test_one_trace_serves_all_prompts_that_differ_and_all_sources():
     assert [function.traces for function in toy._compiled.values()] == [1]
 
 
+@pytest.mark.slow
 def test_compiled_code_goes_with_the_model():
     toy = Toy(V)
     G.generate(toy, [[1]], 1)
@@ -46,6 +47,7 @@ def test_compiled_code_goes_with_the_model():
     assert gone() is None
 
 
+@pytest.mark.slow
 def test_streams_and_callbacks_give_what_generate_gives(toy):
     sampler = G.Sample(top_k=4, seed=1)
     options = dict(end_token_id=3, no_repeat_ngram_size=2)

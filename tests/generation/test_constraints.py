@@ -74,6 +74,7 @@ def test_a_constraint_on_the_first_new_token_alone():
     assert allowed(first, [[4, 2], [2, 4]], 2) == [{3, 4}, set()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", ["greedy", ka.generation.Sample(), ka.generation.Beam(3)])
 def test_a_forced_first_token_comes_first_and_is_read(sampler):
     """What follows is what follows the same token in a prompt; in all that is written."""

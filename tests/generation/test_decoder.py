@@ -57,6 +57,7 @@ def in_steps(decoder, target, cache, pieces=PIECES):
     return np.concatenate(found, axis=1), cache
 
 
+@pytest.mark.slow
 def test_steps_are_the_whole(model):
     decoder, target = Decoder(model), tokens()
     assert decoder.vocabulary_size == 20
@@ -85,6 +86,7 @@ def test_rows_change_places(model):
     assert_close(np.asarray(turned)[::-1], np.asarray(expected))
 
 
+@pytest.mark.slow
 def test_weights_are_recorded():
     decoder = Decoder(BUILDERS["transformer"]())
     cache = decoder.start(2, 9, source())

@@ -218,6 +218,7 @@ def check(model):
     np.testing.assert_allclose(logits[: len(prompt)], shorter, atol=1e-4 * size)
 
 
+@pytest.mark.slow
 def test_differential_attention_of_one_head_without_positions():
     tokens = keras.Input((None,), dtype="int32")
     x = ka.blocks.TokenEmbedding(V, 16)(tokens)

@@ -75,6 +75,7 @@ def test_a_loop_of_an_exported_file_ends_the_row():
     assert np.array_equal(np.asarray(found["ids"])[1], [*alone[1, :2], 0, 0, 0, 0])
 
 
+@pytest.mark.slow
 def test_the_weight_is_named():
     sizes = dict(num_layers=1, num_heads=1, hidden_dim=4, intermediate_dim=4)
     model = ka.models.causal_language_model(V, **sizes)

@@ -47,6 +47,7 @@ def anew(model, prompt, number, source=None):
     return text[len(prompt) :]
 
 
+@pytest.mark.slow
 def test_a_language_model_writes_what_it_would_read_anew(writer):
     found = G.generate(writer, PROMPTS, 5)
     assert found.tolist() == [anew(writer, prompt, 5) for prompt in PROMPTS]
@@ -87,6 +88,7 @@ def test_a_recurrent_model_writes_what_it_would_read_anew():
         G.generate(model, sources, 3, start_token_id=1, draft_model=model)
 
 
+@pytest.mark.slow
 def test_an_encoder_decoder_writes_what_it_would_read_anew(translator):
     sources = [[3, 4, 5], [7]]
     found = G.generate(translator, sources, 5, start_token_id=1)
@@ -103,6 +105,7 @@ def check_totals(model, sources, found):
             np.testing.assert_allclose(log_p[range(len(text)), text].sum(), total, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_beam_has_the_totals_that_the_model_gives(translator):
     sources = [[3, 4, 5], [7]]
     beam = G.Beam(3, num_return_sequences=2)
@@ -138,6 +141,7 @@ def test_beams_of_recurrent_models_keep_their_states(settings):
     check_totals(model, sources, found)
 
 
+@pytest.mark.slow
 def test_recurrent_prompts_of_unequal_length_with_another_padding():
     """Their padding is an id like others to the model: only where a row begins tells."""
     model, sources = lively(ka.models.seq2seq_recurrent(V, V, hidden_dim=8)), [[3, 4], [7, 9]]
@@ -148,6 +152,7 @@ def test_recurrent_prompts_of_unequal_length_with_another_padding():
         assert row.tolist() == alone[0].tolist()
 
 
+@pytest.mark.slow
 def test_an_encoder_may_give_two_places():
     source = keras.Input((2, 8), name="frames")
     encoder = keras.Model(source, keras.layers.Dense(16)(source), name="encoder")
@@ -167,6 +172,7 @@ def test_an_encoder_may_give_two_places():
         text.append(int(token))
 
 
+@pytest.mark.slow
 def test_attention_up_to_the_end(writer):
     end = int(G.generate(writer, PROMPTS, 3)[0, 1])
     found = G.generate(writer, PROMPTS, 4, end_token_id=end, return_attention=True)
@@ -207,6 +213,7 @@ def test_who_records_attention_sees_that_of_the_new_tokens(writer):
         next(tokens)
 
 
+@pytest.mark.slow
 def test_who_records_an_encoder_decoder_sees_how_it_read_too(translator):
     sources, beam = [[3, 4, 5], [7]], G.Beam(3, num_return_sequences=2)
     inputs = {"source_ids": np.array([[3, 4, 5], [7, 0, 0]]), "target_ids": np.ones((2, 4))}
@@ -227,6 +234,7 @@ def test_a_draft_changes_nothing(writer):
     assert np.array_equal(G.generate(writer, PROMPTS, 5, draft_model=draft), expected)
 
 
+@pytest.mark.slow
 def test_new_weights_count_at_once():
     model = lively(ka.models.causal_language_model(V, **SIZES))
     G.generate(model, [[1]], 5)
@@ -235,6 +243,7 @@ def test_new_weights_count_at_once():
     assert G.generate(model, [[1]], 5).tolist() == [anew(model, [1], 5)]
 
 
+@pytest.mark.slow
 def test_caches_of_other_kinds(writer):
     small = G.generate(writer, PROMPTS, 5, cache_dtype="int8", return_scores=True)
     whole = G.generate(writer, PROMPTS, 5, return_scores=True)
@@ -243,6 +252,7 @@ def test_caches_of_other_kinds(writer):
     assert short.shape == (1, 30)
 
 
+@pytest.mark.slow
 def test_positions_that_end_are_said(writer):
     model = ka.models.causal_language_model(V, position="learned", max_length=6, **SIZES)
     for sampler in ("greedy", G.Beam(2)):  # the last token is read by nobody, and takes no place

@@ -66,6 +66,7 @@ def test_generation_refuses_and_names_layers_that_count_positions():
         G.generate(model_of(Doubled()), [[1, 2]], 3, draft_model=model)
 
 
+@pytest.mark.slow
 def test_layers_of_ones_own_that_take_each_token_for_itself():
     model = model_of(Doubled(name="doubled"))
     assert "doubled" in set(piecewise._find_foreign(model))
@@ -75,6 +76,7 @@ def test_layers_of_ones_own_that_take_each_token_for_itself():
         text = np.append(text, [[token]], axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_rounding_is_no_other_answer(dtype):
     keras.utils.set_random_seed(0)
@@ -105,6 +107,7 @@ def test_an_encoder_decoder_is_tried_on_some_source():
         G.generate(model, np.ones((1, 4, 3), "float32"), 3, start_token_id=1)
 
 
+@pytest.mark.slow
 def test_models_of_these_layers_need_no_trial(monkeypatch):
     monkeypatch.setattr(G.Decoder, "step", None)
     for model in (
@@ -139,6 +142,7 @@ def test_generate_refuses_layers_that_look_back_any_distance(back):
         G.generate(model, [[1, 2]], 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prefix", [4, 12])
 def test_a_prefix_is_tried_in_one_piece(prefix):
     tokens = keras.Input((None,), dtype="int32", name="token_ids")

@@ -5,6 +5,7 @@ import pytest
 
 import keras_attention as ka
 from tests.generation.toy import Toy
+from tests.grids import quick
 
 G = ka.generation
 V = 5
@@ -17,7 +18,7 @@ def toy():
     return Toy(V)
 
 
-@pytest.mark.parametrize("ahead", [1, 3])
+@pytest.mark.parametrize("ahead", quick([1, 3], 3))
 @pytest.mark.parametrize("options", [dict(end_token_id=3), dict(no_repeat_ngram_size=2)], ids=str)
 def test_greedy_results_are_the_models(toy, ahead, options):
     expected = G.generate(toy, PROMPTS, 9, return_scores=True, **options)

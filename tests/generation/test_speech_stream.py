@@ -24,6 +24,7 @@ def cut(sound, lengths):
     return np.split(sound, np.cumsum(lengths))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [
@@ -44,6 +45,7 @@ def test_streamed_is_whole(settings):
     np.testing.assert_allclose(np.concatenate(pieces), whole, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_waveforms_are_cut_anywhere():
     model = make(inputs="waveform", sampling_rate=2000, kernel_size=5)
     samples = random.normal(size=1333, scale=0.1).astype("float32")
@@ -64,6 +66,7 @@ def test_waveforms_are_cut_anywhere():
     assert again == labels
 
 
+@pytest.mark.slow
 def test_integers_are_scaled_as_predict_scales_them():
     """16-bit samples, as microphones give them, and 32-bit ones say what their floats say."""
     task = ka.tasks.from_preset("digits-speech")
@@ -103,6 +106,7 @@ def test_refuses_models_that_need_later_sound(settings, message):
         ka.generation.SpeechStream(make(**settings))
 
 
+@pytest.mark.slow
 def test_refuses_what_does_not_fit():
     stream = ka.generation.SpeechStream(make(kernel_size=5), max_length=4)
     with pytest.raises(ValueError, match=r"shape \(5, 9\) and .* expected an.*features \(T, 12\)"):

@@ -79,6 +79,7 @@ def test_a_mask_of_ones_own_joins_in():
     assert masks.get(mask) is mask
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(ANY.filter(lambda mask: mask.relative), st.integers(0, 20))
 def test_relative_masks_ask_about_the_distance_alone(mask, shift):

@@ -18,6 +18,7 @@ def test_drawn_keys_are_visible(arguments):
     assert_is(mask, lambda i, j: i < mask.length and j in keys[i])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("min_distance, start", [(0, 0), (1, 0), (3, 0), (0, 5), (2, 4)])
 def test_keys_are_drawn_far_away_and_behind_the_start(min_distance, start):
     drawn = sum(

@@ -172,6 +172,7 @@ BUILT = {
 
 # Published: Touvron et al. (2021), table 1, say 5M, 22M, 86M; Dosovitskiy et al. (2021), table 1,
 # 86M and 307M. To the last parameter these are the counts of the authors' released checkpoints.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, count",
     [
@@ -198,6 +199,7 @@ def test_parameter_counts_are_the_papers(name, count):
 # Turc et al. (2019), table 1; Devlin et al. (2019), section 3, says 110M and 340M. To the last
 # parameter these are the counts of the authors' released checkpoints. What a classifier has less:
 # the tables of 512 places and 2 segments, the norm of the embeddings, and BERT's pooler.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, count",
     [
@@ -272,6 +274,7 @@ def test_padding_changes_no_class(pooling):
     assert np.isfinite(logits).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", [classifier, labeler], ids=["classifier", "labeler"])
 def test_embeddings_are_scaled_before_their_positions_are_added(build):
     ids = words()["token_ids"]
@@ -297,6 +300,7 @@ def test_the_class_token_is_what_is_read():
     assert not np.allclose(seeing[0], seeing[1], atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("position", ["sinusoidal", "rotary", "alibi", ["scalar", "relative_bias"]])
 def test_positions_go_where_they_belong(position):
     """An order-blind model would give a permuted sentence the permuted labels."""

@@ -32,6 +32,7 @@ def test_logits_allow_only_labels_that_continue_the_tree():
     assert allowed == [[4, 5, 6], [4, 5, 6, 7, 8], [4, 5, 6, 7, 8], [3], [2], []]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how", [dict(sampler="greedy"), dict(sampler=ka.generation.Sample(5.0), seed=7), dict(beam=3)]
 )

@@ -35,6 +35,7 @@ def differentiate(model):
     return trace(compute)
 
 
+@pytest.mark.slow
 def test_activations_are_computed_again_for_the_gradients():
     plain, model = stack(), stack(remat=True)
     kinds, (loss, gradients) = differentiate(plain)
@@ -50,6 +51,7 @@ def test_activations_are_computed_again_for_the_gradients():
     assert seeds[0] == seeds[1] and {count for _, count in seeds[0]} == {1}
 
 
+@pytest.mark.slow
 def test_nothing_else_is():
     """Neither inference, nor training in which attention is recorded."""
     plain, model = stack(), stack(remat=True)

@@ -34,6 +34,7 @@ def features(model, inputs):
     return keras.Model(model.input, model.layers[-1].input)(inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("revived", [False, True], ids=["built", "revived"])
 @pytest.mark.parametrize("name", BUILT)
 def test_all_but_the_last_layer_stays(name, revived, tmp_path):
@@ -87,6 +88,7 @@ def test_a_head_that_several_models_call_is_replaced():
     assert ka.models.replace_head(model, 2)(np.ones((1, 4))).shape == (1, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_a_quantized_model_gets_a_head_that_learns():
     model = BUILT["text_classifier"][0]()

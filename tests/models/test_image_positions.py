@@ -29,6 +29,7 @@ def randomize(*models):
             weight.assign(np.abs(values) if "variance" in weight.path else values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(ON_GRID))
 def test_a_name_is_a_position_of_the_patches(name):
     named, given = build(position=name), build(position=ON_GRID[name])

@@ -26,6 +26,7 @@ def compute(model, images, ids):
 IMAGES = random.uniform(size=(2, 8, 12, 3)).astype("float32")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [
@@ -86,6 +87,7 @@ def test_the_encoder_is_that_of_a_vision_transformer():
     np.testing.assert_allclose(logits, compute(model, IMAGES, [[1, 4]] * 2), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_saved_model_computes_the_same_outputs_when_loaded(tmp_path):
     model = make(num_decoder_layers=2)
     model.save(tmp_path / "model.keras")

@@ -101,6 +101,7 @@ def writer(request):
     return TRANSFORMERS[request.param]()
 
 
+@pytest.mark.slow
 def test_source_and_target_are_told_apart(writer):
     """Masks of the source reach the cross-attention however the model is run; no future is seen."""
     model, source, target = writer, ids(), ids(2, 4, 19)
@@ -147,6 +148,7 @@ def test_attention_is_recorded_by_side():
     }
 
 
+@pytest.mark.slow
 def test_layers_of_t5_share_one_bias_on_each_side():
     model = like("t5", num_layers=2)
     blocks = [
@@ -229,6 +231,7 @@ def test_labels_may_follow_the_transform_of_a_masked_language_model():
 
 
 # The counts of the released checkpoints; BART's tables of places have two rows that nobody uses.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "builder, name, vocabulary_size, count",
     [

@@ -50,6 +50,7 @@ def test_no_object_is_one_class_more(settings):
     assert found["logits"].shape[-1] == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["pre", "post"])
 @pytest.mark.parametrize("queries", ["grid", 5])
 def test_other_layers_are_read_by_the_same_heads(queries, norm):
@@ -71,6 +72,7 @@ def test_other_layers_are_read_by_the_same_heads(queries, norm):
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [{}, {"num_layers": 1}, {"queries": 5, "no_object": True, "auxiliary": True}],
@@ -114,6 +116,7 @@ def test_queries_see_one_another_and_every_cell():
     assert all((np.array(weights) > 0).all() for weights in seen.values())
 
 
+@pytest.mark.slow
 def test_saved_and_loaded(tmp_path):
     for settings in (
         {"auxiliary": True, "one_to_many": True},

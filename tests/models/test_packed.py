@@ -6,6 +6,7 @@ import pytest
 
 import keras_attention as ka
 from tests.export.helpers import assert_exports
+from tests.grids import quick
 
 SIZE = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=20)
 LENGTHS = [3, 4, 2]  # of the documents in a row of 11, of which two are padding
@@ -46,6 +47,7 @@ def draw(model):
     return drawn
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
 def test_documents_are_read_as_if_alone(name):
     packed, alone = BUILDERS[name](packed=True), BUILDERS[name]()
@@ -59,7 +61,7 @@ def test_documents_are_read_as_if_alone(name):
         np.testing.assert_allclose(together[:, start : start + length], expected, atol=2e-5)
 
 
-@pytest.mark.parametrize("cross_position", [None, "rotary"])
+@pytest.mark.parametrize("cross_position", quick([None, "rotary"], "rotary"))
 def test_pairs_are_read_as_if_alone(cross_position):
     settings = dict(target_vocabulary_size=40, cross_position=cross_position, **SIZE)
     packed, alone = (ka.models.seq2seq_transformer(50, packed=p, **settings) for p in (True, False))

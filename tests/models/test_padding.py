@@ -34,6 +34,7 @@ def inputs(name, ids):
     return ids
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
 def test_a_promise_changes_no_number(name):
     plain = build(name)
@@ -70,6 +71,7 @@ def test_a_promise_is_saved(padding, tmp_path):
     assert found == ("right" if padding == "right" else None)
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_model_without_padding_exports_without_comparisons(tmp_path):
     for padding, compared in ((None, True), ("none", False)):
@@ -78,6 +80,7 @@ def test_model_without_padding_exports_without_comparisons(tmp_path):
         assert ("NOT_EQUAL" in report.ops) == compared, report.ops
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("padding", ["none", "right"])
 def test_a_batch_of_prompts_is_written_on_as_each_alone(padding):
     """Prompts are filled up for the model, which breaks no promise."""

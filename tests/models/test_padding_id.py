@@ -67,6 +67,7 @@ def inputs(name, ids):
 IDS = np.array([[5, 7, 3, 9, 7, 2], [4, 7, 1, 0, 0, 0], [7, 0, 0, 0, 0, 0]], "int32")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
 def test_another_id_is_padding(name):
     """Equal to the model with 0 when ids and what is known of them are exchanged."""
@@ -85,6 +86,7 @@ def test_another_id_is_padding(name):
     np.testing.assert_allclose(found[real], expected[real], atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
 def test_every_id_is_a_token(name):
     """With None zeros are seen as any id is: as by a model whose padding does not occur."""
@@ -113,6 +115,7 @@ def test_dropped_tokens_are_no_padding():
 PROMPTS = [[5, 0, 3, 9], [0, 7], [1]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("padding_id", [None, PADDING])
 def test_prompts_hold_id_0(padding_id):
     """A batch of prompts gives what each gives alone, written anew token by token."""
@@ -129,6 +132,7 @@ def test_prompts_hold_id_0(padding_id):
             text.append(int(token))
 
 
+@pytest.mark.slow
 def test_sources_of_another_padding():
     model = build("encoder_decoder", PADDING)
     sources = [[5, 0, 3, 9], [0, 2], [1]]

@@ -61,6 +61,7 @@ def test_padding_changes_nothing_and_is_no_answer():
     assert (call(model, long)[:, -3:] == NOWHERE).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feature", ["segment_ids", "exact_match", "character_ids", "token_ids"])
 def test_every_input_is_looked_at(feature):
     model = ka.models.question_answerer(

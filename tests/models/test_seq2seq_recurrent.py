@@ -41,6 +41,7 @@ def test_structure():
     assert "\n".join(lines) + "\n" == (STRUCTURE / "seq2seq_recurrent.txt").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attention", ["bahdanau", "luong"])
 def test_padding_changes_nothing(attention):
     model, short = drawn(built(attention=attention)), ids()

@@ -55,6 +55,7 @@ def test_a_waveform_is_its_features():
 
 
 # Gulati et al. (2020), table 1, say 10.3, 30.7 and 118.8 million with their LSTM decoders.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, least, most", [("Conformer-S", 8e6, 10.3e6), ("Conformer-M", 24e6, 30.7e6)]
 )
@@ -66,6 +67,7 @@ def test_sizes_are_near_those_of_the_paper(name, least, most):
     assert least < one + (size["num_layers"] - 1) * (two - one) < most
 
 
+@pytest.mark.slow
 def test_trains_with_ctc_and_spec_augment():
     """Labels are told by which features are loud."""
     keras.utils.set_random_seed(0)
@@ -82,6 +84,7 @@ def test_trains_with_ctc_and_spec_augment():
     assert losses[-1] < 0.25 * losses[0]
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_waveform_to_labels_in_one_file():
     """The contract of a microphone: samples in, labels out."""
@@ -93,6 +96,7 @@ def test_waveform_to_labels_in_one_file():
     assert_exports(listener, sequence_length=800, examples=[batch])
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("settings", [dict(kernel_size=3), dict(block="encoder", chunk_size=2)])
 def test_export(settings):

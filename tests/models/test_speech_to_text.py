@@ -33,6 +33,7 @@ def count_logits(model, sound, ids):
     return np.asarray(outputs["logits"] if isinstance(outputs, dict) else outputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [
@@ -80,6 +81,7 @@ WHISPER = dict(SIZE, num_frames=40, normalize_features=False, stem="1d", subsamp
                key_bias=False)  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_sound_of_fixed_length_is_filled_up_with_silence():
     """What is filled up is heard: zeros of the caller's give the same, and a mask would not."""
     model = draw(ka.models.speech_to_text(9, inputs="waveform", sampling_rate=2000, **WHISPER))
@@ -100,6 +102,7 @@ def test_a_sound_of_fixed_length_is_filled_up_with_silence():
     np.testing.assert_array_equal(ka.generation.generate(model, short, 5, **BEGIN), written)
 
 
+@pytest.mark.slow
 def test_whisper_has_the_parameters_of_the_authors():
     """Radford et al. (2022), table 1, say 39M and 74M; the released files have these counts."""
     for name, count in (("Whisper-tiny", 37_760_640), ("Whisper-base", 72_593_920)):

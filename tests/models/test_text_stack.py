@@ -10,6 +10,7 @@ SIZE = dict(num_layers=2, num_heads=2, hidden_dim=12, intermediate_dim=20)
 IDS = np.array([[4, 9, 7, 0], [5, 3, 8, 6]], "int32")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block, layer", [("lstm", keras.layers.LSTM), ("gru", keras.layers.GRU)])
 def test_they_are_those_of_keras_in_both_directions(block, layer):
     model = ka.models.text_encoder(30, block=block, **SIZE)
@@ -39,6 +40,7 @@ def test_recurrent_text_encoder_refuses_unsupported_options(options, message):
         ka.models.text_encoder(30, **{"block": "lstm", **SIZE, **options})
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("quantization", [None, "int8_weights"])
 def test_their_files_need_built_in_operations_alone(quantization, tmp_path):

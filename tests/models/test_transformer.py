@@ -81,6 +81,7 @@ def test_the_depth_of_deep_norm_is_that_of_the_stack():
     assert model.get_layer("block_0").norm == ka.blocks.DeepNorm(3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "num_blocks, order", [(None, [0, 1, 2, 3]), (1, [0] * 4), (2, [0, 0, 1, 1]), (3, [0, 0, 1, 2])]
 )

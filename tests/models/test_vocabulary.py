@@ -36,6 +36,7 @@ def build(name):
     return model, inputs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUILT)
 def test_known_tokens_stay_and_new_ones_are_means(name, tmp_path):
     model, inputs = build(name)

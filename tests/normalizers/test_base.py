@@ -135,6 +135,7 @@ def assert_same(found, expected):
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-5, atol=1e-5, err_msg=name)
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(ROWS, st.randoms(use_true_random=False))
 def test_the_order_of_keys_does_not_matter(row, random):

@@ -93,6 +93,7 @@ def test_gradient_where_one_key_has_nearly_no_weight(alpha):
     np.testing.assert_allclose(found, expected, rtol=1e-2, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [1.2, 1.5, 2.0, 4.0])
 def test_compiled_by_xla(alpha):
     """XLA may round a row's maximum otherwise than the row: 64 off where all is masked."""

@@ -8,6 +8,7 @@ import keras_attention as ka
 D = 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("position", ["transformer_xl", lambda: ka.positions.Disentangled(4)])
 @pytest.mark.parametrize("batch", [2, 3])
 def test_one_head_gives_the_same_every_time(position, batch):

@@ -196,6 +196,7 @@ def test_shards_may_be_links_and_are_read_as_what_they_lead_to(folder, tmp_path)
     assert "bash" not in str(raised.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt2", "bert-texts", "t5", "llama-2"])
 def test_ruined_files_are_refused_or_give_numbers(name, tmp_path):
     """Bytes of a file changed, cut off or doubled: one sentence, or a model of other numbers."""

@@ -124,6 +124,7 @@ def test_a_new_head_keeps_the_pooler_of_the_file():
     np.testing.assert_array_equal(*kernels)
 
 
+@pytest.mark.slow
 def test_an_encoder_takes_another_head():
     inputs, _ = read_expected(FOLDER / "bert")
     whole = ka.pretrained.load(FOLDER / "bert")
@@ -271,6 +272,7 @@ def test_layers_of_gemma_2_that_are_not_said(tmp_path):
     assert_equal(change_config("gemma-2", tmp_path / "older", {"layer_types": None}))
 
 
+@pytest.mark.slow
 def test_whisper_hears_samples(tmp_path):
     """The spectrogram in the model is that of the file beside it, silence to its end included."""
     folder = shutil.copytree(FOLDER / "whisper", tmp_path / "whisper")
@@ -304,6 +306,7 @@ def test_whisper_hears_samples(tmp_path):
 PROMPTS = [[5, 0, 3, 9], [0, 7], [1]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gpt2", "llama-3", "mistral", "qwen3", "gemma-2"])
 def test_they_write_with_a_cache(name):
     """A batch of unequal prompts with id 0 goes on as each alone, read anew."""

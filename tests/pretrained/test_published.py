@@ -146,6 +146,7 @@ def test_too_many_layers_are_refused_before_lists_of_them_are_made(name, key, tm
         ka.pretrained.describe(folder)
 
 
+@pytest.mark.slow
 def test_bart_without_its_head(tmp_path):
     """bart-base calls itself a BartModel: no prefix, and no bias of logits."""
     folder = shutil.copytree(FOLDER / "bart", tmp_path / "bart")

@@ -10,6 +10,7 @@ from keras import ops
 
 import keras_attention as ka
 from keras_attention.pretrained.checkpoint import Checkpoint
+from tests.grids import quick
 from tests.pretrained.make_checkpoints import CHECKPOINTS, FOLDER
 from tests.pretrained.test_parity import options_of, read_expected
 
@@ -23,7 +24,11 @@ def copies(name):
     return name in TIED or name.endswith("embed_tokens.weight")
 
 
-@pytest.mark.parametrize("name", CHECKPOINTS)
+# An encoder with a head, a decoder, both, a picture, a sound, a pair of towers.
+ONE_OF_A_KIND = ("roberta-answers", "gpt2", "t5", "vit-headless", "whisper", "clip")
+
+
+@pytest.mark.parametrize("name", quick(CHECKPOINTS, *ONE_OF_A_KIND))
 def test_unchanged_checkpoints_are_saved_bit_for_bit(name, tmp_path):
     model = ka.pretrained.load(FOLDER / name, **options_of(name))
     ka.pretrained.save(model, tmp_path / "saved")
@@ -36,7 +41,7 @@ def test_unchanged_checkpoints_are_saved_bit_for_bit(name, tmp_path):
         assert found.read().tobytes() == expected.read().tobytes(), tensor
 
 
-@pytest.mark.parametrize("name", CHECKPOINTS)
+@pytest.mark.parametrize("name", quick(CHECKPOINTS, *ONE_OF_A_KIND))
 def test_changed_weights_survive_saving_and_loading(name, tmp_path):
     """Every weight is changed: so every way from tensors to weights has its way back."""
     model = ka.pretrained.load(FOLDER / name, **options_of(name))
@@ -57,6 +62,7 @@ def test_changed_weights_survive_saving_and_loading(name, tmp_path):
 HEADS = ["bert", "bert-masked", "bert-texts", "roberta-masked", "modernbert", "modernbert-masked"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HEADS)
 def test_a_new_head_has_a_class_of_its_own(name, tmp_path):
     model = ka.pretrained.load(FOLDER / name, task="text_classifier", num_classes=4)
@@ -72,6 +78,7 @@ def test_a_new_head_has_a_class_of_its_own(name, tmp_path):
     np.testing.assert_allclose(again(inputs), model(inputs), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_how_a_modernbert_pools_is_written(tmp_path):
     options = {"task": "text_classifier", "num_classes": 2, "pooling": "mean"}
     model = ka.pretrained.load(FOLDER / "modernbert-masked", **options)
@@ -91,6 +98,7 @@ def test_how_a_modernbert_pools_is_written(tmp_path):
         ka.pretrained.save(other, tmp_path / "other")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["siglip", "siglip-labels"])
 def test_labels_of_a_tower_of_images(name, tmp_path):
     model = ka.pretrained.load(FOLDER / name, task="vision_transformer", num_classes=3)

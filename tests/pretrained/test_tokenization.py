@@ -84,6 +84,7 @@ def test_the_files_say_how_long_a_text_may_be(folder):
         ka.pretrained.tokenizer(folder)
 
 
+@pytest.mark.slow
 def test_without_padding_rows_are_lists(tmp_path):
     shutil.copytree(FOLDER / "gpt2", tmp_path / "gpt2")
     write_rules(tmp_path / "gpt2")

@@ -153,6 +153,7 @@ def test_any_score(score):
     assert np.all(np.isfinite(keras.ops.convert_to_numpy(layer(targets, encoded))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inner", CELLS)
 def test_dropout_of_the_cell_is_the_same_at_all_times(inner):
     targets, encoded, mask = definition.tensors()

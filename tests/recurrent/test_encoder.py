@@ -38,6 +38,7 @@ def parts(encoder, x, mask):
     return x, states
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cell, num_layers, mask",
     [

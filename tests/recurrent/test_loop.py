@@ -64,6 +64,7 @@ def test_one_place_needs_no_loop():
     np.testing.assert_allclose(found[0], run()[0][:, :1], atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("exporting", [False, True])
 def test_unknown_batch_and_length(exporting):

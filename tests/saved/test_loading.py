@@ -11,6 +11,7 @@ import keras_attention  # noqa: F401 - registers the layers
 HERE = pathlib.Path(__file__).parent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["every_layer", "translator", "writer"])
 def test_a_model_of_an_earlier_version_answers_as_it_did(name):
     model = keras.saving.load_model(HERE / f"{name}.keras")

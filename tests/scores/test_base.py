@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from keras_attention import scores
+from tests.grids import quick
 from tests.scores import definition
 
 
@@ -48,7 +49,7 @@ def test_gradients_reach_inputs_and_weights(name):
         assert np.all(np.isfinite(gradient)) and np.any(gradient != 0)
 
 
-@pytest.mark.parametrize("heads", [1, 3])
+@pytest.mark.parametrize("heads", quick([1, 3], 3))
 @pytest.mark.parametrize("name", scores.NAMES)
 def test_one_query_meets_prepared_keys(name, heads):
     """As a recurrent decoder asks: `prepare` once, then `match` query by query."""

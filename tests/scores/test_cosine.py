@@ -61,6 +61,7 @@ def test_zeros_score_zero_with_finite_gradient(dtype):
     assert all(np.isfinite(definition.array(g)).all() for g in found)
 
 
+@pytest.mark.slow
 def test_short_vectors_are_the_same_in_litert():
     """Of a plain division the converter makes L2_NORMALIZATION, with an epsilon of its own."""
     score = scores.Cosine()

@@ -40,7 +40,7 @@ def new():
     return ka.tasks.Seq2SeqLM.from_data(pairs, vocabulary_size=80, **TINY), pairs
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_replies_need_the_context():
     data = ka.data.Dialogues.from_lists(make_dialogues(200, 0), make_dialogues(24, 1))
     pairs = data.pairs(turns=2)
@@ -57,6 +57,7 @@ def test_replies_need_the_context():
     assert task.evaluate(other)["perplexity"] > 1.5 * scores["perplexity"]
 
 
+@pytest.mark.slow
 def test_scores_and_files(new, tmp_path):
     task, pairs = new
     scores = task.evaluate(pairs.dev)
@@ -95,6 +96,7 @@ def test_a_language_model_converses():
     assert 0 < scores["distinct_1"] < scores["distinct_2"] < 0.2
 
 
+@pytest.mark.slow
 def test_a_language_model_knows_whether_it_was_trained_on_dialogues(tmp_path):
     path = write_dialogues(tmp_path / "talk.jsonl", 30)
     read = ka.tasks.CausalLM.read_files(Source(files={"train": path}))

@@ -18,6 +18,7 @@ from tests.tasks.test_checkpoint_images import draw_pictures
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
 
+@pytest.mark.sweep
 def test_a_language_model(run, tmp_path):
     folder, out = make_gpt2(tmp_path / "gpt2"), tmp_path / "out"
     (tmp_path / "train.txt").write_text(TEXT * 20)
@@ -42,6 +43,7 @@ def test_a_language_model(run, tmp_path):
     assert code == 2 and "leaves nothing of causal_language_model to train" in error
 
 
+@pytest.mark.sweep
 def test_an_encoder_decoder(run, tmp_path):
     folder, out = make_bart(tmp_path / "bart"), tmp_path / "out"
     pairs = "source\ttarget\n" + "the cat\ta dog\na dog\tthe cat\n" * 12
@@ -77,6 +79,7 @@ def test_a_masked_language_model(run, tmp_path):
     assert code == 0 and "perplexity" in printed
 
 
+@pytest.mark.sweep
 def test_pictures(run, tmp_path):
     processing = {"size": {"height": 14, "width": 14}, "do_center_crop": True, "crop_size": 12}
     folder, out = make_pictures("vit", tmp_path / "vit", processing=processing), tmp_path / "out"

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from tests.grids import quick
 from tests.tasks.checkpoint_files import make_pictures
 
 pytestmark = pytest.mark.tensorflow
@@ -34,7 +35,9 @@ def draw_pictures(folder, count=12):
     return folder
 
 
-@pytest.mark.parametrize("name", ["vit", "deit", "deit-distilled", "dinov2"])
+@pytest.mark.parametrize(
+    "name", quick(["vit", "deit", "deit-distilled", "dinov2"], "deit-distilled")
+)
 def test_the_model_normalizes_pixels_from_0_to_1(name, tmp_path):
     names = {str(k): f"name {k}" for k in range(5)}
     folder = make_pictures(name, tmp_path / name, id2label=names)
@@ -53,6 +56,7 @@ def test_the_model_normalizes_pixels_from_0_to_1(name, tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["vit", "dinov2"])
 def test_pictures_of_another_size_than_the_positions(name, tmp_path):
     """DINOv2 is trained on 518 pixels, and its preprocessor_config.json cuts 224 out."""
@@ -69,6 +73,7 @@ def test_pictures_of_another_size_than_the_positions(name, tmp_path):
     assert again.predict(pixels) == task.predict(pixels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

@@ -50,6 +50,7 @@ def test_it_is_opened_by_its_files(task):
     assert longest.max_new_tokens == 16 - len(PROMPT) + 1  # its places, the last token without
 
 
+@pytest.mark.slow
 def test_ids_are_those_of_transformers(task):
     sounds = task.preprocessor(draw_sounds())
     for options, expected in zip(WRITTEN[NAME], read_written(), strict=True):
@@ -57,6 +58,7 @@ def test_ids_are_those_of_transformers(task):
         np.testing.assert_array_equal(task.runner(sounds, start_token_id=prompt), expected)
 
 
+@pytest.mark.slow
 def test_a_preset_transcribes_and_translates(task, tmp_path):
     task.save_to_preset(tmp_path / "preset")
     again = ka.tasks.from_preset(tmp_path / "preset")
@@ -117,6 +119,7 @@ def test_the_prompt_is_read_and_not_learnt(task):
         task.fit(data, verbose=False)
 
 
+@pytest.mark.slow
 def test_shows_what_it_listened_to(task):
     maps = task.attention(draw_sounds()[0])
     assert maps.keys[:2] == ["0.00", "0.02"] and len(maps.keys) == 50
@@ -173,6 +176,7 @@ def test_prompts_that_files_do_not_say(said, message, tmp_path):
         ka.tasks.from_preset(change_settings(tmp_path / "whisper", **said))
 
 
+@pytest.mark.slow
 def test_a_model_of_no_checkpoint_has_no_languages():
     said = [ka.data.Recording(np.ones((30, 5), "float32"), "ab")] * 8
     size = dict(num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8, kernel_size=3)

@@ -28,6 +28,7 @@ def read_litert(task, folder, **options):
     return ka.tasks.from_preset(folder, "litert")
 
 
+@pytest.mark.slow
 def test_a_language_model_goes_on_with_a_text(tmp_path):
     folder = make_gpt2(tmp_path / "gpt2")
     task = ka.tasks.from_preset(folder)
@@ -81,6 +82,7 @@ def test_id_0_is_a_token_that_an_exported_file_writes(tmp_path):
         assert one.predict(["cat"], max_new_tokens=3, temperature=0) == ["cat" + 3 * first]
 
 
+@pytest.mark.slow
 def test_several_ids_end_a_text_and_one_begins_it(tmp_path):
     settings = {"do_sample": True, "temperature": 0.6}
     task = ka.tasks.from_preset(make_llama(tmp_path / "llama", **settings))
@@ -123,6 +125,7 @@ def test_a_language_model_is_fine_tuned(tmp_path):
         task.fit(TEXT * 9, epochs=1, freeze="all", **common)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["t5", "bart", "marian"])
 def test_an_encoder_decoder_writes_for_a_text(name, tmp_path):
     folder = getattr(checkpoint_files, f"make_{name}")(tmp_path / name, num_beams=2)
@@ -149,6 +152,7 @@ def test_an_encoder_decoder_writes_for_a_text(name, tmp_path):
     assert task.preprocessor.texts([target[1:]]) == ["a dog"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said, k", [(said, k) for k, said in enumerate(WRITTEN["bart"])])
 def test_task_follows_generation_config_like_transformers(said, k, tmp_path):
     """`written.npz` is what transformers writes where `generation_config.json` says so."""

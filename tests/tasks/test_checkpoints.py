@@ -61,7 +61,7 @@ def test_a_head_of_tokens_tags_words_by_their_first_piece(tmp_path):
     assert maps.keys == ["[CLS]", "dog", "##s", "bad", "[SEP]"]
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_new_head_is_trained_kept_and_opened_again(tmp_path, capsys):
     folder = copy("bert-masked", tmp_path / "bert")
     task = ka.tasks.TextClassifier.from_preset(folder)
@@ -82,6 +82,7 @@ def test_a_new_head_is_trained_kept_and_opened_again(tmp_path, capsys):
     assert found.label == expected.label and abs(found.probability - expected.probability) < 1e-4
 
 
+@pytest.mark.slow
 def test_padding_that_is_not_0(tmp_path):
     """Files of fixed shapes are filled up with the padding that their model has."""
     folder = copy("bert", tmp_path / "bert")  # pad_token_id 5

@@ -39,6 +39,7 @@ def make_task(trees, **options):
     return ka.tasks.ConstituencyParser.from_data(trees, **{**size, **options})
 
 
+@pytest.mark.slow
 def test_every_answer_is_a_tree_over_its_words():
     """Of a model that was never trained, too, in batches of any lengths."""
     task = make_task(make_trees(12, seed=0))
@@ -63,7 +64,7 @@ def test_fit_skips_large_trees_and_evaluate_refuses_them():
         make_task(trees, max_length=2).fit(trees, verbose=False)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_deep_trees_have_room():
     (deep,) = ka.data.parse_brackets("(A " * 12 + "(X a)" + ")" * 12)
     task = make_task([deep] * 8)
@@ -84,6 +85,7 @@ def test_wrong_inputs():
         task.fit(other * 4, verbose=False)
 
 
+@pytest.mark.slow
 def test_the_picture_shows_what_labels_looked_at(tmp_path):
     trees = make_trees(4, seed=0)
     maps = make_task(trees).attention(trees[0].tokens, tmp_path / "labels.png")

@@ -33,6 +33,7 @@ def generator():
     return task
 
 
+@pytest.mark.slow
 def test_it_draws_what_it_is_asked_for(generator):
     found = generator.predict(["right", "left", "top", "left"], temperature=0)
     assert [picture.label for picture in found] == ["right", "left", "top", "left"]
@@ -92,6 +93,7 @@ def test_colour(tmp_path):
     task.attention("left", path=tmp_path / "x.png")
 
 
+@pytest.mark.slow
 def test_it_is_shown(generator, capsys, tmp_path):
     generator.show(["left", "right"], temperature=0)
     lines = capsys.readouterr().out.splitlines()

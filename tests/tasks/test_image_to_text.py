@@ -50,6 +50,7 @@ def test_learns_cocos_captions_by_heart(data_root, tmp_path):
     assert all(task.predict([one.image for one in read.test]))
 
 
+@pytest.mark.slow
 def test_scores_and_files(new, tmp_path):
     task, pairs = new
     scores = task.evaluate(pairs[:4])
@@ -70,6 +71,7 @@ def test_scores_and_files(new, tmp_path):
         task.export(tmp_path / "m.tflite", quantization="int8", calibration=pairs[:2])
 
 
+@pytest.mark.slow
 def test_objects_are_scored_as_boxes(tmp_path):
     boxes = ka.data.BoxedImages.from_lists([one for *_, one in draw(12, 0)], dev_fraction=0)
     data = ka.data.CaptionedImages.from_boxes(boxes, bins=25)
@@ -113,7 +115,7 @@ def test_captions_are_learnt():
     assert task.evaluate(test)["exact_match"] > 0.95
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_objects_are_found_by_every_file(tmp_path, capsys):
     """Boxes of COCO's files are learnt as text, by the command, and found by each export."""
     for part, count, seed in (("train", 300, 0), ("dev", 20, 1), ("test", 30, 2)):

@@ -99,6 +99,7 @@ def test_rare_labels_weigh_more():
     assert weights == pytest.approx([8**0.5, 8**0.5, 3**0.5])
 
 
+@pytest.mark.slow
 def test_it_is_kept_and_opened_again(classifier, tmp_path):
     classifier.save_to_preset(tmp_path / "preset")
     manifest = json.loads((tmp_path / "preset" / "manifest.json").read_text())
@@ -116,7 +117,7 @@ def test_it_is_kept_and_opened_again(classifier, tmp_path):
         ka.tasks.from_preset(tmp_path / "preset")
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_other_labels_get_a_new_last_layer(classifier, tmp_path):
     classifier.save_to_preset(tmp_path / "preset")
     again = ka.tasks.from_preset(tmp_path / "preset")
@@ -132,6 +133,7 @@ def test_thresholds_are_one_for_each_label(classifier, thresholds):
         type(classifier)(classifier.model, classifier.preprocessor, thresholds=thresholds)
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("quantization", [None, "int8_weights"])
 def test_the_phones_file_gives_the_same_labels(classifier, quantization, tmp_path):
@@ -171,7 +173,7 @@ def test_a_checkpoint_of_several_labels(several, tmp_path):
     assert task.recipe.data == {"balance": 0.0}
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_new_head_is_trained(tmp_path):
     pytest.importorskip("tokenizers")
     still = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}

@@ -42,7 +42,7 @@ def trained():
     return task, data
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.tensorflow
 def test_finds_squares_from_every_file(trained, tmp_path):
     task, data = trained
@@ -91,7 +91,7 @@ def test_boxes_are_in_pixels_of_the_picture_that_is_given(trained, tmp_path):
     np.testing.assert_allclose(shares[0].box, expected, atol=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_learned_queries_and_losses_of_every_layer_learn_too(tmp_path):
     data = make_data(48)
     settings = dict(queries=6, num_decoder_layers=2, auxiliary=True, no_object=True)

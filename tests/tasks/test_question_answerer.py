@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from tests.grids import quick
 from tests.pretrained.make_checkpoints import FOLDER
 from tests.small_runs import train
 from tests.tasks.test_checkpoints import PIECES, copy
@@ -142,7 +143,7 @@ def test_predict_refuses_questions_without_text_or_context(answerer, inputs):
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("quantization", [None, "int8_weights"])
+@pytest.mark.parametrize("quantization", quick([None, "int8_weights"], None))
 def test_a_file_of_fixed_shapes_answers_alike(answerer, quantization, tmp_path):
     answerer.save_to_preset(tmp_path / "preset")
     path = tmp_path / "preset" / "model.tflite"
@@ -159,6 +160,7 @@ def test_a_file_of_fixed_shapes_answers_alike(answerer, quantization, tmp_path):
 # Checkpoints.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bert-answers", "distilbert-answers", "electra-answers"])
 def test_a_head_of_answers_answers(name, tmp_path):
     """The best span of the logits that the checkpoint's own model gives."""

@@ -6,6 +6,7 @@ import keras_attention as ka
 from keras_attention.tasks import recipes
 from keras_attention.tasks import task as task_module
 from keras_attention.tasks.registry import get_builder
+from tests.grids import quick
 
 
 def test_a_data_set_may_have_its_own():
@@ -85,7 +86,14 @@ def test_another_block_leaves_what_is_the_conformers_aside(name):
     assert same.model["kernel_size"] == recipes.choose_recipe(name).model["kernel_size"]
 
 
-@pytest.mark.parametrize("name", recipes.RECIPES)
+# Words, characters, images, boxes, sounds.
+ONE_OF_A_KIND = (
+    *("sequence_labeler", "vision_transformer", "image_generator"),
+    *("object_detector", "speech_recognizer/spoken_digit"),
+)
+
+
+@pytest.mark.parametrize("name", quick(recipes.RECIPES, *ONE_OF_A_KIND))
 def test_every_recipe_fits_its_builder(name):
     recipe = recipes.RECIPES[name]
     build = getattr(ka.models, get_builder(name.split("/")[0]))
@@ -102,6 +110,7 @@ def test_every_recipe_fits_its_builder(name):
     assert model.count_params() > 0
 
 
+@pytest.mark.slow
 def test_few_examples_make_small_batches_unless_told(monkeypatch):
     plain = recipes.choose_recipe("sequence_labeler")
     assert recipes.shrink_batches(plain, 10_000) == plain

@@ -134,6 +134,7 @@ def test_texts_are_written_in_their_order_whatever_the_batches(translator, monke
     assert task.predict(texts, beam=1) != together
 
 
+@pytest.mark.slow
 def test_evaluate_and_predict(run, translator, tmp_path):
     (tmp_path / "test.tsv").write_text("source\ttarget\ndrei vier\tthree four\nvier\tfour\n")
     code, out, _ = run("evaluate", translator, "--file", tmp_path / "test.tsv")
@@ -216,7 +217,7 @@ def write_numbers(folder):
             (folder / f"{part}.{language}").write_text("\n".join(lines) + "\n")
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("task", "options"),
     [
@@ -264,6 +265,7 @@ def test_the_translator_of_the_zoo(run, data_root):
     assert code == 0 and printed(out, "bleu") > 38
 
 
+@pytest.mark.slow
 def test_words_of_other_pairs_become_tokens(translator, tmp_path):
     task = ka.tasks.from_preset(translator)
     before = len(task.preprocessor.target)
@@ -317,6 +319,7 @@ def test_train_from_a_preset_adds_subwords(run, translator, tmp_path, monkeypatc
     assert code == 2 and "--beam is settled by the model of --from" in err
 
 
+@pytest.mark.slow
 def test_fit_says_which_pairs_are_too_long(capsys):
     pairs = [("ab", "ba")] * 8 + [("a" * 30, "b" * 30)] * 2
     sizes = {"num_layers": 1, "num_heads": 1, "hidden_dim": 8}

@@ -7,6 +7,7 @@ import pytest
 import soundfile
 
 import keras_attention as ka
+from tests.grids import quick
 
 TONES = {"a": 300, "b": 1500, "c": 3000}
 SIZE = dict(
@@ -140,6 +141,7 @@ def test_the_filter_of_the_recipe_is_for_spectrograms():
         assert (ka.blocks.FilterAugment in kinds) == there
 
 
+@pytest.mark.slow
 def test_whole_words_are_written_by_a_model_that_knows_them(tmp_path):
     """Saved and opened, with new words beside those that it knew, and as LiteRT."""
     texts = [one.text for one in draw(8, 0)]
@@ -165,6 +167,7 @@ def test_whole_words_are_written_by_a_model_that_knows_them(tmp_path):
     assert task.preprocessor.words == ("away", "b") and task.predict(sounds) == ["b", "b"]
 
 
+@pytest.mark.slow
 def test_a_model_that_knows_no_spaces_is_searched_for_one_word():
     texts = ["ab", "cab"] * 4
     train = [ka.data.Recording(np.ones(4000, "float32"), text) for text in texts]
@@ -182,6 +185,7 @@ def test_a_model_that_knows_no_spaces_is_searched_for_one_word():
     assert len(found.split()) > 1 and {*found.split()} <= {"ab", "cab"}
 
 
+@pytest.mark.slow
 def test_words_of_the_development_part_are_known():
     train = [ka.data.Recording(np.ones(4000, "float32"), text) for text in ("go on", "stop")]
     dev = [train[0]._replace(text="go left")]
@@ -259,6 +263,7 @@ def test_refuses_samples_of_no_known_rate():
         ka.tasks.SpeechRecognizer.from_data(draw(4, 0), **SIZE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["keras", "litert-int8"])
 def test_a_recording_shorter_than_a_frame_says_nothing(kind):
     task = ka.tasks.from_preset("digits-speech", kind)

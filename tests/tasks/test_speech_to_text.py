@@ -27,7 +27,7 @@ def trained():
     return task, data
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_translates_what_is_said_from_every_file(trained, tmp_path):
     task, data = trained
     scores = task.evaluate(data)
@@ -68,6 +68,7 @@ def test_shows_what_it_listened_to(trained, tmp_path):
     assert (tmp_path / "attention.png").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_without_translations_it_writes_transcripts():
     recordings = [ka.data.Recording(np.ones((30, 5), "float32"), "ab cd")] * 8
     task = ka.tasks.SpeechToText.from_data(

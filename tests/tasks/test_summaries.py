@@ -47,6 +47,7 @@ def test_rouge_is_that_of_the_reference_library():
         assert found[name] == pytest.approx(mean, abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mask", [ka.masks.Window(16), ka.masks.Chunked(16)], ids=str)
 def test_long_sources_in_windows(data, mask):
     """What is far away of a token's own block changes nothing in it."""
@@ -63,7 +64,7 @@ def test_long_sources_in_windows(data, mask):
     assert list(scores) == ["rouge_1", "rouge_2", "rouge_l"]
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_it_learns_what_matters(data, tmp_path):
     task = ka.tasks.Seq2SeqLM.from_data(
         data, score="rouge", mask=ka.masks.Window(16), max_length=128, beam=1, **SIZE

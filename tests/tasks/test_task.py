@@ -47,6 +47,7 @@ def preset(task, tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_fit_returns_history_and_evaluate_returns_scores(preset):
     task, test = ka.tasks.from_preset(preset), make_sentences(10, 9)
     assert task.evaluate(test)["accuracy"] == 1.0
@@ -104,6 +105,7 @@ def test_a_preset_is_the_task_again(task, preset):
         task.save_to_preset(preset)
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_it(run, preset, corpus, tmp_path):
     folder = shutil.copytree(preset, tmp_path / "copy")
     code, out, err = run("predict", folder, "the cat sat.")
@@ -173,6 +175,7 @@ def test_fewer_labels_keep_the_last_layer(preset, capsys):
     assert task.model.layers[-1] is head and "last layer" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_model_of_ones_own_becomes_a_preset(run, corpus, tmp_path):
     """Layers of this package put together by hand, with a preprocessor."""
     sentences = make_sentences(60, 2)
@@ -195,6 +198,7 @@ def test_a_model_of_ones_own_becomes_a_preset(run, corpus, tmp_path):
     assert run("predict", tmp_path / "mine" / "model.tflite", "the cat sat .")[0] == 0
 
 
+@pytest.mark.slow
 def test_export_in_one_line(task, tmp_path):
     report = task.export(tmp_path / "tagger.tflite", quantization="int8_weights")
     assert report.size > 0 and (tmp_path / "manifest.json").is_file()

@@ -10,6 +10,7 @@ import keras_attention as ka
 from keras_attention.cli import main
 from tests.cli.test_evaluate import printed
 from tests.cli.test_train import FILES, names, read
+from tests.grids import quick
 from tests.small_runs import SMALL
 
 POLARITY = "sentiment-sentence-polarity"  # the folder among the real data
@@ -62,7 +63,7 @@ TEXTS = ka.data.Texts.from_lists(
 )
 
 
-@pytest.mark.parametrize("pooling", ["attention", "cls"])
+@pytest.mark.parametrize("pooling", quick(["attention", "cls"], "attention"))
 def test_its_parts(pooling, tmp_path):
     task = make_task(TEXTS, pooling)
     assert task.metadata["task"] == "text_classifier" and task.metadata["labels"] == ["a", "b"]

@@ -106,6 +106,7 @@ def interrupt_at(monkeypatch, cls, method, call):
     monkeypatch.setattr(cls, method, interrupted)
 
 
+@pytest.mark.slow
 def test_going_on_gives_the_same_as_not_stopping(finished, tmp_path, monkeypatch, capsys):
     with monkeypatch.context() as patch:
         interrupt_at(patch, Progress, "on_epoch_begin", 3)
@@ -126,6 +127,7 @@ def test_going_on_gives_the_same_as_not_stopping(finished, tmp_path, monkeypatch
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_the_state_is_written_loses_that_epoch_only(
     finished, tmp_path, monkeypatch, capsys
 ):
@@ -149,6 +151,7 @@ def test_ctrl_c_while_the_state_is_written_loses_that_epoch_only(
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.slow
 def test_a_finished_training_is_not_repeated(tmp_path, capsys):
     best, history = train_model(make_job(), RECIPE, start(tmp_path / "run"))
     capsys.readouterr()
@@ -157,6 +160,7 @@ def test_a_finished_training_is_not_repeated(tmp_path, capsys):
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.slow
 def test_only_the_newest_state_is_kept(tmp_path):
     folder = start(tmp_path / "run")
     train_model(make_job(), RECIPE, folder)
@@ -210,6 +214,7 @@ def test_backup_ignores_a_state_that_was_not_finished(tmp_path):
     assert not job.model._initial_epoch
 
 
+@pytest.mark.slow
 def test_the_running_average_is_what_is_evaluated_and_kept(tmp_path):
     recipe = dataclasses.replace(RECIPE, average=2.0)
     job, folder = make_job(), start(tmp_path / "run")
@@ -238,6 +243,7 @@ def test_the_running_average_is_what_is_evaluated_and_kept(tmp_path):
     assert found["loss"] == pytest.approx(history[epoch - 1]["val_loss"], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_training_ends_when_its_time_is_over_and_goes_on_no_further(tmp_path, capsys):
     recipe = dataclasses.replace(RECIPE, minutes=0.0)
     best, history = train_model(make_job(), recipe, start(tmp_path / "run"))
@@ -270,6 +276,7 @@ class Tick(keras.callbacks.Callback):
         self.clock(self.seconds)
 
 
+@pytest.mark.slow
 def test_time_ends_an_epoch_that_is_under_way_and_it_is_evaluated(tmp_path, clock, capsys):
     """Six batches an epoch, 20 seconds each: after three of the second the 3 minutes are over."""
     recipe = dataclasses.replace(RECIPE, minutes=3.0, epochs=100)
@@ -427,6 +434,7 @@ def test_a_score_that_is_no_number_is_a_state_as_well(stopped, tmp_path):
     train_model(make_job(), RECIPE, start(folder))
 
 
+@pytest.mark.slow
 def test_outputs_are_trained_together(tmp_path):
     """And the weights of the best epoch are there, in the model that was given."""
     job = make_joint_job()
@@ -439,6 +447,7 @@ def test_outputs_are_trained_together(tmp_path):
     assert float(right.result()) == pytest.approx(best[0], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_of_several_outputs_an_interruption_changes_nothing(tmp_path):
     whole = make_joint_job()
     train_model(whole, RECIPE, start(tmp_path / "whole"))

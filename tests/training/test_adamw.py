@@ -91,6 +91,7 @@ def test_is_made_of_its_config():
     assert type(again) is ka.training.AdamW and again.get_config() == optimizer.get_config()
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("settings", [{"global_clipnorm": 0.5}, {"gradient_accumulation_steps": 2}])
 def test_rows_that_are_one_tensor_equal_keras(settings):
@@ -107,6 +108,7 @@ def test_rows_that_are_one_tensor_equal_keras(settings):
     assert measure_difference(*found) < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_tokens_that_come_more_than_once(jit_compile):
@@ -138,6 +140,7 @@ def test_tokens_that_come_more_than_once(jit_compile):
     assert measure_difference(ours.get_weights(), theirs.get_weights()) < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_learns_in_mixed_precision():
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1, dtype="mixed_float16")])
@@ -148,6 +151,7 @@ def test_learns_in_mixed_precision():
     assert history[-1] < 0.05 * history[0]
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_is_keras_under_a_strategy():
     """There variables are distributed, and the kernel is not theirs: not a bit differs."""

@@ -35,18 +35,6 @@ def test_examples_of_evalb(text, counts):
         assert scores["exact"] == float(matched == wanted == found)
 
 
-def test_it_is_pyevalb():
-    """Without punctuation left out, which PYEVALB does not."""
-    scorer = pytest.importorskip("PYEVALB.scorer")
-    parser = pytest.importorskip("PYEVALB.parser")
-    for text, _ in EXAMPLES:
-        result = scorer.Scorer().score_trees(*map(parser.create_from_bracket_string, (THIS, text)))
-        scores = ka.training.score_brackets(read(text), read(THIS), punctuation=True)
-        assert scores["recall"] == pytest.approx(result.recall, abs=1e-6)
-        assert scores["precision"] == pytest.approx(result.prec, abs=1e-6)
-        assert scores["tags"] == result.tag_accracy
-
-
 def test_punctuation_and_labels_as_in_collins():
     wanted = read("(TOP (S (NP (NN a) (, ,)) (PRT (RP up)) (. .)))")
     found = read("(S (NP (NN a)) (, ,) (ADVP (RP up) (. .)))")

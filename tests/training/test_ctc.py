@@ -84,6 +84,7 @@ def test_gradients_are_those_of_keras_and_none_reach_the_padding(batch):
     assert not np.any(np.asarray(found)[np.arange(5) >= lengths[:, None]])
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_xla_computes_the_same(batch):
     """Its kernels lack the op that is fast elsewhere."""
@@ -125,6 +126,7 @@ def test_fit_hands_the_mask_of_a_model_to_the_loss(batch):
     np.testing.assert_allclose(found, expect(batch).mean(), rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_learns_a_label_for_each_sound():
     """Words of three sounds, each some frames long: the loss finds which is which."""

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import keras_attention as ka
+from tests.grids import quick
 
 F1, Precision, Recall = (
     ka.training.EntityF1,
@@ -59,7 +60,7 @@ def noisy(rng, sentences, rate=0.3):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
 @pytest.mark.parametrize("average", ["micro", "macro", "weighted", None])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", quick(range(3), 0))
 def test_equals_seqeval(average, seed):
     seqeval = pytest.importorskip("seqeval.metrics")
     rng = np.random.default_rng(seed)
@@ -74,6 +75,7 @@ def test_equals_seqeval(average, seed):
         np.testing.assert_allclose(ours, theirs(true, predicted, average=average), atol=1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_counts_equal_sets_of_spans(data):
@@ -151,6 +153,7 @@ def test_one_type_or_types_with_dashes(labels):
     assert metric.types == [labels[1][2:]] and float(metric.result()) == 1.0
 
 
+@pytest.mark.slow
 def test_fits_and_evaluates():
     seqeval = pytest.importorskip("seqeval.metrics")
     rng = np.random.default_rng(3)

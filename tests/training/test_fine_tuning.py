@@ -33,6 +33,7 @@ def changed(before, after):
     return {path for path in before if not np.array_equal(before[path], after[path])}
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_low_rank_changes_and_the_head_alone_are_trained():
     model = build()
@@ -81,6 +82,7 @@ def test_projections_that_are_not_there_are_refused(targets):
         ka.training.enable_lora(build(), 2, targets)
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("num_blocks", [1, 3, None])
 def test_frozen_blocks_keep_their_values(num_blocks):
@@ -105,6 +107,7 @@ def test_more_blocks_than_there_are():
         ka.training.layer_rates(build(), 0)
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_lower_layers_learn_less():
     """Adam's first step is the learning rate, of whichever sign, wherever there is a gradient."""

@@ -8,6 +8,7 @@ import pytest
 
 import keras_attention as ka
 from tests import gradients
+from tests.backends.marks import slow_on_tensorflow
 
 B, Q, M, C = 2, 4, 3, 3
 random = np.random.default_rng(0)
@@ -238,6 +239,7 @@ def test_an_unknown_classification_is_refused():
         ka.training.HungarianLoss("softmax")
 
 
+@slow_on_tensorflow
 def test_it_trains_a_model_in_fit():
     images = keras.Input((4, 4, 1))
     x = keras.layers.Reshape((Q, 4))(images)

@@ -137,6 +137,7 @@ def test_joins_the_mask_that_the_model_leaves():
     np.testing.assert_allclose(Loss()(labels, logits), expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_fits(batch):
     labels, logits = batch
     model = keras.Sequential([keras.layers.Dense(7)])

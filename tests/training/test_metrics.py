@@ -52,6 +52,7 @@ def test_images_and_masks_left_by_the_model():
     np.testing.assert_allclose(accuracy.result(), 0.5)
 
 
+@pytest.mark.slow
 def test_fits_and_evaluates():
     model = keras.Sequential([keras.layers.Dense(7)])
     model.compile("sgd", ka.training.MaskedSparseCategoricalCrossentropy(), metrics=[Accuracy()])
@@ -96,6 +97,7 @@ def test_weights_are_of_rows_and_zero_leaves_positions_out():
     np.testing.assert_allclose(accuracy.result(), 1.0)
 
 
+@pytest.mark.slow
 def test_it_is_the_share_that_greedy_decoding_writes_exactly():
     """Random models are right about nothing, so the labels are what some of the rows get."""
     model = ka.models.seq2seq_recurrent(9, 6, hidden_dim=4)

@@ -32,6 +32,7 @@ def test_the_median_of_steps_in_turn_decides(bfloat16, policy, monkeypatch):
     assert order == ["float32", "mixed_bfloat16"] * len(bfloat16)
 
 
+@pytest.mark.slow
 def test_blocks_compute_in_the_fastest_dtype_policy():
     state = random.getstate()
     policy = ka.training.fastest_dtype_policy()

@@ -10,6 +10,7 @@ import pytest
 import keras_attention as ka
 from keras_attention.training import losses, replicas
 from tests.conftest import ROOT
+from tests.grids import sampled
 from tests.training import shared_batches
 
 pytestmark = pytest.mark.tensorflow
@@ -23,10 +24,11 @@ def compare_with_one_device(name):
     return json.loads(done.stdout.splitlines()[-1])[name]
 
 
-SLOW = [name for name in shared_batches.CASES if name != "span"]
+OTHERS = [name for name in shared_batches.CASES if name != "span"]
 
 
-@pytest.mark.parametrize("name", ["span", *(pytest.param(x, marks=pytest.mark.slow) for x in SLOW)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sampled(["span", *OTHERS]))
 def test_mirrored_replicas_are_one_device(name):
     apart = compare_with_one_device(name)
     assert {"loss", "weights"} <= apart.keys()

@@ -139,6 +139,7 @@ class Watch(keras.callbacks.Callback):
         self.seen.append(float(self.layer.teacher_forcing))
 
 
+@pytest.mark.slow
 def test_the_callback_counts_updates_and_epochs():
     model, layer = certain()
     model.compile("adam", ka.training.MaskedSparseCategoricalCrossentropy(ignore_class=0))
@@ -156,6 +157,7 @@ def test_the_callback_counts_updates_and_epochs():
     assert watch.seen[8:] == pytest.approx([0.2, 0.1])  # the optimizer has counted on
 
 
+@pytest.mark.slow
 def test_it_fits_the_transformer():
     model = ka.models.seq2seq_transformer(
         V, num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8, dropout=0.0

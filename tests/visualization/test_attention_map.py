@@ -85,6 +85,7 @@ def test_odd_tokens_stay_readable(weights):
     ka.visualization.attention_map(weights, ["$x_$", "$\\frac$", "y", "z"]).canvas.draw()
 
 
+@pytest.mark.slow
 def test_many_tokens_get_as_many_labels_as_fit():
     figure = ka.visualization.attention_map(np.full((1, 200, 200), 1 / 200))
     figure.canvas.draw()

@@ -95,6 +95,7 @@ def test_grid_follows_the_image(keys, size, grid):
     assert infer_patch_grid(keys, size) == grid
 
 
+@pytest.mark.slow
 def test_pictures_of_every_kind():
     weights = looking_at(0, 0, grid=(2, 2))
     for shape in [(4, 4), (4, 4, 1), (4, 4, 3), (4, 4, 4), (1, 4, 4, 3)]:

@@ -1,6 +1,7 @@
 """What the endpoints of a model that generates are checked on."""
 
 import numpy as np
+import pytest
 
 from keras_attention.export.generation import endpoints
 from keras_attention.export.generation.cases import CaseMaker
@@ -18,6 +19,7 @@ def make_cases(decoder, *generate, **sizes):
     return cases
 
 
+@pytest.mark.slow
 def test_a_text_is_followed_through_every_endpoint(decoders):
     """One row and three: a prompt, a token, three tokens; and what the loop writes."""
     cases = make_cases(decoders["writer"], "greedy")

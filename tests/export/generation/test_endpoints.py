@@ -36,6 +36,7 @@ def test_a_language_model_of_fixed_shapes(decoders):
     assert all(None not in tensor.shape for point in made.values() for tensor in point.inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_size, sequence_length", [(None, None), (2, 6)])
 def test_an_encoder_decoder(decoders, batch_size, sequence_length):
     decoder = decoders["translator"]
@@ -76,6 +77,7 @@ def test_rows_of_a_batch_are_what_they_are_alone(decoders):
         assert row.tolist() == naive(decoder, [prompt], 5, (3,))[0].tolist()
 
 
+@pytest.mark.slow
 def test_rows_end_with_any_of_the_ends(decoders):
     decoder = decoders["translator"]
     sources = {"source_ids": np.random.default_rng(1).integers(1, 19, (4, 5), dtype="int32")}

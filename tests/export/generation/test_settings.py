@@ -40,6 +40,7 @@ def test_a_cache_is_no_longer_than_the_positions():
         make(decoder, max_length=11)
 
 
+@pytest.mark.slow
 def test_a_prefix_must_come_together():
     mask = ka.masks.Causal() | ka.masks.Prefix(3)
     tokens = keras.Input((None,), dtype="int32", name="token_ids")

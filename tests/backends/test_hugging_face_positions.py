@@ -1,17 +1,16 @@
-"""Parity with Hugging Face, in PyTorch, weights copied over; runs where both are installed."""
+"""Parity with Hugging Face, in PyTorch, with its weights copied."""
 
 import importlib
 import math
 
 import numpy as np
 import pytest
+import torch
+import transformers
 from keras import ops
 
 from keras_attention import attention, normalizers, positions
 from keras_attention.positions import alibi, scalings
-
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
 
 RANDOM = np.random.default_rng(0)
 T, N, H = 9, 3, 16

@@ -1,16 +1,15 @@
-"""The builders beside Hugging Face's models, weights copied over; runs where PyTorch is installed.
+"""The builders beside Hugging Face's models, with their weights copied.
 
 Ids are at least 1, as 0 is padding here and not everywhere there.
 """
 
 import numpy as np
 import pytest
+import torch
+import transformers
 from keras import ops
 
 import keras_attention as ka
-
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
 
 random = np.random.default_rng(0)
 V, D, N, FF, LAYERS, LENGTH = 31, 12, 3, 20, 2, 16

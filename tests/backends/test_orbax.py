@@ -1,0 +1,13 @@
+"""Folders that hold no checkpoint of Orbax are refused."""
+
+import keras
+import pytest
+
+import keras_attention as ka
+
+
+def test_a_folder_without_checkpoints(tmp_path):
+    with pytest.raises(ValueError, match="There is no folder .*: expected one that OrbaxBackup"):
+        ka.distribution.load_orbax(tmp_path / "no", keras.Sequential())
+    with pytest.raises(ValueError, match="has no checkpoint: it has none that is whole"):
+        ka.distribution.load_orbax(tmp_path, keras.Sequential())
