@@ -188,7 +188,8 @@ def test_tanh_is_compiled_and_holds_a_slice_of_queries(compiled):
         np.testing.assert_allclose(ours, theirs, atol=5e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("offset", quick([0.0, 15.0, 25.0, 200.0, -3e4], 200.0))
+@pytest.mark.slow
+@pytest.mark.parametrize("offset", [0.0, 15.0, 25.0, 200.0, -3e4])
 def test_tanh_of_large_numbers_that_cancel(compiled, offset):
     """e^2a overflows from a = 44; the sum may be small all the same."""
     query, key, vector = operands()

@@ -7,7 +7,6 @@ import pytest
 import soundfile
 
 import keras_attention as ka
-from tests.grids import quick
 
 TONES = {"a": 300, "b": 1500, "c": 3000}
 SIZE = dict(
