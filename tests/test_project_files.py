@@ -32,3 +32,8 @@ def test_templates_of_issues_are_forms():
         assert form.keys() >= {"name", "description", "body"} or "blank_issues_enabled" in form
         for field in form.get("body", []):
             assert field["type"] in ("input", "textarea") and field["attributes"]["label"]
+
+
+def test_the_map_of_the_tests_leads_to_files():
+    links = re.findall(r"\]\(([^)]+)\)", (ROOT / "tests" / "README.md").read_text("utf-8"))
+    assert len(links) > 20 and not [link for link in links if not (ROOT / "tests" / link).exists()]
