@@ -73,7 +73,7 @@ def test_a_run_with_a_test_of_three_cpu_seconds_fails(tmp_path, processes):
     )
     assert run.returncode == 1 and "1 failed" in run.stdout
     assert re.search(r"3\.\d\d s  \S*test_burning\n", run.stdout)
-    total = re.search(r"(\d+) CPU seconds in all; the largest process took 0\.\d GB", run.stdout)
+    total = re.search(r"(\d+) CPU seconds in all; the largest process took \d+\.\d GB", run.stdout)
     assert 3 <= int(total[1]) < 20
 
 
