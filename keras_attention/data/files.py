@@ -141,9 +141,10 @@ def lock_folder(folder):
 
 
 def _try_lock(folder):
-    """The descriptor of a lock on `folder`, which ends when it is closed, or with the process.
+    """Lock `folder` and return the descriptor, or None without a lock.
 
-    None where another has it, where the folder is gone, or where there are no such locks.
+    Another process may hold the lock, the folder may be gone, or the system may lack such locks.
+    Closing the descriptor, or the end of the process, releases the lock.
     """
     if fcntl is None:
         return None
