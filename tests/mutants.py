@@ -6,13 +6,15 @@
     python -m tests.mutants --maps FOLDER      # keeps what the first run finds, for the next time
 
 A fault is an operator, a comparison, a constant or a condition changed, or a statement deleted.
-First the default tests run once, to see which of them run which lines. For each fault those that
-run its line then run in a copy of the project, quick ones first, until one fails; and where none
-does, the slow tests of its file.
+First the default tests and the slow ones run once, to see which of them run which lines; that
+takes as long as CI does, and half as long again. For each fault the default tests that run its
+line then run in a copy of the project, quick ones first, until one fails; where none does, the
+slow tests.
 """
 
 import argparse
 import ast
+import collections
 import concurrent.futures
 import dataclasses
 import json
@@ -26,7 +28,8 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PACKAGE = "keras_attention"
-MOST_SECONDS = 120
+RINGS = {"default": "not slow and not sweep", "slow": "slow and not sweep"}
+MOST_SECONDS = {"default": 120, "slow": 240}
 SECONDS = 900  # of the tests of a fault: one that takes longer does not end
 SECONDS_OF_TESTS, CHOSEN_TESTS = "MUTANTS_SECONDS", "MUTANTS_TESTS"
 
@@ -147,23 +150,24 @@ def draw(root, seed, count):
 
 
 class TestMap:
-    """Which tests run which lines of a project, and how long each test takes.
+    """Which tests of a ring run which lines of a project, and how long each test takes.
 
     Args:
         root: pathlib.Path, the project.
-        folder: pathlib.Path that keeps the map; without one in it, the default tests run once.
+        folder: pathlib.Path that keeps the map; without one in it, the tests run once.
+        ring: one of `RINGS`.
     """
 
-    def __init__(self, root, folder):
+    def __init__(self, root, folder, ring):
         import coverage
 
-        self.root, seconds = root, folder / "seconds.json"
+        self.root, self.ring, seconds = root, ring, folder / "seconds.json"
         if not seconds.exists():
             folder.mkdir(parents=True, exist_ok=True)
             workers = ["--numprocesses=2", "--dist=worksteal"]
             lines = [f"--cov={PACKAGE}", "--cov-context=test", "--cov-report="]
             variables = {"COVERAGE_FILE": str(folder / "lines"), SECONDS_OF_TESTS: str(seconds)}
-            run_pytest(root, ["-m", "not slow", *workers, *lines], variables, timeout=None)
+            run_pytest(root, ["-m", RINGS[ring], *workers, *lines], variables, timeout=None)
         self.seconds = json.loads(seconds.read_text("utf-8"))
         self.lines = coverage.CoverageData(str(folder / "lines"))
         self.lines.read()
@@ -171,8 +175,8 @@ class TestMap:
     def find(self, mutant):
         """Names of the tests that run a line of the fault, the quickest first.
 
-        Of lines that imports run, those that run any line of the file. More than `MOST_SECONDS` of
-        them are left out.
+        Of lines that imports run, those that run any line of the file. What would take longer than
+        the ring's `MOST_SECONDS` is left out.
         """
         by_line = self.lines.contexts_by_lineno(str(self.root / mutant.path))
         own = [by_line.get(line, ()) for line in range(mutant.line, mutant.end_line + 1)]
@@ -180,7 +184,7 @@ class TestMap:
         chosen, total = [], 0.0
         for name in sorted(names, key=self.seconds.get):
             total += self.seconds[name]
-            if total > MOST_SECONDS:
+            if total > MOST_SECONDS[self.ring]:
                 break
             chosen.append(name)
         return chosen
@@ -190,8 +194,8 @@ class TestMap:
         return names & set(self.seconds)
 
 
-def find_failure(root, mutant, tests):
-    """`(mutant, what noticed)`; nothing noticed where that is None."""
+def find_failure(root, mutant, maps):
+    """`(mutant, ring, test)` of the first test that fails; None and None where nothing noticed."""
     with tempfile.TemporaryDirectory() as folder:
         copy = pathlib.Path(folder, "project")
         unused = shutil.ignore_patterns(".git", ".venv*", "__pycache__", ".ruff_cache", "build")
@@ -199,26 +203,28 @@ def find_failure(root, mutant, tests):
         source = (copy / mutant.path).read_text("utf-8")
         (copy / mutant.path).write_text(mutant.apply(source), "utf-8")
         chosen = pathlib.Path(folder, "tests.json")
-        chosen.write_text(json.dumps(tests), "utf-8")
-        files = sorted({name.partition("::")[0] for name in tests})
-        settings = (copy / "setup.cfg").read_text("utf-8")
-        told = files and run_pytest(copy, ["-x", *files], {CHOSEN_TESTS: str(chosen)}, SECONDS)
-        for near in () if told else find_slow_files(copy, mutant):
-            marks = " or ".join(m for m in ("slow", "sweep") if f" {m}:" in settings)
-            told = told or run_pytest(copy, ["-x", "-m", marks, near], {}, SECONDS)
-    return mutant, told or None
-
-
-def find_slow_files(root, mutant):
-    """Where slow tests of the fault may be: the file of tests of its file."""
-    path = pathlib.Path(mutant.path)
-    file = pathlib.Path("tests", *path.parent.parts[1:], f"test_{path.stem}.py")
-    return [str(file)] if (root / file).is_file() else []
+        for one in maps:
+            names = one.find(mutant)
+            chosen.write_text(json.dumps(names), "utf-8")
+            files = sorted({name.partition("::")[0] for name in names})
+            options = ["-x", "-m", RINGS[one.ring], *files]
+            if files and (told := run_pytest(copy, options, {CHOSEN_TESTS: str(chosen)}, SECONDS)):
+                return mutant, one.ring, told
+    return mutant, None, None
 
 
 def run_pytest(root, arguments, variables, timeout):
     """The first test that failed, or None."""
-    options = ["-q", "-p", "no:cacheprovider", "--no-header", "-p", pathlib.Path(__file__).stem]
+    options = [
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:costs",
+        "--no-header",
+        "-p",
+        pathlib.Path(__file__).stem,
+    ]
     with tempfile.TemporaryDirectory() as plugins:  # of this file alone: others have no such plugin
         shutil.copy(__file__, plugins)
         environment = os.environ | {"PYTHONPATH": f"{root}{os.pathsep}{plugins}"} | variables
@@ -272,17 +278,20 @@ def main():
     faults = draw(root, arguments.seed, arguments.count)
     if arguments.only is not None:
         faults = [faults[k] for k in arguments.only]
-    noticed = 0
+    noticed = collections.Counter()
     with (
         tempfile.TemporaryDirectory() as temporary,
         concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool,
     ):
-        tests = TestMap(root, arguments.maps or pathlib.Path(temporary))
-        results = pool.map(lambda one: find_failure(root, one, tests.find(one)), faults)
-        for fault, told in results:
-            noticed += told is not None
-            print(f"{'noticed ' if told else 'SURVIVED'} {fault}  {told or ''}", flush=True)
-    print(f"{noticed} of {len(faults)} noticed (seed {arguments.seed})")
+        folder = arguments.maps or pathlib.Path(temporary)
+        maps = [TestMap(root, folder / ring, ring) for ring in RINGS]
+        for fault, ring, told in pool.map(lambda one: find_failure(root, one, maps), faults):
+            noticed[ring] += 1
+            print(f"{ring or 'SURVIVED':8} {fault}  {told or ''}", flush=True)
+    print(
+        f"of {len(faults)} faults (seed {arguments.seed}) the default tests noticed"
+        f" {noticed['default']}, the slow tests {noticed['slow']} more"
+    )
 
 
 if __name__ == "__main__":
