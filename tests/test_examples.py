@@ -50,7 +50,15 @@ PRINTED = {
     "summaries.py": "rouge_l",
     "translation.py": "BLEU",
 }
-LONG = ("chat.py", "dates.py", "shakespeare.py", "translation.py")
+LONG = (
+    "chat.py",
+    "dates.py",
+    "question_answering.py",
+    "shakespeare.py",
+    "speech_translation.py",
+    "summaries.py",
+    "translation.py",
+)
 FILES = [
     pytest.param(path.name, marks=[pytest.mark.sweep] if path.name in LONG else [])
     for path in sorted(EXAMPLES.glob("*.py"))

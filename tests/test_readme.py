@@ -1,4 +1,7 @@
-"""The README: its code runs, its commands and names exist, its numbers are those there are."""
+"""The README: its commands and names exist, its numbers are those there are.
+
+Its code runs in `test_wheel.py`, with the package as its wheel installs it.
+"""
 
 import importlib
 import json
@@ -17,7 +20,6 @@ from tests.tables import assert_lists, list_builders
 
 README = (ROOT / "README.md").read_text()
 COMMAND_LINE = (ROOT / "docs" / "guides" / "command-line.md").read_text()
-BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 DIFF = re.search(r"```diff\n-(.*)\n\+(.*)\n```", README)
 TARGETS = sorted(set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE)))
 COMMANDS = {*re.findall(r"`keras-attention ([^`]*)`", README + COMMAND_LINE)}
@@ -30,17 +32,6 @@ FAMILIES = (ka.scores, ka.normalizers, ka.masks, ka.positions)
 def test_it_fits_on_a_screen_or_two():
     assert len(README.splitlines()) <= 130
     assert README.count("![") == 1
-
-
-@pytest.mark.slow
-def test_code_runs(tmp_path, monkeypatch):
-    """From top to bottom, each block going on from those above it."""
-    monkeypatch.chdir(tmp_path)
-    names = {"__name__": "__main__"}
-    for code in BLOCKS:
-        exec(compile(code, "README.md", "exec"), names)
-    assert (tmp_path / "attention.png").stat().st_size > 0
-    assert (tmp_path / "tagger.tflite").stat().st_size > 0
 
 
 def test_the_layer_takes_the_place_of_keras_own():

@@ -11,7 +11,7 @@ import tensorflow as tf
 import keras_attention as ka
 from tests.attention import definition
 from tests.export.helpers import assert_exports, randomize
-from tests.grids import quick, thinned
+from tests.grids import quick, sampled, thinned
 
 B, N, T, M, D, H, K = 2, 3, 5, 7, 12, 4, 3
 random = np.random.default_rng(0)
@@ -171,7 +171,7 @@ TOKENS[1, 0, 3:] = 0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("memory_length", [4, 0])
+@pytest.mark.parametrize("memory_length", sampled([4, 0]))
 def test_exports(memory_length):
     assert_exports(ka.attention.with_memory(labeler(), memory_length))
 

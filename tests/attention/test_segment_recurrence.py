@@ -8,7 +8,7 @@ import tensorflow as tf
 import keras_attention as ka
 from tests.attention import definition
 from tests.export.helpers import assert_exports, randomize
-from tests.grids import thinned
+from tests.grids import sampled, thinned
 
 B, N, T, M, D, H = 2, 3, 5, 7, 12, 4
 random = np.random.default_rng(0)
@@ -293,7 +293,7 @@ def test_explicit_memory_exports(position):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("quantization", [None, "int8_weights"])
+@pytest.mark.parametrize("quantization", sampled([None, "int8_weights"]))
 def test_exported_files_equal_the_model_over_segments(tmp_path, quantization):
     model = ka.attention.with_memory(labeler(position="rotary"), 6)
     ka.export.to_litert(model, tmp_path / "m.tflite", quantization=quantization)

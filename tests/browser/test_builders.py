@@ -116,7 +116,7 @@ def test_whole_models(name, quantization, browser, tmp_path_factory):
     assert_equal(browser, export_whole(tmp_path_factory, name, quantization), "serving_default")
 
 
-@pytest.mark.parametrize("name", sampled(WRITING, 2))
+@pytest.mark.parametrize("name", sampled(WRITING, 1))
 def test_models_that_write(name, browser, tmp_path_factory):
     """All signatures, and the guide's own loop around `step`."""
     path = export_writing(tmp_path_factory, name, None)
@@ -149,7 +149,7 @@ CONSTRAINTS = [
 ]
 
 
-@pytest.mark.parametrize("name", ["causal_language_model", "encoder_decoder"])
+@pytest.mark.parametrize("name", sampled(["causal_language_model", "encoder_decoder"]))
 def test_every_id_is_a_token_but_those_that_are_forbidden(name, browser, tmp_path):
     """No padding, a start of several ids and constraints: the loop of the page heeds them."""
     if name == "causal_language_model":

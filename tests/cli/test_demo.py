@@ -1,4 +1,4 @@
-"""`demo`, as it is promised: the bar of its accuracy, and all that it leaves."""
+"""`demo`, as it is promised: all that it leaves, and the bar of its accuracy."""
 
 import json
 
@@ -21,20 +21,28 @@ FILES = {
 }
 
 
+def read_scores(folder):
+    return json.loads((folder / "scores.json").read_text("utf-8"))
+
+
 @pytest.mark.slow
-def test_the_demo_reaches_its_bar_and_can_be_run_again(run, tmp_path):
+def test_the_demo_makes_all_files_and_can_be_run_again(run, tmp_path):
     folder = tmp_path / "digits-vit"
-    options = () if ALL else ("--epochs", 14)  # reaches the bar of the recipe's 40, too
-    code, out, err = run("demo", "--output", folder, *options)
+    code, out, err = run("demo", "--output", folder, "--epochs", 2)
     assert (code, err) == (0, "")
     assert {path.name for path in folder.iterdir()} == FILES
-    scores = json.loads((folder / "scores.json").read_text("utf-8"))["test"]
-    assert scores["keras"]["accuracy"] >= 0.97
-    assert abs(scores["litert-int8"]["accuracy"] - scores["keras"]["accuracy"]) <= 0.01
+    assert read_scores(folder)["test"]["keras"]["accuracy"] > 0.7
     assert "What was made" in out and "seconds in all" in out and "Side by side" not in out
     code, _, _ = run("demo", "--output", folder, "--epochs", 1)
-    assert code == 0
-    assert len(json.loads((folder / "scores.json").read_text("utf-8"))["history"]) == 1
+    assert code == 0 and len(read_scores(folder)["history"]) == 1
+
+
+@pytest.mark.sweep
+def test_the_demo_reaches_its_bar(run, tmp_path):
+    assert run("demo", "--output", tmp_path / "digits-vit")[0] == 0
+    scores = read_scores(tmp_path / "digits-vit")["test"]
+    assert scores["keras"]["accuracy"] >= 0.97
+    assert abs(scores["litert-int8"]["accuracy"] - scores["keras"]["accuracy"]) <= 0.01
 
 
 # After 200 steps a recipe that works writes 59 of 100 dates right; after 100, at most 8.

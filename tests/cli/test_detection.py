@@ -44,7 +44,7 @@ def test_trains_on_a_folder_and_finds_objects_in_files(tmp_path, run):
     assert status == 2 and not out and "missing.png" in error
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.tensorflow
 def test_a_trained_detector_goes_on_from_other_labels(tmp_path, run):
     train = write_coco(tmp_path / "train", draw(16, 0))

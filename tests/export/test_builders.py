@@ -5,6 +5,7 @@ import pytest
 
 import keras_attention as ka
 from tests.export.helpers import assert_exports, randomize
+from tests.grids import sampled
 
 
 def labeler(**settings):
@@ -66,7 +67,7 @@ def test_tokens_that_were_masked():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("structure", ["t5_1.1", pytest.param("bart", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("structure", sampled(["t5_1.1", "bart"]))
 def test_source_and_target(structure):
     model = writer("encoder_decoder", structure=structure)
     inputs = free_inputs(assert_exports(model))

@@ -79,7 +79,7 @@ def test_whole_models(name, quantization, tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("quantization", sampled(["int8_weights", None]))
-@pytest.mark.parametrize("name", sampled(WRITING, 2))
+@pytest.mark.parametrize("name", sampled(WRITING, 1))
 def test_models_that_write(name, quantization, tmp_path_factory):
     """Every signature, and the loop around `step` that callers write."""
     assert_equal(export_writing(tmp_path_factory, name, quantization))

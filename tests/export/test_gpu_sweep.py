@@ -250,7 +250,7 @@ def test_parts(start, tmp_path):
     assert not list_surprises(run_files(files, delegate))
 
 
-@pytest.mark.parametrize("name", sampled(builders(), 5))
+@pytest.mark.parametrize("name", sampled(builders(), 2))
 def test_builders_run_whole(name, tmp_path):
     """In float32 the numbers are the model's; smaller files give what the interpreter gives."""
     delegate, files = find_delegate(), {}

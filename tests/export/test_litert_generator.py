@@ -12,6 +12,7 @@ import keras_attention as ka
 from keras_attention.export import LiteRTGenerator, litert_generator
 from tests.export.conftest import TEXTS
 from tests.export.generation.test_endpoints import naive
+from tests.grids import sampled
 
 PROMPTS = [TEXTS[0].tolist(), TEXTS[1, :4].tolist()]
 SOURCES = {"source_ids": np.array([[5, 7, 11, 13, 2, 17], [18, 4, 8, 0, 0, 0]], "int32")}
@@ -299,7 +300,7 @@ def test_a_beam_is_bounded(generator):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sizes", [{}, {"batch_size": 1, "sequence_length": 6}])
+@pytest.mark.parametrize("sizes", sampled([{}, {"batch_size": 1, "sequence_length": 6}]))
 def test_a_beam_over_steps_finds_what_the_loop_finds(sizes, translator, tmp_path):
     path, sampler = tmp_path / "m.tflite", BEAMS[0]
     settings = {"max_length": 7, "start_token_id": 1, "end_token_id": [2, 3], **sizes}

@@ -10,7 +10,7 @@ from keras_attention.export import flatbuffer, precision
 from tests import contract
 from tests.export.conftest import make_labeler
 from tests.export.helpers import randomize
-from tests.grids import quick
+from tests.grids import quick, sampled
 
 
 @pytest.fixture
@@ -65,9 +65,7 @@ def quantized():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "quantization", [pytest.param(None, marks=pytest.mark.slow), "int8_weights"]
-)
+@pytest.mark.parametrize("quantization", sampled([None, "int8_weights"]))
 def test_quantized_models_become_litert_files(quantization, tmp_path):
     model, path = quantized(), tmp_path / "model.tflite"
     report = export.to_litert(model, path, quantization=quantization)

@@ -5,7 +5,7 @@ import pytest
 
 import keras_attention as ka
 from tests.generation.toy import Toy
-from tests.grids import quick
+from tests.grids import quick, sampled
 
 G = ka.generation
 V = 5
@@ -64,7 +64,7 @@ def test_samples_have_the_models_distribution(toy):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("rows", sampled([2, 1]))
 def test_samples_of_small_batches_have_the_models_distribution(rows, monkeypatch):
     """A row alone, which keeps several tokens of a draft, and two that wait for each other."""
     monkeypatch.undo()  # compiled, for there are many

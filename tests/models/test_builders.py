@@ -10,6 +10,7 @@ import pytest
 import keras_attention as ka
 from keras_attention import models
 from tests import contract
+from tests.grids import sampled
 from tests.tables import assert_lists, list_builders
 
 STRUCTURE = pathlib.Path(__file__).parent / "structure"
@@ -321,7 +322,7 @@ def test_blocks_share_no_weights():
     assert len(tables) == 2 and len({id(w) for w in model.weights}) == len(model.weights)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_several_labels_for_a_text_by_loss():
     """Class k is whether token k + 1 is there: any number of them are true at once."""
     model = classifier(num_layers=1, pooling="max", hidden_dim=32)
@@ -337,7 +338,8 @@ def test_several_labels_for_a_text_by_loss():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["sequence_labeler_characters", "text_classifier_cls", "vision_transformer_stem"]
+    "name",
+    sampled(["sequence_labeler_characters", "text_classifier_cls", "vision_transformer_stem"], 1),
 )
 def test_trains_saves_and_loads(name, tmp_path):
     model = BUILT[name]()
@@ -350,8 +352,8 @@ def test_trains_saves_and_loads(name, tmp_path):
         y = random.integers(0, 7, size=(6, 5))
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(keras.optimizers.Adam(0.02), loss)
-    history = model.fit(x, y, epochs=25, verbose=0).history["loss"]
-    assert history[-1] < 0.7 * history[0]
+    history = model.fit(x, y, epochs=12, verbose=0).history["loss"]
+    assert history[-1] < 0.8 * history[0]
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     np.testing.assert_allclose(loaded(x), model(x), atol=1e-6)

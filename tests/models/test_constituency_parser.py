@@ -5,6 +5,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.data.constituency_trees import decode_tree
+from tests.grids import sampled
 
 SIZE = dict(num_layers=1, num_decoder_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=20)
 LABELS = ka.data.Labels(("(A", "(B", "(C", "X", "Y"))
@@ -34,7 +35,10 @@ def test_logits_allow_only_labels_that_continue_the_tree():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "how", [dict(sampler="greedy"), dict(sampler=ka.generation.Sample(5.0), seed=7), dict(beam=3)]
+    "how",
+    sampled(
+        [dict(sampler="greedy"), dict(sampler=ka.generation.Sample(5.0), seed=7), dict(beam=3)]
+    ),
 )
 def test_every_text_is_a_tree_over_exactly_the_words(how):
     """Of a model that was never trained, with a cache, and in batches of any lengths."""
@@ -54,7 +58,7 @@ def test_every_text_is_a_tree_over_exactly_the_words(how):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("quantization", [None, "int8_weights"])
+@pytest.mark.parametrize("quantization", sampled([None, "int8_weights"]))
 def test_files_write_trees(quantization, tmp_path):
     """Built-in ops alone, and the export compares the numbers with the model's."""
     model = make_model(character_vocabulary_size=9, word_length=5, spare_constituents=2)

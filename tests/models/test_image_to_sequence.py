@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from tests.grids import sampled
 
 SIZE = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=20, patch_size=4)
 random = np.random.default_rng(0)
@@ -29,23 +30,20 @@ IMAGES = random.uniform(size=(2, 8, 12, 3)).astype("float32")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
-    [
-        dict(),
-        pytest.param(
+    sampled(
+        [
+            dict(),
             dict(num_decoder_layers=2, decoder_position="learned", max_length=9, num_registers=2),
-            marks=pytest.mark.slow,
-        ),
-        dict(
-            stem_filters=(4,),
-            patch_size=2,
-            position=ka.positions.Sinusoidal2D((2, 3)),
-            decoder_position="rotary",
-        ),
-        pytest.param(
+            dict(
+                stem_filters=(4,),
+                patch_size=2,
+                position=ka.positions.Sinusoidal2D((2, 3)),
+                decoder_position="rotary",
+            ),
             dict(norm="post", tie_embeddings=False, cross_position="alibi", target_padding_id=None),
-            marks=pytest.mark.slow,
-        ),
-    ],
+        ],
+        2,
+    ),
 )
 def test_writes_with_a_cache_what_is_best_without(settings):
     model = make(**settings)

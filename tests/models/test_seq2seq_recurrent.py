@@ -87,9 +87,9 @@ def test_saving(tmp_path):
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
     "settings",
-    [
-        {},
-        pytest.param(
+    sampled(
+        [
+            {},
             dict(
                 cell="lstm",
                 attention="luong",
@@ -99,9 +99,8 @@ def test_saving(tmp_path):
                 local_half_width=2,
                 feedback="argmax",
             ),
-            marks=pytest.mark.slow,
-        ),
-    ],
+        ]
+    ),
     ids=["gru, Bahdanau", "lstm, Luong"],
 )
 def test_export(settings):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from tests.grids import sampled
 
 SIZE = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=20, num_mel_bins=12)
 random = np.random.default_rng(0)
@@ -36,12 +37,17 @@ def count_logits(model, sound, ids):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
-    [
-        dict(),
-        dict(ctc_head=True, num_decoder_layers=2, decoder_position="sinusoidal"),
-        dict(position=["sinusoidal", "rotary"]),
-        dict(block="encoder", kernel_size=None, stem="1d", subsampling=2, position="sinusoidal"),
-    ],
+    sampled(
+        [
+            dict(),
+            dict(ctc_head=True, num_decoder_layers=2, decoder_position="sinusoidal"),
+            dict(position=["sinusoidal", "rotary"]),
+            dict(
+                block="encoder", kernel_size=None, stem="1d", subsampling=2, position="sinusoidal"
+            ),
+        ],
+        2,
+    ),
 )
 def test_writes_alone_what_it_writes_in_a_batch(settings):
     """Neither padding nor the cache changes anything: each token is the best of its place."""
@@ -139,7 +145,7 @@ def test_settings_that_do_not_go_together(settings, message):
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("quantization", [None, "int8_weights"])
+@pytest.mark.parametrize("quantization", sampled([None, "int8_weights"]))
 def test_a_waveform_becomes_text_in_one_file(quantization, tmp_path):
     """Encoder, cache and loop in built-in ops alone, and the tokens of the model."""
     settings = {"ctc_head": True, "position": ["sinusoidal", "rotary"]}

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from tests.grids import sampled
 
 SIZE = dict(num_layers=2, num_heads=2, hidden_dim=12, intermediate_dim=20)
 IDS = np.array([[4, 9, 7, 0], [5, 3, 8, 6]], "int32")
@@ -42,7 +43,7 @@ def test_recurrent_text_encoder_refuses_unsupported_options(options, message):
 
 @pytest.mark.slow
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("quantization", [None, "int8_weights"])
+@pytest.mark.parametrize("quantization", sampled([None, "int8_weights"]))
 def test_their_files_need_built_in_operations_alone(quantization, tmp_path):
     model = ka.models.sequence_labeler(30, 5, block="lstm", **{**SIZE, "hidden_dim": 64})
     report = ka.export.to_litert(model, tmp_path / "model.tflite", quantization=quantization)

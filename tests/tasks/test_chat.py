@@ -162,19 +162,19 @@ def test_files_are_read_with_the_turns_of_the_model(new, tmp_path):
 @pytest.mark.slow
 def test_commands(tmp_path, monkeypatch, capsys):
     files = []
-    for seed, (part, count) in enumerate([("train", 200), ("dev", 12), ("test", 12)]):
+    for seed, (part, count) in enumerate([("train", 48), ("dev", 4), ("test", 4)]):
         path = write_dialogues(tmp_path / f"{part}.jsonl", count, seed)
         files += [f"--{part}", str(path)]
     folder = tmp_path / "bot"
-    options = ["--epochs", "20", "--learning-rate", "0.005", "--batch-size", "16", "--beam", "1"]
+    options = ["--epochs", "8", "--learning-rate", "0.02", "--batch-size", "8", "--beam", "1"]
     options += ["--vocabulary-size", "80", "--max-length", "32"]
-    options += ["--num-layers", "1", "--num-heads", "2", "--hidden-dim", "48", "--dropout", "0"]
+    options += ["--num-layers", "1", "--num-heads", "2", "--hidden-dim", "16", "--dropout", "0"]
     with pytest.raises(SystemExit) as stop:
         main(["train", "seq2seq_transformer", *files, "--output", str(folder), *options])
     assert stop.value.code == 0
     assert "keras-attention predict . --chat\n" in (folder / "README.md").read_text()
     scores = json.loads((folder / "scores.json").read_text())["test"]
-    assert scores["keras"]["perplexity"] < 3 and scores["litert"]["distinct_1"] > 0
+    assert scores["keras"]["perplexity"] < 10 and scores["litert"]["distinct_1"] > 0
     for kind in ("keras", "litert"):
         monkeypatch.setattr(sys, "stdin", io.StringIO("I was in Rome.\n\nReally?\n"))
         capsys.readouterr()

@@ -94,7 +94,7 @@ def test_its_file_transcribes_alike(task, tmp_path):
     np.testing.assert_array_equal(ids, read_written()[0][:, : ids.shape[1]])
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_other_words_are_learnt():
     task = ka.tasks.SpeechToText.from_preset(FOLDER / NAME, language="de")
     texts = ["the cat.", "cat the", "the."]

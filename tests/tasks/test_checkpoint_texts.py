@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from tests.grids import sampled
 from tests.pretrained.make_checkpoints import WRITTEN
 from tests.tasks import checkpoint_files
 from tests.tasks.checkpoint_files import (
@@ -188,7 +189,7 @@ def test_exported_file_follows_the_generation_config(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["bart", "marian"])
+@pytest.mark.parametrize("name", sampled(["bart", "marian"]))
 def test_pairs_are_learnt_and_go_into_a_file(name, tmp_path):
     folder = getattr(checkpoint_files, f"make_{name}")(tmp_path / name)
     options = {"score": "exact_match", "max_length": 12}

@@ -71,7 +71,7 @@ def test_attachment_by_definition():
         assert float(metric.result()) == pytest.approx(right / count)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_small_parser_learns_trees():
     """With one loss and both metrics of its two outputs."""
     heads = np.array([[2, 0, 2, 3], [0, 1, 2, -1], [3, 3, 0, -1]])

@@ -41,7 +41,7 @@ def check(report, *signatures):
     assert agreements <= {1.0, None}
 
 
-@pytest.mark.parametrize("name", sampled(WRITERS, 2))
+@pytest.mark.parametrize("name", sampled(WRITERS))
 def test_language_models(name, tmp_path):
     path = tmp_path / "m.tflite"
     report = ka.export.to_litert(write(**WRITERS[name]), path, generate=["greedy", BEAM], **WRITER)
@@ -104,7 +104,7 @@ def test_a_beam_finds_what_generate_finds(translator, tmp_path):
     assert found["generated_ids"].shape == (2, 2, 7)
 
 
-@pytest.mark.parametrize("quantization", ["float16", "int8_weights"])
+@pytest.mark.parametrize("quantization", sampled(["int8_weights", "float16"]))
 def test_quantized_files(quantization, tmp_path):
     """One quantized copy of the weights, however many signatures; drift on given texts."""
     model = write(tie_embeddings=False, intermediate_dim=2048)
