@@ -101,11 +101,13 @@ def step(**sizes):
     return attend, [numbers(*shape) for shape in one], free
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [{}, {"bias": 1}, {"H": 1}, {"S": 1}], ids=str)
 def test_one_query_of_one_head(sizes):
     check(*step(**sizes))
 
 
+@pytest.mark.slow
 def test_the_second_map_has_queries_of_its_own():
     layer = ka.attention.DifferentialAttention(1, 4, mask="causal")
     x = numbers(2, 5, 8)

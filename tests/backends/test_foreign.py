@@ -11,13 +11,10 @@ from tests.backends.marks import slow_on_tensorflow
 from tests.pretrained import make_foreign_checkpoints as made
 from tests.pretrained.test_foreign import assert_equal
 
-QUICK = ("roberta-masked", "albert-texts", "llama-3", "deit")
-PRESETS = [
-    pytest.param(name, marks=[] if name in QUICK else slow_on_tensorflow) for name in made.KERAS_HUB
-]
+pytestmark = slow_on_tensorflow
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", made.KERAS_HUB)
 def test_presets_are_what_keras_hub_makes(name, tmp_path, monkeypatch):
     pytest.importorskip("keras_hub")
     if name == "qwen-3":

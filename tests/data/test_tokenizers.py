@@ -140,6 +140,7 @@ def test_saved(tmp_path, subwords):
     assert [path.name for path in tmp_path.iterdir()] == ["subwords.model"]
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_keras_hub_gives_the_same_ids(subwords):
     keras_hub = pytest.importorskip("keras_hub")

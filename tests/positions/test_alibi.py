@@ -65,6 +65,7 @@ def test_distances_count_past_half_precision():
     np.testing.assert_array_equal(last, -0.5 * np.arange(599, -1, -1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("heads", [3, 8])
 def test_parity_with_keras_hub_under_a_causal_mask(heads):
     """Their bias depends on the key alone: under softmax, with a causal mask, the same weights."""

@@ -95,6 +95,7 @@ def test_far_distances_are_clipped_where_the_buckets_end():
     np.testing.assert_array_equal(where, near)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [6, 40])
 def test_parity_with_keras_hub(length):
     """DeBERTa v3's whole attention: ours with a temperature of √3, its products put in."""

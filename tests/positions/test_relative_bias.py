@@ -106,6 +106,7 @@ def test_by_definition(bidirectional, batch):
                     assert float(bias[b, n, t, s]) == pytest.approx(table[row, n])
 
 
+@pytest.mark.slow
 def test_parity_with_keras_hub():
     t5 = pytest.importorskip("keras_hub.src.models.t5.t5_multi_head_attention")
     for bidirectional in (True, False):

@@ -117,6 +117,7 @@ def test_turning_keeps_the_length_of_a_vector():
     )
 
 
+@pytest.mark.slow
 def test_parity_with_keras_hub():
     keras_hub = pytest.importorskip("keras_hub")
     theirs = keras_hub.layers.RotaryEmbedding(max_wavelength=100)(X)

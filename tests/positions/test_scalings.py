@@ -253,6 +253,7 @@ def test_factors_of_another_size_are_refused():
         positions.Rotary(scaling=scaling).rotate(ops.zeros((1, 3, 1, SIZE)))
 
 
+@pytest.mark.slow
 def test_parity_with_keras_hub():
     keras_hub = pytest.importorskip("keras_hub")
     x = RANDOM.normal(size=(2, 30, 3, SIZE)).astype("float32")

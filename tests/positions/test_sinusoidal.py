@@ -72,6 +72,7 @@ def test_layouts_are_a_permutation_of_one_another():
         np.testing.assert_allclose(concatenated, interleaved[:, :, order], atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [5, 8])
 def test_parity_with_keras_hub(width):
     keras_hub = pytest.importorskip("keras_hub")

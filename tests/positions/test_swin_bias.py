@@ -57,6 +57,7 @@ def test_explicit_positions(prefix):
     np.testing.assert_array_equal(shared[0], bias[0])
 
 
+@pytest.mark.slow
 def test_parity_with_keras_hub():
     """A square window: their rows and columns are swapped where it is not."""
     swin = pytest.importorskip("keras_hub.src.models.swin_transformer.swin_transformer_layers")

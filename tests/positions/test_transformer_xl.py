@@ -93,6 +93,7 @@ def test_the_relative_shift():
                 np.testing.assert_allclose(bias[0, n, t, :past], expected[t, :past], atol=2e-5)
 
 
+@pytest.mark.slow
 def test_parity_with_keras_hub():
     """Their XLNet shifts the products of all distances from S to -T + 1."""
     relative = pytest.importorskip("keras_hub.src.models.xlnet.relative_attention")
