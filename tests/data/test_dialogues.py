@@ -88,7 +88,7 @@ def test_broken_lines(text, message, tmp_path):
         ("conversations:\n- 3", "conversation 1 is 3: expected a list"),
         ("conversations:\n- - [a]\n  - b", "conversation 1 is a list"),
         ("conversations: []", "holds no dialogue"),
-        ("[" * 5000, "is not valid YAML"),
+        ("[" * 1500, "is not valid YAML"),
     ],
 )
 def test_broken_yaml(text, message, tmp_path):

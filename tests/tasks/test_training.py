@@ -194,11 +194,21 @@ def test_of_equal_scores_the_lowest_loss_is_kept(tmp_path):
     assert keep.epoch == 2
 
 
+def test_the_optimizer_has_its_variables_before_the_first_step():
+    """TensorFlow would make them inside of the step, and trace it twice."""
+    job = make_job()
+    training_module.compile_model(job.model, job, RECIPE)
+    optimizer = job.model.optimizer
+    assert optimizer.built
+    before = [variable.path for variable in optimizer.variables]
+    optimizer.apply(job.model.trainable_variables)  # any numbers of these shapes
+    assert [variable.path for variable in optimizer.variables] == before
+
+
 def test_biases_and_norms_do_not_decay():
     job = make_job()
     training_module.compile_model(job.model, job, RECIPE)
     kernel, bias = job.model.trainable_variables
-    job.model.optimizer.build([kernel, bias])
     assert job.model.optimizer._use_weight_decay(kernel)
     assert not job.model.optimizer._use_weight_decay(bias)
 
