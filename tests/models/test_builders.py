@@ -352,8 +352,8 @@ def test_trains_saves_and_loads(name, tmp_path):
         y = random.integers(0, 7, size=(6, 5))
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(keras.optimizers.Adam(0.02), loss)
-    history = model.fit(x, y, epochs=12, verbose=0).history["loss"]
-    assert history[-1] < 0.8 * history[0]
+    history = model.fit(x, y, epochs=25, verbose=0).history["loss"]
+    assert history[-1] < 0.7 * history[0]
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     np.testing.assert_allclose(loaded(x), model(x), atol=1e-6)
