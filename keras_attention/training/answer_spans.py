@@ -4,8 +4,9 @@ import keras
 from keras import ops
 
 from keras_attention.checks import check_whole_number
+from keras_attention.training.label_shapes import shape_of
 from keras_attention.training.losses import MaskedSparseCategoricalCrossentropy
-from keras_attention.training.metrics import MaskedMean
+from keras_attention.training.metrics import MaskedMean, read_positions
 
 
 def stack_ends(outputs):
@@ -25,7 +26,7 @@ class SpanCrossentropy(MaskedSparseCategoricalCrossentropy):
     Call arguments:
         y_true: int (B, 2), the first and the last place; -1 in rows that do not count.
         y_pred: dict with `"start_logits"` and `"end_logits"` (B, T).
-        sample_weight: broadcast to `y_true`.
+        sample_weight: (B,), or of the shape of `y_true`.
 
     Example:
 
@@ -42,6 +43,9 @@ class SpanCrossentropy(MaskedSparseCategoricalCrossentropy):
 
     def __init__(self, *args, name="span_crossentropy", **kwargs):
         super().__init__(*args, name=name, **kwargs)
+
+    def get_loss_shape(self, y_pred):
+        return (*shape_of(y_pred["start_logits"])[:1], 2)
 
     def call(self, y_true, y_pred):
         return super().call(y_true, stack_ends(y_pred))
@@ -86,10 +90,10 @@ class SpanF1(MaskedMean):
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         logits = ops.cast(stack_ends(y_pred), "float32")
-        weights = ops.min(self.compute_weights(y_true, logits, sample_weight), axis=-1)
-        y_true = ops.cast(y_true, "int32")
+        labels, weights = read_positions(self, y_true, logits, sample_weight)
+        weights = ops.min(weights, axis=-1)
         start, end = self._find_best(logits)
-        first, last = y_true[:, 0], y_true[:, 1]
+        first, last = labels[:, 0], labels[:, 1]
         shared = ops.minimum(end, last) - ops.maximum(start, first) + 1
         shared = ops.cast(ops.maximum(shared, 0), "float32")
         both = ops.cast(end - start + last - first + 2, "float32")

@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_attention.checks import check_whole_number
 from keras_attention.training.box_overlap import compute_overlaps, find_corners
+from keras_attention.training.label_shapes import check_objects, match_weights
 
 COCO = tuple(float(x) for x in np.round(np.arange(0.5, 1.0, 0.05), 2))
 
@@ -28,7 +29,7 @@ class BoxAveragePrecision(keras.metrics.Metric):
         num_thresholds: int, bins of scores from 0 to 1.
         name: str. dtype: of the result.
 
-    Call arguments of `update_state`: as those of `HungarianLoss`; `sample_weight` is not used.
+    Call arguments of `update_state`: as those of `HungarianLoss`.
 
     Example:
 
@@ -65,6 +66,7 @@ class BoxAveragePrecision(keras.metrics.Metric):
         self.objects = self.add_variable((num_classes,), "zeros", name="objects")
 
     def update_state(self, y_true, y_pred, sample_weight=None):
+        check_objects(type(self).__name__, y_true, y_pred)
         labels = ops.cast(y_true["labels"], "int32")
         logits = ops.cast(y_pred["logits"], "float32")
         shares = ops.softmax(logits)[..., :-1] if self.no_object else ops.sigmoid(logits)
@@ -80,16 +82,24 @@ class BoxAveragePrecision(keras.metrics.Metric):
         overlaps = ops.where(same, overlaps, 0.0)
         best = ops.one_hot(ops.argmax(overlaps, axis=-1), ops.shape(labels)[1])  # (B, Q, M)
         overlap = ops.max(overlaps, axis=-1)
+        weights = self._read_weights(sample_weight, labels)  # (B, 1)
         for i, threshold in enumerate(self.iou_thresholds):
             near = ops.cast(ops.greater_equal(overlap, threshold), "float32")
             claims = best * ops.expand_dims(near * scores, 2)
             surest = ops.max(claims, axis=1, keepdims=True)  # (B, 1, M)
             right = ops.logical_and(claims > 0, claims >= surest)
             right = ops.cast(ops.any(right, axis=-1), "float32")
-            self._add(self.right, i, right, places)
-        self.found.assign(self.found + self._count(ops.ones_like(scores), places))
-        counts = ops.one_hot(ops.reshape(labels, (-1,)), self.num_classes)
-        self.objects.assign(self.objects + ops.cast(ops.sum(counts, axis=0), self.dtype))
+            self._add(self.right, i, weights * right, places)
+        self.found.assign(self.found + self._count(weights * ops.ones_like(scores), places))
+        counts = ops.one_hot(labels, self.num_classes) * ops.expand_dims(weights, -1)
+        self.objects.assign(self.objects + ops.cast(ops.sum(counts, axis=(0, 1)), self.dtype))
+
+    def _read_weights(self, sample_weight, labels):
+        if sample_weight is None:
+            return ops.ones((1, 1), "float32")
+        shape = labels.shape[:1]
+        weights = match_weights(type(self).__name__, sample_weight, shape, "float32")
+        return ops.expand_dims(weights, -1)
 
     def _count(self, values, places):
         total = self.num_classes * self.num_thresholds

@@ -6,6 +6,7 @@ from keras import ops
 from keras_attention import checks, keras_internals
 from keras_attention.blocks.ctc_decoder import GreedyCTCDecoder
 from keras_attention.blocks.length_mask import mask_lengths
+from keras_attention.training.label_shapes import match_rows, match_weights, shape_of
 from keras_attention.training.replicas import GlobalMeanLoss, count_replicas
 
 
@@ -52,12 +53,16 @@ class MaskedCTC(GlobalMeanLoss):
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         """The mask of the frames goes with the labels: Keras would weigh the losses (B,) by it."""
-        y_true, y_pred = {"labels": y_true}, ops.convert_to_tensor(y_pred)
+        y_true = {"labels": match_rows(type(self).__name__, y_true, y_pred)}
+        y_pred = ops.convert_to_tensor(y_pred)
         mask = keras_internals.get_mask(y_pred)
         if mask is not None:
             y_true["mask"] = mask
             y_pred = ops.where(ops.expand_dims(mask, axis=2), y_pred, ops.cast(0, y_pred.dtype))
         return super().__call__(y_true, y_pred, sample_weight)
+
+    def get_loss_shape(self, y_pred):
+        return shape_of(y_pred)[:1]
 
     def call(self, y_true, y_pred):
         labels, frames = ops.cast(y_true["labels"], "int32"), ops.shape(y_pred)[1]
@@ -103,8 +108,11 @@ class CTCTranscriptAccuracy(keras.metrics.Mean):
         self._decoder = GreedyCTCDecoder(blank_id)
 
     def update_state(self, y_true, y_pred, sample_weight=None):
+        owner = type(self).__name__
         found = self._decoder(y_pred, mask=keras_internals.get_mask(y_pred))
-        labels = ops.cast(y_true, "int32")
+        labels = ops.cast(match_rows(owner, y_true, y_pred), "int32")
+        if sample_weight is not None:
+            sample_weight = match_weights(owner, sample_weight, labels.shape[:1], self.dtype)
         places = ops.maximum(ops.shape(labels)[1], ops.shape(found)[1])
         found, labels = (
             ops.pad(x, ((0, 0), (0, places - ops.shape(x)[1])), constant_values=self.blank_id)

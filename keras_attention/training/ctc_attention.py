@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_attention import checks, keras_internals
 from keras_attention.training.ctc import MaskedCTC
+from keras_attention.training.label_shapes import match_labels, shape_of
 from keras_attention.training.losses import compute_crossentropy
 from keras_attention.training.metrics import MaskedSequenceAccuracy, MaskedSparseCategoricalAccuracy
 from keras_attention.training.replicas import GlobalMeanLoss
@@ -65,11 +66,15 @@ class CTCAttention(GlobalMeanLoss):
         """
         of_frames = self._ctc(y_true["ctc_logits"], y_pred["ctc_logits"])
         logits = ops.convert_to_tensor(y_pred["logits"])
-        labels = ops.cast(y_true["logits"], "int32")
+        labels = match_labels(type(self).__name__, y_true["logits"], logits)
+        labels = ops.cast(labels, "int32")
         if (mask := keras_internals.get_mask(logits)) is not None:
             labels = ops.where(mask, labels, -1)
             logits = ops.where(ops.expand_dims(mask, axis=2), logits, ops.cast(0, logits.dtype))
         return super().__call__({"labels": labels, "of_frames": of_frames}, logits, sample_weight)
+
+    def get_loss_shape(self, y_pred):
+        return shape_of(y_pred)[:1]
 
     def call(self, y_true, y_pred):
         labels = ops.cast(y_true["labels"], "int32")

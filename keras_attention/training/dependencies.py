@@ -4,8 +4,9 @@ import keras
 from keras import ops
 
 from keras_attention import keras_internals
+from keras_attention.training.label_shapes import match_labels, shape_of
 from keras_attention.training.losses import compute_crossentropy
-from keras_attention.training.metrics import MaskedMean
+from keras_attention.training.metrics import MaskedMean, read_positions
 from keras_attention.training.replicas import GlobalMeanLoss
 
 
@@ -52,8 +53,11 @@ class DependencyCrossentropy(GlobalMeanLoss):
         super().__init__(name=name, reduction=reduction, dtype=dtype or "float32")
         self.label_smoothing = label_smoothing
 
+    def get_loss_shape(self, y_pred):
+        return shape_of(y_pred["arc_scores"])[:-1]
+
     def call(self, y_true, y_pred):
-        heads, relations, counts = _read_truth(y_true)
+        heads, relations, counts = _read_truth(self, y_true, y_pred)
         losses = compute_crossentropy(heads, y_pred["arc_scores"])
         labels = _take_heads(y_pred["label_scores"], heads)
         losses = losses + compute_crossentropy(relations, labels, self.label_smoothing)
@@ -70,13 +74,14 @@ class AttachmentScore(MaskedMean):
     """The share of words whose best head is right; subclasses ask for the relation, too."""
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        heads, relations, counts = _read_truth(y_true)
+        heads, relations, counts = _read_truth(self, y_true, y_pred)
         found = ops.cast(ops.argmax(y_pred["arc_scores"], axis=-1), "int32")
         right = ops.equal(found, heads)
         if self.labeled:
             labels = ops.argmax(_take_heads(y_pred["label_scores"], found), axis=-1)
             right = ops.logical_and(right, ops.equal(ops.cast(labels, "int32"), relations))
-        weights = self.compute_weights(ops.where(counts, heads, self.ignore_class), right)
+        heads = ops.where(counts, heads, self.ignore_class)
+        _, weights = read_positions(self, heads, y_pred["arc_scores"], sample_weight)
         self.add_positions(right, weights)
 
 
@@ -134,9 +139,13 @@ class LabeledAttachment(AttachmentScore):
     default_name, labeled = "labeled_attachment", True
 
 
-def _read_truth(y_true):
+def _read_truth(owner, y_true, y_pred):
     """(heads, relations, whether they count), int32 and bool (B, T); 0 where they do not."""
-    heads, relations = (ops.cast(y_true[name], "int32") for name in ("arc_scores", "label_scores"))
+    owner, arcs = type(owner).__name__, y_pred["arc_scores"]
+    heads, relations = (
+        ops.cast(match_labels(owner, y_true[name], arcs), "int32")
+        for name in ("arc_scores", "label_scores")
+    )
     counts = ops.not_equal(heads, -1)
     return ops.where(counts, heads, 0), ops.where(counts, relations, 0), counts
 

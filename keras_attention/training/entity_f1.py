@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention.training.metrics import compute_position_weights
+from keras_attention.training.metrics import read_positions
 
 
 class TagScheme:
@@ -133,10 +133,7 @@ class EntityMetric(keras.metrics.Metric):
             sample_weight: (B,) or (B, T). An entity has the weight of its first token; tokens of
                 weight 0 are left out as padding is.
         """
-        weights = compute_position_weights(
-            y_true, y_pred, sample_weight, self.ignore_class, self.dtype
-        )
-        true = ops.cast(y_true, "int32")
+        true, weights = read_positions(self, y_true, y_pred, sample_weight)
         predicted = ops.cast(ops.argmax(y_pred, axis=-1), "int32")
         true, predicted, weights = left_align(true, predicted, weights)
         true, predicted = self.scheme.read(true), self.scheme.read(predicted)

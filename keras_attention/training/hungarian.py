@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_attention.checks import check_whole_number
 from keras_attention.training.box_overlap import compute_overlaps, find_corners
+from keras_attention.training.label_shapes import check_objects, shape_of
 from keras_attention.training.replicas import GlobalMeanLoss, sum_over_replicas
 
 FOCUS, BALANCE = 2.0, 0.25  # gamma and alpha of the focal loss (Lin et al., 2017, table 1)
@@ -92,7 +93,11 @@ class HungarianLoss(GlobalMeanLoss):
         usual = 1.0 if self.classification == "cross_entropy" else 2.0
         return usual if self.class_weight is None else self.class_weight
 
+    def get_loss_shape(self, y_pred):
+        return shape_of(y_pred["logits"])[:1]
+
     def call(self, y_true, y_pred):
+        check_objects(type(self).__name__, y_true, y_pred)
         labels = ops.cast(y_true["labels"], "int32")
         boxes = ops.cast(y_true["boxes"], "float32")
         loss = self._compute_layer(labels, boxes, y_pred["logits"], y_pred["boxes"])

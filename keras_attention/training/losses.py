@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention import keras_internals
+from keras_attention.training.label_shapes import match_labels
 from keras_attention.training.replicas import GlobalMeanLoss
 
 
@@ -26,9 +27,10 @@ class MaskedSparseCategoricalCrossentropy(GlobalMeanLoss):
         dtype: computed in float32 unless said otherwise, also under mixed precision.
 
     Call arguments:
-        y_true: int labels (B, T), or of any shape.
+        y_true: int labels (B, T), or of any shape; a last axis of size 1 is left out, as in Keras.
         y_pred: logits, the shape of `y_true` and one axis of L classes.
-        sample_weight: broadcast to `y_true`.
+        sample_weight: of the shape of `y_true`, or of its first axes: (B,) are weights of rows.
+            (`class_weight=` of `fit` is for labels (B,): Keras takes others for one-hot labels.)
 
     A padding mask that the model left on `y_pred` takes positions out as well.
 
@@ -65,7 +67,7 @@ class MaskedSparseCategoricalCrossentropy(GlobalMeanLoss):
         self.label_smoothing, self.ignore_class = label_smoothing, ignore_class
 
     def call(self, y_true, y_pred):
-        labels = ops.cast(y_true, "int32")
+        labels = ops.cast(match_labels(type(self).__name__, y_true, y_pred), "int32")
         counts = ops.not_equal(labels, self.ignore_class)
         # Logits of ignored positions become 0: if they were not finite, nor would gradients be.
         logits = ops.where(ops.expand_dims(counts, -1), y_pred, 0.0)

@@ -4,22 +4,31 @@ import keras
 from keras import ops
 
 from keras_attention import keras_internals
+from keras_attention.training.label_shapes import match_labels, match_weights, shape_of
 from keras_attention.training.losses import compute_crossentropy
 
 
-def compute_position_weights(y_true, y_pred, sample_weight, ignore_class, dtype):
-    """The weight of every position of `y_true`: 0 where it is ignored or masked."""
-    y_true = ops.convert_to_tensor(y_true)
-    weights = ops.cast(ops.not_equal(y_true, ignore_class), dtype)
+def read_positions(metric, y_true, y_pred, sample_weight=None):
+    """The label of every position, and its weight: 0 where it is ignored or masked.
+
+    Args:
+        metric: with an `ignore_class`.
+        y_true: int labels.
+        y_pred: logits or probabilities, of the shape of the labels and one axis of classes.
+        sample_weight: of the shape of the labels, or of its leading axes; or None.
+
+    Returns:
+        int32 labels, and weights in the metric's dtype, of one shape.
+    """
+    owner = type(metric).__name__
+    labels = match_labels(owner, y_true, y_pred)
+    weights = ops.cast(ops.not_equal(labels, metric.ignore_class), metric.dtype)
     mask = keras_internals.get_mask(y_pred)
     if mask is not None:
-        weights = weights * ops.cast(mask, dtype)
+        weights = weights * ops.cast(mask, metric.dtype)
     if sample_weight is not None:
-        sample_weight = ops.convert_to_tensor(sample_weight, dtype=dtype)
-        while len(sample_weight.shape) < len(weights.shape):
-            sample_weight = ops.expand_dims(sample_weight, -1)
-        weights = weights * sample_weight
-    return weights
+        weights = weights * match_weights(owner, sample_weight, shape_of(labels), metric.dtype)
+    return ops.cast(labels, "int32"), weights
 
 
 class MaskedMean(keras.metrics.Mean):
@@ -33,12 +42,6 @@ class MaskedMean(keras.metrics.Mean):
     def __init__(self, ignore_class=-1, name=None, dtype=None):
         super().__init__(name=name or self.default_name, dtype=dtype)
         self.ignore_class = ignore_class
-
-    def compute_weights(self, y_true, y_pred, sample_weight=None):
-        """The weight of each position, in the shape of `y_true`; 0 where it is left out."""
-        return compute_position_weights(
-            y_true, y_pred, sample_weight, self.ignore_class, self.dtype
-        )
 
     def add_positions(self, values, weights):
         """Adds each position by its own weight; Keras's own mean first averages rows.
@@ -55,7 +58,7 @@ class MaskedMean(keras.metrics.Mean):
 
 def find_right(y_true, y_pred):
     """Where the largest of `y_pred` (..., L) is the label's: bool, in the shape of `y_true`."""
-    return ops.equal(ops.cast(y_true, "int32"), ops.cast(ops.argmax(y_pred, axis=-1), "int32"))
+    return ops.equal(y_true, ops.cast(ops.argmax(y_pred, axis=-1), "int32"))
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -92,9 +95,8 @@ class MaskedSparseCategoricalAccuracy(MaskedMean):
     default_name = "masked_sparse_categorical_accuracy"
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        weights = self.compute_weights(y_true, y_pred, sample_weight)
-        right = find_right(y_true, y_pred)
-        self.add_positions(right, weights)
+        labels, weights = read_positions(self, y_true, y_pred, sample_weight)
+        self.add_positions(find_right(labels, y_pred), weights)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -134,8 +136,8 @@ class MaskedSequenceAccuracy(MaskedMean):
     default_name = "masked_sequence_accuracy"
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        weights = self.compute_weights(y_true, y_pred, sample_weight)
-        right = find_right(y_true, y_pred)
+        labels, weights = read_positions(self, y_true, y_pred, sample_weight)
+        right = find_right(labels, y_pred)
         right = ops.all(ops.logical_or(right, ops.equal(weights, 0)), axis=-1)  # (B,)
         super().update_state(right, ops.max(weights, axis=-1))
 
@@ -173,9 +175,9 @@ class MaskedPerplexity(MaskedMean):
     default_name = "masked_perplexity"
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        weights = self.compute_weights(y_true, y_pred, sample_weight)
+        labels, weights = read_positions(self, y_true, y_pred, sample_weight)
         counts = ops.not_equal(weights, 0)
-        labels = ops.where(counts, ops.cast(y_true, "int32"), 0)
+        labels = ops.where(counts, labels, 0)
         logits = ops.cast(ops.convert_to_tensor(y_pred), self.dtype)
         losses = compute_crossentropy(labels, logits)
         # What is left out may be NaN, and so is 0 times NaN.

@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from keras_attention.checks import check_whole_number
+from keras_attention.training.label_shapes import match_targets, match_weights
 from keras_attention.training.replicas import GlobalMeanLoss
 
 BINS = 100  # thresholds that `MacroF1` tries
@@ -65,7 +66,8 @@ class MultiLabelCrossentropy(GlobalMeanLoss):
         self.positive_weights, self.label_smoothing = positive_weights, label_smoothing
 
     def call(self, y_true, y_pred):
-        labels = y_true * (1.0 - self.label_smoothing) + 0.5 * self.label_smoothing
+        labels = match_targets(type(self).__name__, y_true, y_pred)
+        labels = labels * (1.0 - self.label_smoothing) + 0.5 * self.label_smoothing
         # -log sigmoid(x) is softplus(-x), which no logit makes infinite.
         positive, negative = ops.softplus(-y_pred), ops.softplus(y_pred)
         if self.positive_weights is not None:
@@ -119,12 +121,13 @@ class MacroF1(keras.metrics.Metric):
         self.negatives = self.add_variable(shape, "zeros", name="negatives")
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        labels = ops.cast(y_true, "float32")
+        owner = type(self).__name__
+        labels = ops.cast(match_targets(owner, y_true, y_pred), "float32")
         shares = ops.sigmoid(ops.cast(y_pred, "float32"))
         bins = ops.clip(ops.cast(ops.floor(shares * BINS), "int32"), 0, BINS - 1)
         rows = ops.one_hot(bins, BINS, axis=1, dtype="float32")  # (B, bins, L)
         if sample_weight is not None:
-            weights = ops.convert_to_tensor(sample_weight, dtype="float32")
+            weights = match_weights(owner, sample_weight, labels.shape[:1], "float32")
             rows = rows * ops.reshape(weights, (-1, 1, 1))
         positives = ops.einsum("bkl,bl->kl", rows, labels)
         self.positives.assign_add(ops.cast(positives, self.dtype))

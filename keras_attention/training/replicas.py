@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention import keras_internals
+from keras_attention.training.label_shapes import match_weights, shape_of
 
 
 def count_replicas():
@@ -87,12 +88,22 @@ class GlobalMeanLoss(keras.losses.Loss):
     weigh more, and the gradients are not those of one device. What the replicas return is the loss
     of the whole batch, whatever rows each has, or none. It holds under `tf.distribute` and
     `torch.distributed`; on one device, and on JAX, it is Keras's loss as it is.
+
+    Weights (B,) are those of rows. Keras's own losses broadcast them to the last axis: of losses
+    (B, T) with B = T, they would be weights of positions.
     """
 
+    def get_loss_shape(self, y_pred):
+        """The shape of what `call` returns, as far as it is known."""
+        return shape_of(y_pred)[:-1]
+
     def __call__(self, y_true, y_pred, sample_weight=None):
-        if sample_weight is not None and keras.backend.backend() == "torch":
-            # Keras multiplies it by the mask in place, and metrics would take what is left.
-            sample_weight = ops.copy(sample_weight)
+        if sample_weight is not None:
+            shape = self.get_loss_shape(y_pred)
+            sample_weight = match_weights(type(self).__name__, sample_weight, shape, self.dtype)
+            if keras.backend.backend() == "torch":
+                # Keras multiplies it by the mask in place, and metrics would take what is left.
+                sample_weight = ops.copy(sample_weight)
         if count_replicas() == 1 or self.reduction in (None, "none"):
             return super().__call__(y_true, y_pred, sample_weight)
         mask = keras_internals.get_mask(y_pred)
