@@ -175,12 +175,14 @@ class TestMap:
     def find(self, mutant):
         """Names of the tests that run a line of the fault, the quickest first.
 
-        Of lines that imports run, those that run any line of the file. What would take longer than
-        the ring's `MOST_SECONDS` is left out.
+        Of lines that imports run, too, those that run any line of the file. What would take longer
+        than the ring's `MOST_SECONDS` is left out.
         """
         by_line = self.lines.contexts_by_lineno(str(self.root / mutant.path))
         own = [by_line.get(line, ()) for line in range(mutant.line, mutant.end_line + 1)]
-        names = self._get_names(own) or self._get_names(by_line.values())
+        names = self._get_names(own)
+        if not names or any("" in contexts for contexts in own):
+            names |= self._get_names(by_line.values())
         chosen, total = [], 0.0
         for name in sorted(names, key=self.seconds.get):
             total += self.seconds[name]

@@ -89,3 +89,13 @@ def test_errors():
     with pytest.raises(ValueError, match=r"Cosine\(learned='yes'\)"):
         scores.Cosine(learned="yes")
     assert scores.Cosine(scale=200.0, learned=False).scale == 200.0
+
+
+@pytest.mark.parametrize("make", [scores.Cosine, scores.Bilinear])
+def test_a_kernel_may_fold_a_score_that_is_not_built(make):
+    query, key = definition.tensors()
+    score = make()
+    folded_query, folded_key, scale = score.fold(query, key)
+    products = ops.einsum("btnh,bsnh->bnts", folded_query, folded_key)
+    found = ops.convert_to_numpy(products) * scale
+    np.testing.assert_allclose(found, ops.convert_to_numpy(score(query, key)), atol=1e-5)

@@ -9,6 +9,13 @@ from keras_attention.tasks.registry import get_builder
 from tests.grids import quick
 
 
+def test_heads_divide_the_width_of_every_recipe():
+    models = {name: recipe.model for name, recipe in recipes.RECIPES.items()}
+    models = {name: m for name, m in models.items() if {"num_heads", "hidden_dim"} <= set(m)}
+    assert len(models) > 8
+    assert not [name for name, m in models.items() if m["hidden_dim"] % m["num_heads"]]
+
+
 def test_a_data_set_may_have_its_own():
     general = recipes.choose_recipe("vision_transformer", "cifar10")
     assert general == recipes.RECIPES["vision_transformer"]

@@ -292,6 +292,16 @@ def test_page_refuses_unsupported_tasks_and_missing_litert_js(tmp_path, monkeypa
     assert {*KINDS} == {*ka.web.page.TITLES}
 
 
+def test_packages_that_were_fetched_are_not_fetched_again(tmp_path, monkeypatch):
+    monkeypatch.delenv(litert_js.FOLDER, raising=False)
+    monkeypatch.setenv("KERAS_ATTENTION_CACHE", str(tmp_path))
+    monkeypatch.setenv("PATH", "")  # no npm
+    version = litert_js.PACKAGES["@litertjs/core"]
+    place = tmp_path / "keras_attention" / "litertjs" / version
+    place.mkdir(parents=True)
+    assert litert_js.find_packages() == place / "node_modules"
+
+
 def test_the_outputs_with_attention_are_those_of_the_model():
     from keras_attention.web.attention_outputs import add_attention, find_layer
 
