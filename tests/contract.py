@@ -186,6 +186,29 @@ def check_mixed_precision(case, dtype):
         np.testing.assert_allclose(ours, theirs, atol=0.1, rtol=0.1)
 
 
+def check_ids(case):
+    """Under a mixed policy, ids that are given as floats reach the layer with all their digits."""
+    with _policy("mixed_bfloat16"):
+        layer = case.make()
+    inputs = case.arrays()
+    case.call(layer, inputs)  # builds it
+    whole = [spec.startswith("int") for spec in case.inputs]
+    original, seen = layer.call, []
+
+    def call(*args, **kwargs):
+        seen.extend(keras.backend.standardize_dtype(x.dtype) for x in args)
+        return original(*args, **kwargs)
+
+    layer.call = call
+    case.call(
+        layer, [x.astype("float32") if ids else x for x, ids in zip(inputs, whole, strict=True)]
+    )
+    assert len(seen) == len(whole)
+    pairs = enumerate(zip(whole, seen, strict=True))
+    wrong = [k for k, (ids, dtype) in pairs if ids and dtype == "bfloat16"]
+    assert not wrong, f"argument {wrong[0]} of {type(layer).__name__} is rounded"
+
+
 def check_gradients(case):
     """Every trainable weight gets a finite gradient that is not zero."""
     layer = case.make()

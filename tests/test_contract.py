@@ -788,6 +788,16 @@ def test_mixed_precision(name, dtype):
     contract.check_mixed_precision(CASES[name], dtype)
 
 
+WITH_IDS = [name for name, case in CASES.items() if any(x.startswith("int") for x in case.inputs)]
+# Of zeros and ones, which no dtype rounds; and layers of this file, which hand ids on.
+OTHERS = {"AllowedLogits", "TokenEmbedding and back", "TwoPasses"}
+
+
+@pytest.mark.parametrize("name", sorted(set(WITH_IDS) - OTHERS))
+def test_ids_are_not_rounded(name):
+    contract.check_ids(CASES[name])
+
+
 @pytest.mark.parametrize("name", slow_where_alike(CASES))
 def test_axes_of_weights_have_roles(name):
     contract.check_axes(CASES[name].model())

@@ -23,7 +23,7 @@ ORDER = [
     {"registration", "name_clash"},
     {"keras_internals"},
     {"part", "scope", "checks", "paths", "shapes", "sharing", "weight_axes", "__version__"},
-    {"in_place", "cache_spec", "token_layout"},
+    {"in_place", "cache_spec", "integer_inputs", "token_layout"},
     {"scores", "normalizers", "masks", "positions"},
     {"attention"},
     {"blocks"},

@@ -9,10 +9,11 @@ from keras_attention import checks, keras_internals, masks, scope, token_layout
 from keras_attention.attention import arguments, axes, kv_cache, segment_memory
 from keras_attention.attention.attend import AttendArguments, attend_in_layer
 from keras_attention.attention.inputs import AttentionInputs, join_masks
+from keras_attention.integer_inputs import IntegerInputs
 from keras_attention.sharing import serialize_shared
 
 
-class AttentionLayer(keras.layers.Layer):
+class AttentionLayer(IntegerInputs, keras.layers.Layer):
     """What all attention layers share; a layer states its projections and its equation.
 
     A layer has `num_heads`, and says what each step of `call` is:

@@ -16,11 +16,12 @@ from keras_attention.blocks.inner_layers import (
 )
 from keras_attention.blocks.normalization import NORMALIZATIONS, LayerScale
 from keras_attention.blocks.rematerialization import rematerializes
+from keras_attention.integer_inputs import IntegerInputs
 from keras_attention.token_layout import pin_tokens
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class EncoderBlock(keras.layers.Layer):
+class EncoderBlock(IntegerInputs, keras.layers.Layer):
     """A Transformer encoder block (Vaswani et al., 2017, section 3.1).
 
     `norm` decides how attention and feed-forward network, f, join the stream x: `"pre"` is

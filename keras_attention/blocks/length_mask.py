@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention import keras_internals
+from keras_attention.integer_inputs import IntegerInputs
 
 
 def mask_lengths(lengths, places):
@@ -13,7 +14,7 @@ def mask_lengths(lengths, places):
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class LengthMask(keras.layers.Layer):
+class LengthMask(IntegerInputs, keras.layers.Layer):
     """Marks what lies after the end of each row as padding, for inputs that have no padding id.
 
     Call arguments:

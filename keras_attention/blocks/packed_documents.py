@@ -3,10 +3,11 @@
 import keras
 
 from keras_attention import masks
+from keras_attention.integer_inputs import IntegerInputs
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class PositionsInDocuments(keras.layers.Layer):
+class PositionsInDocuments(IntegerInputs, keras.layers.Layer):
     """Positions of tokens in their own documents: `keras_attention.masks.positions_in_segments`.
 
     Several short documents are packed in one row, as T5 packs its training data (Raffel et al.,

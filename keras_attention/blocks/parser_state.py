@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attention import scope
 from keras_attention.checks import check_whole_number
+from keras_attention.integer_inputs import IntegerInputs
 
 PADDING, START, END, CLOSE = range(4)  # ids of targets; labels of constituents and tags follow
 FIRST_LABEL = 4
@@ -16,7 +17,7 @@ DEEPEST = 31  # deeper constituents count as this deep
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class ParserState(keras.layers.Layer):
+class ParserState(IntegerInputs, keras.layers.Layer):
     """Follows the labels of a linearised tree: which word is next, how deep, and what may follow.
 
     (Vinyals et al., 2015, *Grammar as a Foreign Language*, section 2.2, for trees as labels; Dyer

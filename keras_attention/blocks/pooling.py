@@ -7,6 +7,7 @@ from keras_attention import scope
 from keras_attention.attention import attend
 from keras_attention.attention.inputs import padding_mask
 from keras_attention.checks import check_whole_number
+from keras_attention.integer_inputs import IntegerInputs
 
 MODES = ("mean", "max", "cls", "last", "attention", "prefix", "cls_mean")
 
@@ -125,7 +126,7 @@ class Pooling(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class FirstOf(keras.layers.Layer):
+class FirstOf(IntegerInputs, keras.layers.Layer):
     """The vector at the first place that holds a token, such as the end of a text.
 
     Args:

@@ -5,11 +5,12 @@ from keras import ops
 
 from keras_attention import checks, keras_internals
 from keras_attention.blocks.inner_layers import revive_layer, serialize_inner
+from keras_attention.integer_inputs import IntegerInputs
 from keras_attention.positions import Sinusoidal
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class Repeat(keras.layers.Layer):
+class Repeat(IntegerInputs, keras.layers.Layer):
     """Runs a block `num_layers` times with the same weights (Lan et al., 2020, section 3.1).
 
     With `coordinates`, the sinusoids of the position, from 0, and of the step, from 1, are added

@@ -15,12 +15,13 @@ from keras_attention.blocks.rematerialization import (
     read_state,
     runs_plainly,
 )
+from keras_attention.integer_inputs import IntegerInputs
 
 OF_EACH = ("name", "seed", "build_config", "shared_object_id")  # what blocks need not share
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class Scan(keras.layers.Layer):
+class Scan(IntegerInputs, keras.layers.Layer):
     """Runs blocks one after another, on JAX as a loop whose body is compiled once.
 
     Each block keeps weights, dropouts and state of its own, under its own path; while JAX traces a

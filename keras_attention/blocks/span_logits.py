@@ -3,11 +3,13 @@
 import keras
 from keras import ops
 
+from keras_attention.integer_inputs import IntegerInputs
+
 NOWHERE = -100.0  # of places that cannot be; e^-100 is nothing, and 8 bits can still hold the rest
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class SpanLogits(keras.layers.Layer):
+class SpanLogits(IntegerInputs, keras.layers.Layer):
     """Splits logits into those of a span's start and of its end, in the second segment alone.
 
     (Devlin et al., 2019, section 4.2; no answer: section 4.3.)

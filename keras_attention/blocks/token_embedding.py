@@ -9,6 +9,7 @@ from keras import ops
 from keras_attention import checks, masks, positions, scope
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.inner_layers import revive_layer
+from keras_attention.integer_inputs import IntegerInputs
 from keras_attention.positions.indices import to_numpy_or_none
 from keras_attention.shapes import merge_tokens, prepend_batch
 from keras_attention.sharing import serialize_shared
@@ -19,7 +20,7 @@ PADDING = (None, "none", "right")  # what may be promised of the ids
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class TokenEmbedding(keras.layers.Layer):
+class TokenEmbedding(IntegerInputs, keras.layers.Layer):
     """Looks tokens up in a table and adds their positions (Vaswani et al., 2017, section 3.4).
 
     Called with `reverse=True` it goes back: the logit of each token is the inner product of a
@@ -152,6 +153,10 @@ class TokenEmbedding(keras.layers.Layer):
         if isinstance(self.position, keras.layers.Layer) and not self.position.built:
             self.position.build((*input_shape[:2], self.hidden_dim))
 
+    def get_integer_inputs(self, given):
+        names = super().get_integer_inputs(given)
+        return names if given.get("reverse") else names | {"inputs"}
+
     def call(self, inputs, positions=None, reverse=False, training=None):
         if reverse:
             return self._logits(inputs)
@@ -276,7 +281,7 @@ def inner_products(x, table):
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class SegmentEmbedding(ProjectionOwner):
+class SegmentEmbedding(IntegerInputs, ProjectionOwner):
     """Adds to each token a learned vector for its segment (Devlin et al., 2019, figure 2).
 
     Args:

@@ -6,11 +6,12 @@ from keras import ops
 from keras_attention import masks
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.inner_layers import revive_layer
+from keras_attention.integer_inputs import IntegerInputs
 from keras_attention.shapes import merge_tokens, merges_tokens, part_tokens
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class CharacterEmbedding(ProjectionOwner):
+class CharacterEmbedding(IntegerInputs, ProjectionOwner):
     """Character convolutions, the maximum over each word (Kim et al., 2016, section 2.2).
 
     Args:
@@ -36,6 +37,8 @@ class CharacterEmbedding(ProjectionOwner):
     assert layer(words).shape == (2, 5, 24)
     ```
     """
+
+    integer_inputs = {"inputs"}
 
     def __init__(
         self, vocabulary_size, hidden_dim=32, filters=64, widths=(2, 3, 4), dropout=0.0, **kwargs
@@ -100,7 +103,7 @@ def _convolve(convolution, x):
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class WordEmbedding(ProjectionOwner):
+class WordEmbedding(IntegerInputs, ProjectionOwner):
     """Joins the vectors of a word and of its characters (Ma and Hovy, 2016, section 2.3).
 
     The two are concatenated and projected to `hidden_dim`.

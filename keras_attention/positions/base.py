@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_attention.integer_inputs import IntegerInputs
 from keras_attention.part import LayerPart
 
 ROLES = ("embed", "rotate", "bias")
@@ -102,7 +103,7 @@ class Position:
         return None
 
 
-class Weighted(Position, LayerPart):
+class Weighted(IntegerInputs, Position, LayerPart):
     """A position with weights, which stay in float32 under every policy.
 
     A subclass is registered, adds its table in `build` and returns its constructor's arguments from

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention import checks, masks
+from keras_attention.integer_inputs import IntegerInputs
 from keras_attention.recurrent import cells
 from keras_attention.recurrent.decoder import RecurrentDecoder
 from keras_attention.recurrent.loop import recur
@@ -13,7 +14,7 @@ IMPOSSIBLE = -1e9  # the logit of what is never predicted
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class FeedbackDecoder(keras.layers.Layer):
+class FeedbackDecoder(IntegerInputs, keras.layers.Layer):
     """Embedding, `RecurrentDecoder` and output layer as one, for scheduled sampling.
 
     (Bengio et al., 2015, section 2.4.) In training each token that the decoder is fed is the given

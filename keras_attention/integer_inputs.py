@@ -1,0 +1,54 @@
+"""Inputs that are ids or positions: whole numbers, which mixed precision must not round."""
+
+import functools
+import inspect
+
+import keras
+from keras import ops
+
+from keras_attention import keras_internals
+
+NAMES = {
+    *("characters", "document_ids", "target_ids", "token_ids", "tokens", "lengths"),
+    *("segment_ids", "value_segment_ids", "encoded_segment_ids"),
+    *("positions", "query_positions", "key_positions", "value_positions", "encoded_positions"),
+}
+
+
+class IntegerInputs:
+    """A base before `keras.layers.Layer`: ids and positions that are floats become int32.
+
+    Keras casts every float that a layer is called with to the layer's dtype, and bfloat16 holds no
+    whole number above 256 exactly: id 257 would be id 256. `integer_inputs` names the arguments of
+    `call` that are whole numbers; by default those whose names say so.
+    """
+
+    integer_inputs = NAMES
+
+    def __call__(self, *args, **kwargs):
+        names = _list_arguments(type(self))[: len(args)]
+        given = {**dict(zip(names, args, strict=True)), **kwargs}
+        whole = {name: to_integers(given[name]) for name in self.get_integer_inputs(given)}
+        args = tuple(whole.get(name, x) for name, x in zip(names, args, strict=True))
+        kwargs = {name: whole.get(name, x) for name, x in kwargs.items()}
+        return super().__call__(*args, **kwargs)
+
+    def get_integer_inputs(self, given):
+        """Names of the arguments in `given` that are whole numbers."""
+        return self.integer_inputs & set(given)
+
+
+@functools.cache
+def _list_arguments(layer_class):
+    return tuple(inspect.signature(layer_class.call).parameters)[1:]  # without self
+
+
+def to_integers(x):
+    """A float tensor or array as int32, with its mask; anything else as it is."""
+    dtype = getattr(x, "dtype", None)
+    if dtype is None or not keras.backend.is_float_dtype(keras.backend.standardize_dtype(dtype)):
+        return x
+    mask, x = keras_internals.get_mask(x), ops.cast(x, "int32")
+    if mask is not None:
+        keras_internals.set_mask(x, mask)
+    return x
