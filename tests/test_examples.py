@@ -50,9 +50,15 @@ PRINTED = {
     "summaries.py": "rouge_l",
     "translation.py": "BLEU",
 }
+# Those that train for long, and those whose task has a slow test that trains it in the same way.
 LONG = (
+    "blood_cells.py",
+    "captions.py",
     "chat.py",
+    "constituency_trees.py",
     "dates.py",
+    "drawn_digits.py",
+    "objects_as_text.py",
     "question_answering.py",
     "shakespeare.py",
     "speech_translation.py",

@@ -127,14 +127,14 @@ def models(tagger, classifier, tmp_path_factory):
     return made
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_bad_inputs(ending, untrained, models, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     codes = check_inputs(ending, tmp_path / "inputs", models, seed=0, number=INPUTS)
     assert sum(codes.values()) == INPUTS and codes[2] >= 0.8 * INPUTS
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_damaged_folders(ending, models, tmp_path):
     picture = bad_inputs.write_picture(tmp_path / "picture.png")
     inputs = {

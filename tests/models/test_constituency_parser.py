@@ -57,7 +57,7 @@ def test_every_text_is_a_tree_over_exactly_the_words(how):
         assert decode_tree(written, LABELS, tokens).tokens == tokens
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("quantization", sampled([None, "int8_weights"]))
 def test_files_write_trees(quantization, tmp_path):
     """Built-in ops alone, and the export compares the numbers with the model's."""

@@ -70,7 +70,7 @@ def test_a_preset_transcribes_and_translates(task, tmp_path):
         again.predict([np.zeros(20000)])
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_its_file_transcribes_alike(task, tmp_path):
     soundfile = pytest.importorskip("soundfile")
     path, (sound, *_) = tmp_path / "said.wav", draw_sounds()

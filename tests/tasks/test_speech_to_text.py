@@ -47,7 +47,7 @@ def test_translates_what_is_said_from_every_file(trained, tmp_path):
     assert ka.tasks.from_preset(tmp_path / "preset", "litert").predict(sounds) == expected
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_file_of_int8_weights_translates_nearly_the_same(trained, tmp_path):
     task, data = trained
     task.save_to_preset(tmp_path / "preset")
@@ -58,7 +58,7 @@ def test_a_file_of_int8_weights_translates_nearly_the_same(trained, tmp_path):
     assert abs(in_file.evaluate(data)["chrf"] - task.evaluate(data)["chrf"]) < 2
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_shows_what_it_listened_to(trained, tmp_path):
     task, data = trained
     maps = task.attention(data.test[0].sound, tmp_path / "attention.png")
