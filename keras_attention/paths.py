@@ -1,6 +1,7 @@
 """Names of layers that stay when a model is saved or cloned, and unique names."""
 
 import collections
+import itertools
 import re
 
 import keras
@@ -35,9 +36,13 @@ def paths_in(model):
 
 def unique_names(names):
     """Names that every format accepts (letters, digits, underscores), numbered when repeated."""
-    seen, unique = collections.Counter(), []
+    names = [re.sub(r"\W", "_", str(name)) for name in names]
+    taken, seen, unique = set(names), set(), []
     for name in names:
-        name = re.sub(r"\W", "_", str(name))
-        unique.append(f"{name}_{seen[name]}" if seen[name] else name)
-        seen[name] += 1
+        if name in seen:  # with a number that no other name has, also of those that come later
+            numbered = (f"{name}_{number}" for number in itertools.count(1))
+            name = next(one for one in numbered if one not in taken)
+        taken.add(name)
+        seen.add(name)
+        unique.append(name)
     return unique

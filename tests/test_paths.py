@@ -1,0 +1,43 @@
+"""Names of inputs and outputs: each is found again under a name of its own."""
+
+import keras
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import keras_attention as ka
+from keras_attention.paths import unique_names
+
+NAMES = st.sampled_from(["dense", "dense_1", "dense_2", "dense_1_1", "dense-1", "out"])
+
+
+@given(st.lists(NAMES, max_size=9))
+def test_no_two_names_are_alike_and_the_first_keeps_its_own(names):
+    found = unique_names(names)
+    assert len(set(found)) == len(found) == len(names)
+    plain = [name.replace("-", "_") for name in names]
+    for k, name in enumerate(plain):
+        if name not in plain[:k]:
+            assert found[k] == name
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_outputs_and_inputs_of_colliding_names_are_all_exported(tmp_path):
+    inputs = [keras.Input((2,), name="x") for _ in range(1)]
+    inner = [keras.layers.Dense(size, name="dense") for size in (1, 2)]
+    outputs = [layer(inputs[0]) for layer in inner]
+    outputs.append(keras.layers.Dense(3, name="dense_1")(inputs[0]))
+    model = keras.Model(inputs[0], [keras.Model(inputs[0], y)(inputs[0]) for y in outputs[:2]]
+                        + outputs[2:])  # fmt: skip
+    x = np.random.default_rng(0).normal(size=(4, 2)).astype("float32")
+    expected = [keras.ops.convert_to_numpy(y) for y in model(x)]
+    ka.export.to_saved_model(model, tmp_path / "saved")
+    ka.export.to_litert(model, tmp_path / "model.tflite")
+    for path in (tmp_path / "saved", tmp_path / "model.tflite"):
+        found = ka.export.load(path)({model.inputs[0].name: x})
+        assert len(found) == 3
+        by_width = {value.shape[-1]: value for value in found.values()}
+        for y in expected:
+            np.testing.assert_allclose(by_width[y.shape[-1]], y, atol=1e-5)
