@@ -209,6 +209,8 @@ def check_given(owner, query_shape, value_shape, attended=(1,), heads=None, **gi
             `segment_ids`, `value_segment_ids`, `query_positions`, `value_positions`.
     """
     shapes = {"query": tuple(query_shape), "value": tuple(value_shape)}
+    for name, shape in shapes.items():
+        check_rank(owner, name, shape)
     attention_mask = given.pop("attention_mask", None)
     for name, x in given.items():
         side, _ = _ROWS[name]
@@ -220,6 +222,15 @@ def check_given(owner, query_shape, value_shape, attended=(1,), heads=None, **gi
     if attention_mask is not None:
         check_mask(owner, "attention_mask", attention_mask)
         _check_broadcastable(owner, shape_of(attention_mask), *shapes.values(), attended, heads)
+
+
+def check_rank(owner, name, shape):
+    """Refuses a sequence without a batch, each of whose tokens would see itself alone."""
+    if len(shape) < 3:
+        raise ValueError(
+            f"{owner}: {name} has shape {tuple(shape)}: expected (batch, length, features), or "
+            "more axes between the first and the last. A sequence alone is a batch of one: x[None]."
+        )
 
 
 def check_mask(owner, name, mask):

@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_attention import checks, masks, scope
 from keras_attention.attention import arguments, feature_maps
-from keras_attention.attention.inputs import check_given
+from keras_attention.attention.inputs import check_given, check_rank
 from keras_attention.attention.projection import ProjectionOwner, project
 from keras_attention.shapes import prepend_batch
 
@@ -187,6 +187,7 @@ class LinearAttention(ProjectionOwner):
         return query_shape
 
     def compute_output_spec(self, query, *args, return_state=False, **kwargs):
+        check_rank(self.name, "query", query.shape)
         output = keras.KerasTensor(query.shape, self.compute_dtype)
         if not return_state:
             return output

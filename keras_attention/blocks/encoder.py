@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attention import keras_internals
+from keras_attention.attention.inputs import check_rank
 from keras_attention.blocks import residuals
 from keras_attention.blocks.inner_layers import (
     build_attention,
@@ -222,6 +223,7 @@ class EncoderBlock(IntegerInputs, keras.layers.Layer):
 
     def compute_output_spec(self, inputs, *args, **kwargs):
         first = inputs[0] if isinstance(inputs, (list, tuple)) else inputs
+        check_rank(self.name, "inputs", first.shape)
         specs = tuple(
             keras.KerasTensor(first.shape, self.compute_dtype) for _ in range(self.norm.num_streams)
         )

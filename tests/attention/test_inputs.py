@@ -305,3 +305,22 @@ def test_patches_of_another_grid_are_refused(kind, grid):
     position = kind(grid)
     with pytest.raises(ValueError, match=r"length 7 is (shorter|longer) than (Sinus|Learned).*2D"):
         ka.blocks.PatchEmbedding(8, 4, position=position)(np.ones((1, 8, 12, 3), "float32"))
+
+
+@pytest.mark.parametrize("shape", [(D,), (T, D)], ids=str)
+@pytest.mark.parametrize("name", [*LAYERS, "linear", "attention", "block"])
+def test_a_sequence_without_a_batch_is_refused(name, shape):
+    """Each row would be a sequence of its own."""
+    more = {
+        "linear": lambda: ka.attention.LinearAttention(2, 4),
+        "attention": ka.attention.Attention,
+        "block": lambda: ka.blocks.EncoderBlock(multi_head(), ka.blocks.FeedForward(9)),
+    }
+    layer, x = {**LAYERS, **more}[name](), np.ones(shape, "float32")
+    arguments = ([x, x],) if name == "attention" else (x,) if name == "block" else (x, x)
+    with pytest.raises(ValueError, match="length, features"):
+        layer(*arguments)
+    symbols = [keras.Input(batch_shape=shape) for _ in arguments]
+    symbols = ([symbols[0], symbols[0]],) if name == "attention" else symbols
+    with pytest.raises(ValueError, match="length, features"):
+        layer(*symbols)
