@@ -231,7 +231,8 @@ def parts_of(model, recipe):
     """Inside, only the parts of a model that the recipe names are trained; after it, all are."""
     if recipe.freeze is not None:
         training.freeze(model, None if recipe.freeze == "all" else recipe.freeze)
-    if recipe.lora_rank is not None:
+    adapts = recipe.lora_rank is not None and recipe.freeze != "all"  # or there is nothing to adapt
+    if adapts:
         targets = {} if recipe.lora_targets is None else {"targets": recipe.lora_targets}
         training.enable_lora(model, recipe.lora_rank, **targets)
     try:
@@ -242,7 +243,7 @@ def parts_of(model, recipe):
             )
         yield
     finally:
-        if recipe.lora_rank is not None:
+        if adapts:
             training.merge_lora(model)
         if recipe.freeze is not None:
             training.unfreeze(model)

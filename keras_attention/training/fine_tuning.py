@@ -1,6 +1,7 @@
 """Fine-tuning of a part of a model: low-rank changes, frozen blocks, lower rates below."""
 
 import re
+import weakref
 
 import keras
 from keras import ops
@@ -13,6 +14,7 @@ from keras_attention.training.adamw import AdamW
 
 TARGETS = ("query", "value")  # Hu et al. (2021), section 4.2
 _BLOCK = re.compile(r"((en|de)coder_)?block_(\d+)")
+_FROZEN = weakref.WeakKeyDictionary()  # model -> what `enable_lora` froze of it
 
 
 def enable_lora(model, rank, targets=TARGETS, *, lora_alpha=None):
@@ -20,6 +22,9 @@ def enable_lora(model, rank, targets=TARGETS, *, lora_alpha=None):
 
     The narrow matrices are trained, and the layers after the last block; all else keeps its values.
     The change of a kernel (D, N, H) is (D, N, rank) · (rank, H), as in `keras.layers.EinsumDense`.
+    `BatchNormalization` keeps its moving statistics, and normalizes with them. Layers that are
+    frozen already get no changes, and stay frozen after `merge_lora`.
+
     `merge_lora` adds to the kernels what was learnt, after which the model is an ordinary one. Call
     `model.compile` after either.
 
@@ -33,7 +38,8 @@ def enable_lora(model, rank, targets=TARGETS, *, lora_alpha=None):
         lora_alpha: float, what is learnt is multiplied by lora_alpha / rank; None is rank.
 
     Raises:
-        ValueError: the model has no such projection, or is adapted already.
+        ValueError: the model has no such projection, all of them are frozen, or the model is
+            adapted already.
 
     Example:
 
@@ -66,15 +72,23 @@ def enable_lora(model, rank, targets=TARGETS, *, lora_alpha=None):
             f"targets={targets!r}: {model.name} has no projection {unknown[0]!r}. It has "
             f"{', '.join(sorted(names))}."
         )
-    for variable in _variables(body):
-        variable.trainable = False
-    for layer, there in adapted:
-        if chosen := [name for name in wanted if name in there]:
-            layer.enable_lora(rank, chosen, lora_alpha)
+    chosen = [(layer, [name for name in wanted if name in there]) for layer, there in adapted]
+    chosen = [(layer, names) for layer, names in chosen if names and layer.trainable]
+    if not chosen:
+        raise ValueError(
+            f"targets={targets!r}: all layers of {model.name} with these projections are frozen. "
+            "Set their trainable, or call ka.training.unfreeze(model), first."
+        )
+    frozen, kept = _list_trained(body)
+    _FROZEN[model] = frozen, kept
+    for one in frozen:
+        one.trainable = False
+    for layer, names in chosen:
+        layer.enable_lora(rank, names, lora_alpha)
 
 
 def merge_lora(model):
-    """Adds to the kernels what `enable_lora` has trained; all weights are trainable again.
+    """Adds to the kernels what `enable_lora` has trained; what it froze is trainable again.
 
     Outputs stay as they are. Files that are saved or exported afterwards are those of an ordinary
     model, of its size and speed. It is to be compiled anew, if it is to be trained on.
@@ -83,8 +97,15 @@ def merge_lora(model):
     for layer in _below(body):
         if getattr(layer, "lora_enabled", False):
             keras_internals.merge_low_rank(layer)
-    for variable in _variables(body):
-        variable.trainable = True
+    frozen, kept = _FROZEN.pop(model, (None, ()))
+    if frozen is None:  # it was saved and loaded in between
+        frozen = _list_normalizations(body)
+        trained = [layer for layer in _below(body) if layer.trainable]
+        frozen += [v for layer in trained for v in keras_internals.trained_variables(layer)]
+    for one in frozen:
+        one.trainable = True
+    for one in kept:  # Keras, too, lets a kernel be trained to which it adds a change
+        one.trainable = False
     keras_internals.forget_compilation(model)
 
 
@@ -255,7 +276,19 @@ def _below(layers):
     return list(found.values())
 
 
-def _variables(layers):
-    """The variables that training may change, of `layers` and all that they hold."""
-    for layer in _below(layers):
-        yield from keras_internals.trained_variables(layer)
+def _list_trained(layers):
+    """What training changes of `layers` and all that they hold, and the variables that it does not.
+
+    Keras updates the moving statistics of a `BatchNormalization` unless the layer is frozen: the
+    first list holds such layers, too.
+    """
+    below = _below(layers)
+    variables = [v for layer in below for v in keras_internals.trained_variables(layer)]
+    trained = [v for v in variables if v.trainable]
+    trained += _list_normalizations([layer for layer in below if layer.trainable])
+    return trained, [v for v in variables if not v.trainable]
+
+
+def _list_normalizations(layers):
+    kind = keras.layers.BatchNormalization
+    return [layer for layer in _below(layers) if isinstance(layer, kind)]

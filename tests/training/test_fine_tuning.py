@@ -174,3 +174,58 @@ def test_rates_of_another_number_of_variables_are_refused():
     ka.training.LayerwiseAdamW(rates=few).build(model.trainable_variables)
     with pytest.raises(ValueError, match="rates= is a dict: expected a list"):
         ka.training.LayerwiseAdamW(rates={"logits/kernel": 1.0})
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_low_rank_changes_leave_moving_statistics():
+    """Of a rate of 0 a model stays what it is."""
+    size = dict(num_layers=1, num_heads=2, hidden_dim=16, kernel_size=3)
+    model = ka.models.speech_recognizer(5, num_mel_bins=8, **size)
+    features = np.random.default_rng(0).normal(size=(2, 32, 8)).astype("float32")
+    x = {"features": features, "lengths": np.array([32, 32])}
+    assert any(isinstance(layer, keras.layers.BatchNormalization) for layer in everything(model))
+    ka.training.enable_lora(model, 2)
+    before, outputs = values_below_the_head(model), ops.convert_to_numpy(model(x))
+    model.compile(keras.optimizers.SGD(0.0), ka.training.MaskedCTC())
+    model.fit(x, np.array([[1, 2], [3, 0]]), verbose=0)
+    after = values_below_the_head(model)
+    assert not [path for path in before if not np.array_equal(before[path], after[path])]
+    np.testing.assert_allclose(ops.convert_to_numpy(model(x)), outputs, atol=1e-6)
+    ka.training.merge_lora(model)
+    norms = [x for x in everything(model) if isinstance(x, keras.layers.BatchNormalization)]
+    assert all(layer.trainable for layer in norms)
+
+
+def everything(model):
+    return ka.keras_internals.all_layers(model)
+
+
+def values_below_the_head(model):
+    return {f"{k} {v.path}": ops.convert_to_numpy(v) for k, v in enumerate(model.weights)
+            if "moving" in v.path or "block" in v.path}  # fmt: skip
+
+
+def test_what_was_frozen_before_stays_frozen():
+    model = build()
+    model.get_layer("embedding").trainable = False
+    model.get_layer("block_0").trainable = False
+    ka.training.enable_lora(model, 2)
+    assert not model.get_layer("block_0").trainable_variables  # it gets no changes
+    assert model.get_layer("block_1").trainable_variables
+    ka.training.merge_lora(model)
+    assert not model.get_layer("embedding").trainable_variables
+    assert not model.get_layer("block_0").trainable_variables
+    assert all(v.trainable for v in model.get_layer("block_1").weights)
+    kernel = model.get_layer("block_1").weights[0]
+    kernel.trainable = False  # of a variable alone, too
+    ka.training.enable_lora(model, 2)
+    ka.training.merge_lora(model)
+    assert not kernel.trainable
+
+
+def test_a_model_that_is_frozen_gets_no_changes():
+    model = build()
+    ka.training.freeze(model)
+    with pytest.raises(ValueError, match="with these projections are frozen"):
+        ka.training.enable_lora(model, 2)
