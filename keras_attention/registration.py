@@ -54,9 +54,10 @@ CLASSES = {
     """.split(),
     "training": """
         AdamW BoxAveragePrecision CTCAttention CTCTranscriptAccuracy ConstantForcing
-        DependencyCrossentropy EntityF1 EntityPrecision EntityRecall ExponentialForcing
-        HungarianLoss InverseSigmoidForcing LabeledAttachment LayerwiseAdamW LinearForcing MacroF1
-        MaskedCTC MaskedPerplexity MaskedSequenceAccuracy MaskedSparseCategoricalAccuracy
+        DecoderAccuracy DecoderSequenceAccuracy DependencyCrossentropy EntityF1 EntityPrecision
+        EntityRecall ExponentialForcing HungarianLoss InverseSigmoidForcing JointModel
+        LabeledAttachment LayerwiseAdamW LinearForcing MacroF1 MaskedCTC MaskedPerplexity
+        MaskedSequenceAccuracy MaskedSparseCategoricalAccuracy
         MaskedSparseCategoricalCrossentropy MultiLabelCrossentropy Noam SpanCrossentropy SpanF1
         TwoPasses UnlabeledAttachment
     """.split(),

@@ -93,6 +93,7 @@ class CTCAttention(GlobalMeanLoss):
         }
 
 
+@keras.saving.register_keras_serializable(package="keras_attention")
 class DecoderAccuracy(MaskedSparseCategoricalAccuracy):
     """`MaskedSparseCategoricalAccuracy` of the logits of the decoder, for `JointModel`."""
 
@@ -100,6 +101,7 @@ class DecoderAccuracy(MaskedSparseCategoricalAccuracy):
         super().update_state(y_true["logits"], y_pred["logits"], sample_weight)
 
 
+@keras.saving.register_keras_serializable(package="keras_attention")
 class DecoderSequenceAccuracy(MaskedSequenceAccuracy):
     """`MaskedSequenceAccuracy` of the logits of the decoder, for `JointModel`."""
 

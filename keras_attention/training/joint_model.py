@@ -3,6 +3,7 @@
 import keras
 
 
+@keras.saving.register_keras_serializable(package="keras_attention")
 class JointModel(keras.Model):
     """Trains a functional model of several outputs with one loss and with metrics of them all.
 
@@ -43,6 +44,26 @@ class JointModel(keras.Model):
         """As `keras.Model.compile`, of one loss and of metrics that take all outputs."""
         super().compile(optimizer, **options)
         self.joint_loss, self.joint_metrics = loss, list(metrics)
+        self._joint_options = options
+
+    def get_config(self):
+        model = keras.Model(self.input, self.output, name=self.name)
+        return {"model": keras.saving.serialize_keras_object(model)}
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        return cls(keras.saving.deserialize_keras_object(config["model"], custom_objects))
+
+    def get_compile_config(self):
+        if not self.compiled:
+            return None
+        parts = {"loss": self.joint_loss, "metrics": self.joint_metrics}
+        parts |= {"optimizer": self.optimizer, **self._joint_options}
+        return {name: keras.saving.serialize_keras_object(part) for name, part in parts.items()}
+
+    def compile_from_config(self, config):
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        self.optimizer.build(self.trainable_variables)
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         loss = self.joint_loss(y, y_pred, sample_weight)
