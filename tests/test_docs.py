@@ -1,5 +1,6 @@
 """The pages of docs/: their code runs, what is generated is up to date, and the site builds."""
 
+import ast
 import re
 import runpy
 
@@ -60,6 +61,24 @@ def forget_classes_of_the_page(known):
     for name, made in list(registered.items()):
         if name not in known and not made.__module__.startswith("keras_attention."):
             del registered[name]
+
+
+def find_sums_of_layers(code):
+    """Lines where what a layer gives, called where it is made, is added by `+`: it has no mask."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            for side in (node.left, node.right):
+                if isinstance(side, ast.Call) and isinstance(side.func, ast.Call):
+                    yield node.lineno
+
+
+def test_sums_in_documents_keep_the_mask():
+    """`keras.layers.Add` hands the mask of padding on, and `+` does not."""
+    code = {name: "\n".join(blocks_of(text)) for name, text in PAGES.items()}
+    code |= {path.name: path.read_text("utf-8") for path in (ROOT / "examples").glob("*.py")}
+    assert list(find_sums_of_layers("y = x + Layer(2)(x)")) == [1]
+    found = {name: list(find_sums_of_layers(text)) for name, text in code.items()}
+    assert not {name: lines for name, lines in found.items() if lines}
 
 
 def test_slow_pages_exist():
