@@ -656,6 +656,7 @@ def registered():
 
 def test_every_registered_layer_has_a_case():
     layers = {name for name, cls in registered().items() if issubclass(cls, keras.layers.Layer)}
+    layers -= {"JointModel"}  # trains a model that there is: tests/training/test_joint_model.py
     listed = layers & {name.split()[0] for name in CASES}
     assert_lists("CASES of tests/test_contract.py", listed, layers)
 
