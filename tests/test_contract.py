@@ -790,7 +790,7 @@ def test_mixed_precision(name, dtype):
 
 
 WITH_IDS = [name for name, case in CASES.items() if any(x.startswith("int") for x in case.inputs)]
-# Of zeros and ones, which no dtype rounds; and layers of this file, which hand ids on.
+# Zeros and ones are never rounded, and the two layers of this file pass their ids on.
 OTHERS = {"AllowedLogits", "TokenEmbedding and back", "TwoPasses"}
 
 

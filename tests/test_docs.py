@@ -64,7 +64,7 @@ def forget_classes_of_the_page(known):
 
 
 def find_sums_of_layers(code):
-    """Lines where what a layer gives, called where it is made, is added by `+`: it has no mask."""
+    """Yield the lines that add the output of a layer by `+`, which drops its mask."""
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
             for side in (node.left, node.right):

@@ -18,8 +18,8 @@ KINDS = (
     keras.optimizers.schedules.LearningRateSchedule,
     keras.regularizers.Regularizer,
 )
-# Bases of others, which are registered themselves; parts that a layer makes of its own arguments;
-# and models that refuse to be saved, or are only exported.
+# Base classes, parts that a layer makes from its own arguments, and models that refuse to be saved
+# or are only exported.
 NEVER_SAVED = {
     "AttentionOutputs",
     "HeadStructures",

@@ -179,7 +179,7 @@ def test_rates_of_another_number_of_variables_are_refused():
 @pytest.mark.slow
 @pytest.mark.tensorflow
 def test_low_rank_changes_leave_moving_statistics():
-    """Of a rate of 0 a model stays what it is."""
+    """A model that trains with a learning rate of 0 keeps its outputs."""
     size = dict(num_layers=1, num_heads=2, hidden_dim=16, kernel_size=3)
     model = ka.models.speech_recognizer(5, num_mel_bins=8, **size)
     features = np.random.default_rng(0).normal(size=(2, 32, 8)).astype("float32")
