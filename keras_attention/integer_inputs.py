@@ -20,22 +20,22 @@ class IntegerInputs:
 
     Keras casts every float that a layer is called with to the layer's dtype, and bfloat16 holds no
     whole number above 256 exactly: id 257 would be id 256. `integer_inputs` names the arguments of
-    `call` that are whole numbers; by default those whose names say so.
+    `call` that are whole numbers. By default they are those in `NAMES`.
     """
 
     integer_inputs = NAMES
 
     def __call__(self, *args, **kwargs):
         names = _list_arguments(type(self))[: len(args)]
-        given = {**dict(zip(names, args, strict=True)), **kwargs}
-        whole = {name: to_integers(given[name]) for name in self.get_integer_inputs(given)}
+        arguments = {**dict(zip(names, args, strict=True)), **kwargs}
+        whole = {name: to_integers(arguments[name]) for name in self.get_integer_inputs(arguments)}
         args = tuple(whole.get(name, x) for name, x in zip(names, args, strict=True))
         kwargs = {name: whole.get(name, x) for name, x in kwargs.items()}
         return super().__call__(*args, **kwargs)
 
-    def get_integer_inputs(self, given):
-        """Names of the arguments in `given` that are whole numbers."""
-        return self.integer_inputs & set(given)
+    def get_integer_inputs(self, arguments):
+        """Names of the arguments in `arguments` that are whole numbers."""
+        return self.integer_inputs & set(arguments)
 
 
 @functools.cache
@@ -44,7 +44,7 @@ def _list_arguments(layer_class):
 
 
 def to_integers(x):
-    """A float tensor or array as int32, with its mask; anything else as it is."""
+    """Cast a float tensor or array to int32 and keep its mask. Return anything else as it is."""
     dtype = getattr(x, "dtype", None)
     if dtype is None or not keras.backend.is_float_dtype(keras.backend.standardize_dtype(dtype)):
         return x

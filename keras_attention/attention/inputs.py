@@ -225,11 +225,11 @@ def check_given(owner, query_shape, value_shape, attended=(1,), heads=None, **gi
 
 
 def check_rank(owner, name, shape):
-    """Refuses a sequence without a batch, each of whose tokens would see itself alone."""
+    """Refuses a sequence without a batch: every token would attend only to itself."""
     if len(shape) < 3:
         raise ValueError(
             f"{owner}: {name} has shape {tuple(shape)}: expected (batch, length, features), or "
-            "more axes between the first and the last. A sequence alone is a batch of one: x[None]."
+            "more axes between the first and the last. Pass one sequence as a batch: x[None]."
         )
 
 

@@ -153,9 +153,9 @@ class TokenEmbedding(IntegerInputs, keras.layers.Layer):
         if isinstance(self.position, keras.layers.Layer) and not self.position.built:
             self.position.build((*input_shape[:2], self.hidden_dim))
 
-    def get_integer_inputs(self, given):
-        names = super().get_integer_inputs(given)
-        return names if given.get("reverse") else names | {"inputs"}
+    def get_integer_inputs(self, arguments):
+        names = super().get_integer_inputs(arguments)
+        return names if arguments.get("reverse") else names | {"inputs"}
 
     def call(self, inputs, positions=None, reverse=False, training=None):
         if reverse:

@@ -140,7 +140,7 @@ class LabeledAttachment(AttachmentScore):
 
 
 def _read_truth(owner, y_true, y_pred):
-    """(heads, relations, whether they count), int32 and bool (B, T); 0 where they do not."""
+    """Return heads, relations and whether they count, (B, T). They are 0 where they do not."""
     owner, arcs = type(owner).__name__, y_pred["arc_scores"]
     heads, relations = (
         ops.cast(match_labels(owner, y_true[name], arcs), "int32")

@@ -104,7 +104,7 @@ def merge_lora(model):
         frozen += [v for layer in trained for v in keras_internals.trained_variables(layer)]
     for one in frozen:
         one.trainable = True
-    for one in kept:  # Keras, too, lets a kernel be trained to which it adds a change
+    for one in kept:  # Keras makes a kernel trainable when it adds a change to it
         one.trainable = False
     keras_internals.forget_compilation(model)
 
@@ -277,7 +277,7 @@ def _below(layers):
 
 
 def _list_trained(layers):
-    """What training changes of `layers` and all that they hold, and the variables that it does not.
+    """Return what training changes in `layers` and all that they hold, and the frozen variables.
 
     Keras updates the moving statistics of a `BatchNormalization` unless the layer is frozen: the
     first list holds such layers, too.

@@ -15,8 +15,8 @@ def match_labels(owner, labels, predictions):
         predictions: logits or probabilities, with the axis of classes last.
 
     Returns:
-        `labels` in the shape of `predictions` without its last axis. Where TensorFlow does not know
-        a size before it runs, it raises an error when it runs.
+        `labels` in the shape of `predictions` without its last axis. A size that is
+        unknown while TensorFlow traces is compared when the graph runs.
     """
     wanted = shape_of(predictions)[:-1]
     found = _drop_last_axis(ops.convert_to_tensor(labels), len(wanted))
@@ -49,7 +49,7 @@ def match_targets(owner, targets, predictions):
 
 
 def match_rows(owner, labels, predictions):
-    """Labels (B, U) for predictions (B, T, V); labels (B, U, 1) lose their last axis."""
+    """Return labels (B, U) for predictions (B, T, V). Labels (B, U, 1) lose their last axis."""
     wanted, found = shape_of(predictions), _drop_last_axis(ops.convert_to_tensor(labels), 2)
     if len(wanted) != 3 or len(found.shape) != 2 or not _agree(found.shape[:1], wanted[:1]):
         raise ValueError(
@@ -77,7 +77,7 @@ def match_weights(owner, weights, shape, dtype=None):
 
     Args:
         owner: str, the loss or metric, for the error.
-        weights: floats of `shape` or of its first axes; an axis of size 1 stands for any.
+        weights: floats of `shape` or of its first axes. An axis of size 1 is broadcast.
         shape: tuple of the sizes that are known, and None.
         dtype: of the result.
     """
@@ -98,7 +98,7 @@ def match_weights(owner, weights, shape, dtype=None):
 
 
 def shape_of(array):
-    """The sizes that are known, as a tuple; None for others."""
+    """Return the static shape as a tuple, with None for unknown sizes."""
     return tuple(getattr(array, "shape", None) or ops.convert_to_tensor(array).shape)
 
 
