@@ -200,8 +200,9 @@ def test_sign_digits(data_root, tmp_path):
     import zipfile
 
     with zipfile.ZipFile(data_root / "images-sign-digits" / "sign_digits.zip") as archive:
-        archive.extractall(tmp_path)
+        names = [name for name in archive.namelist() if name.split("/")[1] in ("0", "1")]
+        archive.extractall(tmp_path, names)
     data = ka.data.from_image_folder(tmp_path / "Dataset", image_size=48)
-    assert data.labels == tuple("0123456789") and data.image_shape == (48, 48, 3)
+    assert data.labels == ("0", "1") and data.image_shape == (48, 48, 3)
     for split, count in ((data.train, 70), (data.dev, 10), (data.test, 20)):
-        assert np.bincount(split.labels).tolist() == [count] * 10
+        assert np.bincount(split.labels).tolist() == [count] * 2
