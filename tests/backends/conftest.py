@@ -28,6 +28,7 @@ PACKAGES = {
     "test_imports.py": ("jax", "torch"),
     "test_orbax.py": ("orbax",),
     "test_pretrained.py": ("torch", "transformers"),
+    "test_published_weights.py": ("onnxruntime", "torch", "transformers"),
     "test_saved_elsewhere.py": ("jax", "torch"),
     "test_timm.py": ("timm", "torch", "torchvision"),
     "test_tokenizers.py": ("torch", "transformers"),
