@@ -410,7 +410,9 @@ def web(
     preset: Preset,
     output: Annotated[pathlib.Path, typer.Option(help="Folder to fill: new or empty.")],
     title: Annotated[str | None, typer.Option(help="Of the page.")] = None,
-    example: Annotated[str | None, typer.Option(help="The first input.")] = None,
+    example: Annotated[
+        str | None, typer.Option(help="The first input: a text, or the path of a picture.")
+    ] = None,
 ):
     """Write a static page that runs a trained model in the browser, and shows its attention."""
     from keras_attention.cli import web as command

@@ -32,6 +32,12 @@ def scale_pixels(pixels):
     return pixels.astype("float32") / np.float32(scale)
 
 
+def encode_png(picture):
+    """The bytes of a PNG file of a picture (H, W, 1 or 3), floats from 0 to 1."""
+    tf = import_tensorflow("encode_png")
+    return tf.io.encode_png(np.rint(picture * 255).astype("uint8")).numpy()
+
+
 def check_split(pixels, labels):
     """An `ImageSplit` of arrays, after a check that they are what they should be."""
     pixels, labels = np.asarray(pixels), np.asarray(labels, "int32")

@@ -168,7 +168,10 @@ class ImageClassifier(ImageTask):
         return AttentionMaps(dict(maps), None, None, figure)
 
     def draw_examples(self, data_set, folder):
-        """Draws the attention on several test pictures, and on one of them head by head."""
+        """Draws the attention on several test pictures, and on one of them head by head.
+
+        Also writes the first of them, `example.png`, which a page in the browser begins with.
+        """
         split = data_set.test if len(data_set.test.labels) else data_set.dev
         chosen = np.random.default_rng(SEED).permutation(len(split.labels))[:SHOWN]
         pixels, numbers = data.ImageSplit(split.pixels[chosen], split.labels[chosen]).arrays()
@@ -185,6 +188,7 @@ class ImageClassifier(ImageTask):
             path=folder / "attention.png",
         )
         self.attention(pixels[0], folder / "attention_heads.png")
+        (folder / "example.png").write_bytes(data.images.encode_png(pixels[0]))
         return ["attention.png", "attention_heads.png"]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from keras_attention.data import manifest
 from keras_attention.data.entry_tokenizers import Characters, Words
 from keras_attention.data.files import write_json
+from keras_attention.data.images import encode_png
 from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
 from keras_attention.export import to_litert
 from keras_attention.tasks.folders import RunFolder
@@ -23,6 +24,7 @@ TOKENS = 64  # of a sentence or a text
 PAIR_TOKENS = 48  # of a source, and of what is written for it
 WINDOW = 128  # tokens that a language model looks back on
 PAGE = "page.json"
+EXAMPLE = "example.png"  # a picture of the data, in a preset and in the folder of a page
 MARK = {"web": "page"}  # the settings of such a run
 
 
@@ -38,7 +40,8 @@ def write_page(task, output, *, title=None, example=None, quantization="int8_wei
             `MultiLabelClassifier`, `ImageClassifier`, `Seq2SeqLM` or `CausalLM`.
         output: path of the folder, new or empty.
         title: str; None for what the task does.
-        example: str, the first input; None for one of the task.
+        example: str, the first input; None for the example of the task. For an `ImageClassifier` it
+            is the path of a picture; None for an empty page.
         quantization: as for `ka.export.to_litert`; None is the most exact, and four times as large.
 
     Returns:
@@ -65,9 +68,8 @@ def write_page(task, output, *, title=None, example=None, quantization="int8_wei
         )
     folder = RunFolder(output, MARK)
     about, inputs, choose, shapes = kind(task)
-    drawn = task.builder == "vision_transformer"
-    about["example"] = example or ("" if drawn else task.example)
     with folder.fill() as result:
+        about["example"] = _write_example(task, example, result)
         path, shape = find_layer(task.model, inputs, choose)
         with tempfile.TemporaryDirectory() as temporary:
             file = pathlib.Path(temporary) / MODEL
@@ -89,6 +91,16 @@ def write_page(task, output, *, title=None, example=None, quantization="int8_wei
             },
         )
     return folder.path
+
+
+def _write_example(task, example, folder):
+    """The first input of the page; a picture is written into `folder` as the model sees it."""
+    if task.builder != "vision_transformer":
+        return example or task.example
+    if example is None:
+        return ""
+    (folder / EXAMPLE).write_bytes(encode_png(task.preprocessor([example])[0]))
+    return EXAMPLE
 
 
 TITLES = {

@@ -13,9 +13,8 @@ import onnx
 import pytest
 import safetensors.numpy
 
-CACHE = pathlib.Path(
-    os.environ.get("KERAS_ATTENTION_PUBLISHED", "~/.cache/keras_attention/published")
-).expanduser()
+CACHE = pathlib.Path(os.environ.get("KERAS_ATTENTION_CACHE", "~/.cache")).expanduser()
+CACHE /= "keras_attention/published"
 
 
 def unpack(package):

@@ -11,6 +11,7 @@ FILES = {
     "README.md",
     "attention.png",
     "attention_heads.png",
+    "example.png",
     "labels.txt",
     "manifest.json",
     "model.int8.tflite",

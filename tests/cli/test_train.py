@@ -43,7 +43,7 @@ def test_a_tagger_learns_and_its_folder_is_whole(tagger):
 
 @pytest.mark.slow
 def test_an_image_classifier_too(classifier):
-    assert names(classifier) == FILES | {"attention_heads.png"}
+    assert names(classifier) == FILES | {"attention_heads.png", "example.png"}
     scores = read(classifier, "scores.json")
     assert scores["test"]["litert"] == scores["test"]["keras"]
     assert scores["test"]["keras"]["accuracy"] > 0.3

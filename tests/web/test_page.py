@@ -3,6 +3,7 @@
 import json
 import subprocess
 
+import keras
 import numpy as np
 import pytest
 
@@ -157,6 +158,32 @@ def test_drawn_digits(opened):
         """
     )
     assert drawn["lit"] > 10 and drawn["rows"] == 3 and "of 16" in drawn["told"]
+
+
+@pytest.mark.slow
+def test_a_page_of_photographs_begins_with_one_and_has_no_drawing_board(opened, tmp_path):
+    task = ka.tasks.ImageClassifier(
+        ka.models.vision_transformer((8, 8), 2, num_channels=3, patch_size=4, **SIZE),
+        ka.data.ImagePreprocessor(["cat", "dog"], 8, channels=3),
+    )
+    pixels = np.random.default_rng(0).integers(256, size=(8, 8, 3)).astype("uint8")
+    keras.utils.save_img(tmp_path / "a.png", pixels, scale=False)
+    (expected,) = task.predict([pixels])
+    page = opened(task, example=str(tmp_path / "a.png"))
+    shown = page.run(
+        """
+        await ready;
+        const parts = [...document.querySelectorAll('#page input, #page canvas, #page button')];
+        return {
+          parts: parts.map(part => part.type ?? part.id),
+          row: document.querySelector('#shares tr').textContent,
+        };
+        """
+    )
+    assert shown["parts"] == ["file", "canvas", "looked"]
+    label, share = shown["row"].removesuffix(" %")[:3], shown["row"].removesuffix(" %")[3:]
+    assert label == expected.label
+    assert float(share) == pytest.approx(100 * expected.probability, abs=2)
 
 
 def make_pairs(count):

@@ -1,4 +1,5 @@
-// A picture that is drawn, or a file: its class, and the patches that were looked at.
+// A picture from a file, or a drawing where the model takes grey pictures: its class, and the
+// patches that were looked at.
 
 import {averageHeads, findBest, softmax} from './model.js';
 import {make, showShares, takeTurns} from './view.js';
@@ -8,21 +9,25 @@ const SIZE = 320;  // pixels on the screen
 
 export async function show({about, model, say, root}) {
   const [height, width] = about.imageSize;
-  const canvas = make('canvas', {width: width * FINE, height: height * FINE, tabIndex: 0, id: 'canvas'});
+  const canvas = make('canvas', {width: width * FINE, height: height * FINE, id: 'canvas'});
   canvas.style.width = `${SIZE}px`;
   canvas.setAttribute('role', 'img');
-  canvas.setAttribute('aria-label', 'Drawing. Arrow keys move, space draws.');
+  const canDraw = about.channels == 1;
+  canvas.setAttribute('aria-label', canDraw ? 'Drawing. Arrow keys move, space draws.' : 'The picture.');
   const looked = make('canvas', {width, height, id: 'looked'});
   looked.style.width = `${SIZE / 2}px`;
   looked.setAttribute('role', 'img');
   const shares = make('section'), turn = takeTurns(say);
   const clear = make('button', {type: 'button', textContent: 'Clear'});
   const file = make('input', {type: 'file', accept: 'image/*'});
-  const hint = make('p', {className: 'hint', textContent:
-      'Draw with the mouse or a finger, or with arrow keys and space; or choose a picture.'});
-  root.replaceChildren(hint, make('div', {className: 'side'}, canvas,
-      make('div', {}, shares, make('p', {className: 'hint', textContent: 'What was looked at:'}), looked)),
-      make('form', {}, clear, make('label', {}, 'A picture', file)));
+  const hint = make('p', {className: 'hint', textContent: canDraw
+      ? 'Draw with the mouse or a finger, or with arrow keys and space; or choose a picture.'
+      : 'Choose a picture.'});
+  const choose = make('label', {}, 'A picture', file);
+  const form = canDraw ? make('form', {}, clear, choose) : make('form', {}, choose);
+  const view = make('div', {className: 'side'}, canvas,
+      make('div', {}, shares, make('p', {className: 'hint', textContent: 'What was looked at:'}), looked));
+  root.replaceChildren(hint, ...(canDraw ? [view, form] : [form, view]));
   const pen = canvas.getContext('2d', {willReadFrequently: true});
   const wide = Math.max(1, Math.round(Math.min(width, height) * FINE / 11));
   let last = null, cursor = [canvas.width / 2, canvas.height / 3];
@@ -39,37 +44,50 @@ export async function show({about, model, say, root}) {
     event.offsetY * canvas.height / canvas.clientHeight,
   ];
   const answer = () => turn(() => ask(readCanvas()));
-  canvas.addEventListener('pointerdown', event => {
-    canvas.setPointerCapture(event.pointerId);
-    last = place(event);
-    line(last, last);
-  });
-  canvas.addEventListener('pointermove', event => {
-    if (!last) return;
-    line(last, last = place(event));
-  });
-  canvas.addEventListener('pointerup', () => { last = null; answer(); });
-  canvas.addEventListener('keydown', event => {
-    const step = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]}[event.key];
-    if (step) {
-      const next = cursor.map((x, i) => x + 2 * step[i]);
-      if (event.shiftKey) line(cursor, next);
-      cursor = next;
-      hint.textContent = `At column ${Math.round(cursor[0])}, row ${Math.round(cursor[1])}; space draws, Shift draws along.`;
-    } else if (event.key == ' ') {
-      line(cursor, cursor);
-    } else {
-      return;
-    }
-    event.preventDefault();
-    answer();
-  });
-  clear.addEventListener('click', () => { erase(); answer(); });
+  if (canDraw) letDraw();
   file.addEventListener('change', async () => {
-    erase();
-    pen.drawImage(await createImageBitmap(file.files[0]), 0, 0, canvas.width, canvas.height);
+    await showPicture(file.files[0]);
     answer();
   });
+
+  async function showPicture(blob) {
+    erase();
+    const picture = await createImageBitmap(blob);
+    // A picture of the model's size stays as it is, each pixel FINE dots wide.
+    pen.imageSmoothingEnabled = picture.width != width || picture.height != height;
+    pen.drawImage(picture, 0, 0, canvas.width, canvas.height);
+  }
+
+  /** Draws with the mouse, a finger or keys. */
+  function letDraw() {
+    canvas.tabIndex = 0;
+    clear.addEventListener('click', () => { erase(); answer(); });
+    canvas.addEventListener('pointerdown', event => {
+      canvas.setPointerCapture(event.pointerId);
+      last = place(event);
+      line(last, last);
+    });
+    canvas.addEventListener('pointermove', event => {
+      if (!last) return;
+      line(last, last = place(event));
+    });
+    canvas.addEventListener('pointerup', () => { last = null; answer(); });
+    canvas.addEventListener('keydown', event => {
+      const step = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]}[event.key];
+      if (step) {
+        const next = cursor.map((x, i) => x + 2 * step[i]);
+        if (event.shiftKey) line(cursor, next);
+        cursor = next;
+        hint.textContent = `At column ${Math.round(cursor[0])}, row ${Math.round(cursor[1])}; space draws, Shift draws along.`;
+      } else if (event.key == ' ') {
+        line(cursor, cursor);
+      } else {
+        return;
+      }
+      event.preventDefault();
+      answer();
+    });
+  }
 
   function erase() {
     Object.assign(pen, {fillStyle: '#000'});
@@ -128,9 +146,9 @@ export async function show({about, model, say, root}) {
   }
 
   erase();
-  // A seven to begin with.
-  const at = (x, y) => [x * canvas.width, y * canvas.height];
-  for (const [from, to] of [[[.3, .2], [.7, .2]], [[.7, .2], [.45, .85]]]) line(at(...from), at(...to));
-  await ask(readCanvas());
+  if (about.example) {
+    await showPicture(await (await fetch(about.example)).blob());
+    await ask(readCanvas());
+  }
   return pixels => turn(() => ask(pixels));
 }
