@@ -3,14 +3,14 @@
 from keras import ops
 
 
-def match_labels(owner, labels, predictions):
+def match_labels(name, labels, predictions):
     """Labels (...) for predictions (..., L), of classes.
 
     As in Keras, labels (..., 1) lose their last axis. Every other difference is an error: arrays of
     different shapes would broadcast, and each label would meet the predictions of all.
 
     Args:
-        owner: str, the loss or metric, for the error.
+        name: str, the loss or metric, for the error.
         labels: ints.
         predictions: logits or probabilities, with the axis of classes last.
 
@@ -18,83 +18,86 @@ def match_labels(owner, labels, predictions):
         `labels` in the shape of `predictions` without its last axis. A size that is
         unknown while TensorFlow traces is compared when the graph runs.
     """
-    wanted = shape_of(predictions)[:-1]
-    found = _drop_last_axis(ops.convert_to_tensor(labels), len(wanted))
-    if not _agree(shape_of(found), wanted):
-        given, classes = shape_of(labels), shape_of(predictions)
+    given, classes = shape_of(labels), shape_of(predictions)
+    expected = classes[:-1]
+    labels = _drop_last_axis(ops.convert_to_tensor(labels), len(expected))
+    if not _agree(shape_of(labels), expected):
         hint = ""
         if len(given) == len(classes) and given[-1] == classes[-1]:
             hint = " One-hot labels become classes by argmax over the last axis."
         raise ValueError(
-            f"{owner}: labels of shape {given} for predictions of shape {classes}: expected labels"
-            f" of shape {wanted}.{hint}"
+            f"{name}: labels of shape {given} for predictions of shape {classes}: expected labels"
+            f" of shape {expected}.{hint}"
         )
-    return _check_when_run(found, wanted, predictions)
+    return _check_when_run(labels, expected, predictions)
 
 
-def match_targets(owner, targets, predictions):
+def match_targets(name, targets, predictions):
     """Targets of the same shape as predictions (B, L), of labels that are each true or not.
 
     As in Keras, targets (B,) are for predictions (B, 1).
     """
-    wanted, found = shape_of(predictions), ops.convert_to_tensor(targets)
-    if len(found.shape) == len(wanted) - 1 and wanted[-1] == 1:
-        found = ops.expand_dims(found, -1)
-    if not _agree(shape_of(found), wanted):
+    given, expected = shape_of(targets), shape_of(predictions)
+    targets = ops.convert_to_tensor(targets)
+    if len(targets.shape) == len(expected) - 1 and expected[-1] == 1:
+        targets = ops.expand_dims(targets, -1)
+    if not _agree(shape_of(targets), expected):
         raise ValueError(
-            f"{owner}: labels of shape {shape_of(targets)} for predictions of shape {wanted}:"
+            f"{name}: labels of shape {given} for predictions of shape {expected}:"
             " expected both of one shape, with a number for each label."
         )
-    return found
+    return targets
 
 
-def match_rows(owner, labels, predictions):
+def match_rows(name, labels, predictions):
     """Return labels (B, U) for predictions (B, T, V). Labels (B, U, 1) lose their last axis."""
-    wanted, found = shape_of(predictions), _drop_last_axis(ops.convert_to_tensor(labels), 2)
-    if len(wanted) != 3 or len(found.shape) != 2 or not _agree(found.shape[:1], wanted[:1]):
+    given, scores = shape_of(labels), shape_of(predictions)
+    labels = _drop_last_axis(ops.convert_to_tensor(labels), 2)
+    if len(scores) != 3 or len(labels.shape) != 2 or not _agree(labels.shape[:1], scores[:1]):
         raise ValueError(
-            f"{owner}: labels of shape {shape_of(labels)} for predictions of shape {wanted}:"
+            f"{name}: labels of shape {given} for predictions of shape {scores}:"
             " expected labels (B, U) and predictions (B, T, V)."
         )
-    return found
+    return labels
 
 
-def check_objects(owner, y_true, y_pred):
+def check_objects(name, y_true, y_pred):
     """Refuse objects whose labels (B, M) and boxes (B, M, 4) do not go with logits (B, Q, C)."""
     labels, boxes, logits = map(shape_of, (y_true["labels"], y_true["boxes"], y_pred["logits"]))
-    right = len(labels) == 2 and _agree(boxes, (*labels, 4)) and len(logits) == 3
-    if not (right and _agree(labels[:1], logits[:1])):
+    have_ranks = len(labels) == 2 and _agree(boxes, (*labels, 4)) and len(logits) == 3
+    if not (have_ranks and _agree(labels[:1], logits[:1])):
         raise ValueError(
-            f"{owner}: labels of shape {labels} and boxes of shape {boxes} for logits of shape"
+            f"{name}: labels of shape {labels} and boxes of shape {boxes} for logits of shape"
             f" {logits}: expected labels (B, M), boxes (B, M, 4) and logits (B, Q, C)."
         )
 
 
-def match_weights(owner, weights, shape, dtype=None):
+def match_weights(name, weights, shape, dtype=None):
     """Weights of rows, or of positions, as they are multiplied with an array of `shape`.
 
     Weights (B,) are those of rows, whatever follows, also where an array (B, T) has B = T.
 
     Args:
-        owner: str, the loss or metric, for the error.
+        name: str, the loss or metric, for the error.
         weights: floats of `shape` or of its first axes. An axis of size 1 is broadcast.
         shape: tuple of the sizes that are known, and None.
         dtype: of the result.
     """
-    found = _drop_last_axis(ops.convert_to_tensor(weights, dtype=dtype), len(shape))
-    given = shape_of(found)
-    fits = len(given) <= len(shape) and all(
-        None in (size, wanted) or size in (1, wanted)
-        for size, wanted in zip(given, shape, strict=False)
+    given = shape_of(weights)
+    weights = _drop_last_axis(ops.convert_to_tensor(weights, dtype=dtype), len(shape))
+    sizes = shape_of(weights)
+    fits = len(sizes) <= len(shape) and all(
+        None in (size, other) or size in (1, other)
+        for size, other in zip(sizes, shape, strict=False)
     )
     if not fits:
         raise ValueError(
-            f"{owner}: sample_weight of shape {shape_of(weights)} for values of shape"
+            f"{name}: sample_weight of shape {given} for values of shape"
             f" {tuple(shape)}: expected that shape, or its first axes."
         )
-    for _ in range(len(shape) - len(given)):
-        found = ops.expand_dims(found, -1)
-    return found
+    for _ in range(len(shape) - len(sizes)):
+        weights = ops.expand_dims(weights, -1)
+    return weights
 
 
 def shape_of(array):
@@ -108,15 +111,16 @@ def _drop_last_axis(array, rank):
     return array
 
 
-def _agree(given, wanted):
-    return len(given) == len(wanted) and all(
-        size == other or None in (size, other) for size, other in zip(given, wanted, strict=True)
+def _agree(shape, other_shape):
+    return len(shape) == len(other_shape) and all(
+        size == other or None in (size, other)
+        for size, other in zip(shape, other_shape, strict=True)
     )
 
 
-def _check_when_run(labels, wanted, predictions):
+def _check_when_run(labels, shape, predictions):
     """`labels`, after an operation that fails where a size that was not known is another."""
-    if None not in (*wanted, *shape_of(labels)):
+    if None not in (*shape, *shape_of(labels)):
         return labels
-    alike = ops.zeros_like(predictions[..., 0], dtype=labels.dtype)
-    return ops.stack([labels, alike])[0]
+    zeros = ops.zeros_like(predictions[..., 0], dtype=labels.dtype)
+    return ops.stack([labels, zeros])[0]
