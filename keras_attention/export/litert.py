@@ -1,5 +1,7 @@
 """Export to LiteRT (`.tflite`), the format of phones and other small devices."""
 
+import contextlib
+import functools
 import pathlib
 import tempfile
 
@@ -22,6 +24,14 @@ from keras_attention.export.generation.drift import measure_drift
 from keras_attention.export.generation.exportable import make_exportable
 from keras_attention.export.quantization import get_quantization
 from keras_attention.export.report import ExportReport
+
+GENERATION_ARGUMENTS = (
+    "max_length",
+    "max_new_tokens",
+    "start_token_id",
+    "end_token_id",
+    "constraints",
+)
 
 
 @checks.refuse_old_names(begin_id="start_token_id", end_id="end_token_id")
@@ -161,24 +171,95 @@ def to_litert(
     memory.check_file_size(exportable.model, quantization)
     if calibration is not None:
         calibration = read_calibration(exportable.endpoints[0], calibration)
-    memory.check_free_memory(exportable.model)
     if mask_constant is None:
         mask_constant = quantization.mask_constant
-    with make_workplace(path) as new:
-        with tempfile.TemporaryDirectory() as folder:
-            endpoint.save_endpoints(exportable.model, exportable.endpoints, folder, mask_constant)
+    with TracedModel(exportable, mask_constant) as traced:
+        return traced.write(
+            path, quantization, runtimes, metadata, calibration=calibration, per_channel=per_channel
+        )
+
+
+class TracedModel:
+    """A model whose functions are traced once, for one LiteRT file or several.
+
+    Within `with` they are a SavedModel in a temporary folder.
+
+    Args:
+        exportable: `Exportable`.
+        mask_constant: float, as for `to_litert`.
+    """
+
+    def __init__(self, exportable, mask_constant):
+        memory.check_free_memory(exportable.model)
+        self.exportable, self.mask_constant = exportable, mask_constant
+
+    def __enter__(self):
+        self._folder = tempfile.TemporaryDirectory()
+        try:
+            endpoint.save_endpoints(
+                self.exportable.model,
+                self.exportable.endpoints,
+                self._folder.name,
+                self.mask_constant,
+            )
+        except BaseException:
+            self._folder.cleanup()
+            raise
+        return self
+
+    def __exit__(self, *error):
+        self._folder.cleanup()
+
+    def write(self, path, quantization, runtimes, metadata, *, calibration=None, per_channel=True):
+        """Write one file, after the checks that `to_litert` promises. Return its `ExportReport`."""
+        with make_workplace(path) as new:
             content = convert.convert_saved_model(
-                folder,
-                exportable.endpoints,
-                exportable.model,
+                self._folder.name,
+                self.exportable.endpoints,
+                self.exportable.model,
                 quantization=quantization,
                 calibration=calibration,
                 per_channel=per_channel,
             )
-        new.write_bytes(content)
-        report = _check_file(exportable, new, path, quantization, mask_constant, runtimes)
-        manifest.publish_export(new, report, metadata)
-    return report
+            new.write_bytes(content)
+            report = _check_file(
+                self.exportable, new, path, quantization, self.mask_constant, runtimes
+            )
+            manifest.publish_export(new, report, metadata)
+        return report
+
+
+@contextlib.contextmanager
+def trace_once(model, *, examples=None, metadata=None, generate=None, **options):
+    """Trace a model once for several LiteRT files of free shapes.
+
+    Args:
+        model, examples, metadata, generate: as for `to_litert`.
+        **options: of models that generate, as for `to_litert`.
+
+    Yields:
+        Function of a path and of None or `"int8_weights"`, that writes one file and returns its
+        `ExportReport`. The first call traces the model.
+    """
+    backend.import_tensorflow()
+    backend.import_litert()
+    arguments = dict.fromkeys(("batch_size", "sequence_length", *GENERATION_ARGUMENTS)) | options
+    runtimes = compatibility.parse_runtimes("interpreter")
+    with contextlib.ExitStack() as stack:
+
+        @functools.cache
+        def trace():
+            exportable = make_exportable(model, generate, examples=examples, **arguments)
+            constant = get_quantization(None).mask_constant
+            return stack.enter_context(TracedModel(exportable, constant))
+
+        def write(path, quantization=None):
+            path, quantization = _check_path(path), get_quantization(quantization)
+            manifest.check_metadata(path.parent, metadata)
+            memory.check_file_size(model, quantization)
+            return trace().write(path, quantization, runtimes, metadata)
+
+        yield write
 
 
 def _check_arguments(quantization, calibration, generate, per_channel):

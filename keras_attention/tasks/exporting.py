@@ -7,6 +7,7 @@ import warnings
 
 from keras_attention.data import manifest as manifests
 from keras_attention.export import to_litert, to_saved_model
+from keras_attention.export.litert import trace_once
 from keras_attention.tasks.folders import LITERT, LITERT_INT8, SAVED_MODEL
 from keras_attention.tasks.generators import get_generation_options
 
@@ -113,10 +114,10 @@ def export_all(model, folder, *, examples, metadata):
         (file name, function without arguments that makes it and gives its report).
     """
     common = {"examples": examples, "metadata": metadata, **get_generation_options(metadata)}
-    int8 = {"quantization": "int8_weights"}
     yield SAVED_MODEL, lambda: to_saved_model(model, folder / SAVED_MODEL, **common)
-    yield LITERT, lambda: to_litert(model, folder / LITERT, **common)
-    yield LITERT_INT8, lambda: to_litert(model, folder / LITERT_INT8, **int8, **common)
+    with trace_once(model, **common) as write:
+        yield LITERT, lambda: write(folder / LITERT)
+        yield LITERT_INT8, lambda: write(folder / LITERT_INT8, "int8_weights")
 
 
 def choose_name(format, quantization, shape):

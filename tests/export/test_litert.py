@@ -9,6 +9,7 @@ import keras_attention.export as export
 from keras_attention import scope
 from keras_attention.data.manifest import compute_sha256
 from keras_attention.export import convert, endpoint, flatbuffer, memory
+from keras_attention.export.litert import trace_once
 
 
 def test_the_report_tells_what_the_file_offers(exported, labeler):
@@ -245,3 +246,15 @@ def test_links_are_refused_as_targets(labeler, tmp_path):
     with pytest.raises(ValueError, match="is a link to elsewhere: name the file or folder"):
         export.to_saved_model(labeler, tmp_path / "m")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m", "m.tflite"]
+
+
+@pytest.mark.slow
+def test_two_files_of_one_trace_are_those_of_two_exports(labeler, tmp_path):
+    with trace_once(labeler) as write:
+        traced = [write(tmp_path / "a.tflite"), write(tmp_path / "b.tflite", "int8_weights")]
+    for name, report, quantization in zip("ab", traced, (None, "int8_weights"), strict=True):
+        (tmp_path / name).mkdir()
+        path = tmp_path / name / f"{name}.tflite"
+        alone = export.to_litert(labeler, path, quantization=quantization)
+        assert path.read_bytes() == (tmp_path / path.name).read_bytes()
+        assert (report.signatures, report.quantization) == (alone.signatures, alone.quantization)
