@@ -1,4 +1,4 @@
-"""Target shapes of reshapes, and where the tokens of a batch are merged to one axis."""
+"""Target shapes of reshapes and tiles, and where the tokens of a batch are merged to one axis."""
 
 import keras
 from keras import ops
@@ -12,6 +12,20 @@ def prepend_batch(x, *sizes):
     if all(isinstance(size, int) and size > 0 for size in sizes):
         return (-1, *sizes)
     return (ops.shape(x)[0], *sizes)
+
+
+def tile(x, repeats):
+    """Repeat `x` like `ops.tile`, with one number for each axis, and keep sizes that are known.
+
+    In TensorFlow's graphs Keras 3.12 loses them.
+    """
+    tiled = ops.tile(x, repeats)
+    if hasattr(tiled, "set_shape"):
+        pairs = zip(x.shape, repeats, strict=True)
+        tiled.set_shape(
+            [n * r if isinstance(n, int) and isinstance(r, int) else None for n, r in pairs]
+        )
+    return tiled
 
 
 def merges_tokens():

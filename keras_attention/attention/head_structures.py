@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attention import shapes
 from keras_attention.normalizers.base import Normalizer
 from keras_attention.normalizers.softmax import softmax_with_sink
 from keras_attention.positions.base import Position
@@ -136,7 +137,7 @@ class MemorySlots(keras.layers.Layer):
         """Values (B, S, K, Hv) with those of the slots after them, (B, S + M, K, Hv)."""
         slots = ops.cast(self.values, value.dtype)
         slots = ops.transpose(slots, (1, 0, 2)) if heads_first else slots
-        slots = ops.tile(ops.expand_dims(slots, axis=0), (ops.shape(value)[0], 1, 1, 1))
+        slots = shapes.tile(ops.expand_dims(slots, axis=0), (ops.shape(value)[0], 1, 1, 1))
         return ops.concatenate([value, slots], axis=2 if heads_first else 1)
 
     def wrap(self, normalizer, score, query):

@@ -6,7 +6,7 @@ import functools
 import keras
 from keras import ops
 
-from keras_attention import checks, scope
+from keras_attention import checks, scope, shapes
 from keras_attention.attention import arguments
 from keras_attention.attention.attend import AttendArguments
 from keras_attention.attention.base import AttentionLayer
@@ -228,7 +228,7 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
             value = ops.expand_dims(latent, axis=2)
             key = ops.concatenate([value, rotated], axis=3)
         else:
-            rotated = ops.tile(rotated, (1, 1, self.num_heads, 1))
+            rotated = shapes.tile(rotated, (1, 1, self.num_heads, 1))
             key = ops.concatenate([self._key_up(latent), rotated], axis=3)
             value = self._value_up(latent)
         query = ops.concatenate([query, rotated_query], axis=3)

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attention import shapes
 from keras_attention.blocks.inner_layers import (
     build_attention,
     call_attention,
@@ -90,7 +91,7 @@ class AttentionPooling(keras.layers.Layer):
         if self.num_prefix_tokens:
             inputs = inputs[:, self.num_prefix_tokens :]
             mask = mask if mask is None else mask[:, self.num_prefix_tokens :]
-        query = ops.tile(ops.cast(self.query, inputs.dtype), (ops.shape(inputs)[0], 1, 1))
+        query = shapes.tile(ops.cast(self.query, inputs.dtype), (ops.shape(inputs)[0], 1, 1))
         x = call_attention(self.attention, query, training, value=inputs, value_mask=mask)
         x = ops.add(x, self.feed_forward(self._norm(x), training=training))  # (B, 1, D)
         return ops.reshape(x, (-1, inputs.shape[-1]))

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention import scope
+from keras_attention import scope, shapes
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.checks import check_whole_number
 from keras_attention.shapes import merge_tokens, prepend_batch
@@ -88,7 +88,7 @@ class Biaffine(ProjectionOwner):
     def call(self, inputs, mask=None, training=None):
         scope.refuse_decoding(f"{self.name} scores whole sentences.")
         length, number = ops.shape(inputs)[1], self.num_outputs or 1
-        root = ops.tile(ops.cast(self.root, inputs.dtype), (ops.shape(inputs)[0], 1, 1))
+        root = shapes.tile(ops.cast(self.root, inputs.dtype), (ops.shape(inputs)[0], 1, 1))
         dependents = self._dependent(inputs)
         heads = self._head(ops.concatenate([root, inputs], axis=1))
         dependents = self._dropout_layer(dependents, training=training)

@@ -5,7 +5,7 @@ import fractions
 import keras
 from keras import ops
 
-from keras_attention import checks, scope
+from keras_attention import checks, scope, shapes
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.inner_layers import revive_layer, serialize_inner
 from keras_attention.shapes import merges_tokens, prepend_batch
@@ -163,7 +163,7 @@ class MixtureOfExperts(ProjectionOwner):
         count, experts = ops.shape(x)[0], len(self.experts)
         capacity = self._capacity(count)
         slots = self._assign_slots(chosen, asked, tokens, capacity)  # (k·B·T,)
-        token = ops.tile(ops.arange(1, count + 1, dtype="int32"), (self.top_k,))
+        token = shapes.tile(ops.arange(1, count + 1, dtype="int32"), (self.top_k,))
         filled = ops.scatter(ops.expand_dims(slots, axis=1), token, (experts * capacity + 1,))
         zeros = ops.zeros_like(x[:1])
         x = ops.take(ops.concatenate([zeros, x]), filled[:-1], axis=0)  # (E·C, D)

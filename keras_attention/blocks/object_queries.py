@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attention import shapes
 from keras_attention.checks import check_whole_number
 
 
@@ -44,7 +45,7 @@ class ObjectQueries(keras.layers.Layer):
         )
 
     def call(self, inputs):
-        return ops.tile(ops.cast(self.queries, self.compute_dtype), (ops.shape(inputs)[0], 1, 1))
+        return shapes.tile(ops.cast(self.queries, self.compute_dtype), (ops.shape(inputs)[0], 1, 1))
 
     def compute_mask(self, inputs, previous=None):
         return None

@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from keras_attention import checks, positions
+from keras_attention import checks, positions, shapes
 from keras_attention.blocks.token_embedding import check_embedded
 from keras_attention.token_layout import pin_tokens
 from keras_attention.weight_axes import name_axes
@@ -189,7 +189,7 @@ class PatchEmbedding(keras.layers.Layer):
         tokens = self._num_tokens(inputs.shape)
         x = ops.reshape(x, (-1, tokens - self.num_prefix_tokens, self.hidden_dim))
         if self.num_prefix_tokens:
-            prefix = ops.tile(ops.cast(self.prefix, x.dtype), (ops.shape(x)[0], 1, 1))
+            prefix = shapes.tile(ops.cast(self.prefix, x.dtype), (ops.shape(x)[0], 1, 1))
             x = ops.concatenate([prefix, x], axis=1)
         if self.position is not None:
             x = self.position.embed(x)

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention import scope
+from keras_attention import scope, shapes
 from keras_attention.attention import attend
 from keras_attention.attention.inputs import padding_mask
 from keras_attention.checks import check_whole_number
@@ -105,7 +105,7 @@ class Pooling(keras.layers.Layer):
 
     def _attention(self, inputs, mask):
         x = ops.expand_dims(inputs, axis=2)  # (B, T, 1, D)
-        query = ops.tile(ops.cast(self.query, x.dtype), (ops.shape(x)[0], 1, 1, 1))
+        query = shapes.tile(ops.cast(self.query, x.dtype), (ops.shape(x)[0], 1, 1, 1))
         output, weights = attend(query, x, x, attention_mask=padding_mask(value_mask=mask))
         scope.record_weights(self, weights)
         return ops.reshape(output, (-1, inputs.shape[-1]))

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention import scope
+from keras_attention import scope, shapes
 from keras_attention.checks import check_whole_number
 
 
@@ -52,7 +52,7 @@ class PrefixTokens(keras.layers.Layer):
 
     def call(self, inputs):
         scope.refuse_decoding(f"{self.name} puts tokens in front of those of every call.")
-        tokens = ops.tile(ops.cast(self.tokens, inputs.dtype), (ops.shape(inputs)[0], 1, 1))
+        tokens = shapes.tile(ops.cast(self.tokens, inputs.dtype), (ops.shape(inputs)[0], 1, 1))
         return ops.concatenate([tokens, inputs], axis=1)
 
     def compute_mask(self, inputs, previous=None):

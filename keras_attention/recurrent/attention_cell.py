@@ -5,7 +5,7 @@ import dataclasses
 import keras
 from keras import ops
 
-from keras_attention import checks, keras_internals
+from keras_attention import checks, keras_internals, shapes
 from keras_attention.attention import arguments
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.recurrent import cells
@@ -291,7 +291,7 @@ class AttentionCell(ProjectionOwner, keras_internals.CellWithDropout):
         zero = ops.zeros_like(encoded[:, 0, :1])  # (B, 1)
         sizes = self.own_state_sizes[len(given) :]
         return given + [
-            ops.zeros_like(encoded[:, :, 0]) if size is None else ops.tile(zero, (1, size))
+            ops.zeros_like(encoded[:, :, 0]) if size is None else shapes.tile(zero, (1, size))
             for size in sizes
         ]
 

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention import checks, scope
+from keras_attention import checks, scope, shapes
 from keras_attention.scores.base import (
     KernelScore,
     as_floats,
@@ -177,7 +177,7 @@ def sum_over_units(query, key, vector, activation):
     keys = ops.shape(key)[3]
     query = ops.reshape(query, (batch * heads, units, queries))
     key = ops.reshape(key, (batch * heads, units, keys))
-    vector = ops.tile(ops.reshape(vector, (heads, 1, units)), (batch, 1, 1))
+    vector = shapes.tile(ops.reshape(vector, (heads, 1, units)), (batch, 1, 1))
     rows = ops.shape(vector)[0]  # B N
     shape = batch, heads, queries, keys
     if _should_compile(activation, query, key):

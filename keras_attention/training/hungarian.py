@@ -4,6 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_attention import shapes
 from keras_attention.checks import check_whole_number
 from keras_attention.training.box_overlap import compute_overlaps, find_corners
 from keras_attention.training.label_shapes import check_objects, shape_of
@@ -107,7 +108,7 @@ class HungarianLoss(GlobalMeanLoss):
                 loss = loss + self._compute_layer(labels, boxes, *(x[:, i] for x in others))
         if "one_to_many_logits" in y_pred:
             count = self.one_to_many
-            each = ops.tile(labels, (1, count)), ops.tile(boxes, (1, count, 1))
+            each = shapes.tile(labels, (1, count)), shapes.tile(boxes, (1, count, 1))
             others = y_pred["one_to_many_logits"], y_pred["one_to_many_boxes"]
             loss = loss + self._compute_layer(*each, *others)
         return loss
