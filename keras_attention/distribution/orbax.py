@@ -8,9 +8,13 @@ import keras
 import numpy as np
 
 from keras_attention import keras_internals
+from keras_attention.versions import require_keras
+
+NEEDED = "3.14"  # the first version with `keras.callbacks.OrbaxCheckpoint`
+OrbaxCheckpoint = getattr(keras.callbacks, "OrbaxCheckpoint", keras.callbacks.Callback)
 
 
-class OrbaxBackup(keras.callbacks.OrbaxCheckpoint):
+class OrbaxBackup(OrbaxCheckpoint):
     """Keeps the state of every epoch, and has `fit` go on from the last one after a stop.
 
     What `keras.callbacks.BackupAndRestore` is to one process: where several train a model together,
@@ -26,7 +30,7 @@ class OrbaxBackup(keras.callbacks.OrbaxCheckpoint):
         max_to_keep: int, how many epochs are kept, the last ones; None for all.
         **options: others of `keras.callbacks.OrbaxCheckpoint`, such as `save_on_background=False`.
 
-    It needs the extra `jax`. Example:
+    It needs the extra `jax`, and Keras 3.14 or newer. Example:
 
     ```python
     import tempfile
@@ -49,6 +53,7 @@ class OrbaxBackup(keras.callbacks.OrbaxCheckpoint):
     """
 
     def __init__(self, folder, max_to_keep=1, **options):
+        require_keras(NEEDED, "ka.distribution.OrbaxBackup")
         import_orbax("OrbaxBackup")
         folder = str(pathlib.Path(folder).absolute())
         super().__init__(folder, max_to_keep=max_to_keep, **options)

@@ -13,6 +13,7 @@ from keras_attention.data.manifest import check_unchanged
 from keras_attention.export import backend, batches, endpoint, flatbuffer
 from keras_attention.export.errors import first_line
 from keras_attention.export.formatting import format_shape
+from keras_attention.versions import explain_newer_file
 
 
 def find_format(path):
@@ -53,6 +54,7 @@ def load_keras_model(path):
         reason = str(error).strip().splitlines()
         raise ValueError(
             f"{path} could not be loaded as a Keras model: {reason[0] if reason else error!r}"
+            f"{explain_newer_file(path)}"
         ) from error
 
 

@@ -1,0 +1,41 @@
+"""Errors that name the version of Keras which is needed."""
+
+import json
+import zipfile
+
+import keras
+import pytest
+
+import keras_attention as ka
+from keras_attention import versions
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"), [("3.12.0", (3, 12, 0)), ("3.14.0rc1", (3, 14, 0)), ("3.9", (3, 9))]
+)
+def test_versions_are_compared_as_numbers(text, numbers):
+    assert versions.parse_version(text) == numbers
+    assert versions.parse_version("3.9") < versions.parse_version("3.12")
+
+
+def test_what_an_older_keras_lacks_is_refused_when_it_is_used(monkeypatch, tmp_path):
+    monkeypatch.setattr(keras, "__version__", "3.12.4")
+    with pytest.raises(
+        ImportError,
+        match="OrbaxBackup needs Keras 3.14 or newer, and this is Keras 3.12.4. Install a newer "
+        "one with: pip install 'keras>=3.14'",
+    ):
+        ka.distribution.OrbaxBackup(tmp_path)
+    versions.require_keras("3.12", "ka.attention")
+
+
+@pytest.mark.parametrize(("saved_by", "says"), [("99.1.0", True), ("3.12.0", False)])
+def test_a_file_of_a_newer_keras_says_so_where_it_does_not_load(tmp_path, saved_by, says):
+    path = tmp_path / "model.keras"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("metadata.json", json.dumps({"keras_version": saved_by}))
+        archive.writestr("config.json", "{}")
+    with pytest.raises(ValueError, match="could not be loaded as a Keras model") as error:
+        ka.export.load(path)
+    text = f"Keras 99.1.0 saved it, and this is Keras {keras.__version__}"
+    assert (text in str(error.value)) == says
