@@ -16,8 +16,8 @@ from keras_attention import tasks
 from keras_attention.data import manifest
 from keras_attention.export.formatting import format_size
 from keras_attention.tasks.folders import CARD, FORMATS, LITERT_INT8, MODEL, SCORES
-from keras_attention.tasks.half_precision import store_weights_as
 from keras_attention.tasks.jobs import export_file
+from keras_attention.tasks.model_file import rewrite_model_file
 from keras_attention.tasks.printing import format_score
 from keras_attention.tasks.registry import get_task_class
 from keras_attention.tasks.sources import Source
@@ -81,7 +81,7 @@ def make(made, output, shapes, test, split):
         if name != MODEL:
             path = output / name
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-    store_weights_as(output / MODEL, "float16")
+    rewrite_model_file(output / MODEL, "float16")
     manifest.record_files(output, MODEL)
     for shape in [None, *shapes]:
         batch, length = (None, None) if shape is None else [*map(int, shape.split("x")), None][:2]

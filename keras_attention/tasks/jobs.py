@@ -27,6 +27,7 @@ from keras_attention.tasks.folders import (
     read_any_manifest,
 )
 from keras_attention.tasks.generators import OutOfTime
+from keras_attention.tasks.model_file import save_model
 from keras_attention.tasks.printing import (
     Interrupted,
     format_score,
@@ -125,7 +126,7 @@ def finish_job(task, job, data, recipe, output, about, best, history, deadline=N
         "licence": about.get("licence"),
     }
     with output.collect_results() as result:
-        model.save(result / MODEL)
+        save_model(model, result / MODEL)
         task.preprocessor.save(result)
         manifest.record_files(result, MODEL)
         say("exporting and verifying: SavedModel, LiteRT float32, LiteRT int8 weights")

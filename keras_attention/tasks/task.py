@@ -25,8 +25,8 @@ from keras_attention.tasks.folders import (
     find_model_file,
     read_task_manifest,
 )
-from keras_attention.tasks.half_precision import store_weights_as
 from keras_attention.tasks.interface import TaskInterface
+from keras_attention.tasks.model_file import save_model
 from keras_attention.tasks.presets import find_preset
 from keras_attention.tasks.printing import say
 from keras_attention.tasks.registry import get_task_class
@@ -441,11 +441,7 @@ class Task(TaskInterface):
 
     def save_files(self, folder, weights_dtype=None):
         """Writes model and vocabularies into `folder`, with a manifest."""
-        model = self.model
-        path = folder / MODEL
-        model.save(path)
-        if weights_dtype is not None:
-            store_weights_as(path, weights_dtype)
+        save_model(self.model, folder / MODEL, weights_dtype)
         self.preprocessor.save(folder)
         manifests.record_files(folder, MODEL)
 
