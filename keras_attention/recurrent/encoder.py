@@ -59,10 +59,11 @@ class RecurrentEncoder(keras.layers.Layer):
         self.cell, self.num_layers = cells.check_cell(cell), num_layers
         checks.check_whole_numbers(self, "num_layers")
         self.bidirectional, self.dropout = bidirectional, dropout
-        self._layers_of = [
-            [self._layer(i, way) for way in ("forward", "backward")[: 1 + bidirectional]]
-            for i in range(self.num_layers)
-        ]
+        ways = ("forward", "backward")[: 1 + bidirectional]
+        self._layers_of = _Rows(
+            [[self._layer(i, way) for way in ways] for i in range(self.num_layers)],
+            name="layers",
+        )
         self._dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
 
     def _layer(self, i, way):
@@ -80,7 +81,7 @@ class RecurrentEncoder(keras.layers.Layer):
 
     def build(self, input_shape):
         shape = tuple(input_shape)
-        for layers in self._layers_of:
+        for layers in self._layers_of.rows():
             for layer in layers:
                 layer.build(shape)
             shape = (*shape[:2], self._width)
@@ -91,7 +92,7 @@ class RecurrentEncoder(keras.layers.Layer):
 
     def call(self, inputs, mask=None, training=None):
         x, states = inputs, []
-        for i, layers in enumerate(self._layers_of):
+        for i, layers in enumerate(self._layers_of.rows()):
             x = self._dropout_layer(x, training=training) if i else x
             outputs, ends = zip(
                 *(_run_layer(each, x, mask, training) for each in layers), strict=True
@@ -129,6 +130,24 @@ class RecurrentEncoder(keras.layers.Layer):
             "bidirectional": self.bidirectional,
             "dropout": self.dropout,
         }
+
+
+class _Rows(keras.layers.Layer):
+    """Lists of layers, so that each is found when weights are saved.
+
+    Keras 3.12 to 3.14 save nothing of a list in a list. Keras 3.15 does, under the names that the
+    attributes have here, and loads what was saved so.
+    """
+
+    def __init__(self, rows, **kwargs):
+        super().__init__(**kwargs)
+        self.num_rows = len(rows)
+        for i, row in enumerate(rows):
+            setattr(self, f"container_{i}" if i else "container", row)
+        self.built = True  # by the layer that holds it
+
+    def rows(self):
+        return [getattr(self, f"container_{i}" if i else "container") for i in range(self.num_rows)]
 
 
 def _run_layer(layer, x, mask, training):

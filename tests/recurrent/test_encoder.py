@@ -24,7 +24,7 @@ def made(cell, **kwargs):
 def parts(encoder, x, mask):
     """What Keras's own layers give with the same weights."""
     states = []
-    for layers in encoder._layers_of:
+    for layers in encoder._layers_of.rows():
         outputs = []
         for layer in layers:
             keras_layer = type(layer).from_config(layer.get_config())
