@@ -1,10 +1,12 @@
 """The fields of a JSON object in a file, each checked when it is read."""
 
+import contextlib
 import math
 import numbers
 import pathlib
 
 from keras_attention.data.files import path_inside, quote_value, read_json
+from keras_attention.data.word_pattern import check_pattern
 
 # More than any use of this package needs, and little enough for the memory of a small machine.
 MOST_TOKENS = 1 << 20  # of a text, or of what is written
@@ -129,6 +131,16 @@ class Fields:
     def text(self, name, default=_REQUIRED):
         """A str."""
         return self._value(name, default, lambda x: isinstance(x, str), "a string")
+
+    def pattern(self, name, default=_REQUIRED):
+        """A str that `check_pattern` takes."""
+
+        def fit(value):
+            with contextlib.suppress(ValueError):
+                return isinstance(value, str) and check_pattern("", value) == value
+
+        expected = "a regular expression without capturing groups"
+        return self._value(name, default, fit, expected)
 
     def texts(self, name):
         """A list of str that differ, one at least."""

@@ -14,7 +14,8 @@ from keras_attention.data.manifest import read_preprocessing, save_preprocessing
 from keras_attention.data.shares import gather_batches
 from keras_attention.data.tagger_preprocessor import CHARACTERS, MOST_CHARACTERS, WORDS, spell
 from keras_attention.data.tokenizers import PADDING_ID
-from keras_attention.data.vocabulary import PATTERN, Vocabulary, find_words
+from keras_attention.data.vocabulary import Vocabulary, find_words, split_words
+from keras_attention.data.word_pattern import OLD_PATTERN, check_pattern, make_portable
 
 CLASS, SEPARATOR = "<cls>", "<sep>"  # no word is split off that reads so
 CLASS_ID, SEPARATOR_ID = 2, 3
@@ -27,7 +28,7 @@ class QuestionPreprocessor:
     """Turns questions and contexts into the inputs of `ka.models.question_answerer`.
 
     A row is `<cls> question <sep> context`; a context that is too long becomes several rows, which
-    overlap. Words are cut as by `ka.data.split_words`, and answers are characters of the context.
+    overlap. Answers are characters of the context.
 
     Args:
         words: `Vocabulary`, which has `<cls>` and `<sep>` at the ids 2 and 3.
@@ -37,6 +38,8 @@ class QuestionPreprocessor:
         maximum_question: int, the words of a question that are read.
         maximum_answer: int, the words of an answer at most.
         stride: int, the tokens that a row has in common with the next one of a long context.
+        pattern: str, the regular expression whose matches are the words; None for that of
+            `ka.data.split_words`. It has no capturing groups.
 
     Example:
 
@@ -59,6 +62,7 @@ class QuestionPreprocessor:
     maximum_question: int = 64
     maximum_answer: int = 30
     stride: int = 128
+    pattern: str | None = dataclasses.field(default=None, repr=False)
     unit = "words"  # what it counts
 
     def __post_init__(self):
@@ -71,6 +75,7 @@ class QuestionPreprocessor:
             "QuestionPreprocessor", "word_length", self.word_length, most=MOST_CHARACTERS
         )
         check_limits(self, special=2)
+        object.__setattr__(self, "pattern", check_pattern("QuestionPreprocessor", self.pattern))
 
     @classmethod
     def build(
@@ -82,6 +87,7 @@ class QuestionPreprocessor:
         lowercase=True,
         characters=True,
         word_length=16,
+        pattern=None,
         **limits,
     ):
         """The vocabularies of `train`.
@@ -92,16 +98,17 @@ class QuestionPreprocessor:
                 once, however many questions are about it.
             characters: bool, whether the model sees the spelling, too.
             word_length: int.
+            pattern: str, or None, as in the constructor.
             limits: the lengths of the constructor.
         """
         texts = [*dict.fromkeys(q.context for q in train), *(q.question for q in train)]
-        words = [word for text in texts for word, _ in find_words(text)]
+        words = [word for text in texts for word in split_words(text, pattern)]
         known = Vocabulary.build(
             words, min_count=min_count, max_size=max_size, lowercase=lowercase
         ).entries
         vocabulary = Vocabulary((*known[:2], CLASS, SEPARATOR, *known[2:]), lowercase)
         spelling = Vocabulary.build(c for word in words for c in word) if characters else None
-        return cls(vocabulary, spelling, word_length, **limits)
+        return cls(vocabulary, spelling, word_length, pattern=pattern, **limits)
 
     @property
     def padding_id(self):
@@ -115,8 +122,8 @@ class QuestionPreprocessor:
 
     def encode(self, question, context):
         """The `EncodedQuestion` of two texts; a ValueError where one holds no word."""
-        asked = [word for word, _ in find_words(question)][: self.maximum_question]
-        found = find_words(context)
+        asked = split_words(question, self.pattern)[: self.maximum_question]
+        found = find_words(context, self.pattern)
         if not asked or not found:
             empty = question if not asked else context
             raise ValueError(f"{empty[:40]!r} holds no word.")
@@ -174,7 +181,6 @@ class QuestionPreprocessor:
             "words": WORDS,
             "characters": CHARACTERS if self.characters else None,
             "lowercase": self.words.lowercase,
-            "split": PATTERN,
             "word_length": self.word_length,
             "longer_words": "the first word_length - word_length // 2 characters and the last "
             "word_length // 2",
@@ -186,6 +192,7 @@ class QuestionPreprocessor:
             "unknown_id": 1,
             "class_id": CLASS_ID,
             "separator_id": SEPARATOR_ID,
+            "split": make_portable(self.pattern),
         }
 
     def save(self, folder):
@@ -205,6 +212,7 @@ class QuestionPreprocessor:
             Vocabulary.load(config.file("words"), config.flag("lowercase")),
             Vocabulary.load(characters) if characters else None,
             config.whole("word_length", most=MOST_CHARACTERS),
+            pattern=config.pattern("split", default=OLD_PATTERN),
             **read_limits(config),
         )
 

@@ -21,6 +21,7 @@ from keras_attention.data.question_preprocessor import (
 )
 from keras_attention.data.tokenizers import check_texts
 from keras_attention.data.vocabulary import Labels
+from keras_attention.data.word_pattern import check_pattern, make_portable
 
 LABELS = "labels.txt"
 
@@ -149,6 +150,7 @@ class SubwordTaggerPreprocessor(SubwordPreprocessor):
     Args:
         tokenizer: `PretrainedTokenizer`.
         labels: `Labels`, or their names.
+        pattern: str, or None, as in `TaggerPreprocessor`.
 
     Calling it on lists of words gives token ids int32 (B, T), or a dict with `"segment_ids"`, too.
 
@@ -167,7 +169,13 @@ class SubwordTaggerPreprocessor(SubwordPreprocessor):
     ```
     """
 
+    pattern: str | None = dataclasses.field(default=None, repr=False)
     kind = "subword_tagger"
+
+    def __post_init__(self):
+        super().__post_init__()
+        pattern = check_pattern("SubwordTaggerPreprocessor", self.pattern)
+        object.__setattr__(self, "pattern", pattern)
 
     def __call__(self, sentences, sequence_length=None):
         """The model's inputs for a batch of sentences.
@@ -203,6 +211,15 @@ class SubwordTaggerPreprocessor(SubwordPreprocessor):
         for place, tag in zip(places, tags, strict=True):
             queries[place] = f"{keys[place]}  {tag}"
         return queries, keys
+
+    def config(self):
+        return {**super().config(), "split": make_portable(self.pattern)}
+
+    @classmethod
+    def load(cls, folder):
+        """Reads what `save` wrote."""
+        pattern = read_preprocessing(folder, cls.kind).pattern("split", default=None)
+        return dataclasses.replace(super().load(folder), pattern=pattern)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,6 +8,7 @@ from keras_attention.checks import check_whole_number
 from keras_attention.data.manifest import read_preprocessing, save_preprocessing
 from keras_attention.data.tokenizers import PADDING_ID
 from keras_attention.data.vocabulary import Labels, Vocabulary
+from keras_attention.data.word_pattern import check_pattern, make_portable
 
 WORDS, CHARACTERS, LABELS = "words.txt", "characters.txt", "labels.txt"
 MOST_CHARACTERS = 1 << 10  # a longer string is no word
@@ -24,6 +25,8 @@ class TaggerPreprocessor:
         word_length: int C, the characters of a word that the model sees, at most 1,024. Of a longer
             word these are the first half and the last: case and prefix are at its beginning,
             inflection is at its end, and what tells words apart least is in the middle.
+        pattern: str, the regular expression whose matches are the words of a text that a task gets
+            in place of words; None for that of `ka.data.split_words`. It has no capturing groups.
 
     Calling it gives what the model takes: `{"token_ids": (B, T), "character_ids": (B, T, C)}`, or
     without characters just the token ids (B, T); all int32, 0 where there is no word or character.
@@ -45,6 +48,7 @@ class TaggerPreprocessor:
     labels: Labels
     characters: Vocabulary | None = None
     word_length: int = 16
+    pattern: str | None = dataclasses.field(default=None, repr=False)
 
     def __post_init__(self):
         if not isinstance(self.labels, Labels):
@@ -52,6 +56,7 @@ class TaggerPreprocessor:
         check_whole_number(
             "TaggerPreprocessor", "word_length", self.word_length, most=MOST_CHARACTERS
         )
+        object.__setattr__(self, "pattern", check_pattern("TaggerPreprocessor", self.pattern))
 
     @classmethod
     def build(
@@ -64,6 +69,7 @@ class TaggerPreprocessor:
         lowercase=False,
         characters=True,
         word_length=16,
+        pattern=None,
     ):
         """The vocabularies of `train`.
 
@@ -74,6 +80,7 @@ class TaggerPreprocessor:
                 Characters keep their case.
             characters: bool, whether the model sees the spelling, too.
             word_length: int.
+            pattern: str, or None, as in the constructor.
         """
         if labels is None:
             labels = sorted({tag for sentence in train for tag in sentence.tags})
@@ -82,7 +89,7 @@ class TaggerPreprocessor:
             tokens, min_count=min_count, max_size=max_size, lowercase=lowercase
         )
         spelling = Vocabulary.build(c for t in tokens for c in t) if characters else None
-        return cls(words, Labels(labels), spelling, word_length)
+        return cls(words, Labels(labels), spelling, word_length, pattern)
 
     def __call__(self, sentences, sequence_length=None):
         """The model's inputs for a batch of sentences.
@@ -173,6 +180,7 @@ class TaggerPreprocessor:
             "lowercase_characters": False,
             "padding_id": PADDING_ID,
             "unknown_id": 1,
+            "split": make_portable(self.pattern),
         }
 
     def save(self, folder):
@@ -193,6 +201,7 @@ class TaggerPreprocessor:
             Labels.load(config.file("labels")),
             Vocabulary.load(characters) if characters else None,
             config.whole("word_length", most=MOST_CHARACTERS),
+            config.pattern("split", default=None),  # earlier taggers have none
         )
 
 

@@ -9,7 +9,8 @@ from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.files import number_errors
 from keras_attention.data.manifest import read_preprocessing, save_preprocessing
 from keras_attention.data.tokenizers import PADDING_ID
-from keras_attention.data.vocabulary import PATTERN, Labels, Vocabulary, split_words
+from keras_attention.data.vocabulary import Labels, Vocabulary, split_words
+from keras_attention.data.word_pattern import OLD_PATTERN, check_pattern, make_portable
 
 WORDS, LABELS = "words.txt", "labels.txt"
 
@@ -19,10 +20,12 @@ class TextPreprocessor:
     """Turns texts into the inputs of `ka.models.text_classifier`, in NumPy alone.
 
     Args:
-        words: `Vocabulary` of the words, as `ka.data.split_words` cuts them.
+        words: `Vocabulary` of the words.
         labels: `Labels`, or their names.
         maximum_length: int, the words of a text that the model sees. Of a longer text these are
             the first.
+        pattern: str, the regular expression whose matches are the words; None for that of
+            `ka.data.split_words`. It has no capturing groups.
 
     Calling it on a list of texts gives the token ids int32 (B, T), 0 after the end of a text.
 
@@ -42,6 +45,7 @@ class TextPreprocessor:
     words: Vocabulary
     labels: Labels
     maximum_length: int = 512
+    pattern: str | None = dataclasses.field(default=None, repr=False)
     unit = "words"  # what it counts
 
     def __post_init__(self):
@@ -50,10 +54,19 @@ class TextPreprocessor:
         check_whole_number(
             "TextPreprocessor", "maximum_length", self.maximum_length, most=MOST_TOKENS
         )
+        object.__setattr__(self, "pattern", check_pattern("TextPreprocessor", self.pattern))
 
     @classmethod
     def build(
-        cls, train, labels=None, *, min_count=1, max_size=None, lowercase=False, maximum_length=512
+        cls,
+        train,
+        labels=None,
+        *,
+        min_count=1,
+        max_size=None,
+        lowercase=False,
+        maximum_length=512,
+        pattern=None,
     ):
         """The vocabulary of `train`.
 
@@ -62,12 +75,13 @@ class TextPreprocessor:
             labels: names of the labels, such as `data.labels`; None for those in `train`.
             min_count, max_size, lowercase: of the vocabulary, as in `Vocabulary.build`.
             maximum_length: int.
+            pattern: str, or None, as in the constructor.
         """
         if labels is None:
             labels = sorted({label for _, label in train})
-        seen = (word for text, _ in train for word in split_words(text)[:maximum_length])
+        seen = (word for text, _ in train for word in split_words(text, pattern)[:maximum_length])
         words = Vocabulary.build(seen, min_count=min_count, max_size=max_size, lowercase=lowercase)
-        return cls(words, Labels(labels), maximum_length)
+        return cls(words, Labels(labels), maximum_length, pattern)
 
     @property
     def padding_id(self):
@@ -102,14 +116,14 @@ class TextPreprocessor:
 
     def split(self, text):
         """The words of a text that the model sees, as str; a ValueError if there is none."""
-        words = split_words(text)[: self.maximum_length]
+        words = split_words(text, self.pattern)[: self.maximum_length]
         if not words:
             raise ValueError(f"{text!r} holds no word.")
         return words
 
     def is_cut(self, text):
         """Whether the model sees the beginning of a text alone."""
-        return len(split_words(text)) > self.maximum_length
+        return len(split_words(text, self.pattern)) > self.maximum_length
 
     def ids(self, text):
         """Token ids (T,) of one text."""
@@ -126,11 +140,11 @@ class TextPreprocessor:
             "words": WORDS,
             "labels": LABELS,
             "lowercase": self.words.lowercase,
-            "split": PATTERN,
             "maximum_length": self.maximum_length,
             "longer_texts": "the first maximum_length words",
             "padding_id": PADDING_ID,
             "unknown_id": 1,
+            "split": make_portable(self.pattern),
         }
 
     def save(self, folder):
@@ -148,4 +162,5 @@ class TextPreprocessor:
             Vocabulary.load(config.file("words"), config.flag("lowercase")),
             Labels.load(config.file("labels")),
             config.whole("maximum_length", most=MOST_TOKENS),
+            config.pattern("split", default=OLD_PATTERN),
         )

@@ -14,16 +14,23 @@ import numpy as np
 
 from keras_attention.checks import check_whole_number
 from keras_attention.data.files import prefix_errors, read_bytes, write_whole
-
-PATTERN = r"\w+(?:[-'’.,:@/]\w+)*|([^\w\s])\1*"
-_TOKEN = re.compile(PATTERN)
+from keras_attention.data.word_pattern import check_pattern
 
 
-def split_words(text):
+def split_words(text, pattern=None):
     """Splits at spaces and around punctuation; `3.5`, `e-mail` and `don't` stay whole.
 
-    For scripts that are written with spaces. Where scores matter, use the tokens of the data the
+    Combining marks stay with their letter, and an emoji of several characters is one word. For
+    scripts that are written with spaces. Where scores matter, use the tokens of the data the
     model was trained on: treebanks also split words, such as `don't` into `do` and `n't`.
+
+    Args:
+        text: str.
+        pattern: str, a regular expression whose matches are the words, such as the `split` of a
+            manifest; None for the rule above.
+
+    Returns:
+        A list of str.
 
     Example:
 
@@ -31,14 +38,18 @@ def split_words(text):
     import keras_attention as ka
 
     assert ka.data.split_words("Wait... it's 3.5%!") == ["Wait", "...", "it's", "3.5", "%", "!"]
+    assert ka.data.split_words("हिन्दी भाषा") == ["हिन्दी", "भाषा"]
+    assert ka.data.split_words("3.5% of it", "[^ ]+") == ["3.5%", "of", "it"]
     ```
     """
-    return [match.group() for match in _TOKEN.finditer(text)]
+    return [word for word, _ in find_words(text, pattern)]
 
 
-def find_words(text):
+def find_words(text, pattern=None):
     """The words that `split_words` gives, each with its characters (start, end) of the text."""
-    return [(match.group(), match.span()) for match in _TOKEN.finditer(text)]
+    pattern = check_pattern("split_words", pattern)
+    matches = re.finditer(pattern, text)  # `re` keeps what it has compiled
+    return [(match.group(), match.span()) for match in matches]
 
 
 PADDING, UNKNOWN = "<pad>", "<unk>"

@@ -19,7 +19,6 @@ from keras_attention.tasks.sentence_task import (
     check_lengths,
     choose_pictured,
     size_embeddings,
-    split_tokens,
 )
 from keras_attention.training import MaskedSparseCategoricalAccuracy, score_brackets
 
@@ -265,7 +264,7 @@ class ConstituencyParser(SentenceTask):
 
     def attention(self, example, path=None):
         """The picture shows what each label of the tree looked at as it was written."""
-        tokens = split_tokens(example, self.maximum_length)
+        (tokens,) = self.split_sentences([example])
         inputs = self.preprocessor([tokens])
         inputs = inputs if isinstance(inputs, dict) else {"token_ids": inputs}
         result = generation.generate(

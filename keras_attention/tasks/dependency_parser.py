@@ -17,7 +17,6 @@ from keras_attention.tasks.sentence_task import (
     check_lengths,
     choose_pictured,
     size_embeddings,
-    split_tokens,
 )
 
 ROWS = 32  # sentences that are parsed at a time
@@ -203,7 +202,7 @@ class DependencyParser(SentenceTask):
 
     def attention(self, example, path=None):
         """The picture shows how likely each word is the head of each other one."""
-        tokens = split_tokens(example, self.maximum_length)
+        (tokens,) = self.split_sentences([example])
         with visualization.record_attention(self.model) as maps:
             scores = self.model(self.preprocessor([tokens]))
         arcs, labels = (np.asarray(scores[name])[0] for name in ("arc_scores", "label_scores"))

@@ -86,7 +86,8 @@ class SentenceTask(Task):
     def split_sentences(self, inputs):
         """Lists of tokens, of a list of texts or of lists of tokens."""
         check_many(inputs, "text", of="texts")
-        split = partial(split_tokens, maximum_length=self.maximum_length)
+        pattern = self.preprocessor.pattern
+        split = partial(split_tokens, maximum_length=self.maximum_length, pattern=pattern)
         return list(number_errors("Text", inputs, split))
 
 
@@ -110,9 +111,9 @@ def check_lengths(sentences, maximum_length, part):
         )
 
 
-def split_tokens(text, maximum_length):
+def split_tokens(text, maximum_length, pattern=None):
     """The tokens of a text, or of a list of them; an error if there is none, or too many."""
-    tokens = data.split_words(text) if isinstance(text, str) else list(text)
+    tokens = data.split_words(text, pattern) if isinstance(text, str) else list(text)
     if not tokens:
         raise ValueError(f"{text!r} holds no word.")
     for token in tokens:

@@ -20,7 +20,6 @@ from keras_attention.tasks.sentence_task import (
     check_lengths,
     choose_pictured,
     size_embeddings,
-    split_tokens,
 )
 
 
@@ -157,7 +156,7 @@ class SequenceLabeler(SentenceTask):
             show_table((*names, "probability"), rows)
 
     def attention(self, example, path=None):
-        tokens = split_tokens(example, self.maximum_length)
+        (tokens,) = self.split_sentences([example])
         with visualization.record_attention(self.model) as maps:
             logits = self.model(self.preprocessor([tokens]))
         layer, weights = list(maps.items())[-1]

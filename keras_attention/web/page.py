@@ -11,6 +11,7 @@ from keras_attention.data.entry_tokenizers import Characters, Words
 from keras_attention.data.files import write_json
 from keras_attention.data.images import encode_png
 from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
+from keras_attention.data.word_pattern import make_portable
 from keras_attention.export import to_litert
 from keras_attention.tasks.folders import RunFolder
 from keras_attention.tasks.writing_task import find_last_of_source
@@ -139,6 +140,7 @@ def _describe_labeler(task):
         "lowercase": preprocessor.words.lowercase,
         "characters": preprocessor.characters and list(preprocessor.characters.entries),
         "wordLength": preprocessor.word_length,
+        "split": make_portable(preprocessor.pattern),
         "labels": list(preprocessor.labels.names),
         "length": length,
     }
@@ -152,6 +154,7 @@ def _describe_classifier(task):
     about = {
         "words": list(preprocessor.words.entries),
         "lowercase": preprocessor.words.lowercase,
+        "split": make_portable(preprocessor.pattern),
         "labels": list(preprocessor.labels.names),
         "length": length,
     }

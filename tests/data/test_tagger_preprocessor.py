@@ -66,6 +66,9 @@ def test_saved_with_the_model(tmp_path, characters):
     assert set(manifest.pop("files")) == {p.name for p in tmp_path.glob("*.*")} - {"manifest.json"}
     assert manifest == {"task": "tagging", "preprocessing": preprocessor.config()}
     assert TaggerPreprocessor.load(tmp_path) == preprocessor
+    del manifest["preprocessing"]["split"]  # as in earlier manifests
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    assert TaggerPreprocessor.load(tmp_path) == preprocessor
 
 
 def test_saving_makes_the_folder(tmp_path, preprocessor):

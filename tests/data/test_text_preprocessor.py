@@ -1,10 +1,12 @@
 import json
+import re
 import sys
 
 import numpy as np
 import pytest
 
 from keras_attention.data import Text, TextPreprocessor, text_batches
+from keras_attention.data.word_pattern import OLD_PATTERN
 
 
 @pytest.fixture
@@ -34,6 +36,42 @@ def test_saved_with_the_model(tmp_path, preprocessor):
     assert set(manifest.pop("files")) == {p.name for p in tmp_path.glob("*.*")} - {"manifest.json"}
     assert manifest == {"task": "text_classifier", "preprocessing": preprocessor.config()}
     assert TextPreprocessor.load(tmp_path) == preprocessor
+
+
+@pytest.mark.parametrize("given", [{"split": OLD_PATTERN}, {}])
+def test_earlier_manifests_keep_their_words(tmp_path, preprocessor, given):
+    """A model that was trained with marks as words of their own still gets them."""
+    preprocessor.save(tmp_path)
+    path = tmp_path / "manifest.json"
+    manifest = json.loads(path.read_text("utf-8"))
+    del manifest["preprocessing"]["split"]
+    manifest["preprocessing"] |= given
+    path.write_text(json.dumps(manifest), "utf-8")
+    earlier = TextPreprocessor.load(tmp_path)
+    assert earlier.split("हाँ❤\ufe0f!!") == ["ह", "ा", "ँ"]
+    assert earlier.is_cut("e\u0301!!") is False and preprocessor.split("हाँ") == ["हाँ"]
+    earlier.save(tmp_path)
+    pattern = json.loads(path.read_text("utf-8"))["preprocessing"]["split"]
+    assert re.findall(pattern, "हाँ❤\ufe0f!!") == ["ह", "ा", "ँ", "❤", "\ufe0f", "!!"]
+    again = TextPreprocessor.load(tmp_path)
+    assert again.pattern == pattern and again.split("हाँ") == earlier.split("हाँ")
+
+
+def test_a_pattern_of_ones_own_is_saved(tmp_path):
+    train = [Text("a-b c", "x")]
+    preprocessor = TextPreprocessor.build(train, pattern="[a-z]")
+    assert preprocessor.words.entries[2:] == ("a", "b", "c")
+    preprocessor.save(tmp_path)
+    assert TextPreprocessor.load(tmp_path).split("A-b") == ["b"]
+    for wrong in ("(a)b", "[a", "a*"):
+        with pytest.raises(ValueError, match=r"pattern=.*no capturing group.*\(\?:"):
+            TextPreprocessor.build(train, pattern=wrong)
+        manifest = {"preprocessing": preprocessor.config() | {"split": wrong}}
+        (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+        with pytest.raises(
+            ValueError, match="manifest.json: preprocessing.split is .*: expected a"
+        ):
+            TextPreprocessor.load(tmp_path)
 
 
 def test_texts_become_ids_without_tensorflow(preprocessor, monkeypatch):

@@ -17,6 +17,7 @@ from tests.tasks.test_task import make_sentences
 from tests.web.opened_page import open_page
 
 SIZE = {"num_layers": 1, "num_heads": 2, "hidden_dim": 16, "dropout": 0.0}
+MIXED = "le cafe\u0301 हिन्दी می\u200cخواهم 👍🏽!!"
 GERMAN = "null eins zwei drei vier".split()
 ENGLISH = "zero one two three four".split()
 
@@ -65,7 +66,12 @@ def test_tags_and_the_attention_of_the_clicked_word(opened):
     task = ka.tasks.SequenceLabeler.from_data(train, learning_rate=0.02, batch_size=8, **SIZE)
     task.fit(train, epochs=3, verbose=False)
     page = opened(task, example="the cat saw a tree .")
-    for text in ["the cat sat.", "a dog, the Überraschung ran!", "naïve co-operation: 3.5 don't"]:
+    for text in [
+        "the cat sat.",
+        "a dog, the Überraschung ran!",
+        "naïve co-operation: 3.5 don't",
+        MIXED,
+    ]:
         expected = [(t.token, t.tag) for t in task.predict([text])[0]]
         found = page.ask(text)
         assert [(one["token"], one["tag"]) for one in found] == expected
@@ -105,7 +111,7 @@ def test_labels_of_texts(opened, pooling):
     task = ka.tasks.TextClassifier.from_data(train, pooling=pooling, **SIZE)
     task.fit(train, epochs=4, batch_size=8, learning_rate=0.02, verbose=False)
     page = opened(task)
-    for text in ["a joy", "what a bore, really"]:
+    for text in ["a joy", "what a bore, really", MIXED]:
         (expected,) = task.predict([text])
         found = page.ask(text)
         assert found["label"] == expected.label

@@ -1,12 +1,13 @@
 // Tags for words, or a label or several for a text, with the attention of the clicked word.
 
 import {averageHeads, findBest, sigmoid, softmax} from './model.js';
-import {makeVocabulary, spell, splitWords} from './text.js';
+import {makeVocabulary, spell} from './text.js';
 import {make, makeForm, showShares, showTokens, takeTurns} from './view.js';
 
 export async function show({about, model, say, root, given}) {
   const find = makeVocabulary(about.words, about.lowercase);
   const findCharacter = about.characters && makeVocabulary(about.characters);
+  const pattern = new RegExp(about.split, 'gu');
   const tagging = about.kind == 'sequence_labeler';
   const answer = make('section'), shares = make('section'), turn = takeTurns(say);
   const {form, field} = makeForm({
@@ -29,7 +30,7 @@ export async function show({about, model, say, root, given}) {
   }
 
   async function ask(text) {
-    const words = splitWords(text);
+    const words = text.match(pattern) ?? [];
     if (!words.length) throw new Error('There is no word in it.');
     if (words.length > about.length && tagging) {
       throw new Error(`${words.length} words: this page takes ${about.length}.`);

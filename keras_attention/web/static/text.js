@@ -2,12 +2,6 @@
 
 const UNKNOWN = 1;
 
-/** Words and punctuation, as ka.data.split_words cuts them. */
-export function splitWords(text) {
-  const word = '[\\p{L}\\p{N}_]';
-  return text.match(new RegExp(`${word}+(?:[-'’.,:@/]${word}+)*|([^\\p{L}\\p{N}_\\s])\\1*`, 'gu')) ?? [];
-}
-
 /** A function from words to ids. */
 export function makeVocabulary(entries, lowercase = false) {
   const ids = new Map(entries.map((entry, i) => [entry, i]));
