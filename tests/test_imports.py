@@ -22,7 +22,17 @@ PACKAGE = pathlib.Path(ka.__file__).parent
 ORDER = [
     {"registration", "name_clash"},
     {"keras_internals"},
-    {"part", "scope", "checks", "paths", "shapes", "sharing", "weight_axes", "__version__"},
+    {
+        "part",
+        "scope",
+        "checks",
+        "paths",
+        "recompute",
+        "shapes",
+        "sharing",
+        "weight_axes",
+        "__version__",
+    },
     {"in_place", "cache_spec", "integer_inputs", "token_layout"},
     {"scores", "normalizers", "masks", "positions"},
     {"attention"},

@@ -1,7 +1,4 @@
-"""Rematerialisation: what a block computes on the way is computed again for the gradients.
-
-The one place for what differs between backends there.
-"""
+"""Rematerialisation: what a block computes on the way is computed again for the gradients."""
 
 import functools
 import inspect
@@ -10,6 +7,7 @@ import keras
 from keras import ops, tree
 
 from keras_attention import keras_internals, scope
+from keras_attention.recompute import recompute
 
 
 def rematerializes(call):
@@ -62,11 +60,8 @@ def call_rematerialized(layer, call, given):
                 keras_internals.set_mask(tensor, mask)
         return call_stateless(call, state, values, **tree.pack_sequence_as(given, filled))
 
-    checkpoint = keras.remat
-    if keras.backend.backend() == "tensorflow":
-        checkpoint = _checkpoint_tensorflow
     tensors, values = [leaves[i] for i in places], read_state(layer, state)
-    output, changed, losses = checkpoint(compute)(tensors, masks, values)
+    output, changed, losses = recompute(compute)(tensors, masks, values)
     update_state(layer, state, changed, losses)
     return output
 
@@ -113,66 +108,3 @@ def update_state(layer, variables, changed, losses):
         variables[i].assign(value)
     for loss in losses:
         layer.add_loss(loss)
-
-
-def _checkpoint_tensorflow(compute):
-    """`compute` as a function whose gradient computes it again.
-
-    `tf.recompute_grad` neither takes nor returns integers and truth values, and adds a number to
-    every weight, so that it has them twice.
-    """
-    import tensorflow as tf
-
-    def checkpointed(*arguments):
-        leaves = tree.flatten(arguments)
-        places = [i for i, x in enumerate(leaves) if tf.is_tensor(x)]
-        num_streams = sum(i < len(tree.flatten(arguments[0])) for i in places)
-        returned = []
-
-        def run(tensors):
-            filled = list(leaves)
-            for i, tensor in zip(places, tensors, strict=True):
-                filled[i] = tensor
-            returned[:] = [compute(*tree.pack_sequence_as(arguments, filled))]
-            return tree.flatten(returned[0])
-
-        @tf.custom_gradient
-        def run_twice(*tensors):
-            def gradient(*upstream):
-                inputs = _wait_for(upstream, tensors, num_streams)
-                sources = [x for x in inputs if x.dtype.is_floating]
-                with tf.GradientTape() as tape:
-                    tape.watch(sources)
-                    again = run(inputs)
-                pairs = zip(again, upstream, strict=True)
-                targets, given = zip(*(p for p in pairs if p[0].dtype.is_floating), strict=True)
-                found = iter(tape.gradient(targets, sources, given))
-                return [next(found) if x.dtype.is_floating else None for x in inputs]
-
-            # A tape keeps what is computed of a tensor that it watches: of these it watches none.
-            return run([tf.stop_gradient(x) for x in tensors]), gradient
-
-        outputs = run_twice(*(tf.convert_to_tensor(leaves[i]) for i in places))
-        return tree.pack_sequence_as(returned[0], outputs)
-
-    return checkpointed
-
-
-def _wait_for(upstream, tensors, num_streams):
-    """`tensors` that are there when the gradients `upstream` are, and no sooner.
-
-    The first `num_streams` depend on their values: XLA knows no other order, and computes what is
-    equal once.
-    """
-    import tensorflow as tf
-
-    upstream = [x for x in upstream if x is not None]
-    with tf.control_dependencies(upstream):
-        tensors = [tf.identity(x) for x in tensors]
-    first = next(x for x in upstream if x.dtype.is_floating)
-    element = tf.reshape(first, [-1])[:1]
-    nothing = tf.reduce_sum(tf.minimum(tf.abs(element), 0))
-    return [
-        x + tf.cast(nothing, x.dtype) if i < num_streams and x.dtype.is_floating else x
-        for i, x in enumerate(tensors)
-    ]

@@ -55,24 +55,41 @@ class Entmax(Normalizer, Part):
 def _entmax(scores, alpha):
     power = 1.0 / (alpha - 1.0)
 
+    def scale(scores):
+        return subtract_highest(scores) * (alpha - 1.0)
+
     @ops.custom_gradient
     def entmax(scores):
-        scores = subtract_highest(scores) * (alpha - 1.0)
+        scores = scale(scores)
         above = _above_by_sorting(scores) if alpha == 1.5 else _above_by_halving(scores, power)
-        weights = _power(above, power)
-        weights = weights / _total(weights)
-        slope = ops.sign(above) * _power(ops.maximum(above, TINY), power - 1.0)
+        weights = _weigh(above, power)
 
         def gradient(*args, upstream=None):
-            upstream = args[0] if upstream is None else upstream
+            seen = above
+            if upstream is None:
+                upstream = args[0]
+            else:  # PyTorch gives the scores again, and differentiates only what is made of those
+                seen = _with_gradient(above, scale(args[0]), power)
+            slope = _slope(seen, power)
             # Relative to the steepest key: a huge slope then multiplies an exact number.
             steepest = ops.cast(slope >= ops.max(slope, axis=-1, keepdims=True), "float32")
             upstream = upstream - _mean(upstream, steepest)
             return slope * (upstream - _mean(upstream, slope))
 
-        return weights, gradient
+        return weights / _total(weights), gradient
 
     return entmax(scores)
+
+
+def _slope(above, power):
+    """The derivative of `above ** power` divided by the power; 0 where the weight is 0."""
+    positive = ops.where(above > 0, ops.maximum(above, TINY), 1.0)
+    return ops.sign(above) * _power(positive, power - 1.0)
+
+
+def _weigh(above, power):
+    """`above ** power`, with a finite derivative where it is 0."""
+    return ops.sign(above) * _power(ops.where(above > 0, above, 1.0), power)
 
 
 def _total(x):
@@ -133,7 +150,24 @@ def _above_by_halving(scores, power):
     gap = ops.power(highest + 2.0**-coarse, 1.0 / power) - depth + 2.0**-21 / power * depth
     above = scores + depth
     rest = _halve(lambda rest: above + rest, power, zero, gap, fine)
-    return ops.relu(above + rest)
+    return _with_gradient(ops.relu(above + rest), scores, power)
+
+
+def _with_gradient(above, scores, power):
+    """`above`, max(0, s - τ), with gradients to the scores of up to third order.
+
+    They do not lead through the search for τ. Two of Newton's steps keep the sum of the weights as
+    it is when scores move: they add 0, and have the derivatives of τ.
+    """
+    above = ops.stop_gradient(above)
+    positive = ops.sign(above)
+    above = positive * (above + (scores - ops.stop_gradient(scores)))
+    for _ in range(2):
+        total = ops.sum(_weigh(above, power), axis=-1, keepdims=True)
+        slope = power * ops.sum(_slope(above, power), axis=-1, keepdims=True)
+        moved = (total - ops.stop_gradient(total)) / ops.maximum(slope, TINY)
+        above = positive * (above - moved)
+    return above
 
 
 def _halve(above_at, power, low, step, times):

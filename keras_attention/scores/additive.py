@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention import checks, scope, shapes
+from keras_attention.recompute import recompute
 from keras_attention.scores.base import (
     KernelScore,
     as_floats,
@@ -178,14 +179,23 @@ def sum_over_units(query, key, vector, activation):
     query = ops.reshape(query, (batch * heads, units, queries))
     key = ops.reshape(key, (batch * heads, units, keys))
     vector = shapes.tile(ops.reshape(vector, (heads, 1, units)), (batch, 1, 1))
-    rows = ops.shape(vector)[0]  # B N
-    shape = batch, heads, queries, keys
-    if _should_compile(activation, query, key):
-        from keras_attention.scores import additive_tensorflow
 
-        query, key = (ops.transpose(x, (0, 2, 1)) for x in (query, key))
-        scores = additive_tensorflow.tanh_sum(query, key, ops.squeeze(vector, axis=1))
-        return ops.reshape(scores, shape)
+    def compute(query, key, vector):
+        return _sum_per_row(query, key, vector, activation)
+
+    if _should_compile(activation, query, key):
+        from keras_attention.scores.additive_tensorflow import tanh_sum
+
+        scores = tanh_sum(query, key, vector, compute)
+    else:
+        scores = compute(query, key, vector)
+    return ops.reshape(scores, (batch, heads, queries, keys))
+
+
+def _sum_per_row(query, key, vector, activation):
+    """`sum_over_units` of (B N, U, T), (B N, U, S) and (B N, 1, U): (B N, 1, T S)."""
+    rows, units, queries = ops.shape(query)
+    keys = ops.shape(key)[2]
     of_slice = _make_slice_sum(activation, queries, keys)
 
     def units_from(start, size):
@@ -195,13 +205,13 @@ def sum_over_units(query, key, vector, activation):
             ops.slice(vector, (0, 0, start), (rows, 1, size)),
         )
 
-    return ops.reshape(_sum_slices(units_from, units), shape)
+    return _sum_slices(units_from, units)
 
 
 def _sum_per_head(query, key, vector, activation):
     """`sum_over_units` with B and N as axes of their own, each of which devices may share."""
 
-    @keras.remat
+    @recompute
     def of_slice(query, key, vector):
         pairs = ops.expand_dims(query, axis=4) + ops.expand_dims(key, axis=3)  # (B, N, u, T, S)
         return ops.einsum("nu,bnuts->bnts", vector, activation(pairs))
@@ -238,7 +248,7 @@ def match_units(query, key, vector, activation):
         return ops.matmul(ops.transpose(fits, (0, 2, 1, 3)), vector)  # (B, N, S, 1)
 
     trains = not (scope.current(scope.Export) or scope.current(scope.Decoding))
-    scores = (keras.remat(of_all) if trains else of_all)(query, key, vector)
+    scores = (recompute(of_all) if trains else of_all)(query, key, vector)
     return ops.cast(ops.reshape(scores, (batch, heads, 1, length)), key.dtype)
 
 
@@ -264,7 +274,7 @@ def _make_slice_sum(activation, queries, keys):
         fits = activation(query + key)  # (B N, u, T, S), the largest tensor
         return ops.matmul(vector, ops.reshape(fits, (rows, size, queries * keys)))
 
-    return of_slice if scope.current(scope.Export) else keras.remat(of_slice)
+    return of_slice if scope.current(scope.Export) else recompute(of_slice)
 
 
 def _sum_slices(units_from, units):

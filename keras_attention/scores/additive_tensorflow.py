@@ -6,6 +6,7 @@ computed once for each query and key, and a pair costs a product, a sum and a di
 loop runs on one core, so the queries are split into one loop for each core.
 """
 
+import functools
 import math
 import os
 import sys
@@ -26,26 +27,66 @@ def is_worth_compiling(query, key):
     return math.prod(query.shape) * key.shape[2] >= LEAST_TANHS
 
 
-@tf.custom_gradient
-def tanh_sum(query, key, vector):
-    """`sum over u of vector[r, u] tanh(query[r, t, u] + key[r, s, u])`.
+def tanh_sum(query, key, vector, compute):
+    """`sum over u of vector[r, u] tanh(query[r, u, t] + key[r, u, s])`.
 
     Args:
-        query: (R, T, U). key: (R, S, U). vector: (R, U). All float32, all shapes known.
+        query: (R, U, T). key: (R, U, S). vector: (R, 1, U). All float32, all shapes known.
+        compute: function of these three that gives the same sum, uncompiled, in any shape. XLA
+            does not differentiate the loops of the gradient: second-order gradients come from it.
 
     Returns:
         (R, T, S).
     """
-    length, parts = query.shape[1], _split_queries(query)
 
-    def gradient(upstream):
-        dealt = zip(parts, _split_evenly(upstream, len(parts)), strict=True)
-        to_query, to_key, to_vector = zip(
-            *(_backward(part, key, vector, given) for part, given in dealt), strict=True
-        )
-        return tf.concat(to_query, axis=1)[:, :length], tf.add_n(to_key), tf.add_n(to_vector)
+    @tf.custom_gradient
+    def scores_of(query, key, vector):
+        return _run_forward(query, key, vector), functools.partial(gradients_of, query, key, vector)
 
-    return tf.concat([_forward(x, key, vector) for x in parts], axis=1)[:, :length], gradient
+    @tf.custom_gradient
+    def gradients_of(query, key, vector, upstream):
+        def gradient(*second):
+            inputs = (query, key, vector, upstream)
+            with tf.GradientTape() as tape:
+                tape.watch(inputs)
+                first = _differentiate(compute, *inputs)
+            return tape.gradient(first, inputs, second)
+
+        return _run_backward(query, key, vector, upstream), gradient
+
+    return scores_of(query, key, vector)
+
+
+def _differentiate(compute, query, key, vector, upstream):
+    """The gradients of `compute(query, key, vector)`, as uncompiled ops."""
+    inputs = (query, key, vector)
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        scores = compute(*inputs)
+    return tape.gradient(scores, inputs, tf.reshape(upstream, tf.shape(scores)))
+
+
+def _run_forward(query, key, vector):
+    query, key, vector = _put_units_last(query, key, vector)
+    found = [_forward(part, key, vector) for part in _split_queries(query)]
+    return tf.concat(found, axis=1)[:, : query.shape[1]]
+
+
+def _run_backward(query, key, vector, upstream):
+    query, key, vector = _put_units_last(query, key, vector)
+    parts = _split_queries(query)
+    pairs = zip(parts, _split_evenly(tf.stop_gradient(upstream), len(parts)), strict=True)
+    found = [_backward(part, key, vector, of_part) for part, of_part in pairs]
+    to_query, to_key, to_vector = zip(*found, strict=True)
+    to_query = tf.concat(to_query, axis=1)[:, : query.shape[1]]
+    to_query, to_key = (tf.transpose(x, (0, 2, 1)) for x in (to_query, tf.add_n(to_key)))
+    return to_query, to_key, tf.add_n(to_vector)[:, None]
+
+
+def _put_units_last(query, key, vector):
+    """(R, T, U), (R, S, U) and (R, U), of which no tape asks XLA for gradients."""
+    query, key, vector = (tf.stop_gradient(x) for x in (query, key, vector))
+    return tf.transpose(query, (0, 2, 1)), tf.transpose(key, (0, 2, 1)), vector[:, 0]
 
 
 def _split_queries(query):

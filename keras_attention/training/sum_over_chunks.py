@@ -23,7 +23,10 @@ def sum_over_chunks(compute, chunks, weights, data, state, differentiable=True):
             others know by themselves.
 
     Returns:
-        The sum, and the last state. There are first derivatives alone.
+        The sum, and the last state.
+
+    Raises:
+        NotImplementedError: from TensorFlow, when the gradient is differentiated again.
     """
     run = {"tensorflow": _with_tensorflow, "jax": _with_jax, "torch": _with_torch}
     backend = keras.backend.backend()
@@ -72,13 +75,22 @@ def _with_tensorflow(compute, chunks, weights, data, state, differentiable):
         total, last, sums, parts = loop(chunks, weights, True)
         parts = parts.stack()
 
-        def gradient(upstream, *_):
-            return [_scale(upstream, each) for each in (parts, *sums)]
+        @tf.custom_gradient
+        def scale(upstream, *inputs):
+            return [_scale(upstream, each) for each in (parts, *sums)], _refuse_second_order
 
-        return (total, *last), gradient
+        return (total, *last), lambda upstream, *_: scale(upstream, chunks, *weights)
 
-    total, *last = run(chunks, *weights)
+    total, *last = run(chunks, *(tf.convert_to_tensor(weight) for weight in weights))
     return total, last
+
+
+def _refuse_second_order(*upstream):
+    raise NotImplementedError(
+        "The gradient of ChunkedLogits was differentiated: expected first-order gradients only, as "
+        "the logits of each chunk are gone by then. For second-order gradients, train the model "
+        "that ChunkedLogits was made of."
+    )
 
 
 def _scale(upstream, gradient):

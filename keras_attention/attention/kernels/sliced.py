@@ -10,6 +10,7 @@ from keras import ops
 from keras_attention import masks
 from keras_attention.attention.kernels import dense
 from keras_attention.attention.kernels.bias_and_mask import IndicesAndRange, Operand
+from keras_attention.recompute import recompute
 
 
 def refuses(case):
@@ -57,7 +58,7 @@ def attend_in_slices(
     else:
         outputs = []
         for rows, columns in slices:
-            compute = keras.remat(functools.partial(block, rows=rows, columns=columns))
+            compute = recompute(functools.partial(block, rows=rows, columns=columns))
             outputs.append(compute(*[operand.cut(rows, columns) for operand in operands]))
         output = ops.concatenate(outputs, axis=2)
     return ops.transpose(output, (0, 2, 1, 3))
