@@ -66,7 +66,11 @@ class ConvolutionModule(ProjectionOwner):
         self.activation = keras.activations.get(activation)
         self.normalization = normalization
         self._depthwise = keras.layers.DepthwiseConv1D(
-            kernel_size, use_bias=False, dtype=self.dtype_policy, name="depthwise"
+            kernel_size,
+            use_bias=False,
+            data_format="channels_last",
+            dtype=self.dtype_policy,
+            name="depthwise",
         )
         self._norm = _NORMALIZATIONS[normalization](dtype=self.dtype_policy, name="norm")
 

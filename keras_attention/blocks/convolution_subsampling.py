@@ -59,7 +59,12 @@ class ConvolutionSubsampling(ProjectionOwner):
         self.activation, self.causal = keras.activations.get(activation), causal
         self._convolutions = [
             keras.layers.Conv2D(
-                self.filters, 3, 2, dtype=self.dtype_policy, name=f"convolution_{i}"
+                self.filters,
+                3,
+                2,
+                data_format="channels_last",
+                dtype=self.dtype_policy,
+                name=f"convolution_{i}",
             )
             for i in range(int(math.log2(self.factor)))
         ]

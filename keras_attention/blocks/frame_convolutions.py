@@ -58,6 +58,7 @@ class FrameConvolutions(keras.layers.Layer):
                 hidden_dim,
                 kernel_size,
                 2 if i else 1,
+                data_format="channels_last",
                 dtype=self.dtype_policy,
                 name=f"convolution_{i}",
             )

@@ -51,8 +51,8 @@ class ConvolutionStem(keras.layers.Layer):
         for i, (size, stride) in enumerate(zip(self.filters, self.strides, strict=True)):
             self._steps += [
                 keras.layers.Conv2D(
-                    size, 3, stride, "same", use_bias=False, dtype=self.dtype_policy,
-                    name=f"convolution_{i}",
+                    size, 3, stride, "same", data_format="channels_last", use_bias=False,
+                    dtype=self.dtype_policy, name=f"convolution_{i}",
                 ),
                 keras.layers.BatchNormalization(
                     momentum=0.9, dtype=self.dtype_policy, name=f"norm_{i}"),
@@ -143,8 +143,8 @@ class PatchEmbedding(keras.layers.Layer):
             None if self._learned else check_embedded(positions.get(position, self.dtype_policy))
         )
         self._projection = keras.layers.Conv2D(
-            hidden_dim, self.patch_size, strides=self.patch_size, use_bias=use_bias,
-            dtype=self.dtype_policy, name="projection",
+            hidden_dim, self.patch_size, strides=self.patch_size, data_format="channels_last",
+            use_bias=use_bias, dtype=self.dtype_policy, name="projection",
         )  # fmt: skip
         name_axes(self._projection, kernel=("window", "window", "channels", "embed"))
         self._dropout_layer = keras.layers.Dropout(dropout, dtype=self.dtype_policy)

@@ -56,6 +56,7 @@ class CharacterEmbedding(IntegerInputs, ProjectionOwner):
                 filters,
                 width,
                 padding="same",
+                data_format="channels_last",
                 activation="relu",
                 dtype=self.dtype_policy,
                 name=f"width_{width}",
@@ -99,7 +100,8 @@ def _convolve(convolution, x):
     if len(x.shape) == 3:
         return convolution(x)
     kernel = ops.expand_dims(convolution.kernel, axis=0)
-    return ops.relu(ops.add(ops.conv(x, kernel, padding="same"), convolution.bias))
+    x = ops.conv(x, kernel, padding="same", data_format="channels_last")
+    return ops.relu(ops.add(x, convolution.bias))
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

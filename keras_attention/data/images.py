@@ -217,20 +217,21 @@ def image_augmentation(
     ```
     """
     layers = keras.layers
+    common = {"data_format": "channels_last", "seed": seed}
     # Nearest, because between pixels the default would blur small images.
     steps = [
         layers.RandomTranslation(
-            shift, shift, fill_mode="constant", interpolation="nearest", seed=seed
+            shift, shift, fill_mode="constant", interpolation="nearest", **common
         )
     ]
     if flip:
-        steps.append(layers.RandomFlip("horizontal", seed=seed))
+        steps.append(layers.RandomFlip("horizontal", **common))
     if rotation:
-        steps.append(layers.RandomRotation(rotation, fill_mode="constant", seed=seed))
+        steps.append(layers.RandomRotation(rotation, fill_mode="constant", **common))
     if zoom:
-        steps.append(layers.RandomZoom((-zoom, zoom), fill_mode="constant", seed=seed))
+        steps.append(layers.RandomZoom((-zoom, zoom), fill_mode="constant", **common))
     if brightness:
-        steps.append(layers.RandomBrightness(brightness, value_range=(0, 1), seed=seed))
+        steps.append(layers.RandomBrightness(brightness, value_range=(0, 1), **common))
     if contrast:
-        steps.append(layers.RandomContrast(contrast, value_range=(0, 1), seed=seed))
+        steps.append(layers.RandomContrast(contrast, value_range=(0, 1), **common))
     return layers.Pipeline(steps)

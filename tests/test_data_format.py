@@ -1,0 +1,101 @@
+"""`keras.config.set_image_data_format("channels_first")` changes nothing here."""
+
+import ast
+import inspect
+import pathlib
+
+import keras
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from tests import contract
+from tests.grids import quick
+from tests.models.test_builders import BUILT
+
+SOURCE = pathlib.Path(ka.__file__).parent
+FREE_SIZES = {"waveform": 4000, "features": 24}  # of unknown axes; 5 for all other inputs
+
+
+@pytest.fixture
+def channels_first():
+    """Return a function that selects this layout until the test ends."""
+    before = keras.config.image_data_format()
+    yield lambda: keras.config.set_image_data_format("channels_first")
+    keras.config.set_image_data_format(before)
+
+
+def draw_inputs(model):
+    random = np.random.default_rng(0)
+
+    def draw(symbol):
+        size = FREE_SIZES.get(symbol.name, 5)
+        shape = (2, *(size if axis is None else axis for axis in symbol.shape[1:]))
+        if "int" in symbol.dtype:
+            return np.maximum(random.integers(0, 2, size=shape), np.arange(shape[-1]) == 0)
+        return random.normal(size=shape).astype("float32")
+
+    return keras.tree.map_structure(draw, model.input)
+
+
+@pytest.mark.parametrize("name", quick(BUILT, "sequence_labeler_characters", "image_encoder"))
+def test_builders_give_the_same_numbers(name, channels_first, tmp_path):
+    model = BUILT[name]()
+    inputs = draw_inputs(model)
+    expected = model(inputs)
+    model.save(tmp_path / "model.keras")
+    channels_first()
+    again = BUILT[name]()
+    again.set_weights(model.get_weights())
+    contract.close(again(inputs), expected, atol=1e-5)
+    contract.close(keras.saving.load_model(tmp_path / "model.keras")(inputs), expected, atol=1e-5)
+
+
+def test_pictures_are_changed_at_random_in_the_same_way(channels_first):
+    pictures = np.random.default_rng(0).random((2, 8, 6, 3)).astype("float32")
+    settings = dict(shift=0.2, flip=True, rotation=0.1, zoom=0.2, brightness=0.1, contrast=0.1)
+    expected = ka.data.image_augmentation(**settings, seed=3)(pictures, training=True)
+    channels_first()
+    found = ka.data.image_augmentation(**settings, seed=3)(pictures, training=True)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def list_functions_with_a_layout():
+    """Names of what Keras calls with `data_format=`, and so reads from the setting without it."""
+    owners = keras.layers, keras.ops, keras.ops.image, keras.ops.nn, keras.utils
+    return {name for owner in owners for name in dir(owner) if takes_layout(getattr(owner, name))}
+
+
+def takes_layout(found):
+    if inspect.isclass(found):
+        made_by = [cls.__init__ for cls in found.__mro__ if "__init__" in vars(cls)]
+    else:
+        made_by = [found] if inspect.isfunction(found) else []
+    return any("data_format" in inspect.signature(each).parameters for each in made_by)
+
+
+def find_calls_without_layout(source, names):
+    """Lines of the calls `layers.Conv1D(...)`, `ops.conv(...)` and alike without `data_format=`.
+
+    `**common`, a dict of arguments in `data/images.py`, holds it.
+    """
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call) or any(k.arg == "data_format" for k in node.keywords):
+            continue
+        owner, _, name = ast.unparse(node.func).rpartition(".")
+        expanded = any(k.arg is None and ast.unparse(k.value) == "common" for k in node.keywords)
+        if name in names and owner.split(".")[-1] in ("layers", "ops", "image", "nn", "utils"):
+            if not owner.startswith("tf.") and not expanded:
+                yield node.lineno
+
+
+def test_every_call_says_its_layout():
+    names = list_functions_with_a_layout()
+    assert {"Conv2D", "DepthwiseConv1D", "RandomZoom", "GlobalMaxPooling1D", "conv"} <= names
+    assert list(find_calls_without_layout("keras.layers.Conv1D(3, 2)\nops.max_pool(x, 2)", names))
+    found = {
+        f"{path.relative_to(SOURCE)}:{line}"
+        for path in SOURCE.rglob("*.py")
+        for line in find_calls_without_layout(path.read_text(), names)
+    }
+    assert not found, 'give data_format="channels_last", the documented layout'
