@@ -192,6 +192,7 @@ def save_endpoints(model, endpoints, folder, mask_constant):
     for function in functions.values():  # state that is no weight, such as a seed in use
         owned |= {id(v): v for v in function.graph.variables}
     module.owned = list(owned.values())
+    module.tables = _list_tables(model)
     try:
         with backend.hide_stderr():
             tf.saved_model.save(module, str(folder), signatures=functions)
@@ -200,6 +201,14 @@ def save_endpoints(model, endpoints, folder, mask_constant):
             f"The SavedModel could not be written: {first_line(error)}. Nothing of it is left."
         ) from error
     return sum(int(v.shape.num_elements()) for v in module.owned)
+
+
+def _list_tables(model):
+    """The lookup tables of the layers, such as the vocabulary of a `TextVectorization`."""
+    tf = backend.import_tensorflow()
+    kind = tf.saved_model.experimental.TrackableResource
+    layers = keras_internals.all_layers(model)
+    return [x for layer in layers for x in vars(layer).values() if isinstance(x, kind)]
 
 
 def _trace(endpoint):

@@ -3,6 +3,8 @@
 import dataclasses
 import re
 
+import keras
+
 from keras_attention import keras_internals
 
 _HINTS = {
@@ -11,10 +13,17 @@ _HINTS = {
     "both free: use ops.sum of a product.",
     "StridedSlice": "Indexing with None or `...` needs it when batch and length are both free: "
     "use ops.expand_dims or ops.reshape.",
-    "TensorListReserve": "A recurrent loop that collects its steps in a TensorArray needs it: "
-    "fix sequence_length and give the layer unroll=True.",
+    "TensorListReserve": "A recurrent layer needs it where the batch is free: pass batch_size=1 "
+    "and leave sequence_length out. For a fixed length, build the layer with unroll=True on a "
+    "keras.Input of that length.",
 }
 _DEFAULT_HINT = "Compute it with ops that LiteRT has, or export with to_saved_model."
+_FIXED_RECURRENCE_HINT = (
+    "A recurrent layer that returns all steps does this: leave sequence_length out, or build the "
+    "layer with unroll=True on a keras.Input of that length."
+)
+_FIVE_AXES = ("(ConvLSTM2D)", "(ConvLSTM3D)")
+_FIVE_AXES_HINT = "Sequences of pictures have 5 axes or more: export with to_saved_model."
 
 
 class ExportError(Exception):
@@ -49,16 +58,33 @@ class Culprit:
     def __str__(self):
         return f"{self.op} in {self.layer}" if self.layer else self.op
 
+    def hint(self, default):
+        """How to do without the op, or `default` where no particular way is known."""
+        if self.layer and self.layer.endswith(_FIVE_AXES):
+            return _FIVE_AXES_HINT
+        return _HINTS.get(self.op, default)
+
 
 def make_op_error(culprits):
     """The `ExportError` for ops that LiteRT's built-in set lacks."""
     first = culprits[0]
     listed = "; ".join(dict.fromkeys(map(str, culprits)))
-    hints = " ".join(dict.fromkeys(_HINTS.get(culprit.op, _DEFAULT_HINT) for culprit in culprits))
+    hints = " ".join(dict.fromkeys(culprit.hint(_DEFAULT_HINT) for culprit in culprits))
     return ExportError(
         f"LiteRT has no built-in op for {listed}. {hints}",
         op=first.op,
         layer=first.layer,
+    )
+
+
+def make_static_error(culprit, model):
+    """The `ExportError` for an op that computes a free shape from inputs of fixed shapes."""
+    layers = keras_internals.all_layers(model)
+    hint = _FIXED_RECURRENCE_HINT if any(isinstance(x, keras.layers.RNN) for x in layers) else ""
+    return ExportError(
+        f"All inputs are fixed, but the shape of what {culprit} computes is not. {hint}".rstrip(),
+        op=culprit.op,
+        layer=culprit.layer,
     )
 
 

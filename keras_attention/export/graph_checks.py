@@ -2,7 +2,13 @@
 
 import math
 
-from keras_attention.export.errors import Culprit, ExportError, find_layer, make_op_error
+from keras_attention.export.errors import (
+    Culprit,
+    ExportError,
+    find_layer,
+    make_op_error,
+    make_static_error,
+)
 from keras_attention.export.formatting import format_size
 from keras_attention.export.memory import count_weight_bytes
 
@@ -55,7 +61,7 @@ def _check_axes(graph, model):
             found = find_culprit(op, model)
             raise ExportError(
                 f"{found} works on {axes} axes; LiteRT's delegates know at most {_MOST_AXES}. "
-                "Merge axes with ops.reshape.",
+                + found.hint("Merge axes with ops.reshape."),
                 op=found.op,
                 layer=found.layer,
             )
@@ -67,12 +73,7 @@ def check_static(graph, endpoints, model):
         return
     for op in graph.operators:
         if any(None in tensor.shape for tensor in op.outputs):
-            found = find_culprit(op, model)
-            raise ExportError(
-                f"All inputs are fixed, but the shape of what {found} computes is not.",
-                op=found.op,
-                layer=found.layer,
-            )
+            raise make_static_error(find_culprit(op, model), model)
 
 
 def check_int8(graph, model):

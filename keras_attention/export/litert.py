@@ -22,6 +22,7 @@ from keras_attention.export import (
 from keras_attention.export.cases import read_calibration
 from keras_attention.export.generation.drift import measure_drift
 from keras_attention.export.generation.exportable import make_exportable
+from keras_attention.export.precision import check_no_lookups
 from keras_attention.export.quantization import get_quantization
 from keras_attention.export.report import ExportReport
 
@@ -154,6 +155,7 @@ def to_litert(
     runtimes = compatibility.parse_runtimes(compatible_with)
     compatibility.check_shapes(model, runtimes, batch_size, sequence_length)
     path = _check_path(path)
+    check_no_lookups(model)
     manifest.check_metadata(path.parent, metadata)
     exportable = make_exportable(
         model,

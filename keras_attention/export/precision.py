@@ -22,6 +22,44 @@ def check_stateless(model):
             )
 
 
+_LOOKUPS = (
+    keras.layers.TextVectorization,
+    keras.layers.StringLookup,
+    keras.layers.IntegerLookup,
+    keras.layers.Hashing,
+    keras.layers.HashedCrossing,
+)
+
+
+def check_no_lookups(model):
+    """Raises ExportError for a model that reads strings or looks words up: LiteRT does neither."""
+    for layer in keras_internals.all_layers(model):
+        if isinstance(layer, _LOOKUPS):
+            raise ExportError(
+                f"Layer {layer.name!r} ({type(layer).__name__}) looks its inputs up. A LiteRT file "
+                "holds no strings and no vocabulary: both stay outside. Split the model: export "
+                f"{_describe_rest(layer)}, and let the app do what the layer does. to_saved_model "
+                "exports the model as it is.",
+                layer=f"layer {layer.name!r} ({type(layer).__name__})",
+            )
+    for tensor in getattr(model, "inputs", None) or ():
+        if keras.backend.standardize_dtype(tensor.dtype) == "string":
+            raise ExportError(
+                f"The input {tensor.name!r} takes strings, and a LiteRT file takes numbers only. "
+                "Split the model: export the part that starts at ids, keras.Model(ids, "
+                "model.output), and make the ids in the app. to_saved_model exports the model as "
+                "it is."
+            )
+
+
+def _describe_rest(layer):
+    """The part of a model without a lookup layer, in Python."""
+    place = f"model.get_layer({layer.name!r})"
+    if getattr(layer, "invert", False):
+        return f"keras.Model(model.input, {place}.input)"
+    return f"keras.Model({place}.output, model.output)"
+
+
 def list_reduced_policies(model):
     """The dtype policies of `model`'s layers that compute in less than float32, or quantized."""
     policies = [layer.dtype_policy for layer in keras_internals.all_layers(model)]

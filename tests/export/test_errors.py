@@ -62,7 +62,7 @@ class Wrapper(keras.layers.Layer):
             keras.layers.LSTM(8, return_sequences=True, name="memory"),
             "TensorListReserve",
             "'memory' (LSTM)",
-            "unroll=True",
+            "batch_size=1",
         ),
     ],
     ids=["None-indexing", "einsum", "nested", "LSTM"],
