@@ -53,7 +53,7 @@ CLASSES = {
         Repetition Rule Sample
     """.split(),
     "training": """
-        AdamW BoxAveragePrecision CTCAttention CTCTranscriptAccuracy ConstantForcing
+        AdamW BoxAveragePrecision CTCAttention CTCTranscriptAccuracy ClassF1 ConstantForcing
         DecoderAccuracy DecoderSequenceAccuracy DependencyCrossentropy EntityF1 EntityPrecision
         EntityRecall ExponentialForcing HungarianLoss InverseSigmoidForcing JointModel
         LabeledAttachment LayerwiseAdamW LinearForcing MacroF1 MaskedCTC MaskedPerplexity

@@ -149,7 +149,7 @@ def train(
     ] = None,
     balance: Annotated[
         float | None,
-        Number(min=0.0, max=1.0, help="Of several labels: how far those that are rare weigh more."),
+        Number(min=0.0, max=1.0, help="How far rare classes or labels weigh more: 0 not, 1 fully."),
     ] = None,
     prefix: Annotated[
         str | None, typer.Option(help="In front of every source, as T5 of --from hf:// wants.")

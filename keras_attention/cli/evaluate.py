@@ -7,6 +7,7 @@ import sys
 from keras_attention.data.columns import read_lines
 from keras_attention.tasks import from_preset
 from keras_attention.tasks.checkpoints import find_task, is_checkpoint, list_options
+from keras_attention.tasks.class_report import show_classes
 from keras_attention.tasks.printing import format_score, say, show_table
 from keras_attention.tasks.registry import get_task_class
 from keras_attention.tasks.sources import Source
@@ -42,6 +43,7 @@ def evaluate(preset, *, file, split, kind, **options):
         [(name, format_score(name, value)) for name, value in scores.items()],
         title=f"{task.path or preset} on {where}",
     )
+    show_classes(scores)
 
 
 def open_task(preset, kind, prefix=None):

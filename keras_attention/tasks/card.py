@@ -7,7 +7,7 @@ import sys
 
 from keras_attention.export import backend
 from keras_attention.export.formatting import format_size
-from keras_attention.tasks import folders
+from keras_attention.tasks import class_report, folders
 from keras_attention.tasks.printing import format_percent, format_score
 
 WATCHED = "development, as training watched it"  # which may be another definition than the test's
@@ -17,6 +17,7 @@ PRIVATE = ("--data-dir",)  # options that say where things lie on one machine
 def write_card(task, recipe, scores, reports, pictures, about):
     """The card of a training as Markdown text."""
     name, best = about["name"], scores["best_epoch"]
+    tested, picture = scores["test"]["keras"], about.get("confusion")
     begun = f"Fine-tuned from {about['begun']}" if about.get("begun") else "Trained from scratch"
     parts = [
         f"# {task.builder.replace('_', ' ')} trained on {name}",
@@ -24,6 +25,7 @@ def write_card(task, recipe, scores, reports, pictures, about):
         f"the weights are those of epoch {best} of {recipe.epochs}, chosen on the development set."
         f"{describe_end(recipe, scores)}",
         _section("Scores", _scores(scores)),
+        _section("Classes", class_report.write_classes(tested, picture)),
         _section("Data", _data(about)),
         _section("Files", _files(reports)),
         _section("Use", _use(task)),

@@ -8,10 +8,11 @@ from keras_attention.data.fields import MOST_PIXELS, Fields
 from keras_attention.data.image_preprocessor import MOST_CHANNELS
 from keras_attention.data.resizing import Resizing
 from keras_attention.export import inspection
+from keras_attention.tasks.class_report import score_with_classes
 from keras_attention.tasks.folders import MANIFEST
 from keras_attention.tasks.image_task import ImageTask
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.labels import classify, compute_label_scores, make_accuracy
+from keras_attention.tasks.labels import balance_classes, classify, make_accuracy
 from keras_attention.tasks.printing import format_percent, say, show_table
 from keras_attention.tasks.runners import check_sizes
 
@@ -103,18 +104,23 @@ class ImageClassifier(ImageTask):
             )
 
     def make_training_batches(self, examples, recipe):
-        augment = data.image_augmentation(seed=recipe.seed, **recipe.data) if recipe.data else None
+        changes = {name: value for name, value in recipe.data.items() if name != "balance"}
+        augment = data.image_augmentation(seed=recipe.seed, **changes) if changes else None
         options = {"shuffle": True, "seed": recipe.seed, "augment": augment}
         return data.image_batches(examples, recipe.batch_size, **options)
 
     def make_batches(self, examples, where):
         return data.image_batches(examples, ROWS) if self.count(examples) else None
 
+    def make_job(self, train, dev, recipe):
+        job = super().make_job(train, dev, recipe)
+        return balance_classes(job, recipe, lambda: train.labels, len(self.preprocessor.labels))
+
     def make_metrics(self):
         return [make_accuracy]
 
     def compute_scores(self, examples, where):
-        return compute_label_scores(self, examples, where)
+        return score_with_classes(self, examples, where)
 
     def check_runner(self, path, run):
         _, *shape = next(iter(run.shapes.values()))

@@ -118,7 +118,10 @@ class TaskInterface(abc.ABC):
 
     @abc.abstractmethod
     def compute_scores(self, examples, where):
-        """{name: score} of the runner on raw examples; {} without any."""
+        """{name: score} of the runner on raw examples; {} without any.
+
+        Tasks with labels give a `ClassScores`, with `classes` and `confusion`.
+        """
 
     @abc.abstractmethod
     def predict(self, inputs):

@@ -10,7 +10,7 @@ from keras_attention.data.files import write_json
 from keras_attention.data.manifest import check_unchanged
 from keras_attention.export.formatting import format_size
 from keras_attention.export.runner import load_keras_model
-from keras_attention.tasks import card
+from keras_attention.tasks import card, class_report
 from keras_attention.tasks.exporting import (
     choose_name,
     export_all,
@@ -141,18 +141,19 @@ def finish_job(task, job, data, recipe, output, about, best, history, deadline=N
             if has_test
             else "there is no test set to score: --test names one"
         )
+        tested = {
+            kind: score_file(task, result / FORMATS[kind], data.test, deadline) if has_test else {}
+            for kind in TESTED
+        }
         scores = {
             "best_epoch": best[1],
             "dev": {job.monitor: round(best[0], 6)},
-            "test": {
-                kind: score_file(task, result / FORMATS[kind], data.test, deadline)
-                if has_test
-                else {}
-                for kind in TESTED
-            },
+            "test": tested,
+            **class_report.list_details(tested["keras"]),
             "training_seconds": round(sum(epoch["seconds"] for epoch in history), 1),
             "history": history,
         }
+        about["confusion"] = class_report.draw_confusion(tested["keras"], result)
         pictures = task.draw_examples(data, result)
         write_json(result / SCORES, scores)
         text = card.write_card(task, recipe, scores, reports, pictures, about)

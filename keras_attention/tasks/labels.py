@@ -1,5 +1,6 @@
 """Metrics, scores, and answers with a probability, for the tasks that give labels."""
 
+import dataclasses
 import typing
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from keras_attention import training
 from keras_attention.checks import check_whole_number
 from keras_attention.data.manifest import PREPROCESSING, read_manifest
-from keras_attention.tasks.runners import compute_logits, score_batches, softmax
+from keras_attention.tasks.runners import compute_logits, softmax
 
 
 class Classification(typing.NamedTuple):
@@ -29,9 +30,27 @@ def make_accuracy():
     return training.MaskedSparseCategoricalAccuracy(name="accuracy")
 
 
-def compute_label_scores(task, examples, where):
-    """{metric name: score} of a task's runner on raw examples."""
-    return score_batches(task.runner, task.make_batches(examples, where), task.make_metrics())
+def balance_classes(job, recipe, list_ids, num_labels):
+    """`job` with class weights by the recipe's `balance`.
+
+    A class with n of N examples weighs (N / n) ** balance, divided by the mean weight of the
+    examples. So the loss and the learning rate keep their scale. 0 weighs all classes the same, and
+    1 gives all classes the same sum. A class without examples counts as one with a single one.
+
+    Args:
+        list_ids: function that gives the int labels of the training examples.
+        num_labels: int.
+    """
+    balance = recipe.data.get("balance", 0.0)
+    if not balance:
+        return job
+    counts = np.bincount(list_ids(), minlength=num_labels)
+    weights = np.maximum(counts, 1.0) ** -balance
+    weights = weights * counts.sum() / (weights * counts).sum()
+    loss = training.MaskedSparseCategoricalCrossentropy(
+        label_smoothing=recipe.label_smoothing, class_weights=weights
+    )
+    return dataclasses.replace(job, loss=loss)
 
 
 def check_top(top):

@@ -8,6 +8,7 @@ from keras_attention import data, training
 from keras_attention.checks import check_many
 from keras_attention.data.files import number_errors, prefix_errors
 from keras_attention.data.multi_label_texts import encode_label_sets
+from keras_attention.tasks.class_report import ClassScores, score_each
 from keras_attention.tasks.labels import Classification, check_top
 from keras_attention.tasks.printing import format_percent, show_table
 from keras_attention.tasks.runners import compute_logits
@@ -68,10 +69,6 @@ class MultiLabelClassifier(TextTask):
                 "each label."
             )
         self.thresholds = tuple(float(threshold) for threshold in thresholds)
-
-    @classmethod
-    def choose_limits(cls, recipe):
-        return {name: value for name, value in recipe.data.items() if name != "balance"}
 
     @classmethod
     def check_manifest(cls, fields):
@@ -162,7 +159,9 @@ class MultiLabelClassifier(TextTask):
         labels = encode_label_sets(examples, self.preprocessor.labels)
         predicted = self.compute_shares(examples, where) > np.array(self.thresholds)
         scores = training.score_label_sets(labels, predicted)
-        return {name: round(score, 6) for name, score in scores.items()}
+        counts = (x.sum(axis=0) for x in (labels, predicted, labels * predicted))
+        classes = score_each(self.preprocessor.labels.names, *counts)
+        return ClassScores({name: round(score, 6) for name, score in scores.items()}, classes)
 
     def predict(self, inputs, *, top=None):
         """The labels of texts.

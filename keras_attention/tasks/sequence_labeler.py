@@ -7,9 +7,10 @@ import numpy as np
 from keras_attention import data, models, training, visualization
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.tagged import make_tagged
+from keras_attention.tasks.class_report import score_with_classes
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import (
-    compute_label_scores,
+    balance_classes,
     load_preprocessor,
     make_accuracy,
 )
@@ -86,6 +87,7 @@ class SequenceLabeler(SentenceTask):
     def build(cls, data_set, recipe, builder):
         options = dict(recipe.data)
         maximum_length = options.pop("maximum_length")
+        options.pop("balance", None)  # used in training only
         cls.check_parts(data_set, maximum_length)
         preprocessor = data.TaggerPreprocessor.build(data_set.train, data_set.labels, **options)
         sizes = size_embeddings(preprocessor)
@@ -110,6 +112,16 @@ class SequenceLabeler(SentenceTask):
         with prefix_errors(where):
             return data.tagging_batches(examples, self.preprocessor) if examples else None
 
+    def make_job(self, train, dev, recipe):
+        labels = self.preprocessor.labels
+        job = super().make_job(train, dev, recipe)
+        return balance_classes(
+            job,
+            recipe,
+            lambda: labels.ids([tag for sentence in train for tag in sentence.tags]),
+            len(labels),
+        )
+
     def make_metrics(self):
         """Token accuracy; for BIO tags (entities) F1 of entities before it."""
         labels = list(self.preprocessor.labels.names)
@@ -118,7 +130,7 @@ class SequenceLabeler(SentenceTask):
         return [lambda: training.EntityF1(labels), make_accuracy]
 
     def compute_scores(self, examples, where):
-        return compute_label_scores(self, examples, where)
+        return score_with_classes(self, examples, where)
 
     def check_runner(self, path, run):
         self.check_inputs(path, run, len(self.preprocessor.labels))

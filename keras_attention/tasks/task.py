@@ -364,7 +364,9 @@ class Task(TaskInterface):
             where: str, what errors call the examples.
 
         Returns:
-            dict, name -> score; {} where there is no example.
+            dict, name -> score; {} where there is no example. For tasks with labels its attribute
+            `classes` has precision, recall and F1 of each label, and `confusion` how often each
+            label was taken for which; `ka.visualization.confusion_map` draws that.
         """
         if isinstance(examples, self.data_class):
             self.check_data(examples)

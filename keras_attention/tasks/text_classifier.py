@@ -3,7 +3,8 @@
 from keras_attention import data
 from keras_attention.checks import check_many
 from keras_attention.data.files import number_errors, prefix_errors
-from keras_attention.tasks.labels import classify, compute_label_scores, make_accuracy
+from keras_attention.tasks.class_report import score_with_classes
+from keras_attention.tasks.labels import balance_classes, classify, make_accuracy
 from keras_attention.tasks.printing import format_percent, show_table
 from keras_attention.tasks.text_task import ROWS, TextTask, shorten
 
@@ -53,11 +54,18 @@ class TextClassifier(TextTask):
         with prefix_errors(where):
             return data.text_batches(examples, self.preprocessor, ROWS) if examples else None
 
+    def make_job(self, train, dev, recipe):
+        labels = self.preprocessor.labels
+        job = super().make_job(train, dev, recipe)
+        return balance_classes(
+            job, recipe, lambda: labels.ids([label for _, label in train]), len(labels)
+        )
+
     def make_metrics(self):
         return [make_accuracy]
 
     def compute_scores(self, examples, where):
-        return compute_label_scores(self, examples, where)
+        return score_with_classes(self, examples, where)
 
     def predict(self, inputs, *, top=None):
         """The labels of texts.

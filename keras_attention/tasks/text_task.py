@@ -49,7 +49,7 @@ class TextTask(Task):
     @classmethod
     def choose_limits(cls, recipe):
         """Keywords of `TextPreprocessor.build`, of a recipe."""
-        return recipe.data
+        return {name: value for name, value in recipe.data.items() if name != "balance"}
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):

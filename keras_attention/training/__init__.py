@@ -12,6 +12,7 @@ from keras_attention.training.box_overlap import compute_overlaps
 from keras_attention.training.box_scores import score_boxes
 from keras_attention.training.bracket_scores import score_brackets
 from keras_attention.training.chunked_logits import ChunkedLogits
+from keras_attention.training.class_f1 import ClassF1
 from keras_attention.training.ctc import CTCTranscriptAccuracy, MaskedCTC
 from keras_attention.training.ctc_attention import (
     CTCAttention,
@@ -75,6 +76,7 @@ __all__ = [
     "CTCAttention",
     "CTCTranscriptAccuracy",
     "ChunkedLogits",
+    "ClassF1",
     "ConstantForcing",
     "DecoderAccuracy",
     "DecoderSequenceAccuracy",

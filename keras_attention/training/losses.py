@@ -19,6 +19,8 @@ class MaskedSparseCategoricalCrossentropy(GlobalMeanLoss):
 
     Args:
         label_smoothing: float, 0 to below 1.
+        class_weights: list of L floats above 0, the weight of each class; None for 1. A position
+            has the weight of its label.
         ignore_class: int, the label of positions that are left out, such as padding.
         reduction: as in every Keras loss. The mean is over the positions that count, so that more
             padding changes nothing, and on several devices over those of all of them. A batch in
@@ -56,6 +58,7 @@ class MaskedSparseCategoricalCrossentropy(GlobalMeanLoss):
         reduction="sum_over_batch_size",
         name="masked_sparse_categorical_crossentropy",
         dtype=None,
+        class_weights=None,
     ):
         if not 0 <= label_smoothing < 1:
             raise ValueError(
@@ -64,7 +67,14 @@ class MaskedSparseCategoricalCrossentropy(GlobalMeanLoss):
         # float32 even where floatx is a half: Keras casts the labels as well, and bfloat16
         # cannot tell 256 from 257.
         super().__init__(name=name, reduction=reduction, dtype=dtype or "float32")
+        if class_weights is not None:
+            class_weights = [float(weight) for weight in class_weights]
+            if not all(0 < weight < float("inf") for weight in class_weights):
+                raise ValueError(
+                    f"class_weights={class_weights}: expected numbers above 0, one for each class."
+                )
         self.label_smoothing, self.ignore_class = label_smoothing, ignore_class
+        self.class_weights = class_weights
 
     def call(self, y_true, y_pred):
         labels = ops.cast(match_labels(type(self).__name__, y_true, y_pred), "int32")
@@ -73,12 +83,21 @@ class MaskedSparseCategoricalCrossentropy(GlobalMeanLoss):
         logits = ops.where(ops.expand_dims(counts, -1), y_pred, 0.0)
         labels = ops.where(counts, labels, 0)
         losses = compute_crossentropy(labels, logits, self.label_smoothing)
+        if self.class_weights is not None:
+            if len(self.class_weights) != y_pred.shape[-1]:
+                raise ValueError(
+                    f"{len(self.class_weights)} class_weights for {y_pred.shape[-1]} classes: give "
+                    "one for each class."
+                )
+            weights = ops.convert_to_tensor(self.class_weights, dtype=losses.dtype)
+            losses = losses * ops.take(weights, labels)
         losses = ops.where(counts, losses, 0.0)
         keras_internals.set_mask(losses, counts)
         return losses
 
     def get_config(self):
         config = {"label_smoothing": self.label_smoothing, "ignore_class": self.ignore_class}
+        config["class_weights"] = self.class_weights
         return {**super().get_config(), **config, "dtype": self.dtype}
 
 

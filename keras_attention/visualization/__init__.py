@@ -2,7 +2,15 @@
 
 from keras_attention.visualization.attention_map import attention_map
 from keras_attention.visualization.boxes import boxes_map
+from keras_attention.visualization.confusion_map import confusion_map
 from keras_attention.visualization.overlay import attention_gallery, words_map
 from keras_attention.visualization.record import record_attention
 
-__all__ = ["attention_gallery", "attention_map", "boxes_map", "record_attention", "words_map"]
+__all__ = [
+    "attention_gallery",
+    "attention_map",
+    "boxes_map",
+    "confusion_map",
+    "record_attention",
+    "words_map",
+]

@@ -12,6 +12,7 @@ FILES = {
     "attention.png",
     "attention_heads.png",
     "example.png",
+    "confusion.png",
     "labels.txt",
     "manifest.json",
     "model.int8.tflite",

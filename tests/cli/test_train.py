@@ -11,6 +11,7 @@ from tests.small_runs import SMALL, files, option
 FILES = {
     "README.md",
     "attention.png",
+    "confusion.png",
     "labels.txt",
     "manifest.json",
     "model.int8.tflite",

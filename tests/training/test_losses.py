@@ -166,3 +166,22 @@ def test_round_trip():
 def test_refuses_a_smoothing_that_is_none(smoothing):
     with pytest.raises(ValueError, match=f"label_smoothing={smoothing}: .* from 0 to below 1"):
         Loss(smoothing)
+
+
+def test_class_weights_weigh_the_positions_of_their_class():
+    generator = np.random.default_rng(0)
+    labels, logits = np.array([[0, 2, -1], [1, 1, 0]]), generator.normal(size=(2, 3, 3))
+    weights = [0.5, 1.0, 4.0]
+    shares = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+    each = [
+        weights[k] * -np.log(share[k])
+        for k, share in zip(labels.ravel(), shares.reshape(-1, 3), strict=True)
+        if k >= 0
+    ]
+    loss = ka.training.MaskedSparseCategoricalCrossentropy(class_weights=weights)
+    again = type(loss).from_config(loss.get_config())
+    assert float(again(labels, logits)) == pytest.approx(np.mean(each), rel=1e-5)
+    with pytest.raises(ValueError, match="2 class_weights for 3 classes: give one for each"):
+        type(loss)(class_weights=[1.0, 2.0])(labels, logits)
+    with pytest.raises(ValueError, match="class_weights=.*: expected numbers above 0"):
+        type(loss)(class_weights=[1.0, 0.0])

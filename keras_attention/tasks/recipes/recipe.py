@@ -27,8 +27,10 @@ class Recipe:
             - `beam`: how many texts the search holds at a time; 1 is greedy,
             - `length_penalty`: of `ka.generation.Beam`, so that short texts are not preferred,
             - `score`: `"exact_match"`, `"bleu"` or `"rouge"`.
-            of texts with any number of labels `balance`, too, the power of the false ones by the
-            true ones that a label weighs where it is true; and of running text `tokens` and
+            of examples with one label each `balance`, from 0 to 1: how far rare classes weigh more
+            (`tasks.labels.balance_classes`); of texts with any number of labels `balance`, the
+            power of the false ones by the true ones that a label weighs where it is true; and of
+            running text `tokens` and
             `vocabulary_size` as of pairs,
 
             - `maximum_length`: the tokens of a window, which is what the model sees at once,

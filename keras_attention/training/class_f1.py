@@ -1,0 +1,81 @@
+"""`ClassF1`: F1 of each class, their mean, and the confusion matrix."""
+
+import keras
+from keras import ops
+
+from keras_attention.checks import check_whole_number
+from keras_attention.training.metrics import read_positions
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class ClassF1(keras.metrics.Metric):
+    """The mean F1 of the classes (macro F1), where each example or position has one class.
+
+    F1 is 2 · precision · recall / (precision + recall). Accuracy is high for a model that always
+    gives the most frequent class. Macro F1 is not: each class counts the same. A class that
+    neither occurs nor is predicted is left out of the mean, as in scikit-learn's `f1_score`.
+
+    Args:
+        num_classes: int, L.
+        ignore_class: int, the label of positions that are left out, such as padding.
+        name: str.
+        dtype: of the counts.
+
+    Attributes:
+        counts: (L, L), the confusion matrix: row i and column j count the positions of class i
+            that were predicted as class j.
+
+    Call arguments of `update_state`:
+        y_true: int labels (B,), (B, T), or of any shape.
+        y_pred: logits or probabilities, the shape of `y_true` and one axis of L classes.
+        sample_weight: of the shape of `y_true`, or of its first axes.
+
+    Raises:
+        ValueError: `y_pred` has another number of classes.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    f1 = ka.training.ClassF1(num_classes=2)
+    f1.update_state(np.array([0, 0, 0, 1]), np.array([[2.0, 1.0]] * 4))  # always class 0
+    assert f1.counts.numpy().tolist() == [[3, 0], [1, 0]]
+    assert round(float(f1.result()), 3) == 0.429  # the mean of 0.857 and 0
+    ```
+    """
+
+    def __init__(self, num_classes, ignore_class=-1, name="macro_f1", dtype=None):
+        super().__init__(name=name, dtype=dtype)
+        self.num_classes = check_whole_number("ClassF1", "num_classes", num_classes)
+        self.ignore_class = ignore_class
+        self.counts = self.add_variable((num_classes, num_classes), "zeros", name="counts")
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        size = self.num_classes
+        if y_pred.shape[-1] != size:
+            raise ValueError(
+                f"y_pred of shape {tuple(y_pred.shape)} has {y_pred.shape[-1]} classes, and "
+                f"ClassF1 was made for {size}: give num_classes={y_pred.shape[-1]}."
+            )
+        labels, weights = read_positions(self, y_true, y_pred, sample_weight)
+        predicted = ops.cast(ops.argmax(y_pred, axis=-1), "int32")
+        # Positions that are left out have weight 0, so any cell will do for them.
+        cells = size * ops.where(labels < 0, 0, labels) + predicted
+        counts = ops.segment_sum(
+            ops.reshape(ops.cast(weights, self.dtype), (-1,)),
+            ops.reshape(cells, (-1,)),
+            num_segments=size * size,
+        )
+        self.counts.assign_add(ops.reshape(counts, (size, size)))
+
+    def result(self):
+        right = ops.diagonal(self.counts)
+        both = ops.sum(self.counts, axis=0) + ops.sum(self.counts, axis=1)
+        present = ops.cast(both > 0, self.dtype)
+        return ops.divide_no_nan(ops.sum(ops.divide_no_nan(2 * right, both)), ops.sum(present))
+
+    def get_config(self):
+        config = {"num_classes": self.num_classes, "ignore_class": self.ignore_class}
+        return {**super().get_config(), **config}

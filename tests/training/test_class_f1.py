@@ -1,0 +1,50 @@
+"""`ClassF1` beside scikit-learn."""
+
+import numpy as np
+import pytest
+
+import keras_attention as ka
+
+SIZE = 5
+
+
+@pytest.fixture
+def drawn():
+    """Labels (B, T) with padding, and logits. Class 4 never occurs and is never predicted."""
+    generator = np.random.default_rng(0)
+    labels = generator.integers(0, 4, size=(9, 7))
+    logits = generator.normal(size=(9, 7, SIZE)) + 1.5 * np.eye(SIZE)[labels]
+    logits[..., 4] = -9.0
+    labels[:, 5:] = -1
+    return labels, logits.astype("float32")
+
+
+def test_counts_and_macro_f1_are_those_of_scikit_learn(drawn):
+    sklearn = pytest.importorskip("sklearn.metrics")
+    labels, logits = drawn
+    f1 = ka.training.ClassF1(SIZE)
+    for rows in (slice(0, 4), slice(4, None)):
+        f1.update_state(labels[rows], logits[rows])
+    true, predicted = labels[labels >= 0], logits.argmax(axis=-1)[labels >= 0]
+    expected = sklearn.confusion_matrix(true, predicted, labels=range(SIZE))
+    np.testing.assert_array_equal(np.asarray(f1.counts), expected)
+    assert float(f1.result()) == pytest.approx(sklearn.f1_score(true, predicted, average="macro"))
+    assert float(f1.result()) != pytest.approx((true == predicted).mean(), abs=1e-3)
+
+
+def test_weights_count_and_a_new_start_is_empty(drawn):
+    labels, logits = drawn
+    f1 = ka.training.ClassF1.from_config(ka.training.ClassF1(SIZE, name="f1").get_config())
+    assert f1.name == "f1" and float(f1.result()) == 0.0
+    f1.update_state(labels[:, 0], logits[:, 0], sample_weight=np.arange(9.0))
+    assert np.asarray(f1.counts).sum() == np.arange(9.0).sum()
+    f1.reset_state()
+    assert not np.asarray(f1.counts).any()
+
+
+def test_another_number_of_classes_is_refused(drawn):
+    labels, logits = drawn
+    with pytest.raises(ValueError, match="has 5 classes, and ClassF1 was made for 3: give"):
+        ka.training.ClassF1(3).update_state(labels, logits)
+    with pytest.raises(ValueError, match="num_classes"):
+        ka.training.ClassF1(0)
