@@ -5,9 +5,9 @@ Each folder is imported when it is first used (PEP 562). `keras.models.load_mode
 of all of them as soon as the package itself is imported; see `registration.py`.
 """
 
-import importlib
 from typing import TYPE_CHECKING
 
+from keras_attention.lazy import import_module
 from keras_attention.name_clash import warn_of_name_clash
 from keras_attention.registration import register_with_keras
 
@@ -59,7 +59,7 @@ __all__ = [
 
 def __getattr__(name):
     if name in __all__:
-        return importlib.import_module(f"keras_attention.{name}")
+        return import_module(f"keras_attention.{name}")
     raise AttributeError(f"module 'keras_attention' has no attribute {name!r}")
 
 

@@ -4,7 +4,7 @@ import importlib
 
 
 def import_tensorflow(function):
-    return _import("tensorflow", function, "TensorFlow")
+    return _import("tensorflow", function, "TensorFlow", extra="keras")
 
 
 def import_tfds(function):

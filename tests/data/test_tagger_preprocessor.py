@@ -83,7 +83,7 @@ def test_words_become_ids_without_tensorflow(tmp_path, preprocessor, monkeypatch
     loaded = TaggerPreprocessor.load(tmp_path)
     inputs = loaded([["cat"]])
     assert type(inputs["token_ids"]) is np.ndarray and inputs["token_ids"].tolist() == [[3]]
-    with pytest.raises(ImportError, match=r"ka.data.tagging_batches needs TensorFlow .*\[data\]"):
+    with pytest.raises(ImportError, match=r"ka.data.tagging_batches needs TensorFlow .*\[keras\]"):
         ka.data.tagging_batches([Sentence(("a",), ("DET",))], loaded)
 
 

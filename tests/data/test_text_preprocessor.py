@@ -77,7 +77,7 @@ def test_a_pattern_of_ones_own_is_saved(tmp_path):
 def test_texts_become_ids_without_tensorflow(preprocessor, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow", None)  # importing it is an error now
     assert type(preprocessor(["cat"])) is np.ndarray
-    with pytest.raises(ImportError, match=r"ka.data.text_batches needs TensorFlow .*\[data\]"):
+    with pytest.raises(ImportError, match=r"ka.data.text_batches needs TensorFlow .*\[keras\]"):
         text_batches([Text("a", "things")], preprocessor)
 
 

@@ -1,0 +1,76 @@
+"""Modules that are imported when one of their names is first used: Keras, and folders that need it.
+
+    from keras_attention.lazy import keras, models
+
+Keras and TensorFlow take seconds to import, and a LiteRT file needs neither. Code that reads such
+files therefore runs quickly, and runs where Keras and TensorFlow are not installed.
+"""
+
+import importlib
+import importlib.util
+
+NAMES = """
+    blocks generation keras keras_internals masks models positions pretrained visualization
+""".split()
+
+
+def has_keras():
+    """Return whether Keras is installed. This does not import it."""
+    return importlib.util.find_spec("keras") is not None
+
+
+def import_module(name):
+    """Import the module `name`. Without Keras or TensorFlow an ImportError says how to get them.
+
+    Example:
+
+    ```python
+    from keras_attention.lazy import import_module
+
+    assert import_module("keras_attention.checks").check_whole_number("f", "n", 3) == 3
+    ```
+    """
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name not in ("keras", "tensorflow"):
+            raise
+        raise ImportError(
+            f"{name} needs Keras and TensorFlow, and {error.name} is not installed: pip install "
+            "'keras-attention-zoo[keras]'. Without them only LiteRT files of presets can be used."
+        ) from error
+
+
+def make_getattr(package, modules):
+    """Return a `__getattr__` (PEP 562) that imports a module when one of its names is used.
+
+    Args:
+        package: str, its name.
+        modules: dict, public name -> the module of the package that has it.
+    """
+
+    def __getattr__(name):
+        if name in modules:
+            return getattr(import_module(f"{package}.{modules[name]}"), name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return __getattr__
+
+
+class LazyModule:
+    """A module that is imported when one of its names is asked for."""
+
+    def __init__(self, name):
+        self.__name__ = name
+
+    def __getattr__(self, attribute):
+        return getattr(import_module(self.__name__), attribute)
+
+    def __repr__(self):
+        return f"<{self.__name__}, imported when it is used>"
+
+
+def __getattr__(name):
+    if name in NAMES:
+        return LazyModule("keras" if name == "keras" else f"keras_attention.{name}")
+    raise AttributeError(f"module 'keras_attention.lazy' has no attribute {name!r}")
