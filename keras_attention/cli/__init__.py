@@ -23,7 +23,8 @@ def main(arguments=None):
             raise ValueError(f"{wrong[0]!r} holds a NUL, which no argument of a program can.")
         return app(arguments, prog_name="keras-attention", standalone_mode=False)
 
-    sys.exit(run_command(command))
+    given = sys.argv[1:] if arguments is None else arguments
+    sys.exit(run_command(command, str(given[0]) if given else None))
 
 
 def finish_training():
@@ -41,7 +42,7 @@ def finish_training():
 
         train(**arguments, trained=True)
 
-    sys.exit(run_command(command))
+    sys.exit(run_command(command, "train"))
 
 
 def _mute_native_code():

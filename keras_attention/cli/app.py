@@ -110,7 +110,10 @@ def train(
         int | None,
         Whole(max=1 << 12, help="Of recordings: stream, by so many vectors of 40 ms at a time."),
     ] = None,
-    max_length: Annotated[int | None, Whole(max=LENGTH, help="Tokens at most.")] = None,
+    max_length: Annotated[
+        int | None,
+        Whole(max=LENGTH, help="Tokens of an example at most: longer ones are left out or cut."),
+    ] = None,
     lora_rank: Annotated[
         int | None, Whole(max=1 << 12, help="Train low-rank changes of this rank alone.")
     ] = None,

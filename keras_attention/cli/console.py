@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import sys
 import traceback
 
@@ -21,10 +22,24 @@ RENAMED = {
     "--maximum-length": "--max-length",
     "--tokens": "--max-new-tokens",
 }
+# A Python argument in an error, with its value or without: `beam=0`, `encoding='cp1252'`, `train=`.
+ARGUMENT = re.compile(r"""(?<![\w.(])(\w+)=('[^']*'|"[^"]*"|[\w./-]*\w)?(?![\w(\[{'"=])""")
+# Arguments that an option of another name stands for.
+OPTIONS = {
+    "maximum_length": "--max-length",
+    "column": "--label-column",
+    "calibration": "--file",
+    "path": "--output",
+    "file": "--with",
+}
 
 
-def run_command(command):
+def run_command(command, name=None):
     """Runs `command()` and returns its exit code, with errors as one sentence on stderr.
+
+    Args:
+        command: function without arguments.
+        name: str, of the command, whose options errors then name in place of Python arguments.
 
     Errors about the input (ValueError, ExportError, a file that is not there, a package that is
     not installed, an unknown option) are one sentence and exit code 2; with
@@ -47,7 +62,31 @@ def run_command(command):
             raise
         if os.environ.get(DEBUG):
             traceback.print_exc()
-        return _say(sentence(error), BAD_INPUT)
+        return _say(name_options(sentence(error), name), BAD_INPUT)
+
+
+def name_options(text, name):
+    """Write the Python arguments in `text` as options of the command `name`.
+
+    `max_length=` becomes `--max-length`, and `encoding='cp1252'` becomes `--encoding cp1252`.
+    """
+    from keras_attention.cli.app import app
+
+    command = typer.main.get_command(app).commands.get(name)
+    if command is None:
+        return text
+    options = {p.name: p.opts[0] for p in command.params if p.param_type_name == "option"}
+    known = set(options.values())
+    options |= {name: option for name, option in OPTIONS.items() if option in known}
+
+    def write(match):
+        argument, value = match.groups()
+        if argument not in options:
+            return match[0]
+        value = value and value.strip("'\"")
+        return f"{options[argument]} {value}" if value else options[argument]
+
+    return ARGUMENT.sub(write, text)
 
 
 def _usage_sentence(error):

@@ -35,6 +35,8 @@ def evaluate(preset, *, file, split, kind, **options):
     task.check_data(data_set)
     examples = getattr(data_set, split)
     where = str(file) if file else f"{source.dataset} ({split})"
+    for sentence in task.describe_scored(examples):
+        say(sentence)
     scores = task.compute_scores(examples, where) if task.count(examples) else {}
     if not scores:
         raise ValueError(f"{source.dataset or file} has no {split} part.")

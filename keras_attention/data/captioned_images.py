@@ -18,7 +18,7 @@ from keras_attention.data.splits import add_dev, read_parts
 # How a caller names the columns of a table.
 NAMED_BY = (
     "in Python with image_column=",
-    "with --text-column or in Python with text_column=",
+    "with text_column=",
 )
 
 

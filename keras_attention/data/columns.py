@@ -13,10 +13,10 @@ import zlib
 from keras_attention.data.files import parse_json, quote_value, read_bytes
 
 UTF_8 = "utf-8"
-# How a caller names the two columns: with an option of the command line, or in Python.
+# How a caller names the two columns; the command line writes its options instead.
 NAMED_BY = (
-    "with --text-column or in Python with text_column=",
-    "with --label-column or in Python with label_column=",
+    "with text_column=",
+    "with label_column=",
 )
 
 
@@ -62,8 +62,7 @@ def _encoding_error(path, content, codec, error):
     return line_error(
         path,
         number,
-        f"not {name}: byte 0x{content[start]:02x} at position {start}. {mend} encoding={other!r}, "
-        f"or --encoding {other}",
+        f"not {name}: byte 0x{content[start]:02x} at position {start}. {mend} encoding={other!r}",
     )
 
 

@@ -18,9 +18,10 @@ class SoundPreprocessor:
     Attributes:
         sampling_rate: int, samples a second; None for features.
         num_features: int, features of a frame; None for waveforms.
+        seconds: float, the longest sound that the model takes; None for any.
     """
 
-    sampling_rate = num_features = None
+    sampling_rate = num_features = seconds = None
 
     def check_sounds(self):
         """Refuses a preprocessor that is not either of waveforms or of features."""
@@ -41,6 +42,10 @@ class SoundPreprocessor:
     def sound_shape(self):
         """The shape of a frame: (F,), or () of a sample."""
         return () if self.num_features is None else (self.num_features,)
+
+    def is_long(self, sound):
+        """Return whether an array has more samples than the model takes."""
+        return self.seconds is not None and len(sound) > round(self.seconds * self.sampling_rate)
 
     def __call__(self, sounds):
         arrays = [self._read(sound) for sound in sounds]

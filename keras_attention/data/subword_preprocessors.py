@@ -192,6 +192,10 @@ class SubwordTaggerPreprocessor(SubwordPreprocessor):
         ids, places = self.tokenizer.encode_words(words)
         return np.array(ids, "int32"), np.array(places, "int64")
 
+    def count_pieces(self, words):
+        """Count the pieces of a sentence of words, special ones included."""
+        return len(self.tokenizer.encode_words(words, max_length=MOST_TOKENS)[0])
+
     def word_logits(self, logits, words):
         """Logits (W, L) of the words of one sentence, from those of its pieces (T, L)."""
         return np.asarray(logits)[self.encode(words)[1]]

@@ -85,7 +85,7 @@ class SubwordSpeechPreprocessor(TokenizerOwner, SoundPreprocessor):
 
     tokenizer: PretrainedTokenizer
     sampling_rate: int = dataclasses.field()  # not None, as in the base
-    seconds: float
+    seconds: float = dataclasses.field()
     end_token_ids: tuple
     begin_token_id: int
     no_timestamps_id: int
@@ -185,7 +185,7 @@ class SubwordSpeechPreprocessor(TokenizerOwner, SoundPreprocessor):
 
     def _read(self, sound):
         array = super()._read(sound)
-        if len(array) > round(self.seconds * self.sampling_rate):
+        if self.is_long(array):
             name = "A recording of samples" if hasattr(sound, "shape") else sound
             raise ValueError(
                 f"{name} has {len(array) / self.sampling_rate:.2f} seconds, and this model hears "

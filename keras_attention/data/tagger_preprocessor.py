@@ -49,6 +49,7 @@ class TaggerPreprocessor:
     characters: Vocabulary | None = None
     word_length: int = 16
     pattern: str | None = dataclasses.field(default=None, repr=False)
+    maximum_length = None  # words are not cut into pieces, whose number a checkpoint limits
 
     def __post_init__(self):
         if not isinstance(self.labels, Labels):

@@ -93,7 +93,7 @@ class CausalLM(RunningTextTask):
     @classmethod
     def build(cls, data_set, recipe, builder):
         if not data_set.train:
-            raise ValueError("There is nothing to train on: give a file with --train.")
+            raise ValueError("There is nothing to train on: train= holds no example.")
         options = recipe.data
         sizes = options["tokens"], [data_set.train], options["vocabulary_size"]
         preprocessor = data.SequencePreprocessor(build_tokenizer(*sizes))
@@ -176,7 +176,7 @@ class CausalLM(RunningTextTask):
         if len(ids) <= self.maximum_length:
             raise ValueError(
                 f"The text to train on has {len(ids)} tokens, which does not fill one window of "
-                f"{self.maximum_length}: train on more, or with a smaller --max-length."
+                f"{self.maximum_length}: train on more, or with a smaller max_length=."
             )
         return data.language_model_batches(
             ids,
@@ -371,7 +371,7 @@ def _choose_sampler(known, temperature, **limits):
     if temperature == 0:
         if given := [name for name, value in limits.items() if value is not None]:
             raise ValueError(
-                f"--{given[0].replace('_', '-')} is for drawing tokens, and --temperature 0 takes "
+                f"{given[0]}= is for drawing tokens, and temperature=0 takes "
                 "the best one: give a temperature above 0, or leave one of them out."
             )
         return generation.Greedy()
@@ -386,8 +386,8 @@ def _choose_number(run, ids, wanted):
     if room < (wanted or 1):
         raise ValueError(
             f"The file has room for {run.max_length} tokens, and the prompt has {len(ids)}, which "
-            f"leaves {max(room, 0)} to write: ask for fewer with --max-new-tokens, give a shorter "
-            "prompt, or use model.keras (--with keras), which has no limit."
+            f"leaves {max(room, 0)} to write: ask for fewer with max_new_tokens=, give a shorter "
+            "prompt, or use model.keras (file='keras'), which has no limit."
         )
     return wanted or min(WRITTEN, room)
 

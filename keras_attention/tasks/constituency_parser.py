@@ -16,7 +16,6 @@ from keras_attention.tasks.printing import say
 from keras_attention.tasks.runners import check_labels, load_runner
 from keras_attention.tasks.sentence_task import (
     SentenceTask,
-    check_lengths,
     choose_pictured,
     size_embeddings,
 )
@@ -75,11 +74,8 @@ class ConstituencyParser(SentenceTask):
 
     @classmethod
     def build(cls, data_set, recipe, builder):
-        if not data_set.train:
-            raise ValueError("There is nothing to train on: give a file with --train.")
         options = dict(recipe.data)
-        maximum_length = options.pop("maximum_length")
-        check_lengths(data_set.test, maximum_length, "The test part")
+        maximum_length = cls.choose_length(data_set, options)
         sentences = [data.Sentence(tree.tokens, tree.tags) for tree in data_set.train]
         preprocessor = data.TaggerPreprocessor.build(sentences, data_set.labels, **options)
         spare = max(SPARE, *map(count_spare_constituents, data_set.train + data_set.dev))
@@ -148,34 +144,33 @@ class ConstituencyParser(SentenceTask):
         )
 
     def describe_data(self, data_set):
-        """For the card: how many trees are too large to train on, if any are."""
-        left = len(data_set.train) - len(self._select(data_set.train))
-        if not left:
-            return ()
-        return (f"{left:,} trees of more than {self.maximum_length} words were not trained on",)
+        """Count the trees that are too large to train on or to score."""
+        short = [tree for tree in data_set.train if not self.is_long(tree)]
+        if left := len(short) - len(self._select(short)):
+            return (
+                *super().describe_data(data_set),
+                f"{left:,} trees that need more than {self.spare_constituents} spare constituents "
+                "are not trained on",
+            )
+        return super().describe_data(data_set)
 
     def _select(self, trees):
-        """The trees that the model can write, of no more than `maximum_length` words."""
-        return [
-            tree
-            for tree in trees
-            if len(tree.tokens) <= self.maximum_length
-            and count_spare_constituents(tree) <= self.spare_constituents
-        ]
+        """Return the trees that have no more spare constituents than the model can write."""
+        return [t for t in trees if count_spare_constituents(t) <= self.spare_constituents]
 
     def make_training_batches(self, examples, recipe):
-        fitting = self._select(examples)
+        fitting = self._select(self.keep_short(examples, "The train part", training=True))
         if not fitting:
             raise ValueError(
-                f"Every tree to train on has more than {self.maximum_length} words: train with a "
-                "larger --max-length."
+                f"Every tree to train on needs more than {self.spare_constituents} spare "
+                "constituents: make a new model of these trees with from_data."
             )
         options = {"shuffle": True, "seed": recipe.seed}
         return data.constituency_batches(fitting, self.preprocessor, recipe.batch_size, **options)
 
     def make_batches(self, examples, where):
         with prefix_errors(where):
-            fitting = self._select(examples)
+            fitting = self._select(self.keep_short(examples, where))
             return data.constituency_batches(fitting, self.preprocessor) if fitting else None
 
     def make_metrics(self):
@@ -186,7 +181,7 @@ class ConstituencyParser(SentenceTask):
         """Scores of brackets, as EVALB computes them: see `ka.training.score_brackets`."""
         if not examples:
             return {}
-        check_lengths(examples, self.maximum_length, where)
+        examples = self.keep_short(examples, where)
         return score_brackets(self.predict([tree.tokens for tree in examples]), examples)
 
     def open_runner(self, path):

@@ -14,7 +14,6 @@ from keras_attention.tasks.printing import format_percent, say, show_table
 from keras_attention.tasks.runners import softmax
 from keras_attention.tasks.sentence_task import (
     SentenceTask,
-    check_lengths,
     choose_pictured,
     size_embeddings,
 )
@@ -71,8 +70,7 @@ class DependencyParser(SentenceTask):
     @classmethod
     def build(cls, data_set, recipe, builder):
         options = dict(recipe.data)
-        maximum_length = options.pop("maximum_length")
-        cls.check_parts(data_set, maximum_length)
+        maximum_length = cls.choose_length(data_set, options)
         sentences = [data.Sentence(tree.tokens, tree.relations) for tree in data_set.train]
         preprocessor = data.TaggerPreprocessor.build(sentences, data_set.labels, **options)
         sizes = size_embeddings(preprocessor)
@@ -109,12 +107,12 @@ class DependencyParser(SentenceTask):
         return keras.Model(self.model.input, outputs, name=self.model.name)
 
     def make_training_batches(self, examples, recipe):
-        check_lengths(examples, self.maximum_length, "The train part")
+        examples = self.keep_short(examples, "The train part", training=True)
         options = {"shuffle": True, "seed": recipe.seed}
         return data.dependency_batches(examples, self.preprocessor, recipe.batch_size, **options)
 
     def make_batches(self, examples, where):
-        check_lengths(examples, self.maximum_length, where)
+        examples = self.keep_short(examples, where)
         with prefix_errors(where):
             return data.dependency_batches(examples, self.preprocessor) if examples else None
 
@@ -135,7 +133,7 @@ class DependencyParser(SentenceTask):
         """
         if not examples:
             return {}
-        check_lengths(examples, self.maximum_length, where)
+        examples = self.keep_short(examples, where)
         found = self.predict([tree.tokens for tree in examples])
         return score_trees(
             [([word.head for word in words], [word.relation for word in words]) for words in found],

@@ -39,14 +39,14 @@ def export_model(
         raise ValueError(f"format={format!r}: expected one of {', '.join(FORMATS)}.")
     if format == "saved_model" and compatible_with:
         raise ValueError(
-            f"--compatible-with {compatible_with[0]} is for LiteRT; TensorFlow runs a SavedModel."
+            f"compatible_with={compatible_with[0]!r} is for LiteRT; TensorFlow runs a SavedModel."
         )
     if format == "saved_model" and quantization:
-        raise ValueError(f"--quantization {quantization} is for LiteRT; a SavedModel is float32.")
+        raise ValueError(f"quantization={quantization!r} is for LiteRT; a SavedModel is float32.")
     if quantization == "int8" and examples is None:
         raise ValueError(
-            "--quantization int8 measures activations on real inputs: name a labelled file "
-            "with --file (calibration=), or use int8_weights, which needs none."
+            "quantization='int8' measures activations on real inputs: name a labelled file "
+            "with calibration=, or use int8_weights, which needs none."
         )
     common = {
         "batch_size": batch_size,

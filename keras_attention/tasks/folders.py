@@ -180,7 +180,7 @@ def find_model_file(path, kind=None):
 def _what_is_there(folder, wanted):
     """For an error: the formats in `folder`, and how to get the one that is wanted."""
     there = [
-        f"--with {kind} ({name})" for kind, name in FORMATS.items() if (folder / name).exists()
+        f"file={kind!r} ({name})" for kind, name in FORMATS.items() if (folder / name).exists()
     ]
     if not there:
         return ""

@@ -81,7 +81,7 @@ class ImageToText(WritingTask):
     @classmethod
     def build(cls, data_set, recipe, builder):
         if not data_set.train:
-            raise ValueError("There is nothing to train on: give a file with --train.")
+            raise ValueError("There is nothing to train on: train= holds no example.")
         options, train = recipe.data, data_set.train
         score = options["score"] if data_set.labels is None else "map"
         check_scorer(score)
@@ -215,7 +215,7 @@ class ImageToText(WritingTask):
         if not kept:
             raise ValueError(
                 f"Every text to train on has more than {self.max_new_tokens} tokens: train with a "
-                "larger --max-length."
+                "larger max_length=."
             )
         return kept
 

@@ -178,3 +178,7 @@ class TaskInterface(abc.ABC):
     def describe_data(self, data):
         """Sentences about what of `data` the model is not trained on, printed and in the card."""
         return ()
+
+    def describe_scored(self, examples):
+        """Sentences about raw examples that scores leave out, printed beside the scores."""
+        return ()

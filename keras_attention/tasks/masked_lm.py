@@ -69,7 +69,7 @@ class MaskedLM(RunningTextTask):
     @classmethod
     def build(cls, data_set, recipe, builder):
         if not data_set.train:
-            raise ValueError("There is nothing to train on: give a file with --train.")
+            raise ValueError("There is nothing to train on: train= holds no example.")
         options = recipe.data
         tokenizer = build_tokenizer(
             options["tokens"], [data_set.train], options["vocabulary_size"], mask_token=True

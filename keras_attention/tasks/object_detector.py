@@ -84,7 +84,7 @@ class ObjectDetector(Task):
     @classmethod
     def build(cls, data_set, recipe, builder):
         if not data_set.train:
-            raise ValueError("There is nothing to train on: give a file with --train.")
+            raise ValueError("There is nothing to train on: train= holds no example.")
         size = data_set.image_size or recipe.data["image_size"]
         if not isinstance(size, tuple | list):
             size = fit_image_size(data_set.train, size, recipe.model)

@@ -86,7 +86,7 @@ class QuestionAnswerer(Task):
     @classmethod
     def build(cls, data_set, recipe, builder):
         if not data_set.train:
-            raise ValueError("There is nothing to train on: give a file with --train.")
+            raise ValueError("There is nothing to train on: train= holds no example.")
         preprocessor = data.QuestionPreprocessor.build(data_set.train, **recipe.data)
         characters = preprocessor.characters
         model = models.question_answerer(

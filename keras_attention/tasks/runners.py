@@ -85,7 +85,7 @@ class PaddedRunner:
             if wanted is not None and size > wanted:
                 raise ValueError(
                     f"{self.run.path} takes {name} of at most {wanted} along axis {axis}; this "
-                    f"one has {size}. Split it, or export again with a larger --sequence-length."
+                    f"one has {size}. Split it, or export again with a larger sequence_length=."
                 )
             missing.append((0, 0 if wanted is None else wanted - size))
         padding = self.padding_id if name in ("token_ids", "source_ids") else 0

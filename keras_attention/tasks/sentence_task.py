@@ -7,14 +7,18 @@ from keras_attention.checks import check_many, check_whole_number
 from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.files import number_errors
 from keras_attention.export import inspection
+from keras_attention.tasks.length_limit import LengthLimit
 from keras_attention.tasks.runners import check_labels
 from keras_attention.tasks.task import Task
 
 PICTURED = range(7, 15)  # tokens of a sentence whose picture is easy to read
 
 
-class SentenceTask(Task):
+class SentenceTask(LengthLimit, Task):
     """A task of sentences of words, with labels for words.
+
+    Longer sentences than `maximum_length` are neither trained on nor scored, and their number is
+    printed. `predict` refuses them.
 
     Args:
         model, preprocessor: as those of the task.
@@ -52,13 +56,23 @@ class SentenceTask(Task):
                 found[f"{part} tokens"] = sum(len(sentence.tokens) for sentence in split)
         return found
 
+    @property
+    def length_limit(self):
+        limit, pieces = f"{self.maximum_length} tokens", self.preprocessor.maximum_length
+        return limit if pieces is None else f"{limit} or {pieces} pieces of words"
+
+    def is_long(self, example, training=False):
+        if len(example.tokens) > self.maximum_length:
+            return True
+        pieces = self.preprocessor.maximum_length
+        return pieces is not None and self.preprocessor.count_pieces(example.tokens) > pieces
+
     @classmethod
-    def check_parts(cls, data_set, maximum_length):
-        """Refuses a data set without a training part, or with sentences over the limit."""
-        for part in ("train", "dev", "test"):
-            check_lengths(getattr(data_set, part), maximum_length, f"The {part} part")
+    def choose_length(cls, data_set, options):
+        """Take the limit out of a recipe's `options`, and refuses data without a train part."""
         if not data_set.train:
-            raise ValueError("There is nothing to train on: give a file with --train.")
+            raise ValueError("There is nothing to train on: train= holds no example.")
+        return options.pop("maximum_length")
 
     def find_labels(self, data_set):
         return data_set.labels
@@ -98,17 +112,6 @@ def size_embeddings(preprocessor):
         sizes |= {"character_vocabulary_size": len(characters)}
         sizes |= {"word_length": preprocessor.word_length}
     return sizes
-
-
-def check_lengths(sentences, maximum_length, part):
-    """Refuses sentences over the limit: to cut them would change the score unseen."""
-    longest = max((len(sentence.tokens) for sentence in sentences), default=0)
-    if longest > maximum_length:
-        first = next(" ".join(s.tokens[:6]) for s in sentences if len(s.tokens) == longest)
-        raise ValueError(
-            f"{part} has a sentence of {longest} tokens, over the limit of {maximum_length}: "
-            f"{first!r}... Split it, or train with a larger --max-length."
-        )
 
 
 def split_tokens(text, maximum_length, pattern=None):

@@ -88,7 +88,7 @@ class Seq2SeqLM(WritingTask):
     @classmethod
     def build(cls, data_set, recipe, builder):
         if not data_set.train:
-            raise ValueError("There is nothing to train on: give a file with --train.")
+            raise ValueError("There is nothing to train on: train= holds no example.")
         options = recipe.data
         turns = getattr(data_set, "turns", None)  # of dialogues
         score = options["score"] if turns is None else PERPLEXITY
@@ -225,7 +225,7 @@ class Seq2SeqLM(WritingTask):
         if not fitting:
             raise ValueError(
                 f"Every pair to train on has a side of more than {self.max_new_tokens} tokens: "
-                "train with a larger --max-length."
+                "train with a larger max_length=."
             )
         return fitting
 

@@ -18,7 +18,6 @@ from keras_attention.tasks.printing import format_percent, say, show_table
 from keras_attention.tasks.runners import compute_logits, softmax
 from keras_attention.tasks.sentence_task import (
     SentenceTask,
-    check_lengths,
     choose_pictured,
     size_embeddings,
 )
@@ -86,9 +85,8 @@ class SequenceLabeler(SentenceTask):
     @classmethod
     def build(cls, data_set, recipe, builder):
         options = dict(recipe.data)
-        maximum_length = options.pop("maximum_length")
+        maximum_length = cls.choose_length(data_set, options)
         options.pop("balance", None)  # used in training only
-        cls.check_parts(data_set, maximum_length)
         preprocessor = data.TaggerPreprocessor.build(data_set.train, data_set.labels, **options)
         sizes = size_embeddings(preprocessor)
         model = models.sequence_labeler(
@@ -103,12 +101,12 @@ class SequenceLabeler(SentenceTask):
         return load_preprocessor(folder, *PREPROCESSORS)
 
     def make_training_batches(self, examples, recipe):
-        check_lengths(examples, self.maximum_length, "The train part")
+        examples = self.keep_short(examples, "The train part", training=True)
         options = {"shuffle": True, "seed": recipe.seed}
         return data.tagging_batches(examples, self.preprocessor, recipe.batch_size, **options)
 
     def make_batches(self, examples, where):
-        check_lengths(examples, self.maximum_length, where)
+        examples = self.keep_short(examples, where)
         with prefix_errors(where):
             return data.tagging_batches(examples, self.preprocessor) if examples else None
 
@@ -147,7 +145,7 @@ class SequenceLabeler(SentenceTask):
         """
         if group_entities and not marks_entities(self.preprocessor.labels.names):
             raise ValueError(
-                "--group-entities is for tags such as B-person, I-person and O; this model's are "
+                "group_entities= is for tags such as B-person, I-person and O; this model's are "
                 f"{', '.join(self.preprocessor.labels.names[:5])}, ...: leave it out."
             )
         tagged = [self._tag(tokens) for tokens in self.split_sentences(inputs)]

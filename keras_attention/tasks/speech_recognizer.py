@@ -326,7 +326,7 @@ def list_texts(data_set, words):
 def measure_sounds(data_set):
     """What the recordings to train on are: a `sampling_rate`, or `num_features`, as a dict."""
     if not data_set.train:
-        raise ValueError("There is nothing to train on: give a file with --train.")
+        raise ValueError("There is nothing to train on: train= holds no example.")
     shape = data_set.train[0].sound.shape[1:]
     if shape:
         return {"num_features": shape[0]}
@@ -389,6 +389,6 @@ def check_sounds(fields):
 def make_noise(preprocessor):
     """Two recordings of a second, or as long as the model hears, a list."""
     length = preprocessor.sampling_rate or 100
-    length = min(length, round(length * getattr(preprocessor, "seconds", 1)))
+    length = min(length, round(length * preprocessor.seconds or 1))
     shape = (2, length, *preprocessor.sound_shape)
     return list(np.random.default_rng(0).normal(size=shape, scale=0.1))

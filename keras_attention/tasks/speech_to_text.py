@@ -10,6 +10,7 @@ from keras_attention.data.files import prefix_errors
 from keras_attention.data.manifest import PREPROCESSING, read_manifest
 from keras_attention.data.sequence_preprocessor import build_tokenizer
 from keras_attention.data.speech_text_preprocessor import find_target
+from keras_attention.tasks.length_limit import LengthLimit
 from keras_attention.tasks.printing import show_table
 from keras_attention.tasks.speech_recognizer import (
     DIGITS,
@@ -26,13 +27,14 @@ from keras_attention.training.text_scores import score_texts
 NUMBERS = "spoken_numbers"
 
 
-class SpeechToText(WritingTask):
+class SpeechToText(LengthLimit, WritingTask):
     """Writes what is said, or what it means in another language, word by word.
 
     Where recordings have translations, these are what it writes, and their transcripts, in the
     language that is spoken, only help to learn it. Of a checkpoint of Whisper, `from_preset` makes
     one that knows many languages; `language=` says which is spoken, and `task="translate"` writes
-    English.
+    English. Recordings with longer texts than it writes are not trained on. Those of more seconds
+    than a checkpoint takes are not scored either. Their number is printed.
 
     Args:
         model: functional `keras.Model`, as `ka.models.speech_to_text`.
@@ -65,6 +67,7 @@ class SpeechToText(WritingTask):
     score_names = ("error_rates", "translation")
     predict_options = ("beam", "language", "task")
     longest = 160
+    long_ones = "recordings"
 
     @classmethod
     def collect(cls, examples):
@@ -138,6 +141,24 @@ class SpeechToText(WritingTask):
         return {f"{part} recordings": len(found) for part, found in parts.items() if found}
 
     @property
+    def length_limit(self):
+        limit = f"{self.max_new_tokens} tokens to write"
+        seconds = self.preprocessor.seconds
+        return limit if seconds is None else f"{seconds:g} seconds or {limit}"
+
+    def is_long(self, example, training=False):
+        """Return whether a recording has more seconds than the model takes.
+
+        For training, also whether its text has more tokens than the model writes.
+        """
+        if self.preprocessor.is_long(example.sound):
+            return True
+        if not training:
+            return False
+        (ids,) = self.preprocessor.target_ids([find_target(example)])
+        return len(ids) - np.size(self.preprocessor.start_token_id) > self.max_new_tokens
+
+    @property
     def _has_ctc(self):
         return isinstance(self.model.output, dict)
 
@@ -145,14 +166,7 @@ class SpeechToText(WritingTask):
         check_rate(data, self.preprocessor)
 
     def make_training_batches(self, examples, recipe):
-        longest = max(map(len, self.preprocessor.target_ids([find_target(x) for x in examples])))
-        longest -= np.size(self.preprocessor.start_token_id)
-        if longest > self.max_new_tokens:
-            raise ValueError(
-                f"A text to train on has {longest} tokens, its end included, and the model "
-                f"writes {self.max_new_tokens} at most: train with a larger --max-length, or leave "
-                "it out."
-            )
+        examples = self.keep_short(examples, "The train part", training=True)
         options = {"shuffle": True, "seed": recipe.seed, "ctc": self._has_ctc}
         return data.speech_text_batches(examples, self.preprocessor, recipe.batch_size, **options)
 
@@ -160,6 +174,7 @@ class SpeechToText(WritingTask):
         with prefix_errors(where):
             if not examples:
                 return None
+            examples = self.keep_short(examples, where)
             options = {"ctc": self._has_ctc}
             return data.speech_text_batches(examples, self.preprocessor, ROWS, **options)
 
@@ -194,6 +209,7 @@ class SpeechToText(WritingTask):
         """Word and character error rates, or chrF and exact match of translations."""
         if not examples:
             return {}
+        examples = self.keep_short(examples, where)
         written = self.predict([recording.sound for recording in examples])
         wanted = [find_target(recording) for recording in examples]
         return score_texts(self.score, written, wanted)

@@ -340,7 +340,7 @@ class Task(TaskInterface):
     def make_job(self, train, dev, recipe):
         """The `Job` of a training on raw examples."""
         if not self.count(train):
-            raise ValueError("There is nothing to train on: give a file with --train.")
+            raise ValueError("There is nothing to train on: train= holds no example.")
         return Job(
             model=self.model,
             train=self.make_training_batches(train, recipe),
@@ -373,6 +373,8 @@ class Task(TaskInterface):
             examples = examples.test
         else:
             examples = self.collect(examples).train
+        for sentence in self.describe_scored(examples):
+            say(sentence)
         return self.compute_scores(examples, where) if self.count(examples) else {}
 
     def export(

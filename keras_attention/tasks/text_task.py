@@ -35,7 +35,7 @@ class TextTask(Task):
     @classmethod
     def build(cls, data_set, recipe, builder):
         if not data_set.train:
-            raise ValueError("There is nothing to train on: give a file with --train.")
+            raise ValueError("There is nothing to train on: train= holds no example.")
         preprocessor = data.TextPreprocessor.build(
             data_set.train, data_set.labels, **cls.choose_limits(recipe)
         )

@@ -348,7 +348,7 @@ OPTIONS = [
     ("--num-layers", HUGE),
     ("--num-layers", 10**6),
     ("--num-heads", HUGE),
-    ("--num-heads", 3, "num_heads=3"),
+    ("--num-heads", 3, "--num-heads 3"),
     ("--hidden-dim", HUGE),
     ("--hidden-dim", 10**9),
     ("--dropout", 1),

@@ -90,7 +90,7 @@ def test_a_recording_becomes_text(run, tmp_path):
     assert HEARD["<|endoftext|>"] not in written  # which is as long as the task writes
     assert [found] == ka.tasks.from_preset(FOLDER / "whisper-texts").preprocessor.texts(written)
     code, _, error = run("predict", FOLDER / "whisper-texts", "a.wav", "--language", "latin")
-    assert code == 2 and "language='latin': expected one of de, en" in error
+    assert code == 2 and "--language latin: expected one of de, en" in error
 
 
 @pytest.mark.slow

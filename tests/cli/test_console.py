@@ -73,3 +73,26 @@ def test_a_sentence_has_an_end():
     assert printable("x" * LONGEST) == "x" * LONGEST
     cut = printable("begin" + "x" * 10**6 + "end")
     assert cut.startswith("begin") and cut.endswith("end") and len(cut) < LONGEST + 10
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "said"),
+    [
+        ("train", "with a larger max_length=.", "with a larger --max-length."),
+        ("train", "maximum_length=0: expected 1.", "--max-length 0: expected 1."),
+        ("train", "Say which with text_column=: a name.", "Say which with --text-column: a name."),
+        ("train", "such as encoding='cp1252'.", "such as --encoding cp1252."),
+        ("train", "train= holds no example.", "--train holds no example."),
+        ("train", "image_size=(3, 4) and labels=[...].", "image_size=(3, 4) and labels=[...]."),
+        ("train", "call from_lists(seed=3).", "call from_lists(seed=3)."),
+        ("train", "top=0 is small.", "top=0 is small."),
+        ("predict", "top=0 is small.", "--top 0 is small."),
+        ("predict", "It has file='keras' (model.keras).", "It has --with keras (model.keras)."),
+        ("export", "path='a.txt' must end.", "--output a.txt must end."),
+        ("export", "with calibration=, or none.", "with --file, or none."),
+        (None, "top=0 is small.", "top=0 is small."),
+    ],
+)
+def test_errors_of_a_command_name_its_options(capsys, name, error, said):
+    assert run_command(failing(ValueError(error)), name) == 2
+    assert capsys.readouterr().err.startswith(f"keras-attention: {said}")

@@ -100,10 +100,16 @@ BAD = [
     (["--train", "absent.conllu"], "There is no file or folder absent.conllu."),
     (["--train", "{broken}"], "broken.conllu:2: expected 10 columns"),
     (["--train", "{table}"], "texts with labels, which sequence_labeler does not take; text_class"),
-    (["--train", "{train}", "--label-column", "nope"], "column='nope': expected one of lemma"),
+    (
+        ["--train", "{train}", "--label-column", "nope"],
+        "--label-column nope: expected one of lemma",
+    ),
     (["--train", "{train}", "--dataset", "digits"], "both were given"),
-    (["--train", "{train}", "--num-heads", "5"], "num_heads=5 does not divide hidden_dim=192"),
-    (["--train", "{train}", "--max-length", "3"], "sentence of 7 tokens, over the limit of 3"),
+    (["--train", "{train}", "--num-heads", "5"], "--num-heads 5 does not divide --hidden-dim 192"),
+    (
+        ["--train", "{train}", "--max-length", "3"],
+        "have more than 3 tokens. Split them, or train with a larger --max-length.",
+    ),
     (["--dev", "{train}"], "nothing to train on"),
     (["--train", "{train}", "--epochs", "0"], "Invalid value for '--epochs'"),
     (["--dataset", "digits"], "images, which sequence_labeler does not take"),
@@ -163,7 +169,7 @@ def test_ctrl_c_after_training_keeps_what_was_trained(run, corpus, tmp_path, mon
     ("task", "words", "message"),
     [
         ("sequence_labeler", ["--text-column", "x"], "--text-column x is not for files of tagged"),
-        ("sequence_labeler", ["--label-column", ""], "column='': expected one of lemma"),
+        ("sequence_labeler", ["--label-column", ""], "--label-column: expected one of lemma"),
         ("causal_language_model", ["--label-column", "x"], "is not for running text: leave it out"),
         ("seq2seq_transformer", ["--languages", "a-b", "--text-column", "x"], "for aligned files"),
     ],

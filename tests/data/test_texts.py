@@ -134,7 +134,7 @@ def test_parts(tmp_path):
             "text,label\nx,y\n",
             "a.tsv:1: the first row is one field, .*tsv has tabs: save",
         ),
-        ("a.csv", "text,class\nx,y\n", "no column 'label'; .* with --label-column or in Python"),
+        ("a.csv", "text,class\nx,y\n", "no column 'label'; .* with label_column="),
         ("a.csv", "text,label\nx,y\nx\n", "a.csv:3: found 1 fields where the first row has 2"),
         ("a.csv", 'text,label\n"x"y,z\n', "a.csv:2: no CSV: .*expected after"),
         ("a.csv", "text,label\n ,y\n", "a.csv:2: 'text' is empty"),

@@ -61,7 +61,7 @@ def test_causal_lm_refuses_training_texts_that_are_too_short():
     with pytest.raises(ValueError, match="nothing to train on"):
         make_task(ka.data.Corpus("", LINE, ""))
     task = make_task(ka.data.Corpus("cats", LINE, ""))
-    with pytest.raises(ValueError, match="has 4 tokens, .* one window of 8: .* --max-length"):
+    with pytest.raises(ValueError, match="has 4 tokens, .* one window of 8: .* max_length="):
         task.make_job("cats", LINE, task.recipe)
 
 
@@ -92,7 +92,7 @@ def test_show_prints_prompts_with_their_continuations(capsys):
             {"max_new_tokens": 9},
             "room for 8 tokens, and the prompt has 3, which leaves 6 to write",
         ),
-        ("cat", {"top_k": 2}, "--top-k is for drawing tokens, and --temperature 0"),
+        ("cat", {"top_k": 2}, "top_k= is for drawing tokens, and temperature=0"),
     ],
 )
 def test_predict_refuses_empty_or_long_prompts_and_conflicting_options(text, options, message):

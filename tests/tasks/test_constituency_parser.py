@@ -53,14 +53,20 @@ def test_every_answer_is_a_tree_over_its_words():
     assert set(scores) == {"f1", "precision", "recall", "exact", "tags"}
 
 
-def test_fit_skips_large_trees_and_evaluate_refuses_them():
+def test_large_trees_are_neither_trained_on_nor_scored():
     trees = make_trees(30, seed=0)
     task = make_task(trees, max_length=6)
-    (sentence,) = task.describe_data(ka.data.ConstituencyTrees.from_lists(trees))
-    assert "trees of more than 6 words were not trained on" in sentence
-    with pytest.raises(ValueError, match="The examples has a sentence of 9 tokens, over the limit"):
-        task.evaluate(trees)
-    with pytest.raises(ValueError, match="Every tree to train on has more than 2 words"):
+    large = sum(len(tree.tokens) > 6 for tree in trees)
+    data = ka.data.ConstituencyTrees.from_lists(trees, dev_fraction=0)
+    assert large and task.describe_data(data) == (
+        f"sentences of more than 6 tokens are left out: {large} of train",
+    )
+    assert task.describe_scored(trees) == (
+        f"sentences of more than 6 tokens are not scored: {large} of 30",
+    )
+    task.spare_constituents = 0
+    assert "trees that need more than 0 spare constituents" in task.describe_data(data)[-1]
+    with pytest.raises(ValueError, match="all sentences have more than 2 tokens"):
         make_task(trees, max_length=2).fit(trees, verbose=False)
 
 

@@ -109,8 +109,8 @@ def test_wrong_inputs():
         task.predict("the cat")
     with pytest.raises(ValueError, match="10 tokens, over this model's limit of 9"):
         task.predict(["the " * 10])
-    with pytest.raises(ValueError, match="The train part has a sentence of .* tokens, over"):
-        make_task(make_trees(4, seed=0), max_length=3)
+    with pytest.raises(ValueError, match="The train part has no example .* more than 2 tokens"):
+        make_task(make_trees(4, seed=0), max_length=2).fit(make_trees(4, seed=0))
 
 
 def test_the_picture_shows_heads(tmp_path):

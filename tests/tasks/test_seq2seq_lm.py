@@ -76,7 +76,7 @@ def test_one_vocabulary_is_one_table_for_the_transformer_only():
 
 
 def test_a_corpus_that_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match="Every pair .* more than 3 tokens.*--max-length"):
+    with pytest.raises(ValueError, match="Every pair .* more than 3 tokens.*max_length="):
         task = make_task("seq2seq_transformer", max_length=3)
         task.make_job(PAIRS.train, PAIRS.dev, task.recipe)
 

@@ -88,7 +88,14 @@ def test_refuses_what_it_cannot_learn():
         ka.tasks.SpeechToText.from_data(draw(4, 0), **SIZE)
     recordings = [ka.data.Recording(np.ones((30, 5), "float32"), "ab cd")] * 8
     task = ka.tasks.SpeechToText.from_data(recordings, **SIZE | {"hidden_dim": 8}, max_length=4)
-    with pytest.raises(ValueError, match="has 6 tokens.*writes 4 at most.*--max-length"):
+    with pytest.raises(ValueError, match="The train part has no .*than 4 tokens.*max_length=\\.$"):
         task.fit(recordings, epochs=1, verbose=False)
+    short = recordings[0]._replace(text="ab")
+    data = ka.data.Recordings.from_lists([*recordings, short], dev=recordings)
+    assert task.describe_data(data) == (
+        "recordings of more than 4 tokens to write are left out: 8 of train",
+    )
+    (inputs, _), *more = task.make_training_batches(data.train, task.recipe)
+    assert inputs["lengths"].shape == (1,) and not more
     with pytest.raises(ValueError, match="score='bleu'.*expected one of error_rates"):
         ka.tasks.SpeechToText(task.model, task.preprocessor, score="bleu")

@@ -61,11 +61,21 @@ def test_fit_returns_history_and_evaluate_returns_scores(preset):
     assert len(history.history["loss"]) == 2 and history.model is task.model
 
 
-def test_sentences_over_the_limit_are_refused_not_cut(task):
+def test_sentences_over_the_limit_are_left_out_and_counted(task, capsys):
+    short = ka.data.Sentence(("the",), ("DET",))
     long = ka.data.Sentence(("the",) * 513, ("DET",) * 513)
-    with pytest.raises(ValueError, match="has a sentence of 513 tokens, over the limit of 512"):
+    assert task.evaluate([long, short]) == task.evaluate([short])
+    said = capsys.readouterr().out
+    assert said == "sentences of more than 512 tokens are not scored: 1 of 2\n"
+    batches = list(task.make_training_batches([long, short, long], task.recipe))
+    assert sum(labels.shape[0] for _, labels in batches) == 1
+    data = ka.data.Tagged([long, short, long], [long, short], [short], ("DET",))
+    assert task.describe_data(data) == (
+        "sentences of more than 512 tokens are left out: 2 of train, 1 of dev",
+    )
+    with pytest.raises(ValueError, match=r"The examples has no example .* max_length=\.$"):
         task.evaluate([long])
-    with pytest.raises(ValueError, match="513 tokens, over the limit of 512"):
+    with pytest.raises(ValueError, match=r"The train part has no example .* max_length=\.$"):
         task.fit([long] * 4)
     with pytest.raises(ValueError, match="513 tokens, over this model's limit of 512"):
         task.predict([long.tokens])
@@ -230,7 +240,7 @@ def test_an_interrupted_fit_goes_on_in_its_folder(tmp_path, capsys):
         (lambda t: t.fit(make_sentences(4, 0), max_length=9), "max_length=9 is settled when a m"),
         (lambda t: t.predict([" "]), "' ' holds no word"),
         (lambda t: t.predict(["a", " "]), "^Text 2: ' ' holds no word"),
-        (lambda t: t.predict(["a"], group_entities=True), "--group-entities is for tags such as"),
+        (lambda t: t.predict(["a"], group_entities=True), "group_entities= is for tags such as"),
         (lambda t: type(t)(t.model, t.preprocessor, builder="x"), "builder='x'.: expected one of"),
         (lambda t: type(t)(t.model, t.preprocessor, maximum_length=0), "maximum_length"),
         (lambda t: type(t).from_data(make_sentences(4, 0), num_layer=1), "num_layer"),

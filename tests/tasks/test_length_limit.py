@@ -1,0 +1,45 @@
+"""Checkpoints limit the pieces of words of a sentence, and the seconds of a recording."""
+
+import numpy as np
+
+import keras_attention as ka
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "dog", "##s"]
+
+
+def make_tokenizer(max_length=None):
+    return ka.data.PretrainedTokenizer.from_vocabulary(
+        PIECES, lowercase=True, max_length=max_length
+    )
+
+
+def test_a_sentence_of_too_many_pieces_is_left_out():
+    preprocessor = ka.data.SubwordTaggerPreprocessor(make_tokenizer(max_length=5), ["NOUN"])
+    task = ka.tasks.SequenceLabeler(None, preprocessor)
+    one, two = (ka.data.Sentence(("dogs",) * n, ("NOUN",) * n) for n in (1, 2))
+    assert task.keep_short([one, two], "The examples") == [one]  # [CLS] dog ##s [SEP]
+    assert task.describe_scored([one, two]) == (
+        "sentences of more than 512 tokens or 5 pieces of words are not scored: 1 of 2",
+    )
+
+
+def test_a_recording_of_too_many_seconds_is_left_out():
+    preprocessor = ka.data.SubwordSpeechPreprocessor(
+        make_tokenizer(),
+        sampling_rate=100,
+        seconds=0.5,
+        end_token_ids=(3,),
+        begin_token_id=2,
+        no_timestamps_id=2,
+    )
+    task = ka.tasks.SpeechToText(None, preprocessor, max_new_tokens=3)
+    short, long = (ka.data.Recording(np.zeros(n, "float32"), "dog") for n in (50, 51))
+    wordy = short._replace(text="dogs dogs")
+    every = [short, long, wordy]
+    assert task.keep_short(every, "The examples", training=True) == [short]
+    assert task.keep_short(every, "The examples") == [short, wordy]
+    data = ka.data.Recordings(every, [], [long], 100)
+    assert task.describe_data(data) == (
+        "recordings of more than 0.5 seconds or 3 tokens to write are left out: 2 of train, "
+        "1 of test",
+    )
