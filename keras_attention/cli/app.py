@@ -19,6 +19,7 @@ from keras_attention.cli.options import (
     Format,
     Language,
     Number,
+    OnError,
     Preset,
     Quantization,
     SpeechTask,
@@ -77,6 +78,7 @@ def train(
         str | None, typer.Option(help="Of aligned files: de-en for --train x is x.de and x.en.")
     ] = None,
     encoding: Encoding = None,
+    on_error: OnError = None,
     turns: Annotated[
         int | None, Whole(max=1000, help="Of a dialogue that a reply is to, at most.")
     ] = None,
@@ -201,6 +203,7 @@ def train(
             text_column=text_column,
             languages=languages,
             encoding=encoding,
+            on_error=on_error and on_error.value,
             turns=turns,
             image_size=image_size,
             data_dir=data_dir,
@@ -248,6 +251,7 @@ def evaluate(
     label_column: Column = None,
     text_column: TextColumn = None,
     encoding: Encoding = None,
+    on_error: OnError = None,
     data_dir: DataDir = None,
     kind: With = None,
 ):
@@ -262,6 +266,7 @@ def evaluate(
         label_column=label_column,
         text_column=text_column,
         encoding=encoding,
+        on_error=on_error and on_error.value,
         data_dir=data_dir,
         kind=kind and kind.value,
     )

@@ -102,10 +102,15 @@ def _about_input(error):
 
 
 def sentence(error):
-    """The message of an error on one line; with a hint if it comes from another package."""
+    """The message of an error on one line; with a hint if it comes from another package.
+
+    An error about several examples has a line for each.
+    """
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{os.fsdecode(error.filename)}: {error.strerror}."
-    text = " ".join(str(error).split()) or f"{type(error).__name__}."
+    several = type(error).__name__ == "ExamplesError"
+    lines = str(error).splitlines() if several else [str(error)]
+    text = "\n".join(" ".join(line.split()) for line in lines) or f"{type(error).__name__}."
     return text if _ours(error) else f"{text} (Set {DEBUG}=1 to see where this comes from.)"
 
 
@@ -117,7 +122,8 @@ def _ours(error):
 
 def _say(text, code):
     if text:
-        print(f"keras-attention: {printable(text)}", file=sys.stderr)
+        lines = "\n".join(map(printable, text.split("\n")))
+        print(f"keras-attention: {lines}", file=sys.stderr)
     return code
 
 

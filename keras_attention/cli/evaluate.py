@@ -4,6 +4,7 @@ import json
 import pathlib
 import sys
 
+from keras_attention.cli.train import load_examples
 from keras_attention.data.columns import read_lines
 from keras_attention.tasks import from_preset
 from keras_attention.tasks.checkpoints import find_task, is_checkpoint, list_options
@@ -31,7 +32,7 @@ def evaluate(preset, *, file, split, kind, **options):
         raise ValueError("The model was trained on files: name one with --file, or a --dataset.")
     source = Source.remembered(task.metadata, files=typed.files, **options)
     Source(**{**options, "dataset": source.dataset}, files=files).check_options(task.builder)
-    data_set = source.load(task.builder)
+    data_set, _ = load_examples(source, task.builder)
     task.check_data(data_set)
     examples = getattr(data_set, split)
     where = str(file) if file else f"{source.dataset} ({split})"

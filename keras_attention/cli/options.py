@@ -41,6 +41,11 @@ class Quantization(enum.StrEnum):
     int8 = "int8"
 
 
+class Broken(enum.StrEnum):
+    raise_ = "raise"
+    skip = "skip"
+
+
 class Target(enum.StrEnum):
     interpreter = "interpreter"
     gpu = "gpu"
@@ -166,6 +171,14 @@ TextColumn = Annotated[
 ]
 Encoding = Annotated[
     str | None, typer.Option(help="Of files of text, such as latin-1; default UTF-8.")
+]
+OnError = Annotated[
+    Broken | None,
+    typer.Option(
+        help="What to do with broken examples of files: raise names all of them and stops, skip "
+        "leaves them out and says how many; default raise.",
+        metavar="<name>",
+    ),
 ]
 Language = Annotated[
     str | None, typer.Option(help="That is spoken, of Whisper: de, or german; default English.")

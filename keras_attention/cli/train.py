@@ -3,14 +3,17 @@
 import contextlib
 import dataclasses
 import time
+import warnings
 
 import keras
 
 from keras_attention.cli.mesh import check_batch_size, finish_with_tensorflow, make_layout
+from keras_attention.data.problems import SkippedWarning
 from keras_attention.tasks import from_preset, recipes
 from keras_attention.tasks.checkpoints import is_checkpoint, list_options
 from keras_attention.tasks.folders import RunFolder
 from keras_attention.tasks.jobs import run_job
+from keras_attention.tasks.printing import say
 from keras_attention.tasks.registry import get_task_class
 
 # Options that the model of a preset has settled; some tasks add subwords, though.
@@ -65,8 +68,9 @@ def _train(builder, output, source, options, preset, mesh, trained, finishes):
         "recipe": dataclasses.asdict(recipe),
     }
     folder = RunFolder(output, settings)
-    loaded = source.load(builder)
+    loaded, skipped = load_examples(source, builder)
     about = source.describe(builder, loaded)
+    about["notes"] = (*about["notes"], *skipped)
     if options.get("batch_size") is None:
         count = get_task_class(builder).count(loaded.train)
         recipe = recipes.shrink_batches(recipe, count, multiple=(mesh or {}).get("data", 1))
@@ -81,6 +85,25 @@ def _train(builder, output, source, options, preset, mesh, trained, finishes):
         about["begun"] = str(preset)
     task.source = source.entries
     run_job(task, loaded, recipe, folder, about, started, trained=trained, finishes=finishes)
+
+
+def load_examples(source, builder):
+    """The data of a `Source`, and sentences for the card about examples that are skipped.
+
+    Which ones these are is printed.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SkippedWarning)
+        loaded = source.load(builder)
+    skipped = []
+    for warning in caught:
+        if issubclass(warning.category, SkippedWarning):
+            say(str(warning.message))
+            skipped.append(str(warning.message).partition("\n")[0])
+        else:
+            place = warning.filename, warning.lineno
+            warnings.warn_explicit(warning.message, warning.category, *place)
+    return loaded, skipped
 
 
 def open_preset(preset, builder, options):

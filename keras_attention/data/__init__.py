@@ -82,12 +82,12 @@ from keras_attention.data.recordings import (
     Recording,
     Recordings,
     from_recordings,
-    read_sound,
     recording_batches,
 )
 from keras_attention.data.resizing import Resizing
 from keras_attention.data.sentence_polarity import sentence_polarity
 from keras_attention.data.sequence_preprocessor import SequencePreprocessor
+from keras_attention.data.sounds import read_sound
 from keras_attention.data.speech_preprocessor import SpeechPreprocessor
 from keras_attention.data.speech_text_preprocessor import (
     SpeechTextPreprocessor,

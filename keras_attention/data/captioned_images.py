@@ -10,6 +10,7 @@ from keras_attention.data.coco import find_coco_file, find_picture, is_coco, rea
 from keras_attention.data.columns import SUFFIXES, UTF_8, find_suffix, read_columns
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.files import is_file
+from keras_attention.data.image_folders import keep_readable
 from keras_attention.data.objects_as_text import BINS, check_class_names, describe_objects
 from keras_attention.data.recordings import pad_labels
 from keras_attention.data.shares import check_batches, gather_batches
@@ -138,6 +139,7 @@ def from_captions(
     dev_fraction=0.1,
     seed=0,
     encoding=UTF_8,
+    on_error="raise",
 ):
     """Pictures with captions from files; the end of the name says what is in one.
 
@@ -157,11 +159,14 @@ def from_captions(
         dev_fraction: float, the share of train that becomes dev where none is given.
         seed: int, which those are.
         encoding: str, of tables, as Python names it.
+        on_error: `"raise"` names all damaged pictures and empty texts in one error, `"skip"` leaves
+            them out with a warning that says how many.
 
     Returns:
-        `CaptionedImages`, whose pictures are read when they are needed.
+        `CaptionedImages`, whose pictures are read once to find damaged ones, and again when they
+        are needed.
 
-    A damaged file, or a picture that is not there, is a ValueError that names it.
+    A damaged table or JSON file is a ValueError that names it.
 
     Example:
 
@@ -182,24 +187,27 @@ def from_captions(
     read = functools.partial(
         _read, images=images, columns=(image_column, text_column), encoding=encoding
     )
-    parts = read_parts(read, {"train": train, "dev": dev, "test": test})
+    parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
     options = dict(image_size=image_size, dev_fraction=dev_fraction, seed=seed)
     return CaptionedImages.from_lists(**parts, **options)
 
 
-def _read(path, images, columns, encoding):
+def _read(path, images, columns, encoding, problems):
     path = find_coco_file(path) if is_coco(path) else pathlib.Path(path)
     if path.suffix == ".json":
-        pairs = read_captions(path, functools.partial(find_picture, path, images=images))
+        pairs = read_captions(path, functools.partial(find_picture, path, images=images), problems)
     elif find_suffix(path):
         folder = path.parent if images is None else pathlib.Path(images)
-        rows = read_columns(path, columns, encoding, named_by=NAMED_BY)
-        pairs = [(folder / name, text) for name, text in rows]
-        if missing := [picture for picture, _ in pairs if not is_file(picture)]:
-            raise ValueError(
-                f"{path}: there is no picture {missing[0]}. Put it there, or name the folder that "
-                "paths begin in with images=."
-            )
+        rows = read_columns(path, columns, encoding, named_by=NAMED_BY, problems=problems)
+        pairs = []
+        for name, text in rows:
+            with problems.note():
+                if not is_file(folder / name):
+                    raise ValueError(
+                        f"{path}: there is no picture {folder / name}. Put it there, or name the "
+                        "folder that paths begin in with images=."
+                    )
+                pairs.append((folder / name, text))
     else:
         raise ValueError(
             f"{path} is no file of captions: expected a name that ends in .json, as COCO's, or in "
@@ -208,9 +216,10 @@ def _read(path, images, columns, encoding):
     found = {}
     for picture, text in pairs:
         found.setdefault(picture, []).append(text)
-    if not found:
+    if not found and not problems:
         raise ValueError(f"{path} holds no caption.")
-    return [CaptionedImage(picture, tuple(texts)) for picture, texts in found.items()]
+    examples = [CaptionedImage(picture, tuple(texts)) for picture, texts in found.items()]
+    return keep_readable(examples, problems)
 
 
 def caption_batches(

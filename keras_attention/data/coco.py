@@ -3,9 +3,10 @@
 import functools
 import pathlib
 
-from keras_attention.data.boxed_images import BoxedImage, BoxedImages, check_boxes
+from keras_attention.data.boxed_images import BoxedImage, BoxedImages
 from keras_attention.data.fields import MOST_PIXELS
 from keras_attention.data.files import is_file, quote_value, read_json
+from keras_attention.data.image_folders import keep_readable
 from keras_attention.data.splits import read_parts
 
 NAMES = ("annotations.json", "_annotations.coco.json")  # of the file in a folder
@@ -22,6 +23,7 @@ def from_coco(
     image_size=None,
     dev_fraction=0.1,
     seed=0,
+    on_error="raise",
 ):
     """Pictures with boxes from files as COCO has them (https://cocodataset.org/#format-data).
 
@@ -40,11 +42,14 @@ def from_coco(
         image_size: as in `BoxedImages`.
         dev_fraction: float, the share of train that becomes dev where none is given.
         seed: int, which those are.
+        on_error: `"raise"` names all damaged pictures and broken boxes in one error, `"skip"`
+            leaves these pictures out with a warning that says how many.
 
     Returns:
-        `BoxedImages`, whose pictures are read when they are needed.
+        `BoxedImages`, whose pictures are read once to find damaged ones, and again when they are
+        needed.
 
-    A damaged file, or a picture that is not there, is a ValueError that names it.
+    A damaged JSON file is a ValueError that names it.
 
     Example:
 
@@ -70,13 +75,10 @@ def from_coco(
     """
     names = []
     read = functools.partial(_read_file, images=images, names=names)
-    parts = read_parts(read, {"train": train, "dev": dev, "test": test})
+    parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
     labels = list(dict.fromkeys(names)) if labels is None else labels
     options = dict(image_size=image_size, dev_fraction=dev_fraction, seed=seed)
-    dropped = sum(example.dropped for part in parts.values() for example in part)
-    notes = [f"{dropped} boxes without area are left out"] if dropped else []
-    parts = {name: [example.image for example in part] for name, part in parts.items()}
-    return BoxedImages.from_lists(**parts, labels=labels, notes=notes, **options)
+    return BoxedImages.from_lists(**parts, labels=labels, bounding_box_format="xywh", **options)
 
 
 def is_coco(path):
@@ -96,14 +98,7 @@ def find_coco_file(path):
     return there[0]
 
 
-class _Read:
-    """A `BoxedImage`, and how many of its boxes had no area."""
-
-    def __init__(self, image, dropped):
-        self.image, self.dropped = image, dropped
-
-
-def _read_file(path, images, names):
+def _read_file(path, images, names, problems):
     """The pictures of a JSON file; names of its categories are added to `names`."""
     path = find_coco_file(path)
     content = read_json(path)
@@ -117,20 +112,23 @@ def _read_file(path, images, names):
     names += [categories[number] for number in sorted(categories)]
     pictures = {}
     for number, entry, where in _list_by_id(content, "images", (int, str), error):
-        size = tuple(_get(entry, name, (int,), error, where) for name in ("height", "width"))
-        if not all(0 < side <= MOST_PIXELS for side in size):
-            raise error(where, size, f"a height and a width from 1 to {MOST_PIXELS}")
-        file = find_picture(path, _get(entry, "file_name", (str,), error, where), images)
-        pictures[number] = file, size
-    objects = _read_annotations(content, categories, pictures, error)
-    found = []
-    for number, (file, size) in pictures.items():
-        boxes, labels, crowds = zip(*objects[number], strict=True) if objects[number] else [()] * 3
-        example = BoxedImage(file, boxes, labels, crowds, size, number)
-        found.append(_Read(*check_boxes(example, "xywh")))
-    if not found:
+        pictures[number] = None
+        with problems.note():
+            size = tuple(_get(entry, name, (int,), error, where) for name in ("height", "width"))
+            if not all(0 < side <= MOST_PIXELS for side in size):
+                raise error(where, size, f"a height and a width from 1 to {MOST_PIXELS}")
+            file = find_picture(path, _get(entry, "file_name", (str,), error, where), images)
+            pictures[number] = file, size
+    if not pictures:
         raise ValueError(f"{path} holds no picture.")
-    return found
+    objects = _read_annotations(content, categories, pictures, error, problems)
+    found = []
+    for number, picture in pictures.items():
+        if picture is None or objects[number] is None:
+            continue  # noted
+        boxes, labels, crowds = zip(*objects[number], strict=True) if objects[number] else [()] * 3
+        found.append(BoxedImage(picture[0], boxes, labels, crowds, picture[1], number))
+    return keep_readable(found, problems)
 
 
 def _list_by_id(content, name, kinds, error):
@@ -145,25 +143,36 @@ def _list_by_id(content, name, kinds, error):
         yield number, entry, where
 
 
-def _read_annotations(content, categories, pictures, error):
-    """{id of a picture: [(box, label, whether it is a crowd)]}"""
+def _read_annotations(content, categories, pictures, error, problems):
+    """{id of a picture: [(box, label, whether it is a crowd)], or None where one is broken}"""
     objects = {number: [] for number in pictures}
     for k, entry in enumerate(_get(content, "annotations", (list,), error, "")):
         where = f"annotations[{k}]"
-        box = _get(entry, "bbox", (list,), error, where)
-        if len(box) != 4 or not all(isinstance(x, NUMBERS) and abs(x) < 1e9 for x in box):
-            raise error(f"{where}.bbox", box, "four numbers, [x, y, width, height]")
-        number = _get(entry, "category_id", (int,), error, where)
-        if number not in categories:
-            raise error(f"{where}.category_id", number, "an id of categories")
-        crowd = 0 if entry.get("iscrowd") is None else entry["iscrowd"]
-        if not isinstance(crowd, NUMBERS) or crowd not in (0, 1):
-            raise error(f"{where}.iscrowd", crowd, "0, 1, true or false")
-        image = _get(entry, "image_id", (int, str), error, where)
-        if image not in pictures:
-            raise error(f"{where}.image_id", image, "an id of images")
-        objects[image].append((box, categories[number], bool(crowd)))
+        image, found = None, None
+        with problems.note():
+            image = _get(entry, "image_id", (int, str), error, where)
+            if image not in pictures:
+                raise error(f"{where}.image_id", image, "an id of images")
+            found = _read_object(entry, categories, error, where)
+        if found is None and image in objects:
+            objects[image] = None  # a picture lacks an object: it would teach something wrong
+        elif found is not None and objects[image] is not None:
+            objects[image].append(found)
     return objects
+
+
+def _read_object(entry, categories, error, where):
+    """(box, label, whether it is a crowd) of an annotation."""
+    box = _get(entry, "bbox", (list,), error, where)
+    if len(box) != 4 or not all(isinstance(x, NUMBERS) and abs(x) < 1e9 for x in box):
+        raise error(f"{where}.bbox", box, "four numbers, [x, y, width, height]")
+    number = _get(entry, "category_id", (int,), error, where)
+    if number not in categories:
+        raise error(f"{where}.category_id", number, "an id of categories")
+    crowd = 0 if entry.get("iscrowd") is None else entry["iscrowd"]
+    if not isinstance(crowd, NUMBERS) or crowd not in (0, 1):
+        raise error(f"{where}.iscrowd", crowd, "0, 1, true or false")
+    return box, categories[number], bool(crowd)
 
 
 def find_picture(path, name, images):
@@ -185,30 +194,34 @@ def find_picture(path, name, images):
     )
 
 
-def read_captions(path, find):
+def read_captions(path, find, problems):
     """[(path of a picture, caption)] of a JSON file of COCO's captions.
 
     Args:
         find: function of a picture's name to its path.
+        problems: `Problems`.
     """
     content = read_json(path)
     error = functools.partial(_error, path)
     if not isinstance(content, dict):
         raise error("the content", content, "an object")
-    pictures = {
-        number: find(_get(entry, "file_name", (str,), error, where))
-        for number, entry, where in _list_by_id(content, "images", (int, str), error)
-    }
+    pictures = {}
+    for number, entry, where in _list_by_id(content, "images", (int, str), error):
+        pictures[number] = None
+        with problems.note():
+            pictures[number] = find(_get(entry, "file_name", (str,), error, where))
     found = []
     for k, entry in enumerate(_get(content, "annotations", (list,), error, "")):
         where = f"annotations[{k}]"
-        number = _get(entry, "image_id", (int, str), error, where)
-        text = _get(entry, "caption", (str,), error, where).strip()
-        if number not in pictures:
-            raise error(f"{where}.image_id", number, "an id of images")
-        if not text:
-            raise error(f"{where}.caption", text, "a text")
-        found.append((pictures[number], " ".join(text.split())))
+        with problems.note():
+            number = _get(entry, "image_id", (int, str), error, where)
+            text = _get(entry, "caption", (str,), error, where).strip()
+            if number not in pictures:
+                raise error(f"{where}.image_id", number, "an id of images")
+            if not text:
+                raise error(f"{where}.caption", text, "a text")
+            if pictures[number] is not None:
+                found.append((pictures[number], " ".join(text.split())))
     return found
 
 

@@ -11,6 +11,7 @@ import tokenize
 import zlib
 
 from keras_attention.data.files import parse_json, quote_value, read_bytes
+from keras_attention.data.problems import report_problems
 
 UTF_8 = "utf-8"
 # How a caller names the two columns; the command line writes its options instead.
@@ -85,7 +86,10 @@ SEPARATORS = {".csv": ",", ".tsv": "\t"}
 SUFFIXES = (*SEPARATORS, ".jsonl")
 
 
-def read_columns(path, columns, encoding=UTF_8, separator=None, named_by=NAMED_BY):
+@report_problems
+def read_columns(
+    path, columns, encoding=UTF_8, separator=None, named_by=NAMED_BY, *, problems=None
+):
     """The values of `columns`, a tuple of str or of int, in each row: a list of tuples of str.
 
     - `.csv`: fields may be quoted and hold line breaks.
@@ -100,9 +104,10 @@ def read_columns(path, columns, encoding=UTF_8, separator=None, named_by=NAMED_B
     parts of a text between separators, or of a list as Python or JSON writes it; in JSON lines a
     list, and nothing else.
 
-    A broken line is a ValueError with the file, the line number and what is wrong; so is an empty
-    field. Of a column that is not there it says how to name another: `named_by`, a str for each.
-    Empty lines are left out.
+    The file, the line number and what is wrong with a broken line, or with an empty field, are
+    noted in `problems` (`Problems`). A name is taken for that of a column whose letters differ in
+    case alone. The error about a column that is not there says how to name another one: `named_by`,
+    a str for each. Empty lines are left out.
     """
     if len(columns) != 2 or type(columns[0]) is not type(columns[1]):
         raise ValueError(f"columns={columns!r}: expected two names, or two numbers.")
@@ -113,11 +118,14 @@ def read_columns(path, columns, encoding=UTF_8, separator=None, named_by=NAMED_B
             "gzipped (.gz) or not."
         )
     if suffix == ".jsonl":
-        lines = [(number, line) for number, line in read_lines(path, encoding) if line.strip()]
-        rows = [_of_object(line, columns, _at(path, number), separator) for number, line in lines]
+        rows = []
+        for number, content in read_objects(path, encoding, problems):
+            with problems.note():
+                rows.append(_of_object(content, columns, _at(path, number), separator, named_by))
     else:
-        rows = _of_table(path, SEPARATORS[suffix], columns, encoding, separator, named_by)
-    if not rows:
+        delimiter = SEPARATORS[suffix]
+        rows = _of_table(path, delimiter, columns, problems, encoding, separator, named_by)
+    if not rows and not problems:
         raise ValueError(f"{path} holds no row.")
     return rows
 
@@ -133,28 +141,52 @@ def _at(path, number):
     return functools.partial(line_error, path, number)
 
 
-def _of_table(path, delimiter, columns, encoding, separator, named_by):
+def read_rows(path, delimiter, encoding=UTF_8):
+    """Yield (line number, fields) of each row of a table that is not empty."""
     quoting = csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE
     lines = (line + "\n" for _, line in read_lines(path, encoding))
     reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
-    where, width, rows = None, None, []
     try:
         for row in reader:
-            error = _at(path, reader.line_num)
-            if not any(field.strip() for field in row):
+            if any(field.strip() for field in row):
+                yield reader.line_num, row
+    except csv.Error as problem:
+        raise line_error(path, reader.line_num, f"no CSV: {problem}") from problem
+
+
+def read_objects(path, encoding, problems):
+    """Return (line number, dict) of each line of JSON that is an object."""
+    objects = []
+    for number, line in read_lines(path, encoding):
+        if line.strip():
+            with problems.note():
+                objects.append((number, _parse_object(line, _at(path, number))))
+    return objects
+
+
+def _parse_object(line, error):
+    try:
+        content = parse_json(line)
+    except ValueError as problem:
+        raise error(f"no JSON: {problem}") from problem
+    if not isinstance(content, dict):
+        raise error(f"expected an object, found {line[:40]!r}")
+    return content
+
+
+def _of_table(path, delimiter, columns, problems, encoding, separator, named_by):
+    where, width, rows = None, None, []
+    for number, row in read_rows(path, delimiter, encoding):
+        error = _at(path, number)
+        if where is None:
+            where = [_index(row, *pair, error) for pair in zip(columns, named_by, strict=True)]
+            width = len(row)
+            if isinstance(columns[0], str):  # the row of names
                 continue
-            if where is None:
-                width, where = (
-                    len(row),
-                    [_index(row, *pair, error) for pair in zip(columns, named_by, strict=True)],
-                )
-                if isinstance(columns[0], str):  # the row of names
-                    continue
+        with problems.note():
             if len(row) != width:
                 raise error(f"found {len(row)} fields where the first row has {width}")
             rows.append(_filled(columns, [row[k] for k in where], error, separator))
-    except csv.Error as problem:
-        raise line_error(path, reader.line_num, f"no CSV: {problem}") from problem
     return rows
 
 
@@ -166,27 +198,34 @@ def _index(first, column, named_by, error):
                 f"the first row is one field, {first[0][:40]!r}, with {found!r} in it, where .csv "
                 "has commas between fields and .tsv has tabs: save the file or name it so"
             )
-        if column not in first:
+        name = find_name(column, first)
+        if name is None:
             raise error(
                 f"no column {column!r}; the first row names {', '.join(first)}. Say which it is, "
                 f"{named_by}: a name, or a number from 0 where no row names the columns"
             )
-        return first.index(column)
+        return first.index(name)
     if not 0 <= column < len(first):
         raise error(f"no column {column}, counted from 0; the row has {len(first)}")
     return column
 
 
-def _of_object(line, columns, error, separator=None):
-    try:
-        content = parse_json(line)
-    except ValueError as problem:
-        raise error(f"no JSON: {problem}") from problem
-    if not isinstance(content, dict):
-        raise error(f"expected an object, found {line[:40]!r}")
-    if missing := [column for column in columns if column not in content]:
-        raise error(f"no {missing[0]!r}; the object has {', '.join(content)}")
-    values = [content[column] for column in columns]
+def find_name(column, names):
+    """The one of `names` that is `column`, or differs from it in case alone; None without one."""
+    if column in names:
+        return column
+    alike = [name for name in names if name.strip().casefold() == str(column).casefold()]
+    return alike[0] if len(alike) == 1 else None
+
+
+def _of_object(content, columns, error, separator, named_by):
+    names = [find_name(column, list(content)) for column in columns]
+    for name, column, how in zip(names, columns, named_by, strict=True):
+        if name is None:
+            raise error(
+                f"no {column!r}; the object has {', '.join(content)}. Say which it is, {how}"
+            )
+    values = [content[name] for name in names]
     for k, (name, value) in enumerate(zip(columns, values, strict=True)):
         if k == 0 or separator is None:
             _check_value(name, value, error)

@@ -15,7 +15,7 @@ COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "de
 _NO_WORD = re.compile(r"\d+-\d+|\d+\.\d+")
 
 
-def read_words(path, read_word, encoding=UTF_8):
+def read_words(path, read_word, problems, encoding=UTF_8):
     """The sentences of a file, each a list of what `read_word` gives of its words.
 
     Words are the lines whose ID is an integer: multiword tokens (`3-4`) and empty nodes (`5.1`)
@@ -25,26 +25,35 @@ def read_words(path, read_word, encoding=UTF_8):
         path: the file, gzipped or not.
         read_word: function of the columns of a line, a list of ten str, and of a function that
             makes the error for that line of what is wrong in it.
+        problems: `Problems`, which notes the first broken line of a sentence.
         encoding: str.
 
     Raises:
-        ValueError: a line is broken, or there is no sentence.
+        ValueError: there is no sentence.
     """
-    sentences, words = [], []
-    for number, line in read_lines(path, encoding):
+    sentences, lines = [], []
+    # The last sentence may have no empty line behind it.
+    for number, line in [*read_lines(path, encoding), (None, "")]:
         if not line.strip():
-            if words:
-                sentences.append(words)
-            words = []
+            with problems.note():
+                if words := _read_sentence(path, lines, read_word):
+                    sentences.append(words)
+            lines = []
         elif not line.startswith("#"):
-            error = functools.partial(line_error, path, number)
-            if values := _split_word(line, len(words) + 1, error):
-                words.append(read_word(values, error))
-    if words:  # a last sentence without the empty line after it
-        sentences.append(words)
-    if not sentences:
+            lines.append((number, line))
+    if not sentences and not problems:
         raise ValueError(f"{path} holds no sentence.")
     return sentences
+
+
+def _read_sentence(path, lines, read_word):
+    """What `read_word` gives of the words in (number, line) of one sentence."""
+    words = []
+    for number, line in lines:
+        error = functools.partial(line_error, path, number)
+        if values := _split_word(line, len(words) + 1, error):
+            words.append(read_word(values, error))
+    return words
 
 
 def _split_word(line, expected, error):

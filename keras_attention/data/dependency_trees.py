@@ -10,6 +10,7 @@ from keras_attention.data.columns import UTF_8
 from keras_attention.data.conllu import COLUMNS, read_words
 from keras_attention.data.extras import import_tensorflow, import_tfds
 from keras_attention.data.length_buckets import EDGES, batch_by_length
+from keras_attention.data.problems import report_problems
 from keras_attention.data.shares import gather_batches
 from keras_attention.data.splits import add_dev, read_parts
 from keras_attention.data.tagged import Sentence, gather_sentences
@@ -96,7 +97,16 @@ def explain_no_tree(heads):
     return None
 
 
-def from_conllu_trees(train=None, dev=None, test=None, *, dev_fraction=0.1, seed=0, encoding=UTF_8):
+def from_conllu_trees(
+    train=None,
+    dev=None,
+    test=None,
+    *,
+    dev_fraction=0.1,
+    seed=0,
+    encoding=UTF_8,
+    on_error="raise",
+):
     """Dependency trees from CoNLL-U files (https://universaldependencies.org/format.html).
 
     Words are the lines whose ID is an integer, HEAD and DEPREL their columns 7 and 8.
@@ -106,6 +116,8 @@ def from_conllu_trees(train=None, dev=None, test=None, *, dev_fraction=0.1, seed
         dev_fraction: float, the share of train that becomes dev where no dev file is given.
         seed: int, which sentences those are.
         encoding: str, of the files, as Python names it.
+        on_error: `"raise"` names all broken sentences in one error, `"skip"` leaves them out with a
+            warning that says how many.
 
     Returns:
         `DependencyTrees`.
@@ -128,19 +140,22 @@ def from_conllu_trees(train=None, dev=None, test=None, *, dev_fraction=0.1, seed
     ```
     """
     read = functools.partial(read_conllu_trees, encoding=encoding)
-    parts = read_parts(read, {"train": train, "dev": dev, "test": test})
+    parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
     return DependencyTrees.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
-def read_conllu_trees(path, encoding=UTF_8):
+@report_problems
+def read_conllu_trees(path, encoding=UTF_8, *, problems=None):
     """The trees of one CoNLL-U file, as a list of `DependencyTree`. See `from_conllu_trees`."""
-    sentences = read_words(path, _read_word, encoding)
-    trees = [DependencyTree(*zip(*words, strict=True)) for words in sentences]
-    for number, tree in enumerate(trees, start=1):
-        if reason := explain_no_tree(tree.heads):
-            raise ValueError(
-                f"{path}: sentence {number}, {' '.join(tree.tokens)[:60]!r}: {reason}."
-            )
+    sentences, trees = read_words(path, _read_word, problems, encoding), []
+    for number, words in enumerate(sentences, start=1):
+        tree = DependencyTree(*zip(*words, strict=True))
+        with problems.note():
+            if reason := explain_no_tree(tree.heads):
+                raise ValueError(
+                    f"{path}: sentence {number}, {' '.join(tree.tokens)[:60]!r}: {reason}."
+                )
+            trees.append(tree)
     return trees
 
 

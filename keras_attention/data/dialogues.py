@@ -9,6 +9,7 @@ from keras_attention.data.columns import UTF_8, line_error, read_lines
 from keras_attention.data.corpus import Corpus
 from keras_attention.data.files import parse_json, quote_value
 from keras_attention.data.pairs import Pair, Pairs
+from keras_attention.data.problems import report_problems
 from keras_attention.data.splits import add_dev, read_parts
 
 SEPARATOR = " <turn> "  # between two turns of a context
@@ -115,7 +116,14 @@ def _check(dialogue):
 
 
 def from_dialogue_files(
-    train=None, dev=None, test=None, *, dev_fraction=0.1, seed=0, encoding=UTF_8
+    train=None,
+    dev=None,
+    test=None,
+    *,
+    dev_fraction=0.1,
+    seed=0,
+    encoding=UTF_8,
+    on_error="raise",
 ):
     """Dialogues from files; the end of the name says what is in one.
 
@@ -132,6 +140,8 @@ def from_dialogue_files(
             is given.
         seed: int, which those are.
         encoding: str, of the files, as Python names it.
+        on_error: `"raise"` names all broken dialogues in one error, `"skip"` leaves them out with a
+            warning that says how many.
 
     Returns:
         `Dialogues`.
@@ -153,23 +163,24 @@ def from_dialogue_files(
     ```
     """
     read = functools.partial(read_dialogues, encoding=encoding)
-    parts = read_parts(read, {"train": train, "dev": dev, "test": test})
+    parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
     return Dialogues.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
-def read_dialogues(path, encoding=UTF_8):
+@report_problems
+def read_dialogues(path, encoding=UTF_8, *, problems=None):
     """The dialogues of one file, a list of tuples of turns. See `from_dialogue_files`."""
     name = pathlib.Path(path).name
     if name.endswith(YAML):
-        dialogues = _read_yaml(path, encoding)
+        dialogues = _read_yaml(path, problems, encoding)
     elif name.endswith(LINES):
-        dialogues = _read_lines(path, encoding)
+        dialogues = _read_lines(path, problems, encoding)
     else:
         raise ValueError(
             f"{path} is no file of dialogues: expected a name that ends in .jsonl, gzipped (.gz) "
             "or not, or in .yml."
         )
-    if not dialogues:
+    if not dialogues and not problems:
         raise ValueError(f"{path} holds no dialogue of two turns or more.")
     return dialogues
 
@@ -195,21 +206,26 @@ def holds_dialogues(path, encoding=UTF_8):
     return False
 
 
-def _read_lines(path, encoding):
+def _read_lines(path, problems, encoding):
     dialogues = []
     for number, line in read_lines(path, encoding):
-        if not line.strip():
-            continue
-        try:
-            content = parse_json(line)
-        except ValueError as problem:
-            raise line_error(path, number, f"no JSON: {problem}") from problem
-        turns = _find_turns(content, functools.partial(line_error, path, number))
-        try:
-            dialogues.append(_check(turns))
-        except (ValueError, TypeError) as problem:
-            raise ValueError(f"{path}:{number}: {problem}") from problem
+        if line.strip():
+            with problems.note():
+                dialogues.append(_read_object(path, number, line))
     return dialogues
+
+
+def _read_object(path, number, line):
+    """The dialogue of an object on line `number`."""
+    try:
+        content = parse_json(line)
+    except ValueError as problem:
+        raise line_error(path, number, f"no JSON: {problem}") from problem
+    turns = _find_turns(content, functools.partial(line_error, path, number))
+    try:
+        return _check(turns)
+    except (ValueError, TypeError) as problem:
+        raise ValueError(f"{path}:{number}: {problem}") from problem
 
 
 def _find_turns(content, error):
@@ -235,7 +251,7 @@ def _find_turns(content, error):
     return turns
 
 
-def _read_yaml(path, encoding):
+def _read_yaml(path, problems, encoding):
     """ChatterBot's; replies may be numbers, and a conversation of one turn is left out."""
     try:
         import yaml
@@ -255,8 +271,10 @@ def _read_yaml(path, encoding):
     dialogues = []
     for number, turns in enumerate(conversations, start=1):
         if not isinstance(turns, list) or any(isinstance(turn, list | dict) for turn in turns):
-            raise ValueError(f"{path}: conversation {number} is {quote_value(turns)}: expected a "
-                             "list of texts.")  # fmt: skip
+            what = f"conversation {number} is {quote_value(turns)}: expected a list of texts."
+            with problems.note():
+                raise ValueError(f"{path}: {what}")
+            continue
         turns = [str(turn) for turn in turns if turn is not None and str(turn).strip()]
         if len(turns) > 1:
             dialogues.append(_check(turns))

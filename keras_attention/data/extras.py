@@ -31,6 +31,11 @@ def import_soundfile(function):
     return _import("soundfile", function, "SoundFile", extra="speech")
 
 
+def import_resampling(function):
+    """The module `scipy.signal`."""
+    return _import("scipy.signal", function, "SciPy", extra="speech")
+
+
 def import_num2words(function):
     return _import("num2words", function, "num2words", extra="speech").num2words
 

@@ -1,6 +1,8 @@
 """Pictures in a folder for each class: read, resized, and split where there is one folder only."""
 
 import concurrent.futures
+import contextlib
+import functools
 import pathlib
 
 import numpy as np
@@ -9,6 +11,7 @@ from keras_attention.checks import check_height_and_width
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.files import read_bytes
 from keras_attention.data.images import Images
+from keras_attention.data.problems import Problems
 from keras_attention.data.resizing import Resizing
 from keras_attention.data.splits import read_parts, split_by_class
 from keras_attention.data.vocabulary import sort_labels
@@ -32,6 +35,7 @@ def from_image_folder(
     dev_fraction=0.1,
     test_fraction=0.2,
     seed=0,
+    on_error="raise",
 ):
     """Images with a class each from folders, as torchvision and Keras want them, too.
 
@@ -56,13 +60,15 @@ def from_image_folder(
             then a folder may lack some. None sorts those that are there; all folders have the same.
         dev_fraction, test_fraction: float, shares of each class; 0 for no such part.
         seed: int, which pictures those are.
+        on_error: `"raise"` names all damaged pictures in one error, `"skip"` leaves them out with a
+            warning that says how many.
 
     Returns:
         `Images` of uint8, (height · width · channels) bytes for each picture. How they were split
         and resized is said in its `notes`.
 
-    A file that is no picture, or damaged, is a ValueError that names it. What a camera notes about
-    its orientation (EXIF) is not looked at, here as in torchvision and Keras.
+    Files that are no pictures, or damaged, are all named in one ValueError. What a camera notes
+    about its orientation (EXIF) is not looked at, here as in torchvision and Keras.
 
     Example:
 
@@ -90,14 +96,18 @@ def from_image_folder(
         raise ValueError("resizing= says how pictures get an image_size=: give that, too.")
     if color_mode not in (*COLOR_MODES, None):
         raise ValueError(f"color_mode={color_mode!r}: expected one of {COLOR_MODES}, or None.")
-    found = read_parts(_list_pictures, {"train": train, "dev": dev, "test": test})
+    problems = Problems(on_error)
+    list_pictures = functools.partial(_list_pictures, problems=problems)
+    found = read_parts(list_pictures, {"train": train, "dev": dev, "test": test})
     names = _list_classes(found) if labels is None else list(labels)
     _check_classes(found, names, given=labels is not None)
     files = [file for part in found.values() for file in part]
-    pixels = _read_pixels([path for path, _ in files], image_size, color_mode, resizing)
-    numbers = np.array([names.index(name) for _, name in files], "int32")
-    ends = np.cumsum([len(part) for part in found.values()])
-    indices = dict(zip(found, np.split(np.arange(len(files)), ends[:-1]), strict=True))
+    paths = [path for path, _ in files]
+    pixels, read = _read_pixels(paths, image_size, color_mode, resizing, problems)
+    problems.report()
+    part_of = np.repeat(list(found), [len(part) for part in found.values()])[read]
+    numbers = np.array([names.index(files[k][1]) for k in read], "int32")
+    indices = {part: np.flatnonzero(part_of == part) for part in found}
     fractions = _choose_fractions(found, {"dev": dev_fraction, "test": test_fraction})
     if fractions:
         _check_counts(numbers[indices["train"]], names, 1 + len(fractions))
@@ -167,7 +177,7 @@ def resize_picture(picture, image_size, resizing=None):
     return np.clip(picture.numpy(), 0.0, 1.0)
 
 
-def _list_pictures(folder):
+def _list_pictures(folder, problems):
     """(path, name of the class) of every picture in a folder of class folders."""
     folder = pathlib.Path(folder)
     if not folder.is_dir():
@@ -187,25 +197,24 @@ def _list_pictures(folder):
             f"{folder} has the folders {parts}, which have the class folders: name each by its "
             f"part, such as train={str(classes[0])!r}."
         )
-    pictures = {path: _list_class(path) for path in classes}
+    pictures = {path: _list_class(path, problems) for path in classes}
     if empty := [path for path, found in pictures.items() if not found]:
         kinds = ", ".join(SUFFIXES)
         raise ValueError(f"{empty[0]} holds no picture ({kinds}): add some, or remove the folder.")
     return [(picture, path.name) for path, found in pictures.items() for picture in found]
 
 
-def _list_class(folder):
+def _list_class(folder, problems):
     """The pictures of one class, at any depth."""
     pictures = []
     for path in _list_visible(folder):
         if path.is_dir():
-            pictures += _list_class(path)
+            pictures += _list_class(path, problems)
         elif _is_picture(path):
             pictures.append(path)
         elif path.suffix.lower() in OTHERS:
-            raise ValueError(
-                f"{path} is of a kind that is not read: convert it to PNG or JPEG, or remove it."
-            )
+            with problems.note():
+                raise ValueError(f"{path} is of a kind that is not read: convert it to PNG or JPEG")
     return pictures
 
 
@@ -252,10 +261,10 @@ def _check_classes(found, names, given):
             )
 
 
-def _read_pixels(paths, image_size, color_mode, resizing=None):
-    """uint8 (n, H, W, C) of the pictures."""
+def _read_pixels(paths, image_size, color_mode, resizing, problems):
+    """(uint8 (n, H, W, C), n indices of the `paths` that could be read)."""
     mode = color_mode or "rgb"
-    size = image_size or read_image(paths[0]).shape[:2]
+    first, size = (paths[0], image_size) if image_size else _find_size(paths)
     shape = (len(paths), *size, 1 if mode == "grayscale" else 3)
     if np.prod(shape, dtype="int64") > MOST_BYTES:
         raise ValueError(
@@ -269,21 +278,67 @@ def _read_pixels(paths, image_size, color_mode, resizing=None):
         if picture.shape != shape[1:]:
             raise ValueError(
                 f"{paths[index]} has {picture.shape[0]}x{picture.shape[1]} pixels (height x width) "
-                f"and {paths[0]} has {size[0]}x{size[1]}: give image_size=, such as image_size=64, "
+                f"and {first} has {size[0]}x{size[1]}: give image_size=, such as image_size=64, "
                 "to which all are resized."
             )
         pixels[index] = np.rint(picture * 255)
 
+    read = note_unreadable(load, range(len(paths)), problems)
+    pixels = pixels if len(read) == len(paths) else pixels[read]
+    red, *others = np.moveaxis(pixels, -1, 0)
+    grey = color_mode is None and all(np.array_equal(red, other) for other in others)
+    return (pixels[..., :1].copy() if grey else pixels), read
+
+
+def _find_size(paths):
+    """(path, (height, width)) of the first picture that can be read, or else no size."""
+    for path in paths:
+        with contextlib.suppress(ValueError):
+            return path, read_image(path).shape[:2]
+    return paths[0], (0, 0)
+
+
+def keep_readable(examples, problems):
+    """Decode the picture files of examples once, and note the damaged ones.
+
+    Args:
+        examples: list of tuples that have the path of a picture as `image`.
+        problems: `Problems`.
+
+    Returns:
+        list of the examples whose picture can be read.
+    """
+
+    def check(path):
+        read_image(path)
+
+    paths = list(dict.fromkeys(example.image for example in examples))
+    sound = {paths[k] for k in note_unreadable(check, paths, problems)}
+    return [example for example in examples if example.image in sound]
+
+
+def note_unreadable(read, pictures, problems):
+    """Read pictures in threads, and note those that cannot be read.
+
+    Args:
+        read: function of one of `pictures`.
+        pictures: list.
+        problems: `Problems`.
+
+    Returns:
+        list of the indices of the pictures that can be read.
+    """
+    indices = []
     with concurrent.futures.ThreadPoolExecutor() as pool:
         try:
-            for _ in pool.map(load, range(len(paths))):
-                pass
+            for k, done in enumerate([pool.submit(read, picture) for picture in pictures]):
+                with problems.note():
+                    done.result()
+                    indices.append(k)
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    red, *others = np.moveaxis(pixels, -1, 0)
-    grey = color_mode is None and all(np.array_equal(red, other) for other in others)
-    return pixels[..., :1].copy() if grey else pixels
+    return indices
 
 
 def _choose_fractions(found, fractions):

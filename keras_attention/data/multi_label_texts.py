@@ -11,6 +11,7 @@ import numpy as np
 
 from keras_attention.data.columns import SUFFIXES, UTF_8, find_suffix, read_columns
 from keras_attention.data.length_buckets import EDGES
+from keras_attention.data.problems import report_problems
 from keras_attention.data.splits import read_parts
 from keras_attention.data.texts import LabeledTexts, make_text_batches
 
@@ -72,6 +73,7 @@ def from_multi_label_files(
     dev_fraction=0.1,
     seed=0,
     encoding=UTF_8,
+    on_error="raise",
 ):
     """Texts and their labels from files; the end of the name says what is in one.
 
@@ -94,6 +96,8 @@ def from_multi_label_files(
         dev_fraction: float, the share of train that becomes dev where no dev file is given.
         seed: int, which texts those are.
         encoding: str, of the files, as Python names it: `"cp1252"`, `"utf-16"`, ...
+        on_error: `"raise"` names all broken examples in one error, `"skip"` leaves them out with a
+            warning that says how many.
 
     Returns:
         A `MultiLabelTexts`.
@@ -122,12 +126,13 @@ def from_multi_label_files(
         separator=separator,
         encoding=encoding,
     )
-    parts = read_parts(read, {"train": train, "dev": dev, "test": test})
+    parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
     return MultiLabelTexts.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
+@report_problems
 def read_multi_label_texts(
-    path, text_column="text", label_column="labels", separator=",", encoding=UTF_8
+    path, text_column="text", label_column="labels", separator=",", encoding=UTF_8, *, problems=None
 ):
     """The texts of one file, a list of `MultiLabelText`. See `from_multi_label_files`."""
     path = pathlib.Path(path)
@@ -136,7 +141,7 @@ def read_multi_label_texts(
             f"{path} is no file of texts with lists of labels: expected a name that ends in "
             f"{', '.join(SUFFIXES)}, gzipped (.gz) or not."
         )
-    rows = read_columns(path, (text_column, label_column), encoding, separator)
+    rows = read_columns(path, (text_column, label_column), encoding, separator, problems=problems)
     broken = [label for _, labels in rows for label in labels if not label.isprintable()]
     if broken:
         raise ValueError(f"{path}: the label {broken[0][:40]!r} holds a line break or the like.")

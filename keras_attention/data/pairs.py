@@ -17,6 +17,7 @@ from keras_attention.data.columns import (
 )
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.length_buckets import EDGES, batch_by_length, locate_tokens
+from keras_attention.data.problems import report_problems
 from keras_attention.data.shares import gather_batches
 from keras_attention.data.splits import add_dev, read_parts
 
@@ -79,6 +80,7 @@ def from_pair_files(
     dev_fraction=0.1,
     seed=0,
     encoding=UTF_8,
+    on_error="raise",
 ):
     """Pairs of texts from files, such as sentences and their translations.
 
@@ -96,6 +98,8 @@ def from_pair_files(
         dev_fraction: float, the share of train that becomes dev where no dev file is given.
         seed: int, which pairs those are.
         encoding: str, of the files, as Python names it: `"cp1252"`, `"utf-16"`, ...
+        on_error: `"raise"` names all broken examples in one error, `"skip"` leaves them out with a
+            warning that says how many.
 
     Returns:
         A `Pairs`.
@@ -122,26 +126,29 @@ def from_pair_files(
     paths = {"train": train, "dev": dev, "test": test}
     # A tuple is one source of pairs, and not, as elsewhere, several.
     paths = {name: [given] if isinstance(given, tuple) else given for name, given in paths.items()}
-    return Pairs.from_lists(**read_parts(read, paths), dev_fraction=dev_fraction, seed=seed)
+    parts = read_parts(read, paths, on_error)
+    return Pairs.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
-def read_pairs(path, columns=("source", "target"), encoding=UTF_8):
+@report_problems
+def read_pairs(path, columns=("source", "target"), encoding=UTF_8, *, problems=None):
     """The pairs of a file with columns, or of a tuple of two aligned files: a list of `Pair`.
 
     See `from_pair_files`.
     """
     if isinstance(path, tuple):
-        return _read_aligned(path, encoding)
+        return _read_aligned(path, problems, encoding)
     if find_suffix(path) is None:
         raise ValueError(
             f"{path} is no file of pairs: expected a name that ends in {', '.join(SUFFIXES)}, "
             "gzipped (.gz) or not, or for two aligned text files a tuple, (source, target): "
             "--languages on the command line."
         )
-    return [Pair(*row) for row in read_columns(path, columns, encoding, named_by=NAMED_BY)]
+    rows = read_columns(path, columns, encoding, named_by=NAMED_BY, problems=problems)
+    return [Pair(*row) for row in rows]
 
 
-def _read_aligned(paths, encoding):
+def _read_aligned(paths, problems, encoding):
     if len(paths) != 2:
         raise ValueError(f"{paths!r}: expected two paths, (source, target).")
     source, target = (_lines(path, encoding) for path in paths)
@@ -150,13 +157,17 @@ def _read_aligned(paths, encoding):
             f"{paths[0]} has {len(source)} lines and {paths[1]} has {len(target)}: line n of one "
             "must belong to line n of the other."
         )
-    for number, (one, other) in enumerate(zip(source, target, strict=True), start=1):
-        if not (one and other):
-            path, partner = (paths[0], other) if not one else (paths[1], one)
-            raise line_error(path, number, f"the line is empty; its partner is {partner[:40]!r}")
     if not source:
         raise ValueError(f"{paths[0]} holds no line.")
-    return [Pair(*pair) for pair in zip(source, target, strict=True)]
+    pairs = []
+    for number, (one, other) in enumerate(zip(source, target, strict=True), start=1):
+        with problems.note():
+            if not (one and other):
+                path, partner = (paths[0], other) if not one else (paths[1], one)
+                what = f"the line is empty; its partner is {partner[:40]!r}"
+                raise line_error(path, number, what)
+            pairs.append(Pair(one, other))
+    return pairs
 
 
 def _lines(path, encoding):

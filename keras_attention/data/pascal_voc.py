@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 from keras_attention.data.boxed_images import BoxedImage, BoxedImages
 from keras_attention.data.columns import line_error
 from keras_attention.data.files import is_file, quote_value, read_bytes
-from keras_attention.data.image_folders import SUFFIXES, read_image
+from keras_attention.data.image_folders import SUFFIXES, keep_readable, read_image
 from keras_attention.data.splits import read_parts
 
 ANNOTATIONS, PICTURES, SETS = "Annotations", "JPEGImages", "ImageSets"
@@ -14,7 +14,15 @@ CORNERS = ("xmin", "ymin", "xmax", "ymax")
 
 
 def from_voc(
-    train=None, dev=None, test=None, *, labels=None, image_size=None, dev_fraction=0.1, seed=0
+    train=None,
+    dev=None,
+    test=None,
+    *,
+    labels=None,
+    image_size=None,
+    dev_fraction=0.1,
+    seed=0,
+    on_error="raise",
 ):
     """Pictures with boxes from files as Pascal VOC has them (Everingham et al., 2010).
 
@@ -28,13 +36,13 @@ def from_voc(
         image_size: as in `BoxedImages`.
         dev_fraction: float, the share of train that becomes dev where none is given.
         seed: int, which those are.
+        on_error: `"raise"` names all damaged pictures and broken boxes in one error, `"skip"`
+            leaves these pictures out with a warning that says how many.
 
     Returns:
-        `BoxedImages`, whose pictures are read when they are needed, or at once where their XML has
-        no `size`. Coordinates are taken as they are, as TFDS takes them. Objects that are marked as
+        `BoxedImages`, whose pictures are read once to find damaged ones, and again when they are
+        needed. Coordinates are taken as they are, as TFDS takes them. Objects that are marked as
         difficult count as crowds: they are not trained on, and nothing is counted of them.
-
-    A damaged file, or a picture that is not there, is a ValueError that names it.
 
     Example:
 
@@ -55,16 +63,16 @@ def from_voc(
     assert image.boxes == ((5.0, 5.0, 15.0, 13.0),) and image.labels == ("cell",)
     ```
     """
-    parts = read_parts(_read_part, {"train": train, "dev": dev, "test": test})
+    parts = read_parts(_read_part, {"train": train, "dev": dev, "test": test}, on_error)
     options = dict(image_size=image_size, dev_fraction=dev_fraction, seed=seed)
     return BoxedImages.from_lists(**parts, labels=labels, **options)
 
 
-def _read_part(path):
+def _read_part(path, problems):
     path = pathlib.Path(path)
     if path.is_file() and path.suffix == ".txt":
         root = path.parents[2] if SETS in path.parts[-3:-1] else path.parent
-        files = _list_files(path, root / ANNOTATIONS)
+        files = _list_files(path, root / ANNOTATIONS, problems)
     elif path.is_dir():
         folder = path / ANNOTATIONS if (path / ANNOTATIONS).is_dir() else path
         files = sorted(folder.glob("*.xml"))
@@ -73,12 +81,16 @@ def _read_part(path):
             f"{path}: expected a list in {SETS}/Main that ends in .txt, or a folder with XML files "
             f"or with {ANNOTATIONS}."
         )
-    if not files:
+    if not files and not problems:
         raise ValueError(f"{path} names no XML file.")
-    return [read_voc(file) for file in files]
+    found = []
+    for file in files:
+        with problems.note():
+            found.append(read_voc(file))
+    return keep_readable(found, problems)
 
 
-def _list_files(path, folder):
+def _list_files(path, folder, problems):
     """The XML files in `folder` that the list `path` names."""
     content = read_bytes(path)
     try:
@@ -91,9 +103,10 @@ def _list_files(path, folder):
     for number, words in enumerate(map(str.split, lines), start=1):
         if words:
             name = f"{words[0]}.xml"
-            if not is_file(folder / name):
-                raise line_error(path, number, f"there is no {quote_value(name)} in {folder}")
-            files.append(folder / name)
+            with problems.note():
+                if not is_file(folder / name):
+                    raise line_error(path, number, f"there is no {quote_value(name)} in {folder}")
+                files.append(folder / name)
     return files
 
 

@@ -9,6 +9,7 @@ import typing
 from keras_attention.data.columns import UTF_8, line_error, read_lines
 from keras_attention.data.fields import MOST_ID
 from keras_attention.data.files import parse_json, quote_value, read_json
+from keras_attention.data.problems import report_problems
 from keras_attention.data.splits import hold_out, read_parts
 
 SENTENCES = "wiki-sentences.tsv"  # of QAMR, beside its questions
@@ -121,7 +122,9 @@ def _hold_out_contexts(train, fraction, seed):
     )
 
 
-def from_question_files(train=None, dev=None, test=None, *, dev_fraction=0.1, seed=0):
+def from_question_files(
+    train=None, dev=None, test=None, *, dev_fraction=0.1, seed=0, on_error="raise"
+):
     """Questions from files; the end of the name says what is in one.
 
     - `.json`: SQuAD's, version 1.1 or 2.0 (Rajpurkar et al., 2016, 2018), as XQuAD has it, too.
@@ -134,6 +137,8 @@ def from_question_files(train=None, dev=None, test=None, *, dev_fraction=0.1, se
         dev_fraction: float, the share of the contexts of train that become dev where no dev file
             is given.
         seed: int, which those are.
+        on_error: `"raise"` names all broken questions in one error, `"skip"` leaves them out with a
+            warning that says how many.
 
     Returns:
         A `Questions`.
@@ -156,11 +161,12 @@ def from_question_files(train=None, dev=None, test=None, *, dev_fraction=0.1, se
     assert data.test[0].answers == (ka.data.Answer("cat", 4),)
     ```
     """
-    parts = read_parts(read_questions, {"train": train, "dev": dev, "test": test})
+    parts = read_parts(read_questions, {"train": train, "dev": dev, "test": test}, on_error)
     return Questions.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
-def read_questions(path):
+@report_problems
+def read_questions(path, *, problems=None):
     """The questions of one file, as a list of `Question`. See `from_question_files`."""
     path = pathlib.Path(path)
     readers = {".json": _read_squad, ".jsonl": _read_lines, ".tsv": _read_qamr}
@@ -168,13 +174,13 @@ def read_questions(path):
         raise ValueError(
             f"{path} is no file of questions: expected a name that ends in {', '.join(SUFFIXES)}."
         )
-    questions = readers[path.suffix](path)
-    if not questions:
+    questions = readers[path.suffix](path, problems)
+    if not questions and not problems:
         raise ValueError(f"{path} holds no question.")
     return questions
 
 
-def _read_squad(path):
+def _read_squad(path, problems):
     """SQuAD's: articles of paragraphs of questions."""
     content, questions = read_json(path), []
     error = functools.partial(_error, path)
@@ -186,9 +192,14 @@ def _read_squad(path):
         where = f"data[{a}]"
         for p, paragraph in enumerate(_get(article, "paragraphs", list, error, where)):
             inside = f"{where}.paragraphs[{p}]"
-            context = _get_text(paragraph, "context", error, inside)
+            context = None
+            with problems.note():
+                context = _get_text(paragraph, "context", error, inside)
+            if context is None:
+                continue
             for q, asked in enumerate(_get(paragraph, "qas", list, error, inside)):
-                questions.append(_make(context, asked, error, f"{inside}.qas[{q}]"))
+                with problems.note():
+                    questions.append(_make(context, asked, error, f"{inside}.qas[{q}]"))
     return questions
 
 
@@ -218,28 +229,32 @@ def _check_at(question, error, where):
         raise ValueError(f"{error.args[0]}: {where}: {problem}.") from problem
 
 
-def _read_lines(path):
+def _read_lines(path, problems):
     """An object on each line."""
     questions = []
     for number, line in read_lines(path, UTF_8):
-        if not line.strip():
-            continue
-        try:
-            content = parse_json(line)
-        except ValueError as problem:
-            raise line_error(path, number, f"no JSON: {problem}") from problem
-        error = functools.partial(_error, f"{path}:{number}")
-        context = _get_text(content, "context", error, "")
-        lists = _get(content, "answers", dict, error, "")
-        texts, starts = (_get(lists, n, list, error, "answers") for n in ("text", "answer_start"))
-        if len(texts) != len(starts):
-            raise line_error(path, number, f"{len(texts)} texts and {len(starts)} answer_start")
-        answers = [
-            {"text": text, "answer_start": start} for text, start in zip(texts, starts, strict=True)
-        ]
-        asked = content | {"answers": answers}
-        questions.append(_make(context, asked, error, "the object"))
+        if line.strip():
+            with problems.note():
+                questions.append(_read_object(path, number, line))
     return questions
+
+
+def _read_object(path, number, line):
+    """The `Question` of an object on line `number`."""
+    try:
+        content = parse_json(line)
+    except ValueError as problem:
+        raise line_error(path, number, f"no JSON: {problem}") from problem
+    error = functools.partial(_error, f"{path}:{number}")
+    context = _get_text(content, "context", error, "")
+    lists = _get(content, "answers", dict, error, "")
+    texts, starts = (_get(lists, n, list, error, "answers") for n in ("text", "answer_start"))
+    if len(texts) != len(starts):
+        raise line_error(path, number, f"{len(texts)} texts and {len(starts)} answer_start")
+    answers = [
+        {"text": text, "answer_start": start} for text, start in zip(texts, starts, strict=True)
+    ]
+    return _make(context, content | {"answers": answers}, error, "the object")
 
 
 def _error(path, where, value, expected):
@@ -274,30 +289,34 @@ def _get_start(value, error, where):
     return value
 
 
-def _read_qamr(path):
+def _read_qamr(path, problems):
     """QAMR's columns: the numbers of the words that an answer is made of."""
     sentences = _read_sentences(path.with_name(SENTENCES))
     questions = []
     for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        row = line.split("\t")
-        if len(row) < 7:
-            raise line_error(path, number, f"found {len(row)} columns: expected QAMR's 9")
-        name, text = row[0], row[5].strip()
-        if name not in sentences:
-            raise line_error(path, number, f"{SENTENCES} has no sentence {name[:60]!r}")
-        if not text:
-            raise line_error(path, number, "the question is empty")
-        context, places = sentences[name]
-        # What validators refused, as in the full version, has a word and no numbers.
-        marked = [row[6], *(said.partition(":")[2] for said in row[7:9])]
-        marked = [words for words in marked if re.fullmatch(r"\d+( \d+)*", words.strip())]
-        answers = [_find_words(context, places, words, path, number) for words in marked]
-        if not answers:
-            raise line_error(path, number, f"{row[6][:40]!r} are no numbers of words")
-        questions.append(Question(text, context, tuple(answers), f"{path.name}:{number}"))
+        if line.strip():
+            with problems.note():
+                questions.append(_read_row(path, number, line.split("\t"), sentences))
     return questions
+
+
+def _read_row(path, number, row, sentences):
+    """The `Question` of the fields on line `number`."""
+    if len(row) < 7:
+        raise line_error(path, number, f"found {len(row)} columns: expected QAMR's 9")
+    name, text = row[0], row[5].strip()
+    if name not in sentences:
+        raise line_error(path, number, f"{SENTENCES} has no sentence {name[:60]!r}")
+    if not text:
+        raise line_error(path, number, "the question is empty")
+    context, places = sentences[name]
+    # What validators refused, as in the full version, has a word and no numbers.
+    marked = [row[6], *(said.partition(":")[2] for said in row[7:9])]
+    marked = [words for words in marked if re.fullmatch(r"\d+( \d+)*", words.strip())]
+    answers = [_find_words(context, places, words, path, number) for words in marked]
+    if not answers:
+        raise line_error(path, number, f"{row[6][:40]!r} are no numbers of words")
+    return Question(text, context, tuple(answers), f"{path.name}:{number}")
 
 
 def _read_sentences(path):

@@ -1,20 +1,23 @@
 """Recordings and what is said in them: from files of sound or features, as lists and batches."""
 
 import dataclasses
+import functools
 import pathlib
 import typing
 
 import numpy as np
 
 from keras_attention.checks import check_whole_number
-from keras_attention.data.columns import UTF_8, read_lines
-from keras_attention.data.extras import import_soundfile, import_tensorflow
+from keras_attention.data.columns import UTF_8
+from keras_attention.data.extras import import_tensorflow
+from keras_attention.data.files import prefix_errors
+from keras_attention.data.recording_tables import list_recordings
 from keras_attention.data.shares import check_batches, make_in_shares
-from keras_attention.data.sphinx import FEATURES, list_sphinx, read_features
-from keras_attention.data.splits import add_dev
+from keras_attention.data.sounds import read_sound, resample
+from keras_attention.data.sphinx import FEATURES, read_features
+from keras_attention.data.splits import add_dev, read_parts
 
-SUFFIXES = (".wav", ".flac")
-TRANSCRIPTS = "transcripts.tsv"  # of a folder
+RATE = 16_000  # samples a second, where files differ
 
 
 class Recording(typing.NamedTuple):
@@ -75,122 +78,98 @@ class Recordings:
         return cls(train, dev, test, sampling_rate, tuple(notes))
 
 
-def read_sound(path, sampling_rate=None):
-    """The samples of a WAV or FLAC file, float32 (n,) from -1 to 1, and how many a second has.
+def from_recordings(
+    train=None,
+    dev=None,
+    test=None,
+    *,
+    sound_column="path",
+    text_column="text",
+    sampling_rate=None,
+    dev_fraction=0.1,
+    seed=0,
+    encoding=UTF_8,
+    on_error="raise",
+):
+    """Recordings of files: tables with a path and a transcript in each row, lists, or folders.
 
-    Channels are averaged.
+    - `.csv`, `.tsv`, `.jsonl`, gzipped (`.gz`) or not: the first row, or the keys of the objects,
+      name the columns. Paths are relative to the table. There may be columns `speaker` and
+      `translation`. Where the first row names no columns, they are path, transcript, speaker and
+      translation, in this order, of which the last two may be missing.
+    - a folder with such a file, called `transcripts.tsv`.
+    - a folder as LibriSpeech has them, where files `*.trans.txt`, at any depth, have lines
+      `name TRANSCRIPT` for `name.flac` or `name.wav` beside them. The speaker is the first number
+      in a name.
+    - a list of Sphinx, as AN4 has them: `etc/an4_train.fileids` with `etc/an4_train.transcription`
+      beside it, of files in `feat/` or `wav/`.
 
-    Args:
-        path: path of a file.
-        sampling_rate: int, what the file must have; None takes any.
-
-    Raises:
-        ValueError: no such file, not one of sound, without samples, or of another rate.
-    """
-    soundfile = import_soundfile("read_sound")
-    if not pathlib.Path(path).is_file():
-        raise ValueError(f"There is no file {path}: expected a WAV or FLAC file.")
-    try:
-        samples, rate = soundfile.read(str(path), dtype="float32", always_2d=True)
-    except (soundfile.SoundFileError, RuntimeError) as error:
-        raise ValueError(f"{path} is no WAV or FLAC file that can be read: {error}") from error
-    if not len(samples):
-        raise ValueError(f"{path} has no samples: record it again, or leave it out.")
-    if sampling_rate not in (None, rate):
-        raise ValueError(
-            f"{path} has {rate} samples a second, and {sampling_rate} are expected: convert it, "
-            f"for example with `sox {path} -r {sampling_rate} new.wav`."
-        )
-    return samples.mean(axis=1), rate
-
-
-def from_recordings(train=None, dev=None, test=None, *, sampling_rate=None, seed=0, encoding=UTF_8):
-    """Recordings of files: tables with a path and a transcript in each line, lists, or folders.
+    An empty transcript is that of a recording in which nobody speaks.
 
     Args:
-        train, dev, test: a path each, or None: a `.tsv` file with lines `path<TAB>transcript`,
-            paths relative to it; a folder with such a file, called `transcripts.tsv`; or a folder
-            as LibriSpeech has them, where files `*.trans.txt`, at any depth, have lines
-            `name TRANSCRIPT` for `name.flac` or `name.wav` beside them. A third column of a table
-            names the speaker, and a fourth has a translation; of LibriSpeech the speaker is the
-            first number in a name. Or a list of Sphinx, as AN4 has them: `etc/an4_train.fileids`
-            with `etc/an4_train.transcription` beside it, of files in `feat/` or `wav/`. An empty
-            transcript is that of a recording in which nobody speaks.
-        sampling_rate: int, samples a second that all must have; None is what the first has.
-        seed: int, which tenth of train becomes dev where there is none.
+        train, dev, test: a path, a list of paths, or None.
+        sound_column, text_column: str, names of columns; or ints, which count columns from 0 where
+            no row names them.
+        sampling_rate: int, samples a second that all recordings get; others are resampled. None
+            keeps the rate of the files, or takes 16,000 where they differ.
+        dev_fraction: float, the share of train that becomes dev where none is given.
+        seed: int, which recordings those are.
         encoding: str, of the tables and lists, as Python names it.
+        on_error: `"raise"` names all damaged recordings and rows in one error, `"skip"` leaves them
+            out with a warning that says how many.
 
     Returns:
         `Recordings`.
 
     Raises:
-        ValueError: names the file and the line.
+        ValueError: names the files and the lines.
+
+    Example:
+
+    ```python
+    import pathlib
+    import tempfile
+    import numpy as np
+    import soundfile
+    import keras_attention as ka
+
+    folder = pathlib.Path(tempfile.mkdtemp())
+    soundfile.write(folder / "a.wav", np.zeros(44100), 44100)
+    (folder / "said.csv").write_text("Path,Text\\na.wav,nothing\\n")
+    data = ka.data.from_recordings(test=folder / "said.csv", sampling_rate=16000)
+    assert data.test[0].text == "nothing" and len(data.test[0].sound) == 16000
+    ```
     """
-    parts = {}
-    for name, path in (("train", train), ("dev", dev), ("test", test)):
-        parts[name] = []
-        for place, file, *about in [] if path is None else list_recordings(path, encoding):
-            try:
-                if pathlib.Path(file).suffix == FEATURES:
-                    sound = read_features(file)
-                else:
-                    sound, rate = read_sound(file, sampling_rate)
-                    sampling_rate = sampling_rate or rate
-            except ValueError as error:
-                raise ValueError(f"{place}: {error}") from error
-            parts[name].append(Recording(sound, *about))
-    return Recordings.from_lists(**parts, sampling_rate=sampling_rate, seed=seed)
+    read = functools.partial(_read, columns=(sound_column, text_column), encoding=encoding)
+    parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
+    rates = {rate for part in parts.values() for _, rate in part if rate is not None}
+    if sampling_rate is None:
+        sampling_rate = rates.pop() if len(rates) == 1 else RATE if rates else None
+    elif not rates:
+        sampling_rate = None  # features
+    parts = {
+        name: [
+            one if rate is None else one._replace(sound=resample(one.sound, rate, sampling_rate))
+            for one, rate in part
+        ]
+        for name, part in parts.items()
+    }
+    return Recordings.from_lists(
+        **parts, sampling_rate=sampling_rate, dev_fraction=dev_fraction, seed=seed
+    )
 
 
-def list_recordings(path, encoding=UTF_8):
-    """(place for errors, sound file, transcript, ...) of each recording that `path` names.
-
-    What follows are the other fields of a `Recording`: speaker, and translation where there is one.
-    """
-    path = pathlib.Path(path)
-    if path.is_dir() and (path / TRANSCRIPTS).is_file():
-        path = path / TRANSCRIPTS
-    if path.suffix == ".fileids":
-        found = list_sphinx(path, encoding)
-    elif path.is_file():
-        found = list(_read_table(path, encoding))
-    else:
-        files = sorted(path.rglob("*.trans.txt"))
-        found = [row for file in files for row in _read_librispeech(file, encoding)]
-    if not found:
-        raise ValueError(
-            f"{path} names no recordings: expected a .tsv file of paths and transcripts, a folder "
-            f"with {TRANSCRIPTS}, or one with files *.trans.txt as LibriSpeech has them."
-        )
+def _read(path, columns, encoding, problems):
+    """[(`Recording`, its samples a second or None)] of what `path` names."""
+    found = []
+    for place, file, *about in list_recordings(path, columns, encoding, problems):
+        with problems.note(), prefix_errors(place):
+            if pathlib.Path(file).suffix == FEATURES:
+                sound, rate = read_features(file), None
+            else:
+                sound, rate = read_sound(file)
+            found.append((Recording(sound, *about), rate))
     return found
-
-
-def _read_table(path, encoding):
-    for number, line in read_lines(path, encoding):
-        if not line.strip():
-            continue
-        cells = line.split("\t")
-        place = f"{path}, line {number}"
-        if len(cells) not in (2, 3, 4):
-            raise ValueError(
-                f"{place}: {len(cells)} columns: expected a path, a tab and a transcript, and then "
-                "perhaps a tab and a speaker, and one more and a translation."
-            )
-        path_of_sound, text, speaker, translation = (*cells, None, None)[:4]
-        said = translation and translation.strip()
-        yield place, path.parent / path_of_sound, text.strip(), speaker or None, said or None
-
-
-def _read_librispeech(path, encoding):
-    for number, line in read_lines(path, encoding):
-        if not line.strip():
-            continue
-        name, _, text = line.partition(" ")
-        place = f"{path}, line {number}"
-        files = [path.parent / f"{name}{suffix}" for suffix in SUFFIXES]
-        if not (there := [file for file in files if file.is_file()]):
-            raise ValueError(f"{place}: there is neither {files[0]} nor {files[1].name}.")
-        yield place, there[0], text.strip(), name.partition("-")[0]
 
 
 def recording_batches(

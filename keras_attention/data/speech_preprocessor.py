@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 
 from keras_attention.checks import check_sound, check_whole_number
-from keras_attention.data.recordings import read_sound
+from keras_attention.data.sounds import read_sound
 from keras_attention.data.sphinx import FEATURES, read_features
 
 LEAST = 0.1  # seconds that a batch of waveforms is filled up to: every frame of theirs fits

@@ -1,13 +1,32 @@
 """The parts of a data set: train, dev and test."""
 
+import functools
+
 import numpy as np
 
+from keras_attention.data.problems import Problems
 
-def read_parts(read, paths):
-    """{part: list of examples}: `paths` maps train, dev and test to a path, several, or None."""
+
+def read_parts(read, paths, on_error=None):
+    """Read the examples of train, dev and test.
+
+    Args:
+        read: function of a path that gives a list of examples.
+        paths: dict of train, dev and test to a path, several, or None.
+        on_error: `"raise"` or `"skip"`, of `Problems`, which `read` then takes as `problems=`.
+
+    Returns:
+        dict, part -> list of examples.
+    """
     if not any(paths.values()):
         raise ValueError("No file given: pass the paths of train, dev or test.")
-    return {name: _read_all(read, given) for name, given in paths.items()}
+    if on_error is None:
+        return {name: _read_all(read, given) for name, given in paths.items()}
+    problems = Problems(on_error)
+    read = functools.partial(read, problems=problems)
+    parts = {name: _read_all(read, given) for name, given in paths.items()}
+    problems.report()
+    return parts
 
 
 def _read_all(read, paths):

@@ -10,6 +10,7 @@ from keras_attention.data.columns import UTF_8, line_error, read_lines
 from keras_attention.data.conllu import COLUMNS, read_words
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.length_buckets import EDGES, batch_by_length
+from keras_attention.data.problems import report_problems
 from keras_attention.data.shares import gather_batches
 from keras_attention.data.splits import add_dev, read_parts
 
@@ -50,9 +51,9 @@ def make_tagged(train, dev, test, *, dev_fraction, seed):
     return Tagged(train, dev, test, labels)
 
 
-def from_files(read, paths, *, dev_fraction, seed):
+def from_files(read, paths, *, dev_fraction, seed, on_error):
     """`Tagged` from files: `paths` maps train, dev and test to a path, several, or None."""
-    return make_tagged(**read_parts(read, paths), dev_fraction=dev_fraction, seed=seed)
+    return make_tagged(**read_parts(read, paths, on_error), dev_fraction=dev_fraction, seed=seed)
 
 
 def from_conll(
@@ -65,6 +66,7 @@ def from_conll(
     dev_fraction=0.1,
     seed=0,
     encoding=UTF_8,
+    on_error="raise",
 ):
     """Tagged sentences from files with a token and its tags on each line.
 
@@ -78,6 +80,8 @@ def from_conll(
         dev_fraction: float, the share of train that becomes dev where no dev file is given.
         seed: int, which sentences those are.
         encoding: str, of the files, as Python names it: `"cp1252"`, `"utf-16"`, ...
+        on_error: `"raise"` names all broken sentences in one error, `"skip"` leaves them out with a
+            warning that says how many.
 
     Returns:
         A `Tagged`.
@@ -102,10 +106,11 @@ def from_conll(
         read_conll, token_column=token_column, label_column=label_column, encoding=encoding
     )
     paths = {"train": train, "dev": dev, "test": test}
-    return from_files(read, paths, dev_fraction=dev_fraction, seed=seed)
+    return from_files(read, paths, dev_fraction=dev_fraction, seed=seed, on_error=on_error)
 
 
-def read_conll(path, token_column=0, label_column=-1, encoding=UTF_8):
+@report_problems
+def read_conll(path, token_column=0, label_column=-1, encoding=UTF_8, *, problems=None):
     """The sentences of one file, as a list of `Sentence`. See `from_conll`."""
     sentences, rows, width = [], [], None
     lines = list(read_lines(path, encoding))
@@ -113,20 +118,20 @@ def read_conll(path, token_column=0, label_column=-1, encoding=UTF_8):
     for number, line in [*lines, (len(lines) + 1, "")]:
         # Not `not line`: in WNUT-17 the line between two sentences may hold a tab.
         if not line.strip() or line.startswith("-DOCSTART-"):
-            if rows:
-                sentences.append(Sentence(*zip(*rows, strict=True)))
+            with problems.note():
+                if pairs := [_row(*row, width, token_column, label_column) for row in rows]:
+                    sentences.append(Sentence(*zip(*pairs, strict=True)))
             rows = []
             continue
         values = line.split(separator)
         width = width or len(values)
-        error = functools.partial(line_error, path, number)
-        rows.append(_row(values, width, token_column, label_column, error))
-    if not sentences:
+        rows.append((values, functools.partial(line_error, path, number)))
+    if not sentences and not problems:
         raise ValueError(f"{path} holds no sentence.")
     return sentences
 
 
-def _row(values, width, token_column, label_column, error):
+def _row(values, error, width, token_column, label_column):
     """(token, tag) of one line. `error(what)` makes the error."""
     if len(values) < 2:
         raise error(f"expected a token and its tag in columns, found only {values[0]!r}")
@@ -142,7 +147,15 @@ def _row(values, width, token_column, label_column, error):
 
 
 def from_conllu(
-    train=None, dev=None, test=None, *, column="upos", dev_fraction=0.1, seed=0, encoding=UTF_8
+    train=None,
+    dev=None,
+    test=None,
+    *,
+    column="upos",
+    dev_fraction=0.1,
+    seed=0,
+    encoding=UTF_8,
+    on_error="raise",
 ):
     """Tagged sentences from CoNLL-U files (https://universaldependencies.org/format.html).
 
@@ -155,6 +168,8 @@ def from_conllu(
         dev_fraction: float, the share of train that becomes dev where no dev file is given.
         seed: int, which sentences those are.
         encoding: str, of the files, as Python names it: `"cp1252"`, `"utf-16"`, ...
+        on_error: `"raise"` names all broken sentences in one error, `"skip"` leaves them out with a
+            warning that says how many.
 
     Returns:
         A `Tagged`.
@@ -179,10 +194,11 @@ def from_conllu(
     _index(column)
     read = functools.partial(read_conllu, column=column, encoding=encoding)
     paths = {"train": train, "dev": dev, "test": test}
-    return from_files(read, paths, dev_fraction=dev_fraction, seed=seed)
+    return from_files(read, paths, dev_fraction=dev_fraction, seed=seed, on_error=on_error)
 
 
-def read_conllu(path, column="upos", encoding=UTF_8):
+@report_problems
+def read_conllu(path, column="upos", encoding=UTF_8, *, problems=None):
     """The sentences of one CoNLL-U file, as a list of `Sentence`. See `from_conllu`."""
     index = _index(column)
 
@@ -192,9 +208,9 @@ def read_conllu(path, column="upos", encoding=UTF_8):
             raise error(f"the word {form!r} has no {column} (column {index + 1} is {tag!r})")
         return form, tag
 
-    words = read_words(path, read_word, encoding)
+    words = read_words(path, read_word, problems, encoding)
     sentences = [Sentence(*zip(*rows, strict=True)) for rows in words]
-    if column != "upos" and all(set(s.tags) == {"_"} for s in sentences):
+    if sentences and column != "upos" and all(set(s.tags) == {"_"} for s in sentences):
         raise ValueError(f"{path} has nothing in its column {column}. Choose another column.")
     return sentences
 

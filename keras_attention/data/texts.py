@@ -11,6 +11,7 @@ from keras_attention.data.columns import SUFFIXES, UTF_8, find_suffix, read_colu
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.files import number_errors
 from keras_attention.data.length_buckets import EDGES, batch_by_length
+from keras_attention.data.problems import report_problems
 from keras_attention.data.shares import gather_batches
 from keras_attention.data.splits import add_dev, read_parts
 from keras_attention.data.vocabulary import sort_labels
@@ -98,6 +99,7 @@ def from_text_files(
     dev_fraction=0.1,
     seed=0,
     encoding=UTF_8,
+    on_error="raise",
 ):
     """Texts and their labels from files; the end of the name says what is in one.
 
@@ -116,6 +118,8 @@ def from_text_files(
         dev_fraction: float, the share of train that becomes dev where no dev file is given.
         seed: int, which texts those are.
         encoding: str, of the files, as Python names it: `"cp1252"`, `"utf-16"`, ...
+        on_error: `"raise"` names all broken examples in one error, `"skip"` leaves them out with a
+            warning that says how many.
 
     Returns:
         A `Texts`.
@@ -139,31 +143,32 @@ def from_text_files(
     read = functools.partial(
         read_texts, text_column=text_column, label_column=label_column, encoding=encoding
     )
-    parts = read_parts(read, {"train": train, "dev": dev, "test": test})
+    parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
     return Texts.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
-def read_texts(path, text_column="text", label_column="label", encoding=UTF_8):
+@report_problems
+def read_texts(path, text_column="text", label_column="label", encoding=UTF_8, *, problems=None):
     """The texts of one file or folder, as a list of `Text`. See `from_text_files`."""
     path = pathlib.Path(path)
     if path.is_dir():
-        texts = _folder(path, encoding)
+        texts = _folder(path, problems, encoding)
     elif find_suffix(path):
-        rows = read_columns(path, (text_column, label_column), encoding)
-        texts = [Text(*row) for row in rows]
+        columns = text_column, label_column
+        texts = [Text(*row) for row in read_columns(path, columns, encoding, problems=problems)]
     else:
         raise ValueError(
             f"{path} is no file of texts: expected a folder, or a name that ends in "
             f"{', '.join(SUFFIXES)}, gzipped (.gz) or not."
         )
-    if not texts:
+    if not texts and not problems:
         raise ValueError(f"{path} holds no text.")
     if broken := [label for _, label in texts if not label.isprintable()]:
         raise ValueError(f"{path}: the label {broken[0][:40]!r} holds a line break or the like.")
     return texts
 
 
-def _folder(path, encoding):
+def _folder(path, problems, encoding):
     folders = sorted(child for child in path.iterdir() if child.is_dir())
     if not folders:
         raise ValueError(f"{path} has no folder in it: expected one for each label.")
@@ -174,7 +179,11 @@ def _folder(path, encoding):
         raise ValueError(
             f"{path} holds no text: expected .txt files in a folder for each label{hint}"
         )
-    return [Text(_content(file, encoding), label) for file, label in files]
+    texts = []
+    for file, label in files:
+        with problems.note():
+            texts.append(Text(_content(file, encoding), label))
+    return texts
 
 
 def _content(file, encoding):

@@ -114,7 +114,7 @@ class CausalLM(RunningTextTask):
         files = list(source.files.values())
         others = [path for path in files if not holds_dialogues(path, **source.encodings)]
         if not others:
-            return data.from_dialogue_files(**source.files, **source.encodings).corpus
+            return data.from_dialogue_files(**source.files, **source.reading).corpus
         for path in others:
             if len(others) < len(files) or path.endswith(LINES):
                 raise ValueError(

@@ -83,11 +83,11 @@ class DependencyParser(SentenceTask):
 
     @classmethod
     def list_file_options(cls, source):
-        return "files of dependency trees", ("encoding",)
+        return "files of dependency trees", ("encoding", "on_error")
 
     @classmethod
     def read_files(cls, source):
-        return data.from_conllu_trees(**source.files, **source.encodings)
+        return data.from_conllu_trees(**source.files, **source.reading)
 
     @classmethod
     def read_tfds(cls, source):

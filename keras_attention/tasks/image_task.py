@@ -21,7 +21,7 @@ class ImageTask(Task):
 
     @classmethod
     def list_file_options(cls, source):
-        return "folders of pictures", ("image_size",)
+        return "folders of pictures", ("image_size", "on_error")
 
     @classmethod
     def read_files(cls, source):
@@ -31,6 +31,7 @@ class ImageTask(Task):
             color_mode=source.color_mode,
             resizing=source.resizing,
             labels=source.labels,
+            **source.skipping,
         )
 
     @classmethod

@@ -148,20 +148,20 @@ class ImageToText(WritingTask):
 
     @classmethod
     def list_file_options(cls, source):
-        return "pictures with texts", ("image_size", "text_column", "encoding")
+        return "pictures with texts", ("image_size", "text_column", "encoding", "on_error")
 
     @classmethod
     def read_files(cls, source):
         """COCO's captions, a table of pictures and texts, or boxes, which become texts."""
         files = source.files.values()
         if all(is_coco(path) and not has_captions(path) for path in files):
-            boxes = data.from_coco(**source.files, image_size=source.image_size)
+            boxes = data.from_coco(**source.files, image_size=source.image_size, **source.skipping)
             return data.CaptionedImages.from_boxes(boxes)
         return data.from_captions(
             **source.files,
             text_column=source.choose_column("text_column", "text"),
             image_size=source.image_size,
-            **source.encodings,
+            **source.reading,
         )
 
     @classmethod

@@ -85,7 +85,7 @@ class MultiLabelClassifier(TextTask):
 
     @classmethod
     def list_file_options(cls, source):
-        return "texts with lists of labels", ("label_column", "text_column", "encoding")
+        return "texts with lists of labels", ("label_column", "text_column", "encoding", "on_error")
 
     @classmethod
     def read_files(cls, source):
@@ -93,7 +93,7 @@ class MultiLabelClassifier(TextTask):
             **source.files,
             text_column=source.choose_column("text_column", "text"),
             label_column=source.choose_column("label_column", "labels"),
-            **source.encodings,
+            **source.reading,
         )
 
     def with_labels(self, labels):

@@ -125,7 +125,7 @@ class ObjectDetector(Task):
 
     @classmethod
     def list_file_options(cls, source):
-        return "pictures with boxes", ("image_size",)
+        return "pictures with boxes", ("image_size", "on_error")
 
     @classmethod
     def read_files(cls, source):
@@ -134,7 +134,8 @@ class ObjectDetector(Task):
         if len(kinds) > 1:
             raise ValueError("The files are of several kinds, COCO's and Pascal VOC's: give one.")
         read = data.from_coco if kinds == {True} else data.from_voc
-        return read(**source.files, labels=source.labels, image_size=source.image_size)
+        about = {"labels": source.labels, "image_size": source.image_size}
+        return read(**source.files, **about, **source.skipping)
 
     @classmethod
     def read_tfds(cls, source):

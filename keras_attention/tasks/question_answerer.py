@@ -125,11 +125,11 @@ class QuestionAnswerer(Task):
 
     @classmethod
     def list_file_options(cls, source):
-        return "files of questions", ()
+        return "files of questions", ("on_error",)
 
     @classmethod
     def read_files(cls, source):
-        return data.from_question_files(**source.files)
+        return data.from_question_files(**source.files, **source.skipping)
 
     def hold_out(self, train, dev, seed):
         """(train, dev): without dev, a tenth of the contexts of train becomes it."""

@@ -134,23 +134,23 @@ class Seq2SeqLM(WritingTask):
     @classmethod
     def list_file_options(cls, source):
         if source.languages is not None:
-            return "aligned files", ("languages", "encoding")
+            return "aligned files", ("languages", "encoding", "on_error")
         if source.files and _hold_dialogues(source):
-            return "dialogues", ("turns", "encoding")
-        return "pairs of texts", ("label_column", "text_column", "encoding")
+            return "dialogues", ("turns", "encoding", "on_error")
+        return "pairs of texts", ("label_column", "text_column", "encoding", "on_error")
 
     @classmethod
     def read_files(cls, source):
         """Aligned files if there are languages, or else files of dialogues or with two columns."""
         if source.languages is None:
             if _hold_dialogues(source):
-                dialogues = data.from_dialogue_files(**source.files, **source.encodings)
+                dialogues = data.from_dialogue_files(**source.files, **source.reading)
                 return dialogues.pairs(source.turns or TURNS)
             columns = (
                 source.choose_column("text_column", "source"),
                 source.choose_column("label_column", "target"),
             )
-            return data.from_pair_files(**source.files, columns=columns, **source.encodings)
+            return data.from_pair_files(**source.files, columns=columns, **source.reading)
         both = source.languages.split("-")
         if len(both) != 2 or not all(both):
             raise ValueError(
@@ -161,7 +161,7 @@ class Seq2SeqLM(WritingTask):
             part: tuple(_add_language(path, language) for language in both)
             for part, path in source.files.items()
         }
-        return data.from_pair_files(**aligned, **source.encodings)
+        return data.from_pair_files(**aligned, **source.reading)
 
     @classmethod
     def count_examples(cls, data_set):

@@ -142,11 +142,13 @@ class Source:
         label_column, text_column: str or None.
         languages: str, `de-en` for aligned files, which end in `.de` and `.en`; or None.
         encoding: str, of files of text; None for UTF-8.
+        on_error: `"skip"` leaves broken examples of files out; None names them in an error.
         turns: int, of a dialogue that a reply is to; None for 3.
         image_size: int or (height, width), of pictures in folders; None for 48.
         color_mode: `"rgb"`, `"grayscale"`, or None for what the pictures are.
         labels: names of the classes of pictures in folders; None for those of the folders.
         resizing: `ka.data.Resizing` of pictures in folders, or None.
+        sampling_rate: int, samples a second that recordings get; None for that of the files.
         data_dir: where data sets are kept, or None.
     """
 
@@ -156,11 +158,13 @@ class Source:
     text_column: str | None = None
     languages: str | None = None
     encoding: str | None = None
+    on_error: str | None = None
     turns: int | None = None
     image_size: int | tuple | None = None
     color_mode: str | None = None
     labels: tuple | None = None
     resizing: data.Resizing | None = None
+    sampling_rate: int | None = None
     data_dir: pathlib.Path | None = None
 
     def __post_init__(self):
@@ -178,13 +182,16 @@ class Source:
             known["languages"] = None
         if "image_size" in metadata:
             known |= _describe_pictures(metadata) | {"labels": tuple(metadata["labels"])}
+        if "sampling_rate" in metadata:
+            known["sampling_rate"] = metadata["sampling_rate"]
         return cls(**{**known, **given})
 
     def like(self, metadata):
-        """The same, read as a model of this manifest takes it: pictures of its size, and as many
-        turns.
+        """The same, read as a model of this manifest takes it: pictures of its size, recordings at
+        its rate, and as many turns.
         """
-        settled = {} if metadata.get("turns") is None else {"turns": metadata["turns"]}
+        names = ("turns", "sampling_rate")
+        settled = {name: metadata[name] for name in names if metadata.get(name) is not None}
         if "image_size" in metadata:
             settled |= _describe_pictures(metadata)
         for name in ("image_size", "turns"):
@@ -202,7 +209,8 @@ class Source:
 
     def check_options(self, builder):
         """Refuses options of the command line that do not apply to the data."""
-        names = ("label_column", "text_column", "languages", "encoding", "turns", "image_size")
+        names = ("label_column", "text_column", "languages", "encoding", "on_error", "turns")
+        names += ("image_size",)
         what, allowed = self._list_options(builder)
         for name in names:
             if getattr(self, name) is not None and name not in allowed:
@@ -219,8 +227,8 @@ class Source:
     def list_options_by_name(self):
         """`TaskInterface.list_file_options` of texts with labels, or of tagged sentences."""
         if any(_find_kind(path) == "texts" for path in self.files.values()):
-            return "texts", ("label_column", "text_column", "encoding")
-        return "files of tagged sentences", ("label_column", "encoding")
+            return "texts", ("label_column", "text_column", "encoding", "on_error")
+        return "files of tagged sentences", ("label_column", "encoding", "on_error")
 
     def load(self, builder):
         """The data for the task of `builder`, of its `data_class`."""
@@ -270,13 +278,13 @@ class Source:
         self._check_kind(data.Texts if kinds == {"texts"} else data.Tagged, find_builder(wanted))
         if kinds == {"CoNLL-U"}:
             column = choose_value(self.label_column, "upos")
-            return data.from_conllu(**self.files, column=column, **self.encodings)
+            return data.from_conllu(**self.files, column=column, **self.reading)
         if kinds == {"texts"}:
             return data.from_text_files(
                 **self.files,
                 text_column=self.choose_column("text_column", "text"),
                 label_column=self.choose_column("label_column", "label"),
-                **self.encodings,
+                **self.reading,
             )
         try:
             column = -1 if self.label_column is None else int(self.label_column)
@@ -285,7 +293,7 @@ class Source:
                 f"--label-column {self.label_column}: the columns of CoNLL files have numbers, "
                 "from 0; -1 is the last. Names are for CoNLL-U files, which end in .conllu."
             ) from error
-        return data.from_conll(**self.files, label_column=column, **self.encodings)
+        return data.from_conll(**self.files, label_column=column, **self.reading)
 
     def choose_column(self, option, default):
         """The name of a column, or its number in a file whose first row names none.
@@ -296,10 +304,32 @@ class Source:
         value = choose_value(getattr(self, option), default)
         return int(value) if value.isdecimal() else value
 
+    def read_recordings(self):
+        """`TaskInterface.read_files` of recordings."""
+        text_column = self.choose_column("text_column", "text")
+        columns = {"sound_column": 0} if isinstance(text_column, int) else {}
+        return data.from_recordings(
+            **self.files,
+            **columns,
+            text_column=text_column,
+            sampling_rate=self.sampling_rate,
+            **self.reading,
+        )
+
     @property
     def encodings(self):
         """Keywords of readers of text."""
         return {} if self.encoding is None else {"encoding": self.encoding}
+
+    @property
+    def skipping(self):
+        """Keywords of readers of examples that may be broken."""
+        return {} if self.on_error is None else {"on_error": self.on_error}
+
+    @property
+    def reading(self):
+        """Keywords of readers of examples of text."""
+        return self.encodings | self.skipping
 
     def describe(self, builder, loaded):
         """The entry of the data in the model card, a dict."""

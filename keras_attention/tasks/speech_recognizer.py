@@ -115,11 +115,11 @@ class SpeechRecognizer(Task):
 
     @classmethod
     def list_file_options(cls, source):
-        return "recordings", ("encoding",)
+        return "recordings", ("text_column", "encoding", "on_error")
 
     @classmethod
     def read_files(cls, source):
-        return data.from_recordings(**source.files, **source.encodings)
+        return source.read_recordings()
 
     @classmethod
     def read_tfds(cls, source):
@@ -361,8 +361,8 @@ def check_rate(data_set, preprocessor):
     given, wanted = data_set.sampling_rate, preprocessor.sampling_rate
     if given != wanted and None not in (given, wanted):
         raise ValueError(
-            f"The recordings have {given} samples a second, and the model hears {wanted}: convert "
-            f"them, for example with `sox said.wav -r {wanted} new.wav`."
+            f"The recordings have {given} samples a second, and the model takes {wanted}: read "
+            f"them with from_recordings(..., sampling_rate={wanted}), which resamples."
         )
 
 

@@ -118,11 +118,11 @@ class SpeechToText(LengthLimit, WritingTask):
 
     @classmethod
     def list_file_options(cls, source):
-        return "recordings", ("encoding",)
+        return "recordings", ("text_column", "encoding", "on_error")
 
     @classmethod
     def read_files(cls, source):
-        return data.from_recordings(**source.files, **source.encodings)
+        return source.read_recordings()
 
     @classmethod
     def read_tfds(cls, source):

@@ -65,7 +65,7 @@ def test_bad_input(run, tagger, folder, tmp_path):
         ((folder, "--format", "saved_model", "--quantization", "float16"), "is for LiteRT"),
         ((folder, "--output", folder / "model.bin"), "must name a file that ends in .tflite"),
         ((folder, "--format", "saved_model", "--compatible-with", "web"), "is for LiteRT"),
-        ((folder, "--compatible-with", "gpu"), "pass batch_size= and sequence_length="),
+        ((folder, "--compatible-with", "gpu"), "pass --batch-size and --sequence-length"),
         ((folder, "--compatible-with", "toaster"), "Invalid value for '--compatible-with'"),
         ((folder / "no.keras",), "no.keras is no model"),
         ((tmp_path,), "holds no model.keras"),

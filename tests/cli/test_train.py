@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from keras_attention.cli.train import load_examples
+from keras_attention.tasks.sources import Source
 from tests.small_runs import SMALL, files, option
 
 FILES = {
@@ -184,3 +186,16 @@ def test_columns_of_data_sets_with_a_name(run, tmp_path):
     words = ["train", "vision_transformer", "--dataset", "digits", "--output", tmp_path / "new"]
     code, _, err = run(*words, "--label-column", "x")
     assert code == 2 and "--label-column x is not for --dataset digits" in err
+
+
+def test_skipped_examples_are_printed_and_in_the_card(tmp_path, capsys):
+    table = tmp_path / "train.csv"
+    table.write_text("text,label\n" + "good,a\nbad,b\n" * 5 + ",a\n")
+    source = Source(files={"train": table}, on_error="skip")
+    source.check_options("text_classifier")
+    data, skipped = load_examples(source, "text_classifier")
+    assert len(data.train) + len(data.dev) == 10 and skipped == ["skipped examples: 1"]
+    said = capsys.readouterr().out
+    assert said == f"skipped examples: 1\n{table}:12: 'text' is empty.\n"
+    with pytest.raises(ValueError, match="--on-error skip is not for running text"):
+        source.check_options("masked_language_model")

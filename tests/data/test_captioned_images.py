@@ -48,7 +48,7 @@ def test_captions_of_coco_in_a_folder(pictures):
     ]
     assert has_captions(pictures) and has_captions(pictures / "annotations.json")
     source = types.SimpleNamespace(
-        files={"test": pictures}, image_size=None, encodings={}, choose_column=lambda *names: "text"
+        files={"test": pictures}, image_size=None, reading={}, choose_column=lambda *names: "text"
     )
     assert len(ka.tasks.ImageToText.read_files(source).test) == 2
     (pictures / "annotations.json").write_text('{"annotations": [{"bbox": [1, 1, 1, 1]}]}')

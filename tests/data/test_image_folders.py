@@ -154,7 +154,10 @@ def odd(tmp_path):
         (lambda p: broken(p, "b/x.png", b""), "b/x.png is no picture"),
         (half, "b/half.jpg is no picture, or is damaged"),
         (lambda p: broken(p, "b/x.HEIC"), "b/x.HEIC is of a kind that is not read: convert it to"),
-        (odd, r"odd.png has 3x4 pixels .*00.png has 6x8: give image_size=.* resized\.$"),
+        (
+            odd,
+            r"odd.png has 3x4 pixels .*00.png has 6x8: give image_size=.* resized\. To leave",
+        ),
         (
             lambda p: make_folder(p, {"a": 9, "b": 2}),
             "The class 'b' has 2 pictures, too few to ",

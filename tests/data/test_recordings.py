@@ -8,6 +8,7 @@ import soundfile
 
 import keras_attention as ka
 from keras_attention.data import spoken_digits
+from keras_attention.data.sounds import resample
 
 random = np.random.default_rng(0)
 SOUND = random.uniform(-0.5, 0.5, 800).astype("float32")
@@ -57,19 +58,87 @@ def test_a_tenth_of_train_becomes_dev(tmp_path):
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("a.wav", r"train.tsv, line 1: 1 columns: expected a path, a tab"),
+        ("a.wav", r"train.tsv, line 1: 1 columns: expected a path and a"),
         ("b.wav\tone", r"train.tsv, line 1: There is no file .*b.wav"),
         ("train.tsv\tone", r"line 1: .*train.tsv is no WAV or FLAC file"),
-        ("slow.wav\tone", r"slow.wav has 4000 samples a second, and 8000 are expected"),
+        ("quick.wav\tone", r"quick.wav has 500 samples a second: expected 1,000 to"),
         ("no.wav\tone", r"train.tsv, line 1: .*no.wav has no samples: record it again"),
     ],
 )
 def test_refuses_tables_that_name_the_line(line, message, tmp_path):
-    write(tmp_path / "no.wav", SOUND[:0]), write(tmp_path / "slow.wav", rate=4000)
+    write(tmp_path / "no.wav", SOUND[:0]), write(tmp_path / "quick.wav", rate=500)
     table = tmp_path / "train.tsv"
     table.write_text(line + "\n", "utf-8")
     with pytest.raises(ValueError, match=message):
         ka.data.from_recordings(table, sampling_rate=8000)
+
+
+@pytest.mark.parametrize(
+    "name, content",
+    [
+        ("a.csv", 'path,text\na.wav,"one, two"\n'),
+        ("a.csv", 'Text,Speaker,Path,Extra\n"one, two",anna,a.wav,x\n'),
+        ("a.csv", 'a.wav,"one, two",anna,"eins, zwei"\n'),
+        ("a.tsv", "text\tpath\ttranslation\none, two\ta.wav\teins, zwei\n"),
+        ("a.jsonl", '{"path": "a.wav", "text": "one, two", "speaker": "anna"}\n'),
+    ],
+)
+def test_tables_name_their_columns_as_for_other_readers(name, content, tmp_path):
+    write(tmp_path / "a.wav")
+    (tmp_path / name).write_text(content, "utf-8")
+    (found,) = ka.data.from_recordings(test=tmp_path / name).test
+    assert found.text == "one, two" and len(found.sound) == len(SOUND)
+    assert found.speaker == ("anna" if "anna" in content else None)
+    assert found.translation == ("eins, zwei" if "eins" in content else None)
+
+
+def test_columns_have_other_names_or_numbers(tmp_path):
+    write(tmp_path / "a.wav")
+    table = tmp_path / "a.csv"
+    table.write_text("file,sentence\na.wav,one\n", "utf-8")
+    with pytest.raises(ValueError, match="a.csv:1: no column 'path'; the first row has file, sent"):
+        ka.data.from_recordings(test=table)
+    with pytest.raises(ValueError, match="no column 'text'; .* with text_column=: a name, or a nu"):
+        ka.data.from_recordings(test=table, sound_column="file")
+    options = {"sound_column": "file", "text_column": "sentence"}
+    assert ka.data.from_recordings(test=table, **options).test[0].text == "one"
+    table.write_text("one,a.wav\n", "utf-8")
+    options = {"sound_column": 1, "text_column": 0}
+    assert ka.data.from_recordings(test=table, **options).test[0].text == "one"
+
+
+def test_recordings_of_other_rates_are_resampled(tmp_path):
+    tone = np.sin(2 * np.pi * 440 * np.arange(4410) / 44100)
+    write(tmp_path / "a.wav", np.stack([tone, tone], axis=1), 44100)
+    write(tmp_path / "b.wav", tone[:800], 8000)
+    (tmp_path / "a.csv").write_text("path,text\na.wav,one\nb.wav,two\n", "utf-8")
+    data = ka.data.from_recordings(test=tmp_path / "a.csv")
+    assert data.sampling_rate == 16000 and [len(x.sound) for x in data.test] == [1600, 1600]
+    data = ka.data.from_recordings(test=tmp_path / "a.csv", sampling_rate=8000)
+    assert data.sampling_rate == 8000 and [len(x.sound) for x in data.test] == [800, 800]
+    same = ka.data.SpeechPreprocessor("ab", 8000)([tmp_path / "a.wav"])["waveform"]
+    np.testing.assert_array_equal(same[0], data.test[0].sound)
+
+
+@pytest.mark.parametrize("rate, new_rate", [(44100, 16000), (48000, 16000), (8000, 16000)])
+def test_resampling_keeps_tones_and_no_others(rate, new_rate):
+    def tone(frequency, rate):
+        return np.sin(2 * np.pi * frequency * np.arange(rate) / rate)
+
+    middle = slice(new_rate // 10, -new_rate // 10)
+    for frequency in (50, 1000, 3500):
+        found = resample(tone(frequency, rate).astype("float32"), rate, new_rate)
+        assert len(found) == new_rate and found.dtype == np.float32
+        assert np.abs(found - tone(frequency, new_rate))[middle].max() < 1e-4  # -80 dB
+    if rate > 2 * 9000:  # which 16,000 samples a second cannot have: it must not come back as 7,000
+        found = resample(tone(9000, rate).astype("float32"), rate, new_rate)
+        assert np.abs(found)[middle].max() < 1e-4
+
+
+def test_rates_without_a_common_divisor_are_resampled():
+    found = resample(np.ones(44101, "float32"), 44101, 16000)
+    assert abs(len(found) - 16000) <= 1
+    np.testing.assert_allclose(found[1000:-1000], 1.0, atol=1e-4)
 
 
 def test_nothing_may_be_said(tmp_path):

@@ -90,7 +90,9 @@ def test_folders(tmp_path):
     expected = [("dull\nand long", "neg"), ("fine", "pos"), ("good", "pos")]
     assert read_texts(tmp_path) == expected
     write(tmp_path / "neg" / "2.txt", "  ")
-    with pytest.raises(ValueError, match=r"neg/2.txt: the text is empty\.$"):
+    with pytest.raises(
+        ValueError, match=r"neg/2.txt: the text is empty\. To leave it out, give on_error='skip'\.$"
+    ):
         read_texts(tmp_path)
 
 

@@ -112,10 +112,10 @@ def test_the_prompt_is_read_and_not_learnt(task):
     words, end = [HEARD["Ġthe"], HEARD["Ġcat"]], HEARD["<|endoftext|>"]
     assert inputs["target_ids"].numpy()[0].tolist() == [*PROMPT, *words]
     assert labels.numpy()[0].tolist() == [-1, -1, -1, *words, end]
-    with pytest.raises(ValueError, match="has 22 tokens, its end included, .* writes 8 at most"):
+    with pytest.raises(ValueError, match="all recordings have more than 1 seconds or 8 tok"):
         task.make_training_batches([said[0]._replace(text="n" * 20)], task.recipe)
     data = ka.data.Recordings.from_lists(said, sampling_rate=8000)
-    with pytest.raises(ValueError, match="have 8000 samples a second, and the model hears 16000"):
+    with pytest.raises(ValueError, match="have 8000 samples a second, and the model takes 16000"):
         task.fit(data, verbose=False)
 
 

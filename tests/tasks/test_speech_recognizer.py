@@ -299,7 +299,7 @@ def test_recordings_of_another_rate_are_neither_learnt_nor_scored():
     sounds = [ka.data.Recording(np.zeros(16000, "float32"), "one")] * 4
     data = ka.data.Recordings.from_lists(sounds, test=sounds, sampling_rate=16000)
     for work in (task.evaluate, task.fit):
-        with pytest.raises(ValueError, match="have 16000 samples a second, and the model hears 80"):
+        with pytest.raises(ValueError, match="have 16000 samples a second, and the model takes 80"):
             work(data)
 
 
