@@ -7,6 +7,8 @@ import typing
 import numpy as np
 
 from keras_attention.data.extras import import_tensorflow
+from keras_attention.data.image_folders import read_image
+from keras_attention.data.orientation import SIDEWAYS, turn_box
 from keras_attention.data.shares import check_batches, gather_batches, set_rows
 from keras_attention.data.splits import add_dev
 
@@ -156,6 +158,29 @@ def check_boxes(example, bounding_box_format=FORMAT):
         size=(height, width),
     )
     return example, len(boxes) - len(kept)
+
+
+def turn_boxes(example, orientation):
+    """A `BoxedImage` in pixels of its picture as EXIF turns it upright.
+
+    Boxes are taken to be of the upright picture already, unless the size is that of the stored one.
+
+    Args:
+        example: `BoxedImage` of a file, with its `size` and boxes (x0, y0, x1, y1).
+        orientation: int, of EXIF.
+    """
+    if orientation < SIDEWAYS or example.size[0] == example.size[1]:
+        return example
+    if tuple(read_image(example.image).shape[:2]) != tuple(example.size[::-1]):
+        return example
+    return turn_stored_boxes(example, orientation)
+
+
+def turn_stored_boxes(example, orientation):
+    """A `BoxedImage` whose boxes are of the stored pixels as one of the upright picture."""
+    boxes = tuple(turn_box(box, orientation, example.size) for box in example.boxes)
+    size = example.size[::-1] if orientation >= SIDEWAYS else example.size
+    return example._replace(boxes=boxes, size=tuple(size))
 
 
 def convert_boxes(boxes, source, target, size):

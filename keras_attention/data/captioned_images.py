@@ -219,7 +219,7 @@ def _read(path, images, columns, encoding, problems):
     if not found and not problems:
         raise ValueError(f"{path} holds no caption.")
     examples = [CaptionedImage(picture, tuple(texts)) for picture, texts in found.items()]
-    return keep_readable(examples, problems)
+    return [example for example, _ in keep_readable(examples, problems)]
 
 
 def caption_batches(

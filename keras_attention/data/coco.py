@@ -3,7 +3,7 @@
 import functools
 import pathlib
 
-from keras_attention.data.boxed_images import BoxedImage, BoxedImages
+from keras_attention.data.boxed_images import BoxedImage, BoxedImages, turn_boxes
 from keras_attention.data.fields import MOST_PIXELS
 from keras_attention.data.files import is_file, quote_value, read_json
 from keras_attention.data.image_folders import keep_readable
@@ -49,6 +49,10 @@ def from_coco(
         `BoxedImages`, whose pictures are read once to find damaged ones, and again when they are
         needed.
 
+    Boxes are in pixels of the picture as viewers show it, upright by its EXIF orientation. Where
+    `width` and `height` are those of a picture that is stored on its side, so are its boxes, and
+    they are turned with it.
+
     A damaged JSON file is a ValueError that names it.
 
     Example:
@@ -78,7 +82,7 @@ def from_coco(
     parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
     labels = list(dict.fromkeys(names)) if labels is None else labels
     options = dict(image_size=image_size, dev_fraction=dev_fraction, seed=seed)
-    return BoxedImages.from_lists(**parts, labels=labels, bounding_box_format="xywh", **options)
+    return BoxedImages.from_lists(**parts, labels=labels, **options)
 
 
 def is_coco(path):
@@ -128,7 +132,7 @@ def _read_file(path, images, names, problems):
             continue  # noted
         boxes, labels, crowds = zip(*objects[number], strict=True) if objects[number] else [()] * 3
         found.append(BoxedImage(picture[0], boxes, labels, crowds, picture[1], number))
-    return keep_readable(found, problems)
+    return [turn_boxes(*one) for one in keep_readable(found, problems)]
 
 
 def _list_by_id(content, name, kinds, error):
@@ -172,7 +176,8 @@ def _read_object(entry, categories, error, where):
     crowd = 0 if entry.get("iscrowd") is None else entry["iscrowd"]
     if not isinstance(crowd, NUMBERS) or crowd not in (0, 1):
         raise error(f"{where}.iscrowd", crowd, "0, 1, true or false")
-    return box, categories[number], bool(crowd)
+    x, y, width, height = box
+    return (x, y, x + width, y + height), categories[number], bool(crowd)
 
 
 def find_picture(path, name, images):

@@ -11,6 +11,7 @@ from keras_attention.checks import check_height_and_width
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.files import read_bytes
 from keras_attention.data.images import Images
+from keras_attention.data.orientation import TURNED, find_orientation
 from keras_attention.data.problems import Problems
 from keras_attention.data.resizing import Resizing
 from keras_attention.data.splits import read_parts, split_by_class
@@ -67,8 +68,8 @@ def from_image_folder(
         `Images` of uint8, (height · width · channels) bytes for each picture. How they were split
         and resized is said in its `notes`.
 
-    Files that are no pictures, or damaged, are all named in one ValueError. What a camera notes
-    about its orientation (EXIF) is not looked at, here as in torchvision and Keras.
+    Files that are no pictures, or damaged, are all named in one ValueError. Pictures with an EXIF
+    orientation are turned upright, as viewers and browsers show them.
 
     Example:
 
@@ -120,6 +121,8 @@ def from_image_folder(
 def read_image(path, image_size=None, color_mode="rgb", resizing=None):
     """A picture file as float32 (H, W, C) from 0 to 1, resized as `from_image_folder` does.
 
+    It is turned upright where it has an EXIF orientation.
+
     Args:
         path: of a PNG, JPEG, GIF (the first picture), BMP or WebP file.
         image_size: int or (height, width) in pixels, or None for the picture's own.
@@ -151,7 +154,7 @@ def read_image(path, image_size=None, color_mode="rgb", resizing=None):
 
 
 def decode_picture(content, name, color_mode="rgb"):
-    """The bytes of a picture file as float32 (H, W, C) from 0 to 1.
+    """The bytes of a picture file as float32 (H, W, C) from 0 to 1, upright (EXIF).
 
     Args:
         name: what errors call it.
@@ -168,7 +171,7 @@ def decode_picture(content, name, color_mode="rgb"):
     picture = tf.image.convert_image_dtype(picture, "float32")
     if color_mode == "grayscale":
         picture = tf.image.rgb_to_grayscale(picture)
-    return np.clip(picture.numpy(), 0.0, 1.0)
+    return np.clip(TURNED[find_orientation(content)](picture.numpy()), 0.0, 1.0)
 
 
 def resize_picture(picture, image_size, resizing=None):
@@ -306,15 +309,18 @@ def keep_readable(examples, problems):
         problems: `Problems`.
 
     Returns:
-        list of the examples whose picture can be read.
+        list of (example, EXIF orientation of its picture) of those whose picture can be read.
     """
 
-    def check(path):
-        read_image(path)
+    orientations, paths = {}, list(dict.fromkeys(example.image for example in examples))
 
-    paths = list(dict.fromkeys(example.image for example in examples))
-    sound = {paths[k] for k in note_unreadable(check, paths, problems)}
-    return [example for example in examples if example.image in sound]
+    def check(path):
+        content = read_bytes(path)
+        decode_picture(content, path)
+        orientations[path] = find_orientation(content)
+
+    note_unreadable(check, paths, problems)
+    return [(one, orientations[one.image]) for one in examples if one.image in orientations]
 
 
 def note_unreadable(read, pictures, problems):

@@ -3,7 +3,7 @@
 import pathlib
 import xml.etree.ElementTree as ElementTree
 
-from keras_attention.data.boxed_images import BoxedImage, BoxedImages
+from keras_attention.data.boxed_images import BoxedImage, BoxedImages, turn_boxes
 from keras_attention.data.columns import line_error
 from keras_attention.data.files import is_file, quote_value, read_bytes
 from keras_attention.data.image_folders import SUFFIXES, keep_readable, read_image
@@ -41,8 +41,9 @@ def from_voc(
 
     Returns:
         `BoxedImages`, whose pictures are read once to find damaged ones, and again when they are
-        needed. Coordinates are taken as they are, as TFDS takes them. Objects that are marked as
-        difficult count as crowds: they are not trained on, and nothing is counted of them.
+        needed. Boxes of pictures with an EXIF orientation are as for `from_coco`. Coordinates are
+        taken as they are, as TFDS takes them. Objects that are marked as difficult count as crowds:
+        they are not trained on, and nothing is counted of them.
 
     Example:
 
@@ -87,7 +88,7 @@ def _read_part(path, problems):
     for file in files:
         with problems.note():
             found.append(read_voc(file))
-    return keep_readable(found, problems)
+    return [turn_boxes(*one) for one in keep_readable(found, problems)]
 
 
 def _list_files(path, folder, problems):

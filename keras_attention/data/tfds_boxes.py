@@ -1,7 +1,14 @@
 """Pictures with boxes of TensorFlow Datasets."""
 
-from keras_attention.data.boxed_images import BoxedImage, BoxedImages
+from keras_attention.data.boxed_images import (
+    FORMAT,
+    BoxedImage,
+    BoxedImages,
+    convert_boxes,
+    turn_stored_boxes,
+)
 from keras_attention.data.extras import import_tensorflow, import_tfds
+from keras_attention.data.orientation import find_orientation
 from keras_attention.data.tfds_builder import find_builder, find_splits, prepare_builder
 
 
@@ -45,7 +52,7 @@ def from_tfds_boxes(
         read["test"], read["dev"] = read["dev"], []
     labels = found["label"].names if labels is None else labels
     options = dict(image_size=image_size, dev_fraction=dev_fraction, seed=seed)
-    return BoxedImages.from_lists(**read, labels=labels, bounding_box_format="rel_yxyx", **options)
+    return BoxedImages.from_lists(**read, labels=labels, **options)
 
 
 def _read_split(tfds, builder, split):
@@ -56,17 +63,19 @@ def _read_split(tfds, builder, split):
     for k, example in enumerate(dataset.as_numpy_iterator()):
         objects = example["objects"]
         crowds = objects.get("is_crowd", ())
-        size = tf.io.decode_image(example["image"], expand_animations=False).shape[:2]
-        examples.append(
-            BoxedImage(
-                example["image"],
-                tuple(map(tuple, objects["bbox"])),
-                tuple(names[number] for number in objects["label"]),
-                tuple(map(bool, crowds)),
-                tuple(size),
-                _read_name(example, k),
-            )
+        size = tuple(tf.io.decode_image(example["image"], expand_animations=False).shape[:2])
+        boxes = (
+            convert_boxes(objects["bbox"], "rel_yxyx", FORMAT, size) if len(objects["bbox"]) else ()
         )
+        stored = BoxedImage(
+            example["image"],
+            tuple(map(tuple, boxes)),
+            tuple(names[number] for number in objects["label"]),
+            tuple(map(bool, crowds)),
+            size,
+            _read_name(example, k),
+        )
+        examples.append(turn_stored_boxes(stored, find_orientation(example["image"])))
     return examples
 
 

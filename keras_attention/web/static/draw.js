@@ -52,7 +52,7 @@ export async function show({about, model, say, root}) {
 
   async function showPicture(blob) {
     erase();
-    const picture = await createImageBitmap(blob);
+    const picture = await createImageBitmap(blob, {imageOrientation: 'from-image'});
     // A picture of the model's size stays as it is, each pixel FINE dots wide.
     pen.imageSmoothingEnabled = picture.width != width || picture.height != height;
     pen.drawImage(picture, 0, 0, canvas.width, canvas.height);
