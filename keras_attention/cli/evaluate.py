@@ -1,5 +1,6 @@
 """`evaluate` and `predict`: a trained model on labelled data, and on typed texts or pictures."""
 
+import itertools
 import json
 import pathlib
 import sys
@@ -15,6 +16,7 @@ from keras_attention.tasks.sources import Source
 
 SPLITS = ("train", "dev", "test")
 STDIN = "-"
+BLANK = None  # stands for an empty line of a file
 
 
 def evaluate(preset, *, file, split, kind, **options):
@@ -85,14 +87,34 @@ def predict(preset, inputs, *, file, context=None, kind, chat=False, as_json, op
     if chat:
         converse(task, inputs, given)
         return
-    inputs = texts = collect_inputs(inputs, file)
+    lines = inputs = collect_inputs(inputs, file)
     if task.takes_context or context is not None:
-        inputs = add_context(task, texts, context)
+        inputs = add_context(task, lines, context)
     if not as_json:
-        task.show(inputs, **given)
+        show_lines(task, inputs, given)
         return
-    for text, found in zip(texts, task.predict(inputs, **given), strict=True):
-        say(json.dumps({"input": text, "prediction": as_plain(found)}, ensure_ascii=False))
+    typed = [one for one in inputs if one is not BLANK]
+    found = iter(task.predict(typed, **given) if typed else ())
+    for line in lines:
+        answer = None if line is BLANK else as_plain(next(found))
+        about = {"input": "" if line is BLANK else line, "prediction": answer}
+        say(json.dumps(about, ensure_ascii=False))
+
+
+def show_lines(task, inputs, options):
+    """Prints what `task.show` prints of the inputs, and an empty line for each `BLANK`.
+
+    Among blocks of lines with an empty line between them, it is an empty block.
+    """
+    for k, (blank, group) in enumerate(itertools.groupby(inputs, lambda one: one is BLANK)):
+        group = list(group)
+        if k and task.shows_blocks:
+            say("")
+        if not blank:
+            task.show(group, **options)
+            continue
+        for _ in group[1:] if task.shows_blocks else group:
+            say("")
 
 
 def converse(task, turns, options):
@@ -123,18 +145,27 @@ def converse(task, turns, options):
 
 
 def collect_inputs(inputs, file):
-    """The typed inputs, and those on the lines of a file or of standard input."""
+    """The typed inputs, and those on the lines of a file or of standard input.
+
+    An empty line is `BLANK`: there is one line of output for each line of input.
+    """
     found = []
     for text in [*inputs, *([] if file is None else [file])]:
         if str(text) == STDIN:
-            found += [line for line in sys.stdin.read().splitlines() if line.strip()]
+            found += split_lines(sys.stdin.read())
         elif text is file:
-            found += [line for _, line in read_lines(pathlib.Path(file)) if line.strip()]
+            found += split_lines("\n".join(line for _, line in read_lines(pathlib.Path(file))))
         else:
             found.append(text)
     if not found:
         raise ValueError("There is nothing to predict: give texts or pictures, or --file.")
     return found
+
+
+def split_lines(text):
+    """The lines of a text; `BLANK` for an empty one. A line break at the end begins no line."""
+    lines = text.removesuffix("\n").split("\n") if text else []
+    return [line.removesuffix("\r") if line.strip() else BLANK for line in lines]
 
 
 def add_context(task, questions, path):
@@ -151,7 +182,7 @@ def add_context(task, questions, path):
         context = "\n".join(line for _, line in read_lines(pathlib.Path(path)))
     if not context.strip():
         raise ValueError(f"--context {path} is empty.")
-    return [(question, context) for question in questions]
+    return [one if one is BLANK else (one, context) for one in questions]
 
 
 def as_plain(found):

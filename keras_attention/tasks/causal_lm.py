@@ -61,6 +61,7 @@ class CausalLM(RunningTextTask):
     ```
     """
 
+    shows_blocks = True
     builders = ("causal_language_model",)
     example = "ROMEO:"
     predict_options = ("max_new_tokens", "temperature", "top_k", "top_p", "seed")

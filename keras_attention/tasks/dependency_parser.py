@@ -62,6 +62,7 @@ class DependencyParser(SentenceTask):
 
     builders = ("dependency_parser",)
     data_class, holds = data.DependencyTrees, "sentences with dependency trees"
+    shows_blocks = True
 
     @classmethod
     def collect(cls, examples):

@@ -47,6 +47,7 @@ class ImageClassifier(ImageTask):
     ```
     """
 
+    shows_blocks = True
     builders = ("vision_transformer",)
     example = "picture.png"
     predict_options = ("top", "invert")

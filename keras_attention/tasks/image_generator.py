@@ -68,6 +68,7 @@ class ImageGenerator(ImageTask):
     ```
     """
 
+    shows_blocks = True
     builders = ("image_generator",)
     example = "7"
     predict_options = ("temperature", "top_k", "top_p", "seed")

@@ -36,6 +36,7 @@ class TaskInterface(abc.ABC):
     example = ""  # an input that `predict` takes, for the card and the page
     predict_options = ()  # keywords of `predict`
     takes_context = False  # whether an input of `predict` is a question with its context
+    shows_blocks = False  # whether `show` prints lines for each input, with an empty one between
     converses = False  # whether `reply` gives the next turn of a dialogue
     lower_is_better = False  # of the first of the metrics
     finishing_seconds = 63.0  # that export, verification and scores of a usual model take

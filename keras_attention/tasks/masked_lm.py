@@ -64,6 +64,7 @@ class MaskedLM(RunningTextTask):
 
     builders = ("masked_language_model",)
     example = "The cat [MASK] on the mat."
+    shows_blocks = True
     predict_options = ("top",)
 
     @classmethod

@@ -76,6 +76,7 @@ class ObjectDetector(Task):
     builders = ("object_detector",)
     data_class, holds, example = data.BoxedImages, "pictures with boxes", "picture.png"
     predict_options = ("threshold",)
+    shows_blocks = True
 
     @classmethod
     def collect(cls, examples):

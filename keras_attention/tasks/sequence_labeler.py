@@ -77,6 +77,7 @@ class SequenceLabeler(SentenceTask):
     builders = ("sequence_labeler",)
     data_class, holds = data.Tagged, "tagged sentences"
     predict_options = ("group_entities",)
+    shows_blocks = True
 
     @classmethod
     def collect(cls, examples):

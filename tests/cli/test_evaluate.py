@@ -1,5 +1,6 @@
 """`evaluate` gives the scores of the folder again; `predict` the same answer from every format."""
 
+import io
 import json
 
 import numpy as np
@@ -7,7 +8,9 @@ import pytest
 import tensorflow as tf
 
 import keras_attention as ka
+from keras_attention.cli.evaluate import collect_inputs, show_lines
 from keras_attention.tasks import sources
+from keras_attention.tasks.printing import say
 from tests.grids import quick
 
 
@@ -128,3 +131,40 @@ def test_predict_refuses(run, tagger, classifier, tmp_path):
     for words, message in cases:
         code, out, err = run("predict", *words)
         assert (code, out) == (2, "") and message in err and err.count("\n") == 1, message
+
+
+class Echo:
+    """A task that answers with its inputs."""
+
+    def __init__(self, shows_blocks):
+        self.shows_blocks = shows_blocks
+
+    def show(self, inputs):
+        say(("\n\n" if self.shows_blocks else "\n").join(inputs))
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("a\n\nb\n \n\t\nc\n", ["a", "", "b", "", "", "c"]),
+        ("\na\n\n", ["", "a", ""]),
+        ("\r\na\u2028b\r\n", ["", "a\u2028b"]),
+        ("a", ["a"]),
+        ("\n", [""]),
+    ],
+)
+def test_a_line_of_output_for_each_line_of_input(text, lines, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.StringIO(text, newline=""))
+    inputs = collect_inputs([], "-")
+    (tmp_path / "a.txt").write_bytes(text.encode())
+    assert collect_inputs([], tmp_path / "a.txt") == inputs
+    show_lines(Echo(shows_blocks=False), inputs, {})
+    assert capsys.readouterr().out.split("\n") == [*lines, ""]
+    show_lines(Echo(shows_blocks=True), inputs, {})
+    assert capsys.readouterr().out == "\n".join(f"{line}\n" if line else "" for line in lines)
+
+
+def test_nothing_is_no_line(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    with pytest.raises(ValueError, match="There is nothing to predict"):
+        collect_inputs([], "-")

@@ -269,8 +269,9 @@ def test_entities_of_tags_that_break_the_scheme():
 def test_predict_reads_files_and_writes_json(run, preset, tmp_path, monkeypatch):
     (tmp_path / "texts.txt").write_text("the cat sat\n\na dog ran\n")
     code, out, _ = run("predict", preset, "--file", tmp_path / "texts.txt", "--json")
-    first, second = (json.loads(line) for line in out.splitlines())
+    first, blank, second = (json.loads(line) for line in out.splitlines())
     assert code == 0 and first["input"] == "the cat sat"
+    assert blank == {"input": "", "prediction": None}
     assert [token["tag"] for token in second["prediction"]] == ["DET", "NOUN", "VERB"]
     assert set(second["prediction"][0]) == {"token", "tag", "probability"}
     monkeypatch.setattr("sys.stdin", io.StringIO((tmp_path / "texts.txt").read_text()))
