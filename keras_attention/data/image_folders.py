@@ -34,7 +34,7 @@ def from_image_folder(
     color_mode=None,
     labels=None,
     dev_fraction=0.1,
-    test_fraction=0.2,
+    test_fraction=0.0,
     seed=0,
     on_error="raise",
 ):
@@ -46,9 +46,8 @@ def from_image_folder(
 
     Args:
         train, dev, test: path of a folder of class folders, a list of such paths, or None.
-            With train alone, it is split: `test_fraction` of each class is for testing,
-            `dev_fraction` for choosing, the others for training. With train and test, the
-            development part comes out of train.
+            As with every reader, `dev_fraction` of train becomes dev where no dev is given, and
+            nothing becomes test; here of each class.
         image_size: int or (height, width) in pixels, to which every picture is resized; None for
             the size of the pictures, where they all have one. Pictures are stretched, not cropped,
             as by `keras.utils.image_dataset_from_directory`; smaller ones are made by bilinear
@@ -59,7 +58,8 @@ def from_image_folder(
             and RGB otherwise. Transparency is dropped.
         labels: names of the classes in the order of their ids, such as those of a trained model:
             then a folder may lack some. None sorts those that are there; all folders have the same.
-        dev_fraction, test_fraction: float, shares of each class; 0 for no such part.
+        dev_fraction, test_fraction: float, the shares of each class of train that become dev and
+            test where these are not given; 0 for none.
         seed: int, which pictures those are.
         on_error: `"raise"` names all damaged pictures in one error, `"skip"` leaves them out with a
             warning that says how many.
@@ -86,7 +86,7 @@ def from_image_folder(
         for k in range(5):
             picture = np.full((12, 16, 3), value + k)
             keras.utils.save_img(folder / name / f"{k}.png", picture, scale=False)
-    data = ka.data.from_image_folder(folder, image_size=8)
+    data = ka.data.from_image_folder(folder, image_size=8, test_fraction=0.2)
     assert repr(data) == "Images(train=6, dev=2, test=2 images of 8x8x1, 2 labels)"
     assert data.labels == ("day", "night") and set(data.train.labels) == {0, 1}
     ```
@@ -352,10 +352,10 @@ def _choose_fractions(found, fractions):
     for name, fraction in fractions.items():
         if not 0 <= fraction < 1:
             raise ValueError(f"{name}_fraction={fraction}: expected a number from 0 to below 1.")
-    if not found["train"] or found["dev"]:
+    if not found["train"]:
         return {}
-    wanted = ["dev"] if found["test"] else ["test", "dev"]
-    fractions = {name: fractions[name] for name in wanted if fractions[name]}
+    missing = [name for name in ("test", "dev") if not found[name]]
+    fractions = {name: fractions[name] for name in missing if fractions[name]}
     if sum(fractions.values()) >= 1:
         raise ValueError(
             f"{' and '.join(f'{name}_fraction={f}' for name, f in fractions.items())} leave "

@@ -32,14 +32,14 @@ def values(split):
 
 def test_a_folder_is_split_by_class(tmp_path):
     folder = make_folder(tmp_path, {"10": 20, "9": 10})
-    data = from_image_folder(folder, seed=1)
+    data = from_image_folder(folder, seed=1, test_fraction=0.2)
     assert data.labels == ("9", "10") and data.image_shape == (6, 8, 1)
     for split, counts in ((data.train, (7, 14)), (data.dev, (1, 2)), (data.test, (2, 4))):
         assert np.bincount(split.labels).tolist() == list(counts)
         assert split.pixels.dtype == np.uint8 and split.labels.dtype == np.int32
         np.testing.assert_array_equal(np.array(values(split)) >= 100, split.labels == 0)
     assert len({*values(data.train), *values(data.dev), *values(data.test)}) == 30
-    again, other = (from_image_folder(folder, seed=seed) for seed in (1, 2))
+    again, other = (from_image_folder(folder, seed=s, test_fraction=0.2) for s in (1, 2))
     assert values(data.test) == values(again.test) != values(other.test)
     note = "split by class with the seed 1: 20 % for testing, 10 % for choosing the epoch, the oth"
     assert data.notes[0].startswith(note) and len(data.notes) == 1
@@ -54,7 +54,10 @@ def test_folders_of_parts(tmp_path):
     sizes = [len(split.labels) for split in (data.train, data.dev, data.test)]
     assert sizes == [6, 4, 10] and "testing" not in data.notes[0]
     assert len(from_image_folder(train, dev=test).test.labels) == 0
-    data = from_image_folder(train, test_fraction=0, dev_fraction=0)
+    data = from_image_folder(train, dev=test, test_fraction=0.4)
+    sizes = [len(split.labels) for split in (data.train, data.dev, data.test)]
+    assert sizes == [6, 10, 4]
+    data = from_image_folder(train, dev_fraction=0)
     assert len(data.train.labels) == 10 and len(data.dev.labels) == 0
     assert len(from_image_folder(test=test).test.labels) == 10
 
@@ -108,7 +111,7 @@ def test_grey_and_colour(tmp_path):
     assert from_image_folder(tmp_path, color_mode="rgb").image_shape == (6, 8, 3)
     save(tmp_path / "a" / "red.png", np.full((6, 8, 3), (255, 0, 0)))
     assert from_image_folder(tmp_path).image_shape == (6, 8, 3)
-    data = from_image_folder(tmp_path, color_mode="grayscale", dev_fraction=0, test_fraction=0)
+    data = from_image_folder(tmp_path, color_mode="grayscale", dev_fraction=0)
     assert data.image_shape == (6, 8, 1) and values(data.train)[4] == 76  # 0.299 of red
     save(tmp_path / "glass.png", np.full((6, 8, 4), (10, 20, 30, 0)))
     np.testing.assert_allclose(read_image(tmp_path / "glass.png")[0, 0] * 255, [10, 20, 30])
@@ -205,7 +208,7 @@ def test_sign_digits(data_root, tmp_path):
     with zipfile.ZipFile(data_root / "images-sign-digits" / "sign_digits.zip") as archive:
         names = [name for name in archive.namelist() if name.split("/")[1] in ("0", "1")]
         archive.extractall(tmp_path, names)
-    data = ka.data.from_image_folder(tmp_path / "Dataset", image_size=48)
+    data = ka.data.from_image_folder(tmp_path / "Dataset", image_size=48, test_fraction=0.2)
     assert data.labels == ("0", "1") and data.image_shape == (48, 48, 3)
     for split, count in ((data.train, 70), (data.dev, 10), (data.test, 20)):
         assert np.bincount(split.labels).tolist() == [count] * 2

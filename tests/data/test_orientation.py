@@ -61,7 +61,7 @@ def test_folders_and_preprocessors_turn_pictures(tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "0.jpg").write_bytes(encode(SIDES, 8, "JPEG"))
-    data = ka.data.from_image_folder(tmp_path, test_fraction=0, dev_fraction=0)
+    data = ka.data.from_image_folder(tmp_path, dev_fraction=0)
     assert data.train.pixels.shape == (2, 32, 16, 1)
     assert data.train.pixels[0, 18:, :6].min() > 230  # on the bottom left
     path = tmp_path / "a" / "0.jpg"

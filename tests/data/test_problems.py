@@ -109,7 +109,7 @@ def test_all_damaged_pictures_of_a_folder(tmp_path):
     with pytest.raises(ValueError, match=r"3 examples[^$]*c.tiff[^$]*a/0.png[^$]*b/1.png"):
         ka.data.from_image_folder(tmp_path)
     with pytest.warns(SkippedWarning, match="^skipped examples: 3\n"):
-        data = ka.data.from_image_folder(tmp_path, test_fraction=0, dev_fraction=0, on_error="skip")
+        data = ka.data.from_image_folder(tmp_path, dev_fraction=0, on_error="skip")
     assert data.train.labels.tolist() == [0, 0, 1, 1] and data.train.pixels.shape == (4, 6, 6, 1)
 
 
