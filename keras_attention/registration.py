@@ -117,7 +117,9 @@ def _defer_call(room, name):
 def _import_registered(room, name):
     import keras
 
-    importlib.import_module(f"{PACKAGE}.{room}")
+    getattr(
+        importlib.import_module(f"{PACKAGE}.{room}"), name, None
+    )  # a lazy folder imports it now
     # Not `get_registered_object`: while Keras loads, that may remember the stand-in.
     found = keras.saving.get_custom_objects()[f"{PACKAGE}>{name}"]
     if isinstance(found, _StandIn):

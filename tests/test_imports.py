@@ -20,7 +20,7 @@ PACKAGE = pathlib.Path(ka.__file__).parent
 
 # A folder (or module) imports from those above it only, and those on one line not from each other.
 ORDER = [
-    {"registration", "name_clash"},
+    {"registration", "name_clash", "lazy"},
     {"keras_internals"},
     {
         "part",
@@ -30,10 +30,11 @@ ORDER = [
         "recompute",
         "shapes",
         "sharing",
+        "versions",
         "weight_axes",
         "__version__",
     },
-    {"in_place", "cache_spec", "integer_inputs", "token_layout"},
+    {"in_place", "cache_spec", "integer_inputs", "token_layout", "tree_ids"},
     {"scores", "normalizers", "masks", "positions"},
     {"attention"},
     {"blocks"},
@@ -89,6 +90,8 @@ def imported(source, module):
             base = ".".join([*base, *filter(None, [node.module])])
             whole = base == "keras_attention"
             names |= {f"{base}.{alias.name}" if whole else base for alias in node.names}
+            if base == "keras_attention.lazy":
+                names |= {f"keras_attention.{a.name}" for a in node.names if a.name in RANK}
     parts = [name.split(".") for name in names]
     return {(p[1:] or ["__init__"])[0] for p in parts if p[0] == "keras_attention"}
 
@@ -121,7 +124,8 @@ def find_circle(sources):
             if isinstance(node, ast.Import):
                 names = {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
-                names = {f"{node.module}.{alias.name}" for alias in node.names}
+                base = node.module.replace("keras_attention.lazy", "keras_attention")
+                names = {f"{base}.{alias.name}" for alias in node.names}
                 names = {name if name in sources else node.module for name in names}
             else:
                 continue
@@ -158,6 +162,12 @@ def test_circles_are_seen():
         ("keras_attention.data.tfds", "from keras_attention.export import load", {"export"}),
         ("keras_attention.export.load", "from keras_attention import data, __version__", set()),
         ("keras_attention.cli.app", "import keras_attention as ka", set()),
+        (
+            "keras_attention.data.tfds",
+            "from keras_attention.lazy import pretrained",
+            {"pretrained"},
+        ),
+        ("keras_attention.blocks.repeat", "from keras_attention.lazy import keras, masks", set()),
     ],
 )
 def test_wrong_imports_are_seen(module, source, expected):

@@ -8,11 +8,9 @@ from keras import ops
 from keras_attention import scope
 from keras_attention.checks import check_whole_number
 from keras_attention.integer_inputs import IntegerInputs
+from keras_attention.tree_ids import CLOSE, EACH, END, FIRST_LABEL
 
-PADDING, START, END, CLOSE = range(4)  # ids of targets; labels of constituents and tags follow
-FIRST_LABEL = 4
 NOWHERE, LOWEST = -100.0, -50.0  # logits: of what may not come, and the least of what may
-EACH = 2  # constituents that each word lets open, beside `spare_constituents`
 DEEPEST = 31  # deeper constituents count as this deep
 
 

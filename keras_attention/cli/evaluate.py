@@ -8,8 +8,9 @@ import sys
 from keras_attention.cli.train import load_examples
 from keras_attention.data.columns import read_lines
 from keras_attention.tasks import from_preset
-from keras_attention.tasks.checkpoints import find_task, is_checkpoint, list_options
 from keras_attention.tasks.class_report import show_classes
+from keras_attention.tasks.folders import MANIFEST, answers_alike
+from keras_attention.tasks.presets import find_preset, is_checkpoint
 from keras_attention.tasks.printing import format_score, say, show_table
 from keras_attention.tasks.registry import get_task_class
 from keras_attention.tasks.sources import Source
@@ -17,6 +18,12 @@ from keras_attention.tasks.sources import Source
 SPLITS = ("train", "dev", "test")
 STDIN = "-"
 BLANK = None  # stands for an empty line of a file
+OF_ANY_FILE = {
+    "top",
+    "group_entities",
+    "threshold",
+    "invert",
+}  # the other options may be fixed in a file
 
 
 def evaluate(preset, *, file, split, kind, **options):
@@ -59,10 +66,18 @@ def open_task(preset, kind, prefix=None):
         raise ValueError(
             f"--prefix is for checkpoints of Hugging Face, and {preset} is none: leave it out."
         )
+    from keras_attention.tasks.checkpoints import find_task, list_options
+
     builder = find_task(preset)
     if "prefix" not in list_options(builder):
         raise ValueError(f"--prefix is not for models of {builder}: leave it out.")
     return get_task_class(builder).from_preset(preset, kind, prefix=prefix)
+
+
+def find_quickest(preset):
+    """Return the path of a preset, and `"litert"` if that file answers like the Keras model."""
+    path = find_preset(preset)
+    return path, "litert" if (path / MANIFEST).is_file() and answers_alike(path) else None
 
 
 def predict(preset, inputs, *, file, context=None, kind, chat=False, as_json, options, prefix=None):
@@ -78,9 +93,11 @@ def predict(preset, inputs, *, file, context=None, kind, chat=False, as_json, op
         options: dict of options that only some tasks take; None or False where not given.
         prefix: str in front of every source, of checkpoints such as T5's; or None.
     """
-    task = open_task(preset, kind, prefix)
     # Not `in (None, False)`: a temperature of 0 equals False.
     given = {k: value for k, value in options.items() if value is not None and value is not False}
+    if not (kind or chat or prefix or is_checkpoint(preset) or given.keys() - OF_ANY_FILE):
+        preset, kind = find_quickest(preset)
+    task = open_task(preset, kind, prefix)
     if strange := [name for name in given if name not in task.predict_options]:
         flag = strange[0].replace("_", "-")
         raise ValueError(f"--{flag} is not for models of {task.builder}: leave it out.")

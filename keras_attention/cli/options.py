@@ -149,7 +149,10 @@ Preset = Annotated[
 With = Annotated[
     Kind | None,
     typer.Option(
-        "--with", help=f"Which file to run: {', '.join(Kind)}; default the first.", metavar="<name>"
+        "--with",
+        help=f"Which file to run: {', '.join(Kind)}; default the first, of predict litert where "
+        "it answers like keras.",
+        metavar="<name>",
     ),
 ]
 DataDir = Annotated[pathlib.Path | None, typer.Option(help="Where data sets are kept.")]

@@ -10,9 +10,10 @@ import keras
 from keras_attention.cli.mesh import check_batch_size, finish_with_tensorflow, make_layout
 from keras_attention.data.problems import SkippedWarning
 from keras_attention.tasks import from_preset, recipes
-from keras_attention.tasks.checkpoints import is_checkpoint, list_options
+from keras_attention.tasks.checkpoints import list_options
 from keras_attention.tasks.folders import RunFolder
 from keras_attention.tasks.jobs import run_job
+from keras_attention.tasks.presets import is_checkpoint
 from keras_attention.tasks.printing import say
 from keras_attention.tasks.registry import get_task_class
 

@@ -3,13 +3,12 @@
 import dataclasses
 import typing
 
-import keras
 import numpy as np
 
-from keras_attention import keras_internals
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.shares import check_batches, gather_batches, set_rows
 from keras_attention.data.splits import hold_out
+from keras_attention.lazy import keras, keras_internals
 
 
 class ImageSplit(typing.NamedTuple):

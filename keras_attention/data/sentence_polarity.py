@@ -4,10 +4,10 @@ import hashlib
 import pathlib
 import zipfile
 
-import keras
 import numpy as np
 
 from keras_attention.data.texts import Text, Texts
+from keras_attention.lazy import keras
 
 LABELS = {"negative": "rt-polarity.neg", "positive": "rt-polarity.pos"}
 ARCHIVE = "sentence_polarity.zip"

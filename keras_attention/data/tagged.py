@@ -274,7 +274,7 @@ def tagging_batches(
     return gather_batches(tf, indices, gather)
 
 
-def _check_tags(sentences, labels):
+def check_tags(sentences, labels):
     """Refuses a tag that is no label, and says where it stands."""
     known = set(labels.names)
     for number, sentence in enumerate(sentences, start=1):
@@ -294,7 +294,7 @@ def gather_sentences(tf, sentences, preprocessor, places, encoded=None):
         places: function of `batch_by_length`.
         encoded: for each sentence what `preprocessor.encode` gives; None has it encode them.
     """
-    _check_tags(sentences, preprocessor.labels)
+    check_tags(sentences, preprocessor.labels)
     if encoded is None:
         encoded = [preprocessor.encode(sentence.tokens) for sentence in sentences]
     # All sentences lie end to end; a batch is gathered from where each begins.

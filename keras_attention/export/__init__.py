@@ -8,14 +8,26 @@ differs raises `ExportError` and leaves nothing behind. TensorFlow and ai_edge_l
 imported when a function needs them, not before.
 """
 
-from keras_attention.export.errors import ExportError
-from keras_attention.export.inspection import Inspection, inspect
-from keras_attention.export.litert import to_litert
-from keras_attention.export.litert_generator import LiteRTGenerator
-from keras_attention.export.parity import verify
-from keras_attention.export.report import Drift, ExportReport, Parity, Runtime, Signature, Tensor
-from keras_attention.export.runner import load
-from keras_attention.export.saved_model import to_saved_model
+from typing import TYPE_CHECKING
+
+from keras_attention.lazy import make_getattr
+
+if TYPE_CHECKING:
+    from keras_attention.export.errors import ExportError
+    from keras_attention.export.inspection import Inspection, inspect
+    from keras_attention.export.litert import to_litert
+    from keras_attention.export.litert_generator import LiteRTGenerator
+    from keras_attention.export.parity import verify
+    from keras_attention.export.report import (
+        Drift,
+        ExportReport,
+        Parity,
+        Runtime,
+        Signature,
+        Tensor,
+    )
+    from keras_attention.export.runner import load
+    from keras_attention.export.saved_model import to_saved_model
 
 __all__ = [
     "Drift",
@@ -33,3 +45,26 @@ __all__ = [
     "to_saved_model",
     "verify",
 ]
+
+_MODULES = {
+    "Drift": "report",
+    "ExportError": "errors",
+    "ExportReport": "report",
+    "Inspection": "inspection",
+    "LiteRTGenerator": "litert_generator",
+    "Parity": "report",
+    "Runtime": "report",
+    "Signature": "report",
+    "Tensor": "report",
+    "inspect": "inspection",
+    "load": "runner",
+    "to_litert": "litert",
+    "to_saved_model": "saved_model",
+    "verify": "parity",
+}
+
+__getattr__ = make_getattr(__name__, _MODULES)
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

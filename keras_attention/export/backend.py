@@ -7,9 +7,8 @@ import os
 import platform
 import sys
 
-import keras
-
 from keras_attention.export.errors import ExportError
+from keras_attention.lazy import keras
 
 
 def import_tensorflow():

@@ -5,17 +5,12 @@ import dataclasses
 import importlib
 import pathlib
 
-import keras
-
-from keras_attention import keras_internals
 from keras_attention.data.manifest import count_bytes
 from keras_attention.export import flatbuffer
-from keras_attention.export.cases import find_smallest_table
-from keras_attention.export.endpoint import list_input_names, make_endpoint
 from keras_attention.export.formatting import format_ops, format_signatures, format_size
 from keras_attention.export.report import Signature, Tensor
 from keras_attention.export.runner import find_format, load_keras_model
-from keras_attention.export.saved_model import read_saved_model
+from keras_attention.lazy import keras, keras_internals
 
 # Operators that ids pass on their way to a table, and stay ids.
 _PASSED = ("ADD", "CAST", "RESHAPE", "EXPAND_DIMS", "SQUEEZE", "SELECT", "SELECT_V2", "SLICE")
@@ -74,6 +69,8 @@ def _read_keras(path):
 
 
 def _read_model(model):
+    from keras_attention.export.endpoint import make_endpoint
+
     found = make_endpoint(model)
     outputs = tuple(
         Tensor(name, tuple(tensor.shape), tensor.dtype)
@@ -92,6 +89,8 @@ def _read_litert(path):
 
 
 def _read_saved_model(path):
+    from keras_attention.export.saved_model import read_saved_model
+
     return *read_saved_model(path), {}
 
 
@@ -103,6 +102,9 @@ def find_id_limits(model):
 
     Inputs that no embedding reads, or that one reads together with others, are left out.
     """
+    from keras_attention.export.cases import find_smallest_table
+    from keras_attention.export.endpoint import list_input_names
+
     found = {}
     for name, tensor in zip(list_input_names(model), model.inputs, strict=True):
         calls = keras_internals.consumers(tensor)

@@ -6,13 +6,13 @@ import pathlib
 import re
 import zipfile
 
-import keras
 import numpy as np
 
 from keras_attention.data.manifest import check_unchanged
-from keras_attention.export import backend, batches, endpoint, flatbuffer
+from keras_attention.export import backend, batches, flatbuffer
 from keras_attention.export.errors import first_line
 from keras_attention.export.formatting import format_shape
+from keras_attention.lazy import keras
 from keras_attention.versions import explain_newer_file
 
 
@@ -43,8 +43,9 @@ def _starts_as_flatbuffer(path):
 
 def load_keras_model(path):
     """The model in a `.keras` file, for inference; one that cannot be loaded is a ValueError."""
+    load_model = keras.saving.load_model  # an ImportError where there is no Keras
     try:
-        return keras.saving.load_model(path, compile=False)
+        return load_model(path, compile=False)
     except Exception as error:
         if name := _find_unknown_class(error):
             raise ValueError(
@@ -159,6 +160,8 @@ class Keras(Runner):
     """A `.keras` file, or a `model` in memory, which `path` names in errors."""
 
     def __init__(self, path, signature=None, *, model=None):
+        from keras_attention.export import endpoint
+
         self.path = path
         self.endpoint = endpoint.make_endpoint(load_keras_model(path) if model is None else model)
         self.choose_signature([self.endpoint.name], signature)

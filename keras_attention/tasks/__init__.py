@@ -3,8 +3,9 @@
 A class is imported when it is first used (PEP 562).
 """
 
-import importlib
 from typing import TYPE_CHECKING
+
+from keras_attention.lazy import make_getattr
 
 if TYPE_CHECKING:
     from keras_attention.tasks.causal_lm import CausalLM
@@ -69,11 +70,7 @@ _MODULES = {
     "list_presets": "presets",
 }
 
-
-def __getattr__(name):
-    if name in _MODULES:
-        return getattr(importlib.import_module(f"keras_attention.tasks.{_MODULES[name]}"), name)
-    raise AttributeError(f"module 'keras_attention.tasks' has no attribute {name!r}")
+__getattr__ = make_getattr(__name__, _MODULES)
 
 
 def __dir__():

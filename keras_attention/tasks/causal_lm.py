@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 
-from keras_attention import data, generation, models, training, visualization
+from keras_attention import data, training
 from keras_attention.checks import check_many, check_whole_number
 from keras_attention.data.dialogues import LINES, SEPARATOR, TURNS, holds_dialogues
 from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.sequence_preprocessor import build_tokenizer
+from keras_attention.lazy import generation, models, visualization
 from keras_attention.tasks.generators import (
     ExportedLanguageModel,
     KerasLanguageModel,
@@ -64,6 +65,7 @@ class CausalLM(RunningTextTask):
     shows_blocks = True
     builders = ("causal_language_model",)
     example = "ROMEO:"
+    draws = True
     predict_options = ("max_new_tokens", "temperature", "top_k", "top_p", "seed")
     finishing_seconds = 108.0  # of three endpoints in each of three files
 

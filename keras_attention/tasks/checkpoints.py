@@ -1,13 +1,10 @@
 """Checkpoints of Hugging Face as tasks: the model, and a preprocessor of the files beside it."""
 
 import dataclasses
-import pathlib
 
-import keras
-
-from keras_attention import data, pretrained
+from keras_attention import data
 from keras_attention.blocks.log_mel_spectrogram import STRIDE
-from keras_attention.data.manifest import MANIFEST
+from keras_attention.lazy import keras, pretrained
 from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
 from keras_attention.pretrained.generation_settings import (
     read_generation_settings,
@@ -18,7 +15,7 @@ from keras_attention.pretrained.keras_hub import read_checkpoint
 from keras_attention.pretrained.loading import find_folder, list_towers, read_settings
 from keras_attention.pretrained.sound_processing import read_sound_processing
 from keras_attention.tasks import recipes
-from keras_attention.tasks.registry import HUB, get_builder
+from keras_attention.tasks.registry import get_builder
 
 PREPROCESSORS = {
     "sequence_labeler": data.SubwordTaggerPreprocessor,
@@ -30,13 +27,6 @@ NAMELESS = ("LABEL_0", "LABEL_1")  # of a new head, until `fit` sees the labels
 # The builder of a file -> that of the task, which is of the same kind.
 OF_TASK = {"encoder_decoder": "seq2seq_transformer"}
 LENGTH = 128  # tokens of a text that is trained on or written, unless another number is asked for
-
-
-def is_checkpoint(preset):
-    """Whether a preset is one of Hugging Face: by `hf://`, or a folder without our manifest."""
-    path = pathlib.Path(preset)
-    by_files = (path / CONFIG).is_file() and not (path / MANIFEST).is_file()
-    return str(preset).startswith(HUB) or by_files
 
 
 def find_task(preset):

@@ -1,11 +1,11 @@
 """Scores of each class and the confusion matrix: computed, printed, drawn and put into cards."""
 
+import collections
+
 import numpy as np
 
-from keras_attention import training
+from keras_attention.lazy import visualization
 from keras_attention.tasks.printing import format_percent, show_table
-from keras_attention.tasks.runners import score_batches
-from keras_attention.visualization import confusion_map
 
 PICTURE = "confusion.png"
 MOST_ROWS = 40  # classes in the table of a card
@@ -27,40 +27,63 @@ class ClassScores(dict):
         self.classes, self.confusion = classes, confusion
 
 
-def score_with_classes(task, examples, where):
-    """Scores of a task whose examples, or tokens, have one label each.
+def score_labels(names, predicted, actual):
+    """Score labels, one for each example.
 
     Args:
-        task: its `make_metrics` are computed, and macro F1 after them.
-        examples, where: as for `Task.compute_scores`.
+        names: list of str, L labels.
+        predicted, actual: sequences of ints from 0 to L - 1.
 
     Returns:
-        `ClassScores`; {} without examples.
+        `ClassScores` with `accuracy` and `macro_f1`, the mean F1 of the classes that are there or
+        are predicted; {} without examples.
     """
-    names = list(task.preprocessor.labels.names)
-    matrix = training.ClassF1(len(names))
-    entities = _find_entity_metric(task)
-    macro = [matrix] if entities is None else [entities, matrix]
-    made = [*task.make_metrics(), *(lambda m=m: m for m in macro)]
-    scores = score_batches(task.runner, task.make_batches(examples, where), made)
-    if not scores:
+    counts = np.zeros((len(names), len(names)), int)
+    np.add.at(counts, (np.asarray(actual, int), np.asarray(predicted, int)), 1)
+    if not counts.sum():
         return {}
-    counts = np.asarray(matrix.counts).astype(int)
-    if entities is None:
-        classes = score_each(names, counts.sum(axis=1), counts.sum(axis=0), np.diag(counts))
-    else:
-        found = (entities.actual, entities.predicted, entities.correct)
-        classes = score_each(entities.types, *(np.asarray(count).astype(int) for count in found))
-        scores[entities.name] = round(float(entities.result()), 6)
-    return ClassScores(scores, classes, _list_counts(names, counts))
+    sums = counts.sum(axis=1), counts.sum(axis=0), np.diag(counts)
+    accuracy = round(float(sums[2].sum() / counts.sum()), 6)
+    scores = {"accuracy": accuracy, "macro_f1": _average_f1(*sums)}
+    return ClassScores(scores, score_each(names, *sums), _list_counts(names, counts))
 
 
-def _find_entity_metric(task):
-    """Macro F1 of entities where the task scores entities; else None."""
-    first = task.make_metrics()[0]()
-    if not isinstance(first, training.EntityF1):
-        return None
-    return training.EntityF1(first.labels, average="macro", name="macro_f1")
+def score_tags(names, predicted, actual, find_spans=None):
+    """Score the tags of sentences.
+
+    Args:
+        names: list of str, the tags.
+        predicted, actual: lists of lists of tags, one for each sentence.
+        find_spans: function of a list of tags that lists (start, end, label) of the entities; None
+            where tags mark no entities.
+
+    Returns:
+        `ClassScores`, like those of `score_labels`. With entities `entity_f1` comes first, and F1
+        is of entity types: the place and the label of an entity must agree.
+    """
+    numbers = {name: k for k, name in enumerate(names)}
+    flat = ([numbers[tag] for tags in part for tag in tags] for part in (predicted, actual))
+    of_tags = score_labels(names, *flat)
+    if not of_tags or find_spans is None:
+        return of_tags
+    counters = [collections.Counter() for _ in range(3)]
+    for pair in zip(actual, predicted, strict=True):
+        there, given = (set(find_spans(tags)) for tags in pair)
+        for counter, spans in zip(counters, (there, given, there & given), strict=True):
+            counter.update(label for _, _, label in spans)
+    types = sorted({*counters[0], *counters[1]})
+    sums = [np.array([counter[name] for name in types], int) for counter in counters]
+    there, given, both = (int(counts.sum()) for counts in sums)
+    entity_f1 = round(2 * both / max(there + given, 1), 6)
+    scores = {"entity_f1": entity_f1, **of_tags, "macro_f1": _average_f1(*sums)}
+    return ClassScores(scores, score_each(types, *sums), of_tags.confusion)
+
+
+def _average_f1(actual, predicted, right):
+    """The mean F1 of classes that are there or are predicted. Arguments as for `score_each`."""
+    total = actual + predicted
+    scores = 2 * right[total > 0] / total[total > 0]
+    return round(float(scores.mean()), 6) if len(scores) else 0.0
 
 
 def score_each(names, actual, predicted, right):
@@ -152,5 +175,5 @@ def draw_confusion(scores, folder):
     """Draws the confusion matrix into `folder`; gives the picture's name, or None without one."""
     if not getattr(scores, "confusion", None):
         return None
-    confusion_map(scores.confusion, title="Confusion matrix", path=folder / PICTURE)
+    visualization.confusion_map(scores.confusion, title="Confusion matrix", path=folder / PICTURE)
     return PICTURE

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from keras_attention import data, generation, models, visualization
-from keras_attention.blocks.parser_state import CLOSE, EACH, END, FIRST_LABEL, START
+from keras_attention import data, training
 from keras_attention.checks import check_whole_number
 from keras_attention.data.constituency_trees import count_spare_constituents, decode_tree
 from keras_attention.data.fields import MOST_ID, MOST_TOKENS
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.manifest import MANIFEST
 from keras_attention.export import inspection
+from keras_attention.lazy import generation, models, visualization
 from keras_attention.tasks.generators import check_ids, get_generation_options
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.printing import say
@@ -19,7 +19,8 @@ from keras_attention.tasks.sentence_task import (
     choose_pictured,
     size_embeddings,
 )
-from keras_attention.training import MaskedSparseCategoricalAccuracy, score_brackets
+from keras_attention.training.bracket_scores import score_brackets
+from keras_attention.tree_ids import CLOSE, EACH, END, FIRST_LABEL, START
 
 ROWS = 32  # sentences that are parsed at a time
 SPARE = 8  # constituents that may open in front of the first word; more where trees have more
@@ -175,7 +176,7 @@ class ConstituencyParser(SentenceTask):
 
     def make_metrics(self):
         """Of the labels behind those that are right."""
-        return [lambda: MaskedSparseCategoricalAccuracy(name="accuracy")]
+        return [lambda: training.MaskedSparseCategoricalAccuracy(name="accuracy")]
 
     def compute_scores(self, examples, where):
         """Scores of brackets, as EVALB computes them: see `ka.training.score_brackets`."""

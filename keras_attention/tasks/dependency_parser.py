@@ -2,13 +2,12 @@
 
 import typing
 
-import keras
 import numpy as np
 
-from keras_attention import data, keras_internals, models, training, visualization
-from keras_attention.blocks import Biaffine
+from keras_attention import data, training
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.spanning_tree import find_tree
+from keras_attention.lazy import blocks, keras, keras_internals, models, visualization
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.printing import format_percent, say, show_table
 from keras_attention.tasks.runners import softmax
@@ -103,7 +102,7 @@ class DependencyParser(SentenceTask):
         outputs = dict(self.model.output)
         old = keras_internals.producer(outputs["label_scores"])
         features, *_ = keras_internals.inputs_of(outputs["label_scores"])
-        new = Biaffine.from_config({**old.get_config(), "num_outputs": num_labels})
+        new = blocks.Biaffine.from_config({**old.get_config(), "num_outputs": num_labels})
         outputs["label_scores"] = new(features)
         return keras.Model(self.model.input, outputs, name=self.model.name)
 

@@ -11,6 +11,7 @@ from keras_attention.data import manifest
 from keras_attention.data.fields import Fields
 from keras_attention.data.files import move_into_place, write_json
 from keras_attention.export.runner import find_format
+from keras_attention.lazy import has_keras
 from keras_attention.tasks.registry import TASKS, get_task_class
 
 MODEL, SAVED_MODEL, LITERT, LITERT_INT8 = (
@@ -25,6 +26,7 @@ FORMATS = {
     "litert": LITERT,
     "litert-int8": LITERT_INT8,
 }
+OF_ANY_LENGTH = ("token_ids", "source_ids", "waveform", "features")  # inputs of a free file
 # The options of `keras-attention export` that make the others of the Keras model.
 EXPORTED_BY = {
     "saved_model": " --format saved_model",
@@ -154,7 +156,7 @@ def find_model_file(path, kind=None):
     Args:
         path: the folder, or a model file or SavedModel in it.
         kind: `"keras"`, `"saved_model"`, `"litert"`, `"litert-int8"`, or None for the first of
-            these that is there.
+            these that is there. Without Keras it is the first LiteRT file.
 
     Returns:
         The folder and the file, both pathlib.Path.
@@ -171,10 +173,39 @@ def find_model_file(path, kind=None):
     if inside:
         find_format(path)  # a ValueError if it is no model
         return folder, path
-    for name in FORMATS.values():
-        if (folder / name).exists():
-            return folder, folder / name
+    names = [name for name in FORMATS.values() if (folder / name).exists()]
+    if not has_keras():
+        names.sort(key=lambda name: name not in (LITERT, LITERT_INT8))
+    if names:
+        return folder, folder / names[0]
     raise ValueError(f"{folder} holds no model: none of {', '.join(FORMATS.values())} is there.")
+
+
+def answers_alike(folder):
+    """Return whether the float32 LiteRT file of a preset answers as its Keras model does.
+
+    The export must have compared their numbers. The file must take inputs of any number and
+    length. The task must not draw at random.
+    """
+    manifest = read_task_manifest(folder)
+    entry = manifest.get("files", {}).get(LITERT, {})
+    if not (folder / LITERT).is_file() or get_task_class(manifest["task"]).draws:
+        return False
+    return bool(entry.get("parity")) and not entry.get("quantization") and _takes_all(entry)
+
+
+def _takes_all(entry):
+    """Return whether the manifest's entry of a file says that it takes inputs of any size."""
+    try:
+        inputs = [
+            (tensor["shape"], tensor["name"] in OF_ANY_LENGTH)
+            for signature in entry["signatures"]
+            for tensor in signature["inputs"]
+            if signature["name"] != "step"
+        ]
+        return all(shape[0] is None and (not long or shape[1] is None) for shape, long in inputs)
+    except (KeyError, IndexError, TypeError):  # damaged, or of an old version
+        return False
 
 
 def _what_is_there(folder, wanted):

@@ -4,20 +4,12 @@ import time
 
 import numpy as np
 
-from keras_attention import export, generation
+from keras_attention import export
 from keras_attention.data import manifest
 from keras_attention.data.fields import MOST_ID, MOST_TOKENS, Fields
 from keras_attention.export.generation.step_reader import StepReader
 from keras_attention.export.inspection import find_id_limits
-from keras_attention.generation.constraints import (
-    Allowed,
-    AtFirst,
-    Forbidden,
-    MinimumLength,
-    NoRepeatNGrams,
-)
-from keras_attention.generation.inputs import draw_uniform
-from keras_attention.generation.samplers.base import IMPOSSIBLE
+from keras_attention.lazy import generation
 from keras_attention.tasks import runners
 from keras_attention.tasks.runners import check_vocabularies
 
@@ -42,15 +34,25 @@ def _make_constraints(known):
     """The constraints for what a manifest calls by the names of Hugging Face, a list."""
     found = []
     if known.get("forced_bos_token_id") is not None:
-        found.append(AtFirst(Allowed([known["forced_bos_token_id"]])))
+        found.append(
+            generation.constraints.AtFirst(
+                generation.constraints.Allowed([known["forced_bos_token_id"]])
+            )
+        )
     if known.get("suppress_tokens"):
-        found.append(Forbidden(known["suppress_tokens"]))
+        found.append(generation.constraints.Forbidden(known["suppress_tokens"]))
     if known.get("begin_suppress_tokens"):
-        found.append(AtFirst(Forbidden(known["begin_suppress_tokens"])))
+        found.append(
+            generation.constraints.AtFirst(
+                generation.constraints.Forbidden(known["begin_suppress_tokens"])
+            )
+        )
     if known.get("min_new_tokens"):
-        found.append(MinimumLength(known["min_new_tokens"], known["end_token_id"]))
+        found.append(
+            generation.constraints.MinimumLength(known["min_new_tokens"], known["end_token_id"])
+        )
     if known.get("no_repeat_ngram_size") is not None:
-        found.append(NoRepeatNGrams(known["no_repeat_ngram_size"]))
+        found.append(generation.constraints.NoRepeatNGrams(known["no_repeat_ngram_size"]))
     return found
 
 
@@ -219,14 +221,14 @@ class ExportedLanguageModel:
         return np.concatenate([logits for logits, _ in read])
 
     def stream(self, ids, number, sampler, *, end_token_id=None, seed=None):
-        uniform = draw_uniform(seed, sampler, (number, 1))[0]
+        uniform = generation.inputs.draw_uniform(seed, sampler, (number, 1))[0]
         tokens, index, cache = ids.reshape(1, -1), 0, self.reader.start(1)
         for numbers in uniform:
             logits, cache = self.reader.read(tokens, index, cache)
             index += tokens.shape[1]
             last = logits[:, -1]
             if self.padding_id is not None:
-                last[:, self.padding_id] = IMPOSSIBLE
+                last[:, self.padding_id] = generation.samplers.base.IMPOSSIBLE
             tokens = np.asarray(sampler.choose(last, numbers)).reshape(1, 1)
             yield int(tokens[0, 0])
             if np.isin(tokens[0, 0], () if end_token_id is None else end_token_id):

@@ -5,17 +5,14 @@ import typing
 
 import numpy as np
 
-from keras_attention import data, export, generation, models, visualization
+from keras_attention import data, export
 from keras_attention.checks import check_many
 from keras_attention.data import manifest
 from keras_attention.data.fields import MOST_PIXELS, MOST_TOKENS, Fields
 from keras_attention.data.image_preprocessor import MOST_CHANNELS
 from keras_attention.data.pixel_levels import MOST_LEVELS
 from keras_attention.export.generation.step_reader import StepReader
-from keras_attention.generation.inputs import draw_uniform
-from keras_attention.generation.samplers.base import IMPOSSIBLE
-from keras_attention.masks import Window2D
-from keras_attention.positions import Learned2D
+from keras_attention.lazy import generation, masks, models, positions, visualization
 from keras_attention.tasks.image_task import ImageTask
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.printing import say
@@ -71,6 +68,7 @@ class ImageGenerator(ImageTask):
     shows_blocks = True
     builders = ("image_generator",)
     example = "7"
+    draws = True
     predict_options = ("temperature", "top_k", "top_p", "seed")
     lower_is_better = True
 
@@ -92,8 +90,8 @@ class ImageGenerator(ImageTask):
         grid = preprocessor.grid
         window = options["window"], options["window"] * channels
         parts = {
-            "position": Learned2D(grid, prefix=1),
-            "mask": Window2D(window, grid, prefix=1),
+            "position": positions.Learned2D(grid, prefix=1),
+            "mask": masks.Window2D(window, grid, prefix=1),
             "padding_id": None,
         }
         model = models.causal_language_model(
@@ -317,7 +315,9 @@ class ExportedPixelModel:
         return np.concatenate([logits for logits, _ in read])
 
     def draw(self, prompts, sampler, seed):
-        uniform, _ = draw_uniform(seed, sampler, (self.preprocessor.count, len(prompts)))
+        uniform, _ = generation.inputs.draw_uniform(
+            seed, sampler, (self.preprocessor.count, len(prompts))
+        )
         parts = [
             self._draw(prompts[rows], uniform[:, rows], sampler)
             for rows in self.reader.split_rows(len(prompts))
@@ -329,7 +329,7 @@ class ExportedPixelModel:
         for index, numbers in enumerate(uniform):
             logits, cache = self.reader.read(tokens, index, cache)
             last = np.array(logits[:, -1])
-            last[:, self.preprocessor.num_levels :] = IMPOSSIBLE
+            last[:, self.preprocessor.num_levels :] = generation.samplers.base.IMPOSSIBLE
             tokens = np.asarray(sampler.choose(last, numbers)).reshape(-1, 1).astype("int32")
             drawn.append(tokens)
         return np.concatenate(drawn, axis=1)

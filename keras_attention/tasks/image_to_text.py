@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_attention import data, models, visualization
+from keras_attention import data
 from keras_attention.checks import check_many, check_whole_number
 from keras_attention.data.coco import has_captions, is_coco
 from keras_attention.data.fields import MOST_PIXELS, Fields
@@ -13,13 +13,14 @@ from keras_attention.data.objects_as_text import BINS, MOST_BINS, find_objects
 from keras_attention.data.resizing import Resizing
 from keras_attention.data.sequence_preprocessor import build_tokenizer
 from keras_attention.data.tokenizers import UNKNOWN_ID
+from keras_attention.lazy import models, visualization
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import make_accuracy
 from keras_attention.tasks.object_detector import find_channels, find_grid, fit_image_size
 from keras_attention.tasks.printing import show_table
 from keras_attention.tasks.running_text import make_perplexity
 from keras_attention.tasks.writing_task import WritingTask
-from keras_attention.training import score_boxes
+from keras_attention.training.box_scores import score_boxes
 from keras_attention.training.text_scores import check_scorer, score_texts
 
 ROWS = 16  # pictures at a time

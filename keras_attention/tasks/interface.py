@@ -4,7 +4,8 @@ import abc
 import dataclasses
 import typing
 
-from keras_attention import data, models, training
+from keras_attention import data, training
+from keras_attention.lazy import models
 
 
 class AttentionMaps(typing.NamedTuple):
@@ -37,6 +38,7 @@ class TaskInterface(abc.ABC):
     predict_options = ()  # keywords of `predict`
     takes_context = False  # whether an input of `predict` is a question with its context
     shows_blocks = False  # whether `show` prints lines for each input, with an empty one between
+    draws = False  # whether `predict` draws at random
     converses = False  # whether `reply` gives the next turn of a dialogue
     lower_is_better = False  # of the first of the metrics
     finishing_seconds = 63.0  # that export, verification and scores of a usual model take

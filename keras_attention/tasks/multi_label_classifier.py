@@ -138,20 +138,11 @@ class MultiLabelClassifier(TextTask):
 
     def compute_shares(self, examples, where="The dev part"):
         """The probabilities (n, L) of all labels, of a list of `MultiLabelText`."""
-        with prefix_errors(where):
-            texts = [text for text, _ in examples]
-            lengths = [len(ids) for ids in number_errors("Text", texts, self.preprocessor.ids)]
-        order = np.argsort(lengths, kind="stable")
-        shares = np.zeros((len(examples), len(self.preprocessor.labels)))
-        for k in range(0, len(order), ROWS):
-            rows = order[k : k + ROWS]
-            shares[rows] = self._estimate([texts[i] for i in rows])
-        return shares
+        return _compute_sigmoid(self.compute_all_logits([text for text, _ in examples], where))
 
     def _estimate(self, texts):
         """The probabilities (B, L) of some texts."""
-        logits = np.asarray(compute_logits(self.runner, self.preprocessor(texts)), "float64")
-        return 1 / (1 + np.exp(-np.clip(logits, -100, 100)))
+        return _compute_sigmoid(compute_logits(self.runner, self.preprocessor(texts)))
 
     def compute_scores(self, examples, where):
         if not examples:
@@ -203,3 +194,7 @@ class MultiLabelClassifier(TextTask):
             if share > threshold
         ]
         return ", ".join(given) or "no label"
+
+
+def _compute_sigmoid(logits):
+    return 1 / (1 + np.exp(-np.clip(np.asarray(logits, "float64"), -100, 100)))

@@ -2,10 +2,9 @@
 
 import typing
 
-import keras
 import numpy as np
 
-from keras_attention import data, keras_internals, models, training, visualization
+from keras_attention import data, training
 from keras_attention.checks import check_many
 from keras_attention.data.boxed_images import convert_boxes
 from keras_attention.data.coco import is_coco
@@ -13,7 +12,7 @@ from keras_attention.data.fields import MOST_PIXELS, Fields
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.image_preprocessor import MOST_CHANNELS
 from keras_attention.data.resizing import Resizing
-from keras_attention.models.object_detector import count_cells
+from keras_attention.lazy import keras, keras_internals, models, visualization
 from keras_attention.tasks.folders import MANIFEST
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.printing import format_percent, say, show_table
@@ -353,6 +352,8 @@ class ObjectDetector(Task):
 
 def find_grid(model, image_size):
     """(rows, columns) of an encoder's cells: the stem, if any, and the patches say so."""
+    from keras_attention.models.object_detector import count_cells
+
     names = {layer.name: layer for layer in model.layers}
     about = {"patch_size": names["patches"].patch_size}
     if "stem" in names:

@@ -13,11 +13,13 @@ from keras_attention.data import manifest
 from keras_attention.data.fields import MOST_ID, Fields
 from keras_attention.data.files import make_workplace, move_into_place, parse_json, write_json
 from keras_attention.tasks.printing import keep_informed
+from keras_attention.tasks.registry import HUB
 
 FOLDERS = "KERAS_ATTENTION_PRESETS"  # folders of presets, as PATH has them
 URL = "KERAS_ATTENTION_PRESETS_URL"  # of a folder of presets with an index.json
 CACHE = "KERAS_ATTENTION_CACHE"
 INDEX = "index.json"
+CONFIG = "config.json"  # of a checkpoint
 CLONE = pathlib.Path(__file__).resolve().parents[2] / "saved_models"
 ABOUT = ("task", "parameters", "score", "licence", "languages")
 SECONDS = 60  # without an answer
@@ -93,6 +95,13 @@ def find_preset(preset):
             if name in presets:
                 return _fetch(url, name, presets.object(name).object("files"))
     raise ValueError(_say_what_there_is(preset, is_name))
+
+
+def is_checkpoint(preset):
+    """Whether a preset is one of Hugging Face: by `hf://`, or a folder without our manifest."""
+    path = pathlib.Path(preset)
+    by_files = (path / CONFIG).is_file() and not (path / manifest.MANIFEST).is_file()
+    return str(preset).startswith(HUB) or by_files
 
 
 def _say_what_there_is(preset, is_name):

@@ -4,12 +4,12 @@ import typing
 
 import numpy as np
 
-from keras_attention import data, models, training, visualization
-from keras_attention.blocks import SpanLogits
+from keras_attention import data, training
 from keras_attention.checks import check_many
 from keras_attention.data.answer_spans import locate_answer, place_in_window
 from keras_attention.data.files import number_errors, prefix_errors
 from keras_attention.export import inspection
+from keras_attention.lazy import blocks, models, visualization
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import load_preprocessor
 from keras_attention.tasks.printing import format_percent, show_table
@@ -142,7 +142,7 @@ class QuestionAnswerer(Task):
         """Lets the model say that there is no answer, where it can and `data_set` has such."""
         if not data_set.has_unanswerable or self.no_answer:
             return
-        span = next(x for x in self.model.layers if isinstance(x, SpanLogits))
+        span = next(x for x in self.model.layers if isinstance(x, blocks.SpanLogits))
         if not span.no_answer:
             raise ValueError(
                 "Some of the questions have no answer, and the model always gives one: leave them "

@@ -1,14 +1,14 @@
 """`Seq2SeqLM`: texts to texts, by a Transformer or a recurrent network with attention."""
 
 import pathlib
-from functools import partial
 
-from keras_attention import data, generation, models, training
+from keras_attention import data, training
 from keras_attention.checks import check_many, check_whole_number
 from keras_attention.data.dialogues import TURNS, holds_dialogues, join_turns
 from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.files import number_errors, prefix_errors
 from keras_attention.data.sequence_preprocessor import build_tokenizer
+from keras_attention.lazy import generation, models
 from keras_attention.tasks.generators import generate_texts, get_generation_options
 from keras_attention.tasks.labels import load_preprocessor, make_accuracy
 from keras_attention.tasks.printing import say
@@ -359,9 +359,13 @@ def _choose_sizes(recipe):
     return sizes if recipe.jit_compile else sizes | {"edges": FINE}
 
 
+def make_exact_match():
+    return training.MaskedSequenceAccuracy(name="exact_match")
+
+
 # Metrics on given targets while training; the first chooses the epoch.
 METRICS = {
-    "exact_match": [partial(training.MaskedSequenceAccuracy, name="exact_match"), make_accuracy],
+    "exact_match": [make_exact_match, make_accuracy],
     "bleu": [make_accuracy, make_perplexity],
     "rouge": [make_accuracy, make_perplexity],
     PERPLEXITY: [make_perplexity, make_accuracy],

@@ -4,16 +4,13 @@ import typing
 
 import numpy as np
 
-from keras_attention import data, models, training, visualization
+from keras_attention import data, training
 from keras_attention.data.files import prefix_errors
-from keras_attention.data.tagged import make_tagged
-from keras_attention.tasks.class_report import score_with_classes
+from keras_attention.data.tagged import check_tags, make_tagged
+from keras_attention.lazy import models, visualization
+from keras_attention.tasks.class_report import score_tags
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.labels import (
-    balance_classes,
-    load_preprocessor,
-    make_accuracy,
-)
+from keras_attention.tasks.labels import balance_classes, load_preprocessor, make_accuracy
 from keras_attention.tasks.printing import format_percent, say, show_table
 from keras_attention.tasks.runners import compute_logits, softmax
 from keras_attention.tasks.sentence_task import (
@@ -21,6 +18,8 @@ from keras_attention.tasks.sentence_task import (
     choose_pictured,
     size_embeddings,
 )
+
+ROWS = 64  # sentences that are scored at a time
 
 
 class TaggedToken(typing.NamedTuple):
@@ -129,7 +128,19 @@ class SequenceLabeler(SentenceTask):
         return [lambda: training.EntityF1(labels), make_accuracy]
 
     def compute_scores(self, examples, where):
-        return score_with_classes(self, examples, where)
+        """Compute the scores that `make_metrics` names, and macro F1."""
+        with prefix_errors(where):
+            check_tags(examples, self.preprocessor.labels)
+        examples = sorted(examples, key=lambda sentence: len(sentence.tokens))
+        predicted = []
+        for k in range(0, len(examples), ROWS):
+            sentences = [sentence.tokens for sentence in examples[k : k + ROWS]]
+            logits = compute_logits(self.runner, self.preprocessor(sentences))
+            predicted += self.preprocessor.tags(logits, sentences)
+        actual = [sentence.tags for sentence in examples]
+        names = self.preprocessor.labels.names
+        spans = find_spans if marks_entities(names) else None
+        return score_tags(names, predicted, actual, spans)
 
     def check_runner(self, path, run):
         self.check_inputs(path, run, len(self.preprocessor.labels))
@@ -201,23 +212,12 @@ def marks_entities(labels):
 def find_entities(tokens):
     """The entities that BIO tags mark in a sentence.
 
-    An `I-` that follows no tag of its kind begins an entity, as in seqeval and conlleval.
-
     Args:
         tokens: list of `TaggedToken`.
 
     Returns:
         list of `Entity`.
     """
-    spans = []
-    for k, (_, tag, _) in enumerate(tokens):
-        mark, _, label = tag.partition("-")
-        if mark == "O":
-            continue
-        if mark == "I" and spans and spans[-1][1:] == [k, label]:
-            spans[-1][1] = k + 1
-        else:
-            spans.append([k, k + 1, label])
     return [
         Entity(
             " ".join(token.token for token in tokens[start:end]),
@@ -226,5 +226,22 @@ def find_entities(tokens):
             end,
             min(token.probability for token in tokens[start:end]),
         )
-        for start, end, label in spans
+        for start, end, label in find_spans([token.tag for token in tokens])
     ]
+
+
+def find_spans(tags):
+    """Return a list of (start, end, label) of the entities that BIO tags mark.
+
+    An `I-` that follows no tag of its kind begins an entity, as in seqeval and conlleval.
+    """
+    spans = []
+    for k, tag in enumerate(tags):
+        mark, _, label = tag.partition("-")
+        if mark == "O":
+            continue
+        if mark == "I" and spans and spans[-1][1:] == (k, label):
+            spans[-1] = (spans[-1][0], k + 1, label)
+        else:
+            spans.append((k, k + 1, label))
+    return spans

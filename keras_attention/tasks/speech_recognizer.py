@@ -3,13 +3,12 @@
 import dataclasses
 import itertools
 
-import keras
 import numpy as np
 
-from keras_attention import blocks, data, keras_internals, models, training, visualization
+from keras_attention import data, training
 from keras_attention.checks import check_many
 from keras_attention.data.files import prefix_errors
-from keras_attention.generation.ctc_search import search_ctc_prefixes
+from keras_attention.lazy import blocks, generation, keras, keras_internals, models, visualization
 from keras_attention.tasks.folders import MANIFEST
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.printing import say, show_table
@@ -287,7 +286,7 @@ class SpeechRecognizer(Task):
         name, length = self.preprocessor.input_name, int(inputs["lengths"][0])
         if length < (self.runner.shapes[name][1] or inputs[name].shape[1]):  # there is padding
             logits = logits[: count_vectors(self.model, length)]
-        found = search_ctc_prefixes(logits, BEAM, **known)
+        found = generation.search_ctc_prefixes(logits, BEAM, **known)
         return self.preprocessor.decode(found[0][0]) if found else ""
 
     def show(self, inputs, **options):

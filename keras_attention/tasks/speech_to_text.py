@@ -1,15 +1,14 @@
 """`SpeechToText`: recordings, and texts of what is said in each, in that language or another."""
 
-import keras
 import numpy as np
 
-from keras_attention import data, models, training
-from keras_attention.blocks.log_mel_spectrogram import STRIDE
+from keras_attention import data, training
 from keras_attention.checks import check_many
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.manifest import PREPROCESSING, read_manifest
 from keras_attention.data.sequence_preprocessor import build_tokenizer
 from keras_attention.data.speech_text_preprocessor import find_target
+from keras_attention.lazy import blocks, keras, models
 from keras_attention.tasks.length_limit import LengthLimit
 from keras_attention.tasks.printing import show_table
 from keras_attention.tasks.speech_recognizer import (
@@ -274,7 +273,8 @@ class SpeechToText(LengthLimit, WritingTask):
             length = round(self.preprocessor.seconds * rate)  # silence is heard, too
         if rate is None:
             return [f"{k * length // count}" for k in range(count)]
-        step = max(1, round(length / rate / STRIDE / count)) * STRIDE
+        stride = blocks.log_mel_spectrogram.STRIDE
+        step = max(1, round(length / rate / stride / count)) * stride
         return [f"{k * step:.2f}" for k in range(count)]
 
     def draw_examples(self, data_set, folder):

@@ -5,17 +5,14 @@ import functools
 import pathlib
 import tempfile
 
-import keras
-
 from keras_attention.data import manifest as manifests
 from keras_attention.data.files import write_json
 from keras_attention.data.manifest import check_unchanged
 from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
 from keras_attention.data.splits import add_dev
 from keras_attention.export import runner as files
+from keras_attention.lazy import keras
 from keras_attention.tasks import card, recipes
-from keras_attention.tasks.checkpoints import find_task, is_checkpoint, open_checkpoint
-from keras_attention.tasks.exporting import export_model, keep_preprocessing
 from keras_attention.tasks.folders import (
     CARD,
     MODEL,
@@ -26,12 +23,10 @@ from keras_attention.tasks.folders import (
     read_task_manifest,
 )
 from keras_attention.tasks.interface import TaskInterface
-from keras_attention.tasks.model_file import save_model
-from keras_attention.tasks.presets import find_preset
+from keras_attention.tasks.presets import find_preset, is_checkpoint
 from keras_attention.tasks.printing import say
 from keras_attention.tasks.registry import get_task_class
 from keras_attention.tasks.runners import load_runner, wrap_model
-from keras_attention.tasks.training import Job, train_model
 
 DEV_FRACTION = 0.1  # of the examples, where no others are given to choose the epoch on
 CALIBRATING = 8  # batches of real inputs to measure activations on
@@ -55,6 +50,8 @@ def from_preset(preset, file=None):
         ValueError: there is no such preset, or it is damaged or of no task.
     """
     if is_checkpoint(preset):
+        from keras_attention.tasks.checkpoints import find_task
+
         return get_task_class(find_task(preset)).from_preset(preset, file)
     folder, path = find_model_file(find_preset(preset), file)
     manifest = read_task_manifest(folder)
@@ -121,6 +118,8 @@ class Task(TaskInterface):
         if is_checkpoint(preset):
             if file not in (None, "keras"):
                 raise ValueError(f"{preset} is a checkpoint: it holds no file of kind {file}.")
+            from keras_attention.tasks.checkpoints import open_checkpoint
+
             return open_checkpoint(preset, cls, options)
         if options:
             raise ValueError(
@@ -275,6 +274,8 @@ class Task(TaskInterface):
         Returns:
             A `keras.callbacks.History`.
         """
+        from keras_attention.tasks.training import train_model
+
         model = self.model
         given = {
             "epochs": epochs,
@@ -339,6 +340,8 @@ class Task(TaskInterface):
 
     def make_job(self, train, dev, recipe):
         """The `Job` of a training on raw examples."""
+        from keras_attention.tasks.training import Job
+
         if not self.count(train):
             raise ValueError("There is nothing to train on: train= holds no example.")
         return Job(
@@ -404,6 +407,8 @@ class Task(TaskInterface):
         Returns:
             `ka.export.ExportReport`.
         """
+        from keras_attention.tasks.exporting import export_model, keep_preprocessing
+
         if format is None:
             format = "litert" if pathlib.Path(path).suffix == ".tflite" else "saved_model"
         examples = None if quantization == "int8" else self.make_examples()
@@ -445,6 +450,8 @@ class Task(TaskInterface):
 
     def save_files(self, folder, weights_dtype=None):
         """Writes model and vocabularies into `folder`, with a manifest."""
+        from keras_attention.tasks.model_file import save_model
+
         save_model(self.model, folder / MODEL, weights_dtype)
         self.preprocessor.save(folder)
         manifests.record_files(folder, MODEL)

@@ -3,7 +3,7 @@
 from keras_attention import data
 from keras_attention.checks import check_many
 from keras_attention.data.files import number_errors, prefix_errors
-from keras_attention.tasks.class_report import score_with_classes
+from keras_attention.tasks.class_report import score_labels
 from keras_attention.tasks.labels import balance_classes, classify, make_accuracy
 from keras_attention.tasks.printing import format_percent, show_table
 from keras_attention.tasks.text_task import ROWS, TextTask, shorten
@@ -65,7 +65,10 @@ class TextClassifier(TextTask):
         return [make_accuracy]
 
     def compute_scores(self, examples, where):
-        return score_with_classes(self, examples, where)
+        with prefix_errors(where):
+            actual = self.preprocessor.labels.ids([label for _, label in examples])
+        logits = self.compute_all_logits([text for text, _ in examples], where)
+        return score_labels(self.preprocessor.labels.names, logits.argmax(axis=-1), actual)
 
     def predict(self, inputs, *, top=None):
         """The labels of texts.

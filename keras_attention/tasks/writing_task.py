@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from keras_attention import generation, visualization
-from keras_attention.checks import check_whole_number
+from keras_attention.checks import check_number, check_whole_number
 from keras_attention.data.fields import MOST_BEAMS, MOST_ID, MOST_TOKENS
+from keras_attention.lazy import generation, visualization
 from keras_attention.tasks.generators import (
     FileGenerator,
     ModelGenerator,
@@ -66,7 +66,8 @@ class WritingTask(Task):
         super().__init__(model, preprocessor, builder=builder)
         owner = type(self).__name__
         self.beam = check_whole_number(owner, "beam", beam, most=MOST_BEAMS)
-        self.length_penalty = generation.Beam(beam, length_penalty).length_penalty
+        self.length_penalty = length_penalty
+        check_number(self, "length_penalty", least=0)
         self.max_new_tokens = check_whole_number(
             owner,
             "max_new_tokens",

@@ -11,7 +11,7 @@ import pytest
 import keras_attention as ka
 from keras_attention.cli import main
 from keras_attention.data import manifest as manifests
-from keras_attention.tasks import recipes
+from keras_attention.tasks import exporting, recipes
 from keras_attention.tasks.training import parts_of
 from tests.pretrained.make_checkpoints import FOLDER
 
@@ -118,7 +118,7 @@ def test_export_writes_tokenizer_labels_and_preprocessing_beside_model(tmp_path,
 
 def replace_nothing(task, folder, monkeypatch):
     """What another model reads, or is of something else, stays."""
-    monkeypatch.setattr("keras_attention.tasks.task.export_model", lambda *args, **options: None)
+    monkeypatch.setattr(exporting, "export_model", lambda *args, **options: None)
     (folder / "labels.txt").write_text("mine")
     with pytest.warns(
         UserWarning, match="a labels.txt of something else. Give the export a folder"

@@ -18,11 +18,12 @@ from keras_attention.export.endpoint import (
     pack_inputs,
     signature_dtype,
 )
+from keras_attention.export.generation.step_reader import INDEX, START, TOKENS
 from keras_attention.export.report import Tensor
 from keras_attention.generation import beam_search, cache, loop
 from keras_attention.generation.samplers import Beam, Greedy
 
-TOKENS, INDEX, START, UNIFORM = "token_ids", "index", "start", "uniform"
+UNIFORM = "uniform"
 
 
 def make_endpoints(decoder, settings, batch_size=None, sequence_length=None):

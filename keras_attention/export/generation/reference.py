@@ -12,7 +12,8 @@ from keras import ops
 
 from keras_attention.export.endpoint import list_input_names, pack_inputs
 from keras_attention.export.errors import ExportError
-from keras_attention.export.generation.endpoints import START, TOKENS, UNIFORM, draws_tokens
+from keras_attention.export.generation.endpoints import UNIFORM, draws_tokens
+from keras_attention.export.generation.step_reader import START, TOKENS
 from keras_attention.generation.token_history import TokenHistory
 
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from keras_attention.export.generation.endpoints import INDEX, START, TOKENS
 from keras_attention.export.runner import load
+
+TOKENS, INDEX, START = "token_ids", "index", "start"  # inputs of `step`
 
 
 class StepReader:

@@ -44,7 +44,8 @@ def choose_recipe(builder, dataset=None, options=None):
     """
     recipe = RECIPES.get(f"{builder}/{dataset}") or RECIPES[builder]
     given = _list_given(options or {})
-    _refuse_unused(given, recipe, builder)
+    if given:
+        _refuse_unused(given, recipe, builder)
     return _replace(recipe, given, IN_MODEL)
 
 

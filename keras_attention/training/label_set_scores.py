@@ -1,0 +1,104 @@
+"""Scores and thresholds of sets of labels, in NumPy."""
+
+import numpy as np
+
+
+def score_label_sets(labels, predicted):
+    """F1 of sets of labels, as scikit-learn's `f1_score` computes it.
+
+    Args:
+        labels: zeros and ones (n, L), what is right.
+        predicted: zeros and ones (n, L).
+
+    Returns:
+        dict: `"macro_f1"`, the mean of the labels' F1; `"micro_f1"`, of all decisions together; and
+        `"sample_f1"`, the mean of the examples' F1. Where there is neither a label nor a
+        prediction, F1 is 0.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    scores = ka.training.score_label_sets([[1, 0], [1, 1]], [[1, 0], [0, 1]])
+    assert {name: round(score, 3) for name, score in scores.items()} == {
+        "macro_f1": 0.833,
+        "micro_f1": 0.8,
+        "sample_f1": 0.833,
+    }
+    ```
+    """
+    labels, predicted = (np.asarray(array) > 0 for array in (labels, predicted))
+    if labels.shape != predicted.shape or labels.ndim != 2 or not labels.size:
+        raise ValueError(
+            f"labels of shape {labels.shape} and predictions of shape {predicted.shape}: expected "
+            "both (examples, labels)."
+        )
+    right, both = labels & predicted, labels.astype("int64") + predicted
+    macro = _compute_f1(right.sum(axis=0), both.sum(axis=0))
+    sample = _compute_f1(right.sum(axis=1), both.sum(axis=1))
+    return {
+        "macro_f1": float(macro.mean()),
+        "micro_f1": float(_compute_f1(right.sum(), both.sum())),
+        "sample_f1": float(sample.mean()),
+    }
+
+
+def _compute_f1(right, both):
+    """F1 of the decisions that are right, and of labels and predictions together."""
+    return 2.0 * right / np.maximum(both, 1)
+
+
+def find_label_thresholds(labels, probabilities, shrinkage=0.0):
+    """The threshold of each label with which its F1 is highest.
+
+    Of a rare label a handful of examples would decide. With `shrinkage` an example counts by so
+    much as its probability says, and by the rest as its label: of 1 it is the F1 that the model
+    itself expects (Lipton et al., 2014, *Optimal Thresholding of Classifiers to Maximize F1*).
+
+    A label is given where its probability is above the threshold. It lies halfway between two
+    examples, so that none hangs on rounding; of several that are as good it is the highest. A
+    label that no example has is never given: its threshold is 1.
+
+    Args:
+        labels: zeros and ones (n, L), what is right.
+        probabilities: floats (n, L), from 0 to 1.
+        shrinkage: float, from 0 to 1.
+
+    Returns:
+        float array (L,).
+
+    ```python
+    from keras_attention.training import find_label_thresholds
+
+    found = find_label_thresholds([[0], [1], [1], [0]], [[0.125], [0.25], [0.75], [0.0]])
+    assert found.tolist() == [0.1875]
+    ```
+    """
+    labels, probabilities = np.asarray(labels) > 0, np.asarray(probabilities, "float64")
+    if labels.shape != probabilities.shape or labels.ndim != 2 or not labels.size:
+        raise ValueError(
+            f"labels of shape {labels.shape} and probabilities of shape {probabilities.shape}: "
+            "expected both (examples, labels)."
+        )
+    if not 0 <= shrinkage <= 1:
+        raise ValueError(f"shrinkage={shrinkage!r}: expected a number from 0 to 1.")
+    counted = (1 - shrinkage) * labels + shrinkage * probabilities
+    counted = np.where(labels.any(axis=0), counted, 0.0)
+    pairs = zip(counted.T, probabilities.T, strict=True)
+    return np.array([_find_threshold(*pair) for pair in pairs])
+
+
+def _find_threshold(labels, probabilities):
+    """The threshold of one label, of how much of it (n,) there is in each example."""
+    if not labels.any():
+        return 1.0
+    order = np.argsort(-probabilities, kind="stable")
+    right, shares = np.cumsum(labels[order]), probabilities[order]
+    f1 = 2.0 * right / (np.arange(1, len(order) + 1) + labels.sum())
+    below = np.append(shares[1:], 0.0)
+    apart = shares > below  # a threshold cannot part examples of the same probability
+    if not apart.any():
+        return 0.0
+    best = int(np.argmax(np.where(apart, f1, -1.0)))
+    return float((shares[best] + below[best]) / 2)
