@@ -5,7 +5,7 @@ import json
 import pathlib
 import sys
 
-from keras_attention.cli.train import load_examples
+from keras_attention.cli.examples import load_examples
 from keras_attention.data.columns import read_lines
 from keras_attention.tasks import from_preset
 from keras_attention.tasks.class_report import show_classes
@@ -18,12 +18,8 @@ from keras_attention.tasks.sources import Source
 SPLITS = ("train", "dev", "test")
 STDIN = "-"
 BLANK = None  # stands for an empty line of a file
-OF_ANY_FILE = {
-    "top",
-    "group_entities",
-    "threshold",
-    "invert",
-}  # the other options may be fixed in a file
+# The other options of `predict` may be fixed in a file.
+OF_ANY_FILE = {"top", "group_entities", "threshold", "invert"}
 
 
 def evaluate(preset, *, file, split, kind, **options):

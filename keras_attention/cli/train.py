@@ -3,18 +3,16 @@
 import contextlib
 import dataclasses
 import time
-import warnings
 
 import keras
 
+from keras_attention.cli.examples import load_examples
 from keras_attention.cli.mesh import check_batch_size, finish_with_tensorflow, make_layout
-from keras_attention.data.problems import SkippedWarning
 from keras_attention.tasks import from_preset, recipes
 from keras_attention.tasks.checkpoints import list_options
 from keras_attention.tasks.folders import RunFolder
 from keras_attention.tasks.jobs import run_job
 from keras_attention.tasks.presets import is_checkpoint
-from keras_attention.tasks.printing import say
 from keras_attention.tasks.registry import get_task_class
 
 # Options that the model of a preset has settled; some tasks add subwords, though.
@@ -86,25 +84,6 @@ def _train(builder, output, source, options, preset, mesh, trained, finishes):
         about["begun"] = str(preset)
     task.source = source.entries
     run_job(task, loaded, recipe, folder, about, started, trained=trained, finishes=finishes)
-
-
-def load_examples(source, builder):
-    """The data of a `Source`, and sentences for the card about examples that are skipped.
-
-    Which ones these are is printed.
-    """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", SkippedWarning)
-        loaded = source.load(builder)
-    skipped = []
-    for warning in caught:
-        if issubclass(warning.category, SkippedWarning):
-            say(str(warning.message))
-            skipped.append(str(warning.message).partition("\n")[0])
-        else:
-            place = warning.filename, warning.lineno
-            warnings.warn_explicit(warning.message, warning.category, *place)
-    return loaded, skipped
 
 
 def open_preset(preset, builder, options):

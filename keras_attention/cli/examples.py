@@ -1,0 +1,25 @@
+"""Examples of a `Source`, for the commands that train and evaluate."""
+
+import warnings
+
+from keras_attention.data.problems import SkippedWarning
+from keras_attention.tasks.printing import say
+
+
+def load_examples(source, builder):
+    """The data of a `Source`, and sentences for the card about examples that are skipped.
+
+    Which ones these are is printed.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SkippedWarning)
+        loaded = source.load(builder)
+    skipped = []
+    for warning in caught:
+        if issubclass(warning.category, SkippedWarning):
+            say(str(warning.message))
+            skipped.append(str(warning.message).partition("\n")[0])
+        else:
+            place = warning.filename, warning.lineno
+            warnings.warn_explicit(warning.message, warning.category, *place)
+    return loaded, skipped
