@@ -131,6 +131,17 @@ def _make_getattr(successors):
     return getattr_or_hint
 
 
+def refuse_ragged(owner, *inputs):
+    """Raises ValueError if one of `inputs` is a `tf.RaggedTensor`, or a `keras.Input` of them."""
+    for x in inputs:
+        if hasattr(x, "row_splits") or getattr(x, "ragged", False):
+            raise ValueError(
+                f"{owner} got a ragged tensor of shape {tuple(x.shape)}: expected a dense one. Pad "
+                "it with x.to_tensor(padding_id), 0 in most models. Pad labels with the class that "
+                "the loss ignores."
+            )
+
+
 def check_gives_logits(model):
     """Refuses a model that trains another one without giving what that one gives."""
     if not getattr(model, "gives_logits", True):

@@ -6,7 +6,7 @@ import inspect
 import keras
 from keras import ops
 
-from keras_attention import keras_internals
+from keras_attention import checks, keras_internals
 
 NAMES = {
     *("characters", "document_ids", "target_ids", "token_ids", "tokens", "lengths"),
@@ -28,6 +28,7 @@ class IntegerInputs:
     def __call__(self, *args, **kwargs):
         names = _list_arguments(type(self))[: len(args)]
         arguments = {**dict(zip(names, args, strict=True)), **kwargs}
+        checks.refuse_ragged(type(self).__name__, *arguments.values())
         whole = {name: to_integers(arguments[name]) for name in self.get_integer_inputs(arguments)}
         args = tuple(whole.get(name, x) for name, x in zip(names, args, strict=True))
         kwargs = {name: whole.get(name, x) for name, x in kwargs.items()}

@@ -10,6 +10,8 @@ from keras_attention.data.shares import check_batches, gather_batches, set_rows
 from keras_attention.data.splits import hold_out
 from keras_attention.lazy import keras, keras_internals
 
+SLACK = 0.01  # that floats may be beyond 0 and 1, as after a bicubic resize
+
 
 class ImageSplit(typing.NamedTuple):
     """Images and their labels, as they lie in memory.
@@ -26,9 +28,15 @@ class ImageSplit(typing.NamedTuple):
 
 
 def scale_pixels(pixels):
-    """Pixels, uint8 or floats from 0 to 1, as float32 from 0 to 1."""
-    scale = 255 if pixels.dtype == np.uint8 else 1
-    return pixels.astype("float32") / np.float32(scale)
+    """Pixels, uint8 or floats from 0 to 1, as float32 from 0 to 1; refuses other numbers."""
+    if pixels.dtype == np.uint8:
+        return pixels.astype("float32") / np.float32(255)
+    if pixels.size and not -SLACK <= pixels.min() <= pixels.max() <= 1 + SLACK:
+        raise ValueError(
+            f"Pixels of {pixels.dtype} from {pixels.min()} to {pixels.max()}: expected uint8, or "
+            "floats from 0 to 1. Divide larger ones by their maximum, and replace NaN and infinity."
+        )
+    return pixels.astype("float32")
 
 
 def encode_png(picture):

@@ -66,6 +66,12 @@ class Recordings:
     ):
         """Of lists; without `dev`, a share of `train` becomes it."""
         train, dev, test = map(list, (train, dev, test))
+        for recording in (*train, *dev, *test):
+            if not np.isfinite(recording.sound).all():
+                raise ValueError(
+                    f"The sound of the recording {recording.text!r} holds NaN or infinity: expected "
+                    "finite numbers. Replace them, or leave the recording out."
+                )
         shapes = {recording.sound.shape[1:] for recording in (*train, *dev, *test)}
         if len(shapes) > 1:
             raise ValueError(

@@ -23,7 +23,8 @@ def read_sound(path, sampling_rate=None):
         sampling_rate: int, samples a second to resample to; None for those of the file.
 
     Raises:
-        ValueError: no such file, not one of sound, or without samples.
+        ValueError: no such file, not one of sound, without samples, or with samples that are not
+            finite.
     """
     soundfile = import_soundfile("read_sound")
     if not pathlib.Path(path).is_file():
@@ -34,6 +35,11 @@ def read_sound(path, sampling_rate=None):
         raise ValueError(f"{path} is no WAV or FLAC file that can be read: {error}") from error
     if not len(samples):
         raise ValueError(f"{path} has no samples: record it again, or leave it out.")
+    if not np.isfinite(samples).all():
+        raise ValueError(
+            f"{path} holds NaN or infinity: expected samples from -1 to 1. Write it again, or leave "
+            "it out."
+        )
     if not LEAST <= rate <= MOST:
         raise ValueError(
             f"{path} has {rate:,} samples a second: expected {LEAST:,} to {MOST:,}. It is damaged, "

@@ -207,6 +207,10 @@ class Task(TaskInterface):
     def _runs_a_file(self):
         return self.path is not None and files.find_format(self.path) != "keras"
 
+    def __getstate__(self):
+        """All but the runner, which is made anew: what it compiled cannot be pickled or copied."""
+        return {name: value for name, value in vars(self).items() if name != "runner"}
+
     @functools.cached_property
     def runner(self):
         """What predicts: the model, or the exported file that was opened."""

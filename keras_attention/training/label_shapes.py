@@ -2,6 +2,8 @@
 
 from keras import ops
 
+from keras_attention.checks import refuse_ragged
+
 
 def match_labels(name, labels, predictions):
     """Labels (...) for predictions (..., L), of classes.
@@ -18,6 +20,7 @@ def match_labels(name, labels, predictions):
         `labels` in the shape of `predictions` without its last axis. A size that is
         unknown while TensorFlow traces is compared when the graph runs.
     """
+    refuse_ragged(name, labels)
     given, classes = shape_of(labels), shape_of(predictions)
     expected = classes[:-1]
     labels = _drop_last_axis(ops.convert_to_tensor(labels), len(expected))
@@ -37,6 +40,7 @@ def match_targets(name, targets, predictions):
 
     As in Keras, targets (B,) are for predictions (B, 1).
     """
+    refuse_ragged(name, targets)
     given, expected = shape_of(targets), shape_of(predictions)
     targets = ops.convert_to_tensor(targets)
     if len(targets.shape) == len(expected) - 1 and expected[-1] == 1:
@@ -51,6 +55,7 @@ def match_targets(name, targets, predictions):
 
 def match_rows(name, labels, predictions):
     """Return labels (B, U) for predictions (B, T, V). Labels (B, U, 1) lose their last axis."""
+    refuse_ragged(name, labels)
     given, scores = shape_of(labels), shape_of(predictions)
     labels = _drop_last_axis(ops.convert_to_tensor(labels), 2)
     if len(scores) != 3 or len(labels.shape) != 2 or not _agree(labels.shape[:1], scores[:1]):
@@ -83,6 +88,7 @@ def match_weights(name, weights, shape, dtype=None):
         shape: tuple of the sizes that are known, and None.
         dtype: of the result.
     """
+    refuse_ragged(name, weights)
     given = shape_of(weights)
     weights = _drop_last_axis(ops.convert_to_tensor(weights, dtype=dtype), len(shape))
     sizes = shape_of(weights)

@@ -129,3 +129,12 @@ def test_augmentation_is_the_same_whatever_was_read_before():
     first, again = epochs(1), epochs(5)
     np.testing.assert_array_equal(first, again)
     assert (first[0] != first[1]).any()
+
+
+@pytest.mark.parametrize("pixel", [np.nan, np.inf, 7.0, -1.0])
+def test_pictures_of_other_numbers_are_refused(pixel):
+    picture = np.zeros((4, 4, 1), "float32")
+    picture[1, 2] = pixel
+    preprocessor = ka.data.ImagePreprocessor(ka.data.Labels(("a", "b")), (4, 4), 1)
+    with pytest.raises(ValueError, match="Pixels of float32 from .*expected uint8, or floats"):
+        preprocessor([picture])

@@ -304,3 +304,19 @@ def test_faster_playback_shortens_recordings_and_raises_pitch(speed):
     assert len(found) == 8000 / speed
     expected = np.sin(2 * np.pi * 500 * speed * np.arange(len(found)) / 8000)
     np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_sounds_that_are_not_finite_are_named(number, tmp_path):
+    soundfile = pytest.importorskip("soundfile")
+    sound = np.zeros(800, "float32")
+    sound[5] = number
+    path = tmp_path / "broken.wav"
+    soundfile.write(path, sound, 8000, subtype="FLOAT")
+    with pytest.raises(ValueError, match="broken.wav holds NaN or infinity.*leave it out"):
+        ka.data.read_sound(path)
+    preprocessor = ka.data.SpeechPreprocessor.build(["one"], sampling_rate=8000)
+    with pytest.raises(ValueError, match="broken.wav holds NaN or infinity"):
+        preprocessor([path])
+    with pytest.raises(ValueError, match="recording 'one' holds NaN or infinity"):
+        ka.data.Recordings.from_lists([ka.data.Recording(sound, "one")], sampling_rate=8000)

@@ -1,8 +1,10 @@
 """A task in Python: made by hand or from data, trained on, kept, and opened by the command line."""
 
+import copy
 import io
 import json
 import pathlib
+import pickle
 import shutil
 
 import keras
@@ -400,3 +402,15 @@ def test_one_input_is_no_list_of_them(preset, one, message):
 def test_predict_refuses_invalid_inputs_and_options(preset, inputs, options, message):
     with pytest.raises(ValueError, match=message):
         ka.tasks.from_preset(preset).predict(inputs, **options)
+
+
+def test_a_task_that_has_predicted_is_pickled_and_copied(task):
+    words = [("the", "cat", "saw", "a", "tree", ".")]
+    expected = task.predict(words)
+    assert pickle.loads(pickle.dumps(task)).predict(words) == expected
+    copied = copy.deepcopy(task)
+    assert copied.predict(words) == expected
+    for weight in copied.model.trainable_weights:
+        weight.assign(keras.ops.zeros_like(weight))
+    assert copied.predict(words) != expected, "the copy runs its own model"
+    assert task.predict(words) == expected

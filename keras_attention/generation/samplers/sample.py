@@ -8,6 +8,8 @@ from keras import ops
 from keras_attention import checks
 from keras_attention.generation.samplers.base import IMPOSSIBLE, TokenSampler
 
+LEAST = 1e-30  # temperature: below, float32 would divide 0 by 0
+
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Sample(TokenSampler):
             checks.check_whole_numbers(self, "seed", least=0)
 
     def probabilities(self, logits):
-        logits = ops.cast(logits, "float32") / self.temperature
+        logits = self._scale(ops.cast(logits, "float32"))
         number = min(self.top_k or logits.shape[-1], logits.shape[-1])
         if number < logits.shape[-1]:
             highest, _ = ops.top_k(logits, number)
@@ -70,6 +72,13 @@ class Sample(TokenSampler):
             least = self.min_p * ops.max(weights, axis=-1, keepdims=True)
             weights = ops.where(weights >= least, weights, 0.0)
         return weights / ops.sum(weights, axis=-1, keepdims=True)
+
+    def _scale(self, logits):
+        """Logits, at most 0, divided by the temperature. A forbidden token stays forbidden."""
+        allowed = logits > IMPOSSIBLE / 2
+        logits = logits - ops.max(logits, axis=-1, keepdims=True)
+        logits = logits / min(max(self.temperature, LEAST), 1 / LEAST)
+        return ops.where(allowed, ops.maximum(logits, IMPOSSIBLE), IMPOSSIBLE)
 
 
 def _nucleus(weights, top_p, number):
