@@ -69,8 +69,8 @@ class Recordings:
         for recording in (*train, *dev, *test):
             if not np.isfinite(recording.sound).all():
                 raise ValueError(
-                    f"The sound of the recording {recording.text!r} holds NaN or infinity: expected "
-                    "finite numbers. Replace them, or leave the recording out."
+                    f"The sound of the recording {recording.text!r} holds NaN or infinity: "
+                    "expected finite numbers. Replace them, or leave the recording out."
                 )
         shapes = {recording.sound.shape[1:] for recording in (*train, *dev, *test)}
         if len(shapes) > 1:

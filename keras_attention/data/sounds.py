@@ -4,6 +4,8 @@ import fractions
 import functools
 import pathlib
 
+import numpy as np
+
 from keras_attention.checks import check_whole_number
 from keras_attention.data.extras import import_resampling, import_soundfile
 
@@ -37,8 +39,8 @@ def read_sound(path, sampling_rate=None):
         raise ValueError(f"{path} has no samples: record it again, or leave it out.")
     if not np.isfinite(samples).all():
         raise ValueError(
-            f"{path} holds NaN or infinity: expected samples from -1 to 1. Write it again, or leave "
-            "it out."
+            f"{path} holds NaN or infinity: expected samples from -1 to 1. Write it again, or "
+            "leave it out."
         )
     if not LEAST <= rate <= MOST:
         raise ValueError(
