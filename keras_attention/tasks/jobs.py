@@ -4,7 +4,6 @@ import contextlib
 import pathlib
 import time
 
-from keras_attention import sharing
 from keras_attention.data import manifest
 from keras_attention.data.files import write_json
 from keras_attention.data.manifest import check_unchanged
@@ -21,13 +20,11 @@ from keras_attention.tasks.exporting import (
 from keras_attention.tasks.folders import (
     CARD,
     FORMATS,
-    MODEL,
     SCORES,
     find_model_file,
     read_any_manifest,
 )
 from keras_attention.tasks.generators import OutOfTime
-from keras_attention.tasks.model_file import save_model
 from keras_attention.tasks.printing import (
     Interrupted,
     format_score,
@@ -119,19 +116,16 @@ def finish_job(task, job, data, recipe, output, about, best, history, deadline=N
     """
     task.example = task.find_example(data)
     task.tune(data.dev)
-    model = sharing.copy_model(task.model)  # without the optimizer: a third of the size on disk
     metadata = {
         **task.metadata,
-        "parameters": model.count_params(),
+        "parameters": task.model.count_params(),
         "licence": about.get("licence"),
     }
     with output.collect_results() as result:
-        save_model(model, result / MODEL)
-        task.preprocessor.save(result)
-        manifest.record_files(result, MODEL)
+        task.save_files(result)
         say("exporting and verifying: SavedModel, LiteRT float32, LiteRT int8 weights")
         examples = [inputs for inputs, _ in job.dev.take(EXAMPLES).as_numpy_iterator()]
-        exportable, reports = task.make_exportable(model), []
+        exportable, reports = task.make_exportable(task.model), []
         for name, make in export_all(exportable, result, examples=examples, metadata=metadata):
             with keep_informed(f"exporting and verifying {name}"):
                 reports.append(make())

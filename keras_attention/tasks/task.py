@@ -453,10 +453,15 @@ class Task(TaskInterface):
             (result / CARD).write_text(card.write_preset_card(self), "utf-8")
 
     def save_files(self, folder, weights_dtype=None):
-        """Writes model and vocabularies into `folder`, with a manifest."""
+        """Writes model and vocabularies into `folder`, with a manifest.
+
+        The optimizer stays out: its state is two thirds of a file, and no training goes on from it.
+        """
+        from keras_attention import sharing
         from keras_attention.tasks.model_file import save_model
 
-        save_model(self.model, folder / MODEL, weights_dtype)
+        model = sharing.copy_model(self.model) if self.model.compiled else self.model
+        save_model(model, folder / MODEL, weights_dtype)
         self.preprocessor.save(folder)
         manifests.record_files(folder, MODEL)
 

@@ -162,8 +162,8 @@ def odd(tmp_path):
             r"odd.png has 3x4 pixels .*00.png has 6x8: give image_size=.* resized\. To leave",
         ),
         (
-            lambda p: make_folder(p, {"a": 9, "b": 2}),
-            "The class 'b' has 2 pictures, too few to ",
+            lambda p: make_folder(p, {"a": 9, "b": 1}),
+            "The class 'b' has 1 pictures, too few to ",
         ),
         (
             lambda p: make_folder(p, {"train/a": 3, "train/b": 3, "test/a": 3}),

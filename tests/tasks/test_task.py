@@ -6,7 +6,9 @@ import json
 import pathlib
 import pickle
 import shutil
+import zipfile
 
+import h5py
 import keras
 import numpy as np
 import pytest
@@ -414,3 +416,23 @@ def test_a_task_that_has_predicted_is_pickled_and_copied(task):
         weight.assign(keras.ops.zeros_like(weight))
     assert copied.predict(words) != expected, "the copy runs its own model"
     assert task.predict(words) == expected
+
+
+@pytest.mark.slow
+def test_a_preset_saved_after_fit_holds_no_optimizer(tmp_path):
+    texts = [ka.data.Text("a joy", "good"), ka.data.Text("a bore", "bad")] * 4
+    size = {"num_layers": 1, "num_heads": 2, "hidden_dim": 16}
+    fresh = ka.tasks.TextClassifier.from_data(texts, **size)
+    fresh.save_to_preset(tmp_path / "fresh")
+    fresh.fit(texts, epochs=1, verbose=False)
+    fresh.save_to_preset(tmp_path / "trained")
+    fresh.save_to_preset(tmp_path / "half", weights_dtype="float16")
+    sizes = [(tmp_path / x / "model.keras").stat().st_size for x in ("fresh", "trained")]
+    assert sizes[1] < 1.05 * sizes[0]
+    for name in ("trained", "half"):
+        with zipfile.ZipFile(tmp_path / name / "model.keras") as archive:
+            with h5py.File(io.BytesIO(archive.read("model.weights.h5"))) as weights:
+                assert "optimizer" not in weights
+    again = ka.tasks.from_preset(tmp_path / "trained")
+    assert again.predict(["a joy"]) == fresh.predict(["a joy"])
+    assert fresh.model.compiled  # the task itself can go on
