@@ -17,6 +17,11 @@ def import_babel(function):
     return importlib.import_module("babel")
 
 
+def import_pillow(function):
+    """Pillow's module `Image`."""
+    return _import("PIL.Image", function, "Pillow")
+
+
 def import_sentencepiece(function):
     return _import("sentencepiece", function, "SentencePiece", extra="nlp")
 

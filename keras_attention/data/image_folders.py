@@ -3,12 +3,13 @@
 import concurrent.futures
 import contextlib
 import functools
+import io
 import pathlib
 
 import numpy as np
 
 from keras_attention.checks import check_height_and_width
-from keras_attention.data.extras import import_tensorflow
+from keras_attention.data.extras import import_pillow
 from keras_attention.data.files import read_bytes
 from keras_attention.data.images import Images
 from keras_attention.data.orientation import TURNED, find_orientation
@@ -19,6 +20,8 @@ from keras_attention.data.vocabulary import sort_labels
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp")
 OTHERS = (".avif", ".heic", ".heif", ".ico", ".jp2", ".jxl", ".psd", ".svg", ".tif", ".tiff")
+FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP")  # as Pillow calls them
+GREY = np.array([[0.2989], [0.5870], [0.1140]], "float32")  # weights of red, green and blue
 COLOR_MODES = ("rgb", "grayscale")
 PARTS = {"train", "training", "dev", "val", "valid", "validation", "test", "testing"}
 MOST_BYTES = 8 << 30
@@ -160,24 +163,32 @@ def decode_picture(content, name, color_mode="rgb"):
         name: what errors call it.
         color_mode: as in `read_image`.
     """
-    tf = import_tensorflow("read_image")
+    pillow = import_pillow("read_image")
     try:
-        picture = tf.io.decode_image(content, channels=3, expand_animations=False)
-    except tf.errors.InvalidArgumentError as error:
+        with pillow.open(io.BytesIO(content), formats=FORMATS) as opened:
+            picture = _read_rgb(opened)
+    except Exception as error:  # of many kinds, for files that are damaged
         kinds = ", ".join(suffix[1:].upper() for suffix in SUFFIXES if suffix != ".jpeg")
         raise ValueError(
             f"{name} is no picture, or is damaged: expected {kinds}. Mend, convert or remove it."
         ) from error
-    picture = tf.image.convert_image_dtype(picture, "float32")
+    picture = picture.astype("float32") / np.float32(255)
     if color_mode == "grayscale":
-        picture = tf.image.rgb_to_grayscale(picture)
-    return np.clip(TURNED[find_orientation(content)](picture.numpy()), 0.0, 1.0)
+        picture = picture @ GREY
+    return np.clip(TURNED[find_orientation(content)](picture), 0.0, 1.0)
+
+
+def _read_rgb(opened):
+    """Return the first picture of an open file, uint8 (H, W, 3). What is transparent is dropped."""
+    if opened.mode.startswith("I"):  # grey, with 16 bits
+        return np.repeat((np.asarray(opened)[:, :, None] >> 8).astype("uint8"), 3, axis=2)
+    return np.asarray(opened.convert("RGB"))
 
 
 def resize_picture(picture, image_size, resizing=None):
     """float32 (H, W, C) from 0 to 1 as one of `image_size`; None stretches it, bilinear."""
     picture = (resizing or Resizing()).apply(picture, image_size)
-    return np.clip(picture.numpy(), 0.0, 1.0)
+    return np.clip(picture, 0.0, 1.0)
 
 
 def _list_pictures(folder, problems):

@@ -1,6 +1,9 @@
 """`Resizing`: how pictures of any size become pictures of one."""
 
 import dataclasses
+import math
+
+import numpy as np
 
 from keras_attention.checks import check_height_and_width, check_whole_number
 from keras_attention.data.fields import MOST_PIXELS
@@ -66,11 +69,10 @@ class Resizing:
         return tuple(self.size * side // short for side in (height, width))
 
     def apply(self, picture, image_size):
-        """float32 (H, W, C) from 0 to 1 as (height, width, C), by TensorFlow."""
-        import tensorflow as tf
-
+        """Return a float32 picture (H, W, C) from 0 to 1 as (height, width, C)."""
         size = self.choose_size(*picture.shape[:2], image_size)
-        picture = tf.image.resize(picture, size, self.interpolation, antialias=True)
+        for length in size:  # the rows, and after a turn the columns
+            picture = _resize_rows(picture, length, self.interpolation).swapaxes(0, 1)
         top, left = ((there - cut) // 2 for there, cut in zip(size, image_size, strict=True))
         return picture[top : top + image_size[0], left : left + image_size[1]]
 
@@ -91,3 +93,46 @@ class Resizing:
         else:
             size = fields.whole("size", most=MOST_PIXELS, default=None)
         return cls(fields.one_of("interpolation", INTERPOLATIONS), size)
+
+
+def _resize_rows(picture, count, interpolation):
+    """Resample the first axis of `picture` (H, W, C) to `count` rows.
+
+    A new row is a weighted mean of the rows around its centre. To make a picture smaller, the
+    kernel is stretched, so that every row counts. TensorFlow and Pillow compute the same numbers.
+    """
+    height, shape = len(picture), picture.shape[1:]
+    centres = (np.arange(count) + 0.5) * height / count
+    if interpolation == "nearest":
+        return picture[centres.astype(int)]
+    kernel, radius = KERNELS[interpolation]
+    stretch = max(height / count, 1.0)
+    rows, flat = [], picture.reshape(height, -1)
+    for centre in centres:
+        first = max(math.ceil(centre - radius * stretch - 0.5), 0)
+        last = min(math.floor(centre + radius * stretch - 0.5), height - 1)
+        weights = kernel(np.abs(np.arange(first, last + 1) + 0.5 - centre) / stretch)
+        weights = (weights / weights.sum()).astype("float32")
+        rows.append(weights @ flat[first : last + 1])
+    return np.stack(rows).reshape(count, *shape)
+
+
+def _weigh_linear(x):
+    return np.maximum(1.0 - x, 0.0)
+
+
+def _weigh_cubic(x):
+    """Compute Keys's cubic kernel with a = -0.5."""
+    near, far = (1.5 * x - 2.5) * x * x + 1.0, ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0
+    return np.where(x >= 2.0, 0.0, np.where(x >= 1.0, far, near))
+
+
+def _weigh_lanczos(x):
+    return np.where(x >= 3.0, 0.0, np.sinc(x) * np.sinc(x / 3.0))
+
+
+KERNELS = {  # interpolation -> weight of a distance, and the distance where weights end
+    "bilinear": (_weigh_linear, 1),
+    "bicubic": (_weigh_cubic, 2),
+    "lanczos3": (_weigh_lanczos, 3),
+}

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import keras_attention as ka
 from keras_attention.data import from_image_folder, read_image
@@ -212,3 +213,25 @@ def test_sign_digits(data_root, tmp_path):
     assert data.labels == ("0", "1") and data.image_shape == (48, 48, 3)
     for split, count in ((data.train, 70), (data.dev, 10), (data.test, 20)):
         assert np.bincount(split.labels).tolist() == [count] * 2
+
+
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "lanczos3", "nearest"])
+@pytest.mark.parametrize("size", [(5, 7), (13, 40), (17, 23)])
+def test_pictures_are_resized_as_tensorflow_does_it(interpolation, size):
+    picture = np.random.rand(17, 23, 3).astype("float32")
+    expected = tf.image.resize(picture, size, interpolation, antialias=True)
+    resized = ka.data.Resizing(interpolation).apply(picture, size)
+    np.testing.assert_allclose(resized, expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+def test_pictures_are_decoded_as_tensorflow_does_it(tmp_path, channels, dtype):
+    pixels = np.random.randint(np.iinfo(dtype).max + 1, size=(6, 5, channels)).astype(dtype)
+    content = tf.io.encode_png(pixels).numpy()
+    (tmp_path / "x.png").write_bytes(content)
+    expected = tf.io.decode_image(content, channels=3) / 255
+    np.testing.assert_allclose(read_image(tmp_path / "x.png"), expected, atol=1e-6)
+    expected = tf.image.rgb_to_grayscale(tf.cast(expected, "float32"))
+    grey = read_image(tmp_path / "x.png", color_mode="grayscale")
+    np.testing.assert_allclose(grey, expected, atol=1e-6)
