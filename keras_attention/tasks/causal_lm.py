@@ -10,6 +10,7 @@ from keras_attention.data.dialogues import LINES, SEPARATOR, TURNS, holds_dialog
 from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.sequence_preprocessor import build_tokenizer
+from keras_attention.export.generation.token_choice import TokenChoice
 from keras_attention.lazy import generation, models, visualization
 from keras_attention.tasks.generators import (
     ExportedLanguageModel,
@@ -301,11 +302,11 @@ class CausalLM(RunningTextTask):
 
     def _open_streams(self, texts, number, *, temperature=None, top_k=None, top_p=None, seed=None):
         """For each text an iterator of the texts of the tokens that follow."""
-        sampler = _choose_sampler(self.temperature, temperature, top_k=top_k, top_p=top_p)
+        choice = _read_choice(self.temperature, temperature, top_k=top_k, top_p=top_p)
         prompts = [self._read_prompt(text) for text in texts]
         numbers = [_choose_number(self.runner, ids, number) for ids in prompts]
         return [
-            self._go_on(ids, count, sampler, seed)
+            self._go_on(ids, count, choice, seed)
             for ids, count in zip(prompts, numbers, strict=True)
         ]
 
@@ -315,13 +316,13 @@ class CausalLM(RunningTextTask):
             raise ValueError(f"{text!r} holds nothing to go on from: give at least one character.")
         return ids
 
-    def _go_on(self, prompt, number, sampler, seed):
+    def _go_on(self, prompt, number, choice, seed):
         """Yields the text that each new token adds; a part of a character waits for the rest."""
         ids, end = list(prompt), self.preprocessor.end_token_id
         decode = self.preprocessor.target.decode
         waits = isinstance(self.preprocessor, data.SubwordSequencePreprocessor)
         (before,) = decode([ids])
-        for token in self.runner.stream(prompt, number, sampler, end_token_id=end, seed=seed):
+        for token in self.runner.stream(prompt, number, choice, end_token_id=end, seed=seed):
             if not np.isin(token, end):
                 ids.append(token)
             (text,) = decode([ids])
@@ -369,16 +370,15 @@ def _compute_losses(logits, labels):
     return total - np.take_along_axis(logits, labels[:, None], axis=-1)[:, 0]
 
 
-def _choose_sampler(known, temperature, **limits):
-    """The sampler that the options ask for, or one of the `known` temperature."""
+def _read_choice(known, temperature, **limits):
+    """Return the `TokenChoice` that the options ask for. The `known` temperature is the default."""
     if temperature == 0:
         if given := [name for name, value in limits.items() if value is not None]:
             raise ValueError(
                 f"{given[0]}= is for drawing tokens, and temperature=0 takes "
                 "the best one: give a temperature above 0, or leave one of them out."
             )
-        return generation.Greedy()
-    return generation.Sample(known if temperature is None else temperature, **limits)
+    return TokenChoice(known if temperature is None else temperature, **limits)
 
 
 def _choose_number(run, ids, wanted):

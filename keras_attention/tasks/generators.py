@@ -8,6 +8,7 @@ from keras_attention import export
 from keras_attention.data import manifest
 from keras_attention.data.fields import MOST_ID, MOST_TOKENS, Fields
 from keras_attention.export.generation.step_reader import StepReader
+from keras_attention.export.generation.token_choice import IMPOSSIBLE
 from keras_attention.export.inspection import find_id_limits
 from keras_attention.lazy import generation
 from keras_attention.tasks import runners
@@ -186,9 +187,10 @@ class KerasLanguageModel:
         """Ids (B, T) -> logits (B, T, V), an array."""
         return np.asarray(self.model.predict_on_batch(ids))
 
-    def stream(self, ids, number, sampler, *, end_token_id=None, seed=None):
+    def stream(self, ids, number, choice, *, end_token_id=None, seed=None):
         """Yields the ids, ints, that follow `ids` (T,): `number` of them, or up to END."""
         options = {"end_token_id": end_token_id, "seed": seed}
+        sampler = choice.make_sampler()
         for (token,) in generation.stream(self.model, [ids], number, sampler, **options):
             yield int(token)
 
@@ -220,16 +222,16 @@ class ExportedLanguageModel:
         read = (self.reader.read(part, 0, self.reader.start(len(part))) for part in parts)
         return np.concatenate([logits for logits, _ in read])
 
-    def stream(self, ids, number, sampler, *, end_token_id=None, seed=None):
-        uniform = generation.inputs.draw_uniform(seed, sampler, (number, 1))[0]
+    def stream(self, ids, number, choice, *, end_token_id=None, seed=None):
+        uniform = choice.draw_uniform(seed, (number, 1))
         tokens, index, cache = ids.reshape(1, -1), 0, self.reader.start(1)
         for numbers in uniform:
             logits, cache = self.reader.read(tokens, index, cache)
             index += tokens.shape[1]
             last = logits[:, -1]
             if self.padding_id is not None:
-                last[:, self.padding_id] = generation.samplers.base.IMPOSSIBLE
-            tokens = np.asarray(sampler.choose(last, numbers)).reshape(1, 1)
+                last[:, self.padding_id] = IMPOSSIBLE
+            tokens = choice.choose(last, numbers).reshape(1, 1)
             yield int(tokens[0, 0])
             if np.isin(tokens[0, 0], () if end_token_id is None else end_token_id):
                 return

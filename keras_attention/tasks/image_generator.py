@@ -12,6 +12,7 @@ from keras_attention.data.fields import MOST_PIXELS, MOST_TOKENS, Fields
 from keras_attention.data.image_preprocessor import MOST_CHANNELS
 from keras_attention.data.pixel_levels import MOST_LEVELS
 from keras_attention.export.generation.step_reader import StepReader
+from keras_attention.export.generation.token_choice import IMPOSSIBLE, TokenChoice
 from keras_attention.lazy import generation, masks, models, positions, visualization
 from keras_attention.tasks.image_task import ImageTask
 from keras_attention.tasks.interface import AttentionMaps
@@ -203,7 +204,7 @@ class ImageGenerator(ImageTask):
     def draw(self, labels, *, temperature=None, top_k=None, top_p=None, seed=None):
         """Like `predict`, as an array uint8 (n, H, W, C)."""
         check_many(labels, "class")
-        sampler = _choose_sampler(self.temperature, temperature, top_k=top_k, top_p=top_p)
+        choice = _read_choice(self.temperature, temperature, top_k=top_k, top_p=top_p)
         names = self.preprocessor.labels
         if unknown := [label for label in labels if label not in names]:
             raise ValueError(
@@ -215,7 +216,7 @@ class ImageGenerator(ImageTask):
             return self.preprocessor.pictures(np.zeros((0, self.preprocessor.count)))
         seed = np.random.randint(2**31) if seed is None else seed
         parts = [
-            self.runner.draw(prompts[k : k + ROWS], sampler, seed + k)
+            self.runner.draw(prompts[k : k + ROWS], choice, seed + k)
             for k in range(0, len(prompts), ROWS)
         ]
         return self.preprocessor.pictures(np.concatenate(parts))
@@ -280,8 +281,9 @@ class KerasPixelModel:
         """Ids (B, T) -> logits (B, T, V), an array."""
         return np.asarray(self.model.predict_on_batch(ids))
 
-    def draw(self, prompts, sampler, seed):
+    def draw(self, prompts, choice, seed):
         """Levels (B, N) behind the ids of classes (B, 1)."""
+        sampler = choice.make_sampler()
         levels = range(self.preprocessor.num_levels)
         count = self.preprocessor.count
         return generation.generate(
@@ -314,23 +316,21 @@ class ExportedPixelModel:
         read = (self.reader.read(part, 0, self.reader.start(len(part))) for part in parts)
         return np.concatenate([logits for logits, _ in read])
 
-    def draw(self, prompts, sampler, seed):
-        uniform, _ = generation.inputs.draw_uniform(
-            seed, sampler, (self.preprocessor.count, len(prompts))
-        )
+    def draw(self, prompts, choice, seed):
+        uniform = choice.draw_uniform(seed, (self.preprocessor.count, len(prompts)))
         parts = [
-            self._draw(prompts[rows], uniform[:, rows], sampler)
+            self._draw(prompts[rows], uniform[:, rows], choice)
             for rows in self.reader.split_rows(len(prompts))
         ]
         return np.concatenate(parts)
 
-    def _draw(self, tokens, uniform, sampler):
+    def _draw(self, tokens, uniform, choice):
         drawn, cache = [], self.reader.start(len(tokens))
         for index, numbers in enumerate(uniform):
             logits, cache = self.reader.read(tokens, index, cache)
             last = np.array(logits[:, -1])
-            last[:, self.preprocessor.num_levels :] = generation.samplers.base.IMPOSSIBLE
-            tokens = np.asarray(sampler.choose(last, numbers)).reshape(-1, 1).astype("int32")
+            last[:, self.preprocessor.num_levels :] = IMPOSSIBLE
+            tokens = choice.choose(last, numbers).reshape(-1, 1)
             drawn.append(tokens)
         return np.concatenate(drawn, axis=1)
 
@@ -360,13 +360,12 @@ def _check_vocabulary(path, found, preprocessor):
     check_sizes(path, [("manifest.json", "levels and classes", size, found)])
 
 
-def _choose_sampler(known, temperature, **limits):
-    """The sampler that the options ask for, or one of the `known` temperature."""
+def _read_choice(known, temperature, **limits):
+    """Return the `TokenChoice` that the options ask for. The `known` temperature is the default."""
     if temperature == 0:
         if given := [name for name, value in limits.items() if value is not None]:
             raise ValueError(
                 f"{given[0]}={limits[given[0]]} is for drawing levels, and temperature=0 takes the "
                 "best one: give a temperature above 0, or leave one of them out."
             )
-        return generation.Greedy()
-    return generation.Sample(known if temperature is None else temperature, **limits)
+    return TokenChoice(known if temperature is None else temperature, **limits)

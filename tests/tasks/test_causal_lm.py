@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from keras_attention.export.generation.token_choice import TokenChoice
 from keras_attention.tasks import causal_lm
 from keras_attention.tasks.run_state import KeepBest
 from tests.cli.test_evaluate import printed
@@ -33,8 +34,8 @@ class Run:
     def logits(self, ids):
         return np.zeros((*ids.shape, 32), "float32")
 
-    def stream(self, ids, number, sampler, *, end_token_id, seed):
-        self.asked = number, sampler
+    def stream(self, ids, number, choice, *, end_token_id, seed):
+        self.asked = number, choice
         yield from self.written[:number]
 
 
@@ -78,9 +79,9 @@ def test_show_prints_prompts_with_their_continuations(capsys):
     task = make_task(run=run)
     task.show(["the cat", "a dog"], temperature=0.0)
     assert capsys.readouterr().out == "the cat sat.\n\na dog sat.\n"
-    assert run.asked == (causal_lm.WRITTEN, ka.generation.Greedy())
+    assert run.asked == (causal_lm.WRITTEN, TokenChoice(0.0))
     assert task.predict(["a"], max_new_tokens=2) == ["a s"]
-    assert run.asked == (2, ka.generation.Sample(0.8))
+    assert run.asked == (2, TokenChoice(0.8))
 
 
 @pytest.mark.parametrize(
