@@ -1,7 +1,7 @@
 // Takes jobs from the Python process that opened this page, one after another, and answers each.
 
 const ARRAYS = {float32: Float32Array, int32: Int32Array, uint8: Uint8Array};
-const JOBS = {run, write};
+const JOBS = {run, write, answer: answerTexts};
 
 // The runtime may fail with nothing but a line on the console, and give garbage.
 const said = [];
@@ -29,6 +29,14 @@ async function write({file, about, prompt}) {
   return {ids};
 }
 
+/** What the program for texts says to each. */
+async function answerTexts({file, name, method, texts}) {
+  const model = await programs.openTextModel(file, name);
+  const answers = [];
+  for (const text of texts) answers.push(await model[method](text));
+  return {answers};
+}
+
 function unpack({dtype, shape, data}) {
   return [new ARRAYS[dtype](Uint8Array.fromBase64(data).buffer), shape];
 }
@@ -52,7 +60,7 @@ async function answer(job) {
   }
 }
 
-const guide = await import('/guide.js');
+const guide = await import('/litert.js'), programs = await import('/texts.js');
 for (;;) {
   const job = await (await fetch('/job')).json();
   await fetch('/answer', {method: 'POST', body: JSON.stringify(await answer(job))});

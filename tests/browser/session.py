@@ -22,6 +22,7 @@ import numpy as np
 HERE = pathlib.Path(__file__).parent
 MODULES = HERE / "node_modules"
 GUIDE = HERE.parents[1] / "docs" / "on-device.md"
+PROGRAMS = {"/litert.js": "@litertjs/core", "/texts.js": "openTextModel"}  # words in each
 HARMLESS = ("INFO:", "WARNING:")  # lines of the runtime, which logs everything to one place
 SECONDS = 300  # for one job; a browser that hangs is ended
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -57,10 +58,10 @@ def _is_installed(folder, wanted):
     return json.loads(package.read_text("utf-8"))["version"] == wanted["version"]
 
 
-def read_guide_program():
-    """The block of JavaScript in the guide, `docs/on-device.md`, that runs files."""
+def read_guide_program(words):
+    """The block of JavaScript in the guide, `docs/on-device.md`, that has these words."""
     blocks = re.findall(r"^```js\n(.*?)^```$", GUIDE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
-    (found,) = [block for block in blocks if "@litertjs/core" in block]
+    (found,) = [block for block in blocks if words in block]
     return found
 
 
@@ -128,8 +129,19 @@ class Session:
         """
         return self.ask("write", path, about=about, prompt=[int(x) for x in prompt])["ids"]
 
+    def answer(self, path, method, texts):
+        """What the guide's program for texts says with the file at `path` and those beside it.
+
+        Args:
+            method: `"classify"` or `"tag"`.
+            texts: list of str.
+        """
+        path = pathlib.Path(path)
+        job = {"name": path.name, "method": method, "texts": texts}
+        return self.ask("answer", path.parent, **job)["answers"]
+
     def ask(self, kind, path, **job):
-        """The page's answer to a job about the file at `path`."""
+        """The page's answer to a job about the file, or the folder, at `path`."""
         url = f"/files/{len(self.files)}"
         self.files[url] = pathlib.Path(path)
         self.jobs.put({"kind": kind, "file": url, **job})
@@ -173,9 +185,10 @@ def _make_handler(session):
 def _find_content(session, url):
     if url == "/job":
         return "application/json", json.dumps(session.jobs.get()).encode()
-    if url == "/guide.js":
-        return "text/javascript", read_guide_program().encode()
-    path = session.files.get(url)
+    if url in PROGRAMS:
+        return "text/javascript", read_guide_program(PROGRAMS[url]).encode()
+    folder, _, name = url.rpartition("/")
+    path = session.files[folder] / name if folder in session.files else session.files.get(url)
     if path is None and url in ("/page.html", "/page.js"):
         path = HERE / url[1:]
     for prefix, folder in {"/modules/": MODULES, "/wasm/": MODULES / "@litertjs/core/wasm"}.items():
