@@ -133,7 +133,7 @@ class Fields:
         return self._value(name, default, lambda x: isinstance(x, str), "a string")
 
     def pattern(self, name, default=_REQUIRED):
-        """A str that `check_pattern` takes."""
+        """Return a regular expression that `check_pattern` accepts."""
 
         def fit(value):
             with contextlib.suppress(ValueError):

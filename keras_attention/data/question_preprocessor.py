@@ -38,8 +38,8 @@ class QuestionPreprocessor:
         maximum_question: int, the words of a question that are read.
         maximum_answer: int, the words of an answer at most.
         stride: int, the tokens that a row has in common with the next one of a long context.
-        pattern: str, the regular expression whose matches are the words; None for that of
-            `ka.data.split_words`. It has no capturing groups.
+        pattern: str, a regular expression without capturing groups, whose matches are the words.
+            None stands for that of `ka.data.split_words`.
 
     Example:
 

@@ -25,8 +25,8 @@ class TaggerPreprocessor:
         word_length: int C, the characters of a word that the model sees, at most 1,024. Of a longer
             word these are the first half and the last: case and prefix are at its beginning,
             inflection is at its end, and what tells words apart least is in the middle.
-        pattern: str, the regular expression whose matches are the words of a text that a task gets
-            in place of words; None for that of `ka.data.split_words`. It has no capturing groups.
+        pattern: str, a regular expression without capturing groups, whose matches are the words.
+            A task uses it where it gets a text. None stands for that of `ka.data.split_words`.
 
     Calling it gives what the model takes: `{"token_ids": (B, T), "character_ids": (B, T, C)}`, or
     without characters just the token ids (B, T); all int32, 0 where there is no word or character.

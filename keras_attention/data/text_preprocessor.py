@@ -24,8 +24,8 @@ class TextPreprocessor:
         labels: `Labels`, or their names.
         maximum_length: int, the words of a text that the model sees. Of a longer text these are
             the first.
-        pattern: str, the regular expression whose matches are the words; None for that of
-            `ka.data.split_words`. It has no capturing groups.
+        pattern: str, a regular expression without capturing groups, whose matches are the words.
+            None stands for that of `ka.data.split_words`.
 
     Calling it on a list of texts gives the token ids int32 (B, T), 0 after the end of a text.
 

@@ -26,11 +26,11 @@ def split_words(text, pattern=None):
 
     Args:
         text: str.
-        pattern: str, a regular expression whose matches are the words, such as the `split` of a
-            manifest; None for the rule above.
+        pattern: str, a regular expression without capturing groups, whose matches are the words,
+            such as `split` of a manifest. None stands for the rule above.
 
     Returns:
-        A list of str.
+        A list of str. A `pattern` of another kind is a ValueError.
 
     Example:
 
@@ -48,7 +48,7 @@ def split_words(text, pattern=None):
 def find_words(text, pattern=None):
     """The words that `split_words` gives, each with its characters (start, end) of the text."""
     pattern = check_pattern("split_words", pattern)
-    matches = re.finditer(pattern, text)  # `re` keeps what it has compiled
+    matches = re.finditer(pattern, text)  # `re` has a cache of compiled patterns
     return [(match.group(), match.span()) for match in matches]
 
 

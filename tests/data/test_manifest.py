@@ -84,7 +84,7 @@ def _without_the_rest(folder):
         package.mkdir(parents=True)
         (package / "__init__.py").touch()
         (package.parent / "__init__.py").touch()
-        for name in ("manifest.py", "fields.py", "files.py"):
+        for name in ("manifest.py", "fields.py", "files.py", "word_pattern.py"):
             shutil.copy(source / name, package / name)
     return folder
 
