@@ -152,7 +152,8 @@ def from_captions(
     Args:
         train, dev, test: a path, a list of paths, or None.
         images: path of the folder that names of pictures begin in; None is the folder of the file,
-            and for COCO's also those where COCO puts them, as in `from_coco`.
+            and for COCO's also those where COCO puts them, as in `from_coco`. A table may also
+            have absolute paths.
         image_column, text_column: str, the names of the columns, or of the keys in JSON; or ints,
             which count columns from 0 where no row names them.
         image_size: as in `CaptionedImages`.

@@ -5,7 +5,7 @@ import pathlib
 
 from keras_attention.data.boxed_images import BoxedImage, BoxedImages, turn_boxes
 from keras_attention.data.fields import MOST_PIXELS
-from keras_attention.data.files import is_file, quote_value, read_json
+from keras_attention.data.files import is_file, leads_outside, quote_value, read_json
 from keras_attention.data.image_folders import keep_readable
 from keras_attention.data.splits import read_parts
 
@@ -182,6 +182,11 @@ def _read_object(entry, categories, error, where):
 
 def find_picture(path, name, images):
     """The path of a picture that the JSON file `path` names: see `from_coco`."""
+    if leads_outside(name):
+        raise ValueError(
+            f"{path}: file_name is {quote_value(name)}: expected the name of a picture in the "
+            "folder of pictures, without .. and not absolute. Name that folder with images=."
+        )
     folder, split = path.parent, path.stem.rpartition("_")[2]
     if images is not None:
         folders = [pathlib.Path(images)]

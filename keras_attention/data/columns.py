@@ -166,7 +166,7 @@ def read_objects(path, encoding, problems):
 
 def _parse_object(line, error):
     try:
-        content = parse_json(line)
+        content = parse_json(line, _make_object)
     except ValueError as problem:
         raise error(f"no JSON: {problem}") from problem
     if not isinstance(content, dict):
@@ -204,6 +204,7 @@ def _index(first, column, named_by, error):
                 f"no column {column!r}; the first row names {', '.join(first)}. Say which it is, "
                 f"{named_by}: a name, or a number from 0 where no row names the columns"
             )
+        check_once(name, first, error)
         return first.index(name)
     if not 0 <= column < len(first):
         raise error(f"no column {column}, counted from 0; the row has {len(first)}")
@@ -216,6 +217,14 @@ def find_name(column, names):
         return column
     alike = [name for name in names if name.strip().casefold() == str(column).casefold()]
     return alike[0] if len(alike) == 1 else None
+
+
+def check_once(name, names, error):
+    """Refuse two columns of the name that is asked for."""
+    if (times := names.count(name)) > 1:
+        raise error(
+            f"{times} columns are called {name!r}: give them different names, or remove the others"
+        )
 
 
 def _of_object(content, columns, error, separator, named_by):
@@ -234,6 +243,14 @@ def _of_object(content, columns, error, separator, named_by):
         else:
             _check_list(name, value, error)
     return _filled(columns, values, error, separator)
+
+
+def _make_object(pairs):
+    """A dict of the pairs of a JSON object, whose keys must differ."""
+    keys = [key for key, _ in pairs]
+    if twice := [key for key in keys if keys.count(key) > 1]:
+        raise ValueError(f"{twice[0]!r} is there {keys.count(twice[0])} times: expected once")
+    return dict(pairs)
 
 
 def _check_list(name, values, error):

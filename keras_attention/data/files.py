@@ -169,12 +169,14 @@ def read_json(path):
         raise ValueError(f"{path} is not valid JSON: {error}. Mend or remove it.") from error
 
 
-def parse_json(text):
-    """`json.loads`, which raises a ValueError for every text that is no JSON, or nested so deeply
-    that what is done with it would end in a RecursionError.
+def parse_json(text, make_object=dict):
+    """`json.loads` with `make_object` of the pairs of each object.
+
+    Raises a ValueError for every text that is no JSON, or nested so deeply that what is done with
+    it would end in a RecursionError.
     """
     try:
-        content = json.loads(text)
+        content = json.loads(text, object_pairs_hook=make_object)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     level = [content] if isinstance(content, list | dict) else []
@@ -197,6 +199,15 @@ def read_bytes(path):
         raise IsADirectoryError(f"{path} is a folder: expected a file.") from error
     except ValueError as error:  # a NUL in the name
         raise ValueError(f"{str(path)!r} is no name of a file.") from error
+
+
+def leads_outside(name):
+    """Whether a name in a data file is that of a place outside the folder where it is looked for.
+
+    It is, if it is absolute, on this system or another, or goes up by `..`.
+    """
+    paths = pathlib.PurePosixPath(name), pathlib.PureWindowsPath(name)
+    return any(path.root or path.drive or ".." in path.parts for path in paths)
 
 
 def is_file(path):

@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ElementTree
 
 from keras_attention.data.boxed_images import BoxedImage, BoxedImages, turn_boxes
 from keras_attention.data.columns import line_error
-from keras_attention.data.files import is_file, quote_value, read_bytes
+from keras_attention.data.files import is_file, leads_outside, quote_value, read_bytes
 from keras_attention.data.image_folders import SUFFIXES, keep_readable, read_image
 from keras_attention.data.splits import read_parts
 
@@ -105,6 +105,12 @@ def _list_files(path, folder, problems):
         if words:
             name = f"{words[0]}.xml"
             with problems.note():
+                if leads_outside(name):
+                    raise line_error(
+                        path,
+                        number,
+                        f"{quote_value(name)} is outside of {folder}: name files in it",
+                    )
                 if not is_file(folder / name):
                     raise line_error(path, number, f"there is no {quote_value(name)} in {folder}")
                 files.append(folder / name)

@@ -1,9 +1,11 @@
 """Tables, lists and folders that name recordings and what is said in them."""
 
 import pathlib
+from functools import partial
 
 from keras_attention.data.columns import (
     SEPARATORS,
+    check_once,
     find_name,
     find_suffix,
     line_error,
@@ -11,6 +13,7 @@ from keras_attention.data.columns import (
     read_objects,
     read_rows,
 )
+from keras_attention.data.files import leads_outside
 from keras_attention.data.sphinx import list_sphinx
 
 SUFFIXES = (".wav", ".flac")
@@ -60,6 +63,8 @@ def _read_table(path, columns, encoding, problems):
     number, first = rows[0]
     names = [find_name(column, first) for column in columns]
     if all(isinstance(column, str) for column in columns) and None not in names:
+        for name in {*names, *ABOUT}:
+            check_once(name, first, partial(line_error, path, number))
         named = [(number, dict(zip(first, row, strict=False))) for number, row in rows[1:]]
         return _name_rows(path, named, columns, problems)
     if columns == COLUMNS and pathlib.PurePath(first[0].strip()).suffix:  # it is that of a file
@@ -124,7 +129,10 @@ def _read_librispeech(path, encoding, problems):
         files = [path.parent / f"{name}{suffix}" for suffix in SUFFIXES]
         there = [file for file in files if file.is_file()]
         place = f"{path}, line {number}"
-        if name and not there:
+        if leads_outside(name):
+            with problems.note():
+                raise ValueError(f"{place}: {name!r} is no name of a sound beside this file.")
+        elif name and not there:
             with problems.note():
                 raise ValueError(f"{place}: there is neither {files[0]} nor {files[1].name}.")
         elif name:

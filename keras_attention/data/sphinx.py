@@ -6,6 +6,7 @@ import re
 import numpy as np
 
 from keras_attention.data.columns import UTF_8, read_lines
+from keras_attention.data.files import leads_outside
 
 FEATURES = ".mfc"
 SOUNDS = (("feat", FEATURES), ("wav", ".wav"), ("wav", ".flac"))  # in this order
@@ -92,6 +93,8 @@ def list_sphinx(path, encoding=UTF_8):
                 f"{texts}, line {number}: {line[:60]!r}: expected words and ({known.name})."
             )
         words = [word for word in match[1].split() if word not in ("<s>", "</s>", "<sil>")]
+        if leads_outside(name):
+            raise ValueError(f"{place}: {name!r} is outside of the folders feat/ and wav/.")
         root = path.parent.parent
         files = [root / folder / f"{name}{suffix}" for folder, suffix in SOUNDS]
         there = [file for file in files if file.is_file()]

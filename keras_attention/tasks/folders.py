@@ -247,6 +247,17 @@ def flatten(settings, prefix=""):
 SOURCE = ("dataset", "label_column", "text_column", "languages", "encoding")
 
 
+def refuse_links(folder):
+    """Raises ValueError if a file of the preset `folder` is a link to a place outside of it."""
+    root = folder.resolve()
+    for path in (*folder.iterdir(), *(folder / SAVED_MODEL).rglob("*")):
+        if path.is_symlink() and not path.resolve().is_relative_to(root):
+            raise ValueError(
+                f"{path} is a link to {path.resolve()}: expected a file in the folder of the "
+                "preset, as nothing outside of it is read. Copy the file there."
+            )
+
+
 def read_task_manifest(folder):
     """The manifest of a folder that `train` or `demo` made, as a dict; else a ValueError.
 
@@ -259,6 +270,7 @@ def read_task_manifest(folder):
             f"{folder} holds no {MANIFEST} that says what its model is for: it was not "
             "made by `keras-attention train` or a task's `save_to_preset`."
         )
+    refuse_links(folder)
     return _checked(fields)
 
 

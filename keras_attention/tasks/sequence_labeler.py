@@ -18,6 +18,7 @@ from keras_attention.tasks.sentence_task import (
     choose_pictured,
     size_embeddings,
 )
+from keras_attention.training.entity_tags import find_spans, is_entity_tag
 
 ROWS = 64  # sentences that are scored at a time
 
@@ -121,7 +122,7 @@ class SequenceLabeler(SentenceTask):
         )
 
     def make_metrics(self):
-        """Token accuracy; for BIO tags (entities) F1 of entities before it."""
+        """Token accuracy; for BIO tags and the like (entities) F1 of entities before it."""
         labels = list(self.preprocessor.labels.names)
         if not marks_entities(labels):
             return [make_accuracy]
@@ -201,16 +202,12 @@ class SequenceLabeler(SentenceTask):
 
 
 def marks_entities(labels):
-    """Whether labels are BIO tags: `O`, and others such as `B-person` and `I-person`."""
-    return (
-        "O" in labels
-        and len(labels) > 1
-        and all(tag == "O" or tag[:2] in ("B-", "I-") for tag in labels)
-    )
+    """Whether labels are BIO tags, or the like: `O`, and others such as `B-person`."""
+    return "O" in labels and len(labels) > 1 and all(map(is_entity_tag, labels))
 
 
 def find_entities(tokens):
-    """The entities that BIO tags mark in a sentence.
+    """The entities that BIO tags, or tags of BIOES, BILOU or BMES, mark in a sentence.
 
     Args:
         tokens: list of `TaggedToken`.
@@ -228,20 +225,3 @@ def find_entities(tokens):
         )
         for start, end, label in find_spans([token.tag for token in tokens])
     ]
-
-
-def find_spans(tags):
-    """Return a list of (start, end, label) of the entities that BIO tags mark.
-
-    An `I-` that follows no tag of its kind begins an entity, as in seqeval and conlleval.
-    """
-    spans = []
-    for k, tag in enumerate(tags):
-        mark, _, label = tag.partition("-")
-        if mark == "O":
-            continue
-        if mark == "I" and spans and spans[-1][1:] == (k, label):
-            spans[-1] = (spans[-1][0], k + 1, label)
-        else:
-            spans.append((k, k + 1, label))
-    return spans

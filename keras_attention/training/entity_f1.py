@@ -1,34 +1,39 @@
-"""Precision, recall and F1 of whole entities, from BIO tags."""
+"""Precision, recall and F1 of whole entities, from BIO tags and the like."""
 
 import keras
 import numpy as np
 from keras import ops
 
+from keras_attention.training.entity_tags import FIRST, LAST, is_entity_tag
 from keras_attention.training.metrics import read_positions
 
 
 class TagScheme:
-    """The entity type of each label of a BIO tag set, and whether it begins an entity.
+    """The entity type of each label of a tag set, and whether it begins or ends an entity.
 
-    A batch of tags is a pair of int tensors (B, T): `begins`, 1 for a `B-` tag, and `types`, 0 for
-    `O` and k for the k-th entity type. Entities follow from comparing neighbours.
+    A batch of tags is a pair of int tensors (B, T): `begins`, 1 for a `B-` tag or after an `E-`
+    tag, and `types`, 0 for `O` and k for the k-th entity type. Entities follow from comparing
+    neighbours.
 
     Args:
-        labels: list of str; `O`, `B-X`, `I-X`, or plain `B` and `I` where there is one type.
+        labels: list of str; `O`, `B-X`, `I-X`, or plain `B` and `I` where there is one type. Or
+            tags of BIOES, BILOU or BMES: `S-X` and `U-X` are single tokens, `E-X` and `L-X` last
+            ones.
     """
 
     def __init__(self, labels):
         labels = list(labels)
-        if wrong := [tag for tag in labels if not _is_bio(tag)]:
+        if wrong := [tag for tag in labels if not (is_entity_tag(tag) or tag in ("B", "I"))]:
             raise ValueError(
                 f"labels has {', '.join(map(repr, wrong))}, which is no BIO tag: expected 'O', "
-                "'B-<type>' or 'I-<type>'."
+                "'B-<type>' or 'I-<type>', or tags of BIOES, BILOU or BMES."
             )
         kinds = [None if tag == "O" else tag[2:] for tag in labels]
         self.types = tuple(sorted({kind for kind in kinds if kind is not None}))
         if not self.types:
             raise ValueError(f"labels={labels} names no entity: expected 'B-<type>' tags.")
-        self._begins = np.array([tag.startswith("B") for tag in labels], "int32")
+        self._begins = np.array([tag[:1] in tuple(FIRST) for tag in labels], "int32")
+        self._ends = np.array([tag[:1] in tuple(LAST) for tag in labels], "int32")
         self._types = np.array([self._number(kind) for kind in kinds], "int32")
 
     def _number(self, kind):
@@ -38,13 +43,11 @@ class TagScheme:
         """Label ids (B, T) -> `begins`, `types` (B, T). An ignored id, below 0, is read as `O`."""
         known = ops.cast(labels >= 0, "int32")
         labels = ops.maximum(labels, 0)
-        begins = ops.take(ops.convert_to_tensor(self._begins), labels, axis=0)
-        types = ops.take(ops.convert_to_tensor(self._types), labels, axis=0)
-        return begins * known, types * known
-
-
-def _is_bio(tag):
-    return tag in ("O", "B", "I") or tag[:2] in ("B-", "I-")
+        begins, ends, types = (
+            ops.take(ops.convert_to_tensor(table), labels, axis=0) * known
+            for table in (self._begins, self._ends, self._types)
+        )
+        return ops.maximum(begins, _shift(ends, 1)), types
 
 
 def left_align(true, predicted, weights):
@@ -175,15 +178,16 @@ class EntityMetric(keras.metrics.Metric):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class EntityF1(EntityMetric):
-    """F1 of entities over BIO tags: 2 · precision · recall / (precision + recall).
+    """F1 of entities: 2 · precision · recall / (precision + recall).
 
+    Tags are those of BIO, BIOES, BILOU or BMES.
     An entity counts as found only if its first token, its last token and its type are all right.
     Equal to `seqeval.metrics.f1_score` in its default mode, which reads tags as the CoNLL
     evaluation script does: `I-X` after `O`, or after another type, begins an entity too.
     Counts are summed over batches, so that the score is the whole data set's.
 
     Args:
-        labels: list of str, the tag of every class: `O`, `B-X` and `I-X`.
+        labels: list of str, the tag of every class: `O`, `B-X` and `I-X`; or `S-X`, `E-X` too.
         average: `"micro"` over all entities; `"macro"`, the mean over types; `"weighted"`, by the
             number of entities of each type; None for a score per type, in the order of `types`.
         ignore_class: int, the label of positions that are left out, such as padding, or the later

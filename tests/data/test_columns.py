@@ -54,3 +54,26 @@ def test_ids_of_many_digits(tmp_path):
 def test_names_of_files_that_are_none(tmp_path):
     with pytest.raises(ValueError, match=r"a\\x00b.csv' is no name of a file"):
         ka.data.from_text_files(test="a\0b.csv")
+
+
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("a.csv", "text,text,label\na,b,c\n", "a.csv:1: 2 columns are called 'text': give them"),
+        ("a.tsv", "label\ttext\tlabel\na\tb\tc\n", "a.tsv:1: 2 columns are called 'label'"),
+        (
+            "a.jsonl",
+            '{"text": "a", "label": "b", "text": "c"}',
+            "'text' is there 2 times",
+        ),
+    ],
+)
+def test_names_of_columns_that_are_there_twice(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=message):
+        read_columns(tmp_path / name, ("text", "label"))
+
+
+def test_other_names_may_be_there_twice(tmp_path):
+    (tmp_path / "a.csv").write_text("note,text,label,note\na,b,c,d\n")
+    assert read_columns(tmp_path / "a.csv", ("text", "label")) == [("b", "c")]

@@ -162,3 +162,23 @@ def test_from_voc_refuses_damaged_lists_and_missing_files(tmp_path):
         ka.data.from_voc(test=tmp_path)
     with pytest.raises(ValueError, match="expected a list in ImageSets"):
         ka.data.from_voc(test=tmp_path / "x.doc")
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../0.png", "a/../../0.png", "C:\\0.png"])
+def test_coco_reads_no_picture_outside_of_its_folder(name, tmp_path):
+    path = write_coco(tmp_path / "inside", draw(1, 0))
+    (tmp_path / "0.png").write_bytes((tmp_path / "inside" / "0.png").read_bytes())
+    content = json.loads(path.read_text())
+    content["images"][0]["file_name"] = name
+    path.write_text(json.dumps(content))
+    for images in (None, tmp_path / "inside"):
+        with pytest.raises(ValueError, match=r"file_name is .*expected the name of a picture in"):
+            ka.data.from_coco(test=path, images=images)
+
+
+def test_lists_of_voc_read_nothing_outside(tmp_path):
+    (tmp_path / "voc" / "ImageSets" / "Main").mkdir(parents=True)
+    path = tmp_path / "voc" / "ImageSets" / "Main" / "test.txt"
+    path.write_text("../../secret\n")
+    with pytest.raises(ValueError, match=r"test.txt:1: '../../secret.xml' is outside of"):
+        ka.data.from_voc(test=path)

@@ -320,3 +320,18 @@ def test_sounds_that_are_not_finite_are_named(number, tmp_path):
         preprocessor([path])
     with pytest.raises(ValueError, match="recording 'one' holds NaN or infinity"):
         ka.data.Recordings.from_lists([ka.data.Recording(sound, "one")], sampling_rate=8000)
+
+
+def test_lists_of_recordings_and_absolute_paths(tmp_path):
+    """A table may name any file, LibriSpeech's lists only those beside them."""
+    sound = tmp_path / "sounds" / "a.wav"
+    sound.parent.mkdir()
+    soundfile.write(sound, np.zeros(800, "float32"), 8000)
+    table = tmp_path / "tables" / "train.tsv"
+    table.parent.mkdir()
+    table.write_text(f"{sound}\tone\n../sounds/a.wav\ttwo\n")
+    found = ka.data.from_recordings(test=table).test
+    assert [recording.text for recording in found] == ["one", "two"]
+    (table.parent / "1.trans.txt").write_text("../sounds/a ONE\n")
+    with pytest.raises(ValueError, match=r"'../sounds/a' is no name of a sound beside this file"):
+        ka.data.from_recordings(test=table.parent)

@@ -7,6 +7,7 @@ from keras import ops
 
 import keras_attention as ka
 from keras_attention.generation.samplers import draw
+from keras_attention.generation.samplers.base import IMPOSSIBLE
 
 G = ka.generation
 random = np.random.default_rng(0)
@@ -156,3 +157,18 @@ def test_draw_never_picks_a_token_with_zero_weight(size):
     late = np.full((60,), 1 - 2.0**-23, "float32")
     drawn = ops.convert_to_numpy(run(ops.convert_to_tensor(weights), ops.convert_to_tensor(late)))
     assert np.all(np.take_along_axis(weights, drawn[:, None], axis=1) > 0)
+
+
+@pytest.mark.parametrize("temperature", [1e-300, 1e-20, 1e-3, 1e3, 1e9, 1e300])
+@pytest.mark.parametrize("limits", [{}, {"top_k": 3}, {"top_p": 0.9}, {"min_p": 0.1}], ids=repr)
+def test_no_temperature_allows_what_is_forbidden(temperature, limits):
+    logits = np.array([[2.0, IMPOSSIBLE, 1.5, -40.0, IMPOSSIBLE], [-70, -71, -72, -73, -74]])
+    sampler = ka.generation.Sample(temperature, **limits)
+    weights = np.asarray(sampler.probabilities(logits.astype("float32")))
+    assert np.all(weights[0, [1, 4]] == 0)
+    np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-5)
+    if temperature <= 1e-3:
+        np.testing.assert_array_equal(weights.argmax(axis=1), 0)
+        np.testing.assert_allclose(weights[:, 0], 1, atol=1e-6)
+    if temperature >= 1e9 and not limits:
+        np.testing.assert_allclose(weights[0, [0, 2, 3]], 1 / 3, atol=1e-5)

@@ -8,7 +8,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.data.fields import Fields
-from keras_attention.tasks.folders import RunFolder, find_model_file, flatten
+from keras_attention.tasks.folders import RunFolder, find_model_file, flatten, refuse_links
 from keras_attention.tasks.registry import TASKS, get_task_class
 
 
@@ -292,3 +292,27 @@ def test_nothing_outside_is_shown(run, folder):
     code, out, err = run("predict", folder, "x", "--with", "litert")
     assert (code, out) == (2, "") and "root:" not in err
     assert "preprocessing.words is '/etc/passwd': expected the plain name" in err
+
+
+@pytest.mark.parametrize("name", ["labels.txt", "saved_model/variables.index"])
+def test_presets_with_links_to_other_places_are_refused(name, tmp_path):
+    folder, secret = tmp_path / "preset", tmp_path / "secret"
+    (folder / "saved_model").mkdir(parents=True)
+    secret.write_text("secret")
+    (folder / name).symlink_to(secret)
+    with pytest.raises(ValueError, match=f"{name} is a link to .*secret: expected a file in the"):
+        refuse_links(folder)
+    (folder / name).unlink()
+    (folder / "words.txt").write_text("a")
+    (folder / name).symlink_to(folder / "words.txt")
+    refuse_links(folder)
+
+
+def test_links_in_a_preset_are_looked_for(tagger, tmp_path):
+    shutil.copytree(tagger, tmp_path / "preset")
+    (tmp_path / "preset" / "labels.txt").rename(tmp_path / "labels.txt")
+    (tmp_path / "preset" / "labels.txt").symlink_to(tmp_path / "labels.txt")
+    with pytest.raises(ValueError, match="labels.txt is a link"):
+        ka.tasks.from_preset(tmp_path / "preset")
+    (tmp_path / "link").symlink_to(tagger)
+    assert ka.tasks.from_preset(tmp_path / "link").preprocessor is not None

@@ -270,6 +270,21 @@ def test_entities_of_tags_that_break_the_scheme():
     assert find_entities(tokens)[0].probability == pytest.approx(0.9)
 
 
+def test_entities_of_tags_that_mark_last_tokens():
+    from keras_attention.tasks.sequence_labeler import (
+        TaggedToken,
+        find_entities,
+        marks_entities,
+    )
+
+    tags = "S-a S-a B-a E-a I-a O E-b E-b U-b B-b L-b".split()
+    assert marks_entities(tags) and not marks_entities(["O", "NOUN", "S"])
+    found = find_entities([TaggedToken(str(k), tag, 1.0) for k, tag in enumerate(tags)])
+    assert [(e.start, e.end) for e in found] == [
+        (0, 1), (1, 2), (2, 4), (4, 5), (6, 7), (7, 8), (8, 9), (9, 11),
+    ]  # fmt: skip
+
+
 def test_predict_reads_files_and_writes_json(run, preset, tmp_path, monkeypatch):
     (tmp_path / "texts.txt").write_text("the cat sat\n\na dog ran\n")
     code, out, _ = run("predict", preset, "--file", tmp_path / "texts.txt", "--json")

@@ -12,7 +12,7 @@ from keras_attention import lazy
 from keras_attention.tasks import folders
 from keras_attention.tasks.class_report import score_labels, score_tags
 from keras_attention.tasks.folders import answers_alike, find_model_file
-from keras_attention.tasks.sequence_labeler import find_spans
+from keras_attention.training.entity_tags import find_spans
 from tests.conftest import ROOT
 
 PRESETS = ROOT / "saved_models"

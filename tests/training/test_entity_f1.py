@@ -197,3 +197,37 @@ def test_errors():
         F1(["O"])
     with pytest.raises(ValueError, match=r"EntityRecall\(average='mikro'\).*'micro', 'macro'"):
         Recall(LABELS, average="mikro")
+
+
+# The letters of other schemes, and those of BIOES that mean the same: seqeval reads BIOES.
+SCHEMES = {"BIOES": {}, "BILOU": {"E": "L", "S": "U"}, "BMES": {"I": "M"}}
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_schemes_that_mark_last_tokens_equal_seqeval(scheme):
+    seqeval = pytest.importorskip("seqeval.metrics")
+    labels = ["O", *(f"{mark}-{kind}" for kind in ("PER", "LOC") for mark in "BIES")]
+    letters = SCHEMES[scheme]
+
+    def translate(tag):
+        return letters.get(tag[0], tag[0]) + tag[1:]
+
+    def encode(sentences):
+        return [[translate(tag) for tag in tags] for tags in sentences]
+
+    rng = np.random.default_rng(0)
+    true = random_tags(rng, labels)
+    predicted = [[t if rng.random() > 0.3 else str(rng.choice(labels)) for t in s] for s in true]
+    names = [translate(label) for label in labels]
+    metric = F1(names, average="macro")
+    metric.update_state(
+        pad(encode(true), names), one_hot(pad(encode(predicted), names), len(names))
+    )
+    expected = seqeval.f1_score(true, predicted, average="macro")
+    np.testing.assert_allclose(metric.result(), expected, atol=1e-6)
+
+
+def test_tokens_of_their_own_are_entities_of_their_own():
+    metric = F1(["O", "S-x", "B-x", "E-x"])
+    metric.update_state(np.array([[1, 1, 2, 3]]), np.eye(4)[[[1, 1, 2, 3]]])
+    assert int(metric.actual.numpy()[0]) == 3 and float(metric.result()) == 1.0
