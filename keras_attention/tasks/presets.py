@@ -20,6 +20,7 @@ URL = "KERAS_ATTENTION_PRESETS_URL"  # of a folder of presets with an index.json
 CACHE = "KERAS_ATTENTION_CACHE"
 INDEX = "index.json"
 CONFIG = "config.json"  # of a checkpoint
+WHEEL = pathlib.Path(__file__).resolve().parents[1] / "presets"  # where setup.py puts some
 CLONE = pathlib.Path(__file__).resolve().parents[2] / "saved_models"
 ABOUT = ("task", "parameters", "score", "licence", "languages")
 SECONDS = 60  # without an answer
@@ -47,8 +48,9 @@ def list_presets():
     """The presets that `from_preset` finds by name, a list of `PresetInfo`.
 
     They are looked for in the folders that the environment variable `KERAS_ATTENTION_PRESETS` names
-    (as PATH does), in `saved_models/` of a clone, and behind `KERAS_ATTENTION_PRESETS_URL`. Of
-    several with one name the first counts.
+    (as PATH does), in `saved_models/` of a clone, in the installed package, which has `digits-vit`
+    and `pos-tagger-en-ewt`, and behind `KERAS_ATTENTION_PRESETS_URL`. Of several with one name the
+    first counts.
 
     Example:
 
@@ -109,15 +111,18 @@ def _say_what_there_is(preset, is_name):
     if not is_name:
         return f"{text}."
     names = ", ".join(info.name for info in list_presets()) or "none"
+    places = [*map(str, _list_folders()), *filter(None, [os.environ.get(URL)])]
     return (
-        f"{text}, and no preset of that name. Presets: {names}. More are found in the folders that "
-        f"{FOLDERS} names, and behind {URL}."
+        f"{text}, and no preset of that name. Presets in "
+        f"{', '.join(places) or 'no folder'}: {names}. More are in "
+        f"saved_models of a clone of keras_attention: let {FOLDERS} name that folder, or {URL} the "
+        "address of one."
     )
 
 
 def _list_folders():
     folders = [pathlib.Path(p) for p in os.environ.get(FOLDERS, "").split(os.pathsep) if p]
-    return [*folders, CLONE]
+    return [*folders, *(folder for folder in (CLONE, WHEEL) if folder.is_dir())]
 
 
 def _describe(folder):

@@ -16,6 +16,7 @@ from keras_attention.tasks import presets
 def alone(tmp_path, monkeypatch):
     """No presets but those that a test makes, and a cache of its own."""
     monkeypatch.setattr(presets, "CLONE", tmp_path / "no-clone")
+    monkeypatch.setattr(presets, "WHEEL", tmp_path / "no-wheel")
     monkeypatch.setenv("KERAS_ATTENTION_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("KERAS_ATTENTION_PRESETS", raising=False)
     monkeypatch.delenv("KERAS_ATTENTION_PRESETS_URL", raising=False)
@@ -56,7 +57,7 @@ def test_the_presets_of_a_clone_have_names():
 
 def test_folders_of_ones_own_come_first(alone, zoo, monkeypatch, tmp_path):
     assert ka.tasks.list_presets() == []
-    with pytest.raises(ValueError, match="no preset of that name. Presets: none. More are found"):
+    with pytest.raises(ValueError, match="Presets in no folder: none. More are in saved_models"):
         ka.tasks.from_preset("small-tagger")
     monkeypatch.setenv("KERAS_ATTENTION_PRESETS", f"{tmp_path / 'absent'}:{zoo}")
     (info,) = ka.tasks.list_presets()

@@ -249,7 +249,7 @@ def test_an_interrupted_fit_goes_on_in_its_folder(tmp_path, capsys):
         (lambda t: type(t)(t.model, t.preprocessor, maximum_length=0), "maximum_length"),
         (lambda t: type(t).from_data(make_sentences(4, 0), num_layer=1), "num_layer"),
         (lambda t: type(t).from_data(make_sentences(4, 0), builder="x"), "builder='x'"),
-        (lambda t: ka.tasks.from_preset("no-such-preset"), "no preset of that name. Presets: "),
+        (lambda t: ka.tasks.from_preset("no-such-preset"), "no preset of that name. Presets in "),
     ],
 )
 def test_task_refuses_invalid_data_options_and_presets(task, make, message):
