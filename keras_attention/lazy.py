@@ -13,6 +13,12 @@ NAMES = """
     blocks generation keras keras_internals masks models positions pretrained visualization
 """.split()
 
+MISSING = {
+    name: f"needs Keras and TensorFlow, and {name} is not installed: pip install "
+    "'keras-attention-zoo[keras]'. Without them only LiteRT files of presets can be used."
+    for name in ("keras", "tensorflow")
+}
+
 
 def has_keras():
     """Return whether Keras is installed. This does not import it."""
@@ -33,12 +39,10 @@ def import_module(name):
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name not in ("keras", "tensorflow"):
+        if error.name not in MISSING:
             raise
-        raise ImportError(
-            f"{name} needs Keras and TensorFlow, and {error.name} is not installed: pip install "
-            "'keras-attention-zoo[keras]'. Without them only LiteRT files of presets can be used."
-        ) from error
+        owner = "This" if name in MISSING else name
+        raise ImportError(f"{owner} {MISSING[error.name]}") from error
 
 
 def make_getattr(package, modules):

@@ -9,6 +9,7 @@ import traceback
 import typer
 from typer.exceptions import TyperException
 
+from keras_attention.lazy import MISSING
 from keras_attention.tasks.printing import Interrupted
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -108,6 +109,8 @@ def sentence(error):
     """
     if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{os.fsdecode(error.filename)}: {error.strerror}."
+    if isinstance(error, ModuleNotFoundError) and error.name in MISSING:
+        return f"This {MISSING[error.name]}"
     several = type(error).__name__ == "ExamplesError"
     lines = str(error).splitlines() if several else [str(error)]
     text = "\n".join(" ".join(line.split()) for line in lines) or f"{type(error).__name__}."

@@ -106,11 +106,8 @@ def _list_files(path, folder, problems):
             name = f"{words[0]}.xml"
             with problems.note():
                 if leads_outside(name):
-                    raise line_error(
-                        path,
-                        number,
-                        f"{quote_value(name)} is outside of {folder}: name files in it",
-                    )
+                    what = f"{quote_value(name)} is outside of {folder}: name files in it"
+                    raise line_error(path, number, what)
                 if not is_file(folder / name):
                     raise line_error(path, number, f"there is no {quote_value(name)} in {folder}")
                 files.append(folder / name)

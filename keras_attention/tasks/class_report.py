@@ -6,6 +6,7 @@ import numpy as np
 
 from keras_attention.lazy import visualization
 from keras_attention.tasks.printing import format_percent, show_table
+from keras_attention.training.entity_tags import find_spans
 
 PICTURE = "confusion.png"
 MOST_ROWS = 40  # classes in the table of a card
@@ -48,14 +49,13 @@ def score_labels(names, predicted, actual):
     return ClassScores(scores, score_each(names, *sums), _list_counts(names, counts))
 
 
-def score_tags(names, predicted, actual, find_spans=None):
+def score_tags(names, predicted, actual, entities):
     """Score the tags of sentences.
 
     Args:
         names: list of str, the tags.
         predicted, actual: lists of lists of tags, one for each sentence.
-        find_spans: function of a list of tags that lists (start, end, label) of the entities; None
-            where tags mark no entities.
+        entities: bool, whether the tags mark entities.
 
     Returns:
         `ClassScores`, like those of `score_labels`. With entities `entity_f1` comes first, and F1
@@ -64,7 +64,7 @@ def score_tags(names, predicted, actual, find_spans=None):
     numbers = {name: k for k, name in enumerate(names)}
     flat = ([numbers[tag] for tags in part for tag in tags] for part in (predicted, actual))
     of_tags = score_labels(names, *flat)
-    if not of_tags or find_spans is None:
+    if not of_tags or not entities:
         return of_tags
     counters = [collections.Counter() for _ in range(3)]
     for pair in zip(actual, predicted, strict=True):

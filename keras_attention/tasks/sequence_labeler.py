@@ -140,8 +140,7 @@ class SequenceLabeler(SentenceTask):
             predicted += self.preprocessor.tags(logits, sentences)
         actual = [sentence.tags for sentence in examples]
         names = self.preprocessor.labels.names
-        spans = find_spans if marks_entities(names) else None
-        return score_tags(names, predicted, actual, spans)
+        return score_tags(names, predicted, actual, marks_entities(names))
 
     def check_runner(self, path, run):
         self.check_inputs(path, run, len(self.preprocessor.labels))

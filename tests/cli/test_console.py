@@ -22,6 +22,7 @@ def failing(error):
         (ExportError("no op for Cumsum."), 2, "no op for Cumsum."),
         (FileNotFoundError(2, "No such file or directory", "a.txt"), 2, "a.txt: No such file"),
         (ImportError("pip install x"), 2, "pip install x"),
+        (ModuleNotFoundError("No module", name="keras"), 2, "keras is not installed: pip install"),
         (typer.BadParameter("3 is too small"), 2, "3 is too small"),
         (Interrupted("interrupted after 2 epochs."), 130, "interrupted after 2 epochs."),
         (KeyboardInterrupt(), 130, "interrupted."),

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import keras
 import numpy as np
 import pytest
 
@@ -12,7 +13,7 @@ from keras_attention import lazy
 from keras_attention.tasks import folders
 from keras_attention.tasks.class_report import score_labels, score_tags
 from keras_attention.tasks.folders import answers_alike, find_model_file
-from keras_attention.training.entity_tags import find_spans
+from keras_attention.tasks.sources import load_digits
 from tests.conftest import ROOT
 
 PRESETS = ROOT / "saved_models"
@@ -41,18 +42,43 @@ def run_alone(*words):
     return done.stdout, seconds, megabytes
 
 
-TEXTS = {
-    "emotions": "Thank you so much!",
-    "pos-tagger-en-ewt": "The cat sat on the mat.",
-    "dates": "12. Mai 2021",
-    "multi30k-de-en": "Ein Mann fährt Fahrrad.",
+@pytest.fixture
+def sound(tmp_path):
+    """A recording of noise."""
+    soundfile = pytest.importorskip("soundfile")
+    soundfile.write(tmp_path / "noise.wav", np.random.normal(0, 0.1, 8000), 8000)
+    return tmp_path / "noise.wav"
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """Files of handwritten digits."""
+    pixels = load_digits().test.pixels[:20]
+    paths = [tmp_path / f"{k}.png" for k in range(len(pixels))]
+    for path, picture in zip(paths, pixels, strict=True):
+        keras.utils.save_img(path, picture * 255, scale=False)
+    return paths
+
+
+INPUTS = {
+    "emotions": ["Thank you so much!", "--json"],
+    "pos-tagger-en-ewt": ["The cat sat on the mat."],
+    "dates": ["12. Mai 2021", "le 3 janvier 1999"],
+    "multi30k-de-en": ["Ein Mann fährt Fahrrad."],
+    "shakespeare": ["ROMEO:", "--seed", "3", "--max-new-tokens", "20"],
+    "digits-speech": ["sound"],
+    "digits-vit": ["pictures", "--top", "10"],
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", TEXTS)
-def test_a_preset_answers_alike_and_quickly_without_keras(run, name):
-    words = ["predict", PRESETS / name, TEXTS[name], "--with", "litert-int8"]
+@pytest.mark.parametrize("name", INPUTS)
+def test_a_preset_answers_alike_and_quickly_without_keras(run, request, name):
+    inputs = INPUTS[name]
+    if inputs[0] in ("sound", "pictures"):
+        made = request.getfixturevalue(inputs[0])
+        inputs = [*(made if isinstance(made, list) else [made]), *inputs[1:]]
+    words = ["predict", PRESETS / name, *inputs, "--with", "litert-int8"]
     out, seconds, megabytes = run_alone(*words)
     assert (0, out, "") == run(*words)
     assert seconds <= 1.5 and megabytes <= 150
@@ -70,6 +96,14 @@ def test_predict_runs_litert_where_it_answers_like_keras(run, tagger, monkeypatc
     monkeypatch.setattr(lazy.LazyModule, "__getattr__", None)  # whoever needs Keras fails
     assert expected[0] == 0 and answers_alike(tagger)
     assert run("predict", tagger, *sentences) == expected
+
+
+@pytest.mark.slow
+def test_pictures_get_the_classes_that_keras_gives(run, pictures):
+    preset = PRESETS / "digits-vit"
+    expected = run("predict", preset, *pictures, "--with", "keras")
+    assert answers_alike(preset)
+    assert run_alone("predict", preset, *pictures)[0] == expected[1]
 
 
 @pytest.fixture
@@ -131,6 +165,8 @@ def test_an_error_says_how_keras_is_installed(monkeypatch, missing):
         ImportError, match=rf"{missing} is not installed: pip install '.*\[keras\]'"
     ):
         lazy.LazyModule("keras_attention.models").text_classifier(2, 2)
+    with pytest.raises(ImportError, match="^This needs Keras"):
+        lazy.LazyModule("keras").Model()
     with pytest.raises(ImportError, match="keras_attention.models needs Keras"):
         ka.__getattr__("models")  # which is an attribute, once it is imported
 
@@ -144,7 +180,7 @@ def test_scores_are_those_of_the_metrics():
     names = [[[labels[i] for i in row] for row in rows] for rows in (found, wanted)]
     macro = ka.training.EntityF1(labels, average="macro")
     macro.update_state(wanted, np.eye(5)[found])
-    scores = score_tags(labels, *names, find_spans)
+    scores = score_tags(labels, *names, entities=True)
     assert 0.1 < scores["entity_f1"] < scores["accuracy"] + 0.2
     assert scores["entity_f1"] == pytest.approx(float(f1.result()), abs=1e-6)
     assert scores["accuracy"] == pytest.approx(float(accuracy.result()), abs=1e-6)
@@ -155,4 +191,4 @@ def test_scores_are_those_of_the_metrics():
         float(classes.result()), abs=1e-6
     )
     assert score_labels(labels, [], []) == {}
-    assert score_tags(labels, [["O"]], [["O"]], find_spans)["entity_f1"] == 0.0
+    assert score_tags(labels, [["O"]], [["O"]], entities=True)["entity_f1"] == 0.0
