@@ -101,8 +101,8 @@ def from_recordings(
 
     - `.csv`, `.tsv`, `.jsonl`, gzipped (`.gz`) or not: the first row, or the keys of the objects,
       name the columns. Paths are absolute, or relative to the table. There may be columns
-      `speaker` and `translation`. Where the first row names no columns, they are path, transcript, speaker and
-      translation, in this order, of which the last two may be missing.
+      `speaker` and `translation`. Where the first row names no columns, they are path, transcript,
+      speaker and translation, in this order, of which the last two may be missing.
     - a folder with such a file, called `transcripts.tsv`.
     - a folder as LibriSpeech has them, where files `*.trans.txt`, at any depth, have lines
       `name TRANSCRIPT` for `name.flac` or `name.wav` beside them. The speaker is the first number
