@@ -12,7 +12,12 @@ from keras.src.backend.common.variables import AutocastScope
 from keras.src.layers.preprocessing.data_layer import DataLayer
 from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
 from keras.src.losses.loss import reduce_weighted_values
+from keras.src.ops.numpy import NotEqual, Pad
 from keras.src.saving import saving_lib, serialization_lib
+
+# The operations in the graphs of our builders. HDF5 files name them without their module, and Keras
+# looks such names up among its layers only.
+OPERATIONS = {"NotEqual": NotEqual, "Pad": Pad}
 
 
 def get_mask(tensor):
