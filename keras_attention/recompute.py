@@ -23,10 +23,10 @@ def recompute(compute):
 
 
 def _recompute_with_tensorflow(compute):
-    """What `tf.recompute_grad` does not do.
+    """Do as `tf.recompute_grad`, and differentiate any number of times.
 
-    It has no second-order gradients, takes and returns no integers and truth values, and adds a
-    number to every weight, so that memory holds them twice.
+    `tf.recompute_grad` has no second-order gradients, takes and returns no integers and truth
+    values, and adds a number to every weight, so that memory holds them twice.
     """
     import tensorflow as tf
 

@@ -246,7 +246,7 @@ def _of_object(content, columns, error, separator, named_by):
 
 
 def _make_object(pairs):
-    """A dict of the pairs of a JSON object, whose keys must differ."""
+    """Make a dict of the pairs of a JSON object. Refuse a key that is there twice."""
     keys = [key for key, _ in pairs]
     if twice := [key for key in keys if keys.count(key) > 1]:
         raise ValueError(f"{twice[0]!r} is there {keys.count(twice[0])} times: expected once")

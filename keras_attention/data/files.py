@@ -202,10 +202,7 @@ def read_bytes(path):
 
 
 def leads_outside(name):
-    """Whether a name in a data file is that of a place outside the folder where it is looked for.
-
-    It is, if it is absolute, on this system or another, or goes up by `..`.
-    """
+    """Return whether a file name in a data file is absolute or has `..` in it, on any system."""
     paths = pathlib.PurePosixPath(name), pathlib.PureWindowsPath(name)
     return any(path.root or path.drive or ".." in path.parts for path in paths)
 

@@ -28,7 +28,7 @@ class ImageSplit(typing.NamedTuple):
 
 
 def scale_pixels(pixels):
-    """Pixels, uint8 or floats from 0 to 1, as float32 from 0 to 1; refuses other numbers."""
+    """Return pixels, uint8 or floats from 0 to 1, as float32 from 0 to 1. Refuse other numbers."""
     if pixels.dtype == np.uint8:
         return pixels.astype("float32") / np.float32(255)
     if pixels.size and not -SLACK <= pixels.min() <= pixels.max() <= 1 + SLACK:

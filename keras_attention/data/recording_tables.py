@@ -131,7 +131,10 @@ def _read_librispeech(path, encoding, problems):
         place = f"{path}, line {number}"
         if leads_outside(name):
             with problems.note():
-                raise ValueError(f"{place}: {name!r} is no name of a sound beside this file.")
+                raise ValueError(
+                    f"{place}: {name!r} leads elsewhere: expected the name of a sound beside this "
+                    "file."
+                )
         elif name and not there:
             with problems.note():
                 raise ValueError(f"{place}: there is neither {files[0]} nor {files[1].name}.")

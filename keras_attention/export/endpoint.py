@@ -204,7 +204,7 @@ def save_endpoints(model, endpoints, folder, mask_constant):
 
 
 def _list_tables(model):
-    """The lookup tables of the layers, such as the vocabulary of a `TextVectorization`."""
+    """Return the lookup tables of the layers, such as that of a `TextVectorization`."""
     tf = backend.import_tensorflow()
     kind = tf.saved_model.experimental.TrackableResource
     layers = keras_internals.all_layers(model)

@@ -57,7 +57,7 @@ class Culprit:
         return f"{self.op} in {self.layer}" if self.layer else self.op
 
     def hint(self, default):
-        """How to do without the op, or `default` where no particular way is known."""
+        """Return advice on how to avoid the op. Without a particular one it is `default`."""
         if self.layer and self.layer.endswith(_FIVE_AXES):
             return _FIVE_AXES_HINT
         return _HINTS.get(self.op, default)
@@ -76,7 +76,7 @@ def make_op_error(culprits):
 
 
 def make_static_error(culprit, model):
-    """The `ExportError` for an op that computes a free shape from inputs of fixed shapes."""
+    """Make the `ExportError` for an op that gives a free shape although all inputs are fixed."""
     layers = keras_internals.all_layers(model)
     hint = _FIXED_RECURRENCE_HINT if any(isinstance(x, keras.layers.RNN) for x in layers) else ""
     return ExportError(

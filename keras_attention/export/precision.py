@@ -38,8 +38,8 @@ def check_no_lookups(model):
             raise ExportError(
                 f"Layer {layer.name!r} ({type(layer).__name__}) looks its inputs up. A LiteRT file "
                 "holds no strings and no vocabulary: both stay outside. Split the model: export "
-                f"{_describe_rest(layer)}, and let the app do what the layer does. to_saved_model "
-                "exports the model as it is.",
+                f"{_describe_rest(layer)}, and look the inputs up in the app. to_saved_model "
+                "exports the whole model.",
                 layer=f"layer {layer.name!r} ({type(layer).__name__})",
             )
     for tensor in getattr(model, "inputs", None) or ():
@@ -53,7 +53,7 @@ def check_no_lookups(model):
 
 
 def _describe_rest(layer):
-    """The part of a model without a lookup layer, in Python."""
+    """Return Python code for the part of a model without a lookup layer."""
     place = f"model.get_layer({layer.name!r})"
     if getattr(layer, "invert", False):
         return f"keras.Model(model.input, {place}.input)"

@@ -68,7 +68,7 @@ def _entmax(scores, alpha):
             seen = above
             if upstream is None:
                 upstream = args[0]
-            else:  # PyTorch gives the scores again, and differentiates only what is made of those
+            else:  # PyTorch gives the scores again, and differentiates by these only
                 seen = _with_gradient(above, scale(args[0]), power)
             slope = _slope(seen, power)
             # Relative to the steepest key: a huge slope then multiplies an exact number.
@@ -82,13 +82,13 @@ def _entmax(scores, alpha):
 
 
 def _slope(above, power):
-    """The derivative of `above ** power` divided by the power; 0 where the weight is 0."""
+    """Return the derivative of `above ** power`, divided by the power. It is 0 for weights of 0."""
     positive = ops.where(above > 0, ops.maximum(above, TINY), 1.0)
     return ops.sign(above) * _power(positive, power - 1.0)
 
 
 def _weigh(above, power):
-    """`above ** power`, with a finite derivative where it is 0."""
+    """Return `above ** power`, with a finite derivative where `above` is 0."""
     return ops.sign(above) * _power(ops.where(above > 0, above, 1.0), power)
 
 

@@ -193,7 +193,7 @@ def sum_over_units(query, key, vector, activation):
 
 
 def _sum_per_row(query, key, vector, activation):
-    """`sum_over_units` of (B N, U, T), (B N, U, S) and (B N, 1, U): (B N, 1, T S)."""
+    """Compute `sum_over_units` of (B N, U, T), (B N, U, S) and (B N, 1, U): (B N, 1, T S)."""
     rows, units, queries = ops.shape(query)
     keys = ops.shape(key)[2]
     of_slice = _make_slice_sum(activation, queries, keys)

@@ -58,7 +58,7 @@ def tanh_sum(query, key, vector, compute):
 
 
 def _differentiate(compute, query, key, vector, upstream):
-    """The gradients of `compute(query, key, vector)`, as uncompiled ops."""
+    """Return the gradients of `compute(query, key, vector)` as uncompiled ops."""
     inputs = (query, key, vector)
     with tf.GradientTape() as tape:
         tape.watch(inputs)
@@ -84,7 +84,7 @@ def _run_backward(query, key, vector, upstream):
 
 
 def _put_units_last(query, key, vector):
-    """(R, T, U), (R, S, U) and (R, U), of which no tape asks XLA for gradients."""
+    """Return (R, T, U), (R, S, U) and (R, U), without gradients, which XLA would refuse."""
     query, key, vector = (tf.stop_gradient(x) for x in (query, key, vector))
     return tf.transpose(query, (0, 2, 1)), tf.transpose(key, (0, 2, 1)), vector[:, 0]
 

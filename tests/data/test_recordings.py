@@ -333,5 +333,7 @@ def test_lists_of_recordings_and_absolute_paths(tmp_path):
     found = ka.data.from_recordings(test=table).test
     assert [recording.text for recording in found] == ["one", "two"]
     (table.parent / "1.trans.txt").write_text("../sounds/a ONE\n")
-    with pytest.raises(ValueError, match=r"'../sounds/a' is no name of a sound beside this file"):
+    with pytest.raises(
+        ValueError, match=r"'../sounds/a' leads elsewhere: expected the name of a sound"
+    ):
         ka.data.from_recordings(test=table.parent)

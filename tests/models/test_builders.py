@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention import models
+from keras_attention import keras_internals, models
 from tests import contract
 from tests.grids import sampled
 from tests.tables import assert_lists, list_builders
@@ -240,11 +240,23 @@ def test_every_builder_is_listed():
     assert_lists(table, built, builders - {"seq2seq_recurrent"})
 
 
+def list_operations(model):
+    """Names of the operations in the graph of a model that are not layers."""
+    found = set()
+    for operation in model.operations:
+        if isinstance(operation, keras.Model):
+            found |= list_operations(operation)
+        elif not isinstance(operation, keras.layers.Layer):
+            found.add(type(operation).__name__)
+    return found
+
+
 @pytest.mark.parametrize("name", BUILT)
 def test_structure(name):
     """Layer names and weight shapes, so that a review shows every change of them; and roles."""
     model = BUILT[name]()
     contract.check_axes(model)
+    assert list_operations(model) <= set(keras_internals.OPERATIONS), "HDF5 files do not load"
     lines = [f"{w.path.split('/', 1)[-1]} {tuple(w.shape)}" for w in model.weights]
     numbered = re.compile(r"(combined_positions|relative_bias|learned)_\d+")
     lines = [numbered.sub(r"\1", line) for line in lines]

@@ -15,7 +15,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*HDF5", "ignore:.*legacy")
 SHARED = "encoder_decoder_t5"
 SIZE = dict(hidden_dim=8, num_layers=1)
 BUILDERS = {
-    **{name: build for name, build in BUILT.items() if name != SHARED},
+    **{name: BUILT[name] for name in ("text_classifier", "constituency_parser")},
+    "seq2seq_transformer": BUILT["seq2seq_transformer"],
     "seq2seq_recurrent": lambda: ka.models.seq2seq_recurrent(20, 20, **SIZE),
 }
 
