@@ -70,8 +70,8 @@ def train(
     output: Annotated[pathlib.Path, typer.Option(help="Folder to fill: new, empty or unfinished.")],
     dataset: Dataset = None,
     train: data_file("train on") = None,
-    dev: data_file("choose the best epoch on") = None,
-    test: data_file("test on") = None,
+    dev: data_file("choose the best epoch on", likewise="--train") = None,
+    test: data_file("test on", likewise="--train") = None,
     label_column: Column = None,
     text_column: TextColumn = None,
     languages: Annotated[

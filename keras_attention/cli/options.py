@@ -191,7 +191,11 @@ SpeechTask = Annotated[
 ]
 
 
-def data_file(part):
+def data_file(part, likewise=None):
+    """The option of a file of examples; `likewise` names one whose help says what may be in it."""
+    if likewise is not None:
+        help = f"File to {part}: as for {likewise}."
+        return Annotated[pathlib.Path | None, typer.Option(help=help)]
     kinds = (
         "CoNLL(-U); trees in brackets; CSV, TSV, JSON lines or a folder of texts; for --languages "
         "without suffix; JSON lines or ChatterBot's YAML of dialogues; plain text, or a folder of "

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import pathlib
 import typing
 
 import numpy as np
@@ -10,10 +11,12 @@ from keras_attention.checks import check_whole_number
 from keras_attention.data.columns import (
     SUFFIXES,
     UTF_8,
+    find_name,
     find_suffix,
     line_error,
     read_columns,
     read_lines,
+    read_rows,
 )
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.length_buckets import EDGES, batch_by_length, locate_tokens
@@ -90,6 +93,8 @@ def from_pair_files(
             - `(source, target)`, a tuple of two paths: aligned text files, line n of one belongs to
               line n of the other;
             - a path that ends in `.tsv`, `.csv` or `.jsonl`;
+            - a path that ends in `.txt`, of a file with a tab between source and target, as those
+              of manythings.org; what follows a second tab is left out;
             - a list of these, whose pairs are joined.
 
             Any file may be gzipped.
@@ -138,6 +143,8 @@ def read_pairs(path, columns=("source", "target"), encoding=UTF_8, *, problems=N
     """
     if isinstance(path, tuple):
         return _read_aligned(path, problems, encoding)
+    if find_suffix(path) is None and ".txt" in pathlib.Path(path).suffixes:
+        return _read_tabs(path, columns, problems, encoding)
     if find_suffix(path) is None:
         raise ValueError(
             f"{path} is no file of pairs: expected a name that ends in {', '.join(SUFFIXES)}, "
@@ -146,6 +153,27 @@ def read_pairs(path, columns=("source", "target"), encoding=UTF_8, *, problems=N
         )
     rows = read_columns(path, columns, encoding, named_by=NAMED_BY, problems=problems)
     return [Pair(*row) for row in rows]
+
+
+def _read_tabs(path, columns, problems, encoding):
+    """The pairs of a file with tabs, whose first row may name its columns."""
+    rows = list(read_rows(path, "\t", encoding))
+    if not rows:
+        raise ValueError(f"{path} holds no row.")
+    names = [find_name(column, rows[0][1]) for column in columns]
+    where = columns if isinstance(columns[0], int) else (0, 1)
+    if isinstance(columns[0], str) and None not in names:
+        where, rows = [rows[0][1].index(name) for name in names], rows[1:]
+    pairs = []
+    for number, row in rows:
+        with problems.note():
+            if len(row) <= max(where):
+                raise line_error(path, number, "expected a source, a tab and a target")
+            source, target = (row[k].strip() for k in where)
+            if not source or not target:
+                raise line_error(path, number, f"the {'target' if source else 'source'} is empty")
+            pairs.append(Pair(source, target))
+    return pairs
 
 
 def _read_aligned(paths, problems, encoding):

@@ -6,7 +6,8 @@ import threading
 import time
 
 WIDEST = 1_000_000  # columns of a table in a file: its lines are never broken
-SILENCE = 4.0  # seconds without a word, at most
+SILENCE = 4.0  # seconds without a word at first; then twice as long each time
+LONGEST_SILENCE = 60.0
 
 
 class Interrupted(Exception):
@@ -63,11 +64,12 @@ def format_seconds(seconds):
 
 @contextlib.contextmanager
 def keep_informed(describe):
-    """Inside, says on standard error every few seconds what goes on: no work is silent for long.
+    """Inside, says on standard error what goes on: no work is silent for long.
 
     Args:
         describe: str, or a function without arguments that gives one. On a terminal it stands in
-            one line that goes away at the end; in a file each is a line of its own.
+            one line that goes away at the end. In a file each is a line of its own, after 4 s, 8 s
+            more and so on, and then every minute.
     """
     started, done = time.perf_counter(), threading.Event()
     terminal = sys.stderr.isatty()
@@ -78,7 +80,9 @@ def keep_informed(describe):
         return f"{describe}: {format_seconds(time.perf_counter() - started)}"
 
     def speak():
-        while not done.wait(0.25 if terminal else SILENCE):
+        pause = 0.25 if terminal else SILENCE
+        while not done.wait(pause):
+            pause = pause if terminal else min(2 * pause, LONGEST_SILENCE)
             end = "\033[K\r" if terminal else "\n"
             print(line(), end=end, file=sys.stderr, flush=True)
 

@@ -123,6 +123,11 @@ class QuestionAnswerer(Task):
         parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
         return {f"{part} questions": len(split) for part, split in parts.items() if split}
 
+    def find_example(self, data_set):
+        """The first question of the data."""
+        every = data_set.test or data_set.dev or data_set.train
+        return every[0].question if every else self.example
+
     @classmethod
     def list_file_options(cls, source):
         return "files of questions", ("on_error",)

@@ -74,6 +74,11 @@ class SentenceTask(LengthLimit, Task):
             raise ValueError("There is nothing to train on: train= holds no example.")
         return options.pop("maximum_length")
 
+    def find_example(self, data_set):
+        """The words of a sentence of the data of a good length, which `predict` splits again."""
+        sentences = data_set.test or data_set.dev or data_set.train
+        return " ".join(choose_pictured(sentences)) if sentences else self.example
+
     def find_labels(self, data_set):
         return data_set.labels
 

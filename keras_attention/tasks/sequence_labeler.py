@@ -7,6 +7,7 @@ import numpy as np
 from keras_attention import data, training
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.tagged import check_tags, make_tagged
+from keras_attention.data.vocabulary import find_words
 from keras_attention.lazy import models, visualization
 from keras_attention.tasks.class_report import score_tags
 from keras_attention.tasks.interface import AttentionMaps
@@ -34,7 +35,8 @@ class TaggedToken(typing.NamedTuple):
 class Entity(typing.NamedTuple):
     """Tokens that belong together: `start` is the index of the first, `end` that after the last.
 
-    `probability` is that of its least likely token.
+    `probability` is that of its least likely token. `characters` are the (start, end) of the entity
+    in the text, or None where the input is a list of tokens.
     """
 
     text: str
@@ -42,6 +44,7 @@ class Entity(typing.NamedTuple):
     start: int
     end: int
     probability: float
+    characters: tuple | None = None
 
 
 PREPROCESSORS = (data.TaggerPreprocessor, data.SubwordTaggerPreprocessor)
@@ -161,7 +164,12 @@ class SequenceLabeler(SentenceTask):
                 f"{', '.join(self.preprocessor.labels.names[:5])}, ...: leave it out."
             )
         tagged = [self._tag(tokens) for tokens in self.split_sentences(inputs)]
-        return [find_entities(tokens) for tokens in tagged] if group_entities else tagged
+        if not group_entities:
+            return tagged
+        return [
+            place_entities(find_entities(tokens), given, self.preprocessor.pattern)
+            for tokens, given in zip(tagged, inputs, strict=True)
+        ]
 
     def _tag(self, tokens):
         logits = compute_logits(self.runner, self.preprocessor([tokens]))
@@ -203,6 +211,16 @@ class SequenceLabeler(SentenceTask):
 def marks_entities(labels):
     """Whether labels are BIO tags, or the like: `O`, and others such as `B-person`."""
     return "O" in labels and len(labels) > 1 and all(map(is_entity_tag, labels))
+
+
+def place_entities(entities, text, pattern):
+    """Entities with the characters that they are in a text; as they are for a list of tokens."""
+    if not isinstance(text, str):
+        return entities
+    spans = [span for _, span in find_words(text, pattern)]
+    return [
+        one._replace(characters=(spans[one.start][0], spans[one.end - 1][1])) for one in entities
+    ]
 
 
 def find_entities(tokens):

@@ -95,6 +95,14 @@ class Task(TaskInterface):
         self.path, self.manifest, self.scores = None, {}, {}
         self.pretrained, self.checkpoint = False, None
 
+    def __repr__(self):
+        about = str(self.path)
+        if self.path is None and self._model is not None:
+            about = f"{self._model.name}, {self._model.count_params():,} parameters"
+        labels = getattr(self.preprocessor, "labels", None)
+        kinds = "" if labels is None else f", {len(labels)} labels"
+        return f"{type(self).__name__}({self.builder}: {about}{kinds})"
+
     # How a task begins.
 
     @classmethod

@@ -63,6 +63,12 @@ class TextTask(Task):
         parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
         return {f"{part} texts": len(split) for part, split in parts.items() if split}
 
+    def find_example(self, data_set):
+        """A text of the data of a good length."""
+        every = [text for text, _ in data_set.test or data_set.dev or data_set.train]
+        fitting = (text for text in every if len(self.preprocessor.split(text)) in PICTURED)
+        return " ".join(next(fitting, every[0] if every else self.example).split())
+
     def find_labels(self, data_set):
         return data_set.labels
 

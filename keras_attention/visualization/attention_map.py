@@ -8,6 +8,7 @@ from keras_attention.visualization.figure import (
     add_color_bar,
     add_panels,
     count_columns,
+    list_cells,
     list_fonts,
     new_figure,
     save_figure,
@@ -134,6 +135,7 @@ def select_panels(weights, heads="all"):
 
 CELL, SMALLEST, LARGEST = 0.21, 1.6, 6.0  # inches: one token; the limits of a panel
 LONGEST = 16  # characters of a token that are shown
+TAGGED = "  "  # between a token and its tag
 COLUMNS = 4
 
 
@@ -148,12 +150,13 @@ def draw_token_map(panels, tokens, key_tokens, title):
     )
     axes = add_panels(figure, len(panels), across)
     top = max(float(matrix.max()) for _, matrix in panels) or 1.0
-    for k, (axis, (name, matrix)) in enumerate(zip(axes, panels, strict=True)):
+    cells = list_cells(len(panels), across)
+    for cell, axis, (name, matrix) in zip(cells, axes, panels, strict=True):
         image = axis.imshow(matrix, vmin=0.0, vmax=top, cmap=COLORS, origin="upper", aspect="auto")
         axis.set_title(name, fontsize=9)
-        lowest = k // across == down - 1  # labels above an empty cell would separate the rows
+        lowest = cell // across == down - 1
         _label_tokens(axis.xaxis, key_tokens, columns, "key", width, shown=lowest, rotation=90)
-        _label_tokens(axis.yaxis, tokens, rows, "query", height, shown=k % across == 0)
+        _label_tokens(axis.yaxis, tokens, rows, "query", height, shown=cell % across == 0)
     add_color_bar(figure, image, axes)
     return figure
 
@@ -177,8 +180,18 @@ def _label_tokens(axis, tokens, count, name, inches, *, shown, rotation=0):
 
 
 def _shorten(token):
-    """The token on one line, at most `LONGEST` characters, with visible blanks."""
-    token = str(token).replace("\n", "↵").replace("\t", "⇥")
+    """The token on one line, at most `LONGEST` characters, with visible blanks.
+
+    A tag behind it, after two spaces, is shown, too.
+    """
+    token, tag = str(token).replace("\n", "↵").replace("\t", "⇥"), ""
     if not token.strip():
         token = "␣" * max(len(token), 1)
-    return token if len(token) <= LONGEST else token[: LONGEST - 1] + "…"
+    elif TAGGED in token.strip():
+        token, _, tag = token.rpartition(TAGGED)
+        tag = TAGGED + _cut(tag)
+    return _cut(token) + tag
+
+
+def _cut(text):
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

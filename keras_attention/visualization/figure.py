@@ -55,10 +55,20 @@ def save_figure(figure, path):
 
 
 def add_panels(figure, count, across):
-    """`count` axes in rows of `across`, as a list in reading order."""
+    """`count` axes in rows of `across`, as a list in reading order.
+
+    The first row may be shorter: there is a panel below each, or its labels.
+    """
     rows = -(-count // across)
     grid = figure.add_gridspec(rows, across)
-    return [figure.add_subplot(grid[k // across, k % across]) for k in range(count)]
+    cells = list_cells(count, across)
+    return [figure.add_subplot(grid[cell // across, cell % across]) for cell in cells]
+
+
+def list_cells(count, across):
+    """The cells of `count` panels, numbered in reading order; the first row may be shorter."""
+    empty = -count % across
+    return [k if k < across - empty else k + empty for k in range(count)]
 
 
 def count_columns(count, most):

@@ -77,3 +77,30 @@ def test_names_of_columns_that_are_there_twice(tmp_path, name, content, message)
 def test_other_names_may_be_there_twice(tmp_path):
     (tmp_path / "a.csv").write_text("note,text,label,note\na,b,c,d\n")
     assert read_columns(tmp_path / "a.csv", ("text", "label")) == [("b", "c")]
+
+
+@pytest.mark.parametrize(
+    "name, content",
+    [
+        ("a.csv", "Label,TEXT \nb,a\n"),
+        ("a.tsv", "Text\tlabel\na\tb\n"),
+        ("a.jsonl", '{"Text": "a", "LABEL": "b"}\n'),
+    ],
+)
+def test_the_case_of_a_name_does_not_matter(name, content, tmp_path):
+    (tmp_path / name).write_text(content)
+    assert read_columns(tmp_path / name, ("text", "label")) == [("a", "b")]
+
+
+def test_a_name_in_its_own_case_comes_first(tmp_path):
+    (tmp_path / "a.csv").write_text("Text,text,label\nx,a,b\n")
+    assert read_columns(tmp_path / "a.csv", ("text", "label")) == [("a", "b")]
+    (tmp_path / "a.csv").write_text("Text,TEXT,label\nx,a,b\n")
+    with pytest.raises(ValueError, match="no column 'text'"):
+        read_columns(tmp_path / "a.csv", ("text", "label"))
+
+
+def test_json_lines_say_how_to_name_a_column(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"said": "a", "label": "b"}\n')
+    with pytest.raises(ValueError, match="no 'text'; the object has said, label.* text_column="):
+        read_columns(tmp_path / "a.jsonl", ("text", "label"))

@@ -93,7 +93,7 @@ def test_lines_without_a_partner(tmp_path, german, english, message):
             "a.txt",
             "a\tb\n",
             {},
-            r"a.txt is no file of pairs: .* ends in .csv, .tsv, .jsonl, .*a tup",
+            r"a.text is no file of pairs: .* ends in .csv, .tsv, .jsonl, .*a tup",
         ),
         ("a.tsv", "a\tb\n", {}, r"a.tsv:1: no column 'source'; the first row names a, b"),
         (
@@ -268,3 +268,16 @@ def test_batches_refuse():
         seq2seq_batches(pairs_of([(1, 1)]), PREPROCESSOR, max_tokens=0)
     with pytest.raises(ValueError, match="has no source"):
         seq2seq_batches(pairs_of([(1, 1)]), SequencePreprocessor(CHARACTERS))
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["Go.\tGeh.\tCC-BY 2.0\nHi.\tHallo!\n", "target\tsource\nGeh.\tGo.\nHallo!\tHi.\n"],
+)
+def test_a_text_file_with_tabs(tmp_path, content):
+    path = tmp_path / "deu.txt"
+    path.write_text(content, "utf-8")
+    assert ka.data.read_pairs(path) == [("Go.", "Geh."), ("Hi.", "Hallo!")]
+    path.write_text("Go. Geh.\nHi.\t\n", "utf-8")
+    with pytest.raises(ValueError, match=r"1: expected a source, a tab[^$]*txt:2: the target is"):
+        ka.data.read_pairs(path)

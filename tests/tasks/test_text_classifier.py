@@ -182,3 +182,13 @@ def test_an_export_of_fixed_length_calibrated_on_texts(run, classifier, opinions
     path = tmp_path / "small.tflite"
     code, _, err = run("export", classifier, *words, "--output", path)
     assert (code, err) == (0, "") and path.is_file()
+
+
+def test_the_example_is_of_the_data_and_a_task_says_what_it_is():
+    good = "win a free prize now, call this number"
+    data = ka.data.Texts.from_lists([("ok", "ham"), (good, "spam")] * 4, dev_fraction=0)
+    size = {"num_layers": 1, "num_heads": 2, "hidden_dim": 16}
+    task = ka.tasks.TextClassifier.from_data(data, **size)
+    assert task.find_example(data) == good
+    said = f"TextClassifier(text_classifier: {task.model.name}, "
+    assert repr(task) == f"{said}{task.model.count_params():,} parameters, 2 labels)"

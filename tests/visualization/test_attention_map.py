@@ -59,11 +59,12 @@ def test_lower_rows_keep_their_labels():
     assert with_queries == ["head 0", "head 3"]
 
 
-def test_nothing_parts_the_rows_of_a_last_row_that_is_not_full():
+def test_every_column_has_labels_where_a_row_is_not_full():
     figure = ka.visualization.attention_map(np.full((6, 3, 3), 1 / 3), ["one", "two", "three"])
     *panels, _ = figure.axes
     with_keys = [panel.get_title() for panel in panels if panel.get_xlabel()]
-    assert with_keys == ["head 4", "head 5", "mean of heads"]
+    assert with_keys == ["head 3", "head 4", "head 5", "mean of heads"]
+    assert [panel.get_title() for panel in panels if panel.get_ylabel()] == ["head 0", "head 3"]
     figure.canvas.draw()
     heights = sorted({round(panel.get_position().height, 3) for panel in panels})
     gap = panels[0].get_position().y0 - panels[4].get_position().y1
@@ -82,6 +83,11 @@ def test_odd_tokens_stay_readable(weights):
     figure = ka.visualization.attention_map(weights, odd)
     figure.canvas.draw()
     assert labels(figure.axes[0].yaxis) == ["$", "a↵b", "␣", "internationaliz…"]
+    tagged = ["internationalization  NOUN", "a  X", "   ", "x " * 9 + " " + "y" * 20]
+    figure = ka.visualization.attention_map(weights, tagged)
+    found = labels(figure.axes[0].yaxis)
+    assert found[:3] == ["internationaliz…  NOUN", "a  X", "␣␣␣"]
+    assert found[3].endswith("…  " + "y" * 15 + "…")
     ka.visualization.attention_map(weights, ["$x_$", "$\\frac$", "y", "z"]).canvas.draw()
 
 
