@@ -307,6 +307,16 @@ def test_help_answers_without_keras():
     run(HELP)
 
 
+@pytest.mark.slow
+def test_tasks_are_imported_without_keras():
+    run(
+        "import sys\n"
+        "from keras_attention.tasks.registry import TASKS, get_task_class\n"
+        "assert len({get_task_class(name) for name in TASKS}) > 10\n"
+        "assert not {'keras', 'tensorflow', 'h5py', 'ai_edge_litert'} & {*sys.modules}"
+    )
+
+
 def test_layers_are_all_layers():
     for name in ka.__all__:
         getattr(ka, name)

@@ -179,7 +179,7 @@ def decode_picture(content, name, color_mode="rgb"):
 
 
 def _read_rgb(opened):
-    """Return the first picture of an open file, uint8 (H, W, 3). What is transparent is dropped."""
+    """Return the first picture of an open file, uint8 (H, W, 3). Transparency is dropped."""
     if opened.mode.startswith("I"):  # grey, with 16 bits
         return np.repeat((np.asarray(opened)[:, :, None] >> 8).astype("uint8"), 3, axis=2)
     return np.asarray(opened.convert("RGB"))

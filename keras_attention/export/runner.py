@@ -43,7 +43,7 @@ def _starts_as_flatbuffer(path):
 
 def load_keras_model(path):
     """The model in a `.keras` file, for inference; one that cannot be loaded is a ValueError."""
-    load_model = keras.saving.load_model  # an ImportError where there is no Keras
+    load_model = keras.saving.load_model  # raises ImportError without Keras
     try:
         return load_model(path, compile=False)
     except Exception as error:

@@ -371,7 +371,7 @@ def _compute_losses(logits, labels):
 
 
 def _read_choice(known, temperature, **limits):
-    """Return the `TokenChoice` that the options ask for. The `known` temperature is the default."""
+    """Return the `TokenChoice` of these options. The default temperature is `known`."""
     if temperature == 0:
         if given := [name for name, value in limits.items() if value is not None]:
             raise ValueError(

@@ -187,9 +187,11 @@ def answers_alike(folder):
     The export must have compared their numbers. The file must take inputs of any number and
     length. The task must not draw at random.
     """
+    if not (folder / LITERT).is_file():
+        return False
     manifest = read_task_manifest(folder)
     entry = manifest.get("files", {}).get(LITERT, {})
-    if not (folder / LITERT).is_file() or get_task_class(manifest["task"]).draws:
+    if get_task_class(manifest["task"]).draws:
         return False
     return bool(entry.get("parity")) and not entry.get("quantization") and _takes_all(entry)
 

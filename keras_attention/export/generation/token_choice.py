@@ -15,7 +15,7 @@ class TokenChoice:
     """Chooses the tokens that `ka.generation.Greedy` and `ka.generation.Sample` choose.
 
     Args:
-        temperature: float; 0 takes the best token, as `Greedy` does.
+        temperature: float. 0 takes the best token, as `Greedy` does.
         top_k, top_p: as in `Sample`, where the temperature is above 0.
     """
 
