@@ -135,8 +135,8 @@ class RecurrentEncoder(keras.layers.Layer):
 class _Rows(keras.layers.Layer):
     """Lists of layers, so that each is found when weights are saved.
 
-    Keras 3.12 to 3.14 save nothing of a list in a list. Keras 3.15 does, under the names that the
-    attributes have here, and loads what was saved so.
+    Keras 3.12 to 3.14 do not save layers in a list of lists. Keras 3.15 does, and names the lists
+    like the attributes here: files saved with the plain list still load.
     """
 
     def __init__(self, rows, **kwargs):

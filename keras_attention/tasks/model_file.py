@@ -40,7 +40,7 @@ def save_model(model, path, weights_dtype=None):
 
     Args:
         path: path that ends with `.keras`.
-        weights_dtype: `"float16"` or `"float32"`, the type of floating-point weights in the file;
+        weights_dtype: `"float16"` or `"float32"`, the type of floating-point weights in the file.
             None keeps theirs. The model's layers keep their own type: Keras converts weights when
             it loads them.
 
@@ -104,7 +104,7 @@ def _is_added_default(name, value):
 
 
 def _convert(content, dtype):
-    """The bytes of an HDF5 file with its floating-point arrays as `dtype`."""
+    """Return the bytes of an HDF5 file with its floating-point arrays as `dtype`."""
     buffer = io.BytesIO()
     with h5py.File(io.BytesIO(content)) as old, h5py.File(buffer, "w") as new:
         _copy_attributes(old, new)
