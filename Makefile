@@ -6,6 +6,7 @@ VENV := .venv
 IN_VENV := $(VENV)/bin/python
 READY := $(VENV)/.ready
 BACKENDS := .venv-backends
+OLDEST := .venv-oldest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -35,6 +36,11 @@ ON_EVERY_BACKEND := tests/backends tests/test_contract.py tests/attention/test_d
 BACKENDS_PYTEST := $(BACKENDS)/bin/python -m pytest -m 'not slow and not sweep and not tensorflow' \
     --numprocesses=logical --maxprocesses=4 --dist=worksteal
 UNOPTIMIZED := --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true
+
+# Each version that setup.cfg allows at least, with Python 3.11: NumPy 2.0 has no wheels for 3.13.
+test-oldest: $(OLDEST)/.ready ## run the smoke test on the oldest versions (2 minutes)
+	$(OLDEST)/bin/python -m pytest -m 'slow or not slow' tests/test_smoke.py \
+	    tests/test_keras_internals.py tests/tasks/test_model_file.py
 
 test-backends: test-torch test-jax ## run the layers' tests on PyTorch, on JAX and beside peers
 
@@ -75,20 +81,28 @@ pictures: $(READY) ## draw docs/pictures from the trained models
 
 # pip takes no backports.strenum newer than 1.2.8 on Python 3.11; uv, which would, must not either.
 # PyTorch stays at the version whose build without CUDA the tests have run with.
-constraints: ## resolve constraints.txt again, to the newest versions (needs uv)
+constraints: ## resolve both files of constraints again, to the newest and oldest versions (needs uv)
 	printf '%s\n' 'backports.strenum<=1.2.8' 'torch==2.13.0' | uv pip compile setup.cfg --output-file constraints.txt \
 	    --extra backends --constraint - --universal --python-version 3.11 \
 	    --fork-strategy fewest --upgrade --quiet --no-annotate \
 	    --custom-compile-command 'make constraints'
+	printf '%s\n' 'backports.strenum<=1.2.8' | uv pip compile setup.cfg \
+	    --output-file constraints-oldest.txt --extra test --constraint - \
+	    --python-version 3.11 --resolution lowest-direct --upgrade --quiet --no-annotate \
+	    --custom-compile-command 'make constraints'
 
 clean: ## remove the environments and what builds and tests leave behind
-	rm -rf $(VENV) $(BACKENDS) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BACKENDS) $(OLDEST) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # On Linux, PyTorch comes with CUDA unless a wheel without it is at hand (PIP_FIND_LINKS), or, with
 # uv, UV_TORCH_BACKEND=cpu asks for one.
 $(BACKENDS)/.ready: setup.cfg pyproject.toml constraints.txt
 	@./.ci/set-up $(BACKENDS) backends
+	@touch $@
+
+$(OLDEST)/.ready: setup.cfg pyproject.toml constraints-oldest.txt
+	@PYTHON=python3.11 ./.ci/set-up $(OLDEST) all constraints-oldest.txt pytest hypothesis
 	@touch $@
 
 $(READY): setup.cfg pyproject.toml constraints.txt

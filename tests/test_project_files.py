@@ -37,3 +37,14 @@ def test_templates_of_issues_are_forms():
 def test_the_map_of_the_tests_leads_to_files():
     links = re.findall(r"\]\(([^)]+)\)", (ROOT / "tests" / "README.md").read_text("utf-8"))
     assert len(links) > 20 and not [link for link in links if not (ROOT / "tests" / link).exists()]
+
+
+def test_the_oldest_versions_are_those_that_setup_cfg_allows():
+    text = (ROOT / "constraints-oldest.txt").read_text()
+    pinned = dict(re.findall(r"^([\w.-]+)==(\S+)$", text.lower().replace("_", "-"), re.MULTILINE))
+    text = (ROOT / "setup.cfg").read_text().lower().replace("_", "-")
+    least = dict(re.findall(r"^    ([\w.-]+)(?:\[\w+\])?>=([\d.]+)$", text, re.MULTILINE))
+    checked = least.keys() & pinned.keys()
+    assert checked >= {"keras", "tensorflow", "numpy", "keras-hub", "ai-edge-litert"}
+    for name in checked:
+        assert f"{pinned[name]}.0".startswith(f"{least[name]}."), name
