@@ -176,7 +176,7 @@ def collect_inputs(inputs, file):
 
 
 def split_lines(text):
-    """The lines of a text; `BLANK` for an empty one. A line break at the end begins no line."""
+    """Split a text into lines, with `BLANK` for an empty one; no line is behind the last break."""
     lines = text.removesuffix("\n").split("\n") if text else []
     return [line.removesuffix("\r") if line.strip() else BLANK for line in lines]
 

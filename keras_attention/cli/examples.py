@@ -7,9 +7,10 @@ from keras_attention.tasks.printing import say
 
 
 def load_examples(source, builder):
-    """The data of a `Source`, and sentences for the card about examples that are skipped.
+    """Load the data of a `Source`, and print which examples are skipped.
 
-    Which ones these are is printed.
+    Returns:
+        (data set, list of sentences for the card that say how many are skipped).
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SkippedWarning)

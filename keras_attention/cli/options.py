@@ -192,7 +192,12 @@ SpeechTask = Annotated[
 
 
 def data_file(part, likewise=None):
-    """The option of a file of examples; `likewise` names one whose help says what may be in it."""
+    """Make the option of a file of examples.
+
+    Args:
+        part: str, what the file is for.
+        likewise: str, an option whose help lists the kinds of files; None lists them.
+    """
     if likewise is not None:
         help = f"File to {part}: as for {likewise}."
         return Annotated[pathlib.Path | None, typer.Option(help=help)]

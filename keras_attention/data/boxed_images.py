@@ -161,7 +161,7 @@ def check_boxes(example, bounding_box_format=FORMAT):
 
 
 def turn_boxes(example, orientation):
-    """A `BoxedImage` in pixels of its picture as EXIF turns it upright.
+    """Return a `BoxedImage` in pixels of its picture as EXIF turns it upright.
 
     Boxes are taken to be of the upright picture already, unless the size is that of the stored one.
 
@@ -177,7 +177,7 @@ def turn_boxes(example, orientation):
 
 
 def turn_stored_boxes(example, orientation):
-    """A `BoxedImage` whose boxes are of the stored pixels as one of the upright picture."""
+    """Turn a `BoxedImage` whose boxes are of the stored pixels into one of the upright picture."""
     boxes = tuple(turn_box(box, orientation, example.size) for box in example.boxes)
     size = example.size[::-1] if orientation >= SIDEWAYS else example.size
     return example._replace(boxes=boxes, size=tuple(size))

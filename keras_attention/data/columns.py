@@ -104,10 +104,10 @@ def read_columns(
     parts of a text between separators, or of a list as Python or JSON writes it; in JSON lines a
     list, and nothing else.
 
-    The file, the line number and what is wrong with a broken line, or with an empty field, are
-    noted in `problems` (`Problems`). A name is taken for that of a column whose letters differ in
-    case alone. The error about a column that is not there says how to name another one: `named_by`,
-    a str for each. Empty lines are left out.
+    A broken line, or an empty field, is noted in `problems` (`Problems`), with the file, the line
+    number and what is wrong. Names of columns match whatever their case. The error about a column
+    that is not there says how to name another one: `named_by`, a str for each. Empty lines are left
+    out.
     """
     if len(columns) != 2 or type(columns[0]) is not type(columns[1]):
         raise ValueError(f"columns={columns!r}: expected two names, or two numbers.")
@@ -212,7 +212,7 @@ def _index(first, column, named_by, error):
 
 
 def find_name(column, names):
-    """The one of `names` that is `column`, or differs from it in case alone; None without one."""
+    """Find `column` among `names`, whatever its case; None where it is not there, or twice."""
     if column in names:
         return column
     alike = [name for name in names if name.strip().casefold() == str(column).casefold()]

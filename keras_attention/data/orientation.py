@@ -32,7 +32,7 @@ MOVED = {
 
 
 def find_orientation(content):
-    """The EXIF orientation of the bytes of a picture file, 1 to 8; 1 where there is none."""
+    """Find the EXIF orientation of the bytes of a picture file, 1 to 8. It is 1 without any."""
     if not any(mark in content for mark in MARKS):
         return 1
     from PIL import Image
@@ -46,7 +46,7 @@ def find_orientation(content):
 
 
 def turn_box(box, orientation, size):
-    """A box of stored pixels as one of the upright picture.
+    """Turn a box of stored pixels into one of the upright picture.
 
     Args:
         box: (x0, y0, x1, y1).

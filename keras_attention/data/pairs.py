@@ -156,7 +156,7 @@ def read_pairs(path, columns=("source", "target"), encoding=UTF_8, *, problems=N
 
 
 def _read_tabs(path, columns, problems, encoding):
-    """The pairs of a file with tabs, whose first row may name its columns."""
+    """Read the pairs of a file with tabs, whose first row may name its columns."""
     rows = list(read_rows(path, "\t", encoding))
     if not rows:
         raise ValueError(f"{path} holds no row.")

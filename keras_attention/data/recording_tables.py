@@ -52,7 +52,7 @@ def list_recordings(path, columns, encoding, problems):
 
 
 def _read_table(path, columns, encoding, problems):
-    """The recordings of a file of columns, whose first row may name them."""
+    """List the recordings of a file of columns, whose first row may name them."""
     suffix = find_suffix(path) or ".tsv"
     if suffix == ".jsonl":
         rows = read_objects(path, encoding, problems)
@@ -90,7 +90,7 @@ def _refuse_names(path, number, first, columns, names):
 
 
 def _read_row(path, number, row, columns):
-    """One recording of a table whose first row names nothing."""
+    """Read one recording of a table whose first row names nothing."""
     place = f"{path}, line {number}"
     if not max(columns) < len(row) <= MOST_COLUMNS:
         raise ValueError(
@@ -102,7 +102,7 @@ def _read_row(path, number, row, columns):
 
 
 def _name_rows(path, rows, columns, problems):
-    """The recordings of rows that are dicts of the names of columns."""
+    """List the recordings of rows that are dicts of the names of columns."""
     found = []
     for number, row in rows:
         with problems.note():

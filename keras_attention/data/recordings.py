@@ -166,7 +166,7 @@ def from_recordings(
 
 
 def _read(path, columns, encoding, problems):
-    """[(`Recording`, its samples a second or None)] of what `path` names."""
+    """Read [(`Recording`, its samples a second or None)] of what `path` names."""
     found = []
     for place, file, *about in list_recordings(path, columns, encoding, problems):
         with problems.note(), prefix_errors(place):

@@ -54,7 +54,7 @@ def read_sound(path, sampling_rate=None):
 
 
 def resample(samples, rate, new_rate):
-    """Samples at another rate, without the frequencies that the lower of both rates cannot have.
+    """Resample, without the frequencies that the lower of both rates cannot have.
 
     Args:
         samples: float32 (n,).

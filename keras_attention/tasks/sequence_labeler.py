@@ -214,7 +214,7 @@ def marks_entities(labels):
 
 
 def place_entities(entities, text, pattern):
-    """Entities with the characters that they are in a text; as they are for a list of tokens."""
+    """Add to entities the characters that they are in a text; a list of tokens has none."""
     if not isinstance(text, str):
         return entities
     spans = [span for _, span in find_words(text, pattern)]

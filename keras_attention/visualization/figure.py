@@ -66,7 +66,7 @@ def add_panels(figure, count, across):
 
 
 def list_cells(count, across):
-    """The cells of `count` panels, numbered in reading order; the first row may be shorter."""
+    """List the cells of `count` panels in reading order. The first row may be shorter."""
     empty = -count % across
     return [k if k < across - empty else k + empty for k in range(count)]
 

@@ -90,7 +90,7 @@ def test_lines_without_a_partner(tmp_path, german, english, message):
     "name, text, options, message",
     [
         (
-            "a.txt",
+            "a.text",
             "a\tb\n",
             {},
             r"a.text is no file of pairs: .* ends in .csv, .tsv, .jsonl, .*a tup",

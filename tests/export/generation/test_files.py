@@ -1,6 +1,5 @@
 """Whole files of every kind of model that generates; they take seconds each."""
 
-import pathlib
 import subprocess
 import sys
 
@@ -154,12 +153,3 @@ def test_a_server_needs_tensorflow_alone(kind, translator, tmp_path):
     decoder = ka.generation.Decoder(model)
     source = {"source_ids": TEXTS.astype("int32")}
     assert done.stdout.strip() == str(naive(decoder, np.ones((2, 1)), 7, (2, 3), source).tolist())
-
-
-def test_the_page_for_callers_says_what_runs(tmp_path, monkeypatch):
-    page = pathlib.Path(ka.__file__).parents[1] / "docs" / "on-device.md"
-    parts = page.read_text("utf-8").split("```python\n")[1:]
-    code = "\n".join(part.split("```")[0] for part in parts)
-    monkeypatch.chdir(tmp_path)
-    exec(compile(code, page, "exec"), {"__name__": "__main__"})
-    assert (tmp_path / "model.tflite").exists() and (tmp_path / "model.1x12.tflite").exists()
