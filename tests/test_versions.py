@@ -8,6 +8,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention import versions
+from keras_attention.distribution import role_parallel
 
 
 @pytest.mark.parametrize(
@@ -26,6 +27,9 @@ def test_what_an_older_keras_lacks_is_refused_when_it_is_used(monkeypatch, tmp_p
         "one with: pip install 'keras>=3.14'",
     ):
         ka.distribution.OrbaxBackup(tmp_path)
+    monkeypatch.setattr(role_parallel, "_check_backend", lambda: None)
+    with pytest.raises(ImportError, match="RoleParallel needs Keras 3.15 or newer, and this is"):
+        ka.distribution.RoleParallel({"data": 1})
     versions.require_keras("3.12", "ka.attention")
 
 

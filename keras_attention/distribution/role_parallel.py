@@ -12,6 +12,7 @@ from keras_attention.data.shares import Share, read_share
 from keras_attention.distribution.report import LayoutReport, WeightLayout
 from keras_attention.distribution.split import MESH_AXES, split_weight
 from keras_attention.token_layout import SEQUENCE
+from keras_attention.versions import require_keras
 from keras_attention.weight_axes import find_axes
 
 
@@ -64,6 +65,7 @@ class RoleParallel(keras.distribution.ModelParallel):
     def __init__(self, mesh, *, fully_sharded=False, devices=None, auto_shard_dataset=True):
         sizes = _read_mesh(mesh)
         _check_backend()
+        require_keras("3.15", "ka.distribution.RoleParallel")  # which counts processes
         if isinstance(mesh, keras.distribution.DeviceMesh):
             order = [mesh.axis_names.index(name) for name in sizes if name in mesh.axis_names]
             devices = np.transpose(mesh.devices, order).flatten().tolist()
