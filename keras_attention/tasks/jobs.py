@@ -10,6 +10,7 @@ from keras_attention.data.manifest import check_unchanged
 from keras_attention.export.formatting import format_size
 from keras_attention.export.runner import load_keras_model
 from keras_attention.tasks import card, class_report
+from keras_attention.tasks.advice import advise
 from keras_attention.tasks.exporting import (
     choose_name,
     export_all,
@@ -68,6 +69,8 @@ def run_job(task, data, recipe, folder, about, started=None, *, trained=False, f
         introduce(job, folder, about, said)
         spent = time.perf_counter() - started + reserved
         best, history = train_model(job, recipe, folder, spent=spent)
+        if advice := advise(job, recipe, history, lambda name: f"--{name}"):
+            say(advice)
     if not finishes:
         return None
     deadline = None if recipe.minutes is None else time.perf_counter() + reserved + GRACE

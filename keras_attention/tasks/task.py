@@ -13,6 +13,7 @@ from keras_attention.data.splits import add_dev
 from keras_attention.export import runner as files
 from keras_attention.lazy import keras
 from keras_attention.tasks import card, recipes
+from keras_attention.tasks.advice import advise
 from keras_attention.tasks.folders import (
     CARD,
     MODEL,
@@ -318,6 +319,8 @@ class Task(TaskInterface):
             options = {"backup": backup_dir is not None, "callbacks": callbacks}
             (score, epoch), history = train_model(job, recipe, folder, verbose=verbose, **options)
             folder.discard()
+        if verbose and (advice := advise(job, recipe, history, lambda name: f"{name}=")):
+            say(advice)
         self._forget_runner()
         self.tune(dev)
         self.recipe = recipe
