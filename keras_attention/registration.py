@@ -41,9 +41,10 @@ CLASSES = {
         ConvolutionModule ConvolutionStem ConvolutionSubsampling DecoderBlock DeepNorm EncoderBlock
         FeedForward FilterAugment FirstOf FixedLength FrameConvolutions GreedyCTCDecoder LayerScale
         LengthMask LogMelSpectrogram MacaronBlock MixtureOfExperts ObjectQueries ParallelBlock
-        ParserState PatchEmbedding Pooling PositionEmbedding PositionsInDocuments PostNorm PreNorm
-        PrefixTokens RMSNormalization ReZero Repeat ResiDual ResidualWeight SandwichNorm Scan
-        SegmentEmbedding SpanLogits SpecAugment TokenDropout TokenEmbedding WordEmbedding
+        ParserState PatchEmbedding PathDropout Pooling PositionEmbedding PositionsInDocuments
+        PostNorm PreNorm PrefixTokens RMSNormalization ReZero Repeat ResiDual ResidualWeight
+        SandwichNorm Scan SegmentEmbedding SpanLogits SpecAugment TokenDropout TokenEmbedding
+        WordEmbedding
     """.split(),
     "recurrent": """
         AttentionCell Bridge FeedbackDecoder LocalWindow RecurrentDecoder RecurrentEncoder

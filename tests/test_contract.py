@@ -294,7 +294,7 @@ CASES = {
     "ResidualWeight": Case(lambda: ka.blocks.ResidualWeight(0.3), (f"B T {D}",)),
     **{
         f"Pooling {mode}": Case(lambda mode=mode: ka.blocks.Pooling(mode), (f"B T {D}",))
-        for mode in ("mean", "max", "cls", "attention")
+        for mode in ("mean", "max", "root_sum", "cls", "attention")
     },
     **{
         f"Pooling {mode}": Case(
@@ -302,6 +302,7 @@ CASES = {
         )
         for mode in ("prefix", "cls_mean")
     },
+    "PathDropout": Case(lambda: ka.blocks.PathDropout(), (f"B {D}", "B 7"), listed=True),
     "AttentionPooling": Case(
         lambda: ka.blocks.AttentionPooling(
             ka.attention.MultiHeadAttention(N, H), ka.blocks.FeedForward(10)
@@ -727,6 +728,7 @@ NOT_QUANTIZED = {
     *("RMSNormalization", "LayerScale", "ResidualWeight", "Pooling", "RecurrentEncoder"),
     *(
         "FirstOf",
+        "PathDropout",
         "SpanLogits",
         "AllowedLogits",
         "ParserState",

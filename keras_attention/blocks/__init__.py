@@ -22,6 +22,7 @@ from keras_attention.blocks.packed_documents import PositionsInDocuments
 from keras_attention.blocks.parallel import ParallelBlock
 from keras_attention.blocks.parser_state import AllowedLogits, ParserState
 from keras_attention.blocks.patch_embedding import ConvolutionStem, PatchEmbedding
+from keras_attention.blocks.path_dropout import PathDropout
 from keras_attention.blocks.pooling import FirstOf, Pooling
 from keras_attention.blocks.position_embedding import PositionEmbedding
 from keras_attention.blocks.prefix_tokens import PrefixTokens
@@ -70,6 +71,7 @@ __all__ = [
     "ParallelBlock",
     "ParserState",
     "PatchEmbedding",
+    "PathDropout",
     "Pooling",
     "PositionEmbedding",
     "PositionsInDocuments",

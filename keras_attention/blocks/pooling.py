@@ -9,7 +9,7 @@ from keras_attention.attention.inputs import padding_mask
 from keras_attention.checks import check_whole_number
 from keras_attention.integer_inputs import IntegerInputs
 
-MODES = ("mean", "max", "cls", "last", "attention", "prefix", "cls_mean")
+MODES = ("mean", "max", "root_sum", "cls", "last", "attention", "prefix", "cls_mean")
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -17,21 +17,22 @@ class Pooling(keras.layers.Layer):
     """One vector for a sequence; padding is left out in every mode.
 
     Args:
-        mode: `"mean"` or `"max"` over the tokens; `"cls"`, the first token (Devlin et al., 2019);
+        mode: `"mean"` or `"max"` over the tokens; `"root_sum"`, their sum divided by the square
+            root of their number (Cer et al., 2018); `"cls"`, the first token (Devlin et al., 2019);
             `"last"`, the last one that is no padding (Radford et al., 2018); `"attention"`, the
             mean weighted by a learned query (Lee et al., 2019, section 3.2, one seed, without
             projections); `"prefix"`, the tokens in front one after another, (B, prefix · D), as of
             a class and a distillation token (Touvron et al., 2020, *DeiT*); `"cls_mean"`, the first
             token and the mean of the others, (B, 2 D) (Oquab et al., 2023, *DINOv2*).
-        num_prefix_tokens: int, tokens in front that `"mean"`, `"max"` and `"cls_mean"` leave out
-            (class token and registers of a vision transformer).
+        num_prefix_tokens: int, tokens in front that `"mean"`, `"max"`, `"root_sum"` and
+            `"cls_mean"` leave out (class token and registers of a vision transformer).
 
     Call arguments:
         inputs: (B, T, D).
         mask: bool (B, T), True = a token; filled by Keras from the implicit mask.
 
     Returns (B, D), or what is said there. A sequence of padding alone gives zeros in `"mean"`,
-    `"max"` and `"attention"`, and its first vector in `"cls"` and `"last"`.
+    `"max"`, `"root_sum"` and `"attention"`, and its first vector in `"cls"` and `"last"`.
 
     Example:
 
@@ -82,12 +83,15 @@ class Pooling(keras.layers.Layer):
         if self.num_prefix_tokens:
             inputs = inputs[:, self.num_prefix_tokens :]
             mask = mask if mask is None else mask[:, self.num_prefix_tokens :]
-        if mask is None:
+        if mask is None and self.mode != "root_sum":
             return ops.max(inputs, axis=1) if greatest else ops.mean(inputs, axis=1)
+        if mask is None:
+            mask = ops.ones_like(inputs[..., 0])
         visible = ops.expand_dims(ops.cast(mask, "float32"), axis=2)  # (B, T, 1)
         x = ops.cast(inputs, "float32")
         if not greatest:
             count = ops.maximum(ops.sum(visible, axis=1), 1.0)
+            count = ops.sqrt(count) if self.mode == "root_sum" else count
             pooled = ops.divide(ops.sum(ops.multiply(x, visible), axis=1), count)
         else:
             hidden = ops.multiply(ops.subtract(1.0, visible), scope.mask_constant())

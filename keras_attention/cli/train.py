@@ -70,9 +70,11 @@ def _train(builder, output, source, options, preset, mesh, trained, finishes):
     loaded, skipped = load_examples(source, builder)
     about = source.describe(builder, loaded)
     about["notes"] = (*about["notes"], *skipped)
+    count = get_task_class(builder).count(loaded.train)
     if options.get("batch_size") is None:
-        count = get_task_class(builder).count(loaded.train)
         recipe = recipes.shrink_batches(recipe, count, multiple=(mesh or {}).get("data", 1))
+    if options.get("epochs") is None:
+        recipe = recipes.add_epochs(recipe, count)
     keras.utils.set_random_seed(recipe.seed)
     if task is None:
         task = get_task_class(builder).build(loaded, recipe, builder)

@@ -304,6 +304,9 @@ class Task(TaskInterface):
         examples, dev = self.hold_out(data.train, dev, recipe.seed)
         if batch_size is None:
             recipe = recipes.shrink_batches(recipe, self.count(examples))
+        chosen = recipe
+        if epochs is None:
+            recipe = recipes.add_epochs(recipe, self.count(examples))
         self.check_data(data)
         self.adapt(data, verbose)
         model = self._model
@@ -323,7 +326,7 @@ class Task(TaskInterface):
             say(advice)
         self._forget_runner()
         self.tune(dev)
-        self.recipe = recipe
+        self.recipe = chosen  # so that a second call does not add epochs to those added here
         self.scores = {"best_epoch": epoch, "dev": {job.monitor: round(score, 6)}}
         return _make_history(model, history)
 

@@ -85,6 +85,7 @@ BUILT = {
     "text_encoder_end": lambda: language_model(
         "text_encoder", pooling="end", end_token_id=3, projection_dim=6, unit_length=True
     ),
+    "text_classifier_bag_of_words": lambda: classifier(bag_of_words=6, token_dropout=0.2),
     "text_classifier_transform": lambda: classifier(
         transform_activation="gelu",
         transform_bias=False,

@@ -1,5 +1,7 @@
 """The table of recipes."""
 
+import dataclasses
+
 import pytest
 
 import keras_attention as ka
@@ -133,3 +135,11 @@ def test_few_examples_make_small_batches_unless_told(monkeypatch):
     assert task.recipe.batch_size == recipes.SMALLEST_BATCH
     task.fit(sentences, epochs=1, batch_size=36, verbose=False)
     assert task.recipe.batch_size == 36
+
+
+def test_few_examples_make_more_epochs_but_not_more_than_four_times_as_many():
+    plain = recipes.choose_recipe("sequence_labeler")
+    assert plain.fewest_steps == 0 and recipes.add_epochs(plain, 10) == plain
+    texts = dataclasses.replace(plain, epochs=10, batch_size=50, fewest_steps=1000)
+    found = {count: recipes.add_epochs(texts, count).epochs for count in (50_000, 2_490, 100, 1)}
+    assert found == {50_000: 10, 2_490: 20, 100: 40, 1: 40}

@@ -138,7 +138,7 @@ def test_it_learns_and_its_folder_is_whole(classifier):
     manifest = read(classifier, "manifest.json")
     assert manifest["task"] == "text_classifier" and manifest["labels"] == ["negative", "positive"]
     assert manifest["text_column"] == "said" and manifest["label_column"] == "stars"
-    assert manifest["preprocessing"]["maximum_length"] == 512
+    assert manifest["preprocessing"]["maximum_length"] == 256
     assert "96 train texts" in (classifier / "README.md").read_text("utf-8")
 
 

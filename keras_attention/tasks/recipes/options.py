@@ -13,6 +13,7 @@ IN_MODEL = ("num_layers", "num_heads", "hidden_dim", "dropout", "chunk_size")
 PRETRAINED = "pretrained"  # the same, of checkpoints of others
 FILES = "files"  # stands for them where others have a data set's name
 FEWEST_BATCHES, SMALLEST_BATCH = 32, 8  # of an epoch; examples of one
+MOST_TIMES = 4  # as many epochs as the recipe says
 FINE_TUNING = 0.3  # of the learning rate, where a trained model goes on
 RENAMED = {"max_length": "maximum_length"}  # as users say it: as recipes and manifests do
 SAID = {new: old for old, new in RENAMED.items()}
@@ -71,6 +72,25 @@ def shrink_batches(recipe, examples, multiple=1):
     if "steps" not in recipe.data:  # of windows at random places there are as many as one likes
         size = min(size, max(SMALLEST_BATCH, examples // FEWEST_BATCHES))
     return dataclasses.replace(recipe, batch_size=max(multiple, size // multiple * multiple))
+
+
+def add_epochs(recipe, examples):
+    """`recipe` with more epochs where so few `examples` would make fewer steps than it wants.
+
+    ```python
+    from keras_attention.tasks import recipes
+
+    recipe = recipes.Recipe(
+        model={}, epochs=10, batch_size=50, learning_rate=1e-3, fewest_steps=1000
+    )
+    found = [recipes.add_epochs(recipe, count).epochs for count in (50_000, 2_500, 100)]
+    assert found == [10, 20, 40]
+    ```
+    """
+    steps = -(-examples // recipe.batch_size)
+    wanted = -(-recipe.fewest_steps // max(1, steps))
+    epochs = max(recipe.epochs, min(wanted, MOST_TIMES * recipe.epochs))
+    return dataclasses.replace(recipe, epochs=epochs)
 
 
 def split_options(recipe, options):

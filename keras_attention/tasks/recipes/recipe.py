@@ -11,6 +11,8 @@ class Recipe:
     Attributes:
         model: dict, keywords of the builder.
         epochs, batch_size, learning_rate (the peak), weight_decay, label_smoothing: as in Keras.
+        fewest_steps: int, the batches of the whole training at least. Where examples are few, there
+            are more epochs for that, up to four times as many.
         warmup: float, the share of all steps in which the learning rate grows; a cosine follows.
         clip_norm: float, the largest norm of the gradient of all weights together.
         data: dict, of images the keywords of `ka.data.image_augmentation`; of pictures with boxes
@@ -57,6 +59,7 @@ class Recipe:
     learning_rate: float
     weight_decay: float = 0.05
     label_smoothing: float = 0.1
+    fewest_steps: int = 0
     warmup: float = 0.1
     clip_norm: float = 1.0
     data: dict = dataclasses.field(default_factory=dict)
