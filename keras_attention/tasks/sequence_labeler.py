@@ -135,6 +135,7 @@ class SequenceLabeler(SentenceTask):
         """Compute the scores that `make_metrics` names, and macro F1."""
         with prefix_errors(where):
             check_tags(examples, self.preprocessor.labels)
+        examples = self.keep_short(examples, where)
         examples = sorted(examples, key=lambda sentence: len(sentence.tokens))
         predicted = []
         for k in range(0, len(examples), ROWS):
@@ -213,7 +214,7 @@ def marks_entities(labels):
     return "O" in labels and len(labels) > 1 and all(map(is_entity_tag, labels))
 
 
-def place_entities(entities, text, pattern):
+def place_entities(entities, text, pattern=None):
     """Add to entities the characters that they are in a text; a list of tokens has none."""
     if not isinstance(text, str):
         return entities

@@ -35,6 +35,15 @@ def define_perplexity(labels, logits, weights):
     return np.exp((cross_entropies(labels, logits) * weights).sum() / weights.sum())
 
 
+def define_macro_f1(labels, logits, weights):
+    predicted, scores = logits.argmax(-1), []
+    for k in range(L):
+        right = (weights * (labels == k) * (predicted == k)).sum()
+        both = (weights * (labels == k)).sum() + (weights * (predicted == k)).sum()
+        scores += [2 * right / both] if both else []
+    return np.mean(scores)
+
+
 def measure(metric):
     def update(labels, logits, weights=None):
         one = metric()
@@ -44,10 +53,16 @@ def measure(metric):
     return update
 
 
+METRICS = {
+    "accuracy": training.MaskedSparseCategoricalAccuracy,
+    "perplexity": training.MaskedPerplexity,
+    "macro F1": lambda: training.ClassF1(L),
+}
 SPARSE = {
     "loss": (training.MaskedSparseCategoricalCrossentropy(), define_loss),
-    "accuracy": (measure(training.MaskedSparseCategoricalAccuracy), define_accuracy),
-    "perplexity": (measure(training.MaskedPerplexity), define_perplexity),
+    "accuracy": (measure(METRICS["accuracy"]), define_accuracy),
+    "perplexity": (measure(METRICS["perplexity"]), define_perplexity),
+    "macro F1": (measure(METRICS["macro F1"]), define_macro_f1),
 }
 WEIGHTS = {
     "rows": [(), (B,), (1,), (B, 1)],
@@ -129,8 +144,7 @@ def test_sizes_that_are_not_known_are_compared_when_it_runs(name):
 
     compute, define = SPARSE[name]
     if name != "loss":  # a metric makes its variables once
-        metric = {"accuracy": training.MaskedSparseCategoricalAccuracy,
-                  "perplexity": training.MaskedPerplexity}[name]()  # fmt: skip
+        metric = METRICS[name]()
 
         def compute(labels, logits):
             metric.reset_state()
