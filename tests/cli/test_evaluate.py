@@ -25,6 +25,7 @@ def test_a_file_gives_the_score_in_the_folder(run, tagger, corpus, kind):
     scores = json.loads((tagger / "scores.json").read_text("utf-8"))["test"]
     expected = scores.get(kind, scores["keras"])["accuracy"]
     assert code == 0 and printed(out, "accuracy") == pytest.approx(100 * expected, abs=0.005)
+    assert "Classes" in out and "\nNOUN " in out
 
 
 @pytest.mark.slow

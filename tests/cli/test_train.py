@@ -38,6 +38,7 @@ def test_a_tagger_learns_and_its_folder_is_whole(tagger):
     assert scores["test"]["keras"]["accuracy"] > 0.9
     assert scores["test"]["litert"] == scores["test"]["keras"]
     assert scores["test"]["litert-int8"]["accuracy"] > 0.9
+    assert scores["classes"]["NOUN"]["f1"] > 0.9 and scores["confusion"]["NOUN"]["NOUN"] > 20
     assert [epoch["epoch"] for epoch in scores["history"]] == [1, 2, 3, 4]
     best = max(scores["history"], key=lambda epoch: (epoch["val_accuracy"], -epoch["val_loss"]))
     assert scores["best_epoch"] == best["epoch"]
@@ -74,6 +75,8 @@ def test_the_card_names_data_command_seed_and_scores(tagger, classifier):
         "| seed | 0 |",
         f"{100 * scores['test']['litert-int8']['accuracy']:.2f} %",
         "![attention.png](attention.png)",
+        "## Classes",
+        "![Confusion matrix](confusion.png)",
         "licence: not known",
         "tensorflow",
     ]:
