@@ -109,13 +109,16 @@ def forget_compilation(model):
 def merge_low_rank(layer):
     """A dense layer whose kernel has in it what its LoRA matrices had learnt, and no such matrices.
 
-    Keras merges them when it saves or quantizes a layer, and not in one that goes on.
+    Keras merges them when it saves or quantizes a layer, and not in one that goes on. The second
+    matrix becomes 0: a function that was compiled before, such as that of `predict`, adds the
+    product of both to the kernel once more.
     """
     kernel = layer.kernel
     for variable in (layer.lora_kernel_a, layer.lora_kernel_b):
         layer._untrack_variable(variable)
     layer.lora_enabled, layer.lora_rank, layer.lora_alpha = False, None, None
     layer._kernel.assign(kernel)
+    layer.lora_kernel_b.assign(keras.ops.zeros_like(layer.lora_kernel_b))
     layer._kernel.trainable = True
 
 

@@ -22,7 +22,8 @@ class Spec:
 def get_compiled(owners, key, function, specs):
     """`function`, of a nested dict of tensors, compiled where the backend can.
 
-    It is kept with the first owner, and traced once for each key. On TensorFlow one graph serves
+    It is kept with the first owner, and traced once for each key, and again when a model has other
+    weights than it had, such as those of `enable_lora`. On TensorFlow one graph serves
     every size of an axis; on JAX each size has its own; on PyTorch the function is not compiled.
 
     Args:
@@ -35,13 +36,17 @@ def get_compiled(owners, key, function, specs):
         `Compiled`.
     """
     kept = vars(owners[0]).setdefault("_compiled", collections.OrderedDict())
-    key = (key, *owners[1:], tuple(_leaves(specs)))
+    key = (key, *owners[1:], tuple(_leaves(specs)), tuple(map(_count_weights, owners)))
     if key not in kept:
         kept[key] = Compiled(owners, function, specs)
     kept.move_to_end(key)
     while len(kept) > KEPT:
         kept.popitem(last=False)
     return kept[key]
+
+
+def _count_weights(owner):
+    return len(owner.model.variables) if hasattr(owner, "model") else 0
 
 
 def _leaves(specs, path=()):

@@ -25,6 +25,9 @@ def enable_lora(model, rank, targets=TARGETS, *, lora_alpha=None):
     `BatchNormalization` keeps its moving statistics, and normalizes with them. Layers that are
     frozen already get no changes, and stay frozen after `merge_lora`.
 
+    Call `merge_lora` before the model is saved: a file keeps which layers are frozen and not which
+    weights, so that all of a loaded model is trained. Call `merge_lora` and `enable_lora` on it.
+
     `merge_lora` adds to the kernels what was learnt, after which the model is an ordinary one. Call
     `model.compile` after either.
 
@@ -90,6 +93,7 @@ def enable_lora(model, rank, targets=TARGETS, *, lora_alpha=None):
 def merge_lora(model):
     """Adds to the kernels what `enable_lora` has trained; what it froze is trainable again.
 
+    Layers that were frozen since, such as by `freeze`, stay frozen.
     Outputs stay as they are. Files that are saved or exported afterwards are those of an ordinary
     model, of its size and speed. It is to be compiled anew, if it is to be trained on.
     """
@@ -102,8 +106,9 @@ def merge_lora(model):
         frozen = _list_normalizations(body)
         trained = [layer for layer in _below(body) if layer.trainable]
         frozen += [v for layer in trained for v in keras_internals.trained_variables(layer)]
+    held = _list_held(body, frozen)
     for one in frozen:
-        one.trainable = True
+        one.trainable = id(one) not in held
     for one in kept:  # Keras makes a kernel trainable when it adds a change to it
         one.trainable = False
     keras_internals.forget_compilation(model)
@@ -287,6 +292,14 @@ def _list_trained(layers):
     trained = [v for v in variables if v.trainable]
     trained += _list_normalizations([layer for layer in below if layer.trainable])
     return trained, [v for v in variables if not v.trainable]
+
+
+def _list_held(layers, frozen):
+    """Ids of frozen layers and of their variables, without the layers in `frozen`."""
+    known = {id(one) for one in frozen}
+    outer = [one for one in _below(layers) if not one.trainable and id(one) not in known]
+    held = _below(outer)
+    return {id(one) for layer in held for one in (layer, *keras_internals.trained_variables(layer))}
 
 
 def _list_normalizations(layers):

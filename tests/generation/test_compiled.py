@@ -38,6 +38,26 @@ def test_one_trace_serves_all_prompts_that_differ_and_all_sources():
 
 
 @pytest.mark.slow
+def test_a_decoder_writes_with_the_weights_that_its_model_has_now():
+    size = dict(num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8)
+    model = ka.models.causal_language_model(12, **size)
+    decoder = G.Decoder(model)
+
+    def write(with_decoder):
+        return np.asarray(G.generate(with_decoder, [[1, 2]], 1, return_scores=True).scores)
+
+    first = write(decoder)
+    ka.training.enable_lora(model, 2)
+    for variable in model.trainable_variables:
+        variable.assign(np.random.default_rng(0).normal(size=variable.shape))
+    adapted = write(decoder)
+    assert np.abs(adapted - first).max() > 1e-3
+    np.testing.assert_allclose(adapted, write(G.Decoder(model)), atol=1e-5)
+    ka.training.merge_lora(model)
+    np.testing.assert_allclose(write(decoder), adapted, atol=1e-4)
+
+
+@pytest.mark.slow
 def test_compiled_code_goes_with_the_model():
     toy = Toy(V)
     G.generate(toy, [[1]], 1)

@@ -229,3 +229,27 @@ def test_a_model_that_is_frozen_gets_no_changes():
     ka.training.freeze(model)
     with pytest.raises(ValueError, match="with these projections are frozen"):
         ka.training.enable_lora(model, 2)
+
+
+def test_what_is_frozen_after_the_changes_stays_frozen():
+    model = build()
+    ka.training.enable_lora(model, 2)
+    ka.training.freeze(model, 1)
+    ka.training.merge_lora(model)
+    assert not [v.path for v in model.trainable_variables if "embed" in v.path]
+    assert not model.get_layer("block_0").trainable_variables
+    assert not [v.path for v in model.trainable_variables if "block_0" in v.path]
+    assert all(v.trainable for v in model.get_layer("block_1").weights)
+
+
+def test_functions_that_were_compiled_before_give_the_outputs_of_a_merged_model():
+    model = build()
+    outer = keras.Model(model.input, model(model.input))
+    ka.training.enable_lora(model, 2)
+    for variable in model.trainable_variables:
+        variable.assign(ops.ones_like(variable) * 0.3 + ops.cast(variable, "float32"))
+    expected = [one.predict(IDS, verbose=0) for one in (model, outer)]
+    ka.training.merge_lora(model)
+    for one, outputs in zip((model, outer), expected, strict=True):
+        np.testing.assert_allclose(one.predict(IDS, verbose=0), outputs, atol=1e-5)
+        np.testing.assert_allclose(one(IDS), outputs, atol=1e-5)
