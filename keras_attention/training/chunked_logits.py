@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_attention import checks, keras_internals
 from keras_attention.blocks import TokenEmbedding
+from keras_attention.training.label_shapes import match_labels, match_weights, shape_of
 from keras_attention.training.metrics import MaskedPerplexity, MaskedSparseCategoricalAccuracy
 from keras_attention.training.replicas import reduce_sums, sum_losses
 from keras_attention.training.sum_over_chunks import sum_over_chunks
@@ -93,11 +94,7 @@ class ChunkedLogits(keras.Model):
         self._number_unweighted = len(metrics or ())
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        labels = ops.convert_to_tensor(y)
-        if len(labels.shape) != 2:
-            raise ValueError(
-                f"ChunkedLogits: labels of shape {tuple(labels.shape)}: expected ids (B, T)."
-            )
+        labels = match_labels("ChunkedLogits", y, y_pred)
         chunks, data = self._cut(y_pred, labels, sample_weight)
         states = [metric.variables for metric in self.chunked_metrics]
         state = [ops.convert_to_tensor(each) for variables in states for each in variables]
@@ -135,9 +132,8 @@ class ChunkedLogits(keras.Model):
         counts = ops.ones_like(labels, dtype="bool") if mask is None else ops.cast(mask, "bool")
         data = [labels, counts]
         if sample_weight is not None:
-            weights = ops.convert_to_tensor(sample_weight, "float32")
-            if len(weights.shape) == 1:
-                weights = ops.expand_dims(weights, -1)
+            shape = shape_of(labels)
+            weights = match_weights("ChunkedLogits", sample_weight, shape, "float32")
             data.append(ops.broadcast_to(weights, (batch, length)))
         at_once = ops.maximum(self.chunk_size // ops.maximum(batch, 1), 1)
         if isinstance(batch, int) and isinstance(length, int):

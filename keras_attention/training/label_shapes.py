@@ -32,7 +32,7 @@ def match_labels(name, labels, predictions):
             f"{name}: labels of shape {given} for predictions of shape {classes}: expected labels"
             f" of shape {expected}.{hint}"
         )
-    return _check_when_run(labels, expected, predictions)
+    return _check_when_run(labels, expected, predictions[..., 0])
 
 
 def match_targets(name, targets, predictions):
@@ -50,7 +50,7 @@ def match_targets(name, targets, predictions):
             f"{name}: labels of shape {given} for predictions of shape {expected}:"
             " expected both of one shape, with a number for each label."
         )
-    return targets
+    return _check_when_run(targets, expected, ops.convert_to_tensor(predictions))
 
 
 def match_rows(name, labels, predictions):
@@ -124,9 +124,9 @@ def _agree(shape, other_shape):
     )
 
 
-def _check_when_run(labels, shape, predictions):
-    """`labels`, after an operation that fails where a size that was not known is another."""
+def _check_when_run(labels, shape, other):
+    """`labels`, after an operation that fails where a size that was not known is not `other`'s."""
     if None not in (*shape, *shape_of(labels)):
         return labels
-    zeros = ops.zeros_like(predictions[..., 0], dtype=labels.dtype)
+    zeros = ops.zeros_like(other, dtype=labels.dtype)
     return ops.stack([labels, zeros])[0]

@@ -137,6 +137,12 @@ class MaskedSequenceAccuracy(MaskedMean):
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         labels, weights = read_positions(self, y_true, y_pred, sample_weight)
+        if len(labels.shape) < 2:
+            raise ValueError(
+                f"MaskedSequenceAccuracy: labels of shape {shape_of(y_true)} have no axis of "
+                "positions: expected (B, T). For one label a row use "
+                "MaskedSparseCategoricalAccuracy."
+            )
         right = find_right(labels, y_pred)
         right = ops.all(ops.logical_or(right, ops.equal(weights, 0)), axis=-1)  # (B,)
         super().update_state(right, ops.max(weights, axis=-1))

@@ -161,8 +161,16 @@ def test_chunked_logits_refuse_unsupported_models_and_losses():
     with pytest.raises(ValueError, match="loss_weights= are of several losses, and there is one"):
         fitted.compile("sgd", loss, loss_weights=[0.5])
     fitted.compile("sgd", loss, run_eagerly=True)
-    with pytest.raises(ValueError, match=r"labels of shape \(5, 9, 1\): expected ids \(B, T\)"):
-        fitted.compute_loss(None, draw_tokens()[..., None], fitted(draw_tokens()))
+    ids, hidden = draw_tokens(), fitted(draw_tokens())
+    weights = np.random.default_rng(0).uniform(size=ids.shape).astype("float32")
+    expected = float(fitted.compute_loss(None, ids, hidden, weights))
+    again = fitted.compute_loss(None, ids[..., None], hidden, weights[..., None])
+    assert float(again) == pytest.approx(expected, rel=1e-6)
+    for wrong in (ids.T, ids[:1], ids[:, :1]):
+        with pytest.raises(ValueError, match="ChunkedLogits: labels of shape .* for predictions"):
+            fitted.compute_loss(None, wrong, hidden)
+    with pytest.raises(ValueError, match="ChunkedLogits: sample_weight of shape"):
+        fitted.compute_loss(None, ids, hidden, weights.T)
 
 
 def test_it_is_for_training_alone(tmp_path):

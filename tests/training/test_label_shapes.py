@@ -116,8 +116,9 @@ def test_weights_of_rows_are_of_rows(name, kind, shape):
 @pytest.mark.parametrize(("kind", "shape"), pairs(WRONG), ids=str)
 def test_labels_of_other_shapes_are_refused(kind, shape):
     labels = np.ones(shape, "int32")
-    for owner in (*SPARSE, "sequence", "entities"):
+    for owner in (*SPARSE, "sequence", "entities", "classes"):
         compute = {
+            "classes": measure(lambda: training.ClassF1(L)),
             "sequence": measure(training.MaskedSequenceAccuracy),
             "entities": measure(lambda: training.EntityF1(TAGS)),
         }.get(owner) or SPARSE[owner][0]
@@ -130,6 +131,11 @@ def test_labels_of_other_shapes_are_refused(kind, shape):
 def test_weights_of_other_shapes_are_refused(name, kind, shape):
     with pytest.raises(ValueError, match="sample_weight of shape"):
         SPARSE[name][0](LABELS[kind], LOGITS[kind], np.ones(shape, "float32"))
+
+
+def test_rows_without_positions_have_no_sequence_accuracy():
+    with pytest.raises(ValueError, match=r"labels of shape \(3,\) have no axis of positions"):
+        measure(training.MaskedSequenceAccuracy)(LABELS["rows"], LOGITS["rows"])
 
 
 def test_one_hot_labels_are_named():
@@ -196,6 +202,19 @@ def test_labels_that_are_each_true_or_not():
                 compute(np.ones(shape, "float32"), logits)
     with pytest.raises(ValueError, match="sample_weight of shape"):
         f1.update_state(truth, logits, np.ones(L))
+
+
+@pytest.mark.tensorflow
+def test_unknown_sizes_of_labels_that_are_each_true_or_not():
+    import tensorflow as tf
+
+    specs = [tf.TensorSpec([None, None]), tf.TensorSpec([None, L])]
+    loss = tf.function(training.MultiLabelCrossentropy(), input_signature=specs)
+    truth, logits = np.ones((B, L), "float32"), np.zeros((B, L), "float32")
+    assert float(loss(truth, logits)) == pytest.approx(np.log(2), rel=1e-5)
+    for wrong in (truth[:1], truth[:, :1]):
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            loss(wrong, logits)
 
 
 HEADS = np.array([[2, 0, 2, -1], [0, 1, -1, -1]])
