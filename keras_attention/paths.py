@@ -35,11 +35,17 @@ def paths_in(model):
 
 
 def unique_names(names):
-    """Names that every format accepts (letters, digits, underscores), numbered when repeated."""
-    names = [re.sub(r"\W", "_", str(name)) for name in names]
+    """Names that every format accepts (letters, digits, underscores), numbered when repeated.
+
+    A name that is accepted as it is stays, also where another one would become the same.
+    """
+    given = [str(name) for name in names]
+    names = [re.sub(r"\W", "_", name) for name in given]
     taken, seen, unique = set(names), set(), []
-    for name in names:
-        if name in seen:  # with a number that no other name has, also of those that come later
+    kept = set(given)
+    for name, original in zip(names, given, strict=True):
+        if name in seen or (name in kept and name != original):
+            # With a number that no other name has, also of those that come later.
             numbered = (f"{name}_{number}" for number in itertools.count(1))
             name = next(one for one in numbered if one not in taken)
         taken.add(name)
