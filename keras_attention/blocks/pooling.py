@@ -56,6 +56,7 @@ class Pooling(keras.layers.Layer):
             raise ValueError(f"mode={mode!r} reads tokens in front: give num_prefix_tokens=.")
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=3)
         self.mode, self.num_prefix_tokens = mode, num_prefix_tokens
 
     def build(self, input_shape):

@@ -129,6 +129,13 @@ def test_geglu_is_gelu_times_the_other():
     )
 
 
+@pytest.mark.parametrize("mode", ["mean", "max", "cls", "last"])
+def test_pooling_takes_sequences_of_vectors_alone(mode):
+    for x in (X[0], X[None]):
+        with pytest.raises(ValueError, match="expected ndim=3"):
+            ka.blocks.Pooling(mode)(x)
+
+
 @pytest.mark.parametrize("mode", ["mean", "max"])
 def test_pooling_by_definition(mode):
     pooled = ka.blocks.Pooling(mode)(X, mask=PADDING)
