@@ -32,8 +32,8 @@ class MaskedSparseCategoricalCrossentropy(GlobalMeanLoss):
         y_true: int labels (B, T), or of any shape; a last axis of size 1 is left out, as in Keras.
         y_pred: logits, the shape of `y_true` and one axis of L classes.
         sample_weight: of the shape of `y_true`, or of its first axes: (B,) are weights of rows.
-            (`class_weight=` of `fit` is for labels (B,) alone: Keras takes labels (B, T) for one-hot
-            labels and draws a wrong weight of each row from them. Give `class_weights` here.)
+            (`class_weight=` of `fit` is only for labels (B,): Keras takes labels (B, T) for
+            one-hot labels and draws a wrong weight of each row from them. Give `class_weights`.)
 
     A padding mask that the model left on `y_pred` takes positions out as well.
 
