@@ -11,7 +11,8 @@ from tests.models.test_builders import language_model
 from tests.pretrained.test_parity import FOLDER, read_expected
 from tests.pretrained.test_saving import make_sentence_transformer
 
-pytestmark = pytest.mark.slow
+# On the newest versions other slow tests say the same.
+pytestmark = pytest.mark.sweep
 
 random = np.random.default_rng(0)
 IDS = random.integers(1, 50, (6, 8)).astype("int32")
