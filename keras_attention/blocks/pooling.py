@@ -84,10 +84,12 @@ class Pooling(keras.layers.Layer):
         if self.num_prefix_tokens:
             inputs = inputs[:, self.num_prefix_tokens :]
             mask = mask if mask is None else mask[:, self.num_prefix_tokens :]
-        if mask is None and self.mode != "root_sum":
-            return ops.max(inputs, axis=1) if greatest else ops.mean(inputs, axis=1)
         if mask is None:
-            mask = ops.ones_like(inputs[..., 0])
+            pooled = ops.max(inputs, axis=1) if greatest else ops.mean(inputs, axis=1)
+            if self.mode == "root_sum":
+                length = ops.cast(ops.shape(inputs)[1], "float32")
+                pooled = ops.multiply(pooled, ops.cast(ops.sqrt(length), pooled.dtype))
+            return pooled
         visible = ops.expand_dims(ops.cast(mask, "float32"), axis=2)  # (B, T, 1)
         x = ops.cast(inputs, "float32")
         if not greatest:

@@ -118,8 +118,9 @@ def read_columns(
             "gzipped (.gz) or not."
         )
     if suffix == ".jsonl":
-        rows = []
-        for number, content in read_objects(path, encoding, problems):
+        rows, objects = [], read_objects(path, encoding, problems)
+        _check_names(path, objects, columns, named_by)
+        for number, content in objects:
             with problems.note():
                 rows.append(_of_object(content, columns, _at(path, number), separator, named_by))
     else:
@@ -128,6 +129,19 @@ def read_columns(
     if not rows and not problems:
         raise ValueError(f"{path} holds no row.")
     return rows
+
+
+def _check_names(path, objects, columns, named_by):
+    """Refuse a file of objects that all lack a column."""
+    for column, how in zip(columns, named_by, strict=True):
+        if objects and not any(find_name(column, list(content)) for _, content in objects):
+            number, content = objects[0]
+            raise _missing_name(_at(path, number), column, content, how)
+
+
+def _missing_name(error, column, content, named_by):
+    names = ", ".join(content)
+    return error(f"no {column!r}; the object has {names}. Say which it is, {named_by}")
 
 
 def find_suffix(path):
@@ -231,9 +245,7 @@ def _of_object(content, columns, error, separator, named_by):
     names = [find_name(column, list(content)) for column in columns]
     for name, column, how in zip(names, columns, named_by, strict=True):
         if name is None:
-            raise error(
-                f"no {column!r}; the object has {', '.join(content)}. Say which it is, {how}"
-            )
+            raise _missing_name(error, column, content, how)
     values = [content[name] for name in names]
     for k, (name, value) in enumerate(zip(columns, values, strict=True)):
         if k == 0 or separator is None:

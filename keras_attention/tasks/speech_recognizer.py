@@ -388,6 +388,6 @@ def check_sounds(fields):
 def make_noise(preprocessor):
     """Two recordings of a second, or as long as the model hears, a list."""
     length = preprocessor.sampling_rate or 100
-    length = min(length, round(length * preprocessor.seconds or 1))
+    length = min(length, round(length * (preprocessor.seconds or 1)))
     shape = (2, length, *preprocessor.sound_shape)
     return list(np.random.default_rng(0).normal(size=shape, scale=0.1))

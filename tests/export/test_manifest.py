@@ -173,7 +173,8 @@ def test_two_that_export_to_one_path_do_not_mix(tmp_path):
 def _without_the_rest(folder):
     """A folder with as much of the package as the export above needs: the rest imports slowly."""
     source = pathlib.Path(manifest.__file__).parents[1]
-    for name in ("data/manifest", "data/fields", "data/files", "export/manifest"):
+    data = ("data/fields", "data/files", "data/manifest", "data/word_pattern")
+    for name in (*data, "export/manifest"):
         copied = (folder / "keras_attention" / name).with_suffix(".py")
         copied.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy((source / name).with_suffix(".py"), copied)

@@ -5,8 +5,7 @@ import dataclasses
 import pytest
 
 import keras_attention as ka
-from keras_attention.tasks import recipes
-from keras_attention.tasks import task as task_module
+from keras_attention.tasks import recipes, training
 from keras_attention.tasks.registry import get_builder
 from tests.grids import quick
 
@@ -129,7 +128,7 @@ def test_few_examples_make_small_batches_unless_told(monkeypatch):
     assert recipes.shrink_batches(windows, 3) == windows
 
     sentences = [ka.data.Sentence(("A", "cat"), ("DET", "NOUN"))] * 40
-    monkeypatch.setattr(task_module, "train_model", lambda *a, **o: ((0.0, 1), []))
+    monkeypatch.setattr(training, "train_model", lambda *a, **o: ((0.0, 1), []))
     task = ka.tasks.SequenceLabeler.from_data(sentences, num_layers=1, num_heads=1, hidden_dim=8)
     task.fit(sentences, epochs=1, verbose=False)
     assert task.recipe.batch_size == recipes.SMALLEST_BATCH

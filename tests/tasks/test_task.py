@@ -56,7 +56,8 @@ def test_fit_returns_history_and_evaluate_returns_scores(preset):
     task, test = ka.tasks.from_preset(preset), make_sentences(10, 9)
     assert task.evaluate(test)["accuracy"] == 1.0
     assert task.evaluate(ka.data.Tagged((), (), test, task.preprocessor.labels.names)) == {
-        "accuracy": 1.0
+        "accuracy": 1.0,
+        "macro_f1": 1.0,
     }
     assert task.evaluate([]) == {}
     history = task.fit(test, make_sentences(4, 3), epochs=2, verbose=False)
