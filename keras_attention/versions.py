@@ -1,4 +1,4 @@
-"""What older versions of Keras lack: errors that name the version."""
+"""Errors that name the version of Keras that a feature or a saved file needs."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""`PathDropout`: several vectors side by side, of which training sees one at a time."""
+"""`PathDropout`: joins several vectors. Training sees one of them at a time."""
 
 import keras
 from keras import ops
@@ -20,7 +20,7 @@ class PathDropout(keras.layers.Layer):
             that is kept is multiplied by K, which keeps the mean of the sum.
 
     Raises:
-        ValueError: inputs that are no list of two tensors (B, D) or more.
+        ValueError: the inputs are not a list of at least two tensors (B, D).
 
     Example:
 

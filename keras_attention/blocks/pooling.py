@@ -31,8 +31,9 @@ class Pooling(keras.layers.Layer):
         inputs: (B, T, D).
         mask: bool (B, T), True = a token; filled by Keras from the implicit mask.
 
-    Returns (B, D), or what is said there. A sequence of padding alone gives zeros in `"mean"`,
-    `"max"`, `"root_sum"` and `"attention"`, and its first vector in `"cls"` and `"last"`.
+    Returns (B, D), or the shape that the mode names. A sequence with nothing but padding gives
+    zeros in `"mean"`, `"max"`, `"root_sum"` and `"attention"`. In `"cls"` and `"last"` it gives its
+    first vector.
 
     Example:
 

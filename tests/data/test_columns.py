@@ -101,6 +101,8 @@ def test_a_name_in_its_own_case_comes_first(tmp_path):
 
 
 def test_json_lines_say_how_to_name_a_column(tmp_path):
-    (tmp_path / "a.jsonl").write_text('{"said": "a", "label": "b"}\n')
-    with pytest.raises(ValueError, match="no 'text'; the object has said, label.* text_column="):
+    (tmp_path / "a.jsonl").write_text('{"said": "a", "label": "b"}\n' * 3)
+    message = r"a\.jsonl:1: no 'text'; the object has said, label.* text_column=.*"
+    with pytest.raises(ValueError, match=message) as error:
         read_columns(tmp_path / "a.jsonl", ("text", "label"))
+    assert "\n" not in str(error.value), "one error for the file, not one for each line"
