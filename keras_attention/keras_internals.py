@@ -16,8 +16,9 @@ from keras.src.ops.numpy import NotEqual, Pad
 from keras.src.saving import saving_lib, serialization_lib
 
 # The operations in the graphs of our builders. HDF5 files name them without their module, and Keras
-# looks such names up among its layers only.
-OPERATIONS = {"NotEqual": NotEqual, "Pad": Pad}
+# looks such names up among its layers and registered classes only.
+for _operation in (NotEqual, Pad):
+    keras.saving.get_custom_objects().setdefault(_operation.__name__, _operation)
 
 
 def get_mask(tensor):

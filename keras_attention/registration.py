@@ -77,11 +77,9 @@ def register_with_keras():
 def _add_stand_ins():
     import keras
 
-    from keras_attention import keras_internals
-
+    # It registers operations. Whoever imports it before Keras gets here while it is half imported.
+    importlib.import_module(f"{PACKAGE}.keras_internals")
     registry = keras.saving.get_custom_objects()
-    for name, operation in keras_internals.OPERATIONS.items():
-        registry.setdefault(name, operation)  # so that HDF5 files with masks can be loaded
     for room, names in CLASSES.items():
         for name in names:
             registry.setdefault(f"{PACKAGE}>{name}", _StandIn(room, name))
