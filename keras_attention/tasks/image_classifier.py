@@ -14,7 +14,7 @@ from keras_attention.tasks.class_report import score_labels
 from keras_attention.tasks.folders import MANIFEST
 from keras_attention.tasks.image_task import ImageTask
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.labels import balance_classes, classify, make_accuracy
+from keras_attention.tasks.labels import balance_classes, check_top, classify, make_accuracy
 from keras_attention.tasks.printing import format_percent, say, show_table
 from keras_attention.tasks.runners import check_sizes, compute_logits
 
@@ -155,8 +155,11 @@ class ImageClassifier(ImageTask):
             For each picture a `Classification`; with `top` a list of them, the likeliest first.
         """
         check_many(inputs, "picture", ndim=len(self.preprocessor.image_size))
+        check_top(top)
+        run = self.runner  # a file that does not fit is refused before any picture
         pictures = (self.preprocessor([picture], invert) for picture in inputs)
-        return classify(self, pictures, top)
+        logits = (compute_logits(run, picture)[0] for picture in pictures)
+        return classify(self.preprocessor.labels.names, logits, top)
 
     def show(self, inputs, *, top=None, invert=False):
         found = self.predict(inputs, top=top or TOP, invert=invert)

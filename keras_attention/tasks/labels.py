@@ -8,7 +8,7 @@ import numpy as np
 from keras_attention import training
 from keras_attention.checks import check_whole_number
 from keras_attention.data.manifest import PREPROCESSING, read_manifest
-from keras_attention.tasks.runners import compute_logits, softmax
+from keras_attention.tasks.runners import softmax
 
 
 class Classification(typing.NamedTuple):
@@ -59,20 +59,20 @@ def check_top(top):
         check_whole_number("predict", "top", top)
 
 
-def classify(task, inputs, top):
-    """The likeliest labels of each of `inputs`, arrays (1, ...) as the model takes them.
+def classify(names, logits, top):
+    """The likeliest of the labels `names` for each row of `logits`.
 
     Args:
+        names: list of str, L labels.
+        logits: iterable of arrays (L,).
         top: int, how many of each, or None for the best alone.
 
     Returns:
-        A `Classification` for each input; with `top` a list of them, the likeliest first.
+        A `Classification` for each row; with `top` a list of them, the likeliest first.
     """
-    check_top(top)
-    run, names = task.runner, task.preprocessor.labels.names
     found = []
-    for arrays in inputs:
-        shares = softmax(compute_logits(run, arrays)[0])
+    for row in logits:
+        shares = softmax(row)
         best = [int(i) for i in np.argsort(-shares, kind="stable")[: 1 if top is None else top]]
         found.append([Classification(names[i], float(shares[i])) for i in best])
     return [labels[0] for labels in found] if top is None else found

@@ -6,13 +6,13 @@ import numpy as np
 
 from keras_attention import data, training
 from keras_attention.checks import check_many
-from keras_attention.data.files import number_errors, prefix_errors
+from keras_attention.data.files import prefix_errors
 from keras_attention.data.multi_label_texts import encode_label_sets
 from keras_attention.tasks.class_report import ClassScores, score_each
 from keras_attention.tasks.labels import Classification, check_top
 from keras_attention.tasks.printing import format_percent, show_table
-from keras_attention.tasks.runners import compute_logits
-from keras_attention.tasks.text_task import ROWS, TextTask, shorten
+from keras_attention.tasks.runners import ROWS
+from keras_attention.tasks.text_task import TextTask, shorten
 
 THRESHOLD = 0.5  # of a label, until `fit` has chosen one
 # Of `find_label_thresholds`: of 0, 0.2, 0.5, 0.7 and 1 the best by cross-validation on the
@@ -138,11 +138,11 @@ class MultiLabelClassifier(TextTask):
 
     def compute_shares(self, examples, where="The dev part"):
         """The probabilities (n, L) of all labels, of a list of `MultiLabelText`."""
-        return _compute_sigmoid(self.compute_all_logits([text for text, _ in examples], where))
+        with prefix_errors(where):
+            return self._compute_shares([text for text, _ in examples])
 
-    def _estimate(self, texts):
-        """The probabilities (B, L) of some texts."""
-        return _compute_sigmoid(compute_logits(self.runner, self.preprocessor(texts)))
+    def _compute_shares(self, texts):
+        return _compute_sigmoid(self.compute_all_logits(texts))
 
     def compute_scores(self, examples, where):
         if not examples:
@@ -168,7 +168,7 @@ class MultiLabelClassifier(TextTask):
         check_many(inputs, "text", of="texts")
         check_top(top)
         names, found = self.preprocessor.labels.names, []
-        for (shares,) in number_errors("Text", inputs, lambda text: self._estimate([text])):
+        for shares in self._compute_shares(inputs):
             order = [int(i) for i in np.argsort(-shares, kind="stable")]
             chosen = [i for i in order if shares[i] > self.thresholds[i]]
             chosen = chosen if top is None else order[:top]

@@ -17,6 +17,8 @@ from keras_attention.data.manifest import (
 from keras_attention.export.inspection import inspect_model
 from keras_attention.export.runner import Keras
 
+ROWS = 64  # texts that are computed at a time
+
 
 def load_runner(path, name=None):
     """Like `ka.export.load`, and files with a fixed batch or length take any that fits, too.
@@ -102,6 +104,24 @@ def compute_logits(run, inputs):
     """The first output of `run` for `inputs`: a dict of arrays, or the only array it takes."""
     inputs = inputs if isinstance(inputs, dict) else {next(iter(run.inputs)): inputs}
     return next(iter(run(inputs).values()))
+
+
+def compute_each(run, preprocessor, examples, lengths):
+    """The logits of each example, in a list. Examples of similar length share a batch.
+
+    Args:
+        run: function of `load_runner`: dict of arrays -> dict of arrays.
+        preprocessor: function of a list of examples, which gives the inputs of the model.
+        examples: list.
+        lengths: list of int, how many tokens each has.
+    """
+    order, rows = np.argsort(lengths, kind="stable"), [None] * len(examples)
+    for k in range(0, len(order), ROWS):
+        chosen = order[k : k + ROWS]
+        logits = compute_logits(run, preprocessor([examples[i] for i in chosen]))
+        for i, row in zip(chosen, logits, strict=True):
+            rows[i] = row
+    return rows
 
 
 def score_batches(run, batches, metrics):

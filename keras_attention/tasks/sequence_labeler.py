@@ -13,15 +13,13 @@ from keras_attention.tasks.class_report import score_tags
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import balance_classes, load_preprocessor, make_accuracy
 from keras_attention.tasks.printing import format_percent, say, show_table
-from keras_attention.tasks.runners import compute_logits, softmax
+from keras_attention.tasks.runners import compute_each, softmax
 from keras_attention.tasks.sentence_task import (
     SentenceTask,
     choose_pictured,
     size_embeddings,
 )
 from keras_attention.training.entity_tags import find_spans, is_entity_tag
-
-ROWS = 64  # sentences that are scored at a time
 
 
 class TaggedToken(typing.NamedTuple):
@@ -136,12 +134,11 @@ class SequenceLabeler(SentenceTask):
         with prefix_errors(where):
             check_tags(examples, self.preprocessor.labels)
         examples = self.keep_short(examples, where)
-        examples = sorted(examples, key=lambda sentence: len(sentence.tokens))
-        predicted = []
-        for k in range(0, len(examples), ROWS):
-            sentences = [sentence.tokens for sentence in examples[k : k + ROWS]]
-            logits = compute_logits(self.runner, self.preprocessor(sentences))
-            predicted += self.preprocessor.tags(logits, sentences)
+        sentences = [sentence.tokens for sentence in examples]
+        predicted = [
+            self.preprocessor.tags([row], [tokens])[0]
+            for row, tokens in zip(self._compute_logits(sentences), sentences, strict=True)
+        ]
         actual = [sentence.tags for sentence in examples]
         names = self.preprocessor.labels.names
         return score_tags(names, predicted, actual, marks_entities(names))
@@ -164,7 +161,9 @@ class SequenceLabeler(SentenceTask):
                 "group_entities= is for tags such as B-person, I-person and O; this model's are "
                 f"{', '.join(self.preprocessor.labels.names[:5])}, ...: leave it out."
             )
-        tagged = [self._tag(tokens) for tokens in self.split_sentences(inputs)]
+        sentences = self.split_sentences(inputs)
+        logits = self._compute_logits(sentences)
+        tagged = [self._tag(*pair) for pair in zip(sentences, logits, strict=True)]
         if not group_entities:
             return tagged
         return [
@@ -172,10 +171,12 @@ class SequenceLabeler(SentenceTask):
             for tokens, given in zip(tagged, inputs, strict=True)
         ]
 
-    def _tag(self, tokens):
-        logits = compute_logits(self.runner, self.preprocessor([tokens]))
-        tags = self.preprocessor.tags(logits, [tokens])[0]
-        sure = softmax(self.preprocessor.word_logits(logits[0], tokens)).max(axis=-1)
+    def _compute_logits(self, sentences):
+        return compute_each(self.runner, self.preprocessor, sentences, list(map(len, sentences)))
+
+    def _tag(self, tokens, logits):
+        tags = self.preprocessor.tags([logits], [tokens])[0]
+        sure = softmax(self.preprocessor.word_logits(logits, tokens)).max(axis=-1)
         return [TaggedToken(*row) for row in zip(tokens, tags, map(float, sure), strict=False)]
 
     def show(self, inputs, *, group_entities=False):

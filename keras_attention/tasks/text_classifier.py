@@ -2,11 +2,12 @@
 
 from keras_attention import data
 from keras_attention.checks import check_many
-from keras_attention.data.files import number_errors, prefix_errors
+from keras_attention.data.files import prefix_errors
 from keras_attention.tasks.class_report import score_labels
-from keras_attention.tasks.labels import balance_classes, classify, make_accuracy
+from keras_attention.tasks.labels import balance_classes, check_top, classify, make_accuracy
 from keras_attention.tasks.printing import format_percent, show_table
-from keras_attention.tasks.text_task import ROWS, TextTask, shorten
+from keras_attention.tasks.runners import ROWS
+from keras_attention.tasks.text_task import TextTask, shorten
 
 
 class TextClassifier(TextTask):
@@ -67,7 +68,7 @@ class TextClassifier(TextTask):
     def compute_scores(self, examples, where):
         with prefix_errors(where):
             actual = self.preprocessor.labels.ids([label for _, label in examples])
-        logits = self.compute_all_logits([text for text, _ in examples], where)
+            logits = self.compute_all_logits([text for text, _ in examples])
         return score_labels(self.preprocessor.labels.names, logits.argmax(axis=-1), actual)
 
     def predict(self, inputs, *, top=None):
@@ -81,8 +82,8 @@ class TextClassifier(TextTask):
             For each text a `Classification`; with `top` a list of them, the likeliest first.
         """
         check_many(inputs, "text", of="texts")
-        encoded = number_errors("Text", inputs, lambda text: self.preprocessor([text]))
-        return classify(self, encoded, top)
+        check_top(top)
+        return classify(self.preprocessor.labels.names, self.compute_all_logits(inputs), top)
 
     def show(self, inputs, *, top=None):
         rows = []

@@ -3,17 +3,16 @@
 import numpy as np
 
 from keras_attention import data
-from keras_attention.data.files import number_errors, prefix_errors
+from keras_attention.data.files import number_errors
 from keras_attention.export import inspection
 from keras_attention.lazy import models, visualization
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import load_preprocessor
-from keras_attention.tasks.runners import compute_logits
+from keras_attention.tasks.runners import compute_each
 from keras_attention.tasks.task import Task
 
 PICTURED = range(7, 15)  # words of a text whose picture is easy to read
 SHOWN = 60  # characters of a text beside its label
-ROWS = 64  # texts that are scored at a time
 
 PREPROCESSORS = (data.TextPreprocessor, data.SubwordTextPreprocessor)
 
@@ -72,16 +71,12 @@ class TextTask(Task):
     def find_labels(self, data_set):
         return data_set.labels
 
-    def compute_all_logits(self, texts, where):
-        """Return logits (n, L) of a list of str. Texts of similar length share a batch."""
-        with prefix_errors(where):
-            lengths = [len(ids) for ids in number_errors("Text", texts, self.preprocessor.ids)]
-        order = np.argsort(lengths, kind="stable")
-        logits = np.zeros((len(texts), len(self.preprocessor.labels)), "float32")
-        for k in range(0, len(order), ROWS):
-            rows = order[k : k + ROWS]
-            logits[rows] = compute_logits(self.runner, self.preprocessor([texts[i] for i in rows]))
-        return logits
+    def compute_all_logits(self, texts):
+        """Return logits (n, L) of a list of str."""
+        run = self.runner  # a file that does not fit is refused before any text
+        lengths = [len(ids) for ids in number_errors("Text", texts, self.preprocessor.ids)]
+        logits = compute_each(run, self.preprocessor, texts, lengths)
+        return np.reshape(logits, (len(texts), len(self.preprocessor.labels)))
 
     def describe_data(self, data_set):
         """For the card: how many texts are too long for the model, if any are."""

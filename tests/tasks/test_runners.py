@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_attention.tasks.runners import PaddedRunner
+from keras_attention.tasks.runners import PaddedRunner, compute_each
 
 
 class Doubler:
@@ -43,3 +43,24 @@ def test_free_shapes_and_images_pass_as_they_are():
     run = PaddedRunner(Mean(), {"images": (None, 4, 4, 3)})
     assert run({"images": np.ones((7, 4, 4, 3), "float32")})["logits"].shape == (7, 3)
     assert seen == [(7, 4, 4, 3)]
+
+
+def test_examples_of_similar_length_share_a_batch_and_each_gets_its_own_logits():
+    batches, lengths = [], [3, 1, 2] * 50
+
+    class Run:
+        inputs = {"ids": "int32"}
+
+        def __call__(self, inputs):
+            batches.append(inputs["ids"].shape)
+            return {"logits": inputs["ids"][:, :1] * [[1, 10]]}
+
+    def pad(examples):
+        width = max(map(len, examples))
+        return np.array([[*one, *[0] * (width - len(one))] for one in examples])
+
+    examples = [[k + 1] * length for k, length in enumerate(lengths)]
+    rows = compute_each(Run(), pad, examples, lengths)
+    assert [row.tolist() for row in rows] == [[k + 1, 10 * k + 10] for k in range(150)]
+    assert batches == [(64, 2), (64, 3), (22, 3)]
+    assert compute_each(Run(), pad, [], []) == []

@@ -82,8 +82,8 @@ def test_show_prints_and_predict_returns_labels_with_probabilities(capsys):
         inputs = {"token_ids": "int32"}
 
         def __call__(self, inputs):
-            short = inputs["token_ids"].shape == (1, 3)
-            return {"logits": np.log([[0.25, 0.75]] if short else [[0.9, 0.1]])}
+            short = (inputs["token_ids"] != 0).sum(axis=1, keepdims=True) == 3
+            return {"logits": np.log(np.where(short, [[0.25, 0.75]], [[0.9, 0.1]]))}
 
     task = make_task(TEXTS)
     task.runner = Run()
@@ -96,6 +96,8 @@ def test_show_prints_and_predict_returns_labels_with_probabilities(capsys):
     assert found.label == "b" and found.probability == pytest.approx(0.75)
     ((first, second),) = task.predict(["a good joy"], top=2)
     assert (first.label, second.label) == ("b", "a") and second.probability == pytest.approx(0.25)
+    texts = ["a good joy", long] * 40  # more than are computed at a time
+    assert [found.label for found in task.predict(texts)] == ["b", "a"] * 40
     with pytest.raises(ValueError, match="' ' holds no word"):
         task.show([" "])
     with pytest.raises(ValueError, match="^Text 2: '' holds no word"):
