@@ -30,9 +30,13 @@ hypothesis.settings.load_profile("keras_attention")
 
 
 def pytest_collection_finish():
-    """The garbage collector passes over what imports left: each conversion to LiteRT calls it."""
+    """The garbage collector passes over what imports left: each conversion to LiteRT calls it.
+
+    It also runs more seldom: graphs hold many objects, and looking through them took 8 % of a run.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 @pytest.fixture(autouse=True, scope="module")
