@@ -244,9 +244,9 @@ def preset(tmp_path_factory):
     words = ["question_answerer"]
     asked = [ask(place, k % 2 == 0, who) for k in range(2) for place in PLACES
              for who in ("cat", "dog")]  # fmt: skip
-    for part, questions in (("train", asked * 4), ("dev", asked), ("test", asked)):
+    for part, questions in (("train", asked * 12), ("dev", asked), ("test", asked)):
         words += [f"--{part}", str(write_squad(folder / f"{part}.json", questions))]
-    options = ["--epochs", "30", "--batch-size", "4", "--learning-rate", "0.01"]
+    options = ["--epochs", "10", "--batch-size", "4", "--learning-rate", "0.01"]
     size = ["--num-layers", "1", "--num-heads", "2", "--hidden-dim", "16", "--dropout", "0"]
     train([*words, *options, *size], folder / "preset")
     return folder / "preset"
