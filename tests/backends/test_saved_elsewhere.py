@@ -11,6 +11,8 @@ import pytest
 from tests.backends import models
 from tests.conftest import ROOT
 
+# Without it JAX compiles for half a minute: each operation by itself.
+UNOPTIMIZED = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 OTHERS = sorted({"jax", "tensorflow", "torch"} - {keras.backend.backend()})
 
 
@@ -19,7 +21,7 @@ def test_loads(backend, tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "tests.backends.models", str(tmp_path)],
         cwd=ROOT,
-        env={**os.environ, "KERAS_BACKEND": backend},
+        env={**os.environ, "KERAS_BACKEND": backend, "XLA_FLAGS": UNOPTIMIZED},
         capture_output=True,
         text=True,
     )
