@@ -5,6 +5,7 @@
 
 import dataclasses
 import inspect
+import re
 import warnings
 
 import keras
@@ -106,6 +107,16 @@ def check_shapes(case):
             assert tuple(symbol.shape) == tuple(value.shape)
             assert symbol.dtype == keras.backend.standardize_dtype(value.dtype)
             assert all(a in (None, b) for a, b in zip(loose.shape, value.shape, strict=True))
+
+
+def check_missing_axis(case):
+    """Features with an axis too few are refused in words, or the layer takes them as they are."""
+    first, *others = case.arrays()
+    try:
+        case.call(case.make(), [first[..., 0], *others])
+    except ValueError as error:
+        told = str(error)
+        assert re.search("expected|takes|called on|scores|does not fit|adds to", told), told
 
 
 def check_saving(case, path):

@@ -714,6 +714,20 @@ def test_config(case):
     contract.check_config(case)
 
 
+# A mask has to have the axes of what it masks; and projections of heads are parts of layers.
+INNER = ("HeadProjection", "MixtureOfExperts masked")
+FEATURES = [
+    name
+    for name, case in CASES.items()
+    if case.inputs[0].endswith("12") and not name.startswith(INNER)
+]
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_a_missing_axis(name):
+    contract.check_missing_axis(CASES[name])
+
+
 @pytest.mark.parametrize("name", SLOW_STACKS)
 def test_shapes(name):
     contract.check_shapes(CASES[name])

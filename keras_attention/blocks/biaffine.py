@@ -55,6 +55,7 @@ class Biaffine(ProjectionOwner):
     def __init__(self, hidden_dim, num_outputs=None, dropout=0.0, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=3)
         self.hidden_dim = check_whole_number("Biaffine", "hidden_dim", hidden_dim)
         if num_outputs is not None:
             check_whole_number("Biaffine", "num_outputs", num_outputs)

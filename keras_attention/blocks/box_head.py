@@ -46,6 +46,7 @@ class BoxHead(ProjectionOwner):
 
     def __init__(self, hidden_dim, points=None, **kwargs):
         super().__init__(**kwargs)
+        self.input_spec = keras.layers.InputSpec(ndim=3)
         self.hidden_dim = check_whole_number("BoxHead", "hidden_dim", hidden_dim)
         if isinstance(points, tuple | list):
             points = check_rows_and_columns("BoxHead", "points", points)

@@ -61,6 +61,7 @@ class ConvolutionModule(ProjectionOwner):
             )
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=3)
         self.kernel_size, self.causal, self.use_bias = kernel_size, causal, use_bias
         checks.check_whole_numbers(self, "kernel_size")
         self.activation = keras.activations.get(activation)

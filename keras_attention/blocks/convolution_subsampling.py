@@ -49,6 +49,7 @@ class ConvolutionSubsampling(ProjectionOwner):
     ):
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=3)
         self.hidden_dim, self.factor = hidden_dim, factor
         self.filters = hidden_dim if filters is None else filters
         checks.check_whole_numbers(self, "hidden_dim", "factor", "filters")

@@ -38,6 +38,7 @@ class GreedyCTCDecoder(keras.layers.Layer):
     def __init__(self, blank_id=0, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=3)
         self.blank_id = blank_id
         checks.check_whole_numbers(self, "blank_id", least=0)
 

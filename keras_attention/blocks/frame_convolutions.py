@@ -43,6 +43,7 @@ class FrameConvolutions(keras.layers.Layer):
     def __init__(self, hidden_dim, factor=2, kernel_size=3, activation="gelu", **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=3)
         self.hidden_dim, self.factor, self.kernel_size = hidden_dim, factor, kernel_size
         checks.check_whole_numbers(self, "hidden_dim", "factor", "kernel_size")
         if factor & (factor - 1):

@@ -126,6 +126,7 @@ class LogMelSpectrogram(keras.layers.Layer):
     ):
         super().__init__(autocast=False, **kwargs)
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=2)
         self.num_mel_bins, self.settings, self.sampling_rate = num_mel_bins, settings, sampling_rate
         checks.check_choice(self, "settings", list(SETTINGS))
         self._of = SETTINGS[settings]

@@ -64,6 +64,7 @@ class ParserState(IntegerInputs, keras.layers.Layer):
     def __init__(self, num_constituents, num_tags, spare_constituents=8, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=2)
         self.num_constituents, self.num_tags = num_constituents, num_tags
         self.spare_constituents = spare_constituents
         for name in ("num_constituents", "num_tags", "spare_constituents"):

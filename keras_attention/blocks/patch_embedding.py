@@ -40,6 +40,7 @@ class ConvolutionStem(keras.layers.Layer):
 
     def __init__(self, filters=(32, 64), strides=(2, 2), activation="relu", **kwargs):
         super().__init__(**kwargs)
+        self.input_spec = keras.layers.InputSpec(ndim=4)
         if len(filters) != len(strides):
             raise ValueError(
                 f"filters={tuple(filters)} and strides={tuple(strides)} must be of equal length: "

@@ -159,6 +159,7 @@ class FirstOf(IntegerInputs, keras.layers.Layer):
     def __init__(self, token_id, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=3)
         self.token_id = check_whole_number(type(self).__name__, "token_id", token_id, least=0)
 
     def call(self, inputs, token_ids):

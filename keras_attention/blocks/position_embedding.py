@@ -34,6 +34,7 @@ class PositionEmbedding(keras.layers.Layer):
     def __init__(self, position, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=3)
         if position is None:
             raise ValueError(
                 "PositionEmbedding(position=None) adds nothing: give it a position that is added, "

@@ -41,6 +41,7 @@ class PrefixTokens(keras.layers.Layer):
     def __init__(self, num_tokens=1, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=3)
         self.num_tokens = check_whole_number("PrefixTokens", "num_tokens", num_tokens)
 
     def build(self, input_shape):

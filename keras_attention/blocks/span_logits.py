@@ -38,6 +38,7 @@ class SpanLogits(IntegerInputs, keras.layers.Layer):
     def __init__(self, no_answer=False, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=3)
         self.no_answer = no_answer
 
     def call(self, inputs, segment_ids, inputs_mask=None):

@@ -310,6 +310,7 @@ class SegmentEmbedding(IntegerInputs, ProjectionOwner):
     def __init__(self, num_segments, embeddings_initializer="uniform", **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=3)
         self.num_segments = num_segments
         self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
         checks.check_whole_numbers(self, "num_segments")

@@ -45,6 +45,7 @@ class CharacterEmbedding(IntegerInputs, ProjectionOwner):
     ):
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=3)
         self.vocabulary_size, self.hidden_dim = vocabulary_size, hidden_dim
         self.filters, self.widths, self.dropout = filters, tuple(widths), dropout
         self._table = keras.layers.Embedding(
@@ -137,6 +138,7 @@ class WordEmbedding(IntegerInputs, ProjectionOwner):
     def __init__(self, tokens, characters, hidden_dim, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=2)
         self.tokens = revive_layer("tokens", tokens)
         self.characters = revive_layer("characters", characters)
         self.hidden_dim = hidden_dim
