@@ -178,7 +178,8 @@ class Labels:
             return np.fromiter((self._ids[tag] for tag in tags), "int32", len(tags))
         except KeyError as error:
             raise ValueError(
-                f"The tag {error.args[0]!r} is not among the labels: {', '.join(self.names)}."
+                f"The label {error.args[0]!r} is not among the labels: {', '.join(self.names)}. "
+                "Correct it, or train a model with examples of it."
             ) from error
 
     @functools.cached_property

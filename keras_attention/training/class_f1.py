@@ -26,7 +26,7 @@ class ClassF1(keras.metrics.Metric):
             that were predicted as class j.
 
     Call arguments of `update_state`:
-        y_true: int labels (B,), (B, T), or of any shape.
+        y_true: int labels from 0 to L - 1 of shape (B,), (B, T), or any other.
         y_pred: logits or probabilities, the shape of `y_true` and one axis of L classes.
         sample_weight: of the shape of `y_true`, or of its first axes.
 
@@ -53,7 +53,7 @@ class ClassF1(keras.metrics.Metric):
         self.counts = self.add_variable((num_classes, num_classes), "zeros", name="counts")
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        size = self.num_classes
+        size, y_pred = self.num_classes, ops.convert_to_tensor(y_pred)
         if y_pred.shape[-1] != size:
             raise ValueError(
                 f"y_pred of shape {tuple(y_pred.shape)} has {y_pred.shape[-1]} classes, and "

@@ -99,6 +99,9 @@ class MacroF1(keras.metrics.Metric):
         y_pred: logits (B, L).
         sample_weight: (B,).
 
+    Raises:
+        ValueError: the logits have another shape.
+
     Example:
 
     ```python
@@ -120,7 +123,12 @@ class MacroF1(keras.metrics.Metric):
         self.negatives = self.add_variable(shape, "zeros", name="negatives")
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        owner = type(self).__name__
+        owner, y_pred = type(self).__name__, ops.convert_to_tensor(y_pred)
+        if len(y_pred.shape) != 2 or y_pred.shape[-1] != self.num_labels:
+            raise ValueError(
+                f"{owner}(num_labels={self.num_labels}) on logits of shape {tuple(y_pred.shape)}: "
+                f"expected (batch, {self.num_labels}). Merge other axes into the batch."
+            )
         labels = ops.cast(match_targets(owner, y_true, y_pred), "float32")
         shares = ops.sigmoid(ops.cast(y_pred, "float32"))
         bins = ops.clip(ops.cast(ops.floor(shares * BINS), "int32"), 0, BINS - 1)

@@ -155,5 +155,5 @@ def test_batches_hold_zeros_and_ones():
         (1 + i % 3, *(int(x in names) for x in "abc")) for i, (_, names) in enumerate(train)
     ]
     assert sorted(found) == sorted(expected)
-    with pytest.raises(ValueError, match="The tag 'd' is not among the labels: a, b, c"):
+    with pytest.raises(ValueError, match="The label 'd' is not among the labels: a, b, c"):
         ka.data.multi_label_batches([MultiLabelText("word", ("d",))], preprocessor)

@@ -51,7 +51,7 @@ def test_labels(tmp_path):
     assert (tmp_path / "labels.txt").read_text() == "O\nB-x\n"
     assert Labels.load(tmp_path / "labels.txt") == labels and len(labels) == 2
     assert labels.ids(("B-x", "O", "O")).tolist() == [1, 0, 0]
-    with pytest.raises(ValueError, match="The tag 'B-y' is not among the labels: O, B-x"):
+    with pytest.raises(ValueError, match="The label 'B-y' is not among the labels: O, B-x"):
         labels.ids(["B-y"])
 
 
@@ -62,7 +62,7 @@ def test_labels_are_a_sequence():
     assert labels[1:] == ("B-x", "I-x")
     assert "B-x" in labels and "B-y" not in labels and 1 not in labels
     assert labels.index("I-x") == 2
-    with pytest.raises(ValueError, match="The tag 'B-y' is not among the labels"):
+    with pytest.raises(ValueError, match="The label 'B-y' is not among the labels"):
         labels.index("B-y")
     with pytest.raises(IndexError):
         labels[3]

@@ -42,6 +42,12 @@ def test_weights_count_and_a_new_start_is_empty(drawn):
     assert not np.asarray(f1.counts).any()
 
 
+def test_lists_are_taken():
+    f1 = ka.training.ClassF1(2)
+    f1.update_state([0, 1], [[2.0, 1.0], [2.0, 1.0]])
+    assert np.asarray(f1.counts).tolist() == [[1, 0], [1, 0]]
+
+
 def test_another_number_of_classes_is_refused(drawn):
     labels, logits = drawn
     with pytest.raises(ValueError, match="has 5 classes, and ClassF1 was made for 3: give"):

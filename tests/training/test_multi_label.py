@@ -124,3 +124,9 @@ def test_the_metric_is_the_f1_of_the_best_thresholds(drawn):
     metric.reset_state()
     assert float(metric.result()) == 0.0
     assert ka.training.MacroF1.from_config(metric.get_config()).num_labels == L
+
+
+@pytest.mark.parametrize("shape", [(2, L + 1), (2, 5, L), (L,)])
+def test_logits_of_another_shape_are_refused(shape):
+    with pytest.raises(ValueError, match=rf"expected \(batch, {L}\)"):
+        ka.training.MacroF1(L).update_state(np.zeros(shape), np.zeros(shape))
