@@ -35,12 +35,12 @@ def paths_in(model):
 
 
 def unique_names(names):
-    """Names that every format accepts (letters, digits, underscores), numbered when repeated.
+    """Names that every format accepts (ASCII letters, digits, underscores), numbered when repeated.
 
     A name that is accepted as it is stays, also where another one would become the same.
     """
     given = [str(name) for name in names]
-    names = [re.sub(r"\W", "_", name) for name in given]
+    names = [re.sub(r"\W", "_", name, flags=re.ASCII) for name in given]
     taken, seen, unique = set(names), set(), []
     kept = set(given)
     for name, original in zip(names, given, strict=True):

@@ -14,6 +14,8 @@ from keras_attention.export.report import Tensor
 from keras_attention.masks.attention_mask import find_padding_id
 from keras_attention.paths import unique_names
 
+SCOPE = r"[A-Za-z0-9_.\\/>-]*"  # of the name of a layer in a graph
+
 
 @dataclasses.dataclass(frozen=True)
 class Endpoint:
@@ -185,6 +187,7 @@ def save_endpoints(model, endpoints, folder, mask_constant):
         int, how many numbers the variables hold.
     """
     tf = backend.import_tensorflow()
+    _check_names(model, endpoints)
     module = tf.Module()
     with scope.Export(mask_constant):
         functions = {endpoint.name: _trace(endpoint) for endpoint in endpoints}
@@ -201,6 +204,22 @@ def save_endpoints(model, endpoints, folder, mask_constant):
             f"The SavedModel could not be written: {first_line(error)}. Nothing of it is left."
         ) from error
     return sum(int(v.shape.num_elements()) for v in module.owned)
+
+
+def _check_names(model, endpoints):
+    """Refuses names that TensorFlow's graphs do not take."""
+    for endpoint in endpoints:
+        if any(tensor.name == "self" for tensor in endpoint.inputs):
+            raise ExportError(
+                "TensorFlow takes no input that is called 'self': give it another name with name=."
+            )
+    for layer in keras_internals.all_layers(model):
+        if not isinstance(layer, keras.layers.InputLayer) and not re.fullmatch(SCOPE, layer.name):
+            raise ExportError(
+                f"The layer {layer.name!r} cannot be exported: TensorFlow takes names of ASCII "
+                "letters, digits and _ . > -. Give it another one with name=.",
+                layer=layer.name,
+            )
 
 
 def _list_tables(model):

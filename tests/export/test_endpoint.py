@@ -2,6 +2,7 @@ import keras
 import numpy as np
 import pytest
 
+import keras_attention as ka
 from keras_attention.export import endpoint
 from keras_attention.export.report import Tensor
 
@@ -43,12 +44,23 @@ def test_outputs_of_one_layer_are_numbered():
     assert endpoint.make_endpoint(model).outputs == ("head", "head_1")
 
 
-def test_names_are_made_of_letters_digits_and_underscores():
-    tokens = ids("token-ids.1")
-    assert (
-        endpoint.make_endpoint(keras.Model(tokens, embed(tokens, "x"))).inputs[0].name
-        == "token_ids_1"
-    )
+@pytest.mark.parametrize(
+    "given, exported", [("token-ids.1", "token_ids_1"), ("größe", "gr__e"), ("长", "_")]
+)
+def test_names_are_made_of_ascii_letters_digits_and_underscores(given, exported):
+    tokens = ids(given)
+    point = endpoint.make_endpoint(keras.Model(tokens, embed(tokens, "x")))
+    assert point.inputs[0].name == exported
+
+
+@pytest.mark.parametrize("kind, name", [("input", "self"), ("layer", "größe"), ("layer", "a b")])
+def test_names_that_graphs_do_not_take_are_refused(kind, name, tmp_path):
+    x = keras.Input((4,), name=name if kind == "input" else "x")
+    y = keras.layers.Dense(2, name=name if kind == "layer" else "y")(x)
+    for export, file in ((ka.export.to_saved_model, "folder"), (ka.export.to_litert, "m.tflite")):
+        with pytest.raises(ka.export.ExportError, match=rf"{name}.*name="):
+            export(keras.Model(x, y), tmp_path / file)
+    assert not list(tmp_path.iterdir())
 
 
 def test_sequential_models_have_an_endpoint_once_built():
