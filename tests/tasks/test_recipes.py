@@ -77,8 +77,8 @@ def test_every_number_of_a_recipe_counts_in_training_or_is_settled():
     """`fit` refuses the latter: a new one of the former belongs into `IN_TRAINING`."""
     settled = {
         *("beam", "characters", "image_size", "length_penalty", "lowercase", "max_length"),
-        *("maximum_answer", "maximum_question", "min_count", "num_levels", "score", "stride"),
-        *("temperature", "tokens", "vocabulary_size", "window", "word_length"),
+        *("maximum_answer", "maximum_question", "max_size", "min_count", "num_levels", "score"),
+        *("stride", "temperature", "tokens", "vocabulary_size", "window", "word_length"),
     }
     assert set(recipes.list_settled()) == settled
     with pytest.raises(ValueError, match="beam=2 is settled when a model is built"):
