@@ -171,7 +171,7 @@ def test_a_waveform_becomes_text_in_one_file(quantization, tmp_path):
     assert found.shape == (3, 8)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_learns_with_ctc_beside():
     """Labels are told by which features are loud."""
     generator = np.random.default_rng(0)

@@ -58,7 +58,7 @@ def test_replies_need_the_context():
 
 
 @pytest.mark.slow
-def test_scores_and_files(new, tmp_path):
+def test_scores_and_files(new, tmp_path, monkeypatch, capsys):
     task, pairs = new
     scores = task.evaluate(pairs.dev)
     assert list(scores) == ["perplexity", *DIVERSITY]
@@ -69,6 +69,17 @@ def test_scores_and_files(new, tmp_path):
     assert again.reply(["I was in Rome."], seed=3) == task.reply(["I was in Rome."], seed=3)
     long = ["one", "two", "I was in Rome."]
     assert task.reply(long, seed=3) == task.reply(long[1:], seed=3)
+    converse(tmp_path / "bot", "keras", monkeypatch, capsys)
+
+
+def converse(folder, kind, monkeypatch, capsys):
+    """Two turns by the command: each gets a reply on a line of its own."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO("I was in Rome.\n\nReally?\n"))
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as stop:
+        main(["predict", str(folder), "--chat", "--with", kind])
+    lines = capsys.readouterr().out.splitlines()
+    assert stop.value.code == 0 and len(lines) == 2 and all(lines)
 
 
 def test_reply_refuses_invalid_turns_and_tasks_without_dialogues(new):
@@ -159,7 +170,7 @@ def test_files_are_read_with_the_turns_of_the_model(new, tmp_path):
         wanted.check_options("causal_language_model")
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_commands(tmp_path, monkeypatch, capsys):
     files = []
     for seed, (part, count) in enumerate([("train", 48), ("dev", 4), ("test", 4)]):
@@ -176,9 +187,4 @@ def test_commands(tmp_path, monkeypatch, capsys):
     scores = json.loads((folder / "scores.json").read_text())["test"]
     assert scores["keras"]["perplexity"] < 10 and scores["litert"]["distinct_1"] > 0
     for kind in ("keras", "litert"):
-        monkeypatch.setattr(sys, "stdin", io.StringIO("I was in Rome.\n\nReally?\n"))
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as stop:
-            main(["predict", str(folder), "--chat", "--with", kind])
-        lines = capsys.readouterr().out.splitlines()
-        assert stop.value.code == 0 and len(lines) == 2 and all(lines)
+        converse(folder, kind, monkeypatch, capsys)

@@ -104,6 +104,7 @@ def test_pictures(run, tmp_path):
         assert run(*words, *options)[0] == 0
 
 
+@pytest.mark.sweep
 def test_recordings(run, tmp_path):
     soundfile = pytest.importorskip("soundfile")
     texts = ["the cat.", "cat the", "the."]
