@@ -14,22 +14,27 @@ MODES = ("mean", "max", "root_sum", "cls", "last", "attention", "prefix", "cls_m
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Pooling(keras.layers.Layer):
-    """One vector for a sequence; padding is left out in every mode.
+    """Makes one vector of a sequence. Padding is left out in every mode.
 
     Args:
-        mode: `"mean"` or `"max"` over the tokens; `"root_sum"`, their sum divided by the square
-            root of their number (Cer et al., 2018); `"cls"`, the first token (Devlin et al., 2019);
-            `"last"`, the last one that is no padding (Radford et al., 2018); `"attention"`, the
-            mean weighted by a learned query (Lee et al., 2019, section 3.2, one seed, without
-            projections); `"prefix"`, the tokens in front one after another, (B, prefix · D), as of
-            a class and a distillation token (Touvron et al., 2020, *DeiT*); `"cls_mean"`, the first
-            token and the mean of the others, (B, 2 D) (Oquab et al., 2023, *DINOv2*).
+        mode: str, one of
+
+            - `"mean"` or `"max"` over the tokens,
+            - `"root_sum"`, their sum divided by the root of their number (Cer et al., 2018),
+            - `"cls"`, the first token (Devlin et al., 2019),
+            - `"last"`, the last token in front of the padding (Radford et al., 2018),
+            - `"attention"`, the mean weighted by a learned query (Lee et al., 2019, section 3.2,
+              one seed, without projections),
+            - `"prefix"`, the tokens in front one after another, (B, prefix · D), as of a class and
+              a distillation token (Touvron et al., 2020, *DeiT*),
+            - `"cls_mean"`, the first token and the mean of the others, (B, 2 D) (Oquab et al.,
+              2023, *DINOv2*).
         num_prefix_tokens: int, tokens in front that `"mean"`, `"max"`, `"root_sum"` and
             `"cls_mean"` leave out (class token and registers of a vision transformer).
 
     Call arguments:
         inputs: (B, T, D).
-        mask: bool (B, T), True = a token; filled by Keras from the implicit mask.
+        mask: bool (B, T), True = a token. Keras passes the implicit mask.
 
     Returns (B, D), or the shape that the mode names. A sequence with nothing but padding gives
     zeros in `"mean"`, `"max"`, `"root_sum"` and `"attention"`. In `"cls"` and `"last"` it gives its

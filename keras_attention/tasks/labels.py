@@ -60,15 +60,15 @@ def check_top(top):
 
 
 def classify(names, logits, top):
-    """The likeliest of the labels `names` for each row of `logits`.
+    """Choose the likeliest labels for each row of `logits`.
 
     Args:
         names: list of str, L labels.
         logits: iterable of arrays (L,).
-        top: int, how many of each, or None for the best alone.
+        top: int, how many for each row. None chooses one.
 
     Returns:
-        A `Classification` for each row; with `top` a list of them, the likeliest first.
+        A `Classification` for each row. With `top` it is a list of them, the likeliest first.
     """
     found = []
     for row in logits:

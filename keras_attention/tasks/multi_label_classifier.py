@@ -137,7 +137,7 @@ class MultiLabelClassifier(TextTask):
         self.thresholds = tuple(round(float(threshold), 6) for threshold in found)
 
     def compute_shares(self, examples, where="The dev part"):
-        """The probabilities (n, L) of all labels, of a list of `MultiLabelText`."""
+        """Compute the probabilities (n, L) of all labels, of a list of `MultiLabelText`."""
         with prefix_errors(where):
             return self._compute_shares([text for text, _ in examples])
 

@@ -107,7 +107,7 @@ def compute_logits(run, inputs):
 
 
 def compute_each(run, preprocessor, examples, lengths):
-    """The logits of each example, in a list. Examples of similar length share a batch.
+    """Compute the logits of each example, as a list. Examples of similar length share a batch.
 
     Args:
         run: function of `load_runner`: dict of arrays -> dict of arrays.

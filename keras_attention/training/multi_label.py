@@ -86,8 +86,9 @@ class MultiLabelCrossentropy(GlobalMeanLoss):
 class MacroF1(keras.metrics.Metric):
     """The mean F1 of all labels, each with the threshold that suits it best.
 
-    What a model can reach whose thresholds are chosen on these examples, so that epochs compare
-    before any is chosen. It is `find_label_thresholds`'s F1, of 99 thresholds and not of all.
+    Thresholds are usually chosen after the training. This metric compares epochs before that, as if
+    the best ones were chosen on these examples. `find_label_thresholds` gives the same F1, but
+    tries all thresholds and not 99.
 
     Args:
         num_labels: int, L.
@@ -123,18 +124,18 @@ class MacroF1(keras.metrics.Metric):
         self.negatives = self.add_variable(shape, "zeros", name="negatives")
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        owner, y_pred = type(self).__name__, ops.convert_to_tensor(y_pred)
+        metric, y_pred = type(self).__name__, ops.convert_to_tensor(y_pred)
         if len(y_pred.shape) != 2 or y_pred.shape[-1] != self.num_labels:
             raise ValueError(
-                f"{owner}(num_labels={self.num_labels}) on logits of shape {tuple(y_pred.shape)}: "
+                f"{metric}(num_labels={self.num_labels}) on logits of shape {tuple(y_pred.shape)}: "
                 f"expected (batch, {self.num_labels}). Merge other axes into the batch."
             )
-        labels = ops.cast(match_targets(owner, y_true, y_pred), "float32")
+        labels = ops.cast(match_targets(metric, y_true, y_pred), "float32")
         shares = ops.sigmoid(ops.cast(y_pred, "float32"))
         bins = ops.clip(ops.cast(ops.floor(shares * BINS), "int32"), 0, BINS - 1)
         rows = ops.one_hot(bins, BINS, axis=1, dtype="float32")  # (B, bins, L)
         if sample_weight is not None:
-            weights = match_weights(owner, sample_weight, labels.shape[:1], "float32")
+            weights = match_weights(metric, sample_weight, labels.shape[:1], "float32")
             rows = rows * ops.reshape(weights, (-1, 1, 1))
         positives = ops.einsum("bkl,bl->kl", rows, labels)
         self.positives.assign_add(ops.cast(positives, self.dtype))
