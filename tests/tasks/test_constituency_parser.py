@@ -135,7 +135,7 @@ def test_commands(parser, run):
 
 
 @pytest.mark.slow
-def test_files_that_are_no_trees(parser, run, tmp_path):
+def test_files_that_are_no_trees(run, tmp_path):
     (tmp_path / "bad.mrg").write_text("(S (NN a)\n")
     words = ("train", "constituency_parser", "--train", tmp_path / "bad.mrg")
     code, out, err = run(*words, "--output", tmp_path / "new")
