@@ -4,12 +4,13 @@ Prints a row for each set: its classes and training texts, the accuracy on the o
 TF-IDF with a linear SVM (scikit-learn), and accuracy, macro F1, seconds and the processor's seconds
 of the default recipe.
 
-    python benchmarks/text_classification.py [--minutes 5] [--seed 0] [--data-dir FOLDER] [SET ...]
+    python benchmarks/text_classification.py [--minutes 5] [--seed 0] [--data-dir FOLDER]
+        [--from CHECKPOINT] [SET ...]
 
 FOLDER (or the environment variable KERAS_ATTENTION_DATA) holds a folder for each set with
 `train.csv`, `test.csv` and perhaps `dev.csv`, whose columns are `text` and `label`. `SETS` says
 where the sets come from. The linear model learns from all of `train.csv`. Ours holds a tenth of it
-out, or takes `dev.csv`, to choose its epoch on.
+out, or takes `dev.csv`, to choose its epoch on. With `--from`, ours begins with that checkpoint.
 """
 
 import argparse
@@ -66,11 +67,14 @@ def score_linear(parts):
     return np.mean(found == np.array(labels)), f1_score(labels, found, average="macro")
 
 
-def score_ours(parts, minutes, seed):
+def score_ours(parts, minutes, seed, checkpoint=None):
     """Return accuracy, macro F1, seconds, CPU seconds and epochs of the default recipe."""
     data = ka.data.Texts.from_lists(**parts, seed=seed)
     keras.utils.set_random_seed(seed)
-    task = ka.tasks.TextClassifier.from_data(data, seed=seed)
+    if checkpoint is None:
+        task = ka.tasks.TextClassifier.from_data(data, seed=seed)
+    else:
+        task = ka.tasks.TextClassifier.from_preset(checkpoint)
     started, processor = time.perf_counter(), time.process_time()
     history = task.fit(data, minutes=minutes, seed=seed, verbose=False)
     spent = time.perf_counter() - started, time.process_time() - processor
@@ -83,6 +87,7 @@ def main():
     parser.add_argument("sets", nargs="*", default=list(SETS), metavar="SET")
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--from", dest="checkpoint", help="hf://NAME, or a folder of a checkpoint")
     parser.add_argument(
         "--data-dir",
         type=pathlib.Path,
@@ -101,7 +106,9 @@ def main():
             continue
         parts = read(folder)
         linear, linear_f1 = score_linear(parts)
-        accuracy, f1, seconds, processor, epochs = score_ours(parts, given.minutes, given.seed)
+        accuracy, f1, seconds, processor, epochs = score_ours(
+            parts, given.minutes, given.seed, given.checkpoint
+        )
         times = (f"{seconds:.0f}", f"{processor:.0f}", epochs, given.seed)
         classes = len({label for _, label in parts["train"]})
         row = (name, classes, f"{len(parts['train']):,}", f"{linear:.1%}", f"{linear_f1:.1%}")
