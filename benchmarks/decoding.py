@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 import keras_attention as ka
-from keras_attention import scope
+from keras_attention.core import scope
 
 VOCABULARY = 8000
 SIZE = dict(num_layers=4, num_heads=8, hidden_dim=256, intermediate_dim=1024, dropout=0.0)

@@ -156,7 +156,7 @@ class OursOnJax(Stack):
         return model
 
     def losses(self, case, ids):
-        from keras_attention import keras_internals
+        from keras_attention.core import keras_internals
 
         exact = self.model(case, "float32")
         for layer in keras_internals.all_layers(exact):

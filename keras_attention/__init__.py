@@ -7,9 +7,9 @@ of all of them as soon as the package itself is imported; see `registration.py`.
 
 from typing import TYPE_CHECKING
 
-from keras_attention.lazy import import_module
-from keras_attention.name_clash import warn_of_name_clash
-from keras_attention.registration import register_with_keras
+from keras_attention.core.lazy import import_module
+from keras_attention.core.name_clash import warn_of_name_clash
+from keras_attention.core.registration import register_with_keras
 
 if TYPE_CHECKING:
     from keras_attention import (
@@ -32,10 +32,12 @@ if TYPE_CHECKING:
         visualization,
         web,
     )
+    from keras_attention.core.part import Part
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Part",
     "attention",
     "blocks",
     "data",
@@ -58,6 +60,8 @@ __all__ = [
 
 
 def __getattr__(name):
+    if name == "Part":
+        return import_module("keras_attention.core.part").Part
     if name in __all__:
         return import_module(f"keras_attention.{name}")
     raise AttributeError(f"module 'keras_attention' has no attribute {name!r}")

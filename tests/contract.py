@@ -11,8 +11,8 @@ import warnings
 import keras
 import numpy as np
 
-from keras_attention import keras_internals
-from keras_attention.weight_axes import find_axes
+from keras_attention.core import keras_internals
+from keras_attention.core.weight_axes import find_axes
 from tests import gradients
 
 SIZES = {"B": 2, "T": 5, "S": 7}

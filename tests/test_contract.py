@@ -9,7 +9,7 @@ import pytest
 import keras_attention as ka
 from keras_attention.blocks import residuals
 from keras_attention.blocks.inner_layers import revive_layer
-from keras_attention.part import Part
+from keras_attention.core.part import Part
 from keras_attention.training.scheduled_sampling import TeacherForcing
 from tests import contract
 from tests.backends.marks import slow_on_tensorflow

@@ -13,29 +13,14 @@ import keras
 import pytest
 
 import keras_attention as ka
-from keras_attention import registration
+from keras_attention.core import registration
 from tests.tables import assert_lists
 
 PACKAGE = pathlib.Path(ka.__file__).parent
 
 # A folder (or module) imports from those above it only, and those on one line not from each other.
 ORDER = [
-    {"lazy"},
-    {"keras_internals"},
-    {"registration", "name_clash"},
-    {
-        "part",
-        "scope",
-        "checks",
-        "paths",
-        "recompute",
-        "shapes",
-        "sharing",
-        "versions",
-        "weight_axes",
-        "__version__",
-    },
-    {"in_place", "cache_spec", "integer_inputs", "token_layout", "tree_ids"},
+    {"core", "__version__"},
     {"scores", "normalizers", "masks", "positions"},
     {"attention"},
     {"blocks"},
@@ -91,7 +76,7 @@ def imported(source, module):
             base = ".".join([*base, *filter(None, [node.module])])
             whole = base == "keras_attention"
             names |= {f"{base}.{alias.name}" if whole else base for alias in node.names}
-            if base == "keras_attention.lazy":
+            if base == "keras_attention.core.lazy":
                 names |= {f"keras_attention.{a.name}" for a in node.names if a.name in RANK}
     parts = [name.split(".") for name in names]
     return {(p[1:] or ["__init__"])[0] for p in parts if p[0] == "keras_attention"}
@@ -125,7 +110,7 @@ def find_circle(sources):
             if isinstance(node, ast.Import):
                 names = {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
-                base = node.module.replace("keras_attention.lazy", "keras_attention")
+                base = node.module.replace("keras_attention.core.lazy", "keras_attention")
                 names = {f"{base}.{alias.name}" for alias in node.names}
                 names = {name if name in sources else node.module for name in names}
             else:
@@ -159,16 +144,20 @@ def test_circles_are_seen():
         ("keras_attention.scores.dot", "def f():\n    import keras_attention", {"__init__"}),
         ("keras_attention.scores.dot", "from keras_attention.scores.base import Score", set()),
         ("keras_attention.scores.dot", "from . import base", set()),
-        ("keras_attention.scores.dot", "from keras_attention import part, scope", set()),
+        ("keras_attention.scores.dot", "from keras_attention.core import part, scope", set()),
         ("keras_attention.data.tfds", "from keras_attention.export import load", {"export"}),
         ("keras_attention.export.load", "from keras_attention import data, __version__", set()),
         ("keras_attention.cli.app", "import keras_attention as ka", set()),
         (
             "keras_attention.data.tfds",
-            "from keras_attention.lazy import pretrained",
+            "from keras_attention.core.lazy import pretrained",
             {"pretrained"},
         ),
-        ("keras_attention.blocks.repeat", "from keras_attention.lazy import keras, masks", set()),
+        (
+            "keras_attention.blocks.repeat",
+            "from keras_attention.core.lazy import keras, masks",
+            set(),
+        ),
     ],
 )
 def test_wrong_imports_are_seen(module, source, expected):
@@ -213,8 +202,8 @@ def test_import_needs_nothing_heavy_and_is_enough_to_load_a_model(tmp_path):
 
 
 def test_every_folder_is_public():
-    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")} - {"cli"}
-    assert set(ka.__all__) == folders | {"layers"}
+    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")} - {"cli", "core"}
+    assert set(ka.__all__) == folders | {"Part", "layers"}
 
 
 def test_every_registered_name_is_known_before_its_class():
@@ -236,14 +225,16 @@ def test_every_registered_name_is_known_before_its_class():
     for table, registered in (("CLASSES", classes), ("FUNCTIONS", functions)):
         rooms = getattr(registration, table).items()
         listed = {f"{room}: {name}" for room, names in rooms for name in names}
-        assert_lists(f"{table} of keras_attention/registration.py", listed, registered)
+        assert_lists(f"{table} of keras_attention/core/registration.py", listed, registered)
 
 
 SAVED = sorted(map(str, (pathlib.Path(__file__).parent / "saved").glob("*.keras")))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", ["keras", "keras_attention", "keras_attention.keras_internals"])
+@pytest.mark.parametrize(
+    "first", ["keras", "keras_attention", "keras_attention.core.keras_internals"]
+)
 def test_a_bare_import_is_enough_to_load_every_model(first):
     """Whichever module is imported first, and no folder of the package."""
     second = "keras_attention" if first == "keras" else "keras"

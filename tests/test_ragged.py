@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 import keras_attention as ka
-from keras_attention import checks
+from keras_attention.core import checks
 
 ROWS = [[1, 2, 3], [4]]
 MESSAGE = r"got a ragged tensor of shape \((2|None), None.*expected a dense one.*x\.to_tensor"

@@ -4,9 +4,10 @@ import dataclasses
 
 from keras import ops
 
-from keras_attention import masks, normalizers, positions, scope, scores
+from keras_attention import masks, normalizers, positions, scores
 from keras_attention.attention import arguments, inputs, kernels
 from keras_attention.attention.kernels import BiasAndMask, Case, choose
+from keras_attention.core import scope
 from keras_attention.scores.base import as_floats
 
 

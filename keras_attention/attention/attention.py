@@ -3,12 +3,12 @@
 import keras
 from keras import ops
 
-from keras_attention import scope
 from keras_attention.attention import axes, kv_cache
 from keras_attention.attention.attend import AttendArguments
 from keras_attention.attention.base import AttentionLayer
 from keras_attention.attention.inputs import check_given, padding_mask
-from keras_attention.shapes import prepend_batch
+from keras_attention.core import scope
+from keras_attention.core.shapes import prepend_batch
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

@@ -5,12 +5,13 @@ import inspect
 
 import keras
 
-from keras_attention import checks, keras_internals, masks, scope, token_layout
+from keras_attention import masks
 from keras_attention.attention import arguments, axes, kv_cache, segment_memory
 from keras_attention.attention.attend import AttendArguments, attend_in_layer
 from keras_attention.attention.inputs import AttentionInputs, join_masks
-from keras_attention.integer_inputs import IntegerInputs
-from keras_attention.sharing import serialize_shared
+from keras_attention.core import checks, keras_internals, scope, token_layout
+from keras_attention.core.integer_inputs import IntegerInputs
+from keras_attention.core.sharing import serialize_shared
 
 
 class AttentionLayer(IntegerInputs, keras.layers.Layer):

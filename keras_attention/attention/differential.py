@@ -6,10 +6,10 @@ import math
 import keras
 from keras import ops
 
-from keras_attention import checks
 from keras_attention.attention import arguments, kv_cache
 from keras_attention.attention.base import AttentionLayer
 from keras_attention.attention.projection import ProjectionOwner, project
+from keras_attention.core import checks
 
 LAMBDAS = ("lambda_query_1", "lambda_key_1", "lambda_query_2", "lambda_key_2")
 

@@ -5,8 +5,8 @@ import importlib
 import numpy as np
 from keras import ops
 
-from keras_attention import checks, scope
 from keras_attention.attention.attend import attend
+from keras_attention.core import checks, scope
 
 
 class FaissMemory(scope.Scope):

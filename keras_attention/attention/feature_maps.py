@@ -7,8 +7,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention import checks, part
-from keras_attention.part import Part
+from keras_attention.core import checks, part
+from keras_attention.core.part import Part
 
 LARGEST_EXPONENT = 60.0
 

@@ -3,12 +3,12 @@
 import keras
 from keras import ops
 
-from keras_attention import shapes
+from keras_attention.core import shapes
+from keras_attention.core.shapes import merges_tokens, prepend_batch
 from keras_attention.normalizers.base import Normalizer
 from keras_attention.normalizers.softmax import softmax_with_sink
 from keras_attention.positions.base import Position
 from keras_attention.scores.base import score_pairs
-from keras_attention.shapes import merges_tokens, prepend_batch
 
 QK_NORMS = (None, "rms_norm", "layer_norm")
 

@@ -4,7 +4,8 @@ import dataclasses
 
 from keras import ops
 
-from keras_attention import in_place, masks, scope
+from keras_attention import masks
+from keras_attention.core import in_place, scope
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,13 +6,13 @@ import functools
 import keras
 from keras import ops
 
-from keras_attention import checks, scope, shapes
 from keras_attention.attention import arguments
 from keras_attention.attention.attend import AttendArguments
 from keras_attention.attention.base import AttentionLayer
 from keras_attention.attention.inputs import AttentionInputs, check_lengths
 from keras_attention.attention.projection import PROJECTION_AXES, ProjectionOwner, project
-from keras_attention.shapes import prepend_batch
+from keras_attention.core import checks, scope, shapes
+from keras_attention.core.shapes import prepend_batch
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

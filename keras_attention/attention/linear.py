@@ -5,11 +5,12 @@ import functools
 import keras
 from keras import ops
 
-from keras_attention import checks, masks, scope
+from keras_attention import masks
 from keras_attention.attention import arguments, feature_maps
 from keras_attention.attention.inputs import check_given, check_rank
 from keras_attention.attention.projection import ProjectionOwner, project
-from keras_attention.shapes import prepend_batch
+from keras_attention.core import checks, scope
+from keras_attention.core.shapes import prepend_batch
 
 SMALLEST_SUM = 1e-30
 

@@ -3,11 +3,12 @@
 import keras
 from keras import ops
 
-from keras_attention import checks, masks, normalizers, scope
+from keras_attention import masks, normalizers
 from keras_attention.attention import segment_memory
 from keras_attention.attention.attend import attend
 from keras_attention.attention.faiss_memory import FaissMemory
 from keras_attention.attention.multi_head import MultiHeadAttention
+from keras_attention.core import checks, scope
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

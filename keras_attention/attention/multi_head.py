@@ -3,13 +3,14 @@
 import keras
 from keras import ops
 
-from keras_attention import checks, masks
+from keras_attention import masks
 from keras_attention.attention import arguments, axes, kv_cache
 from keras_attention.attention.attend import AttendArguments
 from keras_attention.attention.base import AttentionLayer
 from keras_attention.attention.head_structures import QK_NORMS, HeadStructures
 from keras_attention.attention.inputs import join_masks, positions_of
 from keras_attention.attention.projection import ProjectionOwner, copy_initializer, project
+from keras_attention.core import checks
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

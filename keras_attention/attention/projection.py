@@ -5,10 +5,10 @@ import math
 import keras
 from keras import ops
 
-from keras_attention import keras_internals
-from keras_attention.shapes import merges_tokens, prepend_batch
-from keras_attention.token_layout import pin_tokens
-from keras_attention.weight_axes import find_axes, name_axes
+from keras_attention.core import keras_internals
+from keras_attention.core.shapes import merges_tokens, prepend_batch
+from keras_attention.core.token_layout import pin_tokens
+from keras_attention.core.weight_axes import find_axes, name_axes
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

@@ -3,10 +3,10 @@
 import keras
 from keras import ops
 
-from keras_attention import scope
 from keras_attention.attention import axes
 from keras_attention.attention.base import AttentionLayer, extends_call
 from keras_attention.attention.multi_head import MultiHeadAttention
+from keras_attention.core import scope
 from keras_attention.scores.base import Score, score_pairs
 
 

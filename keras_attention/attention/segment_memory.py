@@ -5,8 +5,9 @@ import dataclasses
 import keras
 from keras import ops
 
-from keras_attention import masks, scope
+from keras_attention import masks
 from keras_attention.attention.inputs import positions_of
+from keras_attention.core import scope
 
 
 def filled_mask(count, length):

@@ -5,10 +5,10 @@ import copy
 import keras
 from keras import ops
 
-from keras_attention import checks, scope
-from keras_attention.cache_spec import CacheSpec, trace_cache
-from keras_attention.paths import paths_in, unique_names
-from keras_attention.weight_axes import name_axes
+from keras_attention.core import checks, scope
+from keras_attention.core.cache_spec import CacheSpec, trace_cache
+from keras_attention.core.paths import paths_in, unique_names
+from keras_attention.core.weight_axes import name_axes
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

@@ -3,7 +3,6 @@
 import keras
 from keras import ops
 
-from keras_attention import shapes
 from keras_attention.blocks.inner_layers import (
     build_attention,
     call_attention,
@@ -11,7 +10,8 @@ from keras_attention.blocks.inner_layers import (
     serialize_inner,
 )
 from keras_attention.blocks.normalization import NORMALIZATIONS
-from keras_attention.checks import check_whole_number
+from keras_attention.core import shapes
+from keras_attention.core.checks import check_whole_number
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

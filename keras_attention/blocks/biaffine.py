@@ -3,10 +3,10 @@
 import keras
 from keras import ops
 
-from keras_attention import scope, shapes
 from keras_attention.attention.projection import ProjectionOwner
-from keras_attention.checks import check_whole_number
-from keras_attention.shapes import merge_tokens, prepend_batch
+from keras_attention.core import scope, shapes
+from keras_attention.core.checks import check_whole_number
+from keras_attention.core.shapes import merge_tokens, prepend_batch
 
 FLOAT16_LOWEST = -6e4  # of any score: a half holds no less
 

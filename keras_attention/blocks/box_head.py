@@ -5,8 +5,8 @@ import numpy as np
 from keras import ops
 
 from keras_attention.attention.projection import ProjectionOwner
-from keras_attention.checks import check_rows_and_columns, check_whole_number
-from keras_attention.weight_axes import name_axes
+from keras_attention.core.checks import check_rows_and_columns, check_whole_number
+from keras_attention.core.weight_axes import name_axes
 
 START = -2.0  # of width and height before the sigmoid: an eighth of the image
 NARROWEST = 1e-3  # how near to the edge a learned point may begin

@@ -3,11 +3,12 @@
 import keras
 from keras import ops
 
-from keras_attention import checks, masks, scope
+from keras_attention import masks
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.normalization import NORMALIZATIONS
-from keras_attention.shapes import merge_tokens, part_tokens
-from keras_attention.weight_axes import name_axes
+from keras_attention.core import checks, scope
+from keras_attention.core.shapes import merge_tokens, part_tokens
+from keras_attention.core.weight_axes import name_axes
 
 _NORMALIZATIONS = {"batch_norm": keras.layers.BatchNormalization, **NORMALIZATIONS}
 

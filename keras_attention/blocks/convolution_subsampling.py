@@ -5,9 +5,9 @@ import math
 import keras
 from keras import ops
 
-from keras_attention import checks, keras_internals, scope
 from keras_attention.attention.projection import ProjectionOwner
-from keras_attention.shapes import merges_tokens
+from keras_attention.core import checks, keras_internals, scope
+from keras_attention.core.shapes import merges_tokens
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

@@ -5,7 +5,6 @@ import functools
 import keras
 from keras import ops
 
-from keras_attention import keras_internals
 from keras_attention.attention.inputs import check_rank
 from keras_attention.blocks import residuals
 from keras_attention.blocks.inner_layers import (
@@ -17,8 +16,9 @@ from keras_attention.blocks.inner_layers import (
 )
 from keras_attention.blocks.normalization import NORMALIZATIONS, LayerScale
 from keras_attention.blocks.rematerialization import rematerializes
-from keras_attention.integer_inputs import IntegerInputs
-from keras_attention.token_layout import pin_tokens
+from keras_attention.core import keras_internals
+from keras_attention.core.integer_inputs import IntegerInputs
+from keras_attention.core.token_layout import pin_tokens
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

@@ -4,8 +4,8 @@ import keras
 from keras import ops
 
 from keras_attention.attention.projection import ProjectionOwner
-from keras_attention.shapes import merge_tokens, part_tokens
-from keras_attention.weight_axes import name_axes
+from keras_attention.core.shapes import merge_tokens, part_tokens
+from keras_attention.core.weight_axes import name_axes
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

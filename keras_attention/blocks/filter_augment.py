@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention import checks
+from keras_attention.core import checks
 
 NATS = math.log(10.0) / 10.0  # of power, that make a decibel
 

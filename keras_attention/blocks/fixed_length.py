@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention import checks
+from keras_attention.core import checks
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

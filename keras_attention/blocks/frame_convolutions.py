@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from keras_attention import checks, keras_internals
+from keras_attention.core import checks, keras_internals
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

@@ -6,7 +6,7 @@ As Keras fills a mask into a `call` that names it, a block passes on what the in
 import keras
 from keras import ops
 
-from keras_attention import keras_internals
+from keras_attention.core import keras_internals
 
 
 def revive_layer(name, layer):

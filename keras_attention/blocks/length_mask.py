@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from keras_attention import keras_internals
-from keras_attention.integer_inputs import IntegerInputs
+from keras_attention.core import keras_internals
+from keras_attention.core.integer_inputs import IntegerInputs
 
 
 def mask_lengths(lengths, places):

@@ -7,8 +7,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention import checks, keras_internals, scope
 from keras_attention.blocks.length_mask import mask_lengths
+from keras_attention.core import checks, keras_internals, scope
 
 
 @dataclasses.dataclass(frozen=True)

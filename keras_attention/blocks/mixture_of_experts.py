@@ -5,11 +5,11 @@ import fractions
 import keras
 from keras import ops
 
-from keras_attention import checks, scope, shapes
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.inner_layers import revive_layer, serialize_inner
-from keras_attention.shapes import merges_tokens, prepend_batch
-from keras_attention.weight_axes import name_axes
+from keras_attention.core import checks, scope, shapes
+from keras_attention.core.shapes import merges_tokens, prepend_batch
+from keras_attention.core.weight_axes import name_axes
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

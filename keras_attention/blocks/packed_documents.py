@@ -3,7 +3,7 @@
 import keras
 
 from keras_attention import masks
-from keras_attention.integer_inputs import IntegerInputs
+from keras_attention.core.integer_inputs import IntegerInputs
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

@@ -5,10 +5,10 @@ import functools
 import keras
 from keras import ops
 
-from keras_attention import scope
-from keras_attention.checks import check_whole_number
-from keras_attention.integer_inputs import IntegerInputs
-from keras_attention.tree_ids import CLOSE, EACH, END, FIRST_LABEL
+from keras_attention.core import scope
+from keras_attention.core.checks import check_whole_number
+from keras_attention.core.integer_inputs import IntegerInputs
+from keras_attention.core.tree_ids import CLOSE, EACH, END, FIRST_LABEL
 
 NOWHERE, LOWEST = -100.0, -50.0  # logits: of what may not come, and the least of what may
 DEEPEST = 31  # deeper constituents count as this deep

@@ -5,10 +5,11 @@ import math
 import keras
 from keras import ops
 
-from keras_attention import checks, positions, shapes
+from keras_attention import positions
 from keras_attention.blocks.token_embedding import check_embedded
-from keras_attention.token_layout import pin_tokens
-from keras_attention.weight_axes import name_axes
+from keras_attention.core import checks, shapes
+from keras_attention.core.token_layout import pin_tokens
+from keras_attention.core.weight_axes import name_axes
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

@@ -3,11 +3,11 @@
 import keras
 from keras import ops
 
-from keras_attention import scope, shapes
 from keras_attention.attention import attend
 from keras_attention.attention.inputs import padding_mask
-from keras_attention.checks import check_whole_number
-from keras_attention.integer_inputs import IntegerInputs
+from keras_attention.core import scope, shapes
+from keras_attention.core.checks import check_whole_number
+from keras_attention.core.integer_inputs import IntegerInputs
 
 MODES = ("mean", "max", "root_sum", "cls", "last", "attention", "prefix", "cls_mean")
 

@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from keras_attention import scope, shapes
-from keras_attention.checks import check_whole_number
+from keras_attention.core import scope, shapes
+from keras_attention.core.checks import check_whole_number
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

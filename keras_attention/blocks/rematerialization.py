@@ -6,8 +6,8 @@ import inspect
 import keras
 from keras import ops, tree
 
-from keras_attention import keras_internals, scope
-from keras_attention.recompute import recompute
+from keras_attention.core import keras_internals, scope
+from keras_attention.core.recompute import recompute
 
 
 def rematerializes(call):

@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from keras_attention import checks, keras_internals
 from keras_attention.blocks.inner_layers import revive_layer, serialize_inner
-from keras_attention.integer_inputs import IntegerInputs
+from keras_attention.core import checks, keras_internals
+from keras_attention.core.integer_inputs import IntegerInputs
 from keras_attention.positions import Sinusoidal
 
 

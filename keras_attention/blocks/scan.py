@@ -5,7 +5,6 @@ import functools
 import keras
 from keras import ops
 
-from keras_attention import keras_internals
 from keras_attention.blocks.encoder import EncoderBlock
 from keras_attention.blocks.inner_layers import revive_layer
 from keras_attention.blocks.rematerialization import (
@@ -15,7 +14,8 @@ from keras_attention.blocks.rematerialization import (
     read_state,
     runs_plainly,
 )
-from keras_attention.integer_inputs import IntegerInputs
+from keras_attention.core import keras_internals
+from keras_attention.core.integer_inputs import IntegerInputs
 
 OF_EACH = ("name", "seed", "build_config", "shared_object_id")  # what blocks need not share
 

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention.integer_inputs import IntegerInputs
+from keras_attention.core.integer_inputs import IntegerInputs
 
 NOWHERE = -100.0  # of places that cannot be; e^-100 is nothing, and 8 bits can still hold the rest
 

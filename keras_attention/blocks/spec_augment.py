@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention import checks
+from keras_attention.core import checks
 
 _KNEE = 0.8  # the share of the features that a warp multiplies; above, the last one stays
 

@@ -6,15 +6,16 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention import checks, masks, positions, scope
+from keras_attention import masks, positions
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.inner_layers import revive_layer
-from keras_attention.integer_inputs import IntegerInputs
+from keras_attention.core import checks, scope
+from keras_attention.core.integer_inputs import IntegerInputs
+from keras_attention.core.shapes import merge_tokens, prepend_batch
+from keras_attention.core.sharing import serialize_shared
+from keras_attention.core.token_layout import pin_tokens
+from keras_attention.core.weight_axes import name_axes
 from keras_attention.positions.indices import to_numpy_or_none
-from keras_attention.shapes import merge_tokens, prepend_batch
-from keras_attention.sharing import serialize_shared
-from keras_attention.token_layout import pin_tokens
-from keras_attention.weight_axes import name_axes
 
 PADDING = (None, "none", "right")  # what may be promised of the ids
 

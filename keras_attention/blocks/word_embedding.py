@@ -6,8 +6,8 @@ from keras import ops
 from keras_attention import masks
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.inner_layers import revive_layer
-from keras_attention.integer_inputs import IntegerInputs
-from keras_attention.shapes import merge_tokens, merges_tokens, part_tokens
+from keras_attention.core.integer_inputs import IntegerInputs
+from keras_attention.core.shapes import merge_tokens, merges_tokens, part_tokens
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

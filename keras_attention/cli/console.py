@@ -9,7 +9,7 @@ import traceback
 import typer
 from typer.exceptions import TyperException
 
-from keras_attention.lazy import MISSING
+from keras_attention.core.lazy import MISSING
 from keras_attention.tasks.printing import Interrupted
 
 BAD_INPUT, INTERRUPTED = 2, 130

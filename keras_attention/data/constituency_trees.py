@@ -5,6 +5,7 @@ import functools
 
 import numpy as np
 
+from keras_attention.core.tree_ids import CLOSE, EACH, END, FIRST_LABEL, START
 from keras_attention.data.bracketed_trees import (
     ConstituencyTree,
     build_tree,
@@ -18,7 +19,6 @@ from keras_attention.data.length_buckets import EDGES, batch_by_length, locate_t
 from keras_attention.data.shares import gather_batches
 from keras_attention.data.splits import add_dev, read_parts
 from keras_attention.data.tagged import Sentence, gather_sentences
-from keras_attention.tree_ids import CLOSE, EACH, END, FIRST_LABEL, START
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -8,7 +8,7 @@ import typing
 
 import numpy as np
 
-from keras_attention.checks import check_whole_number
+from keras_attention.core.checks import check_whole_number
 from keras_attention.data.extras import import_babel
 
 LOCALES = tuple(

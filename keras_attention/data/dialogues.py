@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import pathlib
 
-from keras_attention.checks import check_whole_number
+from keras_attention.core.checks import check_whole_number
 from keras_attention.data.columns import UTF_8, line_error, read_lines
 from keras_attention.data.corpus import Corpus
 from keras_attention.data.files import parse_json, quote_value

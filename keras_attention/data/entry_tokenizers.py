@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from keras_attention.checks import check_whole_number
+from keras_attention.core.checks import check_whole_number
 from keras_attention.data.files import prefix_errors, quote_value, read_json, write_json
 from keras_attention.data.tokenizers import (
     MASK_ID,

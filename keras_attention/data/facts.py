@@ -2,7 +2,7 @@
 
 import random
 
-from keras_attention.checks import check_whole_number
+from keras_attention.core.checks import check_whole_number
 from keras_attention.data.questions import Answer, Question
 
 PARTS = {"train": 0, "dev": 1, "test": 2}  # each has surnames of its own

@@ -8,7 +8,7 @@ import pathlib
 
 import numpy as np
 
-from keras_attention.checks import check_height_and_width
+from keras_attention.core.checks import check_height_and_width
 from keras_attention.data.extras import import_pillow
 from keras_attention.data.files import read_bytes
 from keras_attention.data.images import Images

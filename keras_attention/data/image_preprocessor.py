@@ -5,7 +5,7 @@ import pathlib
 
 import numpy as np
 
-from keras_attention.checks import check_height_and_width, check_whole_number
+from keras_attention.core.checks import check_height_and_width, check_whole_number
 from keras_attention.data.image_folders import read_image
 from keras_attention.data.images import scale_pixels
 from keras_attention.data.manifest import record_files

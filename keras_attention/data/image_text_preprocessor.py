@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from keras_attention.checks import check_height_and_width, check_whole_number
+from keras_attention.core.checks import check_height_and_width, check_whole_number
 from keras_attention.data.detection_preprocessor import read_picture
 from keras_attention.data.entry_tokenizers import Characters, Words
 from keras_attention.data.image_preprocessor import MOST_CHANNELS

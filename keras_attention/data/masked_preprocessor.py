@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from keras_attention.checks import check_whole_number
+from keras_attention.core.checks import check_whole_number
 from keras_attention.data.entry_tokenizers import Characters
 from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.files import number_errors

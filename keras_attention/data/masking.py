@@ -7,7 +7,7 @@ positions, where our losses take labels of every place.
 
 import numpy as np
 
-from keras_attention.checks import check_whole_number
+from keras_attention.core.checks import check_whole_number
 from keras_attention.data.corpus import check_tokens
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from keras_attention.checks import check_whole_number
+from keras_attention.core.checks import check_whole_number
 
 BINS = 100  # places along a side
 MOST_BINS = 1 << 16

@@ -7,7 +7,7 @@ import typing
 
 import numpy as np
 
-from keras_attention.checks import check_whole_number
+from keras_attention.core.checks import check_whole_number
 from keras_attention.data.columns import (
     SUFFIXES,
     UTF_8,

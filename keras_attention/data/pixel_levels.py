@@ -5,7 +5,7 @@ import pathlib
 
 import numpy as np
 
-from keras_attention.checks import check_height_and_width, check_whole_number
+from keras_attention.core.checks import check_height_and_width, check_whole_number
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.image_preprocessor import MOST_CHANNELS
 from keras_attention.data.images import scale_pixels

@@ -6,7 +6,7 @@ import pathlib
 
 import numpy as np
 
-from keras_attention.checks import check_whole_number
+from keras_attention.core.checks import check_whole_number
 from keras_attention.data import tokenizer_engines as engines
 from keras_attention.data.fields import MOST_ID, MOST_TOKENS
 from keras_attention.data.files import path_inside, prefix_errors, read_bytes, write_whole

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from keras_attention import checks
+from keras_attention.core import checks
 from keras_attention.data.answer_spans import EncodedQuestion, QuestionWindow, cut_windows
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.fields import MOST_TOKENS

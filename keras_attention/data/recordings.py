@@ -7,7 +7,7 @@ import typing
 
 import numpy as np
 
-from keras_attention.checks import check_whole_number
+from keras_attention.core.checks import check_whole_number
 from keras_attention.data.columns import UTF_8
 from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.files import prefix_errors

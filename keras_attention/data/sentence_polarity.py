@@ -6,8 +6,8 @@ import zipfile
 
 import numpy as np
 
+from keras_attention.core.lazy import keras
 from keras_attention.data.texts import Text, Texts
-from keras_attention.lazy import keras
 
 LABELS = {"negative": "rt-polarity.neg", "positive": "rt-polarity.pos"}
 ARCHIVE = "sentence_polarity.zip"

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from keras_attention import checks
+from keras_attention.core import checks
 from keras_attention.data.entry_tokenizers import Characters, Words
 from keras_attention.data.manifest import read_preprocessing, save_preprocessing
 from keras_attention.data.tokenizers import (

@@ -5,7 +5,7 @@ import pathlib
 
 import numpy as np
 
-from keras_attention.checks import check_sound, check_whole_number
+from keras_attention.core.checks import check_sound, check_whole_number
 from keras_attention.data.sounds import read_sound
 from keras_attention.data.sphinx import FEATURES, read_features
 

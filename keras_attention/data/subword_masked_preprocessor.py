@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from keras_attention.checks import check_whole_number
+from keras_attention.core.checks import check_whole_number
 from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.manifest import read_preprocessing
 from keras_attention.data.masked_preprocessor import MaskedLMPreprocessor

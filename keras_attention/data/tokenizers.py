@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from keras_attention.checks import check_whole_number
+from keras_attention.core.checks import check_whole_number
 from keras_attention.data.extras import (
     import_keras_hub,
     import_sentencepiece,

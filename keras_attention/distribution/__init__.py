@@ -1,10 +1,10 @@
 """Training on several devices: layouts of weights by the roles of their axes, for JAX."""
 
+from keras_attention.core.weight_axes import ROLES, find_axes, name_axes
 from keras_attention.distribution.orbax import OrbaxBackup, load_orbax
 from keras_attention.distribution.report import LayoutReport, WeightLayout
 from keras_attention.distribution.role_parallel import RoleParallel
 from keras_attention.distribution.split import split_weight
-from keras_attention.weight_axes import ROLES, find_axes, name_axes
 
 __all__ = [
     "ROLES",

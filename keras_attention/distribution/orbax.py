@@ -7,8 +7,8 @@ import re
 import keras
 import numpy as np
 
-from keras_attention import keras_internals
-from keras_attention.versions import require_keras
+from keras_attention.core import keras_internals
+from keras_attention.core.versions import require_keras
 
 NEEDED = "3.14"  # the first version with `keras.callbacks.OrbaxCheckpoint`
 OrbaxCheckpoint = getattr(keras.callbacks, "OrbaxCheckpoint", keras.callbacks.Callback)

@@ -1,6 +1,6 @@
 """The rule by which a weight is split among the devices of a mesh, from the roles of its axes."""
 
-from keras_attention.token_layout import SEQUENCE
+from keras_attention.core.token_layout import SEQUENCE
 
 MESH_AXES = ("data", SEQUENCE, "model")
 # The roles that are split along the mesh axis "model": each device computes some of the heads, of

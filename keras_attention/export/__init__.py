@@ -10,7 +10,7 @@ imported when a function needs them, not before.
 
 from typing import TYPE_CHECKING
 
-from keras_attention.lazy import make_getattr
+from keras_attention.core.lazy import make_getattr
 
 if TYPE_CHECKING:
     from keras_attention.export.errors import ExportError

@@ -7,8 +7,8 @@ import os
 import platform
 import sys
 
+from keras_attention.core.lazy import keras
 from keras_attention.export.errors import ExportError
-from keras_attention.lazy import keras
 
 
 def import_tensorflow():

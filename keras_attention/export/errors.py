@@ -3,7 +3,7 @@
 import dataclasses
 import re
 
-from keras_attention.lazy import keras, keras_internals
+from keras_attention.core.lazy import keras, keras_internals
 
 _HINTS = {
     "BitwiseAnd": "ops.argmax of floats needs it: use ops.top_k(x, 1), or ops.argmax of integers.",

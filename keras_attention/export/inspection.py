@@ -5,12 +5,12 @@ import dataclasses
 import importlib
 import pathlib
 
+from keras_attention.core.lazy import keras, keras_internals
 from keras_attention.data.manifest import count_bytes
 from keras_attention.export import flatbuffer
 from keras_attention.export.formatting import format_ops, format_signatures, format_size
 from keras_attention.export.report import Signature, Tensor
 from keras_attention.export.runner import find_format, load_keras_model
-from keras_attention.lazy import keras, keras_internals
 
 # Operators that ids pass on their way to a table, and stay ids.
 _PASSED = ("ADD", "CAST", "RESHAPE", "EXPAND_DIMS", "SQUEEZE", "SELECT", "SELECT_V2", "SLICE")

@@ -5,7 +5,7 @@ import functools
 import pathlib
 import tempfile
 
-from keras_attention import checks
+from keras_attention.core import checks
 from keras_attention.data.files import make_workplace
 from keras_attention.data.manifest import measure_file
 from keras_attention.export import (

@@ -5,7 +5,7 @@ import math
 import keras
 import numpy as np
 
-from keras_attention import keras_internals, sharing
+from keras_attention.core import keras_internals, sharing
 from keras_attention.export.errors import ExportError
 
 _REDUCED = ("mixed_bfloat16", "mixed_float16", "bfloat16", "float16")

@@ -8,12 +8,12 @@ import zipfile
 
 import numpy as np
 
+from keras_attention.core.lazy import keras
+from keras_attention.core.versions import explain_newer_file
 from keras_attention.data.manifest import check_unchanged
 from keras_attention.export import backend, batches, flatbuffer
 from keras_attention.export.errors import first_line
 from keras_attention.export.formatting import format_shape
-from keras_attention.lazy import keras
-from keras_attention.versions import explain_newer_file
 
 
 def find_format(path):

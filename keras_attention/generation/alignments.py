@@ -3,7 +3,7 @@
 import numpy as np
 from keras import ops
 
-from keras_attention import keras_internals, scope
+from keras_attention.core import keras_internals, scope
 from keras_attention.generation import loop
 
 

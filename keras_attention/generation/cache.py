@@ -6,8 +6,8 @@ import operator
 import keras
 from keras import ops
 
-from keras_attention import checks, keras_internals, scope
-from keras_attention.cache_spec import CacheSpec, trace_cache
+from keras_attention.core import checks, keras_internals, scope
+from keras_attention.core.cache_spec import CacheSpec, trace_cache
 
 SOURCE_LENGTH = 3  # of a traced source
 NUM_SAMPLES = 8192  # of one that is a waveform: several frames of any sampling rate

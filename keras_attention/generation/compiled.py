@@ -6,7 +6,7 @@ import functools
 
 import keras
 
-from keras_attention import scope
+from keras_attention.core import scope
 
 KEPT = 16  # compiled functions of one model; the least recently used one goes first
 

@@ -4,7 +4,7 @@ import dataclasses
 
 from keras import ops
 
-from keras_attention import checks
+from keras_attention.core import checks
 from keras_attention.generation import constraints, penalties, samplers
 from keras_attention.generation.constraints import (
     Allowed,

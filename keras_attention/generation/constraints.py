@@ -7,9 +7,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention import checks, part
+from keras_attention.core import checks, part
+from keras_attention.core.part import Part
 from keras_attention.generation.token_history import count_ids
-from keras_attention.part import Part
 
 
 class Constraint(Part):

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from keras_attention import checks
+from keras_attention.core import checks
 
 _NEVER = -math.inf
 

@@ -5,8 +5,9 @@ import contextlib
 import keras
 from keras import ops
 
-from keras_attention import checks, keras_internals, scope
-from keras_attention.cache_spec import without_mask_warnings
+from keras_attention.core import checks, keras_internals, scope
+from keras_attention.core.cache_spec import without_mask_warnings
+from keras_attention.core.paths import paths_in
 from keras_attention.generation.cache import (
     LONGEST_PREFIX,
     cache_shapes,
@@ -17,7 +18,6 @@ from keras_attention.generation.cache import (
     trace_decoding,
 )
 from keras_attention.masks.attention_mask import find_padding_id
-from keras_attention.paths import paths_in
 
 
 class Decoder:

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 from keras import ops
 
-from keras_attention import checks
+from keras_attention.core import checks
 from keras_attention.generation import (
     alignments,
     beam_search,

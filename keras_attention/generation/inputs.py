@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention import checks, keras_internals
+from keras_attention.core import checks, keras_internals
 from keras_attention.generation.compiled import Spec, dtype_of, map_leaves
 from keras_attention.generation.config import GenerationConfig
 from keras_attention.generation.piecewise import get_decoder

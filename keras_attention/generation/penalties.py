@@ -5,8 +5,8 @@ import dataclasses
 import keras
 from keras import ops
 
-from keras_attention import checks, part
-from keras_attention.part import Part
+from keras_attention.core import checks, part
+from keras_attention.core.part import Part
 
 
 class Penalty(Part):

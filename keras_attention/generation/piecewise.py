@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention import keras_internals, scope
+from keras_attention.core import keras_internals, scope
 from keras_attention.generation.cache import LONGEST_PREFIX
 from keras_attention.generation.decoder import Decoder
 

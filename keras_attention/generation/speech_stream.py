@@ -4,8 +4,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention import checks, masks, scope
-from keras_attention.cache_spec import CacheSpec, trace_cache
+from keras_attention import masks
+from keras_attention.core import checks, scope
+from keras_attention.core.cache_spec import CacheSpec, trace_cache
 from keras_attention.generation.cache import make_empty_cache
 
 LENGTH = 7  # vectors of the traced call

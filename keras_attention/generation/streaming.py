@@ -3,7 +3,7 @@
 import numpy as np
 from keras import ops
 
-from keras_attention import checks
+from keras_attention.core import checks
 from keras_attention.generation import alignments, loop
 from keras_attention.generation.compiled import get_compiled, map_leaves
 from keras_attention.generation.config import choose_padding_id, make_config

@@ -1,6 +1,6 @@
 """Masks: which keys a query may attend to. `allows(i, j) -> bool`; `&`, `|`, `~` combine them."""
 
-from keras_attention import part
+from keras_attention.core import part
 from keras_attention.masks.attention_mask import (
     all_of,
     any_of,

@@ -6,10 +6,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention.checks import check_whole_number
+from keras_attention.core.checks import check_whole_number
+from keras_attention.core.part import Part
 from keras_attention.masks import drawing
 from keras_attention.masks.reach import NOTHING, Reach
-from keras_attention.part import Part
 
 
 class Mask:
@@ -34,7 +34,7 @@ class Mask:
 
     @keras.saving.register_keras_serializable(package="my_project")  # or it saves, and cannot load
     @dataclasses.dataclass(frozen=True)
-    class Future(ka.masks.Mask, ka.part.Part):
+    class Future(ka.masks.Mask, ka.Part):
         "Key j is visible to query i when j > i."
 
         def allows(self, i, j):

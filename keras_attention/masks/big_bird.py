@@ -4,7 +4,7 @@ import dataclasses
 
 import keras
 
-from keras_attention import checks
+from keras_attention.core import checks
 from keras_attention.masks.base import NamedMask
 from keras_attention.masks.blocks import Blockwise
 from keras_attention.masks.global_tokens import Global

@@ -6,10 +6,10 @@ import functools
 import keras
 from keras import ops
 
-from keras_attention import checks
+from keras_attention.core import checks
+from keras_attention.core.part import Part
 from keras_attention.masks.base import Mask
 from keras_attention.masks.reach import Reach
-from keras_attention.part import Part
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

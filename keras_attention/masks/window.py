@@ -5,10 +5,10 @@ import dataclasses
 import keras
 from keras import ops
 
-from keras_attention import checks, scope
+from keras_attention.core import checks, scope
+from keras_attention.core.part import Part
 from keras_attention.masks.base import Mask
 from keras_attention.masks.reach import Reach
-from keras_attention.part import Part
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

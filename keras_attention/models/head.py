@@ -2,10 +2,10 @@
 
 import keras
 
-from keras_attention import keras_internals
 from keras_attention.blocks.feed_forward import get_activation
-from keras_attention.checks import check_whole_number
-from keras_attention.weight_axes import name_axes
+from keras_attention.core import keras_internals
+from keras_attention.core.checks import check_whole_number
+from keras_attention.core.weight_axes import name_axes
 
 
 def replace_head(model, num_classes):

@@ -6,8 +6,8 @@ import math
 import keras
 from keras import ops
 
-from keras_attention import checks
 from keras_attention.blocks import BoxHead, DecoderBlock, ObjectQueries
+from keras_attention.core import checks
 from keras_attention.models.keywords import takes_keywords_of
 from keras_attention.models.transformer import TransformerDecoder
 from keras_attention.models.vision_transformer import encode_image

@@ -3,7 +3,7 @@
 import keras
 
 from keras_attention.blocks import PathDropout, Pooling, TokenDropout, TokenEmbedding
-from keras_attention.checks import check_whole_number
+from keras_attention.core.checks import check_whole_number
 from keras_attention.models.keywords import takes_keywords_of
 from keras_attention.models.text_encoder import encode_text, text_encoder
 

@@ -5,7 +5,7 @@ import functools
 
 import keras
 
-from keras_attention import checks, masks, positions
+from keras_attention import masks, positions
 from keras_attention.attention import MultiHeadAttention
 from keras_attention.blocks import (
     AttentionPooling,
@@ -19,6 +19,7 @@ from keras_attention.blocks import (
 )
 from keras_attention.blocks.normalization import NORMALIZATIONS
 from keras_attention.blocks.token_embedding import PADDING
+from keras_attention.core import checks
 from keras_attention.models.keywords import divide_exactly, get_position
 
 

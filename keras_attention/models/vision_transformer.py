@@ -4,8 +4,9 @@ import functools
 
 import keras
 
-from keras_attention import checks, positions
+from keras_attention import positions
 from keras_attention.blocks import ConvolutionStem, PatchEmbedding, Pooling
+from keras_attention.core import checks
 from keras_attention.models.keywords import takes_keywords_of
 from keras_attention.models.transformer import TransformerEncoder
 

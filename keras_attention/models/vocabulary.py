@@ -4,8 +4,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention import keras_internals, sharing
 from keras_attention.blocks import TokenEmbedding
+from keras_attention.core import keras_internals, sharing
 
 
 def extend_vocabulary(model, spellings):

@@ -1,6 +1,6 @@
 """Normalizers: from scores to weights. `normalizer(scores, mask)` keeps the shape (B, N, T, S)."""
 
-from keras_attention import part
+from keras_attention.core import part
 from keras_attention.normalizers.activation import Activation
 from keras_attention.normalizers.base import Normalizer
 from keras_attention.normalizers.entmax import Entmax

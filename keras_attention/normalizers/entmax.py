@@ -5,10 +5,10 @@ import dataclasses
 import keras
 from keras import ops
 
-from keras_attention import checks
+from keras_attention.core import checks
+from keras_attention.core.part import Part
 from keras_attention.normalizers.base import Normalizer
 from keras_attention.normalizers.sparsemax import sort_descending, sparsemax, subtract_highest
-from keras_attention.part import Part
 
 CORRECTIONS = 3
 HALVINGS = 30, 22

@@ -5,9 +5,9 @@ import dataclasses
 import keras
 from keras import ops
 
-from keras_attention import checks
+from keras_attention.core import checks
+from keras_attention.core.part import Part
 from keras_attention.normalizers.base import Normalizer, count_allowed
-from keras_attention.part import Part
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

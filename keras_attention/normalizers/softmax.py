@@ -5,9 +5,9 @@ import dataclasses
 import keras
 from keras import ops
 
-from keras_attention import checks, scope
+from keras_attention.core import checks, scope
+from keras_attention.core.part import Part
 from keras_attention.normalizers.base import Normalizer
-from keras_attention.part import Part
 
 LEAST_OF_EXP = -1e4  # below it exp is zero in float32, also after scores are added
 

@@ -5,8 +5,8 @@ import dataclasses
 import keras
 from keras import ops
 
+from keras_attention.core.part import Part
 from keras_attention.normalizers.base import Normalizer
-from keras_attention.part import Part
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

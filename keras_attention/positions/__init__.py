@@ -1,6 +1,6 @@
 """Positions: where each token is. embed(x), rotate(q) and rotate(k), or bias(i, j), in float32."""
 
-from keras_attention import part
+from keras_attention.core import part
 from keras_attention.positions import scalings
 from keras_attention.positions.alibi import ALiBi, LearnedALiBi
 from keras_attention.positions.base import ROLES, Position, Weighted

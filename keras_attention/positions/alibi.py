@@ -7,8 +7,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention import checks
-from keras_attention.part import Part
+from keras_attention.core import checks
+from keras_attention.core.part import Part
 from keras_attention.positions.base import Position, Weighted
 from keras_attention.positions.indices import count_queries_and_keys, distances
 from keras_attention.positions.relative_scores import check_heads

@@ -2,8 +2,8 @@
 
 import keras
 
-from keras_attention.integer_inputs import IntegerInputs
-from keras_attention.part import LayerPart
+from keras_attention.core.integer_inputs import IntegerInputs
+from keras_attention.core.part import LayerPart
 
 ROLES = ("embed", "rotate", "bias")
 
@@ -36,7 +36,7 @@ class Position:
 
     @keras.saving.register_keras_serializable(package="my_project")
     @dataclasses.dataclass(frozen=True)
-    class Recent(ka.positions.Position, ka.part.Part):
+    class Recent(ka.positions.Position, ka.Part):
         "Subtracts the distance from every score: one slope for all heads."
 
         roles = frozenset({"bias"})

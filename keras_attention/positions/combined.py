@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from keras_attention.part import LayerPart
+from keras_attention.core.part import LayerPart
+from keras_attention.core.sharing import serialize_shared
 from keras_attention.positions.base import ROLES, Position
-from keras_attention.sharing import serialize_shared
 
 
 # The registered name is that of saved models.

@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_attention import scope
+from keras_attention.core import scope
 
 
 def resolve_positions(positions, x, axis=1):

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention import checks, scope
+from keras_attention.core import checks, scope
 from keras_attention.positions.base import Weighted
 from keras_attention.positions.indices import (
     count,

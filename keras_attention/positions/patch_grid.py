@@ -3,7 +3,7 @@
 import numpy as np
 from keras import ops
 
-from keras_attention import checks, scope
+from keras_attention.core import checks, scope
 
 
 def check_grid(part, optional=False):

@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_attention.shapes import merges_tokens, prepend_batch
+from keras_attention.core.shapes import merges_tokens, prepend_batch
 
 
 def multiply_per_head(x, table, scale):

@@ -6,8 +6,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention import checks
-from keras_attention.part import Part
+from keras_attention.core import checks
+from keras_attention.core.part import Part
+from keras_attention.core.shapes import prepend_batch
 from keras_attention.positions import scalings
 from keras_attention.positions.base import Position
 from keras_attention.positions.indices import (
@@ -17,7 +18,6 @@ from keras_attention.positions.indices import (
     expand_positions,
 )
 from keras_attention.positions.patch_grid import check_grid, check_grid_length, compute_coordinates
-from keras_attention.shapes import prepend_batch
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

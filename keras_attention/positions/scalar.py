@@ -5,8 +5,8 @@ import dataclasses
 import keras
 from keras import ops
 
-from keras_attention import checks, scope
-from keras_attention.part import Part
+from keras_attention.core import checks, scope
+from keras_attention.core.part import Part
 from keras_attention.positions.base import Position
 from keras_attention.positions.indices import count, expand_positions
 

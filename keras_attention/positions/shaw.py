@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention import checks
+from keras_attention.core import checks
 from keras_attention.positions.base import Weighted
 from keras_attention.positions.indices import count, count_queries_and_keys, distances
 from keras_attention.positions.relative_scores import (

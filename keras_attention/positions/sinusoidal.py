@@ -6,8 +6,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention import checks
-from keras_attention.part import Part
+from keras_attention.core import checks
+from keras_attention.core.part import Part
 from keras_attention.positions.base import Position
 from keras_attention.positions.indices import (
     check_max_wavelength,

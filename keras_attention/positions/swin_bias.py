@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention import checks
+from keras_attention.core import checks
 from keras_attention.positions.base import Weighted
 from keras_attention.positions.indices import count_queries_and_keys, expand_positions
 from keras_attention.positions.patch_grid import (

@@ -4,7 +4,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention import checks
+from keras_attention.core import checks
+from keras_attention.core.shapes import merges_tokens, prepend_batch
 from keras_attention.positions.base import Weighted
 from keras_attention.positions.indices import (
     check_max_wavelength,
@@ -18,7 +19,6 @@ from keras_attention.positions.relative_scores import (
     get_scale,
     multiply_rows_per_head,
 )
-from keras_attention.shapes import merges_tokens, prepend_batch
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

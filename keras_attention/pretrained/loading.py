@@ -11,8 +11,9 @@ import weakref
 
 import keras
 
-from keras_attention import keras_internals, models
-from keras_attention.checks import check_whole_number
+from keras_attention import models
+from keras_attention.core import keras_internals
+from keras_attention.core.checks import check_whole_number
 from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
 from keras_attention.pretrained.config import ConfigReader
 from keras_attention.pretrained.image_processing import read_image_processing

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_attention.checks import check_height_and_width
+from keras_attention.core.checks import check_height_and_width
 from keras_attention.models.vision_transformer import WITH_CLASS_TOKEN
 from keras_attention.pretrained.keras_hub import Preset
 from keras_attention.pretrained.weights import Fold

@@ -8,8 +8,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention import keras_internals, models
-from keras_attention.checks import check_height_and_width
+from keras_attention import models
+from keras_attention.core import keras_internals
+from keras_attention.core.checks import check_height_and_width
 from keras_attention.data.files import make_workplace, move_into_place, write_json
 from keras_attention.pretrained import loading
 from keras_attention.pretrained.aligned import copy_aligned

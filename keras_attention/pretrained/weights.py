@@ -8,8 +8,8 @@ from collections.abc import Callable
 import keras
 import numpy as np
 
-from keras_attention import keras_internals
-from keras_attention.paths import paths_in
+from keras_attention.core import keras_internals
+from keras_attention.core.paths import paths_in
 from keras_attention.pretrained.aligned import as_tensor, copy_aligned
 from keras_attention.pretrained.checkpoint import CheckpointError
 

@@ -5,12 +5,12 @@ import dataclasses
 import keras
 from keras import ops
 
-from keras_attention import checks, keras_internals, shapes
 from keras_attention.attention import arguments
 from keras_attention.attention.projection import ProjectionOwner
+from keras_attention.core import checks, keras_internals, shapes
+from keras_attention.core.weight_axes import name_axes
 from keras_attention.recurrent import cells
 from keras_attention.recurrent.local_window import get_local_window
-from keras_attention.weight_axes import name_axes
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,7 +3,8 @@
 import keras
 from keras import ops
 
-from keras_attention import masks, scope
+from keras_attention import masks
+from keras_attention.core import scope
 from keras_attention.recurrent.attention_cell import EncodedSource
 
 

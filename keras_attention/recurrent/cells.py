@@ -6,7 +6,7 @@ import copy
 import keras
 from keras import ops
 
-from keras_attention import keras_internals
+from keras_attention.core import keras_internals
 
 NAMES = {
     "gru": keras.layers.GRUCell,

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention import checks, scope
+from keras_attention.core import checks, scope
 from keras_attention.recurrent import cache, cells
 from keras_attention.recurrent.attention_cell import AttentionCell
 from keras_attention.recurrent.loop import recur

@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from keras_attention import checks, scope
 from keras_attention.attention.projection import ProjectionOwner
+from keras_attention.core import checks, scope
 from keras_attention.recurrent import cells
 from keras_attention.recurrent.loop import recur
 

@@ -3,8 +3,9 @@
 import keras
 from keras import ops
 
-from keras_attention import checks, masks
-from keras_attention.integer_inputs import IntegerInputs
+from keras_attention import masks
+from keras_attention.core import checks
+from keras_attention.core.integer_inputs import IntegerInputs
 from keras_attention.recurrent import cells
 from keras_attention.recurrent.decoder import RecurrentDecoder
 from keras_attention.recurrent.loop import recur

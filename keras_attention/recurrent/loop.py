@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention import in_place, scope
+from keras_attention.core import in_place, scope
 
 
 def recur(step, inputs, states, mask=None, backwards=False):

@@ -1,6 +1,6 @@
 """Scores: how well each query fits each key. (B, T, N, H), (B, S, N, H) -> (B, N, T, S)."""
 
-from keras_attention import part
+from keras_attention.core import part
 from keras_attention.scores.additive import Additive, Concat, sum_over_units
 from keras_attention.scores.base import Score
 from keras_attention.scores.bilinear import Bilinear

@@ -3,16 +3,16 @@
 import keras
 from keras import ops
 
-from keras_attention import checks, scope, shapes
-from keras_attention.recompute import recompute
+from keras_attention.core import checks, scope, shapes
+from keras_attention.core.recompute import recompute
+from keras_attention.core.shapes import merges_tokens
+from keras_attention.core.token_layout import pin_tokens
 from keras_attention.scores.base import (
     KernelScore,
     as_floats,
     check_head_shapes,
     check_one_key_head_each,
 )
-from keras_attention.shapes import merges_tokens
-from keras_attention.token_layout import pin_tokens
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

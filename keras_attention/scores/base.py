@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention.part import LayerPart
+from keras_attention.core.part import LayerPart
 
 
 class Score:

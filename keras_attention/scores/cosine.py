@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from keras_attention import checks
+from keras_attention.core import checks
 from keras_attention.scores.base import (
     WeightedScore,
     check_head_shapes,

@@ -4,7 +4,7 @@ import dataclasses
 
 import keras
 
-from keras_attention.part import Part
+from keras_attention.core.part import Part
 from keras_attention.scores.base import Score, check_one_width, compute_product
 
 

@@ -5,8 +5,8 @@ import dataclasses
 import keras
 from keras import ops
 
-from keras_attention import checks
-from keras_attention.part import Part
+from keras_attention.core import checks
+from keras_attention.core.part import Part
 from keras_attention.scores.base import Score, check_one_key_head_each, check_one_width
 
 

@@ -5,7 +5,7 @@ A class is imported when it is first used (PEP 562).
 
 from typing import TYPE_CHECKING
 
-from keras_attention.lazy import make_getattr
+from keras_attention.core.lazy import make_getattr
 
 if TYPE_CHECKING:
     from keras_attention.tasks.causal_lm import CausalLM

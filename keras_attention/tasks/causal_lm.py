@@ -5,13 +5,13 @@ import math
 import numpy as np
 
 from keras_attention import data, training
-from keras_attention.checks import check_many, check_whole_number
+from keras_attention.core.checks import check_many, check_whole_number
+from keras_attention.core.lazy import generation, models, visualization
 from keras_attention.data.dialogues import LINES, SEPARATOR, TURNS, holds_dialogues
 from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.sequence_preprocessor import build_tokenizer
 from keras_attention.export.generation.token_choice import TokenChoice
-from keras_attention.lazy import generation, models, visualization
 from keras_attention.tasks.generators import (
     ExportedLanguageModel,
     KerasLanguageModel,

@@ -4,7 +4,7 @@ import dataclasses
 
 from keras_attention import data
 from keras_attention.blocks.log_mel_spectrogram import STRIDE
-from keras_attention.lazy import keras, pretrained
+from keras_attention.core.lazy import keras, pretrained
 from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
 from keras_attention.pretrained.generation_settings import (
     read_generation_settings,

@@ -4,7 +4,7 @@ import collections
 
 import numpy as np
 
-from keras_attention.lazy import visualization
+from keras_attention.core.lazy import visualization
 from keras_attention.tasks.printing import format_percent, show_table
 from keras_attention.training.entity_tags import find_spans
 

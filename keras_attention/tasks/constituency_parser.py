@@ -3,13 +3,14 @@
 import numpy as np
 
 from keras_attention import data, training
-from keras_attention.checks import check_whole_number
+from keras_attention.core.checks import check_whole_number
+from keras_attention.core.lazy import generation, models, visualization
+from keras_attention.core.tree_ids import CLOSE, EACH, END, FIRST_LABEL, START
 from keras_attention.data.constituency_trees import count_spare_constituents, decode_tree
 from keras_attention.data.fields import MOST_ID, MOST_TOKENS
 from keras_attention.data.files import prefix_errors
 from keras_attention.data.manifest import MANIFEST
 from keras_attention.export import inspection
-from keras_attention.lazy import generation, models, visualization
 from keras_attention.tasks.generators import check_ids, get_generation_options
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.printing import say
@@ -20,7 +21,6 @@ from keras_attention.tasks.sentence_task import (
     size_embeddings,
 )
 from keras_attention.training.bracket_scores import score_brackets
-from keras_attention.tree_ids import CLOSE, EACH, END, FIRST_LABEL, START
 
 ROWS = 32  # sentences that are parsed at a time
 SPARE = 8  # constituents that may open in front of the first word; more where trees have more

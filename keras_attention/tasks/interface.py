@@ -5,7 +5,7 @@ import dataclasses
 import typing
 
 from keras_attention import data, training
-from keras_attention.lazy import models
+from keras_attention.core.lazy import models
 
 
 class AttentionMaps(typing.NamedTuple):

@@ -3,7 +3,7 @@
 from functools import partial
 
 from keras_attention import data
-from keras_attention.checks import check_many, check_whole_number
+from keras_attention.core.checks import check_many, check_whole_number
 from keras_attention.data.fields import MOST_TOKENS
 from keras_attention.data.files import number_errors
 from keras_attention.export import inspection

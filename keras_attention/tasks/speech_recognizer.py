@@ -6,9 +6,16 @@ import itertools
 import numpy as np
 
 from keras_attention import data, training
-from keras_attention.checks import check_many
+from keras_attention.core.checks import check_many
+from keras_attention.core.lazy import (
+    blocks,
+    generation,
+    keras,
+    keras_internals,
+    models,
+    visualization,
+)
 from keras_attention.data.files import prefix_errors
-from keras_attention.lazy import blocks, generation, keras, keras_internals, models, visualization
 from keras_attention.tasks.folders import MANIFEST
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.printing import say, show_table

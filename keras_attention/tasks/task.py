@@ -5,13 +5,13 @@ import functools
 import pathlib
 import tempfile
 
+from keras_attention.core.lazy import keras
 from keras_attention.data import manifest as manifests
 from keras_attention.data.files import write_json
 from keras_attention.data.manifest import check_unchanged
 from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
 from keras_attention.data.splits import add_dev
 from keras_attention.export import runner as files
-from keras_attention.lazy import keras
 from keras_attention.tasks import card, recipes
 from keras_attention.tasks.advice import advise
 from keras_attention.tasks.folders import (
@@ -471,7 +471,7 @@ class Task(TaskInterface):
 
         The optimizer stays out: its state is two thirds of a file, and no training goes on from it.
         """
-        from keras_attention import sharing
+        from keras_attention.core import sharing
         from keras_attention.tasks.model_file import save_model
 
         model = sharing.copy_model(self.model) if self.model.compiled else self.model

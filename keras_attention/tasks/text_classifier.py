@@ -1,7 +1,7 @@
 """`TextClassifier`: texts, and a label for each."""
 
 from keras_attention import data
-from keras_attention.checks import check_many
+from keras_attention.core.checks import check_many
 from keras_attention.data.files import prefix_errors
 from keras_attention.tasks.class_report import score_labels
 from keras_attention.tasks.labels import balance_classes, check_top, classify, make_accuracy

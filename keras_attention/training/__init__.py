@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from keras_attention.lazy import make_getattr
+from keras_attention.core.lazy import make_getattr
 
 if TYPE_CHECKING:
     from keras_attention.training.adamw import AdamW

@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_attention import keras_internals
+from keras_attention.core import keras_internals
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from keras_attention import checks, keras_internals
 from keras_attention.blocks import TokenEmbedding
+from keras_attention.core import checks, keras_internals
 from keras_attention.training.label_shapes import match_labels, match_weights, shape_of
 from keras_attention.training.metrics import MaskedPerplexity, MaskedSparseCategoricalAccuracy
 from keras_attention.training.replicas import reduce_sums, sum_losses

@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from keras_attention import checks, keras_internals
 from keras_attention.blocks.ctc_decoder import GreedyCTCDecoder
 from keras_attention.blocks.length_mask import mask_lengths
+from keras_attention.core import checks, keras_internals
 from keras_attention.training.label_shapes import match_rows, match_weights, shape_of
 from keras_attention.training.replicas import GlobalMeanLoss, count_replicas
 

@@ -6,10 +6,10 @@ import weakref
 import keras
 from keras import ops
 
-from keras_attention import keras_internals
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks import Scan
-from keras_attention.checks import check_whole_number
+from keras_attention.core import keras_internals
+from keras_attention.core.checks import check_whole_number
 from keras_attention.training.adamw import AdamW
 
 TARGETS = ("query", "value")  # Hu et al. (2021), section 4.2

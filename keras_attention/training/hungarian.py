@@ -4,8 +4,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention import shapes
-from keras_attention.checks import check_whole_number
+from keras_attention.core import shapes
+from keras_attention.core.checks import check_whole_number
 from keras_attention.training.box_overlap import compute_overlaps, find_corners
 from keras_attention.training.label_shapes import check_objects, shape_of
 from keras_attention.training.replicas import GlobalMeanLoss, sum_over_replicas

@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_attention.checks import refuse_ragged
+from keras_attention.core.checks import refuse_ragged
 
 
 def match_labels(name, labels, predictions):

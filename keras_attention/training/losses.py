@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention import keras_internals
+from keras_attention.core import keras_internals
 from keras_attention.training.label_shapes import match_labels
 from keras_attention.training.replicas import GlobalMeanLoss
 

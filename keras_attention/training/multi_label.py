@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention.checks import check_whole_number
+from keras_attention.core.checks import check_whole_number
 from keras_attention.training.label_shapes import match_targets, match_weights
 from keras_attention.training.replicas import GlobalMeanLoss
 

@@ -2,8 +2,8 @@
 
 import keras
 
-from keras_attention import keras_internals
 from keras_attention.attention import SegmentRecurrence
+from keras_attention.core import keras_internals
 
 
 class ResetMemory(keras.callbacks.Callback):

@@ -5,8 +5,8 @@ import math
 
 import keras
 
-from keras_attention import checks, keras_internals
-from keras_attention.part import Part, get
+from keras_attention.core import checks, keras_internals
+from keras_attention.core.part import Part, get
 
 
 class TeacherForcing(Part):

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention.checks import check_whole_number
+from keras_attention.core.checks import check_whole_number
 
 
 def warmup_cosine(peak, warmup_steps, total_steps, final=0.0):

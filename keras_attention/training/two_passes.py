@@ -5,7 +5,7 @@ import copy
 import keras
 from keras import ops
 
-from keras_attention import checks, keras_internals
+from keras_attention.core import checks, keras_internals
 from keras_attention.masks.attention_mask import find_padding_id
 from keras_attention.recurrent.feedback import predicted_ids
 

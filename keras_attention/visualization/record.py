@@ -4,8 +4,8 @@ import contextlib
 
 from keras import ops
 
-from keras_attention import keras_internals, scope
-from keras_attention.paths import paths_in
+from keras_attention.core import keras_internals, scope
+from keras_attention.core.paths import paths_in
 
 
 class Maps(dict):

@@ -413,7 +413,7 @@ def test_refuses(make, message):
 def test_a_scope_is_for_one_call_of_the_model():
     layer = ka.attention.SegmentRecurrence(labeler(), 3)
     memory = layer.initial_memory(2)
-    with ka.scope.SegmentMemory(memory, length=3, paths=layer._paths):
+    with ka.core.scope.SegmentMemory(memory, length=3, paths=layer._paths):
         layer.model(TOKENS[0])
         with pytest.raises(RuntimeError, match="attention ran 2 times"):
             layer.model(TOKENS[0])

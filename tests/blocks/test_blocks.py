@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention import shapes
 from keras_attention.blocks import word_embedding
+from keras_attention.core import shapes
 from tests.blocks.stand_ins import Plus, layer_norm, rms_norm
 
 random = np.random.default_rng(0)

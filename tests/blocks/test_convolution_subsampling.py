@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention import keras_internals
+from keras_attention.core import keras_internals
 
 random = np.random.default_rng(0)
 B, T, F, D = 2, 11, 7, 5

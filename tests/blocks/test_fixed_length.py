@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention import keras_internals
+from keras_attention.core import keras_internals
 
 X = np.random.default_rng(0).normal(size=(2, 5, 3)).astype("float32")
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention import keras_internals
+from keras_attention.core import keras_internals
 
 LENGTHS = np.array([3, 5, 0], "int32")
 KEPT = np.arange(5) < LENGTHS[:, None]

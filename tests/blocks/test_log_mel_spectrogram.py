@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention import keras_internals
 from keras_attention.blocks import log_mel_spectrogram
+from keras_attention.core import keras_internals
 from tests.export.helpers import assert_exports
 from tests.grids import quick
 

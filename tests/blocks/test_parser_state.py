@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.tree_ids import CLOSE, END, START
+from keras_attention.core.tree_ids import CLOSE, END, START
 
 L, TAGS, SPARE = 3, 2, 2  # ids 4 to 6 open, 7 and 8 are tags
 

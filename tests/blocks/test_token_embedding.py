@@ -6,8 +6,8 @@ import pytest
 from keras import ops
 
 import keras_attention as ka
-from keras_attention import scope
 from keras_attention.blocks.token_embedding import inner_products
+from keras_attention.core import scope
 from tests import gradients
 
 random = np.random.default_rng(0)

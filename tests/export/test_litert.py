@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import keras_attention.export as export
-from keras_attention import scope
+from keras_attention.core import scope
 from keras_attention.data.manifest import compute_sha256
 from keras_attention.export import convert, endpoint, flatbuffer, memory
 from keras_attention.export.litert import trace_once

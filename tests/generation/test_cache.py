@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.scope import Decoding
+from keras_attention.core.scope import Decoding
 from tests.grids import quick
 from tests.tables import assert_lists
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from keras_attention import masks
-from keras_attention.part import Part
+from keras_attention.core.part import Part
 from tests.masks.definition import assert_is
 from tests.masks.strategies import ANY
 

@@ -4,7 +4,7 @@ import keras
 import pytest
 
 import keras_attention as ka
-from keras_attention import keras_internals
+from keras_attention.core import keras_internals
 from tests import contract
 from tests.grids import quick
 from tests.models.test_builders import BUILT

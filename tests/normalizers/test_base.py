@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
 
-from keras_attention import normalizers, scope
+from keras_attention import normalizers
+from keras_attention.core import scope
 from tests.normalizers import definition
 from tests.normalizers.definition import EXAMPLES, SIMPLEX, B, N, S, T
 from tests.tables import assert_lists

@@ -1,6 +1,6 @@
 import pytest
 
-from keras_attention import scope
+from keras_attention.core import scope
 from tests.normalizers import definition
 
 litert = pytest.importorskip("tests.litert", reason="needs tensorflow and ai-edge-litert")

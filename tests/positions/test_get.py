@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from keras_attention import positions
-from keras_attention.part import Part
+from keras_attention.core.part import Part
 from tests.tables import assert_lists
 
 EXAMPLES = [

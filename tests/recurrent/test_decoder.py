@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention import scope
+from keras_attention.core import scope
 from keras_attention.recurrent import AttentionCell, RecurrentDecoder
 from tests.recurrent import definition
 from tests.recurrent.definition import B, D, E, T, U

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention import scope
+from keras_attention.core import scope
 from keras_attention.recurrent import RecurrentEncoder
 from tests.recurrent import definition
 

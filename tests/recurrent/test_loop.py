@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attention import scope
+from keras_attention.core import scope
 from keras_attention.recurrent import recur
 from tests import gradients
 

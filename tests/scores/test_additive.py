@@ -7,7 +7,8 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from keras_attention import scope, scores
+from keras_attention import scores
+from keras_attention.core import scope
 from keras_attention.scores import additive_tensorflow
 from keras_attention.scores.additive import UNITS_AT_ONCE, sum_over_units
 from tests.grids import quick

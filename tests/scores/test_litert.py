@@ -1,6 +1,7 @@
 import pytest
 
-from keras_attention import scope, scores
+from keras_attention import scores
+from keras_attention.core import scope
 from tests.scores import definition
 
 litert = pytest.importorskip("tests.litert", reason="needs tensorflow and ai-edge-litert")

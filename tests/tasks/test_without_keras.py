@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention import lazy
+from keras_attention.core import lazy
 from keras_attention.tasks import folders
 from keras_attention.tasks.class_report import score_labels, score_tags
 from keras_attention.tasks.folders import answers_alike, find_model_file

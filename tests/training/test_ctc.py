@@ -8,7 +8,7 @@ import pytest
 from keras import ops
 
 import keras_attention as ka
-from keras_attention import keras_internals
+from keras_attention.core import keras_internals
 
 Loss = ka.training.MaskedCTC
 random = np.random.default_rng(0)

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 import keras_attention as ka
-from keras_attention import keras_internals
+from keras_attention.core import keras_internals
 
 random = np.random.default_rng(0)
 B, T, U, V = 3, 11, 5, 7

@@ -198,7 +198,7 @@ def test_low_rank_changes_leave_moving_statistics():
 
 
 def everything(model):
-    return ka.keras_internals.all_layers(model)
+    return ka.core.keras_internals.all_layers(model)
 
 
 def values_below_the_head(model):

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 import keras_attention as ka
-from keras_attention import scope
+from keras_attention.core import scope
 
 
 class Even(keras.layers.Layer):

@@ -4,8 +4,8 @@ import numpy as np
 from keras import ops
 
 from keras_attention.attention.kernels.bias_and_mask import WholeAxis
+from keras_attention.core.shapes import prepend_batch
 from keras_attention.scores.base import check_axes, score_pairs
-from keras_attention.shapes import prepend_batch
 
 
 def refuses(case):

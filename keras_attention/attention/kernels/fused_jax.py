@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 from keras import ops
 
-from keras_attention import keras_internals
 from keras_attention.attention.kernels.dense import repeat_heads
+from keras_attention.core import keras_internals
 
 
 def has_flash(dtype, size):

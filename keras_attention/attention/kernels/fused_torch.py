@@ -5,7 +5,7 @@ import contextlib
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from keras_attention import keras_internals
+from keras_attention.core import keras_internals
 
 
 def simplify(told):

@@ -2,8 +2,8 @@
 
 import keras
 
-from keras_attention import token_layout
 from keras_attention.attention.kernels.ring_tile import Tile
+from keras_attention.core import token_layout
 
 
 def refuses(case):

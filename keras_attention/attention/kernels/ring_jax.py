@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec
 from keras import ops
 
 from keras_attention.attention.kernels.ring_tile import COLUMN_AXES, LOWEST, ROW_AXES
-from keras_attention.token_layout import SEQUENCE, count_sequence_devices
+from keras_attention.core.token_layout import SEQUENCE, count_sequence_devices
 
 LEAST_ROWS, MOST_ROWS = 64, 256  # queries of a tile
 

@@ -4,9 +4,10 @@ import dataclasses
 
 import keras
 
-from keras_attention import checks, normalizers, scope, token_layout
+from keras_attention import normalizers
 from keras_attention.attention.kernels import banded, chunked, dense, fused, ring, sliced
 from keras_attention.attention.kernels.bias_and_mask import BiasAndMask
+from keras_attention.core import checks, scope, token_layout
 
 NAMES = {
     module.__name__.rpartition(".")[2]: module for module in (dense, fused, banded, chunked, ring)

@@ -10,7 +10,7 @@ from keras import ops
 from keras_attention import masks
 from keras_attention.attention.kernels import dense
 from keras_attention.attention.kernels.bias_and_mask import IndicesAndRange, Operand
-from keras_attention.recompute import recompute
+from keras_attention.core.recompute import recompute
 
 
 def refuses(case):

@@ -12,7 +12,7 @@ import functools
 
 import tensorflow as tf
 
-from keras_attention import scope
+from keras_attention.core import scope
 
 MOST_CONSTANT = 2**22  # pairs whose masks TensorFlow may keep as constants: 16 MB in float32
 

@@ -15,13 +15,13 @@ parts with fewer passes over the weights:
 import numpy as np
 import tensorflow as tf
 
-from keras_attention import scope
 from keras_attention.attention.kernels.bias_and_mask import Operand
 from keras_attention.attention.kernels.sliced_tensorflow import (
     KeyGradients,
     QueryGradients,
     zero_for,
 )
+from keras_attention.core import scope
 from keras_attention.masks.base import expand_keys, expand_queries
 from keras_attention.normalizers.softmax import LEAST_OF_EXP, Softmax
 

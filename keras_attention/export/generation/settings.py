@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from keras_attention import checks
+from keras_attention.core import checks
 from keras_attention.generation import samplers
 from keras_attention.generation.config import make_config
 

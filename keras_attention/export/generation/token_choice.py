@@ -4,8 +4,8 @@ import dataclasses
 
 import numpy as np
 
-from keras_attention import checks
-from keras_attention.lazy import generation
+from keras_attention.core import checks
+from keras_attention.core.lazy import generation
 
 IMPOSSIBLE = -1e9  # the logit of a token that may not be chosen
 

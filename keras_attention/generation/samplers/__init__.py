@@ -1,6 +1,6 @@
 """Samplers: parts that find a sequence in the distributions of a model, token by token."""
 
-from keras_attention import part
+from keras_attention.core import part
 from keras_attention.generation.samplers.base import Sampler, TokenSampler, draw
 from keras_attention.generation.samplers.beam import Beam
 from keras_attention.generation.samplers.greedy import Greedy

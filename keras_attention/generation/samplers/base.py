@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_attention.part import Part
+from keras_attention.core.part import Part
 
 IMPOSSIBLE = -1e9
 """The logit, or log-probability, of a token that may not be chosen; finite for LiteRT."""

@@ -5,7 +5,7 @@ import dataclasses
 import keras
 from keras import ops
 
-from keras_attention import checks
+from keras_attention.core import checks
 from keras_attention.generation.samplers.base import IMPOSSIBLE, TokenSampler
 
 LEAST = 1e-30  # temperature: below, float32 would divide 0 by 0

@@ -1,6 +1,6 @@
 """Scalings of rotary positions, for inputs longer than those of training."""
 
-from keras_attention import part
+from keras_attention.core import part
 from keras_attention.positions.scalings.base import Scaling, unscaled
 from keras_attention.positions.scalings.linear import Linear
 from keras_attention.positions.scalings.llama3 import Llama3

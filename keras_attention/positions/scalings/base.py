@@ -3,7 +3,7 @@
 import numpy as np
 from keras import ops
 
-from keras_attention import scope
+from keras_attention.core import scope
 
 
 class Scaling:
@@ -20,7 +20,7 @@ class Scaling:
 
 
     @dataclasses.dataclass(frozen=True)
-    class Fastest(ka.positions.scalings.Scaling, ka.part.Part):
+    class Fastest(ka.positions.scalings.Scaling, ka.Part):
         "Rotates the first pair alone."
 
         def rates(self, size, max_wavelength, positions):

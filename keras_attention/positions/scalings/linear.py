@@ -4,8 +4,8 @@ import dataclasses
 
 import keras
 
-from keras_attention import checks
-from keras_attention.part import Part
+from keras_attention.core import checks
+from keras_attention.core.part import Part
 from keras_attention.positions.scalings.base import Scaling, unscaled
 
 

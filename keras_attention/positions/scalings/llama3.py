@@ -6,8 +6,8 @@ import math
 import keras
 import numpy as np
 
-from keras_attention import checks
-from keras_attention.part import Part
+from keras_attention.core import checks
+from keras_attention.core.part import Part
 from keras_attention.positions.scalings.base import Scaling, unscaled
 
 

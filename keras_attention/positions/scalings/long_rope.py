@@ -7,8 +7,8 @@ import numbers
 import keras
 from keras import ops
 
-from keras_attention import checks
-from keras_attention.part import Part
+from keras_attention.core import checks
+from keras_attention.core.part import Part
 from keras_attention.positions.scalings.base import (
     Scaling,
     compute_length,

@@ -6,8 +6,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention import checks
-from keras_attention.part import Part
+from keras_attention.core import checks
+from keras_attention.core.part import Part
 from keras_attention.positions.scalings.base import Scaling, compute_length, unscaled
 
 

@@ -6,7 +6,7 @@ import inspect
 import keras
 from keras import ops
 
-from keras_attention import checks, keras_internals
+from keras_attention.core import checks, keras_internals
 
 NAMES = {
     *("characters", "document_ids", "target_ids", "token_ids", "tokens", "lengths"),

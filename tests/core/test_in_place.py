@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 import keras_attention as ka
-from keras_attention import in_place, scope
+from keras_attention.core import in_place, scope
 
 X = np.arange(2 * 3 * 7 * 5, dtype="float32").reshape(2, 3, 7, 5) % 101
 

@@ -6,7 +6,7 @@ import re
 
 import keras
 
-from keras_attention import keras_internals
+from keras_attention.core import keras_internals
 
 
 def paths_in(model):

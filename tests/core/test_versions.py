@@ -7,7 +7,7 @@ import keras
 import pytest
 
 import keras_attention as ka
-from keras_attention import versions
+from keras_attention.core import versions
 from keras_attention.distribution import role_parallel
 
 

@@ -78,7 +78,7 @@ def _add_stand_ins():
     import keras
 
     # It registers operations. Whoever imports it before Keras gets here while it is half imported.
-    importlib.import_module(f"{PACKAGE}.keras_internals")
+    importlib.import_module(f"{PACKAGE}.core.keras_internals")
     registry = keras.saving.get_custom_objects()
     for room, names in CLASSES.items():
         for name in names:

@@ -4,8 +4,8 @@ import keras
 import pytest
 
 import keras_attention as ka
-from keras_attention import keras_internals
-from keras_attention.weight_axes import STOCK, find_axes, name_axes
+from keras_attention.core import keras_internals
+from keras_attention.core.weight_axes import STOCK, find_axes, name_axes
 
 
 def roles(layer):

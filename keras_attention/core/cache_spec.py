@@ -6,7 +6,7 @@ import warnings
 
 import keras
 
-from keras_attention.scope import CacheEntry
+from keras_attention.core.scope import CacheEntry
 
 
 @dataclasses.dataclass

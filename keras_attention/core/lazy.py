@@ -1,6 +1,6 @@
 """Modules that are imported when one of their names is first used: Keras, and folders that need it.
 
-    from keras_attention.lazy import keras, models
+    from keras_attention.core.lazy import keras, models
 
 Keras and TensorFlow take seconds to import, and a LiteRT file needs neither. Code that reads such
 files therefore runs quickly, and runs where Keras and TensorFlow are not installed.
@@ -9,9 +9,14 @@ files therefore runs quickly, and runs where Keras and TensorFlow are not instal
 import importlib
 import importlib.util
 
-NAMES = """
-    blocks generation keras keras_internals masks models positions pretrained visualization
-""".split()
+MODULES = {
+    "keras": "keras",
+    "keras_internals": "keras_attention.core.keras_internals",
+    **{
+        name: f"keras_attention.{name}"
+        for name in "blocks generation masks models positions pretrained visualization".split()
+    },
+}
 
 MISSING = {
     name: f"needs Keras and TensorFlow, and {name} is not installed: pip install "
@@ -31,9 +36,9 @@ def import_module(name):
     Example:
 
     ```python
-    from keras_attention.lazy import import_module
+    from keras_attention.core.lazy import import_module
 
-    assert import_module("keras_attention.checks").check_whole_number("f", "n", 3) == 3
+    assert import_module("keras_attention.core.checks").check_whole_number("f", "n", 3) == 3
     ```
     """
     try:
@@ -75,6 +80,6 @@ class LazyModule:
 
 
 def __getattr__(name):
-    if name in NAMES:
-        return LazyModule("keras" if name == "keras" else f"keras_attention.{name}")
-    raise AttributeError(f"module 'keras_attention.lazy' has no attribute {name!r}")
+    if name in MODULES:
+        return LazyModule(MODULES[name])
+    raise AttributeError(f"module 'keras_attention.core.lazy' has no attribute {name!r}")

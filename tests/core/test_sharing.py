@@ -3,7 +3,7 @@
 import numpy as np
 
 import keras_attention as ka
-from keras_attention import sharing
+from keras_attention.core import sharing
 
 
 def make_model():

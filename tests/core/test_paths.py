@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import keras_attention as ka
-from keras_attention.paths import unique_names
+from keras_attention.core.paths import unique_names
 
 NAMES = st.sampled_from(["dense", "dense_1", "dense_2", "dense_1_1", "dense-1", "out"])
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from keras_attention import scope
-from keras_attention.cache_spec import CacheSpec
+from keras_attention.core import scope
+from keras_attention.core.cache_spec import CacheSpec
 
 
 def layer_of(path):

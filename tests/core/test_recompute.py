@@ -9,7 +9,7 @@ import pytest
 from keras import ops
 
 import keras_attention as ka
-from keras_attention.recompute import recompute
+from keras_attention.core.recompute import recompute
 from keras_attention.scores import additive_tensorflow
 from tests import gradients
 from tests.normalizers import definition

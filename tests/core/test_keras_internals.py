@@ -9,7 +9,7 @@ import pytest
 from keras import ops
 
 import keras_attention as ka
-from keras_attention import keras_internals
+from keras_attention.core import keras_internals
 
 PACKAGE = pathlib.Path(ka.__file__).parent
 
@@ -68,7 +68,7 @@ def own_attributes(source):
 
 
 def test_only_one_file_uses_private_names_of_keras():
-    files = set(PACKAGE.rglob("*.py")) - {PACKAGE / "keras_internals.py"}
+    files = set(PACKAGE.rglob("*.py")) - {PACKAGE / "core/keras_internals.py"}
     uses = {str(path): private_uses(path.read_text()) for path in files}
     assert not {path: names for path, names in uses.items() if names}
 
@@ -84,7 +84,7 @@ def test_only_one_file_uses_private_names_of_keras():
         ("getattr(model, '_flatten_layers', list)()", {"_flatten_layers"}),
         ("y._keras_history.operation._outbound_nodes", {"_keras_history", "_outbound_nodes"}),
         ("self._layers = []\nself._layers.append(x)", set()),
-        ("from keras_attention.keras_internals import get_mask", set()),
+        ("from keras_attention.core.keras_internals import get_mask", set()),
     ],
 )
 def test_private_names_are_seen(source, expected):

@@ -91,5 +91,5 @@ def test_a_model_may_have_float_inputs(mixed):
 def test_the_mask_of_ids_stays():
     ids = ops.convert_to_tensor(np.array([[5.0, 7.0, 0.0]], "float32"))
     embedded = ka.blocks.TokenEmbedding(20, D)(ids)
-    mask = ka.keras_internals.get_mask(embedded)
+    mask = ka.core.keras_internals.get_mask(embedded)
     assert numbers(mask).tolist() == [[1, 1, 0]]

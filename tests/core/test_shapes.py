@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attention import shapes
+from keras_attention.core import shapes
 from tests.conftest import ROOT
 
 
