@@ -7,6 +7,7 @@ import pytest
 
 import keras_attention as ka
 from tests.conftest import ROOT
+from tests.test_docs import forget_classes_of_the_page
 
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
@@ -27,8 +28,7 @@ def test_code_runs(code):
     try:
         exec(compile(code, "CONTRIBUTING.md", "exec"), {"__name__": "__main__"})
     finally:
-        keras.saving.get_custom_objects().clear()
-        keras.saving.get_custom_objects().update(known)
+        forget_classes_of_the_page(known)
 
 
 @pytest.mark.parametrize("path", sorted(PATHS))
