@@ -13,7 +13,7 @@ import time
 import keras
 
 import keras_attention as ka
-from keras_attention.data.files import read_json, write_json
+from keras_attention.files.io import read_json, write_json
 from keras_attention.tasks.folders import LITERT, LITERT_INT8
 
 NUMBERS = {"epochs": int, "learning_rate": float, "batch_size": int}

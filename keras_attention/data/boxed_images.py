@@ -6,11 +6,11 @@ import typing
 
 import numpy as np
 
-from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.image_folders import read_image
 from keras_attention.data.orientation import SIDEWAYS, turn_box
 from keras_attention.data.shares import check_batches, gather_batches, set_rows
 from keras_attention.data.splits import add_dev
+from keras_attention.files.extras import import_tensorflow
 
 MOST_BYTES = 4 << 30  # of resized pictures that batches keep in memory
 FORMAT = "xyxy"  # of boxes, as Keras names it: left, top, right, bottom in pixels

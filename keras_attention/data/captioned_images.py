@@ -8,13 +8,13 @@ import typing
 from keras_attention.data.boxed_images import make_picture_reader
 from keras_attention.data.coco import find_coco_file, find_picture, is_coco, read_captions
 from keras_attention.data.columns import SUFFIXES, UTF_8, find_suffix, read_columns
-from keras_attention.data.extras import import_tensorflow
-from keras_attention.data.files import is_file
 from keras_attention.data.image_folders import keep_readable
 from keras_attention.data.objects_as_text import BINS, check_class_names, describe_objects
 from keras_attention.data.recordings import pad_labels
 from keras_attention.data.shares import check_batches, gather_batches
 from keras_attention.data.splits import add_dev, read_parts
+from keras_attention.files.extras import import_tensorflow
+from keras_attention.files.io import is_file
 
 # How a caller names the columns of a table.
 NAMED_BY = (

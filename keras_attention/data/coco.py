@@ -4,10 +4,10 @@ import functools
 import pathlib
 
 from keras_attention.data.boxed_images import BoxedImage, BoxedImages, turn_boxes
-from keras_attention.data.fields import MOST_PIXELS
-from keras_attention.data.files import is_file, leads_outside, quote_value, read_json
 from keras_attention.data.image_folders import keep_readable
 from keras_attention.data.splits import read_parts
+from keras_attention.files.fields import MOST_PIXELS
+from keras_attention.files.io import is_file, leads_outside, quote_value, read_json
 
 NAMES = ("annotations.json", "_annotations.coco.json")  # of the file in a folder
 NUMBERS = (int, float)

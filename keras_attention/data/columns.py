@@ -10,8 +10,8 @@ import pathlib
 import tokenize
 import zlib
 
-from keras_attention.data.files import parse_json, quote_value, read_bytes
 from keras_attention.data.problems import report_problems
+from keras_attention.files.io import parse_json, quote_value, read_bytes
 
 UTF_8 = "utf-8"
 # How a caller names the two columns; the command line writes its options instead.

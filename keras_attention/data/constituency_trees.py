@@ -13,12 +13,12 @@ from keras_attention.data.bracketed_trees import (
     parse_brackets,
 )
 from keras_attention.data.columns import UTF_8, read_lines
-from keras_attention.data.extras import import_tensorflow
-from keras_attention.data.files import prefix_errors
 from keras_attention.data.length_buckets import EDGES, batch_by_length, locate_tokens
 from keras_attention.data.shares import gather_batches
 from keras_attention.data.splits import add_dev, read_parts
 from keras_attention.data.tagged import Sentence, gather_sentences
+from keras_attention.files.extras import import_tensorflow
+from keras_attention.files.io import prefix_errors
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

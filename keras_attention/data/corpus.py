@@ -8,8 +8,8 @@ import numpy as np
 
 from keras_attention.core.checks import check_whole_number
 from keras_attention.data.columns import UTF_8, read_lines
-from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.shares import check_batches, gather_batches
+from keras_attention.files.extras import import_tensorflow
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

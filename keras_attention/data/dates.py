@@ -9,7 +9,7 @@ import typing
 import numpy as np
 
 from keras_attention.core.checks import check_whole_number
-from keras_attention.data.extras import import_babel
+from keras_attention.files.extras import import_babel
 
 LOCALES = tuple(
     "ar bg cs da de el en en_GB es et fi fr he hi hr hu id it ja ko lt lv nb nl pl pt ro ru sv tr "

@@ -8,13 +8,13 @@ import numpy as np
 
 from keras_attention.data.columns import UTF_8
 from keras_attention.data.conllu import COLUMNS, read_words
-from keras_attention.data.extras import import_tensorflow, import_tfds
 from keras_attention.data.length_buckets import EDGES, batch_by_length
 from keras_attention.data.problems import report_problems
 from keras_attention.data.shares import gather_batches
 from keras_attention.data.splits import add_dev, read_parts
 from keras_attention.data.tagged import Sentence, gather_sentences
 from keras_attention.data.tfds_builder import find_builder, find_splits, prepare_builder
+from keras_attention.files.extras import import_tensorflow, import_tfds
 
 HEAD, RELATION = COLUMNS.index("head"), COLUMNS.index("deprel")
 

@@ -1,6 +1,6 @@
 """Changes of pictures that take their boxes with them: mirrored, cut out, lighter or darker."""
 
-from keras_attention.data.extras import import_tensorflow
+from keras_attention.files.extras import import_tensorflow
 
 LEAST = 0.3  # of an object that must be left of it in a part of its picture
 

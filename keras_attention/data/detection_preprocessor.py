@@ -5,10 +5,10 @@ import pathlib
 
 import numpy as np
 
-from keras_attention.data.files import read_bytes
 from keras_attention.data.image_folders import decode_picture, resize_picture
 from keras_attention.data.image_preprocessor import ImagePreprocessor
 from keras_attention.data.images import scale_pixels
+from keras_attention.files.io import read_bytes
 
 
 @dataclasses.dataclass(frozen=True)

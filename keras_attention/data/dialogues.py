@@ -7,10 +7,10 @@ import pathlib
 from keras_attention.core.checks import check_whole_number
 from keras_attention.data.columns import UTF_8, line_error, read_lines
 from keras_attention.data.corpus import Corpus
-from keras_attention.data.files import parse_json, quote_value
 from keras_attention.data.pairs import Pair, Pairs
 from keras_attention.data.problems import report_problems
 from keras_attention.data.splits import add_dev, read_parts
+from keras_attention.files.io import parse_json, quote_value
 
 SEPARATOR = " <turn> "  # between two turns of a context
 TURNS = 3  # that a reply is to at most, unless another number is asked for

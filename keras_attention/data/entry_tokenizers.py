@@ -8,7 +8,6 @@ import re
 import numpy as np
 
 from keras_attention.core.checks import check_whole_number
-from keras_attention.data.files import prefix_errors, quote_value, read_json, write_json
 from keras_attention.data.tokenizers import (
     MASK_ID,
     MASK_TOKEN,
@@ -18,6 +17,7 @@ from keras_attention.data.tokenizers import (
     check_texts,
     cut_at_end,
 )
+from keras_attention.files.io import prefix_errors, quote_value, read_json, write_json
 
 _MASK = re.compile(rf"({re.escape(MASK_TOKEN)})")
 

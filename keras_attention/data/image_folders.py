@@ -9,14 +9,14 @@ import pathlib
 import numpy as np
 
 from keras_attention.core.checks import check_height_and_width
-from keras_attention.data.extras import import_pillow
-from keras_attention.data.files import read_bytes
 from keras_attention.data.images import Images
 from keras_attention.data.orientation import TURNED, find_orientation
 from keras_attention.data.problems import Problems
 from keras_attention.data.resizing import Resizing
 from keras_attention.data.splits import read_parts, split_by_class
 from keras_attention.data.vocabulary import sort_labels
+from keras_attention.files.extras import import_pillow
+from keras_attention.files.io import read_bytes
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp")
 OTHERS = (".avif", ".heic", ".heif", ".ico", ".jp2", ".jxl", ".psd", ".svg", ".tif", ".tiff")

@@ -8,9 +8,9 @@ import numpy as np
 from keras_attention.core.checks import check_height_and_width, check_whole_number
 from keras_attention.data.image_folders import read_image
 from keras_attention.data.images import scale_pixels
-from keras_attention.data.manifest import record_files
 from keras_attention.data.resizing import Resizing
 from keras_attention.data.vocabulary import Labels
+from keras_attention.files.manifest import record_files
 
 LABELS = "labels.txt"
 MOST_CHANNELS = 1024

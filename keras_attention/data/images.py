@@ -6,9 +6,9 @@ import typing
 import numpy as np
 
 from keras_attention.core.lazy import keras, keras_internals
-from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.shares import check_batches, gather_batches, set_rows
 from keras_attention.data.splits import hold_out
+from keras_attention.files.extras import import_tensorflow
 
 SLACK = 0.01  # that floats may be beyond 0 and 1, as after a bicubic resize
 

@@ -6,9 +6,6 @@ import numpy as np
 
 from keras_attention.core.checks import check_whole_number
 from keras_attention.data.entry_tokenizers import Characters
-from keras_attention.data.fields import MOST_TOKENS
-from keras_attention.data.files import number_errors
-from keras_attention.data.manifest import read_preprocessing, save_preprocessing
 from keras_attention.data.sequence_preprocessor import TOKENIZERS
 from keras_attention.data.tokenizers import (
     MASK_TOKEN,
@@ -18,6 +15,9 @@ from keras_attention.data.tokenizers import (
     Subwords,
     check_texts,
 )
+from keras_attention.files.fields import MOST_TOKENS
+from keras_attention.files.io import number_errors
+from keras_attention.files.manifest import read_preprocessing, save_preprocessing
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,10 +9,10 @@ import numpy as np
 
 from keras_attention.core.checks import check_whole_number
 from keras_attention.data.corpus import check_tokens
-from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
 from keras_attention.data.shares import check_batches
 from keras_attention.data.tokenizers import PADDING_ID, SPECIAL
+from keras_attention.files.extras import import_tensorflow
 
 OWNER = "masked_language_model_batches"
 

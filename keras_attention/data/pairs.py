@@ -18,11 +18,11 @@ from keras_attention.data.columns import (
     read_lines,
     read_rows,
 )
-from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.length_buckets import EDGES, batch_by_length, locate_tokens
 from keras_attention.data.problems import report_problems
 from keras_attention.data.shares import gather_batches
 from keras_attention.data.splits import add_dev, read_parts
+from keras_attention.files.extras import import_tensorflow
 
 # How a caller names the columns of a file.
 NAMED_BY = (

@@ -5,9 +5,9 @@ import xml.etree.ElementTree as ElementTree
 
 from keras_attention.data.boxed_images import BoxedImage, BoxedImages, turn_boxes
 from keras_attention.data.columns import line_error
-from keras_attention.data.files import is_file, leads_outside, quote_value, read_bytes
 from keras_attention.data.image_folders import SUFFIXES, keep_readable, read_image
 from keras_attention.data.splits import read_parts
+from keras_attention.files.io import is_file, leads_outside, quote_value, read_bytes
 
 ANNOTATIONS, PICTURES, SETS = "Annotations", "JPEGImages", "ImageSets"
 CORNERS = ("xmin", "ymin", "xmax", "ymax")

@@ -6,12 +6,12 @@ import pathlib
 import numpy as np
 
 from keras_attention.core.checks import check_height_and_width, check_whole_number
-from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.image_preprocessor import MOST_CHANNELS
 from keras_attention.data.images import scale_pixels
-from keras_attention.data.manifest import record_files
 from keras_attention.data.shares import check_batches, gather_batches
 from keras_attention.data.vocabulary import Labels
+from keras_attention.files.extras import import_tensorflow
+from keras_attention.files.manifest import record_files
 
 LABELS = "labels.txt"
 MOST_LEVELS = 256

@@ -8,10 +8,10 @@ import numpy as np
 
 from keras_attention.core.checks import check_whole_number
 from keras_attention.data import tokenizer_engines as engines
-from keras_attention.data.fields import MOST_ID, MOST_TOKENS
-from keras_attention.data.files import path_inside, prefix_errors, read_bytes, write_whole
-from keras_attention.data.manifest import save_preprocessing
 from keras_attention.data.tokenizers import check_texts
+from keras_attention.files.fields import MOST_ID, MOST_TOKENS
+from keras_attention.files.io import path_inside, prefix_errors, read_bytes, write_whole
+from keras_attention.files.manifest import save_preprocessing
 
 TEXT, PAIR = "text", "pair"  # the places of the texts among a template's special tokens
 

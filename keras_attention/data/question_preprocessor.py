@@ -6,16 +6,16 @@ import numpy as np
 
 from keras_attention.core import checks
 from keras_attention.data.answer_spans import EncodedQuestion, QuestionWindow, cut_windows
-from keras_attention.data.extras import import_tensorflow
-from keras_attention.data.fields import MOST_TOKENS
-from keras_attention.data.files import number_errors
 from keras_attention.data.length_buckets import EDGES, batch_by_length
-from keras_attention.data.manifest import read_preprocessing, save_preprocessing
 from keras_attention.data.shares import gather_batches
 from keras_attention.data.tagger_preprocessor import CHARACTERS, MOST_CHARACTERS, WORDS, spell
 from keras_attention.data.tokenizers import PADDING_ID
 from keras_attention.data.vocabulary import Vocabulary, find_words, split_words
-from keras_attention.data.word_pattern import OLD_PATTERN, check_pattern, make_portable
+from keras_attention.files.extras import import_tensorflow
+from keras_attention.files.fields import MOST_TOKENS
+from keras_attention.files.io import number_errors
+from keras_attention.files.manifest import read_preprocessing, save_preprocessing
+from keras_attention.files.word_pattern import OLD_PATTERN, check_pattern, make_portable
 
 CLASS, SEPARATOR = "<cls>", "<sep>"  # no word is split off that reads so
 CLASS_ID, SEPARATOR_ID = 2, 3

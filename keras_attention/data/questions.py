@@ -7,10 +7,10 @@ import re
 import typing
 
 from keras_attention.data.columns import UTF_8, line_error, read_lines
-from keras_attention.data.fields import MOST_ID
-from keras_attention.data.files import parse_json, quote_value, read_json
 from keras_attention.data.problems import report_problems
 from keras_attention.data.splits import hold_out, read_parts
+from keras_attention.files.fields import MOST_ID
+from keras_attention.files.io import parse_json, quote_value, read_json
 
 SENTENCES = "wiki-sentences.tsv"  # of QAMR, beside its questions
 SUFFIXES = (".json", ".jsonl", ".tsv")

@@ -13,8 +13,8 @@ from keras_attention.data.columns import (
     read_objects,
     read_rows,
 )
-from keras_attention.data.files import leads_outside
 from keras_attention.data.sphinx import list_sphinx
+from keras_attention.files.io import leads_outside
 
 SUFFIXES = (".wav", ".flac")
 TRANSCRIPTS = "transcripts.tsv"  # of a folder

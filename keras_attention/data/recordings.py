@@ -9,13 +9,13 @@ import numpy as np
 
 from keras_attention.core.checks import check_whole_number
 from keras_attention.data.columns import UTF_8
-from keras_attention.data.extras import import_tensorflow
-from keras_attention.data.files import prefix_errors
 from keras_attention.data.recording_tables import list_recordings
 from keras_attention.data.shares import check_batches, make_in_shares
 from keras_attention.data.sounds import read_sound, resample
 from keras_attention.data.sphinx import FEATURES, read_features
 from keras_attention.data.splits import add_dev, read_parts
+from keras_attention.files.extras import import_tensorflow
+from keras_attention.files.io import prefix_errors
 
 RATE = 16_000  # samples a second, where files differ
 

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from keras_attention.core.checks import check_height_and_width, check_whole_number
-from keras_attention.data.fields import MOST_PIXELS
+from keras_attention.files.fields import MOST_PIXELS
 
 INTERPOLATIONS = ("bilinear", "bicubic", "lanczos3", "nearest")
 

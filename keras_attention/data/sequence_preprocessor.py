@@ -6,7 +6,6 @@ import numpy as np
 
 from keras_attention.core import checks
 from keras_attention.data.entry_tokenizers import Characters, Words
-from keras_attention.data.manifest import read_preprocessing, save_preprocessing
 from keras_attention.data.tokenizers import (
     BEGIN_ID,
     END_ID,
@@ -14,6 +13,7 @@ from keras_attention.data.tokenizers import (
     UNKNOWN_ID,
     Subwords,
 )
+from keras_attention.files.manifest import read_preprocessing, save_preprocessing
 
 TOKENIZERS = {
     "characters": (Characters, ".json"),

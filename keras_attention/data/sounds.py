@@ -7,7 +7,7 @@ import pathlib
 import numpy as np
 
 from keras_attention.core.checks import check_whole_number
-from keras_attention.data.extras import import_resampling, import_soundfile
+from keras_attention.files.extras import import_resampling, import_soundfile
 
 LEAST, MOST = 1_000, 1_000_000  # samples a second
 # Of the low-pass filter: zeros on either side, the share of the band that it keeps, and the window.

@@ -5,7 +5,6 @@ import dataclasses
 import numpy as np
 
 from keras_attention.data.entry_tokenizers import Characters
-from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.recordings import (
     batch_by_sound,
     generate_batches,
@@ -16,6 +15,7 @@ from keras_attention.data.recordings import (
 from keras_attention.data.sequence_preprocessor import TargetTexts
 from keras_attention.data.speech_preprocessor import SoundPreprocessor
 from keras_attention.data.tokenizers import Subwords
+from keras_attention.files.extras import import_tensorflow
 
 
 @dataclasses.dataclass(frozen=True)

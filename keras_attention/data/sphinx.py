@@ -6,7 +6,7 @@ import re
 import numpy as np
 
 from keras_attention.data.columns import UTF_8, read_lines
-from keras_attention.data.files import leads_outside
+from keras_attention.files.io import leads_outside
 
 FEATURES = ".mfc"
 SOUNDS = (("feat", FEATURES), ("wav", ".wav"), ("wav", ".flac"))  # in this order

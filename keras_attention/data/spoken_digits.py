@@ -4,9 +4,9 @@ import re
 
 import numpy as np
 
-from keras_attention.data.extras import import_num2words, import_tfds
 from keras_attention.data.recordings import Recording, Recordings
 from keras_attention.data.tfds_builder import find_builder, prepare_builder
+from keras_attention.files.extras import import_num2words, import_tfds
 
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 SPEAKERS = ("george", "jackson", "nicolas", "theo", "yweweler")

@@ -5,8 +5,6 @@ import dataclasses
 import numpy as np
 
 from keras_attention.data.answer_spans import EncodedQuestion, QuestionWindow, cut_windows
-from keras_attention.data.fields import MOST_TOKENS
-from keras_attention.data.manifest import read_preprocessing
 from keras_attention.data.pretrained_tokenizer import (
     PAIR,
     TEXT,
@@ -21,7 +19,9 @@ from keras_attention.data.question_preprocessor import (
 )
 from keras_attention.data.tokenizers import check_texts
 from keras_attention.data.vocabulary import Labels
-from keras_attention.data.word_pattern import check_pattern, make_portable
+from keras_attention.files.fields import MOST_TOKENS
+from keras_attention.files.manifest import read_preprocessing
+from keras_attention.files.word_pattern import check_pattern, make_portable
 
 LABELS = "labels.txt"
 

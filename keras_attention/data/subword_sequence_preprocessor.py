@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 
 from keras_attention.core.checks import check_whole_number
-from keras_attention.data.fields import MOST_ID
-from keras_attention.data.manifest import read_preprocessing
 from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer, TokenizerOwner
 from keras_attention.data.tokenizers import check_texts
+from keras_attention.files.fields import MOST_ID
+from keras_attention.files.manifest import read_preprocessing
 
 
 @dataclasses.dataclass(frozen=True)

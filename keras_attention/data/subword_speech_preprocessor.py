@@ -5,12 +5,12 @@ import dataclasses
 import numpy as np
 
 from keras_attention.core.checks import check_whole_number
-from keras_attention.data.fields import MOST_ID
-from keras_attention.data.manifest import read_preprocessing
 from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer, TokenizerOwner
 from keras_attention.data.speech_preprocessor import SoundPreprocessor
 from keras_attention.data.subword_sequence_preprocessor import cut_at_end
 from keras_attention.data.tokenizers import check_texts
+from keras_attention.files.fields import MOST_ID
+from keras_attention.files.manifest import read_preprocessing
 
 MOST_RATE, MOST_SECONDS = 1_000_000, 3600
 _NAMED = """

@@ -8,11 +8,11 @@ import numpy as np
 
 from keras_attention.data.columns import UTF_8, line_error, read_lines
 from keras_attention.data.conllu import COLUMNS, read_words
-from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.length_buckets import EDGES, batch_by_length
 from keras_attention.data.problems import report_problems
 from keras_attention.data.shares import gather_batches
 from keras_attention.data.splits import add_dev, read_parts
+from keras_attention.files.extras import import_tensorflow
 
 
 class Sentence(typing.NamedTuple):

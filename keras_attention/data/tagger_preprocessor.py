@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 
 from keras_attention.core.checks import check_whole_number
-from keras_attention.data.manifest import read_preprocessing, save_preprocessing
 from keras_attention.data.tokenizers import PADDING_ID
 from keras_attention.data.vocabulary import Labels, Vocabulary
-from keras_attention.data.word_pattern import check_pattern, make_portable
+from keras_attention.files.manifest import read_preprocessing, save_preprocessing
+from keras_attention.files.word_pattern import check_pattern, make_portable
 
 WORDS, CHARACTERS, LABELS = "words.txt", "characters.txt", "labels.txt"
 MOST_CHARACTERS = 1 << 10  # a longer string is no word

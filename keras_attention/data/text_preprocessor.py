@@ -5,12 +5,12 @@ import dataclasses
 import numpy as np
 
 from keras_attention.core.checks import check_whole_number
-from keras_attention.data.fields import MOST_TOKENS
-from keras_attention.data.files import number_errors
-from keras_attention.data.manifest import read_preprocessing, save_preprocessing
 from keras_attention.data.tokenizers import PADDING_ID
 from keras_attention.data.vocabulary import Labels, Vocabulary, split_words
-from keras_attention.data.word_pattern import OLD_PATTERN, check_pattern, make_portable
+from keras_attention.files.fields import MOST_TOKENS
+from keras_attention.files.io import number_errors
+from keras_attention.files.manifest import read_preprocessing, save_preprocessing
+from keras_attention.files.word_pattern import OLD_PATTERN, check_pattern, make_portable
 
 WORDS, LABELS = "words.txt", "labels.txt"
 

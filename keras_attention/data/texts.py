@@ -8,13 +8,13 @@ import typing
 import numpy as np
 
 from keras_attention.data.columns import SUFFIXES, UTF_8, find_suffix, read_columns, read_lines
-from keras_attention.data.extras import import_tensorflow
-from keras_attention.data.files import number_errors
 from keras_attention.data.length_buckets import EDGES, batch_by_length
 from keras_attention.data.problems import report_problems
 from keras_attention.data.shares import gather_batches
 from keras_attention.data.splits import add_dev, read_parts
 from keras_attention.data.vocabulary import sort_labels
+from keras_attention.files.extras import import_tensorflow
+from keras_attention.files.io import number_errors
 
 
 class Text(typing.NamedTuple):

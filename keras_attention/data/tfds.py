@@ -5,7 +5,6 @@ import typing
 import numpy as np
 
 from keras_attention.data.corpus import make_corpus
-from keras_attention.data.extras import import_tfds
 from keras_attention.data.images import Images
 from keras_attention.data.multi_label_texts import MultiLabelTexts
 from keras_attention.data.pairs import Pairs
@@ -13,6 +12,7 @@ from keras_attention.data.questions import Answer, Question, Questions
 from keras_attention.data.tagged import Sentence, make_tagged
 from keras_attention.data.texts import Text, Texts
 from keras_attention.data.tfds_builder import find_builder, find_splits, prepare_builder
+from keras_attention.files.extras import import_tfds
 
 
 def from_tfds(

@@ -7,9 +7,9 @@ from keras_attention.data.boxed_images import (
     convert_boxes,
     turn_stored_boxes,
 )
-from keras_attention.data.extras import import_tensorflow, import_tfds
 from keras_attention.data.orientation import find_orientation
 from keras_attention.data.tfds_builder import find_builder, find_splits, prepare_builder
+from keras_attention.files.extras import import_tensorflow, import_tfds
 
 
 def from_tfds_boxes(

@@ -6,9 +6,9 @@ import json
 import re
 
 from keras_attention.data.byte_bpe import ByteBPE
-from keras_attention.data.extras import import_sentencepiece
-from keras_attention.data.files import parse_json
 from keras_attention.data.word_piece import WordPiece
+from keras_attention.files.extras import import_sentencepiece
+from keras_attention.files.io import parse_json
 
 MASKS = ("[MASK]", "<mask>")
 MARIAN_SPECIAL = ("</s>", "<pad>", "<unk>")

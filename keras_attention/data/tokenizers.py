@@ -8,12 +8,12 @@ import re
 import numpy as np
 
 from keras_attention.core.checks import check_whole_number
-from keras_attention.data.extras import (
+from keras_attention.files.extras import (
     import_keras_hub,
     import_sentencepiece,
     import_sentencepiece_messages,
 )
-from keras_attention.data.files import (
+from keras_attention.files.io import (
     prefix_errors,
     read_bytes,
     write_whole,

@@ -13,8 +13,8 @@ import re
 import numpy as np
 
 from keras_attention.core.checks import check_whole_number
-from keras_attention.data.files import prefix_errors, read_bytes, write_whole
-from keras_attention.data.word_pattern import check_pattern
+from keras_attention.files.io import prefix_errors, read_bytes, write_whole
+from keras_attention.files.word_pattern import check_pattern
 
 
 def split_words(text, pattern=None):

@@ -10,10 +10,10 @@ from keras_attention.core.checks import check_whole_number
 from keras_attention.core.token_layout import SEQUENCE
 from keras_attention.core.versions import require_keras
 from keras_attention.core.weight_axes import find_axes
-from keras_attention.data.extras import import_tensorflow
 from keras_attention.data.shares import Share, read_share
 from keras_attention.distribution.report import LayoutReport, WeightLayout
 from keras_attention.distribution.split import MESH_AXES, split_weight
+from keras_attention.files.extras import import_tensorflow
 
 
 class RoleParallel(keras.distribution.ModelParallel):

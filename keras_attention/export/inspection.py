@@ -6,11 +6,11 @@ import importlib
 import pathlib
 
 from keras_attention.core.lazy import keras, keras_internals
-from keras_attention.data.manifest import count_bytes
 from keras_attention.export import flatbuffer
 from keras_attention.export.formatting import format_ops, format_signatures, format_size
 from keras_attention.export.report import Signature, Tensor
 from keras_attention.export.runner import find_format, load_keras_model
+from keras_attention.files.manifest import count_bytes
 
 # Operators that ids pass on their way to a table, and stay ids.
 _PASSED = ("ADD", "CAST", "RESHAPE", "EXPAND_DIMS", "SQUEEZE", "SELECT", "SELECT_V2", "SLICE")
@@ -157,7 +157,7 @@ def check_sizes(inspection, *, labels=None, vocabularies=None, lengths=None):
     """Raises ValueError where a model is not made for these sizes of labels and vocabularies.
 
     With those of another model its answers would be silently wrong. (Where the sizes agree, digests
-    tell them apart: see `data.manifest.check_unchanged`.)
+    tell them apart: see `files.manifest.check_unchanged`.)
 
     Args:
         inspection: `Inspection` of the model's file. Its first signature's outputs count, and all

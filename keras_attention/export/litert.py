@@ -6,8 +6,6 @@ import pathlib
 import tempfile
 
 from keras_attention.core import checks
-from keras_attention.data.files import make_workplace
-from keras_attention.data.manifest import measure_file
 from keras_attention.export import (
     backend,
     compatibility,
@@ -25,6 +23,8 @@ from keras_attention.export.generation.exportable import make_exportable
 from keras_attention.export.precision import check_no_lookups
 from keras_attention.export.quantization import get_quantization
 from keras_attention.export.report import ExportReport
+from keras_attention.files.io import make_workplace
+from keras_attention.files.manifest import measure_file
 
 GENERATION_ARGUMENTS = (
     "max_length",

@@ -4,8 +4,8 @@ import json
 import os
 import pathlib
 
-from keras_attention.data import manifest
-from keras_attention.data.files import move_into_place
+from keras_attention.files import manifest
+from keras_attention.files.io import move_into_place
 
 
 def check_target(path):

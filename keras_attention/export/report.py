@@ -4,7 +4,6 @@ import dataclasses
 import json
 import pathlib
 
-from keras_attention.data.files import read_json
 from keras_attention.export.formatting import (
     format_bullets,
     format_ops,
@@ -12,6 +11,7 @@ from keras_attention.export.formatting import (
     format_size,
     format_table,
 )
+from keras_attention.files.io import read_json
 
 
 @dataclasses.dataclass(frozen=True)

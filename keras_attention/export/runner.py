@@ -10,10 +10,10 @@ import numpy as np
 
 from keras_attention.core.lazy import keras
 from keras_attention.core.versions import explain_newer_file
-from keras_attention.data.manifest import check_unchanged
 from keras_attention.export import backend, batches, flatbuffer
 from keras_attention.export.errors import first_line
 from keras_attention.export.formatting import format_shape
+from keras_attention.files.manifest import check_unchanged
 
 
 def find_format(path):

@@ -12,8 +12,6 @@ import numpy as np
 
 from keras_attention.core import checks
 from keras_attention.core.scope import MASK_CONSTANT
-from keras_attention.data.files import make_workplace
-from keras_attention.data.manifest import measure_file
 from keras_attention.export import backend, manifest
 from keras_attention.export.endpoint import save_endpoints
 from keras_attention.export.errors import ExportError
@@ -21,6 +19,8 @@ from keras_attention.export.generation.exportable import make_exportable
 from keras_attention.export.memory import count_weight_bytes
 from keras_attention.export.parity import SAVED_MODEL_TOLERANCE, check_parity, measure_parity
 from keras_attention.export.report import ExportReport, Signature, Tensor
+from keras_attention.files.io import make_workplace
+from keras_attention.files.manifest import measure_file
 
 _SCRIPT = pathlib.Path(__file__).with_name("saved_model_process.py")
 _SECONDS = 600

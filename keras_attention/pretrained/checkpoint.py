@@ -14,7 +14,7 @@ import re
 
 import numpy as np
 
-from keras_attention.data.files import read_json
+from keras_attention.files.io import read_json
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 LONGEST_HEADER = 100_000_000  # bytes, as in the library of the format

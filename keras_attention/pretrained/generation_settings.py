@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from keras_attention.data.fields import MOST_BEAMS, MOST_ID, MOST_TOKENS
-from keras_attention.data.files import read_json
+from keras_attention.files.fields import MOST_BEAMS, MOST_ID, MOST_TOKENS
+from keras_attention.files.io import read_json
 from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
 
 FILE = "generation_config.json"

@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from keras_attention.data.files import read_json
 from keras_attention.data.resizing import Resizing
+from keras_attention.files.io import read_json
 from keras_attention.pretrained.checkpoint import CheckpointError
 from keras_attention.pretrained.config import ConfigReader
 

@@ -7,7 +7,7 @@ by what a file says.
 import pathlib
 import re
 
-from keras_attention.data.files import read_json
+from keras_attention.files.io import read_json
 from keras_attention.pretrained.checkpoint import CONFIG, Checkpoint, CheckpointError
 from keras_attention.pretrained.hdf5 import read_datasets
 

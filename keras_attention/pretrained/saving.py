@@ -11,7 +11,7 @@ from keras import ops
 from keras_attention import models
 from keras_attention.core import keras_internals
 from keras_attention.core.checks import check_height_and_width
-from keras_attention.data.files import make_workplace, move_into_place, write_json
+from keras_attention.files.io import make_workplace, move_into_place, write_json
 from keras_attention.pretrained import loading
 from keras_attention.pretrained.aligned import copy_aligned
 from keras_attention.pretrained.checkpoint import CONFIG, DTYPES, INDEX, WEIGHTS

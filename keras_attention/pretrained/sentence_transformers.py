@@ -2,7 +2,7 @@
 
 import pathlib
 
-from keras_attention.data.files import read_json
+from keras_attention.files.io import read_json
 from keras_attention.pretrained.checkpoint import CheckpointError
 
 MODULES, LENGTH = "modules.json", "sentence_bert_config.json"

@@ -1,7 +1,7 @@
 """`read_sound_processing`: what `preprocessor_config.json` says about the sounds of a model."""
 
 from keras_attention.blocks.log_mel_spectrogram import FRAME, STRIDE
-from keras_attention.data.files import read_json
+from keras_attention.files.io import read_json
 from keras_attention.pretrained.checkpoint import CheckpointError
 from keras_attention.pretrained.config import ConfigReader
 

@@ -1,8 +1,8 @@
 """`tokenizer`: the tokenizer of a checkpoint, of whichever of the usual files lie there."""
 
-from keras_attention.data.files import read_bytes, read_json
 from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
 from keras_attention.data.tokenizer_engines import parse_rules
+from keras_attention.files.io import read_bytes, read_json
 from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
 from keras_attention.pretrained.config import ConfigReader
 from keras_attention.pretrained.keras_hub import Preset, read_checkpoint

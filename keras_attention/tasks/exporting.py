@@ -5,9 +5,9 @@ import pathlib
 import tempfile
 import warnings
 
-from keras_attention.data import manifest as manifests
 from keras_attention.export import to_litert, to_saved_model
 from keras_attention.export.litert import trace_once
+from keras_attention.files import manifest as manifests
 from keras_attention.tasks.folders import LITERT, LITERT_INT8, SAVED_MODEL
 from keras_attention.tasks.generators import get_generation_options
 

@@ -8,10 +8,10 @@ import shlex
 import shutil
 
 from keras_attention.core.lazy import has_keras
-from keras_attention.data import manifest
-from keras_attention.data.fields import Fields
-from keras_attention.data.files import move_into_place, write_json
 from keras_attention.export.runner import find_format
+from keras_attention.files import manifest
+from keras_attention.files.fields import Fields
+from keras_attention.files.io import move_into_place, write_json
 from keras_attention.tasks.registry import TASKS, get_task_class
 
 MODEL, SAVED_MODEL, LITERT, LITERT_INT8 = (

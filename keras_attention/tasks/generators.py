@@ -6,11 +6,11 @@ import numpy as np
 
 from keras_attention import export
 from keras_attention.core.lazy import generation
-from keras_attention.data import manifest
-from keras_attention.data.fields import MOST_ID, MOST_TOKENS, Fields
 from keras_attention.export.generation.step_reader import StepReader
 from keras_attention.export.generation.token_choice import IMPOSSIBLE
 from keras_attention.export.inspection import find_id_limits
+from keras_attention.files import manifest
+from keras_attention.files.fields import MOST_ID, MOST_TOKENS, Fields
 from keras_attention.tasks import runners
 from keras_attention.tasks.runners import check_vocabularies
 

@@ -5,11 +5,11 @@ import numpy as np
 from keras_attention import data
 from keras_attention.core.checks import check_many
 from keras_attention.core.lazy import models, visualization
-from keras_attention.data.fields import MOST_PIXELS, Fields
 from keras_attention.data.image_preprocessor import MOST_CHANNELS
 from keras_attention.data.images import check_split
 from keras_attention.data.resizing import Resizing
 from keras_attention.export import inspection
+from keras_attention.files.fields import MOST_PIXELS, Fields
 from keras_attention.tasks.class_report import score_labels
 from keras_attention.tasks.folders import MANIFEST
 from keras_attention.tasks.image_task import ImageTask

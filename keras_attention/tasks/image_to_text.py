@@ -6,14 +6,14 @@ from keras_attention import data
 from keras_attention.core.checks import check_many, check_whole_number
 from keras_attention.core.lazy import models, visualization
 from keras_attention.data.coco import has_captions, is_coco
-from keras_attention.data.fields import MOST_PIXELS, Fields
-from keras_attention.data.files import prefix_errors
 from keras_attention.data.image_preprocessor import MOST_CHANNELS
-from keras_attention.data.manifest import MANIFEST
 from keras_attention.data.objects_as_text import BINS, MOST_BINS, find_objects
 from keras_attention.data.resizing import Resizing
 from keras_attention.data.sequence_preprocessor import build_tokenizer
 from keras_attention.data.tokenizers import UNKNOWN_ID
+from keras_attention.files.fields import MOST_PIXELS, Fields
+from keras_attention.files.io import prefix_errors
+from keras_attention.files.manifest import MANIFEST
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import make_accuracy
 from keras_attention.tasks.object_detector import find_channels, find_grid, fit_image_size

@@ -4,11 +4,11 @@ import contextlib
 import pathlib
 import time
 
-from keras_attention.data import manifest
-from keras_attention.data.files import write_json
-from keras_attention.data.manifest import check_unchanged
 from keras_attention.export.formatting import format_size
 from keras_attention.export.runner import load_keras_model
+from keras_attention.files import manifest
+from keras_attention.files.io import write_json
+from keras_attention.files.manifest import check_unchanged
 from keras_attention.tasks import card, class_report
 from keras_attention.tasks.advice import advise
 from keras_attention.tasks.exporting import (

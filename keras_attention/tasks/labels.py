@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_attention import training
 from keras_attention.core.checks import check_whole_number
-from keras_attention.data.manifest import PREPROCESSING, read_manifest
+from keras_attention.files.manifest import PREPROCESSING, read_manifest
 from keras_attention.tasks.runners import softmax
 
 

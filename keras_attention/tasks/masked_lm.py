@@ -8,10 +8,10 @@ import numpy as np
 from keras_attention import data
 from keras_attention.core.checks import check_many
 from keras_attention.core.lazy import models, visualization
-from keras_attention.data.files import number_errors, prefix_errors
 from keras_attention.data.sequence_preprocessor import build_tokenizer
 from keras_attention.data.tokenizers import MASK_TOKEN
 from keras_attention.export import inspection
+from keras_attention.files.io import number_errors, prefix_errors
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import check_top, load_preprocessor, make_accuracy
 from keras_attention.tasks.printing import format_percent, say, show_table

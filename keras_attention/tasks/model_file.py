@@ -10,7 +10,7 @@ import zipfile
 import h5py
 import numpy as np
 
-from keras_attention.data.files import make_workplace, move_into_place
+from keras_attention.files.io import make_workplace, move_into_place
 
 CONFIG, WEIGHTS = "config.json", "model.weights.h5"
 DTYPES = ("float16", "float32")

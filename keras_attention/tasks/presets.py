@@ -9,9 +9,9 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-from keras_attention.data import manifest
-from keras_attention.data.fields import MOST_ID, Fields
-from keras_attention.data.files import make_workplace, move_into_place, parse_json, write_json
+from keras_attention.files import manifest
+from keras_attention.files.fields import MOST_ID, Fields
+from keras_attention.files.io import make_workplace, move_into_place, parse_json, write_json
 from keras_attention.tasks.printing import keep_informed
 from keras_attention.tasks.registry import HUB
 

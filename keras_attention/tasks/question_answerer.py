@@ -8,8 +8,8 @@ from keras_attention import data, training
 from keras_attention.core.checks import check_many
 from keras_attention.core.lazy import blocks, models, visualization
 from keras_attention.data.answer_spans import locate_answer, place_in_window
-from keras_attention.data.files import number_errors, prefix_errors
 from keras_attention.export import inspection
+from keras_attention.files.io import number_errors, prefix_errors
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import load_preprocessor
 from keras_attention.tasks.printing import format_percent, show_table

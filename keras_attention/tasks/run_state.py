@@ -6,8 +6,8 @@ import pathlib
 import shutil
 
 from keras_attention.core.lazy import keras, keras_internals
-from keras_attention.data.fields import MOST_EPOCHS, Fields
-from keras_attention.data.files import make_workplace, move_into_place, write_json, write_whole
+from keras_attention.files.fields import MOST_EPOCHS, Fields
+from keras_attention.files.io import make_workplace, move_into_place, write_json, write_whole
 
 WEIGHTS, METADATA = "latest.weights.h5", "training_metadata.json"
 

@@ -8,14 +8,14 @@ from keras_attention.data import (
     SubwordSequencePreprocessor,
     SubwordSpeechPreprocessor,
 )
-from keras_attention.data.manifest import (
+from keras_attention.export.inspection import inspect_model
+from keras_attention.export.runner import Keras
+from keras_attention.files.manifest import (
     MANIFEST,
     PREPROCESSING,
     read_manifest,
     read_preprocessing,
 )
-from keras_attention.export.inspection import inspect_model
-from keras_attention.export.runner import Keras
 
 ROWS = 64  # texts that are computed at a time
 

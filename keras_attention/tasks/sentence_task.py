@@ -4,9 +4,9 @@ from functools import partial
 
 from keras_attention import data
 from keras_attention.core.checks import check_many, check_whole_number
-from keras_attention.data.fields import MOST_TOKENS
-from keras_attention.data.files import number_errors
 from keras_attention.export import inspection
+from keras_attention.files.fields import MOST_TOKENS
+from keras_attention.files.io import number_errors
 from keras_attention.tasks.length_limit import LengthLimit
 from keras_attention.tasks.runners import check_labels
 from keras_attention.tasks.task import Task

@@ -7,8 +7,8 @@ import numpy as np
 
 from keras_attention import data
 from keras_attention.data.dates import LOCALES
-from keras_attention.data.fields import Fields
-from keras_attention.data.manifest import MANIFEST
+from keras_attention.files.fields import Fields
+from keras_attention.files.manifest import MANIFEST
 from keras_attention.tasks.registry import find_builder, get_task_class
 
 DIGITS = "digits"

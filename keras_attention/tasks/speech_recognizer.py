@@ -15,7 +15,7 @@ from keras_attention.core.lazy import (
     models,
     visualization,
 )
-from keras_attention.data.files import prefix_errors
+from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.folders import MANIFEST
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.printing import say, show_table

@@ -5,10 +5,10 @@ import numpy as np
 from keras_attention import data, training
 from keras_attention.core.checks import check_many
 from keras_attention.core.lazy import blocks, keras, models
-from keras_attention.data.files import prefix_errors
-from keras_attention.data.manifest import PREPROCESSING, read_manifest
 from keras_attention.data.sequence_preprocessor import build_tokenizer
 from keras_attention.data.speech_text_preprocessor import find_target
+from keras_attention.files.io import prefix_errors
+from keras_attention.files.manifest import PREPROCESSING, read_manifest
 from keras_attention.tasks.length_limit import LengthLimit
 from keras_attention.tasks.printing import show_table
 from keras_attention.tasks.speech_recognizer import (

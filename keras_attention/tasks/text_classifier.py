@@ -2,7 +2,7 @@
 
 from keras_attention import data
 from keras_attention.core.checks import check_many
-from keras_attention.data.files import prefix_errors
+from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.class_report import score_labels
 from keras_attention.tasks.labels import balance_classes, check_top, classify, make_accuracy
 from keras_attention.tasks.printing import format_percent, show_table

@@ -4,8 +4,8 @@ import numpy as np
 
 from keras_attention import data
 from keras_attention.core.lazy import models, visualization
-from keras_attention.data.files import number_errors
 from keras_attention.export import inspection
+from keras_attention.files.io import number_errors
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import load_preprocessor
 from keras_attention.tasks.runners import compute_each

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from keras_attention import training
 from keras_attention.core.lazy import keras
-from keras_attention.data.fields import Fields
-from keras_attention.data.files import quote_value, read_json, write_json
+from keras_attention.files.fields import Fields
+from keras_attention.files.io import quote_value, read_json, write_json
 from keras_attention.tasks.printing import (
     Interrupted,
     format_score,

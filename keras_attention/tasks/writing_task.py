@@ -4,7 +4,7 @@ import numpy as np
 
 from keras_attention.core.checks import check_number, check_whole_number
 from keras_attention.core.lazy import generation, visualization
-from keras_attention.data.fields import MOST_BEAMS, MOST_ID, MOST_TOKENS
+from keras_attention.files.fields import MOST_BEAMS, MOST_ID, MOST_TOKENS
 from keras_attention.tasks.generators import (
     FileGenerator,
     ModelGenerator,

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import tempfile
 
-from keras_attention.data.files import make_workplace, move_into_place
+from keras_attention.files.io import make_workplace, move_into_place
 from keras_attention.tasks.presets import CACHE
 from keras_attention.tasks.printing import keep_informed
 

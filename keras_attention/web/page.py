@@ -6,13 +6,13 @@ import tempfile
 
 import numpy as np
 
-from keras_attention.data import manifest
 from keras_attention.data.entry_tokenizers import Characters, Words
-from keras_attention.data.files import write_json
 from keras_attention.data.images import encode_png
 from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
-from keras_attention.data.word_pattern import make_portable
 from keras_attention.export import to_litert
+from keras_attention.files import manifest
+from keras_attention.files.io import write_json
+from keras_attention.files.word_pattern import make_portable
 from keras_attention.tasks.folders import RunFolder
 from keras_attention.tasks.writing_task import find_last_of_source
 from keras_attention.visualization.overlay import infer_patch_grid

@@ -9,7 +9,7 @@ import pytest
 import keras_attention as ka
 from tests.browser import session
 from tests.conftest import ROOT
-from tests.data.test_word_pattern import WORDS
+from tests.files.test_word_pattern import WORDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 

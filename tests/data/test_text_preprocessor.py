@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keras_attention.data import Text, TextPreprocessor, text_batches
-from keras_attention.data.word_pattern import OLD_PATTERN
+from keras_attention.files.word_pattern import OLD_PATTERN
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import pytest
 
 import keras_attention.export as export
 from keras_attention.core import scope
-from keras_attention.data.manifest import compute_sha256
 from keras_attention.export import convert, endpoint, flatbuffer, memory
 from keras_attention.export.litert import trace_once
+from keras_attention.files.manifest import compute_sha256
 
 
 def test_the_report_tells_what_the_file_offers(exported, labeler):

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from keras_attention import export
-from keras_attention.data import manifest as data_manifest
-from keras_attention.data.files import make_workplace
 from keras_attention.export import manifest
 from keras_attention.export.report import ExportReport
+from keras_attention.files import manifest as manifests
+from keras_attention.files.io import make_workplace
 
 
 def test_exports_of_a_model_share_one_manifest(exported):
@@ -41,8 +41,8 @@ def test_entries_of_files_that_are_gone_are_dropped(exported, tmp_path):
     new.touch()
     again = dataclasses.replace(report, path=str(tmp_path / "b.tflite"))
     manifest.publish_export(new, again, {"labels": "ab"})
-    assert list(data_manifest.read_manifest(tmp_path)["files"]) == ["b.tflite"]
-    assert data_manifest.read_manifest(tmp_path)["labels"] == "ab"
+    assert list(manifests.read_manifest(tmp_path)["files"]) == ["b.tflite"]
+    assert manifests.read_manifest(tmp_path)["labels"] == "ab"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["b.tflite", "manifest.json"]
 
 
@@ -64,8 +64,8 @@ def test_links_are_not_replaced(tmp_path):
 
 EXPORT = """
 import dataclasses, os, pathlib, signal, sys
-from keras_attention.data.files import make_workplace
-from keras_attention.data.manifest import compute_sha256
+from keras_attention.files.io import make_workplace
+from keras_attention.files.manifest import compute_sha256
 from keras_attention.export import manifest
 
 @dataclasses.dataclass
@@ -130,14 +130,14 @@ def test_nothing_half_written_is_left_by_a_process_that_is_killed(tmp_path, kind
         if (folder / "m").exists():
             seen.add(content())
             if content() == "old":
-                data_manifest.check_unchanged(folder / "m")
+                manifests.check_unchanged(folder / "m")
         else:
             assert kind == "folder"  # which cannot be replaced in one step
             seen.add(None)
-        assert data_manifest.read_manifest(folder)["files"]["m"]["path"] == "m"
+        assert manifests.read_manifest(folder)["files"]["m"]["path"] == "m"
         assert export("old", 0) == 0
         assert content() == "old" and sorted(os.listdir(folder)) == ["m", "manifest.json"]
-        data_manifest.check_unchanged(folder / "m")
+        manifests.check_unchanged(folder / "m")
     assert last > 8 and seen == ({"old", "new", None} if kind == "folder" else {"old", "new"})
 
 
@@ -166,15 +166,15 @@ def test_two_that_export_to_one_path_do_not_mix(tmp_path):
         several = [subprocess.Popen([*command, text, "0"], cwd=package) for text in texts]
         assert [process.wait(60) for process in several] == [0, 0, 0]
         assert (folder / "m" / "a").read_text() in texts
-        data_manifest.check_unchanged(folder / "m")
+        manifests.check_unchanged(folder / "m")
         assert sorted(os.listdir(folder)) == ["m", "manifest.json"]
 
 
 def _without_the_rest(folder):
     """A folder with as much of the package as the export above needs: the rest imports slowly."""
     source = pathlib.Path(manifest.__file__).parents[1]
-    data = ("data/fields", "data/files", "data/manifest", "data/word_pattern")
-    for name in (*data, "export/manifest"):
+    files = ("files/fields", "files/io", "files/manifest", "files/word_pattern")
+    for name in (*files, "export/manifest"):
         copied = (folder / "keras_attention" / name).with_suffix(".py")
         copied.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy((source / name).with_suffix(".py"), copied)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import keras_attention.export as export
-from keras_attention.data.manifest import compute_sha256, count_bytes
 from keras_attention.export import saved_model
+from keras_attention.files.manifest import compute_sha256, count_bytes
 from tests.export.conftest import make_labeler
 
 FREE = (export.Tensor("token_ids", (None, None), "int32"),)

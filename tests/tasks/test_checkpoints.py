@@ -10,7 +10,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.cli import main
-from keras_attention.data import manifest as manifests
+from keras_attention.files import manifest as manifests
 from keras_attention.tasks import exporting, recipes
 from keras_attention.tasks.training import parts_of
 from tests.pretrained.make_checkpoints import FOLDER

@@ -7,7 +7,7 @@ import keras
 import pytest
 
 import keras_attention as ka
-from keras_attention.data.fields import Fields
+from keras_attention.files.fields import Fields
 from keras_attention.tasks.folders import RunFolder, find_model_file, flatten, refuse_links
 from keras_attention.tasks.registry import TASKS, get_task_class
 

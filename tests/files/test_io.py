@@ -8,7 +8,7 @@ import pathlib
 
 import pytest
 
-from keras_attention.data import files
+from keras_attention.files import io as files
 
 
 def test_failed_write_leaves_only_the_old_file(tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from keras_attention.data.fields import Fields
+from keras_attention.files.fields import Fields
 
 SAID = {
     "count": 3,

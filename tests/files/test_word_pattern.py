@@ -12,7 +12,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.data.vocabulary import find_words
-from keras_attention.data.word_pattern import OLD_PATTERN, make_portable, word_pattern
+from keras_attention.files.word_pattern import OLD_PATTERN, make_portable, word_pattern
 
 WORDS = {  # text: its words, separated by "|"
     "Wait... it's 3.5%!": "Wait|...|it's|3.5|%|!",

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 import keras_attention as ka
-from keras_attention.data import manifest
+from keras_attention.files import manifest
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_no_manifest_says_nothing(tmp_path):
 
 WRITER = """
 import sys
-from keras_attention.data import manifest
+from keras_attention.files import manifest
 
 folder, name = sys.argv[1:]
 sys.stdin.readline()  # all begin at once
@@ -79,12 +79,12 @@ def test_writers_do_not_lose_what_others_wrote(tmp_path):
 def _without_the_rest(folder):
     """A folder with the package as far as the manifest needs it; the rest takes long to import."""
     source = pathlib.Path(manifest.__file__).parent
-    package = folder / "keras_attention" / "data"
+    package = folder / "keras_attention" / "files"
     if not package.exists():
         package.mkdir(parents=True)
         (package / "__init__.py").touch()
         (package.parent / "__init__.py").touch()
-        for name in ("manifest.py", "fields.py", "files.py", "word_pattern.py"):
+        for name in ("manifest.py", "fields.py", "io.py", "word_pattern.py"):
             shutil.copy(source / name, package / name)
     return folder
 

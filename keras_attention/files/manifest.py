@@ -3,8 +3,8 @@
 import hashlib
 import pathlib
 
-from keras_attention.data.fields import Fields
-from keras_attention.data.files import UNFINISHED, check_plain, lock_folder, write_json
+from keras_attention.files.fields import Fields
+from keras_attention.files.io import UNFINISHED, check_plain, lock_folder, write_json
 
 MANIFEST = "manifest.json"
 PREPROCESSING = "preprocessing"  # the key of what a preprocessor says

@@ -5,8 +5,8 @@ import math
 import numbers
 import pathlib
 
-from keras_attention.data.files import path_inside, quote_value, read_json
-from keras_attention.data.word_pattern import check_pattern
+from keras_attention.files.io import path_inside, quote_value, read_json
+from keras_attention.files.word_pattern import check_pattern
 
 # More than any use of this package needs, and little enough for the memory of a small machine.
 MOST_TOKENS = 1 << 20  # of a text, or of what is written
@@ -33,7 +33,7 @@ class Fields:
     Example:
 
     ```python
-    from keras_attention.data.fields import Fields
+    from keras_attention.files.fields import Fields
 
     fields = Fields("model/manifest.json", {"task": "sequence_labeler", "maximum_length": 10**12})
     assert fields.text("task") == "sequence_labeler"
