@@ -55,12 +55,14 @@ def make_getattr(package, modules):
 
     Args:
         package: str, its name.
-        modules: dict, public name -> the module of the package that has it.
+        modules: dict, public name -> the module of the package that has it. Behind a dot, it is a
+            module of the package above, as in relative imports.
     """
 
     def __getattr__(name):
         if name in modules:
-            return getattr(import_module(f"{package}.{modules[name]}"), name)
+            module = importlib.util.resolve_name(f".{modules[name]}", package)
+            return getattr(import_module(module), name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return __getattr__

@@ -5,8 +5,8 @@ import itertools
 import json
 import re
 
-from keras_attention.data.byte_bpe import ByteBPE
-from keras_attention.data.word_piece import WordPiece
+from keras_attention.device.byte_bpe import ByteBPE
+from keras_attention.device.word_piece import WordPiece
 from keras_attention.files.extras import import_sentencepiece
 from keras_attention.files.io import parse_json
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from keras_attention.core.lazy import make_getattr
 
 if TYPE_CHECKING:
+    from keras_attention.device.litert_generator import LiteRTGenerator
     from keras_attention.export.errors import ExportError
     from keras_attention.export.inspection import Inspection, inspect
     from keras_attention.export.litert import to_litert
-    from keras_attention.export.litert_generator import LiteRTGenerator
     from keras_attention.export.parity import verify
     from keras_attention.export.report import (
         Drift,
@@ -51,7 +51,7 @@ _MODULES = {
     "ExportError": "errors",
     "ExportReport": "report",
     "Inspection": "inspection",
-    "LiteRTGenerator": "litert_generator",
+    "LiteRTGenerator": ".device.litert_generator",
     "Parity": "report",
     "Runtime": "report",
     "Signature": "report",

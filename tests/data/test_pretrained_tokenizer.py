@@ -10,8 +10,8 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.data import tokenizer_engines as engines
-from keras_attention.data.byte_bpe import compile_pattern
 from keras_attention.data.pretrained_tokenizer import share_room
+from keras_attention.device.byte_bpe import compile_pattern
 from keras_attention.files.fields import Fields
 
 tokenizers = pytest.importorskip("tokenizers")

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.export import LiteRTGenerator, litert_generator
+from keras_attention.device import litert_generator
+from keras_attention.export import LiteRTGenerator
 from tests.export.conftest import TEXTS
 from tests.export.generation.test_endpoints import naive
 from tests.grids import sampled

@@ -5,6 +5,7 @@ import dataclasses
 import keras
 import numpy as np
 
+from keras_attention.device.litert_generator import CONTRACT
 from keras_attention.export import exportable
 from keras_attention.export.batches import read_batches
 from keras_attention.export.cases import draw_ids
@@ -15,7 +16,6 @@ from keras_attention.export.generation.cases import CaseMaker
 from keras_attention.export.generation.endpoints import make_endpoints
 from keras_attention.export.generation.reference import compute_logits
 from keras_attention.export.generation.settings import make_settings, read_ids
-from keras_attention.export.litert_generator import CONTRACT
 from keras_attention.export.precision import (
     check_stateless,
     convert_to_float32,

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.data import byte_bpe, word_piece
 from keras_attention.data.tokenizer_engines import PlainEngine
+from keras_attention.device import byte_bpe, word_piece
 from tests.conftest import ROOT
 from tests.data.test_pretrained_tokenizer import LINES, train_bytes, train_word_piece
 from tests.tasks.checkpoint_files import make_bert

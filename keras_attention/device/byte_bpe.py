@@ -31,7 +31,7 @@ class ByteBPE:
     Example:
 
     ```python
-    from keras_attention.data.byte_bpe import ByteBPE
+    from keras_attention.device.byte_bpe import ByteBPE
 
     entries = {"a": 0, "b": 1, "Ġ": 2, "ab": 3, "Ġab": 4}
     pieces = ByteBPE(entries, [("a", "b"), ("Ġ", "ab")])

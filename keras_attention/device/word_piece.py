@@ -37,7 +37,7 @@ class WordPiece:
     Example:
 
     ```python
-    from keras_attention.data.word_piece import WordPiece
+    from keras_attention.device.word_piece import WordPiece
 
     entries = {"[UNK]": 0, "the": 1, "cat": 2, "##s": 3}
     pieces = WordPiece(entries, unknown="[UNK]", lowercase=True)
