@@ -66,13 +66,6 @@ def require_dense(name):
     return "dense"
 
 
-def refuse_kernel(arguments):
-    """Refuses `kernel`, which was the name of `implementation` in earlier versions."""
-    if "kernel" in arguments:
-        name = arguments["kernel"]
-        raise ValueError(f"kernel={name!r}: the argument is called implementation={name!r}.")
-
-
 def use_flash(flash_attention, implementation, dropout):
     """Whether a backend's flash attention is asked for: True, False, or None to leave it to Keras.
 

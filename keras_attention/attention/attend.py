@@ -5,7 +5,7 @@ import dataclasses
 from keras import ops
 
 from keras_attention import masks, normalizers, positions, scores
-from keras_attention.attention import arguments, inputs, kernels
+from keras_attention.attention import inputs, kernels
 from keras_attention.attention.kernels import BiasAndMask, Case, choose
 from keras_attention.core import scope
 from keras_attention.scores.base import as_floats
@@ -33,7 +33,6 @@ def attend(
     implementation=None,
     flash_attention=None,
     cached=False,
-    **renamed,
 ):
     """Averages `value` with the weights that score, normalizer, mask and position give.
 
@@ -87,9 +86,6 @@ def attend(
     assert np.allclose(chunked, output, atol=1e-6)
     ```
     """
-    arguments.refuse_kernel(renamed)
-    if renamed:
-        raise TypeError(f"attend() has no argument {next(iter(renamed))!r}.")
     if cached and implementation not in (None, "dense"):
         raise ValueError(
             f"implementation={implementation!r} with cached=True: only dense attends to a cache. "

@@ -116,7 +116,6 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
         padding=None,
         **kwargs,
     ):
-        arguments.refuse_kernel(kwargs)
         super().__init__(**kwargs)
         self.supports_masking = True
         self.score = arguments.get_score(score, self.dtype_policy)
@@ -336,14 +335,6 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
             self.num_heads, query.shape, value.shape, attended, self.num_memory_slots
         )
         return output, keras.KerasTensor(shape, self.compute_dtype)
-
-    @classmethod
-    def from_config(cls, config):
-        """A layer from its config; `kernel` is what earlier versions called `implementation`."""
-        config = dict(config)
-        if "kernel" in config:
-            config["implementation"] = config.pop("kernel")
-        return super().from_config(config)
 
     def get_config(self):
         parts = {

@@ -15,14 +15,6 @@ from keras_attention.tasks.printing import Interrupted
 BAD_INPUT, INTERRUPTED = 2, 130
 DEBUG = "KERAS_ATTENTION_DEBUG"
 LONGEST = 2000  # characters of a sentence on stderr
-# Options that had another name in earlier versions.
-RENAMED = {
-    "--layers": "--num-layers",
-    "--heads": "--num-heads",
-    "--width": "--hidden-dim",
-    "--maximum-length": "--max-length",
-    "--tokens": "--max-new-tokens",
-}
 # A Python argument in an error, with its value or without: `beam=0`, `encoding='cp1252'`, `train=`.
 ARGUMENT = re.compile(r"""(?<![\w.(])(\w+)=('[^']*'|"[^"]*"|[\w./-]*\w)?(?![\w(\[{'"=])""")
 # Arguments that an option of another name stands for.
@@ -91,9 +83,6 @@ def name_options(text, name):
 
 
 def _usage_sentence(error):
-    option = getattr(error, "option_name", None)
-    if option in RENAMED:
-        return f"{option} is called {RENAMED[option]} now."
     return " ".join(error.format_message().split())
 
 

@@ -1,6 +1,5 @@
 """Checks of arguments, with errors that name the class, the argument and the given value."""
 
-import functools
 import math
 import numbers
 import operator
@@ -90,45 +89,6 @@ def check_token_count(part, places, length, exact, more=""):
         f"{columns} places. Give the grid and prefix of this image, {more}or say with "
         "positions where the tokens are."
     )
-
-
-def refuse_old_names(**successors):
-    """A decorator: names of earlier versions are errors that say what they are called today.
-
-    Of a function these are its arguments; of a class, those of its constructor and its attributes.
-
-    Args:
-        successors: old name -> the name of today.
-    """
-
-    def decorate(function_or_class):
-        if isinstance(function_or_class, type):
-            function_or_class.__init__ = _refuse_arguments(
-                function_or_class.__init__, function_or_class.__name__, successors
-            )
-            function_or_class.__getattr__ = _make_getattr(successors)
-            return function_or_class
-        return _refuse_arguments(function_or_class, function_or_class.__name__, successors)
-
-    return decorate
-
-
-def _refuse_arguments(function, caller, successors):
-    @functools.wraps(function)
-    def checked(*args, **kwargs):
-        for old in successors.keys() & kwargs.keys():
-            raise TypeError(f"{caller} has no argument {old}: it is called {successors[old]}.")
-        return function(*args, **kwargs)
-
-    return checked
-
-
-def _make_getattr(successors):
-    def getattr_or_hint(self, name):
-        hint = f": it is called {successors[name]}" if name in successors else ""
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}")
-
-    return getattr_or_hint
 
 
 def refuse_ragged(owner, *inputs):

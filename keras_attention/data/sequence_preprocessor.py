@@ -4,7 +4,6 @@ import dataclasses
 
 import numpy as np
 
-from keras_attention.core import checks
 from keras_attention.data.entry_tokenizers import Characters, Words
 from keras_attention.data.tokenizers import (
     BEGIN_ID,
@@ -42,7 +41,6 @@ def build_tokenizer(kind, texts, vocabulary_size=None, *, mask_token=False):
     raise ValueError(f"tokens={kind!r}: expected one of {', '.join(known)}.")
 
 
-@checks.refuse_old_names(begin_id="start_token_id", end_id="end_token_id")
 @dataclasses.dataclass(frozen=True)
 class SequencePreprocessor:
     """Texts to ids and back, for an encoder-decoder or for a language model.

@@ -11,14 +11,15 @@ import pathlib
 
 import numpy as np
 
-# The contract of signatures with their callers, see docs/on-device.md. Files without a number keep
-# to the first: bool among inputs and outputs, and every entry of the cache out of `encode`. The
-# third is of files whose padding is 0; others have the fourth, with `padding_id`, which is null
-# where every id is a token: the loop in such a file takes `start`, where its rows begin. The fifth
-# is of files with `constraints`, which whoever chooses tokens keeps to, or with a list of several
-# ids as `start_token_id`.
+# What a file asks of its caller, see docs/on-device.md. Files of contract 3 have padding 0. Those
+# of contract 4 name their `padding_id`, which is null where every id is a token: the loop in such a
+# file takes `start`, where its rows begin. Those of contract 5 have `constraints`, or a list of
+# several ids as `start_token_id`.
 CONTRACT = 5
-RENAMED = {"begin_id": "start_token_id", "end_ids": "end_token_ids"}  # before contract 3
+SETTINGS = """
+    constraints contract end_token_ids least_prompt max_length max_new_tokens padding_id
+    source_padding_id start_token_id vocabulary_size
+""".split()
 
 
 class LiteRTGenerator:
@@ -52,9 +53,11 @@ class LiteRTGenerator:
     def __init__(self, path, *, num_threads=None, **known):
         from ai_edge_litert.interpreter import Interpreter
 
-        for old, new in RENAMED.items():
-            if old in known:
-                raise TypeError(f"LiteRTGenerator has no argument {old}: it is called {new}.")
+        if strange := known.keys() - SETTINGS:
+            raise TypeError(
+                f"LiteRTGenerator has no argument {min(strange)}: expected some of "
+                f"{', '.join(SETTINGS)}."
+            )
         path = pathlib.Path(path)
         manifest = path.with_name("manifest.json")
         if manifest.exists():
@@ -63,9 +66,8 @@ class LiteRTGenerator:
                 raise ValueError(
                     f"{path} is not the file that {manifest} speaks of: damaged, or new."
                 )
-            said = entry.get("generation") or {}
-            known = {RENAMED.get(name, name): value for name, value in said.items()} | known
-        if known.get("contract", 1) > CONTRACT:
+            known = (entry.get("generation") or {}) | known
+        if known.get("contract", CONTRACT) > CONTRACT:
             raise ValueError(
                 f"{path} keeps to contract {known['contract']}, and this program knows those up to "
                 f"{CONTRACT}: take a newer keras_attention."

@@ -5,7 +5,6 @@ import functools
 import pathlib
 import tempfile
 
-from keras_attention.core import checks
 from keras_attention.export import (
     backend,
     compatibility,
@@ -35,7 +34,6 @@ GENERATION_ARGUMENTS = (
 )
 
 
-@checks.refuse_old_names(begin_id="start_token_id", end_id="end_token_id")
 def to_litert(
     model,
     path,

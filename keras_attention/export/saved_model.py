@@ -10,7 +10,6 @@ import tempfile
 
 import numpy as np
 
-from keras_attention.core import checks
 from keras_attention.core.scope import MASK_CONSTANT
 from keras_attention.export import backend, manifest
 from keras_attention.export.endpoint import save_endpoints
@@ -26,7 +25,6 @@ _SCRIPT = pathlib.Path(__file__).with_name("saved_model_process.py")
 _SECONDS = 600
 
 
-@checks.refuse_old_names(begin_id="start_token_id", end_id="end_token_id")
 def to_saved_model(
     model,
     path,

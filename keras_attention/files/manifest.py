@@ -8,7 +8,6 @@ from keras_attention.files.io import UNFINISHED, check_plain, lock_folder, write
 
 MANIFEST = "manifest.json"
 PREPROCESSING = "preprocessing"  # the key of what a preprocessor says
-RENAMED = {"begin_id": "start_token_id", "end_id": "end_token_id", "end_ids": "end_token_ids"}
 
 
 def read_manifest(folder, required=False):
@@ -26,24 +25,7 @@ def read_manifest(folder, required=False):
     for name in files.values:
         check_plain(name, f"{path}: a name in files")
         files.object(name)
-    return _with_current_names(content.values)
-
-
-def _with_current_names(content):
-    """`content` with the names of today for those of earlier versions."""
-    content = dict(content)
-    for key in ("preprocessing", "writing"):
-        if isinstance(content.get(key), dict):
-            content[key] = _rename(content[key])
-    for name, entry in content.get("files", {}).items():
-        if isinstance(entry.get("generation"), dict):
-            entry = {**entry, "generation": _rename(entry["generation"])}
-            content["files"] = {**content["files"], name: entry}
-    return content
-
-
-def _rename(entry):
-    return {RENAMED.get(name, name): value for name, value in entry.items()}
+    return dict(content.values)
 
 
 def change_manifest(folder, function, before=None):

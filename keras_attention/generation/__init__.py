@@ -29,10 +29,3 @@ __all__ = [
     "search_ctc_prefixes",
     "stream",
 ]
-
-
-def __getattr__(name):
-    """Names of earlier versions are errors that say the names of today."""
-    successor = {"Generated": "GenerationOutput", "Written": "TokenHistory"}.get(name)
-    hint = f": it is called {successor}" if successor else ""
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")

@@ -113,7 +113,6 @@ class Forbidden(Constraint):
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-@checks.refuse_old_names(end_ids="end_token_ids")
 @dataclasses.dataclass(frozen=True)
 class MinimumLength(Constraint):
     """END ids may come only after `length` new tokens.
@@ -139,11 +138,6 @@ class MinimumLength(Constraint):
     def __post_init__(self):
         checks.check_whole_numbers(self, "length", least=0)
         object.__setattr__(self, "end_token_ids", whole_ids(self, self.end_token_ids))
-
-    @classmethod
-    def from_config(cls, config):
-        earlier = {"end_ids": "end_token_ids"}  # as earlier versions saved it
-        return super().from_config({earlier.get(key, key): x for key, x in config.items()})
 
     def allows(self, history):
         long_enough = history.count - history.begin >= self.length

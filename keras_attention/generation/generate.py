@@ -46,7 +46,6 @@ class GenerationOutput:
     rounds: int | None = None
 
 
-@checks.refuse_old_names(begin_id="start_token_id", end_id="end_token_id")
 def generate(
     model,
     prompt=None,

@@ -3,7 +3,6 @@
 import numpy as np
 from keras import ops
 
-from keras_attention.core import checks
 from keras_attention.generation import alignments, loop
 from keras_attention.generation.compiled import get_compiled, map_leaves
 from keras_attention.generation.config import choose_padding_id, make_config
@@ -12,7 +11,6 @@ from keras_attention.generation.piecewise import get_decoder
 from keras_attention.generation.samplers import TokenSampler
 
 
-@checks.refuse_old_names(begin_id="start_token_id", end_id="end_token_id")
 def stream(
     model,
     prompt=None,

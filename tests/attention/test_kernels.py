@@ -325,12 +325,6 @@ def test_explain(arguments, lengths, kernel, reason):
     )
 
 
-def test_a_choice_says_what_its_kernel_is_called_today():
-    choice = ka.attention.explain(ka.attention.MultiHeadAttention(2, 8), 16)
-    with pytest.raises(AttributeError, match="no attribute 'kernel': it is called implementation"):
-        _ = choice.kernel
-
-
 def test_explain_in_training_and_with_weights():
     layer = ka.attention.MultiHeadAttention(2, 8, dropout=0.1)
     assert ka.attention.explain(layer, 4096).implementation == "chunked"
@@ -437,19 +431,6 @@ def test_a_named_kernel_computes_the_output_also_where_weights_are_looked_at(mon
         assert used == ["banded"] * maps + ["dense", "banded"] * maps
         np.testing.assert_allclose(output, plain, atol=1e-6)
         assert weights.shape[-2:] == (70, 70)
-
-
-def test_the_argument_of_earlier_versions_is_named_by_the_error():
-    with pytest.raises(ValueError, match="kernel='banded'.*called implementation='banded'"):
-        ka.attention.MultiHeadAttention(2, 4, kernel="banded")
-    x = np.zeros((1, 3, 1, 4), "float32")
-    with pytest.raises(ValueError, match="called implementation='dense'"):
-        ka.attention.attend(x, x, x, kernel="dense")
-    with pytest.raises(TypeError, match="no argument 'kernels'"):
-        ka.attention.attend(x, x, x, kernels="dense")
-    config = ka.attention.LatentAttention(2, 4, 4, 4, implementation="chunked").get_config()
-    config["kernel"] = config.pop("implementation")  # as earlier versions saved it
-    assert ka.attention.LatentAttention.from_config(config).implementation == "chunked"
 
 
 def test_a_named_kernel_does_not_attend_to_a_cache():

@@ -111,12 +111,7 @@ def test_wrong_words(run):
         ([*TRAIN, "--learning-rate", "nan"], "Invalid value for '--learning-rate'"),
         ([*TRAIN, "--minutes", "inf"], "Invalid value for '--minutes': inf is no finite number"),
         ([*TRAIN, "--dropout", "nan"], "Invalid value for '--dropout'"),
-        ([*TRAIN, "--layers", "2"], "--layers is called --num-layers now."),
-        ([*TRAIN, "--heads=2"], "--heads is called --num-heads now."),
-        ([*TRAIN, "--width", "64"], "--width is called --hidden-dim now."),
         ([*TRAIN, "--hidden-dim", "1000000000"], "Invalid value for '--hidden-dim'"),
-        (["predict", "x", "y", "--tokens", "5"], "--tokens is called --max-new-tokens now."),
-        ([*TRAIN, "--maximum-length", "5"], "--maximum-length is called --max-length now."),
         (["predict", "x", "y", "--temperature", "nan"], "Invalid value for '--temperature'"),
         (
             ["predict", "x", "--question", "Who?", "--context", "In 1850 Ada sold tea."],

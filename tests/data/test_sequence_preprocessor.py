@@ -29,8 +29,6 @@ def test_sources_and_targets():
         2,
         3,
     ]
-    with pytest.raises(AttributeError, match="'begin_id': it is called start_token_id"):
-        _ = preprocessor.begin_id
 
 
 def test_language_model():

@@ -322,15 +322,6 @@ def test_a_damaged_manifest_is_told(tmp_path, content):
         LiteRTGenerator(tmp_path / "m")
 
 
-def test_files_of_earlier_contracts_call_ids_by_other_names(written, tmp_path):
-    path = tmp_path / written[0].name
-    path.write_bytes(written[0].read_bytes())
-    manifest = json.loads(written[0].with_name("manifest.json").read_text())
-    said = manifest["files"][path.name]["generation"]
-    said |= {"contract": 2, "begin_id": said.pop("start_token_id")}
-    said["end_ids"] = said.pop("end_token_ids")
-    path.with_name("manifest.json").write_text(json.dumps(manifest))
-    found, expected = (LiteRTGenerator(each).generate(PROMPTS) for each in (path, written[0]))
-    np.testing.assert_array_equal(found, expected)
-    with pytest.raises(TypeError, match="no argument end_ids: it is called end_token_ids"):
-        LiteRTGenerator(path, end_ids=[3])
+def test_unknown_arguments_are_refused(written):
+    with pytest.raises(TypeError, match="no argument end_ids: expected some of constraints"):
+        LiteRTGenerator(written[0], end_ids=[3])

@@ -153,33 +153,6 @@ def test_zeros_as_long_as_a_source_need_its_length(sequence_length, given):
     assert set(first) <= set(made["encode"].outputs)  # it comes of the encoder's last state
 
 
-@pytest.fixture(scope="module")
-def older(translator, tmp_path_factory):
-    """A file as they were before: bool masks, and all of the cache out of `encode`."""
-    from keras_attention.export.generation import endpoints
-    from tests.export.conftest import TRANSLATOR
-
-    path = tmp_path_factory.mktemp("older") / "translator.tflite"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(endpoints, "signature_dtype", lambda dtype: dtype)
-        patch.setattr(endpoints, "as_signature", lambda tensors: tensors)
-        patch.setattr(endpoints, "_find_zeros", lambda *_: set())
-        patch.setattr(convert, "separate_outputs", lambda content: content)
-        patch.setattr(endpoint, "as_signature", lambda tensors: tensors)
-        report = ka.export.to_litert(translator, path, generate=[], **TRANSLATOR)
-    assert "bool" in dtypes(report)
-    return path
-
-
-@pytest.mark.slow
-def test_files_of_the_first_contract_go_on_working(older, translator):
-    sources = [[5, 7, 11, 13, 2, 17], [18, 4, 8]]
-    known = {"max_new_tokens": 7}
-    found = LiteRTGenerator(older, **known).generate(sources)
-    expected = ka.generation.generate(translator, sources, 7, start_token_id=1, end_token_id=[2, 3])
-    np.testing.assert_array_equal(found, expected[:, : found.shape[1]])
-
-
 def test_the_shipped_translator_goes_on_working():
     generator = LiteRTGenerator(SHIPPED / "model.int8.tflite")
     preprocessor = ka.data.SequencePreprocessor.load(SHIPPED)

@@ -281,25 +281,6 @@ def test_words_have_an_end():
         ka.data.TextPreprocessor.build(TEXTS, maximum_length=10**12)
 
 
-def test_names_of_earlier_versions_are_read_as_those_of_today(tmp_path):
-    old = {
-        "writing": {"begin_id": 2, "end_id": 3, "beam": 4},
-        "files": {"model.tflite": {"generation": {"begin_id": 2, "end_ids": [3]}}},
-    }
-    (tmp_path / "manifest.json").write_text(json.dumps(old))
-    known = manifest.read_manifest(tmp_path)
-    assert known["writing"] == {"start_token_id": 2, "end_token_id": 3, "beam": 4}
-    generation = known["files"]["model.tflite"]["generation"]
-    assert generation == {"start_token_id": 2, "end_token_ids": [3]}
-
-
-def test_names_of_earlier_versions_in_what_a_preprocessor_says(tmp_path):
-    old = {"preprocessing": {"kind": "generator", "begin_id": 2}}
-    (tmp_path / "manifest.json").write_text(json.dumps(old))
-    config = manifest.read_preprocessing(tmp_path, "generator")
-    assert config.values == {"kind": "generator", "start_token_id": 2}
-
-
 def test_the_digest_of_a_folder_covers_names_and_contents(tmp_path):
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "a").write_text("text")

@@ -55,17 +55,6 @@ def test_no_end_too_early():
     assert allowed(constraint, [[3, 3, 4]], 1) == [set(range(V))]
 
 
-def test_the_earlier_name_of_end_token_ids():
-    constraint = constraints.MinimumLength(2, end_token_ids=[1, 2])
-    config = keras.saving.serialize_keras_object(constraint)
-    config["config"]["end_ids"] = config["config"].pop("end_token_ids")
-    assert constraints.get(config) == constraint
-    with pytest.raises(TypeError, match="no argument end_ids: it is called end_token_ids"):
-        constraints.MinimumLength(2, end_ids=[1])
-    with pytest.raises(AttributeError, match="no attribute 'end_ids': it is called end_token_ids"):
-        _ = constraint.end_ids
-
-
 def test_a_constraint_on_the_first_new_token_alone():
     forced = constraints.AtFirst(constraints.Allowed([3]))
     assert allowed(forced, [[2, 2], [2, 1]], 2) == [{3}]

@@ -259,14 +259,3 @@ def test_a_single_part_needs_no_list(toy):
 def test_bad_sources_are_refused(translator, arguments, message):
     with pytest.raises(ValueError, match=message):
         G.generate(translator, **arguments)
-
-
-@pytest.mark.parametrize("function", [G.generate, G.stream])
-def test_names_of_earlier_versions_are_told(function, toy):
-    with pytest.raises(TypeError, match="has no argument end_id: it is called end_token_id"):
-        function(toy, [[1, 2]], 3, end_id=2)
-
-
-def test_classes_of_earlier_versions_are_told():
-    with pytest.raises(AttributeError, match="no attribute 'Written': it is called TokenHistory"):
-        assert G.Written

@@ -1,8 +1,9 @@
 """Models as version 0.1.0 of November 2026 saved them, and what they answered.
 
-What later versions must load. Run once, with the version that is to be remembered:
-`python -m tests.saved.make`. What is written here once is never written again: a file made anew by
-a later version remembers nothing.
+Later versions must load these files. Run this once, with the version to be remembered:
+`python -m tests.saved.make`. Do not write a file again: made anew by a later version, it tests
+nothing. (Two were loaded and saved once more before the first release, without the argument
+`kernel` that no released version has. Their weights and answers are the same.)
 """
 
 import pathlib

@@ -7,7 +7,7 @@ import keras
 from keras_attention import normalizers
 from keras_attention.attention.kernels import banded, chunked, dense, fused, ring, sliced
 from keras_attention.attention.kernels.bias_and_mask import BiasAndMask
-from keras_attention.core import checks, scope, token_layout
+from keras_attention.core import scope, token_layout
 
 NAMES = {
     module.__name__.rpartition(".")[2]: module for module in (dense, fused, banded, chunked, ring)
@@ -44,7 +44,6 @@ class Case:
     flash_window: bool = False
 
 
-@checks.refuse_old_names(kernel="implementation")
 @dataclasses.dataclass(frozen=True)
 class Choice:
     """A kernel, as `implementation=` names it, and why it was chosen; prints as both."""
