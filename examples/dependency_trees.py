@@ -72,5 +72,6 @@ if __name__ == "__main__":
     task.fit(data, epochs=given.epochs)
     for name, score in task.evaluate(data).items():
         print(f"{name}: {100 * score:.1f} %")
-    task.show([given.sentence])
+    for word in task.predict([given.sentence])[0]:
+        print(word)
     task.attention(given.sentence, path=given.attention)

@@ -40,6 +40,13 @@ def draw_samples(task, labels, path):
     keras.utils.save_img(path, cells.reshape(EACH * height, -1, 1), scale=False)
 
 
+def print_drawn(task, digits, temperature):
+    """Prints a drawn picture of each of `digits`, two columns for a pixel."""
+    for picture in task.draw(list(digits), temperature=temperature):
+        for row in picture[:, :, 0]:
+            print("".join(2 * " ░▒▓█"[level // 52] for level in row))
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=50)
@@ -60,6 +67,6 @@ if __name__ == "__main__":
     task.fit(digits, epochs=given.epochs)
     for name, score in task.evaluate(digits).items():
         print(f"{name}: {score:.3f}")
-    task.show(list(given.ask), temperature=given.temperature)
+    print_drawn(task, given.ask, given.temperature)
     draw_samples(task, digits.labels, given.samples)
     task.attention(given.ask[0], path=given.attention)

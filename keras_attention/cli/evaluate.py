@@ -6,6 +6,7 @@ import pathlib
 import sys
 
 from keras_attention.cli.examples import load_examples
+from keras_attention.cli.show import show, shows_blocks
 from keras_attention.data.columns import read_lines
 from keras_attention.tasks import from_preset
 from keras_attention.tasks.class_report import show_classes
@@ -115,18 +116,18 @@ def predict(preset, inputs, *, file, context=None, kind, chat=False, as_json, op
 
 
 def show_lines(task, inputs, options):
-    """Prints what `task.show` prints of the inputs, and an empty line for each `BLANK`.
+    """Print what `show` prints of the inputs, and an empty line for each `BLANK`.
 
     Among blocks of lines with an empty line between them, it is an empty block.
     """
     for k, (blank, group) in enumerate(itertools.groupby(inputs, lambda one: one is BLANK)):
         group = list(group)
-        if k and task.shows_blocks:
+        if k and shows_blocks(task):
             say("")
         if not blank:
-            task.show(group, **options)
+            show(task, group, options)
             continue
-        for _ in group[1:] if task.shows_blocks else group:
+        for _ in group[1:] if shows_blocks(task) else group:
             say("")
 
 

@@ -19,7 +19,6 @@ from keras_attention.tasks.generators import (
 )
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import load_preprocessor
-from keras_attention.tasks.printing import say
 from keras_attention.tasks.running_text import RunningTextTask, make_perplexity
 
 ROWS = 32  # windows at a time
@@ -63,7 +62,6 @@ class CausalLM(RunningTextTask):
     ```
     """
 
-    shows_blocks = True
     builders = ("causal_language_model",)
     example = "ROMEO:"
     draws = True
@@ -265,9 +263,8 @@ class CausalLM(RunningTextTask):
         Returns:
             A str for each.
         """
-        check_many(inputs, "text", of="texts")
         options = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-        streams = self._open_streams(inputs, max_new_tokens, **options)
+        streams = self.stream(inputs, max_new_tokens=max_new_tokens, **options)
         return [text + "".join(pieces) for text, pieces in zip(inputs, streams, strict=True)]
 
     def reply(self, turns, *, max_new_tokens=REPLY, **options):
@@ -289,22 +286,28 @@ class CausalLM(RunningTextTask):
         (text,) = self.predict([prompt], max_new_tokens=max_new_tokens, **options)
         return _cut_turn(text[len(prompt) :])
 
-    def show(self, inputs, *, max_new_tokens=None, **options):
-        """Prints each text and its continuation, token by token."""
-        streams = self._open_streams(inputs, max_new_tokens, **options)
-        for k, (text, pieces) in enumerate(zip(inputs, streams, strict=True)):
-            if k:
-                say("")
-            print(text, end="", flush=True)
-            for piece in pieces:
-                print(piece, end="", flush=True)
-            say("")
+    def stream(
+        self,
+        inputs,
+        *,
+        max_new_tokens=None,
+        temperature=None,
+        top_k=None,
+        top_p=None,
+        seed=None,
+    ):
+        """Go on with texts, token by token.
 
-    def _open_streams(self, texts, number, *, temperature=None, top_k=None, top_p=None, seed=None):
-        """For each text an iterator of the texts of the tokens that follow."""
+        Args:
+            inputs: list of str. The others as for `predict`.
+
+        Returns:
+            For each text an iterator of str, the text that each new token adds.
+        """
+        check_many(inputs, "text", of="texts")
         choice = _read_choice(self.temperature, temperature, top_k=top_k, top_p=top_p)
-        prompts = [self._read_prompt(text) for text in texts]
-        numbers = [_choose_number(self.runner, ids, number) for ids in prompts]
+        prompts = [self._read_prompt(text) for text in inputs]
+        numbers = [_choose_number(self.runner, ids, max_new_tokens) for ids in prompts]
         return [
             self._go_on(ids, count, choice, seed)
             for ids, count in zip(prompts, numbers, strict=True)

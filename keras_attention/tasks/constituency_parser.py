@@ -13,7 +13,6 @@ from keras_attention.files.io import prefix_errors
 from keras_attention.files.manifest import MANIFEST
 from keras_attention.tasks.generators import check_ids, get_generation_options
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.printing import say
 from keras_attention.tasks.runners import check_labels, load_runner
 from keras_attention.tasks.sentence_task import (
     SentenceTask,
@@ -252,11 +251,6 @@ class ConstituencyParser(SentenceTask):
         inputs = self.preprocessor(sentences)
         inputs = inputs if isinstance(inputs, dict) else {"token_ids": inputs}
         return np.asarray(self.runner(inputs, self._count_labels(max(map(len, sentences)))))
-
-    def show(self, inputs):
-        """Prints the trees in brackets, one per line."""
-        for tree in self.predict(inputs):
-            say(str(tree))
 
     def attention(self, example, path=None):
         """The picture shows what each label of the tree looked at as it was written."""

@@ -9,7 +9,6 @@ from keras_attention.core.lazy import blocks, keras, keras_internals, models, vi
 from keras_attention.data.spanning_tree import find_tree
 from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.printing import format_percent, say, show_table
 from keras_attention.tasks.runners import softmax
 from keras_attention.tasks.sentence_task import (
     SentenceTask,
@@ -61,7 +60,6 @@ class DependencyParser(SentenceTask):
 
     builders = ("dependency_parser",)
     data_class, holds = data.DependencyTrees, "sentences with dependency trees"
-    shows_blocks = True
 
     @classmethod
     def collect(cls, examples):
@@ -185,18 +183,6 @@ class DependencyParser(SentenceTask):
                 ParsedToken(token, head, self.preprocessor.labels.names[best], probability)
             )
         return words
-
-    def show(self, inputs):
-        for k, words in enumerate(self.predict(inputs)):
-            if k:
-                say("")
-            names = [ROOT, *(word.token for word in words)]
-            rows = [
-                (str(number), word.token, word.relation, f"{word.head} {names[word.head]}",
-                 format_percent(word.probability))
-                for number, word in enumerate(words, start=1)
-            ]  # fmt: skip
-            show_table(("", "word", "relation", "head", "probability"), rows)
 
     def attention(self, example, path=None):
         """The picture shows how likely each word is the head of each other one."""

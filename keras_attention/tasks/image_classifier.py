@@ -15,13 +15,11 @@ from keras_attention.tasks.folders import MANIFEST
 from keras_attention.tasks.image_task import ImageTask
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import balance_classes, check_top, classify, make_accuracy
-from keras_attention.tasks.printing import format_percent, say, show_table
 from keras_attention.tasks.runners import check_sizes, compute_logits
 
 SHOWN = 12  # test pictures in the gallery
 SEED = 0  # of which they are
 ROWS = 128  # pictures that are scored at a time
-TOP = 3  # classes that are shown of a picture
 
 
 class ImageClassifier(ImageTask):
@@ -49,7 +47,6 @@ class ImageClassifier(ImageTask):
     ```
     """
 
-    shows_blocks = True
     builders = ("vision_transformer",)
     example = "picture.png"
     predict_options = ("top", "invert")
@@ -160,14 +157,6 @@ class ImageClassifier(ImageTask):
         pictures = (self.preprocessor([picture], invert) for picture in inputs)
         logits = (compute_logits(run, picture)[0] for picture in pictures)
         return classify(self.preprocessor.labels.names, logits, top)
-
-    def show(self, inputs, *, top=None, invert=False):
-        found = self.predict(inputs, top=top or TOP, invert=invert)
-        for k, (path, classes) in enumerate(zip(inputs, found, strict=True)):
-            if k:
-                say("")
-            rows = [(label, format_percent(share)) for label, share in classes]
-            show_table(("class", "probability"), rows, title=path)
 
     def attention(self, example, path=None):
         pixels = self.preprocessor([example])

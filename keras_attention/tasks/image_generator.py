@@ -16,12 +16,10 @@ from keras_attention.files import manifest
 from keras_attention.files.fields import MOST_PIXELS, MOST_TOKENS, Fields
 from keras_attention.tasks.image_task import ImageTask
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.printing import say
 from keras_attention.tasks.runners import check_sizes
 from keras_attention.tasks.running_text import make_perplexity
 
 ROWS = 128  # pictures at a time
-SHADES = " ░▒▓█"  # a pixel in a terminal, two columns wide
 DRAWN = 5  # pictures of a class in the grid of the card
 SEED = 0  # of which they are
 
@@ -66,7 +64,6 @@ class ImageGenerator(ImageTask):
     ```
     """
 
-    shows_blocks = True
     builders = ("image_generator",)
     example = "7"
     draws = True
@@ -220,16 +217,6 @@ class ImageGenerator(ImageTask):
             for k in range(0, len(prompts), ROWS)
         ]
         return self.preprocessor.pictures(np.concatenate(parts))
-
-    def show(self, inputs, **options):
-        """Prints the pictures, in shades that a terminal has."""
-        for k, (label, picture) in enumerate(
-            zip(inputs, self.draw(inputs, **options), strict=True)
-        ):
-            say(f"{label}:" if k == 0 else f"\n{label}:")
-            shades = np.rint(picture.mean(axis=-1) / 255 * (len(SHADES) - 1)).astype(int)
-            for row in shades:
-                say("".join(2 * SHADES[i] for i in row).rstrip() or " ")
 
     def attention(self, example, path=None, pixel=None):
         """What a pixel looked at when it was drawn.

@@ -17,7 +17,6 @@ from keras_attention.files.manifest import MANIFEST
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import make_accuracy
 from keras_attention.tasks.object_detector import find_channels, find_grid, fit_image_size
-from keras_attention.tasks.printing import show_table
 from keras_attention.tasks.running_text import make_perplexity
 from keras_attention.tasks.writing_task import WritingTask
 from keras_attention.training.box_scores import score_boxes
@@ -271,10 +270,6 @@ class ImageToText(WritingTask):
             ids = self.runner(self.preprocessor(inputs[start : start + ROWS]), beam)
             texts += self.preprocessor.texts(ids)
         return texts
-
-    def show(self, inputs, *, beam=None):
-        texts = self.predict(inputs, beam=beam)
-        show_table(("picture", "text"), list(zip(inputs, texts, strict=True)))
 
     def attention(self, example, path=None):
         """The picture shows where each token that was written looked, over the heads' mean."""

@@ -37,7 +37,6 @@ class TaskInterface(abc.ABC):
     example = ""  # an input that `predict` takes, for the card and the page
     predict_options = ()  # keywords of `predict`
     takes_context = False  # whether an input of `predict` is a question with its context
-    shows_blocks = False  # whether `show` prints lines for each input, with an empty one between
     draws = False  # whether `predict` draws at random
     converses = False  # whether `reply` gives the next turn of a dialogue
     lower_is_better = False  # of the first of the metrics
@@ -129,10 +128,6 @@ class TaskInterface(abc.ABC):
     @abc.abstractmethod
     def predict(self, inputs):
         """What the model says of each of `inputs`."""
-
-    @abc.abstractmethod
-    def show(self, inputs, **options):
-        """Prints what `predict` gives for people to read."""
 
     @abc.abstractmethod
     def attention(self, example, path=None):

@@ -14,7 +14,6 @@ from keras_attention.export import inspection
 from keras_attention.files.io import number_errors, prefix_errors
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import check_top, load_preprocessor, make_accuracy
-from keras_attention.tasks.printing import format_percent, say, show_table
 from keras_attention.tasks.runners import compute_logits, score_batches
 from keras_attention.tasks.running_text import RunningTextTask, make_perplexity
 
@@ -65,7 +64,6 @@ class MaskedLM(RunningTextTask):
 
     builders = ("masked_language_model",)
     example = "The cat [MASK] on the mat."
-    shows_blocks = True
     predict_options = ("top",)
 
     @classmethod
@@ -150,14 +148,6 @@ class MaskedLM(RunningTextTask):
         if not masks:
             raise ValueError(f"{text[:40]!r} holds no {MASK_TOKEN}: put one where to look.")
         return [[Candidate(**entry) for entry in mask] for mask in masks]
-
-    def show(self, inputs, *, top=None):
-        for k, masks in enumerate(self.predict(inputs, top=top or TOP)):
-            for i, candidates in enumerate(masks):
-                if k or i:
-                    say("")
-                rows = [(token, format_percent(share)) for token, share in candidates]
-                show_table(("token", "probability"), rows)
 
     def attention(self, example, path=None):
         ids = self.preprocessor.ids(example)[None, :PICTURED]

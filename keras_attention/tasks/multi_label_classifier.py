@@ -10,9 +10,8 @@ from keras_attention.data.multi_label_texts import encode_label_sets
 from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.class_report import ClassScores, score_each
 from keras_attention.tasks.labels import Classification, check_top
-from keras_attention.tasks.printing import format_percent, show_table
 from keras_attention.tasks.runners import ROWS
-from keras_attention.tasks.text_task import TextTask, shorten
+from keras_attention.tasks.text_task import TextTask
 
 THRESHOLD = 0.5  # of a label, until `fit` has chosen one
 # Of `find_label_thresholds`: of 0, 0.2, 0.5, 0.7 and 1 the best by cross-validation on the
@@ -174,15 +173,6 @@ class MultiLabelClassifier(TextTask):
             chosen = chosen if top is None else order[:top]
             found.append([Classification(names[i], float(shares[i])) for i in chosen])
         return found
-
-    def show(self, inputs, *, top=None):
-        rows = []
-        for text, found in zip(inputs, self.predict(inputs, top=top), strict=True):
-            labels = found or [Classification("(no label)", None)]
-            shares = ["-" if share is None else format_percent(share) for _, share in labels]
-            names = [label for label, _ in labels]
-            rows += [(*pair, shorten(text)) for pair in zip(names, shares, strict=True)]
-        show_table(("label", "probability", "text"), rows)
 
     def describe_labels(self, logits):
         shares = 1 / (1 + np.exp(-np.asarray(logits, "float64")))

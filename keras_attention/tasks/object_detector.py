@@ -15,7 +15,6 @@ from keras_attention.files.fields import MOST_PIXELS, Fields
 from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.folders import MANIFEST
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.printing import format_percent, say, show_table
 from keras_attention.tasks.runners import check_sizes, softmax
 from keras_attention.tasks.task import Task
 
@@ -75,7 +74,6 @@ class ObjectDetector(Task):
     builders = ("object_detector",)
     data_class, holds, example = data.BoxedImages, "pictures with boxes", "picture.png"
     predict_options = ("threshold",)
-    shows_blocks = True
 
     @classmethod
     def collect(cls, examples):
@@ -308,18 +306,6 @@ class ObjectDetector(Task):
             (int(q), FoundObject(names[best[q]], float(scores[q]), tuple(map(float, corners[q]))))
             for q in np.argsort(-scores, kind="stable")
         ]
-
-    def show(self, inputs, *, threshold=THRESHOLD):
-        for k, (path, objects) in enumerate(
-            zip(inputs, self.predict(inputs, threshold=threshold), strict=True)
-        ):
-            if k:
-                say("")
-            rows = [
-                (thing.label, format_percent(thing.score), *(f"{x:.0f}" for x in thing.box))
-                for thing in objects
-            ]
-            show_table(("class", "score", "left", "top", "right", "bottom"), rows, title=path)
 
     def attention(self, example, path=None):
         """The picture shows what is found, and what the queries of the surest objects looked at."""

@@ -12,7 +12,6 @@ from keras_attention.export import inspection
 from keras_attention.files.io import number_errors, prefix_errors
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import load_preprocessor
-from keras_attention.tasks.printing import format_percent, show_table
 from keras_attention.tasks.task import Task
 from keras_attention.training.answer_scores import compute_answer_f1, find_threshold
 
@@ -286,14 +285,6 @@ class QuestionAnswerer(Task):
             starts, ends = zip(*(logits[i, w] for w in range(len(one.windows))), strict=True)
             found.append(data.search_span(starts, ends, one, **options))
         return found
-
-    def show(self, inputs):
-        rows = []
-        for given, found in zip(inputs, self.predict(inputs), strict=True):
-            place = "-" if found.start is None else f"{found.start}-{found.end}"
-            answer = found.answer or "(no answer)"
-            rows.append((answer, format_percent(found.probability), place, given[0]))
-        show_table(("answer", "probability", "characters", "question"), rows)
 
     def attention(self, example, path=None):
         question = _as_question(example)

@@ -11,7 +11,6 @@ from keras_attention.files.fields import MOST_TOKENS
 from keras_attention.files.io import number_errors, prefix_errors
 from keras_attention.tasks.generators import generate_texts, get_generation_options
 from keras_attention.tasks.labels import load_preprocessor, make_accuracy
-from keras_attention.tasks.printing import say
 from keras_attention.tasks.running_text import make_perplexity
 from keras_attention.tasks.writing_task import WritingTask
 from keras_attention.training.text_scores import check_scorer, score_texts
@@ -321,11 +320,6 @@ class Seq2SeqLM(WritingTask):
         if isinstance(turns, str) or not turns or not str(turns[-1]).strip():
             raise ValueError(f"{turns!r:.60}: expected a list of turns, none of them empty.")
         return self._draw_replies([join_turns(list(turns), self.turns)], temperature, seed)[0]
-
-    def show(self, inputs, *, beam=None):
-        """Prints the texts, one per line."""
-        for text in self.predict(inputs, beam=beam):
-            say(text)
 
     def attention(self, example, path=None):
         """The maps of cross-attention, written tokens against those of the source."""

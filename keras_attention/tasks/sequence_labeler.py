@@ -12,7 +12,6 @@ from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.class_report import score_tags
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import balance_classes, load_preprocessor, make_accuracy
-from keras_attention.tasks.printing import format_percent, say, show_table
 from keras_attention.tasks.runners import compute_each, softmax
 from keras_attention.tasks.sentence_task import (
     SentenceTask,
@@ -78,7 +77,6 @@ class SequenceLabeler(SentenceTask):
     builders = ("sequence_labeler",)
     data_class, holds = data.Tagged, "tagged sentences"
     predict_options = ("group_entities",)
-    shows_blocks = True
 
     @classmethod
     def collect(cls, examples):
@@ -178,14 +176,6 @@ class SequenceLabeler(SentenceTask):
         tags = self.preprocessor.tags([logits], [tokens])[0]
         sure = softmax(self.preprocessor.word_logits(logits, tokens)).max(axis=-1)
         return [TaggedToken(*row) for row in zip(tokens, tags, map(float, sure), strict=False)]
-
-    def show(self, inputs, *, group_entities=False):
-        for k, found in enumerate(self.predict(inputs, group_entities=group_entities)):
-            if k:
-                say("")
-            rows = [(*row[:2], format_percent(row.probability)) for row in found]
-            names = ("entity", "label") if group_entities else ("token", "tag")
-            show_table((*names, "probability"), rows)
 
     def attention(self, example, path=None):
         (tokens,) = self.split_sentences([example])

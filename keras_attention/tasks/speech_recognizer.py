@@ -18,7 +18,7 @@ from keras_attention.core.lazy import (
 from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.folders import MANIFEST
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.printing import say, show_table
+from keras_attention.tasks.printing import say
 from keras_attention.tasks.recipes.speech import CONFORMER
 from keras_attention.tasks.runners import check_sizes
 from keras_attention.tasks.task import Task
@@ -295,10 +295,6 @@ class SpeechRecognizer(Task):
             logits = logits[: count_vectors(self.model, length)]
         found = generation.search_ctc_prefixes(logits, BEAM, **known)
         return self.preprocessor.decode(found[0][0]) if found else ""
-
-    def show(self, inputs, **options):
-        texts = self.predict(inputs, **options)
-        show_table(("recording", "transcript"), list(zip(inputs, texts, strict=True)))
 
     def attention(self, example, path=None):
         inputs = self.preprocessor([example])

@@ -10,7 +10,6 @@ from keras_attention.data.speech_text_preprocessor import find_target
 from keras_attention.files.io import prefix_errors
 from keras_attention.files.manifest import PREPROCESSING, read_manifest
 from keras_attention.tasks.length_limit import LengthLimit
-from keras_attention.tasks.printing import show_table
 from keras_attention.tasks.speech_recognizer import (
     DIGITS,
     ROWS,
@@ -250,10 +249,6 @@ class SpeechToText(LengthLimit, WritingTask):
                 "was trained to write: leave it out."
             )
         return self.preprocessor.find_prompt(language, task)
-
-    def show(self, inputs, **options):
-        texts = self.predict(inputs, **options)
-        show_table(("recording", "text"), list(zip(inputs, texts, strict=True)))
 
     def attention(self, example, path=None):
         """The maps of cross-attention: what each token that was written listened to."""

@@ -5,9 +5,8 @@ from keras_attention.core.checks import check_many
 from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.class_report import score_labels
 from keras_attention.tasks.labels import balance_classes, check_top, classify, make_accuracy
-from keras_attention.tasks.printing import format_percent, show_table
 from keras_attention.tasks.runners import ROWS
-from keras_attention.tasks.text_task import TextTask, shorten
+from keras_attention.tasks.text_task import TextTask
 
 
 class TextClassifier(TextTask):
@@ -84,12 +83,6 @@ class TextClassifier(TextTask):
         check_many(inputs, "text", of="texts")
         check_top(top)
         return classify(self.preprocessor.labels.names, self.compute_all_logits(inputs), top)
-
-    def show(self, inputs, *, top=None):
-        rows = []
-        for text, found in zip(inputs, self.predict(inputs, top=top or 1), strict=True):
-            rows += [(label, format_percent(share), shorten(text)) for label, share in found]
-        show_table(("label", "probability", "text"), rows)
 
     def describe_labels(self, logits):
         return self.preprocessor.names([logits])[0]

@@ -12,7 +12,6 @@ from keras_attention.tasks.runners import compute_each
 from keras_attention.tasks.task import Task
 
 PICTURED = range(7, 15)  # words of a text whose picture is easy to read
-SHOWN = 60  # characters of a text beside its label
 
 PREPROCESSORS = (data.TextPreprocessor, data.SubwordTextPreprocessor)
 
@@ -118,8 +117,3 @@ class TextTask(Task):
         k = next((k for k, length in enumerate(lengths) if length in PICTURED), 0)
         self.attention(every[k], folder / "attention.png")
         return ["attention.png"]
-
-
-def shorten(text):
-    """The beginning of a text, for a table."""
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"

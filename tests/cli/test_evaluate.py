@@ -10,7 +10,6 @@ import tensorflow as tf
 import keras_attention as ka
 from keras_attention.cli.evaluate import collect_inputs, show_lines
 from keras_attention.tasks import sources
-from keras_attention.tasks.printing import say
 from tests.grids import quick
 
 
@@ -135,13 +134,16 @@ def test_predict_refuses(run, tagger, classifier, tmp_path):
 
 
 class Echo:
-    """A task that answers with its inputs."""
+    """A task that answers with its input: a line for each, or a block."""
 
-    def __init__(self, shows_blocks):
-        self.shows_blocks = shows_blocks
+    def __init__(self, builder):
+        self.builder = builder
 
-    def show(self, inputs):
-        say(("\n\n" if self.shows_blocks else "\n").join(inputs))
+    def predict(self, inputs):
+        return inputs
+
+    def stream(self, inputs):
+        return [[] for _ in inputs]
 
 
 @pytest.mark.parametrize(
@@ -159,9 +161,9 @@ def test_a_line_of_output_for_each_line_of_input(text, lines, tmp_path, monkeypa
     inputs = collect_inputs([], "-")
     (tmp_path / "a.txt").write_bytes(text.encode())
     assert collect_inputs([], tmp_path / "a.txt") == inputs
-    show_lines(Echo(shows_blocks=False), inputs, {})
+    show_lines(Echo("seq2seq_transformer"), inputs, {})
     assert capsys.readouterr().out.split("\n") == [*lines, ""]
-    show_lines(Echo(shows_blocks=True), inputs, {})
+    show_lines(Echo("causal_language_model"), inputs, {})
     assert capsys.readouterr().out == "\n".join(f"{line}\n" if line else "" for line in lines)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from keras_attention.cli.show import show
 from keras_attention.export.generation.token_choice import TokenChoice
 from keras_attention.tasks import causal_lm
 from keras_attention.tasks.run_state import KeepBest
@@ -77,7 +78,7 @@ def test_scores_of_a_model_that_knows_nothing():
 def test_show_prints_prompts_with_their_continuations(capsys):
     run = Run(make_task().preprocessor([" sat."])[0].tolist())
     task = make_task(run=run)
-    task.show(["the cat", "a dog"], temperature=0.0)
+    show(task, ["the cat", "a dog"], {"temperature": 0.0})
     assert capsys.readouterr().out == "the cat sat.\n\na dog sat.\n"
     assert run.asked == (causal_lm.WRITTEN, TokenChoice(0.0))
     assert task.predict(["a"], max_new_tokens=2) == ["a s"]

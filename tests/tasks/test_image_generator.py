@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from keras_attention.cli.show import show
 from tests.small_runs import train
 
 SIZE = dict(num_layers=1, num_heads=2, hidden_dim=16, dropout=0.0, window=3)
@@ -95,7 +96,7 @@ def test_colour(tmp_path):
 
 @pytest.mark.slow
 def test_it_is_shown(generator, capsys, tmp_path):
-    generator.show(["left", "right"], temperature=0)
+    show(generator, ["left", "right"], {"temperature": 0})
     lines = capsys.readouterr().out.splitlines()
     assert lines == ["left:", "██", "██", "", "right:", "    ██", "    ██"]
     assert generator.draw_examples(IMAGES, tmp_path) == ["samples.png", "attention.png"]

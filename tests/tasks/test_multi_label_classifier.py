@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from keras_attention.cli.show import show
 from keras_attention.data.multi_label_texts import encode_label_sets
 from keras_attention.tasks.multi_label_classifier import SHRINKAGE
 from tests.small_runs import train
@@ -75,7 +76,7 @@ def test_thresholds_are_chosen_on_the_development_part(classifier):
 
 
 def test_it_is_shown(classifier, capsys):
-    classifier.show(["what a joy , how dare you", "it is late"])
+    show(classifier, ["what a joy , how dare you", "it is late"], {})
     lines = capsys.readouterr().out.splitlines()
     assert sorted(line.split()[0] for line in lines[:2]) == ["anger", "joy"]
     assert lines[2].split() == ["(no", "label)", "-", "it", "is", "late"]

@@ -8,6 +8,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.cli import main
+from keras_attention.cli.show import show
 from tests.cli.test_evaluate import printed
 from tests.cli.test_train import FILES, names, read
 from tests.grids import quick
@@ -88,7 +89,7 @@ def test_show_prints_and_predict_returns_labels_with_probabilities(capsys):
     task = make_task(TEXTS)
     task.runner = Run()
     long = "more than there is room for " * 3
-    task.show(["a good joy", long])
+    show(task, ["a good joy", long], {})
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "b  75.00 %  a good joy"
     assert lines[1] == "a  90.00 %  " + long[:59] + "…"
@@ -99,7 +100,7 @@ def test_show_prints_and_predict_returns_labels_with_probabilities(capsys):
     texts = ["a good joy", long] * 40  # more than are computed at a time
     assert [found.label for found in task.predict(texts)] == ["b", "a"] * 40
     with pytest.raises(ValueError, match="' ' holds no word"):
-        task.show([" "])
+        show(task, [" "], {})
     with pytest.raises(ValueError, match="^Text 2: '' holds no word"):
         task.predict(["a good joy", ""])
     with pytest.raises(ValueError, match="is one text: pass a list"):
