@@ -7,11 +7,11 @@ import time
 import keras
 
 from keras_attention.cli.examples import load_examples
+from keras_attention.cli.jobs import run_job
 from keras_attention.cli.mesh import check_batch_size, finish_with_tensorflow, make_layout
 from keras_attention.tasks import from_preset, recipes
 from keras_attention.tasks.checkpoints import list_options
 from keras_attention.tasks.folders import RunFolder
-from keras_attention.tasks.jobs import run_job
 from keras_attention.tasks.presets import is_checkpoint
 from keras_attention.tasks.registry import get_task_class
 

@@ -163,7 +163,7 @@ def test_ctrl_c_after_training_keeps_what_was_trained(run, corpus, tmp_path, mon
 
     words = ["train", "sequence_labeler", *files(corpus), "--output", tmp_path / "new", *SMALL]
     with monkeypatch.context() as patch:
-        patch.setattr("keras_attention.tasks.jobs.export_all", stop)
+        patch.setattr("keras_attention.cli.jobs.export_all", stop)
         code, _, err = run(*words, "--epochs", "1")
     assert code == 130 and "after the training, which is kept in" in err and err.count("\n") == 1
     code, out, err = run(*words, "--epochs", "1")

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from keras_attention.cli import jobs
 from keras_attention.cli import train as command
-from keras_attention.tasks import generators, jobs, recipes, writing_task
+from keras_attention.tasks import generators, recipes, writing_task
 from keras_attention.tasks.sources import Source
 from keras_attention.training import text_scores
 from tests.cli.test_evaluate import printed

@@ -1,4 +1,4 @@
-"""A training from data to a finished preset, and one export more, as the commands run them."""
+"""The `train` and `export` commands: from a data set to a finished preset."""
 
 import contextlib
 import pathlib
