@@ -17,7 +17,7 @@ import numpy as np
 from training_runs import make_parser, score_files, train
 
 import keras_attention as ka
-from keras_attention.tasks import sources
+from keras_attention.cli import sources
 from keras_attention.tasks.recipes import RECIPES
 
 ROOT = pathlib.Path(__file__).parents[1]

@@ -191,7 +191,7 @@ def train(
             find_file(file)
 
     from keras_attention.cli import train as command
-    from keras_attention.tasks.sources import Source
+    from keras_attention.cli.sources import Source
 
     command.train(
         builder,

@@ -6,8 +6,9 @@ import time
 
 import keras
 
+from keras_attention.cli import sources
 from keras_attention.cli.jobs import format_path_size, run_job
-from keras_attention.tasks import folders, recipes, sources
+from keras_attention.tasks import folders, recipes
 from keras_attention.tasks.folders import RunFolder
 from keras_attention.tasks.printing import format_score, say, show_table
 from keras_attention.tasks.registry import get_task_class

@@ -7,6 +7,7 @@ import sys
 
 from keras_attention.cli.examples import load_examples
 from keras_attention.cli.show import show, shows_blocks
+from keras_attention.cli.sources import Source
 from keras_attention.data.columns import read_lines
 from keras_attention.tasks import from_preset
 from keras_attention.tasks.class_report import show_classes
@@ -14,7 +15,6 @@ from keras_attention.tasks.folders import MANIFEST, answers_alike
 from keras_attention.tasks.presets import find_preset, is_checkpoint
 from keras_attention.tasks.printing import format_score, say, show_table
 from keras_attention.tasks.registry import get_task_class
-from keras_attention.tasks.sources import Source
 
 SPLITS = ("train", "dev", "test")
 STDIN = "-"

@@ -11,9 +11,9 @@ import numpy as np
 
 import keras_attention as ka
 from keras_attention.cli.mesh import make_layout
+from keras_attention.cli.sources import Source
 from keras_attention.cli.train import train
 from keras_attention.tasks.printing import Interrupted
-from keras_attention.tasks.sources import Source
 
 MESH = {"data": 4, "model": 2}
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from keras_attention.tasks import sources
+from keras_attention.cli import sources
 from tests.grids import ALL
 
 FILES = {

@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 import keras_attention as ka
+from keras_attention.cli import sources
 from keras_attention.cli.evaluate import collect_inputs, show_lines
-from keras_attention.tasks import sources
 from tests.grids import quick
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from keras_attention.cli.sources import Source
 from keras_attention.cli.train import load_examples
-from keras_attention.tasks.sources import Source
 from tests.small_runs import SMALL, files, option
 
 FILES = {

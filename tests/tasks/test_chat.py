@@ -10,7 +10,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.cli import main
-from keras_attention.tasks.sources import Source
+from keras_attention.cli.sources import Source
 
 CITIES = {"Rome": "Warm", "Oslo": "Cold", "Lima": "Dry", "Bern": "Wet"}
 DIVERSITY = ["distinct_1", "distinct_2", "commonest_reply"]

@@ -158,7 +158,7 @@ def test_a_data_set_may_say_the_size_and_grey_pictures_have_one_channel():
 
 
 def test_files_of_a_kind_are_read_by_their_names(tmp_path):
-    from keras_attention.tasks.sources import Source
+    from keras_attention.cli.sources import Source
 
     examples = draw(4, 0)
     coco, voc = write_coco(tmp_path / "coco", examples), write_voc(tmp_path / "voc", examples)

@@ -13,8 +13,8 @@ import pytest
 import keras_attention as ka
 from keras_attention.cli import jobs
 from keras_attention.cli import train as command
+from keras_attention.cli.sources import Source
 from keras_attention.tasks import generators, recipes, writing_task
-from keras_attention.tasks.sources import Source
 from keras_attention.training import text_scores
 from tests.cli.test_evaluate import printed
 

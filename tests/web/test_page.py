@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.tasks import sources
+from keras_attention.cli import sources
 from keras_attention.web import litert_js, write_page
 from keras_attention.web.page import KINDS, STATIC
 from tests.browser import session

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_attention.tasks import sources
+from keras_attention.cli import sources
 
 
 def test_parts_are_disjoint_whole_stratified_and_fixed():
