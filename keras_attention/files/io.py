@@ -122,8 +122,9 @@ def _remove_leftovers(path):
 def lock_folder(folder):
     """Lets one writer at a time, of all processes and threads, change what `folder` holds.
 
-    The lock ends with its process, however that ends, and leaves no file behind. It gives whether
-    it locks: there are no such locks on Windows and some network disks. It must not be taken twice.
+    The lock ends with its process, however that ends. It leaves no file behind, as a lock of the
+    library filelock would. It gives whether it locks: there are no such locks on Windows and some
+    network disks. It must not be taken twice.
     """
     if fcntl is None:
         yield False

@@ -161,7 +161,7 @@ def _make_info(name, about, place):
     )
 
 
-# Behind a URL.
+# Behind a URL. Not by keras.utils.get_file: a device without Keras fetches LiteRT presets, too.
 
 
 def write_index(folder):
