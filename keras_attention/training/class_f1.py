@@ -26,7 +26,8 @@ class ClassF1(keras.metrics.Metric):
             that were predicted as class j.
 
     Call arguments of `update_state`:
-        y_true: int labels from 0 to L - 1 of shape (B,), (B, T), or any other.
+        y_true: int labels from 0 to L - 1 of shape (B,), (B, T), or any other. The result is NaN
+            after any other label that is not left out.
         y_pred: logits or probabilities, the shape of `y_true` and one axis of L classes.
         sample_weight: of the shape of `y_true`, or of its first axes.
 
@@ -61,8 +62,9 @@ class ClassF1(keras.metrics.Metric):
             )
         labels, weights = read_positions(self, y_true, y_pred, sample_weight)
         predicted = ops.cast(ops.argmax(y_pred, axis=-1), "int32")
-        # Positions that are left out have weight 0, so any cell will do for them.
-        cells = size * ops.where(labels < 0, 0, labels) + predicted
+        known = ops.logical_and(labels >= 0, labels < size)
+        cells = size * ops.where(known, labels, 0) + predicted  # any cell will do for weight 0
+        weights = ops.where(ops.logical_or(known, weights == 0), weights, float("nan"))
         counts = ops.segment_sum(
             ops.reshape(ops.cast(weights, self.dtype), (-1,)),
             ops.reshape(cells, (-1,)),
@@ -73,7 +75,7 @@ class ClassF1(keras.metrics.Metric):
     def result(self):
         right = ops.diagonal(self.counts)
         both = ops.sum(self.counts, axis=0) + ops.sum(self.counts, axis=1)
-        present = ops.cast(both > 0, self.dtype)
+        present = ops.cast(ops.not_equal(both, 0), self.dtype)
         return ops.divide_no_nan(ops.sum(ops.divide_no_nan(2 * right, both)), ops.sum(present))
 
     def get_config(self):

@@ -48,6 +48,19 @@ def test_lists_are_taken():
     assert np.asarray(f1.counts).tolist() == [[1, 0], [1, 0]]
 
 
+@pytest.mark.parametrize("label", [-2, SIZE])
+@pytest.mark.parametrize("shown", [1, 9])
+def test_a_label_of_no_class_makes_the_score_nan(drawn, label, shown):
+    labels, logits = drawn
+    f1 = ka.training.ClassF1(SIZE)
+    labels = np.where(labels == labels[0, 0], label, labels)[:shown]
+    f1.update_state(labels, logits[:shown])
+    assert np.isnan(float(f1.result()))
+    f1.reset_state()
+    f1.update_state(labels, logits[:shown], sample_weight=labels != label)
+    assert not np.isnan(float(f1.result()))
+
+
 def test_another_number_of_classes_is_refused(drawn):
     labels, logits = drawn
     with pytest.raises(ValueError, match="has 5 classes, and ClassF1 was made for 3: give"):
