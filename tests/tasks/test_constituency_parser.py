@@ -118,7 +118,7 @@ def parser(tmp_path_factory):
     return folder, files
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_commands(parser, run):
     folder, files = parser
     scores = json.loads((folder / "scores.json").read_text())

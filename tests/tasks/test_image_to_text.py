@@ -34,7 +34,7 @@ def new():
     return ka.tasks.ImageToText.from_data(pairs, image_size=(16, 24), **TINY), pairs
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_learns_cocos_captions_by_heart(data_root, tmp_path):
     with zipfile.ZipFile(data_root / "detection-tiny-coco" / "tiny_coco.zip") as archive:
         archive.extractall(tmp_path)
