@@ -19,7 +19,8 @@ PACKAGE = pathlib.Path(ka.__file__).parent
 EXAMPLE = re.compile(r"^( *)```python\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
 # Examples that train or export are slow.
 LONG = (
-    *("tasks/", "export/", "data/masking:", "generation/generate:", "generation/speech_stream:"),
+    *("tasks/", "export/", "device/litert_generator:", "data/masking:", "generation/generate:"),
+    "generation/speech_stream:",
     *("generation/streaming:", "models/constituency_parser:", "models/image_to_sequence:"),
     *("models/speech_to_text:", "training/chunked_logits:", "training/precision:"),
     *("training/reset_memory:", "training/two_passes:"),

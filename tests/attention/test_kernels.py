@@ -112,9 +112,9 @@ def attention(kernel, dtype, mask, heads, batch, queries, keys, **case):
     return [np.asarray(tf.cast(tf.convert_to_tensor(x), "float32")) for x in (output, *gradients)]
 
 
-def assert_equal(kernel, dtype, tolerance, mask, case):
-    found = attention(kernel, dtype, mask, **case)
-    expected = attention("dense", dtype, mask, **case)
+def assert_equal(kernel, dtype, tolerance, mask, case, gradients=True):
+    found = attention(kernel, dtype, mask, **case)[: None if gradients else 1]
+    expected = attention("dense", dtype, mask, **case)[: len(found)]
     for ours, theirs in zip(found, expected, strict=True):
         assert np.all(np.isfinite(ours))
         scale = max(1.0, np.abs(theirs).max())
@@ -139,9 +139,11 @@ def test_chunked_equals_dense(mask, case):
 @settings(QUICK, max_examples=8)
 @given(kernel=st.sampled_from(["banded", "chunked"]), mask=BANDS, case=st.fixed_dictionaries(CASES))
 def test_in_bfloat16(kernel, mask, case):
-    """Selection by sorting may fall the other way when scores are rounded."""
-    if not isinstance(ka.normalizers.get(case["normalizer"]), ka.normalizers.TopK):
-        assert_equal(kernel, "bfloat16", 6e-2, mask, case)
+    """Rounded scores may choose other keys: then outputs of TopK jump, and gradients of others."""
+    normalizer = ka.normalizers.get(case["normalizer"])
+    jumps = isinstance(normalizer, ka.normalizers.Sparsemax | ka.normalizers.ReLU)
+    if not isinstance(normalizer, ka.normalizers.TopK):
+        assert_equal(kernel, "bfloat16", 6e-2, mask, case, gradients=not jumps)
 
 
 @pytest.mark.parametrize("normalizer", quick(["softmax", "sigmoid"], "softmax"))
