@@ -37,25 +37,25 @@ from keras_attention.tasks.registry import get_task_class
 from keras_attention.tasks.training import load_trained, train_model
 
 EXAMPLES = 4  # batches of the development set that every exported file is compared on
-GRACE = 38.0  # seconds after the minutes of a run, in which the last scoring must begin
+GRACE = 38.0  # seconds after the minutes of a run: the last scoring begins within them
 TESTED = ("keras", "litert", "litert-int8")  # a SavedModel equals the model to 1e-5, as verified
 
 
 def run_job(task, data, recipe, folder, about, started=None, *, trained=False, finishes=True):
-    """Trains `task` on a data set, fills `folder` with the preset, and sums up.
+    """Train `task` on a data set, fill `folder` with the preset, and print a summary.
 
     Args:
         task: `Task`.
         data: its data set.
         recipe: `Recipe`.
         folder: `RunFolder`.
-        about: dict, what the card says of the data.
-        started: float, by `time.perf_counter`, when the minutes of the recipe began; None for now.
-        trained: bool, whether another process has trained it, in `folder`.
-        finishes: bool, whether this one exports and tests it; else one with TensorFlow is to.
+        about: dict, the description of the data for the card.
+        started: float, by `time.perf_counter`, the start of the recipe's minutes, or None for now.
+        trained: bool, whether another process has trained it in `folder`.
+        finishes: bool, whether this process exports and tests it. If not, one with TensorFlow does.
 
     Returns:
-        dict, the content of `scores.json`; None where it is not finished.
+        dict, the content of `scores.json`, or None with `finishes=False`.
     """
     started = time.perf_counter() if started is None else started
     job = task.make_job(data.train, data.dev, recipe)
@@ -87,7 +87,7 @@ def run_job(task, data, recipe, folder, about, started=None, *, trained=False, f
 
 
 def introduce(job, folder, about, said):
-    """Prints what is trained, and on what."""
+    """Print the sizes of the data and of the model."""
     counts = ", ".join(f"{count:,} {what}" for what, count in about["counts"].items())
     say(f"{about['name']}: {counts}")
     for sentence in said:
@@ -98,21 +98,20 @@ def introduce(job, folder, about, said):
 
 
 def reserve_seconds(task, recipe):
-    """Seconds of the recipe's minutes in which files are written, and nothing is trained."""
+    """Return the seconds of the recipe's minutes that are kept for writing files."""
     if recipe.minutes is None:
         return 0.0
     return min(max(0.0, task.finishing_seconds - GRACE), 30 * recipe.minutes)
 
 
 def finish_job(task, job, data, recipe, output, about, best, history, deadline=None):
-    """Saves, exports, verifies and tests the trained model, and fills `output` (a `RunFolder`).
+    """Save, export, verify and test the trained model, and fill `output` (a `RunFolder`).
 
     The test set is read here, for the weights that were chosen on the development set: once by the
     model, and once by each of the LiteRT files made of it.
 
     Args:
-        deadline: float, by `time.perf_counter`, after which files that take long are not scored; or
-            None.
+        deadline: float, by `time.perf_counter`, or None. After it, slow files are not scored.
 
     Returns:
         dict, the content of `scores.json`.
@@ -159,7 +158,7 @@ def finish_job(task, job, data, recipe, output, about, best, history, deadline=N
 
 
 def score_file(task, path, examples, deadline=None):
-    """{name: score} of a file of `task` on raw examples; {} where the time is over before."""
+    """Return {name: score} of a file of `task` on raw examples, or {} without enough time."""
     with keep_informed(f"scoring {path.name} on the test set"):
         opened = type(task).open_file(path, task.metadata)
         opened.deadline = deadline
@@ -175,7 +174,7 @@ def score_file(task, path, examples, deadline=None):
 
 
 def print_summary(output, scores):
-    """Prints scores, sizes and paths of the files."""
+    """Print scores, sizes and paths of the files."""
     rows = []
     for kind, name in FORMATS.items():
         tested = scores["test"].get(kind)
@@ -187,16 +186,16 @@ def print_summary(output, scores):
 
 
 def format_path_size(path):
-    """Bytes of a file or folder, readable."""
+    """Return the bytes of a file or folder as readable text."""
     return format_size(manifest.count_bytes(path))
 
 
 def export_file(path, output, *, format, quantization, batch_size, sequence_length, **options):
-    """Exports the Keras model of a preset, or one in a `.keras` file that is of no task.
+    """Export the Keras model of a preset, or any other `.keras` file.
 
     Args:
         path: folder of a preset, or a `.keras` file.
-        output: what to write; None for a name in the preset.
+        output: path to write, or None for a name in the preset.
         options: `compatible_with`, as for `ka.export.to_litert`, and `examples`, a function of the
             task that gives batches of inputs.
 

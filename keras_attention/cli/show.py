@@ -1,4 +1,4 @@
-"""What `predict` prints for people: a table or lines for each kind of task."""
+"""Printed answers of `predict`: a table or lines for each kind of task."""
 
 import numpy as np
 
@@ -105,8 +105,8 @@ def _show_objects(task, inputs, **options):
     answers = task.predict(inputs, **options)
     for path, objects in _separate(zip(inputs, answers, strict=True)):
         rows = [
-            (thing.label, format_percent(thing.score), *(f"{x:.0f}" for x in thing.box))
-            for thing in objects
+            (one.label, format_percent(one.score), *(f"{x:.0f}" for x in one.box))
+            for one in objects
         ]
         show_table(("class", "score", "left", "top", "right", "bottom"), rows, title=path)
 

@@ -1,1 +1,1 @@
-"""What every folder of the package uses: parts, checks, scopes, and the private names of Keras."""
+"""Shared by all folders: parts, checks, scopes, registered names, private names of Keras."""

@@ -34,7 +34,7 @@ class CacheSpec:
             found.clear()
 
     def named(self, kind=CacheEntry):
-        """The entries of a kind by their names in the cache."""
+        """Return the entries of a kind by their names in the cache."""
         entries = self.entries.items()
         return {f"{prefix}_{name}": x for (prefix, name), x in entries if isinstance(x, kind)}
 

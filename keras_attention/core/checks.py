@@ -11,7 +11,7 @@ INTEGERS = ("int16", "int32")  # of samples, as files have them
 
 
 def check_whole_number(owner, name, value, least=1, most=math.inf):
-    """`value` as an int from `least` to `most`; the error names `owner` and the value."""
+    """Return `value` as an int from `least` to `most`. The error names `owner` and the value."""
     try:
         number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -23,12 +23,12 @@ def check_whole_number(owner, name, value, least=1, most=math.inf):
 
 
 def check_padding_id(owner, padding_id, name="padding_id"):
-    """`padding_id` as an int, or None where every id is a token; an error names `owner`."""
+    """Return `padding_id` as an int, or None where every id is a token."""
     return None if padding_id is None else check_whole_number(owner, name, padding_id, least=0)
 
 
 def check_height_and_width(owner, name, size):
-    """`size`, an int or a pair of them, in pixels, as (height, width); an error names `owner`."""
+    """Return `size`, an int or a pair of ints in pixels, as (height, width)."""
     pair = (size, size) if not isinstance(size, (tuple, list)) else tuple(size)
     if len(pair) != 2:
         raise ValueError(
@@ -39,7 +39,7 @@ def check_height_and_width(owner, name, size):
 
 
 def check_rows_and_columns(owner, name, value, least=1):
-    """`value` as a pair of ints of at least `least`; an error names `owner`."""
+    """Return `value` as a pair of ints of at least `least`."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise ValueError(f"{owner}({name}={value!r}): {name} must be (rows, columns).")
     return tuple(check_whole_number(owner, name, side, least) for side in value)
@@ -115,9 +115,9 @@ def check_many(inputs, noun, of="them", ndim=None):
     """Refuses a text, a path or one array in the place of a list of inputs.
 
     Args:
-        noun: str, what one input is: "text", "recording".
-        of: str, what a list is to hold.
-        ndim: int, the axes that one array has; None where an input is no array.
+        noun: str, the word for one input: "text", "recording".
+        of: str, the word for several.
+        ndim: int, the axes of one array, or None where inputs are not arrays.
     """
     shown = None
     if isinstance(inputs, str | os.PathLike):
@@ -131,12 +131,12 @@ def check_many(inputs, noun, of="them", ndim=None):
 def check_sound(noun, sound, frame_shape=(), instead=""):
     """`sound` as float32: samples (T,), or features (T, F) where `frame_shape` is (F,).
 
-    Samples are floats from -1 to 1; int16 and int32, as files have them, are divided by 2^15 and
-    2^31 to be so. Features are floats.
+    Samples are floats from -1 to 1. Those of int16 and int32, as files have them, are divided by
+    2^15 and 2^31. Features are floats.
 
     Args:
-        noun: str, what the error calls it.
-        instead: str, what the caller takes in the place of an array, as "a path, or ".
+        noun: str, its name in the error.
+        instead: str, another accepted input, as "a path, or ".
     """
     wanted = "samples (T,), floats from -1 to 1, int16 or int32"
     mend = "Of several channels pass one; divide other whole numbers by their largest."

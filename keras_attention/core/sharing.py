@@ -6,7 +6,7 @@ from keras_attention.core import keras_internals
 
 
 def serialize_shared(layer):
-    """The config of a layer that several layers hold, so that a loaded model has it once.
+    """Return the config of a layer that several layers hold, so that a loaded model has it once.
 
     Keras marks an object as shared when it is serialized for the second time, and the first config
     stays without the mark: this one is always the second. It holds no shapes, as the holders build

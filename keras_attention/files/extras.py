@@ -12,7 +12,7 @@ def import_tfds(function):
 
 
 def import_babel(function):
-    """Babel; `babel.dates` is there with it."""
+    """Import Babel together with `babel.dates`."""
     _import("babel.dates", function, "Babel")
     return importlib.import_module("babel")
 
@@ -27,7 +27,7 @@ def import_sentencepiece(function):
 
 
 def import_sentencepiece_messages(function):
-    """The messages of which SentencePiece's models are made."""
+    """Import the messages that make up SentencePiece's models."""
     module = "sentencepiece.sentencepiece_model_pb2"
     return _import(module, function, "SentencePiece", extra="nlp")
 
@@ -37,7 +37,7 @@ def import_soundfile(function):
 
 
 def import_resampling(function):
-    """The module `scipy.signal`."""
+    """Import `scipy.signal`."""
     return _import("scipy.signal", function, "SciPy", extra="speech")
 
 

@@ -27,7 +27,7 @@ class Fields:
 
     Args:
         path: the file.
-        values: what it holds; anything but an object (a dict) is a ValueError.
+        values: its content. Anything but an object (a dict) is a ValueError.
         within: str, the name of the field that `values` stands in, or empty for the whole file.
 
     Example:
@@ -52,21 +52,21 @@ class Fields:
 
     @classmethod
     def read(cls, path):
-        """Those of the object that the file `path` holds."""
+        """Read the object in the file `path`."""
         return cls(path, read_json(path))
 
     def __contains__(self, name):
         return name in self.values
 
     def owner(self, name):
-        """How errors call the field."""
+        """Return the name of a field in errors."""
         return f"{self.path}: {self._full(name)}"
 
     def _full(self, name):
         return f"{self.within}.{name}" if self.within else name
 
     def error(self, name, expected):
-        """The ValueError for a field that is not what was expected."""
+        """Make the ValueError for a field with a wrong value."""
         found = f"is {quote_value(self.values[name])}" if name in self.values else "is not there"
         return ValueError(f"{self.owner(name)} {found}: expected {expected}.")
 
@@ -79,18 +79,18 @@ class Fields:
         return value
 
     def object(self, name):
-        """The fields of an object in this one."""
+        """Read the fields of an object in this one."""
         if name not in self.values:
             raise self.error(name, "an object, {...}")
         return Fields(self.path, self.values[name], self._full(name))
 
     def whole(self, name, *, most, least=1, default=_REQUIRED):
-        """An int from `least` to `most`."""
+        """Read an int from `least` to `most`."""
         expected = f"a whole number from {least} to {most}"
         return self._value(name, default, lambda x: _is_whole(x) and least <= x <= most, expected)
 
     def wholes(self, name, count, *, most, least=1):
-        """A list of `count` ints from `least` to `most`."""
+        """Read a list of `count` ints from `least` to `most`."""
         expected = f"{count} whole numbers from {least} to {most}"
 
         def fit(value):
@@ -100,7 +100,7 @@ class Fields:
         return self._value(name, _REQUIRED, fit, expected)
 
     def numbers(self, name, count, *, least, most):
-        """A list of `count` numbers from `least` to `most`."""
+        """Read a list of `count` numbers from `least` to `most`."""
         expected = f"{count} numbers from {least} to {most}"
 
         def fit(value):
@@ -110,8 +110,9 @@ class Fields:
         return self._value(name, _REQUIRED, fit, expected)
 
     def number(self, name, *, above=-math.inf, least=None, finite=True, default=_REQUIRED):
-        """An int or float above `above`, and at least `least`; one that need not be finite may be
-        NaN, too.
+        """Read an int or float above `above`, and at least `least`.
+
+        With `finite=False` it may also be NaN or infinite.
         """
         expected = "a number" + ("" if above == -math.inf else f" above {above}")
         expected += "" if least is None else f" of at least {least}"
@@ -125,11 +126,11 @@ class Fields:
         return self._value(name, default, fit, expected)
 
     def flag(self, name, default=_REQUIRED):
-        """A bool."""
+        """Read a bool."""
         return self._value(name, default, lambda x: isinstance(x, bool), "true or false")
 
     def text(self, name, default=_REQUIRED):
-        """A str."""
+        """Read a str."""
         return self._value(name, default, lambda x: isinstance(x, str), "a string")
 
     def pattern(self, name, default=_REQUIRED):
@@ -143,7 +144,7 @@ class Fields:
         return self._value(name, default, fit, expected)
 
     def texts(self, name):
-        """A list of str that differ, one at least."""
+        """Read a list of at least one str, all different."""
 
         def fit(value):
             right = isinstance(value, list) and value and all(isinstance(x, str) for x in value)
@@ -152,12 +153,12 @@ class Fields:
         return self._value(name, _REQUIRED, fit, "a list of different strings")
 
     def one_of(self, name, choices):
-        """One of `choices`, which are str."""
+        """Read one of `choices`, which are str."""
         expected = f"one of {', '.join(choices)}"
         return self._value(name, _REQUIRED, lambda x: isinstance(x, str) and x in choices, expected)
 
     def file(self, name, default=_REQUIRED):
-        """The path of a file in the same folder. See `path_inside`."""
+        """Read the path of a file in the same folder. See `path_inside`."""
         if self.values.get(name) is None and default is not _REQUIRED:
             return default
         if name not in self.values:

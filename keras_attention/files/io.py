@@ -14,7 +14,7 @@ except ImportError:  # Windows
     fcntl = None
 
 MOST_DEPTH = 64  # of JSON
-UNFINISHED = ".unfinished"  # ends the names of what is being written
+UNFINISHED = ".unfinished"  # suffix of files and folders that are being written
 _PREVIOUS = ".previous"
 
 
@@ -47,8 +47,8 @@ def make_workplace(path):
     """Gives a path to write a file or folder to, which `move_into_place` then brings to `path`.
 
     It lies in a folder of its own beside `path`, so that the move is one rename. When the block
-    ends, the folder goes away; when it raises, so do folders that were made for `path`. What a
-    process left behind that was killed is removed by the next one that works here.
+    ends, the folder is removed. When it raises, so are folders that were made for `path`. The next
+    process that works here removes the leftovers of a killed one.
     """
     path = pathlib.Path(path)
     made = _make_folders(path.parent)
@@ -75,7 +75,7 @@ def make_workplace(path):
 
 
 def move_into_place(new, path):
-    """Renames the file or folder `new` to `path`, in place of what is there.
+    """Rename the file or folder `new` to `path`, and replace an old one.
 
     Both are on one disk. A folder that is there is moved aside first, beside `new`.
     """
@@ -93,19 +93,19 @@ def move_into_place(new, path):
 
 
 def _name_unfinished(path):
-    """A new name beside `path`; long names would become too long with more letters."""
+    """Return a new name beside `path`, cut because names have a longest length."""
     return path.with_name(f".{path.name[:40]}.{secrets.token_hex(4)}{UNFINISHED}")
 
 
 def _make_folders(folder):
-    """Makes `folder` and its parents; returns those that were missing, innermost first."""
+    """Make `folder` and its parents. Return the missing ones, innermost first."""
     missing = [p for p in (folder, *folder.parents) if not p.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     return missing
 
 
 def _remove_leftovers(path):
-    """Removes workplaces for `path` whose process is gone, and puts back what was in its place."""
+    """Remove workplaces for `path` of dead processes, and put back the file they replaced."""
     start = glob.escape(f".{path.name[:40]}.")
     for folder in path.parent.glob(f"{start}{'?' * 8}{UNFINISHED}"):
         lock = _try_lock(folder) if folder.is_dir() else None
@@ -162,7 +162,7 @@ def _try_lock(folder):
 
 
 def read_json(path):
-    """The content of the JSON file `path`, of any type; errors name the file."""
+    """Read the JSON file `path`, of any type. Errors name the file."""
     content = read_bytes(path)
     try:
         return parse_json(content.decode("utf-8-sig"))
@@ -190,7 +190,7 @@ def parse_json(text, make_object=dict):
 
 
 def read_bytes(path):
-    """The content of a file; one that is not there, or is none, is an error that names it."""
+    """Read the bytes of a file. The error for a missing file or a folder names it."""
     path = pathlib.Path(path)
     try:
         return path.read_bytes()
@@ -209,7 +209,7 @@ def leads_outside(name):
 
 
 def is_file(path):
-    """Whether there is a file of this name; a name that no file can have is that of none."""
+    """Return whether there is a file of this name, also for names that files cannot have."""
     try:
         return pathlib.Path(path).is_file()
     except (OSError, ValueError):  # too long, or with a NUL
@@ -279,7 +279,7 @@ def check_plain(name, owner):
 
 
 def quote_value(value):
-    """A value of JSON as an error quotes it: short, however long or deep it is."""
+    """Return a value of JSON as errors quote it: short, whatever its length and depth."""
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
     if value is None or isinstance(value, bool):

@@ -7,11 +7,11 @@ from keras_attention.files.fields import Fields
 from keras_attention.files.io import UNFINISHED, check_plain, lock_folder, write_json
 
 MANIFEST = "manifest.json"
-PREPROCESSING = "preprocessing"  # the key of what a preprocessor says
+PREPROCESSING = "preprocessing"  # the key of the config of a preprocessor
 
 
 def read_manifest(folder, required=False):
-    """The content of the manifest in `folder`, a dict; empty if there is none.
+    """Read the manifest in `folder` as a dict, which is empty if there is none.
 
     Raises:
         FileNotFoundError: it is `required`, and there is none.
@@ -94,7 +94,7 @@ def read_preprocessing(folder, kind):
 
 
 def _list_texts(value):
-    """Every str in nested dicts: the names of files are among them."""
+    """List every str in nested dicts. The names of files are among them."""
     if isinstance(value, dict):
         return set().union(*map(_list_texts, value.values()))
     return {value} if isinstance(value, str) else set()
