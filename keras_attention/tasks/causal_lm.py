@@ -59,6 +59,8 @@ class CausalLM(RunningTextTask):
     task.fit(text, epochs=3, steps=16, batch_size=8, learning_rate=0.01, verbose=False)
     (written,) = task.predict(["the cat s"], max_new_tokens=5, temperature=0)
     assert written == "the cat sat on"
+    (pieces,) = task.stream(["the cat s"], max_new_tokens=5, temperature=0)
+    assert "".join(pieces) == "at on"  # one piece after the other, as they are written
     ```
     """
 
