@@ -45,7 +45,7 @@ test-oldest: $(OLDEST)/.ready ## run the smoke test on the oldest versions (2 mi
 test-backends: test-torch test-jax ## run the layers' tests on PyTorch, on JAX and beside peers
 
 test-torch: $(BACKENDS)/.ready
-	KERAS_BACKEND=torch $(BACKENDS_PYTEST) $(ON_EVERY_BACKEND) tests/training/test_bracket_scores.py \
+	KERAS_BACKEND=torch $(BACKENDS_PYTEST) $(ON_EVERY_BACKEND) tests/training/scores/test_brackets.py \
 	    tests/training/test_hungarian.py
 
 test-jax: $(BACKENDS)/.ready

@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_attention.core.lazy import visualization
 from keras_attention.tasks.printing import format_percent, show_table
-from keras_attention.training.entity_tags import find_spans
+from keras_attention.training.scores.entity_tags import find_spans
 
 PICTURE = "confusion.png"
 MOST_ROWS = 40  # classes in the table of a card

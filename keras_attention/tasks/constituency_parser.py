@@ -19,7 +19,7 @@ from keras_attention.tasks.sentence_task import (
     choose_pictured,
     size_embeddings,
 )
-from keras_attention.training.bracket_scores import score_brackets
+from keras_attention.training.scores.brackets import score_brackets
 
 ROWS = 32  # sentences that are parsed at a time
 SPARE = 8  # constituents that may open in front of the first word; more where trees have more

@@ -19,8 +19,8 @@ from keras_attention.tasks.labels import make_accuracy
 from keras_attention.tasks.object_detector import find_channels, find_grid, fit_image_size
 from keras_attention.tasks.running_text import make_perplexity
 from keras_attention.tasks.writing_task import WritingTask
-from keras_attention.training.box_scores import score_boxes
-from keras_attention.training.text_scores import check_scorer, score_texts
+from keras_attention.training.scores.boxes import score_boxes
+from keras_attention.training.scores.texts import check_scorer, score_texts
 
 ROWS = 16  # pictures at a time
 PICTURED = 14  # tokens

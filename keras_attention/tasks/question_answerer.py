@@ -13,7 +13,7 @@ from keras_attention.files.io import number_errors, prefix_errors
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import load_preprocessor
 from keras_attention.tasks.task import Task
-from keras_attention.training.answer_scores import compute_answer_f1, find_threshold
+from keras_attention.training.scores.answers import compute_answer_f1, find_threshold
 
 PICTURED = 24  # tokens of a question and its context whose picture is easy to read
 ROWS = 64  # windows that are scored at a time

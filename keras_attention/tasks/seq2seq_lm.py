@@ -13,7 +13,7 @@ from keras_attention.tasks.generators import generate_texts, get_generation_opti
 from keras_attention.tasks.labels import load_preprocessor, make_accuracy
 from keras_attention.tasks.running_text import make_perplexity
 from keras_attention.tasks.writing_task import WritingTask
-from keras_attention.training.text_scores import check_scorer, score_texts
+from keras_attention.training.scores.texts import check_scorer, score_texts
 
 # Lengths of batches where no program is compiled for each: a third less padding than the default's.
 FINE = (*range(2, 64, 2), *range(64, 512, 8))

@@ -18,7 +18,7 @@ from keras_attention.tasks.sentence_task import (
     choose_pictured,
     size_embeddings,
 )
-from keras_attention.training.entity_tags import find_spans, is_entity_tag
+from keras_attention.training.scores.entity_tags import find_spans, is_entity_tag
 
 
 class TaggedToken(typing.NamedTuple):

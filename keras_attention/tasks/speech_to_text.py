@@ -20,7 +20,7 @@ from keras_attention.tasks.speech_recognizer import (
     measure_sounds,
 )
 from keras_attention.tasks.writing_task import WritingTask
-from keras_attention.training.text_scores import score_texts
+from keras_attention.training.scores.texts import score_texts
 
 NUMBERS = "spoken_numbers"
 

@@ -6,18 +6,9 @@ from keras_attention.core.lazy import make_getattr
 
 if TYPE_CHECKING:
     from keras_attention.training.adamw import AdamW
-    from keras_attention.training.answer_scores import (
-        compute_answer_f1,
-        compute_exact_match,
-        score_answers,
-    )
     from keras_attention.training.answer_spans import SpanCrossentropy, SpanF1
-    from keras_attention.training.box_average_precision import BoxAveragePrecision
     from keras_attention.training.box_overlap import compute_overlaps
-    from keras_attention.training.box_scores import score_boxes
-    from keras_attention.training.bracket_scores import score_brackets
     from keras_attention.training.chunked_logits import ChunkedLogits
-    from keras_attention.training.class_f1 import ClassF1
     from keras_attention.training.ctc import CTCTranscriptAccuracy, MaskedCTC
     from keras_attention.training.ctc_attention import (
         CTCAttention,
@@ -29,12 +20,6 @@ if TYPE_CHECKING:
         LabeledAttachment,
         UnlabeledAttachment,
     )
-    from keras_attention.training.diversity import (
-        compute_distinct,
-        compute_repetition,
-        score_diversity,
-    )
-    from keras_attention.training.entity_f1 import EntityF1, EntityPrecision, EntityRecall
     from keras_attention.training.fine_tuning import (
         LayerwiseAdamW,
         enable_lora,
@@ -45,7 +30,6 @@ if TYPE_CHECKING:
     )
     from keras_attention.training.hungarian import HungarianLoss, match_objects
     from keras_attention.training.joint_model import JointModel
-    from keras_attention.training.label_set_scores import find_label_thresholds, score_label_sets
     from keras_attention.training.losses import MaskedSparseCategoricalCrossentropy
     from keras_attention.training.metrics import (
         MaskedPerplexity,
@@ -64,7 +48,23 @@ if TYPE_CHECKING:
         ScheduledSampling,
     )
     from keras_attention.training.schedules import Noam, warmup_cosine
-    from keras_attention.training.text_scores import (
+    from keras_attention.training.scores.answers import (
+        compute_answer_f1,
+        compute_exact_match,
+        score_answers,
+    )
+    from keras_attention.training.scores.box_average_precision import BoxAveragePrecision
+    from keras_attention.training.scores.boxes import score_boxes
+    from keras_attention.training.scores.brackets import score_brackets
+    from keras_attention.training.scores.class_f1 import ClassF1
+    from keras_attention.training.scores.diversity import (
+        compute_distinct,
+        compute_repetition,
+        score_diversity,
+    )
+    from keras_attention.training.scores.entity_f1 import EntityF1, EntityPrecision, EntityRecall
+    from keras_attention.training.scores.label_sets import find_label_thresholds, score_label_sets
+    from keras_attention.training.scores.texts import (
         compute_character_error_rate,
         compute_word_error_rate,
         score_translations,
@@ -134,18 +134,18 @@ __all__ = [
 
 _MODULES = {
     "AdamW": "adamw",
-    "BoxAveragePrecision": "box_average_precision",
+    "BoxAveragePrecision": "scores.box_average_precision",
     "CTCAttention": "ctc_attention",
     "CTCTranscriptAccuracy": "ctc",
     "ChunkedLogits": "chunked_logits",
-    "ClassF1": "class_f1",
+    "ClassF1": "scores.class_f1",
     "ConstantForcing": "scheduled_sampling",
     "DecoderAccuracy": "ctc_attention",
     "DecoderSequenceAccuracy": "ctc_attention",
     "DependencyCrossentropy": "dependencies",
-    "EntityF1": "entity_f1",
-    "EntityPrecision": "entity_f1",
-    "EntityRecall": "entity_f1",
+    "EntityF1": "scores.entity_f1",
+    "EntityPrecision": "scores.entity_f1",
+    "EntityRecall": "scores.entity_f1",
     "ExponentialForcing": "scheduled_sampling",
     "HungarianLoss": "hungarian",
     "InverseSigmoidForcing": "scheduled_sampling",
@@ -167,27 +167,27 @@ _MODULES = {
     "SpanF1": "answer_spans",
     "TwoPasses": "two_passes",
     "UnlabeledAttachment": "dependencies",
-    "compute_answer_f1": "answer_scores",
-    "compute_character_error_rate": "text_scores",
-    "compute_distinct": "diversity",
-    "compute_exact_match": "answer_scores",
+    "compute_answer_f1": "scores.answers",
+    "compute_character_error_rate": "scores.texts",
+    "compute_distinct": "scores.diversity",
+    "compute_exact_match": "scores.answers",
     "compute_overlaps": "box_overlap",
-    "compute_repetition": "diversity",
-    "compute_word_error_rate": "text_scores",
+    "compute_repetition": "scores.diversity",
+    "compute_word_error_rate": "scores.texts",
     "enable_lora": "fine_tuning",
     "fastest_dtype_policy": "precision",
-    "find_label_thresholds": "label_set_scores",
+    "find_label_thresholds": "scores.label_sets",
     "freeze": "fine_tuning",
     "layer_rates": "fine_tuning",
     "match_objects": "hungarian",
     "merge_lora": "fine_tuning",
     "merge_metrics": "replicas",
-    "score_answers": "answer_scores",
-    "score_boxes": "box_scores",
-    "score_brackets": "bracket_scores",
-    "score_diversity": "diversity",
-    "score_label_sets": "label_set_scores",
-    "score_translations": "text_scores",
+    "score_answers": "scores.answers",
+    "score_boxes": "scores.boxes",
+    "score_brackets": "scores.brackets",
+    "score_diversity": "scores.diversity",
+    "score_label_sets": "scores.label_sets",
+    "score_translations": "scores.texts",
     "unfreeze": "fine_tuning",
     "warmup_cosine": "schedules",
     "with_two_passes": "two_passes",

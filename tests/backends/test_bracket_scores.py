@@ -4,7 +4,7 @@ import pytest
 from PYEVALB import parser, scorer
 
 import keras_attention as ka
-from tests.training.test_bracket_scores import EXAMPLES, THIS, read
+from tests.training.scores.test_brackets import EXAMPLES, THIS, read
 
 
 def test_it_is_pyevalb():

@@ -15,7 +15,7 @@ from keras_attention.cli import jobs
 from keras_attention.cli import train as command
 from keras_attention.cli.sources import Source
 from keras_attention.tasks import generators, recipes, writing_task
-from keras_attention.training import text_scores
+from keras_attention.training.scores import texts as text_scores
 from tests.cli.test_evaluate import printed
 
 ROOT = pathlib.Path(__file__).parents[2]

@@ -6,7 +6,7 @@ import random
 import pytest
 
 import keras_attention as ka
-from keras_attention.training.text_scores import score_texts
+from keras_attention.training.scores.texts import score_texts
 
 NAMES = ["Ada", "Ben", "Cem", "Dora"]
 REST = ["It rained.", "The cat slept.", "Nobody came.", "The bus was late.", "Trees grew."]

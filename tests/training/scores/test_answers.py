@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.training.answer_scores import find_threshold, normalize_answer
+from keras_attention.training.scores.answers import find_threshold, normalize_answer
 
 # (prediction, answer, exact match, F1 of 1.1, F1 of 2.0), by the definitions of the two scripts.
 PAIRS = [

@@ -15,7 +15,7 @@ def normalize_answer(text):
     (Rajpurkar et al., 2016, section 6.1: the official script.)
 
     ```python
-    from keras_attention.training.answer_scores import normalize_answer
+    from keras_attention.training.scores.answers import normalize_answer
 
     assert normalize_answer("The  U.S. (an  ally)") == "us ally"
     ```
@@ -110,7 +110,7 @@ def find_threshold(scores, missing):
         (the threshold, the mean score with it).
 
     ```python
-    from keras_attention.training.answer_scores import find_threshold
+    from keras_attention.training.scores.answers import find_threshold
 
     assert find_threshold([(1.0, 0.0), (0.0, 1.0)], [-2.0, 3.0]) == (0.5, 1.0)
     ```

@@ -6,7 +6,7 @@ import sacrebleu
 
 import keras_attention as ka
 from keras_attention.training import compute_character_error_rate, compute_word_error_rate
-from keras_attention.training.text_scores import score_texts
+from keras_attention.training.scores.texts import score_texts
 
 WANTED = ["zweiundsiebzig", "sieben", "eine Million zwölf"]
 WRITTEN = ["zweiundsiebzig", "siebzehn", "eine Million zwei"]

@@ -4,8 +4,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention.training.entity_tags import FIRST, LAST, is_entity_tag
 from keras_attention.training.metrics import read_positions
+from keras_attention.training.scores.entity_tags import FIRST, LAST, is_entity_tag
 
 
 class TagScheme:

@@ -1,0 +1,1 @@
+"""Scores of tasks: answers, boxes, trees, entities, label sets and texts."""
