@@ -16,8 +16,8 @@ import tempfile
 
 import numpy as np
 
-from keras_attention.export import flatbuffer
-from keras_attention.export.graph_checks import find_minimum_runtime
+from keras_attention.export.checks.graph_checks import find_minimum_runtime
+from keras_attention.export.graphs import flatbuffer
 
 RUNTIMES = (
     "tflite-runtime==2.14.0",

@@ -4,8 +4,8 @@ import contextlib
 import pathlib
 import time
 
-from keras_attention.export.formatting import format_size
-from keras_attention.export.runner import load_keras_model
+from keras_attention.export.checks.formatting import format_size
+from keras_attention.export.checks.runner import load_keras_model
 from keras_attention.files import manifest
 from keras_attention.files.io import write_json
 from keras_attention.files.manifest import check_unchanged

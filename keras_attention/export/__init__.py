@@ -14,11 +14,8 @@ from keras_attention.core.lazy import make_getattr
 
 if TYPE_CHECKING:
     from keras_attention.device.litert_generator import LiteRTGenerator
-    from keras_attention.export.errors import ExportError
-    from keras_attention.export.inspection import Inspection, inspect
-    from keras_attention.export.litert import to_litert
-    from keras_attention.export.parity import verify
-    from keras_attention.export.report import (
+    from keras_attention.export.checks.parity import verify
+    from keras_attention.export.checks.report import (
         Drift,
         ExportReport,
         Parity,
@@ -26,7 +23,10 @@ if TYPE_CHECKING:
         Signature,
         Tensor,
     )
-    from keras_attention.export.runner import load
+    from keras_attention.export.checks.runner import load
+    from keras_attention.export.errors import ExportError
+    from keras_attention.export.inspection import Inspection, inspect
+    from keras_attention.export.litert import to_litert
     from keras_attention.export.saved_model import to_saved_model
 
 __all__ = [
@@ -47,20 +47,20 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Drift": "report",
+    "Drift": "checks.report",
     "ExportError": "errors",
-    "ExportReport": "report",
+    "ExportReport": "checks.report",
     "Inspection": "inspection",
     "LiteRTGenerator": ".device.litert_generator",
-    "Parity": "report",
-    "Runtime": "report",
-    "Signature": "report",
-    "Tensor": "report",
+    "Parity": "checks.report",
+    "Runtime": "checks.report",
+    "Signature": "checks.report",
+    "Tensor": "checks.report",
     "inspect": "inspection",
-    "load": "runner",
+    "load": "checks.runner",
     "to_litert": "litert",
     "to_saved_model": "saved_model",
-    "verify": "parity",
+    "verify": "checks.parity",
 }
 
 __getattr__ = make_getattr(__name__, _MODULES)

@@ -12,10 +12,12 @@ import tempfile
 
 import numpy as np
 
-from keras_attention.export import backend, converter, flatbuffer, gpu_graphs
-from keras_attention.export.balanced_products import balance_products
-from keras_attention.export.embedding_tables import compact_tables
+from keras_attention.export import backend, converter
 from keras_attention.export.errors import ExportError, make_converter_error
+from keras_attention.export.graphs import flatbuffer
+from keras_attention.export.graphs.balanced_products import balance_products
+from keras_attention.export.graphs.embedding_tables import compact_tables
+from keras_attention.export.graphs.gpu import adapt_to_gpu
 from keras_attention.export.quantization import FLOAT32
 
 _SCRIPT = pathlib.Path(__file__).with_name("converter.py")
@@ -45,7 +47,7 @@ def convert_saved_model(
         if quantization.has_scales:
             content = compact_tables(content, [w for w in model.weights if len(w.shape) == 2])
             content = balance_products(content, model.weights)
-    return separate_outputs(gpu_graphs.adapt_to_gpu(content))
+    return separate_outputs(adapt_to_gpu(content))
 
 
 def _convert_here(folder, signatures, quantization, model, per_channel):

@@ -10,8 +10,8 @@ from keras import ops
 from keras_attention.core import checks, keras_internals, scope
 from keras_attention.core.paths import unique_names
 from keras_attention.export import backend
+from keras_attention.export.checks.report import Tensor
 from keras_attention.export.errors import ExportError, first_line
-from keras_attention.export.report import Tensor
 from keras_attention.masks.attention_mask import find_padding_id
 
 SCOPE = r"[A-Za-z0-9_.\\/>-]*"  # of the name of a layer in a graph

@@ -4,7 +4,8 @@ import dataclasses
 
 import numpy as np
 
-from keras_attention.export.cases import make_cases, run_model
+from keras_attention.export.checks.cases import make_cases, run_model
+from keras_attention.export.checks.report import Signature
 from keras_attention.export.endpoint import Endpoint, make_endpoint
 from keras_attention.export.errors import ExportError
 from keras_attention.export.precision import (
@@ -12,7 +13,6 @@ from keras_attention.export.precision import (
     convert_to_float32,
     list_reduced_policies,
 )
-from keras_attention.export.report import Signature
 
 
 @dataclasses.dataclass(frozen=True)

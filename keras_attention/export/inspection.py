@@ -6,10 +6,10 @@ import importlib
 import pathlib
 
 from keras_attention.core.lazy import keras, keras_internals
-from keras_attention.export import flatbuffer
-from keras_attention.export.formatting import format_ops, format_signatures, format_size
-from keras_attention.export.report import Signature, Tensor
-from keras_attention.export.runner import find_format, load_keras_model
+from keras_attention.export.checks.formatting import format_ops, format_signatures, format_size
+from keras_attention.export.checks.report import Signature, Tensor
+from keras_attention.export.checks.runner import find_format, load_keras_model
+from keras_attention.export.graphs import flatbuffer
 from keras_attention.files.manifest import count_bytes
 
 # Operators that ids pass on their way to a table, and stay ids.
@@ -102,7 +102,7 @@ def find_id_limits(model):
 
     Inputs that no embedding reads, or that one reads together with others, are left out.
     """
-    from keras_attention.export.cases import find_smallest_table
+    from keras_attention.export.checks.cases import find_smallest_table
     from keras_attention.export.endpoint import list_input_names
 
     found = {}

@@ -5,23 +5,15 @@ import functools
 import pathlib
 import tempfile
 
-from keras_attention.export import (
-    backend,
-    compatibility,
-    convert,
-    endpoint,
-    flatbuffer,
-    graph_checks,
-    manifest,
-    memory,
-    parity,
-)
-from keras_attention.export.cases import read_calibration
+from keras_attention.export import backend, convert, endpoint, manifest, memory
+from keras_attention.export.checks import compatibility, graph_checks, parity
+from keras_attention.export.checks.cases import read_calibration
+from keras_attention.export.checks.report import ExportReport
 from keras_attention.export.generation.drift import measure_drift
 from keras_attention.export.generation.exportable import make_exportable
+from keras_attention.export.graphs import flatbuffer
 from keras_attention.export.precision import check_no_lookups
 from keras_attention.export.quantization import get_quantization
-from keras_attention.export.report import ExportReport
 from keras_attention.files.io import make_workplace
 from keras_attention.files.manifest import measure_file
 

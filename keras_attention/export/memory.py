@@ -4,8 +4,8 @@ import math
 import pathlib
 import re
 
+from keras_attention.export.checks.formatting import format_size
 from keras_attention.export.errors import ExportError
-from keras_attention.export.formatting import format_size
 from keras_attention.export.quantization import QUANTIZATIONS
 
 _TIMES = 8  # measured: converting a model takes about eight times the bytes of its weights

@@ -12,12 +12,12 @@ import numpy as np
 
 from keras_attention.core.scope import MASK_CONSTANT
 from keras_attention.export import backend, manifest
+from keras_attention.export.checks.parity import SAVED_MODEL_TOLERANCE, check_parity, measure_parity
+from keras_attention.export.checks.report import ExportReport, Signature, Tensor
 from keras_attention.export.endpoint import save_endpoints
 from keras_attention.export.errors import ExportError
 from keras_attention.export.generation.exportable import make_exportable
 from keras_attention.export.memory import count_weight_bytes
-from keras_attention.export.parity import SAVED_MODEL_TOLERANCE, check_parity, measure_parity
-from keras_attention.export.report import ExportReport, Signature, Tensor
 from keras_attention.files.io import make_workplace
 from keras_attention.files.manifest import measure_file
 

@@ -6,7 +6,7 @@ import shlex
 import sys
 
 from keras_attention.export import backend
-from keras_attention.export.formatting import format_size
+from keras_attention.export.checks.formatting import format_size
 from keras_attention.tasks import class_report, folders
 from keras_attention.tasks.printing import format_percent, format_score
 

@@ -8,7 +8,7 @@ import shlex
 import shutil
 
 from keras_attention.core.lazy import has_keras
-from keras_attention.export.runner import find_format
+from keras_attention.export.checks.runner import find_format
 from keras_attention.files import manifest
 from keras_attention.files.fields import Fields
 from keras_attention.files.io import move_into_place, write_json

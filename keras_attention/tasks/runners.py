@@ -8,8 +8,8 @@ from keras_attention.data import (
     SubwordSequencePreprocessor,
     SubwordSpeechPreprocessor,
 )
+from keras_attention.export.checks.runner import Keras
 from keras_attention.export.inspection import inspect_model
-from keras_attention.export.runner import Keras
 from keras_attention.files.manifest import (
     MANIFEST,
     PREPROCESSING,

@@ -299,7 +299,7 @@ def test_exported_files_equal_the_model_over_segments(tmp_path, quantization):
     ka.export.to_litert(model, tmp_path / "m.tflite", quantization=quantization)
     expected = explicit(model, TOKENS)
     for xnnpack in (True, False):
-        file = ka.export.runner.LiteRT(tmp_path / "m.tflite", xnnpack=xnnpack)
+        file = ka.export.checks.runner.LiteRT(tmp_path / "m.tflite", xnnpack=xnnpack)
         for ours, theirs in zip(explicit(file, TOKENS), expected, strict=True):
             np.testing.assert_allclose(ours, theirs, atol=5e-4 if quantization is None else 0.5)
     if quantization is None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.export import flatbuffer
+from keras_attention.export.graphs import flatbuffer
 from keras_attention.files import manifest
 from keras_attention.generation import constraints as rules
 from tests.browser.session import BrowserError

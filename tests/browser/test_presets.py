@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.export import flatbuffer
+from keras_attention.export.graphs import flatbuffer
 from keras_attention.files import manifest
 from tests.browser.test_builders import assert_equal
 from tests.conftest import ROOT

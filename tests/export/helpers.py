@@ -8,15 +8,9 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attention.export import (
-    cases,
-    convert,
-    endpoint,
-    flatbuffer,
-    gpu_delegate,
-    graph_checks,
-    parity,
-)
+from keras_attention.export import convert, endpoint
+from keras_attention.export.checks import cases, gpu_delegate, graph_checks, parity
+from keras_attention.export.graphs import flatbuffer
 
 MASK_CONSTANT = -1e9
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from keras_attention.export import batches
+from keras_attention.export.checks.report import Tensor
 from keras_attention.export.endpoint import Endpoint
-from keras_attention.export.report import Tensor
 
 
 def point(*inputs, lengths=None):

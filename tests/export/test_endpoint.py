@@ -4,7 +4,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.export import endpoint
-from keras_attention.export.report import Tensor
+from keras_attention.export.checks.report import Tensor
 
 
 def ids(name, length=None, dtype="int32"):

@@ -10,14 +10,9 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.export import (
-    cases,
-    convert,
-    endpoint,
-    gpu_delegate,
-    runner,
-)
-from keras_attention.export.parity import measure_parity
+from keras_attention.export import convert, endpoint
+from keras_attention.export.checks import cases, gpu_delegate, runner
+from keras_attention.export.checks.parity import measure_parity
 from keras_attention.export.quantization import get_quantization
 from tests.export.helpers import MASK_CONSTANT, find_delegate, randomize
 from tests.grids import sampled

@@ -5,8 +5,8 @@ import pytest
 
 import keras_attention as ka
 import keras_attention.export as export
+from keras_attention.export.checks.report import Signature, Tensor
 from keras_attention.export.inspection import Inspection, check_sizes, find_id_limits
-from keras_attention.export.report import Signature, Tensor
 
 
 def test_all_formats_tell_the_same_signature(exported):

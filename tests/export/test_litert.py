@@ -7,7 +7,8 @@ import pytest
 
 import keras_attention.export as export
 from keras_attention.core import scope
-from keras_attention.export import convert, endpoint, flatbuffer, memory
+from keras_attention.export import convert, endpoint, memory
+from keras_attention.export.graphs import flatbuffer
 from keras_attention.export.litert import trace_once
 from keras_attention.files.manifest import compute_sha256
 
@@ -127,7 +128,7 @@ def test_a_file_that_another_runtime_computes_differently_is_refused(
     labeler, exported, tmp_path, monkeypatch
 ):
     """What XNNPACK alone, or the reference kernels alone, get wrong must not pass."""
-    from keras_attention.export import runner
+    from keras_attention.export.checks import runner
 
     run = runner.LiteRT.run
 

@@ -13,7 +13,7 @@ import pytest
 
 from keras_attention import export
 from keras_attention.export import manifest
-from keras_attention.export.report import ExportReport
+from keras_attention.export.checks.report import ExportReport
 from keras_attention.files import manifest as manifests
 from keras_attention.files.io import make_workplace
 

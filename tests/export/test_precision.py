@@ -6,7 +6,8 @@ import pytest
 
 import keras_attention as ka
 import keras_attention.export as export
-from keras_attention.export import flatbuffer, precision
+from keras_attention.export import precision
+from keras_attention.export.graphs import flatbuffer
 from tests import contract
 from tests.export.conftest import make_labeler
 from tests.export.helpers import randomize

@@ -7,14 +7,9 @@ import numpy as np
 import pytest
 
 import keras_attention.export as export
-from keras_attention.export import (
-    backend,
-    convert,
-    converter,
-    endpoint,
-    flatbuffer,
-    gpu_graphs,
-)
+from keras_attention.export import backend, convert, converter, endpoint
+from keras_attention.export.graphs import flatbuffer
+from keras_attention.export.graphs.gpu import adapt_to_gpu
 from keras_attention.export.quantization import (
     FLOAT16,
     FLOAT32,
@@ -247,7 +242,7 @@ def test_a_converter_of_its_own_process_gives_the_same_file(tmp_path, classifier
         here = converter.convert_folder(tmp_path / "m", [point.name], "int8", samples)
     given = {"quantization": INT8, "calibration": samples}
     found = convert.convert_saved_model(tmp_path / "m", [point], classifier, **given)
-    assert found == gpu_graphs.adapt_to_gpu(here)
+    assert found == adapt_to_gpu(here)
 
 
 REFUSES = """

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.export import LiteRTGenerator, Tensor, convert, endpoint, flatbuffer
+from keras_attention.export import LiteRTGenerator, Tensor, convert, endpoint
+from keras_attention.export.graphs import flatbuffer
 
 SHIPPED = pathlib.Path(ka.__file__).parents[1] / "saved_models" / "multi30k-de-en"
 
@@ -89,7 +90,7 @@ def test_saved_models_have_the_same_signatures(fixed, tmp_path):
 
 def test_masks_that_are_made_up_have_both_values():
     point = endpoint.make_endpoint(masked())
-    batch = ka.export.cases.make_batches(masked(), point)[0]
+    batch = ka.export.checks.cases.make_batches(masked(), point)[0]
     assert set(batch["mask"].ravel()) == {0, 1} and batch["mask"].dtype == "int32"
     assert batch["token_ids"].min() >= 1
 

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from keras_attention.export.batches import fit_batch
-from keras_attention.export.cases import Case, draw_ids, make_batches, make_cases, run_model
+from keras_attention.export.checks.cases import Case, draw_ids, make_batches, make_cases, run_model
 from keras_attention.export.generation.endpoints import UNIFORM
 from keras_attention.export.generation.reference import SequenceScore
 from keras_attention.export.generation.step_reader import INDEX, START, TOKENS

@@ -7,10 +7,10 @@ next token that each would choose is compared.
 
 import numpy as np
 
+from keras_attention.export.checks.report import Drift
 from keras_attention.export.errors import ExportError
 from keras_attention.export.generation.reference import compute_logits, split_batch
 from keras_attention.export.generation.step_reader import StepReader
-from keras_attention.export.report import Drift
 
 LONGEST = 256  # positions; a report is no evaluation
 

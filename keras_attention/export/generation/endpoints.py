@@ -9,7 +9,8 @@ import dataclasses
 from keras import ops
 
 from keras_attention.export import backend
-from keras_attention.export.cases import make_batches, run_model
+from keras_attention.export.checks.cases import make_batches, run_model
+from keras_attention.export.checks.report import Tensor
 from keras_attention.export.endpoint import (
     Endpoint,
     as_signature,
@@ -19,7 +20,6 @@ from keras_attention.export.endpoint import (
     signature_dtype,
 )
 from keras_attention.export.generation.step_reader import INDEX, START, TOKENS
-from keras_attention.export.report import Tensor
 from keras_attention.generation import beam_search, cache, loop
 from keras_attention.generation.samplers import Beam, Greedy
 

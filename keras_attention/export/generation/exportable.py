@@ -8,7 +8,7 @@ import numpy as np
 from keras_attention.device.litert_generator import CONTRACT
 from keras_attention.export import exportable
 from keras_attention.export.batches import read_batches
-from keras_attention.export.cases import draw_ids
+from keras_attention.export.checks.cases import draw_ids
 from keras_attention.export.endpoint import make_endpoint, pack_inputs
 from keras_attention.export.errors import ExportError
 from keras_attention.export.exportable import CheckedEndpoint, Exportable

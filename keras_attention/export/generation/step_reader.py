@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_attention.export.runner import load
+from keras_attention.export.checks.runner import load
 
 TOKENS, INDEX, START = "token_ids", "index", "start"  # inputs of `step`
 

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.export import Tensor, cases
+from keras_attention.export import Tensor
+from keras_attention.export.checks import cases
 from keras_attention.export.generation import endpoints, reference
 from tests.export.conftest import TEXTS, TRANSLATOR, WRITER
 from tests.export.generation.test_settings import make

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.export import ExportError, cases
+from keras_attention.export import ExportError
+from keras_attention.export.checks import cases
 from keras_attention.export.generation import endpoints
 from keras_attention.export.generation.reference import SequenceScore
 from tests.export.conftest import TEXTS, TRANSLATOR, WRITER

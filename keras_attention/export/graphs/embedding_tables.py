@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 
-from keras_attention.export.flatbuffer import (
+from keras_attention.export.graphs.flatbuffer import (
     GraphFile,
     add_tensor,
     list_readers,

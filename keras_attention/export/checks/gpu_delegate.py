@@ -15,8 +15,8 @@ import tempfile
 
 import numpy as np
 
-from keras_attention.export import compiled_model
-from keras_attention.export.compiled_model import Job
+from keras_attention.export.checks import compiled_model
+from keras_attention.export.checks.compiled_model import Job
 from keras_attention.export.errors import ExportError
 
 # Where Debian's Chromium has its driver; the loader of Vulkan lies beside it.

@@ -5,8 +5,8 @@ import copy
 
 import numpy as np
 
-from keras_attention.export.embedding_tables import round_rows
-from keras_attention.export.flatbuffer import (
+from keras_attention.export.graphs.embedding_tables import round_rows
+from keras_attention.export.graphs.flatbuffer import (
     GraphFile,
     add_tensor,
     get_shape,

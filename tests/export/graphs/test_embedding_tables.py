@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.export import convert, flatbuffer
-from keras_attention.export.embedding_tables import compact_tables
+from keras_attention.export import convert
+from keras_attention.export.graphs import flatbuffer
+from keras_attention.export.graphs.embedding_tables import compact_tables
 from tests.export.conftest import vary
 
 WORDS, WIDTH = 211, 12  # enough numbers for the converter to round

@@ -10,7 +10,7 @@ import pytest
 
 import keras_attention as ka
 import keras_attention.export as export
-from keras_attention.export import compiled_model, gpu_delegate
+from keras_attention.export.checks import compiled_model, gpu_delegate
 from tests.export.helpers import find_delegate, randomize
 
 

@@ -5,20 +5,15 @@ import re
 
 import numpy as np
 
-from keras_attention.export import (
-    backend,
-    batches,
-    compiled_model,
-    flatbuffer,
-    gpu_delegate,
-    runner,
-)
-from keras_attention.export.cases import Case, run_model
+from keras_attention.export import backend, batches
+from keras_attention.export.checks import compiled_model, gpu_delegate, runner
+from keras_attention.export.checks.cases import Case, run_model
+from keras_attention.export.checks.report import Parity
 from keras_attention.export.endpoint import make_endpoint
 from keras_attention.export.errors import ExportError, first_line
+from keras_attention.export.graphs import flatbuffer
 from keras_attention.export.precision import convert_to_float32
 from keras_attention.export.quantization import FLOAT32, find_quantization
-from keras_attention.export.report import Parity
 
 SAVED_MODEL_TOLERANCE = 1e-5  # as `Quantization.tolerance`
 

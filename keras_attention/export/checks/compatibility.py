@@ -3,15 +3,15 @@
 import dataclasses
 import math
 
-from keras_attention.export import compiled_model, gpu_delegate
-from keras_attention.export.compiled_model import FREE_SHAPES
+from keras_attention.export.checks import compiled_model, gpu_delegate
+from keras_attention.export.checks.compiled_model import FREE_SHAPES
+from keras_attention.export.checks.formatting import format_shape
+from keras_attention.export.checks.graph_checks import find_culprit
+from keras_attention.export.checks.parity import find_scale, measure_parity
+from keras_attention.export.checks.report import Runtime
 from keras_attention.export.endpoint import make_endpoint
 from keras_attention.export.errors import ExportError
-from keras_attention.export.formatting import format_shape
-from keras_attention.export.graph_checks import find_culprit
-from keras_attention.export.parity import find_scale, measure_parity
 from keras_attention.export.quantization import FLOAT32, Quantization
-from keras_attention.export.report import Runtime
 
 NAMES = ("interpreter", "gpu", "web")
 INTERPRETER, COMPILED, GPU, WEB = "interpreter", compiled_model.NAME, "GPU delegate", "browser"

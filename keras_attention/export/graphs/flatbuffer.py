@@ -11,7 +11,7 @@ import struct
 import numpy as np
 
 from keras_attention.export import backend
-from keras_attention.export.report import Signature, Tensor
+from keras_attention.export.checks.report import Signature, Tensor
 
 # The names of options that are no words of one capital.
 _OPTIONS = {"STRIDED_SLICE": "StridedSliceOptions", "BATCH_MATMUL": "BatchMatMulOptions"}

@@ -4,15 +4,15 @@ import pytest
 
 import keras_attention.export as export
 from keras_attention.export import ExportError
-from keras_attention.export.cases import Case
-from keras_attention.export.parity import (
+from keras_attention.export.checks.cases import Case
+from keras_attention.export.checks.parity import (
     check_parity,
     is_vector,
     list_warnings,
     measure_parity,
 )
+from keras_attention.export.checks.report import Parity
 from keras_attention.export.quantization import FLOAT16, INT8
-from keras_attention.export.report import Parity
 from tests.export.conftest import make_labeler
 
 IDS = np.array([[4, 5, 0]], "int32")

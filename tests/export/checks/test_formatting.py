@@ -1,5 +1,5 @@
-from keras_attention.export.formatting import format_shape, format_signatures, format_size
-from keras_attention.export.report import Signature, Tensor
+from keras_attention.export.checks.formatting import format_shape, format_signatures, format_size
+from keras_attention.export.checks.report import Signature, Tensor
 
 
 def test_sizes_are_written_as_people_read_them():

@@ -10,9 +10,10 @@ import numpy as np
 
 from keras_attention.core.lazy import keras
 from keras_attention.core.versions import explain_newer_file
-from keras_attention.export import backend, batches, flatbuffer
+from keras_attention.export import backend, batches
+from keras_attention.export.checks.formatting import format_shape
 from keras_attention.export.errors import first_line
-from keras_attention.export.formatting import format_shape
+from keras_attention.export.graphs import flatbuffer
 from keras_attention.files.manifest import check_unchanged
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import keras_attention.export as export
-from keras_attention.export import flatbuffer
+from keras_attention.export.graphs import flatbuffer
 
 
 def test_the_graph_is_what_the_runtime_sees(exported):

@@ -16,8 +16,9 @@ import tempfile
 
 import numpy as np
 
-from keras_attention.export import backend, flatbuffer
+from keras_attention.export import backend
 from keras_attention.export.errors import ExportError
+from keras_attention.export.graphs import flatbuffer
 
 _SCRIPT = pathlib.Path(__file__).with_name("compiled_process.py")
 _SECONDS = 600

@@ -7,15 +7,9 @@ import keras
 import pytest
 
 import keras_attention.export as export
-from keras_attention.export import (
-    ExportReport,
-    Runtime,
-    compatibility,
-    compiled_model,
-    convert,
-    flatbuffer,
-    gpu_delegate,
-)
+from keras_attention.export import ExportReport, Runtime, convert
+from keras_attention.export.checks import compatibility, compiled_model, gpu_delegate
+from keras_attention.export.graphs import flatbuffer
 from tests.export.conftest import make_labeler
 from tests.export.test_signatures import masked
 

@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from keras_attention import export
-from keras_attention.export.report import ExportReport
+from keras_attention.export.checks.report import ExportReport
 
 
 def test_a_report_survives_being_saved(exported, tmp_path):

@@ -2,6 +2,7 @@
 
 import math
 
+from keras_attention.export.checks.formatting import format_size
 from keras_attention.export.errors import (
     Culprit,
     ExportError,
@@ -9,7 +10,6 @@ from keras_attention.export.errors import (
     make_op_error,
     make_static_error,
 )
-from keras_attention.export.formatting import format_size
 from keras_attention.export.memory import count_weight_bytes
 
 _VARIABLES = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE")
@@ -17,7 +17,7 @@ _PRODUCTS = ("FULLY_CONNECTED", "BATCH_MATMUL", "CONV_2D", "DEPTHWISE_CONV_2D", 
 _MOST_AXES = 4  # GPU and NPU delegates have no layout for more
 
 # Refused by ai_edge_litert's GPU delegate, as measured operator by operator in files of fixed
-# shapes (`gpu_graphs` rewrites what it can). `verify(..., runtime="gpu")` runs a file itself.
+# shapes (`graphs.gpu` rewrites what it can). `verify(..., runtime="gpu")` runs a file itself.
 _REFUSED_BY_GPU = (
     *("BROADCAST_TO", "GATHER_ND", "LOG_SOFTMAX", "SCATTER_ND", "UNSORTED_SEGMENT_SUM", "WHILE"),
 )

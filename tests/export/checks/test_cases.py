@@ -2,7 +2,8 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attention.export import ExportError, cases, endpoint
+from keras_attention.export import ExportError, endpoint
+from keras_attention.export.checks import cases
 from tests.export.conftest import make_labeler
 
 

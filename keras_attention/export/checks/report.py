@@ -4,7 +4,7 @@ import dataclasses
 import json
 import pathlib
 
-from keras_attention.export.formatting import (
+from keras_attention.export.checks.formatting import (
     format_bullets,
     format_ops,
     format_signatures,

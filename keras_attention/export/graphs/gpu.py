@@ -1,7 +1,7 @@
 """Graphs of fixed shapes, rewritten so that GPU delegates run all of them, and run them right.
 
 The operators that ai_edge_litert's delegate refuses, silently computes wrongly, or crashes on
-were measured one by one; `tests/export/test_gpu_graphs.py` has a case for each. The CPU's numbers
+were measured one by one; `tests/export/graphs/test_gpu.py` has a case for each. The CPU's numbers
 stay, those of sine and cosine to 1e-6.
 """
 
@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
-from keras_attention.export.flatbuffer import GraphFile
-from keras_attention.export.graph_editor import GraphEditor, swap_last_axes
+from keras_attention.export.graphs.editor import GraphEditor, swap_last_axes
+from keras_attention.export.graphs.flatbuffer import GraphFile
 
 _UNARY = {
     *("ABS", "CAST", "DEQUANTIZE", "ELU", "EXP", "GELU", "HARD_SWISH", "LEAKY_RELU"),

@@ -4,8 +4,9 @@ import keras
 import pytest
 
 import keras_attention.export as export
-from keras_attention.export import flatbuffer, graph_checks
-from keras_attention.export.flatbuffer import Flatbuffer, Operator, Stored
+from keras_attention.export.checks import graph_checks
+from keras_attention.export.graphs import flatbuffer
+from keras_attention.export.graphs.flatbuffer import Flatbuffer, Operator, Stored
 from keras_attention.export.quantization import FLOAT32, INT8
 
 

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.export import convert, flatbuffer
+from keras_attention.export import convert
+from keras_attention.export.graphs import flatbuffer
 from tests.export.conftest import vary
 from tests.grids import quick
 

@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 
-from keras_attention.export.flatbuffer import add_tensor, get_shape
+from keras_attention.export.graphs.flatbuffer import add_tensor, get_shape
 
 
 class GraphEditor:

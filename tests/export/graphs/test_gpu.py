@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from keras_attention.export import backend, gpu_graphs, runner
+from keras_attention.export import backend
+from keras_attention.export.checks import runner
+from keras_attention.export.graphs.gpu import adapt_to_gpu
 from tests.export.helpers import find_delegate
 
 pytestmark = pytest.mark.tensorflow
@@ -106,7 +108,7 @@ def file(tmp_path_factory):
     folder = tmp_path_factory.mktemp("graphs")
     before, after = folder / "before.tflite", folder / "after.tflite"
     before.write_bytes(content)
-    after.write_bytes(gpu_graphs.adapt_to_gpu(content))
+    after.write_bytes(adapt_to_gpu(content))
     return before, after, given
 
 
@@ -137,4 +139,4 @@ def test_free_shapes_stay_as_they_are():
     concrete = serve.get_concrete_function()
     with backend.hide_stderr():
         content = tf.lite.TFLiteConverter.from_concrete_functions([concrete]).convert()
-    assert gpu_graphs.adapt_to_gpu(content) is content
+    assert adapt_to_gpu(content) is content

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import keras_attention.export as export
-from keras_attention.export import runner
+from keras_attention.export.checks import runner
 
 FORMATS = ("model.keras", "saved_model", "model.tflite")
 

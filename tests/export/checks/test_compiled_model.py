@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.export import compiled_model, flatbuffer
+from keras_attention.export.checks import compiled_model
+from keras_attention.export.graphs import flatbuffer
 from tests.browser.test_builders import (
     LENGTH,
     WHOLE,

@@ -1,0 +1,1 @@
+"""What is measured before a file is moved to its place: parity, runtimes, and the report."""

@@ -1,0 +1,1 @@
+"""LiteRT files as graphs: read, and rewritten before they are checked."""
