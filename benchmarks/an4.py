@@ -18,7 +18,7 @@ from connected_digits import FallingRate, count_seconds
 from training_runs import score_files
 
 import keras_attention as ka
-from keras_attention.data.recordings import generate_batches, pad_labels, sound_signature
+from keras_attention.data.readers.recordings import generate_batches, pad_labels, sound_signature
 
 BATCH = 24
 SPEEDS = 0.85, 1.2  # how fast an utterance is heard

@@ -17,7 +17,7 @@ import keras
 from training_runs import score_files
 
 import keras_attention as ka
-from keras_attention.data.spoken_digits import TOP_DB, WORDS
+from keras_attention.data.made_up.spoken_digits import TOP_DB, WORDS
 from keras_attention.tasks.recipes.speech import CONFORMER
 
 BATCH, RATE = 32, 2e-3
@@ -79,7 +79,7 @@ def main():
     if options.whole or (options.top_db is None and options.chunk_size is not None):
         trims = None
     common = dict(seed=options.seed, data_dir=options.data_dir)
-    others = [name for name in ka.data.spoken_digits.SPEAKERS if name != options.unseen]
+    others = [name for name in ka.data.made_up.spoken_digits.SPEAKERS if name != options.unseen]
     seen = ka.data.connected_digits(
         options.strings, speakers=others, speeds=options.speeds, top_db=trims, **common
     )

@@ -18,7 +18,7 @@ import tempfile
 from training_runs import make_parser, score_files, train
 
 import keras_attention as ka
-from keras_attention.data.tokenizers import PADDING_ID
+from keras_attention.data.tokenizers.subwords import PADDING_ID
 
 
 def shuffle_contexts(pairs, seed=0):

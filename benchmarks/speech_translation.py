@@ -17,7 +17,7 @@ from connected_digits import BATCH, RATE, FallingRate, count_seconds, seed_augme
 from training_runs import score_files
 
 import keras_attention as ka
-from keras_attention.data.spoken_digits import TOP_DB
+from keras_attention.data.made_up.spoken_digits import TOP_DB
 
 LONGEST = 128  # characters of a number
 
@@ -44,7 +44,7 @@ def main():
     options = parser.parse_args()
     common = dict(seed=options.seed, data_dir=options.data_dir, max_digits=options.max_digits)
     trimmed = dict(top_db=None if options.whole else options.top_db) | common
-    others = [name for name in ka.data.spoken_digits.SPEAKERS if name != options.unseen]
+    others = [name for name in ka.data.made_up.spoken_digits.SPEAKERS if name != options.unseen]
     seen = ka.data.spoken_numbers(options.strings, 0, options.tested, speakers=others, **trimmed)
     unseen = ka.data.spoken_numbers(0, 0, options.tested, speakers=[options.unseen], **common)
     task = ka.tasks.SpeechToText.from_data(

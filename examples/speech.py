@@ -14,7 +14,7 @@ import pathlib
 import numpy as np
 
 import keras_attention as ka
-from keras_attention.data.spoken_digits import RATE, SPEAKERS, join_digits
+from keras_attention.data.made_up.spoken_digits import RATE, SPEAKERS, join_digits
 
 
 def load(unseen):

@@ -147,11 +147,15 @@ def test_circles_are_seen():
         ("keras_attention.scores.dot", "from keras_attention.scores.base import Score", set()),
         ("keras_attention.scores.dot", "from . import base", set()),
         ("keras_attention.scores.dot", "from keras_attention.core import part, scope", set()),
-        ("keras_attention.data.tfds", "from keras_attention.export import load", {"export"}),
+        (
+            "keras_attention.data.readers.tfds",
+            "from keras_attention.export import load",
+            {"export"},
+        ),
         ("keras_attention.export.load", "from keras_attention import data, __version__", set()),
         ("keras_attention.cli.app", "import keras_attention as ka", set()),
         (
-            "keras_attention.data.tfds",
+            "keras_attention.data.readers.tfds",
             "from keras_attention.core.lazy import pretrained",
             {"pretrained"},
         ),

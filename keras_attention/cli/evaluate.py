@@ -8,7 +8,7 @@ import sys
 from keras_attention.cli.examples import load_examples
 from keras_attention.cli.show import show, shows_blocks
 from keras_attention.cli.sources import Source
-from keras_attention.data.columns import read_lines
+from keras_attention.data.readers.columns import read_lines
 from keras_attention.tasks import from_preset
 from keras_attention.tasks.class_report import show_classes
 from keras_attention.tasks.folders import MANIFEST, answers_alike

@@ -6,7 +6,7 @@ import pathlib
 import numpy as np
 
 from keras_attention import data
-from keras_attention.data.dates import LOCALES
+from keras_attention.data.made_up.dates import LOCALES
 from keras_attention.files.fields import Fields
 from keras_attention.files.manifest import MANIFEST
 from keras_attention.tasks.registry import find_builder, get_task_class

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from keras_attention.data.resizing import Resizing
+from keras_attention.data.preprocessors.resizing import Resizing
 from keras_attention.files.io import read_json
 from keras_attention.pretrained.checkpoint import CheckpointError
 from keras_attention.pretrained.config import ConfigReader

@@ -6,8 +6,8 @@ and split before is as in `ka.data.PretrainedTokenizer`.
 
 import json
 
-from keras_attention.data import tokenizer_engines as engines
-from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
+from keras_attention.data.tokenizers import engines as engines
+from keras_attention.data.tokenizers.pretrained import PretrainedTokenizer
 from keras_attention.files.io import parse_json, read_bytes, read_json
 from keras_attention.pretrained.checkpoint import CheckpointError
 

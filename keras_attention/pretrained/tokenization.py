@@ -1,7 +1,7 @@
 """`tokenizer`: the tokenizer of a checkpoint, of whichever of the usual files lie there."""
 
-from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
-from keras_attention.data.tokenizer_engines import parse_rules
+from keras_attention.data.tokenizers.engines import parse_rules
+from keras_attention.data.tokenizers.pretrained import PretrainedTokenizer
 from keras_attention.files.io import read_bytes, read_json
 from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
 from keras_attention.pretrained.config import ConfigReader

@@ -7,8 +7,8 @@ import numpy as np
 from keras_attention import data, training
 from keras_attention.core.checks import check_many, check_whole_number
 from keras_attention.core.lazy import generation, models, visualization
-from keras_attention.data.dialogues import LINES, SEPARATOR, TURNS, holds_dialogues
-from keras_attention.data.sequence_preprocessor import build_tokenizer
+from keras_attention.data.preprocessors.sequence import build_tokenizer
+from keras_attention.data.readers.dialogues import LINES, SEPARATOR, TURNS, holds_dialogues
 from keras_attention.export.generation.token_choice import TokenChoice
 from keras_attention.files.fields import MOST_TOKENS
 from keras_attention.files.io import prefix_errors

@@ -6,7 +6,7 @@ from keras_attention import data, training
 from keras_attention.core.checks import check_whole_number
 from keras_attention.core.lazy import generation, models, visualization
 from keras_attention.core.tree_ids import CLOSE, EACH, END, FIRST_LABEL, START
-from keras_attention.data.constituency_trees import count_spare_constituents, decode_tree
+from keras_attention.data.readers.constituency_trees import count_spare_constituents, decode_tree
 from keras_attention.export import inspection
 from keras_attention.files.fields import MOST_ID, MOST_TOKENS
 from keras_attention.files.io import prefix_errors

@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_attention import data, training
 from keras_attention.core.lazy import blocks, keras, keras_internals, models, visualization
-from keras_attention.data.spanning_tree import find_tree
+from keras_attention.data.preprocessors.spanning_tree import find_tree
 from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.runners import softmax

@@ -5,9 +5,9 @@ import numpy as np
 from keras_attention import data
 from keras_attention.core.checks import check_many
 from keras_attention.core.lazy import models, visualization
-from keras_attention.data.image_preprocessor import MOST_CHANNELS
-from keras_attention.data.images import check_split
-from keras_attention.data.resizing import Resizing
+from keras_attention.data.preprocessors.image import MOST_CHANNELS
+from keras_attention.data.preprocessors.resizing import Resizing
+from keras_attention.data.readers.images import check_split
 from keras_attention.export import inspection
 from keras_attention.files.fields import MOST_PIXELS, Fields
 from keras_attention.tasks.class_report import score_labels
@@ -193,7 +193,7 @@ class ImageClassifier(ImageTask):
             path=folder / "attention.png",
         )
         self.attention(pixels[0], folder / "attention_heads.png")
-        (folder / "example.png").write_bytes(data.images.encode_png(pixels[0]))
+        (folder / "example.png").write_bytes(data.readers.images.encode_png(pixels[0]))
         return ["attention.png", "attention_heads.png"]
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from keras_attention import data, export
 from keras_attention.core.checks import check_many
 from keras_attention.core.lazy import generation, masks, models, positions, visualization
-from keras_attention.data.image_preprocessor import MOST_CHANNELS
-from keras_attention.data.pixel_levels import MOST_LEVELS
+from keras_attention.data.preprocessors.image import MOST_CHANNELS
+from keras_attention.data.preprocessors.pixel_levels import MOST_LEVELS
 from keras_attention.export.generation.step_reader import StepReader
 from keras_attention.export.generation.token_choice import IMPOSSIBLE, TokenChoice
 from keras_attention.files import manifest

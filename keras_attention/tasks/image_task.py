@@ -1,7 +1,7 @@
 """`ImageTask`: what tasks share whose examples are pictures with classes."""
 
 from keras_attention import data
-from keras_attention.data.images import check_split
+from keras_attention.data.readers.images import check_split
 from keras_attention.data.splits import hold_out
 from keras_attention.tasks.task import DEV_FRACTION, Task
 

@@ -5,12 +5,12 @@ import numpy as np
 from keras_attention import data
 from keras_attention.core.checks import check_many, check_whole_number
 from keras_attention.core.lazy import models, visualization
-from keras_attention.data.coco import has_captions, is_coco
-from keras_attention.data.image_preprocessor import MOST_CHANNELS
-from keras_attention.data.objects_as_text import BINS, MOST_BINS, find_objects
-from keras_attention.data.resizing import Resizing
-from keras_attention.data.sequence_preprocessor import build_tokenizer
-from keras_attention.data.tokenizers import UNKNOWN_ID
+from keras_attention.data.preprocessors.image import MOST_CHANNELS
+from keras_attention.data.preprocessors.objects_as_text import BINS, MOST_BINS, find_objects
+from keras_attention.data.preprocessors.resizing import Resizing
+from keras_attention.data.preprocessors.sequence import build_tokenizer
+from keras_attention.data.readers.coco import has_captions, is_coco
+from keras_attention.data.tokenizers.subwords import UNKNOWN_ID
 from keras_attention.files.fields import MOST_PIXELS, Fields
 from keras_attention.files.io import prefix_errors
 from keras_attention.files.manifest import MANIFEST

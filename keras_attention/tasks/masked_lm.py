@@ -8,8 +8,8 @@ import numpy as np
 from keras_attention import data
 from keras_attention.core.checks import check_many
 from keras_attention.core.lazy import models, visualization
-from keras_attention.data.sequence_preprocessor import build_tokenizer
-from keras_attention.data.tokenizers import MASK_TOKEN
+from keras_attention.data.preprocessors.sequence import build_tokenizer
+from keras_attention.data.tokenizers.subwords import MASK_TOKEN
 from keras_attention.export import inspection
 from keras_attention.files.io import number_errors, prefix_errors
 from keras_attention.tasks.interface import AttentionMaps

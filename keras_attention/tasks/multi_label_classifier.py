@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_attention import data, training
 from keras_attention.core.checks import check_many
-from keras_attention.data.multi_label_texts import encode_label_sets
+from keras_attention.data.readers.multi_label_texts import encode_label_sets
 from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.class_report import ClassScores, score_each
 from keras_attention.tasks.labels import Classification, check_top

@@ -7,10 +7,10 @@ import numpy as np
 from keras_attention import data, training
 from keras_attention.core.checks import check_many
 from keras_attention.core.lazy import keras, keras_internals, models, visualization
-from keras_attention.data.boxed_images import convert_boxes
-from keras_attention.data.coco import is_coco
-from keras_attention.data.image_preprocessor import MOST_CHANNELS
-from keras_attention.data.resizing import Resizing
+from keras_attention.data.preprocessors.image import MOST_CHANNELS
+from keras_attention.data.preprocessors.resizing import Resizing
+from keras_attention.data.readers.boxed_images import convert_boxes
+from keras_attention.data.readers.coco import is_coco
 from keras_attention.files.fields import MOST_PIXELS, Fields
 from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.folders import MANIFEST

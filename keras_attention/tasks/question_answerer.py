@@ -7,7 +7,7 @@ import numpy as np
 from keras_attention import data, training
 from keras_attention.core.checks import check_many
 from keras_attention.core.lazy import blocks, models, visualization
-from keras_attention.data.answer_spans import locate_answer, place_in_window
+from keras_attention.data.preprocessors.answer_spans import locate_answer, place_in_window
 from keras_attention.export import inspection
 from keras_attention.files.io import number_errors, prefix_errors
 from keras_attention.tasks.interface import AttentionMaps

@@ -1,7 +1,7 @@
 """`RunningTextTask`: what tasks share whose examples are text, and no list."""
 
 from keras_attention import data, training
-from keras_attention.data.corpus import make_corpus
+from keras_attention.data.readers.corpus import make_corpus
 from keras_attention.tasks.task import DEV_FRACTION, Task
 
 

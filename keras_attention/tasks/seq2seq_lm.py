@@ -5,8 +5,8 @@ import pathlib
 from keras_attention import data, training
 from keras_attention.core.checks import check_many, check_whole_number
 from keras_attention.core.lazy import generation, models
-from keras_attention.data.dialogues import TURNS, holds_dialogues, join_turns
-from keras_attention.data.sequence_preprocessor import build_tokenizer
+from keras_attention.data.preprocessors.sequence import build_tokenizer
+from keras_attention.data.readers.dialogues import TURNS, holds_dialogues, join_turns
 from keras_attention.files.fields import MOST_TOKENS
 from keras_attention.files.io import number_errors, prefix_errors
 from keras_attention.tasks.generators import generate_texts, get_generation_options

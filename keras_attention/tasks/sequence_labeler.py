@@ -6,8 +6,8 @@ import numpy as np
 
 from keras_attention import data, training
 from keras_attention.core.lazy import models, visualization
-from keras_attention.data.tagged import check_tags, make_tagged
-from keras_attention.data.vocabulary import find_words
+from keras_attention.data.readers.tagged import check_tags, make_tagged
+from keras_attention.data.tokenizers.vocabulary import find_words
 from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.class_report import score_tags
 from keras_attention.tasks.interface import AttentionMaps

@@ -5,8 +5,8 @@ import numpy as np
 from keras_attention import data, training
 from keras_attention.core.checks import check_many
 from keras_attention.core.lazy import blocks, keras, models
-from keras_attention.data.sequence_preprocessor import build_tokenizer
-from keras_attention.data.speech_text_preprocessor import find_target
+from keras_attention.data.preprocessors.sequence import build_tokenizer
+from keras_attention.data.preprocessors.speech_text import find_target
 from keras_attention.files.io import prefix_errors
 from keras_attention.files.manifest import PREPROCESSING, read_manifest
 from keras_attention.tasks.length_limit import LengthLimit
@@ -131,7 +131,7 @@ class SpeechToText(LengthLimit, WritingTask):
                 "--train, --dev and --test."
             )
         read = data.spoken_numbers if source.dataset == NUMBERS else data.connected_digits
-        return read(top_db=data.spoken_digits.TOP_DB, data_dir=source.data_dir)
+        return read(top_db=data.made_up.spoken_digits.TOP_DB, data_dir=source.data_dir)
 
     @classmethod
     def count_examples(cls, data_set):

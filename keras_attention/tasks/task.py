@@ -6,8 +6,8 @@ import pathlib
 import tempfile
 
 from keras_attention.core.lazy import keras
-from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
 from keras_attention.data.splits import add_dev
+from keras_attention.data.tokenizers.pretrained import PretrainedTokenizer
 from keras_attention.export.checks import runner as files
 from keras_attention.files import manifest as manifests
 from keras_attention.files.io import write_json

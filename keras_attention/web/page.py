@@ -6,9 +6,9 @@ import tempfile
 
 import numpy as np
 
-from keras_attention.data.entry_tokenizers import Characters, Words
-from keras_attention.data.images import encode_png
-from keras_attention.data.pretrained_tokenizer import PretrainedTokenizer
+from keras_attention.data.readers.images import encode_png
+from keras_attention.data.tokenizers.entries import Characters, Words
+from keras_attention.data.tokenizers.pretrained import PretrainedTokenizer
 from keras_attention.export import to_litert
 from keras_attention.files import manifest
 from keras_attention.files.io import write_json

@@ -110,7 +110,7 @@ def test_ids_of_tokenizers_are_those_of_transformers(tmp_path):
     """Of `tokenizer.json`, and of `vocab.txt` alone, for texts and pairs."""
     import transformers
 
-    from tests.data.test_pretrained_tokenizer import LINES, train_word_piece
+    from tests.data.tokenizers.test_pretrained import LINES, train_word_piece
 
     folder = tmp_path / "bert"
     shutil.copytree(make_checkpoints.FOLDER / "bert", folder)
@@ -151,6 +151,6 @@ def test_whisper_writes_and_hears_as_transformers_does(tmp_path):
 def test_languages_are_called_as_in_transformers():
     from transformers.models.whisper.tokenization_whisper import LANGUAGES
 
-    from keras_attention.data.subword_speech_preprocessor import NAMES
+    from keras_attention.data.preprocessors.subword_speech import NAMES
 
     assert NAMES == {name.replace(" ", "_"): code for code, name in LANGUAGES.items()}

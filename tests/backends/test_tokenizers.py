@@ -12,7 +12,7 @@ import tokenizers
 import transformers
 
 import keras_attention as ka
-from tests.data.test_pretrained_tokenizer import LINES, LLAMA_3, read_natural_lines
+from tests.data.tokenizers.test_pretrained import LINES, LLAMA_3, read_natural_lines
 from tests.pretrained.make_checkpoints import FOLDER
 
 SPECIAL = ("<extra_id_3>", ">>fra<<", "<unk>", "</s>", "[MASK]", "<mask>")

@@ -13,8 +13,8 @@ import numpy as np
 import soundfile
 import tensorflow as tf
 
-from tests.data.detection_files import draw as draw_squares
-from tests.data.detection_files import write_coco, write_voc
+from tests.data.readers.detection_files import draw as draw_squares
+from tests.data.readers.detection_files import write_coco, write_voc
 from tests.small_runs import write_conllu
 
 DEEP = b"[" * 100_000 + b"]" * 100_000

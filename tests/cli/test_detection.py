@@ -5,7 +5,7 @@ import json
 import keras
 import pytest
 
-from tests.data.detection_files import draw, write_coco
+from tests.data.readers.detection_files import draw, write_coco
 
 KINDS = ("keras", "saved_model", "litert", "litert-int8")
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.data.tokenizer_engines import PlainEngine
+from keras_attention.data.tokenizers.engines import PlainEngine
 from keras_attention.device import byte_bpe, word_piece
 from tests.conftest import ROOT
-from tests.data.test_pretrained_tokenizer import LINES, train_bytes, train_word_piece
+from tests.data.tokenizers.test_pretrained import LINES, train_bytes, train_word_piece
 from tests.tasks.checkpoint_files import make_bert
 
 PROSE = (ROOT / "docs" / "guides" / "pretrained.md").read_text("utf-8").splitlines()

@@ -11,7 +11,7 @@ import unicodedata
 import pytest
 
 import keras_attention as ka
-from keras_attention.data.vocabulary import find_words
+from keras_attention.data.tokenizers.vocabulary import find_words
 from keras_attention.files.word_pattern import OLD_PATTERN, make_portable, word_pattern
 
 WORDS = {  # text: its words, separated by "|"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.data.constituency_trees import decode_tree
+from keras_attention.data.readers.constituency_trees import decode_tree
 from tests.grids import sampled
 
 SIZE = dict(num_layers=1, num_decoder_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=20)

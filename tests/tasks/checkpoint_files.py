@@ -100,7 +100,7 @@ def make_t5(folder, **config):
 
 
 def make_marian(folder, **config):
-    from keras_attention.data.tokenizer_engines import SentencePieceEngine
+    from keras_attention.data.tokenizers.engines import SentencePieceEngine
 
     copy_checkpoint("marian", folder, **config)
     files = {

@@ -8,7 +8,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.cli import main
-from keras_attention.data.dependency_trees import explain_no_tree
+from keras_attention.data.readers.dependency_trees import explain_no_tree
 from keras_attention.tasks.dependency_parser import score_trees
 from tests.small_runs import SMALL
 

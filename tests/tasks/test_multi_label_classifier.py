@@ -7,7 +7,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.cli.show import show
-from keras_attention.data.multi_label_texts import encode_label_sets
+from keras_attention.data.readers.multi_label_texts import encode_label_sets
 from keras_attention.tasks.multi_label_classifier import SHRINKAGE
 from tests.small_runs import train
 from tests.tasks.test_checkpoints import PIECES, copy

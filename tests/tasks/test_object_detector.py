@@ -8,7 +8,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.tasks.object_detector import fit_image_size
-from tests.data.detection_files import HEIGHT, LABELS, WIDTH, draw, write_coco, write_voc
+from tests.data.readers.detection_files import HEIGHT, LABELS, WIDTH, draw, write_coco, write_voc
 
 SIZE = dict(
     image_size=(HEIGHT, WIDTH),

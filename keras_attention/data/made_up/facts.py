@@ -1,0 +1,97 @@
+"""`facts`: made-up sentences about people, and questions that they answer or do not."""
+
+import random
+
+from keras_attention.core.checks import check_whole_number
+from keras_attention.data.readers.questions import Answer, Question
+
+PARTS = {"train": 0, "dev": 1, "test": 2}  # each has surnames of its own
+FIRST = "Ada Bela Cora Dov Edda Finn Greta Hugo Ines Jan Kaja Leo Mina Nils Olga Paul".split()
+BEGINNINGS = "Berg Dahl Falk Graf Holm Kern Lind Moor Nord Palm Rask Sand Thal Voss Wald".split()
+ENDINGS = ("", "en", "er", "quist", "mann", "stein", "berg", "feld", "ling")
+CITIES = "Oslo Rome Lyon Graz Bern Turin Porto Ghent Split Cork Lviv Varna Kiel Brno".split()
+GOODS = "bread clocks lamps maps shoes soap tea toys wool books kites drums".split()
+NUMBERS = "two three four five six seven nine ten".split()
+SENTENCES = (
+    "In {year} {name} moved from {home} to {city} and opened a shop for {goods}, with {count} "
+    "helpers.",
+    "{name} left {home} in {year}; in {city} she soon sold {goods}, and {count} people were busy "
+    "there.",
+    "The shop for {goods} in {city} was opened in {year} by {name}, who had come from {home}, and "
+    "had {count} rooms.",
+)
+ASKED = {
+    "year": ("When did {name} open her shop?", "In which year did {surname} come to {city}?"),
+    "name": ("Who sold {goods}?", "Who came from {home}?"),
+    "home": ("Where did {name} come from?", "Which town did {surname} leave?"),
+    "city": ("Where did {name} sell {goods}?", "Where was the shop of {surname}?"),
+    "goods": ("What did {name} sell?", "What could one buy from {surname} in {city}?"),
+}
+WITHOUT = ("Who was the father of {name}?", "When did {surname} die?", "How rich was {name}?")
+
+
+def facts(part, size, seed=0, *, unanswerable=0.2):
+    """Questions about made-up people, each with a sentence or two that may answer it.
+
+    A generated data set, to try things out and for tests: no surname is in two parts.
+
+    Args:
+        part: `"train"`, `"dev"` or `"test"`.
+        size: int, how many questions.
+        seed: int; the same seed gives the same questions.
+        unanswerable: float, the share of questions that their context does not answer.
+
+    Returns:
+        list of `Question`.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    asked = ka.data.facts("train", 100)
+    question = next(question for question in asked if question.answers)
+    answer = question.answers[0]
+    assert question.context[answer.start : answer.end] == answer.text
+    assert 10 < sum(not question.answers for question in asked) < 30
+    ```
+    """
+    if part not in PARTS:
+        raise ValueError(f"part={part!r}: expected one of {', '.join(PARTS)}.")
+    size = check_whole_number("facts", "size", size)
+    draw = random.Random(f"{part} {seed}")
+    surnames = [beginning + ending for beginning in BEGINNINGS for ending in ENDINGS]
+    random.Random(seed).shuffle(surnames)
+    surnames = surnames[PARTS[part] :: len(PARTS)]
+    return [_ask(draw, surnames, unanswerable) for _ in range(size)]
+
+
+def _ask(draw, surnames, unanswerable):
+    """One question: its context has one sentence that matters, and perhaps another."""
+    about, other = (_invent(draw, name) for name in draw.sample(surnames, 2))
+    sentence = draw.choice(SENTENCES).format(**about)
+    sentences = [sentence]
+    if draw.random() < 0.5 and about["goods"] != other["goods"] and about["home"] != other["home"]:
+        sentences.insert(draw.randrange(2), draw.choice(SENTENCES).format(**other))
+    context = " ".join(sentences)
+    if draw.random() < unanswerable:
+        return Question(draw.choice(WITHOUT).format(**about), context)
+    field = draw.choice(sorted(ASKED))
+    start = context.index(sentence) + sentence.index(about[field])
+    return Question(
+        draw.choice(ASKED[field]).format(**about), context, (Answer(about[field], start),)
+    )
+
+
+def _invent(draw, surname):
+    """What is true of one person."""
+    home, city = draw.sample(CITIES, 2)
+    return {
+        "name": f"{draw.choice(FIRST)} {surname}",
+        "surname": surname,
+        "year": str(draw.randrange(1850, 2000)),
+        "home": home,
+        "city": city,
+        "goods": draw.choice(GOODS),
+        "count": draw.choice(NUMBERS),
+    }

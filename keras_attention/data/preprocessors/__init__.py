@@ -1,0 +1,1 @@
+"""Preprocessors, one file for each task: examples to arrays of a model, and outputs to answers."""

@@ -1,0 +1,60 @@
+"""`ImageTextPreprocessor`: pictures to the inputs of an encoder-decoder, and its ids to texts."""
+
+import dataclasses
+
+import numpy as np
+
+from keras_attention.core.checks import check_height_and_width, check_whole_number
+from keras_attention.data.preprocessors.detection import read_picture
+from keras_attention.data.preprocessors.image import MOST_CHANNELS
+from keras_attention.data.preprocessors.resizing import Resizing
+from keras_attention.data.preprocessors.sequence import TargetTexts
+from keras_attention.data.tokenizers.entries import Characters, Words
+from keras_attention.data.tokenizers.subwords import Subwords
+
+
+@dataclasses.dataclass(frozen=True)
+class ImageTextPreprocessor(TargetTexts):
+    """Turns pictures into the inputs of `ka.models.image_to_sequence`, texts into ids and back.
+
+    Args:
+        target: `Characters`, `Words` or `Subwords`, of what the model writes.
+        image_size: int or (height, width) in pixels, to which a picture is resized.
+        channels: int, 1 for grey or 3 for RGB.
+        resizing: `Resizing`, how pictures become of this size.
+
+    Calling it on a list of paths, of bytes of files, or of arrays (H, W, C) of any size, uint8 or
+    floats from 0 to 1, gives `"images"` float32 (B, height, width, channels) from 0 to 1.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    words = ka.data.Words.build(["a red cell"])
+    preprocessor = ka.data.ImageTextPreprocessor(words, image_size=(4, 8))
+    inputs = preprocessor([np.full((30, 50, 3), 255, "uint8")])
+    assert inputs["images"].shape == (1, 4, 8, 3)
+    assert preprocessor.texts(preprocessor.target_ids(["a cell"])) == ["a cell"]
+    ```
+    """
+
+    target: Characters | Words | Subwords
+    image_size: tuple
+    channels: int = 3
+    resizing: Resizing = Resizing()
+
+    def __post_init__(self):
+        owner = "ImageTextPreprocessor"
+        size = check_height_and_width(owner, "image_size", self.image_size)
+        object.__setattr__(self, "image_size", tuple(size))
+        check_whole_number(owner, "channels", self.channels, most=MOST_CHANNELS)
+        self.resizing.check_image_size(self.image_size)
+
+    def __call__(self, pictures):
+        return {"images": np.stack([self.read(picture)[0] for picture in pictures])}
+
+    def read(self, picture):
+        """One picture as the model takes it, and its own (height, width)."""
+        return read_picture(picture, self.image_size, self.channels, self.resizing)

@@ -1,0 +1,180 @@
+"""`SpeechPreprocessor`: sounds to the inputs of a recognizer, and labels to text."""
+
+import dataclasses
+import pathlib
+
+import numpy as np
+
+from keras_attention.core.checks import check_sound, check_whole_number
+from keras_attention.data.readers.sounds import read_sound
+from keras_attention.data.readers.sphinx import FEATURES, read_features
+
+LEAST = 0.1  # seconds that a batch of waveforms is filled up to: every frame of theirs fits
+
+
+class SoundPreprocessor:
+    """Turns sounds into the inputs of models of speech; subclasses have the attributes.
+
+    Attributes:
+        sampling_rate: int, samples a second; None for features.
+        num_features: int, features of a frame; None for waveforms.
+        seconds: float, the longest sound that the model takes; None for any.
+    """
+
+    sampling_rate = num_features = seconds = None
+
+    def check_sounds(self):
+        """Refuses a preprocessor that is not either of waveforms or of features."""
+        owner = type(self).__name__
+        if (self.sampling_rate is None) == (self.num_features is None):
+            raise ValueError(
+                f"{owner} takes sampling_rate= for waveforms, or num_features= for features: give "
+                "one of them."
+            )
+        name = "num_features" if self.sampling_rate is None else "sampling_rate"
+        check_whole_number(owner, name, getattr(self, name))
+
+    @property
+    def input_name(self):
+        return "features" if self.sampling_rate is None else "waveform"
+
+    @property
+    def sound_shape(self):
+        """The shape of a frame: (F,), or () of a sample."""
+        return () if self.num_features is None else (self.num_features,)
+
+    def is_long(self, sound):
+        """Return whether an array has more samples than the model takes."""
+        return self.seconds is not None and len(sound) > round(self.seconds * self.sampling_rate)
+
+    def __call__(self, sounds):
+        arrays = [self._read(sound) for sound in sounds]
+        lengths = np.array([len(array) for array in arrays], "int32")
+        least = 1 if self.sampling_rate is None else round(LEAST * self.sampling_rate)
+        joined = np.zeros((len(arrays), max(least, *lengths), *self.sound_shape), "float32")
+        for row, array in zip(joined, arrays, strict=True):
+            row[: len(array)] = array
+        return {self.input_name: joined, "lengths": lengths}
+
+    def _read(self, sound):
+        if isinstance(sound, str | pathlib.Path):
+            if self.sampling_rate is not None:
+                return read_sound(sound, self.sampling_rate)[0]
+            if pathlib.Path(sound).suffix != FEATURES:
+                raise ValueError(
+                    f"{sound}: this model takes features, arrays (T, F) or files of Sphinx "
+                    f"({FEATURES}), not sound."
+                )
+            sound = read_features(sound)
+        array = check_sound("A sound", sound, self.sound_shape, instead="a path, or ")
+        if not np.isfinite(array).all():
+            raise ValueError("A sound holds NaN or infinity: expected finite numbers.")
+        return array
+
+
+@dataclasses.dataclass(frozen=True)
+class SpeechPreprocessor(SoundPreprocessor):
+    """Turns sounds into the inputs of `ka.models.speech_recognizer`, and its labels into text.
+
+    Label 0 is the blank, label k the character k - 1, or the word k - 1.
+
+    Args:
+        characters: tuple of str, one character each, that transcripts consist of; empty where they
+            consist of `words`.
+        sampling_rate: int, samples a second; None for features.
+        num_features: int, features of a frame; None for waveforms.
+        words: tuple of str, without spaces, that transcripts consist of, for models that say
+            nothing else: digits, commands (Soltau et al., 2016, *Neural Speech Recognizer*). What
+            they write are always words, and a new word needs training.
+
+    Calling it on a list of paths of WAV or FLAC files, or of arrays, samples (n,) from -1 to 1 (or
+    int16 or int32, as files have them) or features (T, F), gives `"waveform"` or `"features"`,
+    float32, and `"lengths"`, int32 (B,). Waveforms are filled up to a tenth of a second at least,
+    features to a frame.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    preprocessor = ka.data.SpeechPreprocessor.build(["one two"], sampling_rate=8000)
+    assert preprocessor.decode(preprocessor.encode("two one")) == "two one"
+    inputs = preprocessor([np.zeros(8000), np.zeros(5000)])
+    assert inputs["waveform"].shape == (2, 8000) and list(inputs["lengths"]) == [8000, 5000]
+
+    commands = ka.data.SpeechPreprocessor.build(["go on", "stop"], 8000, tokens="words")
+    assert commands.words == ("go", "on", "stop") and commands.encode("stop go") == [3, 1]
+    ```
+    """
+
+    characters: tuple = ()
+    sampling_rate: int | None = None
+    num_features: int | None = None
+    words: tuple = ()
+
+    def __post_init__(self):
+        if isinstance(self.words, str) or not all(isinstance(word, str) for word in self.words):
+            raise ValueError(f"words={self.words!r:.100}: expected a list of str, one word each.")
+        for name in ("characters", "words"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        if self.characters and self.words:
+            raise ValueError("SpeechPreprocessor takes characters= or words=, not both.")
+        if wrong := [c for c in self.characters if len(c) != 1]:
+            raise ValueError(f"characters has {wrong[0]!r}: expected one character each.")
+        if wrong := [word for word in self.words if word.split() != [word]]:
+            raise ValueError(f"words has {wrong[0]!r}: expected words without spaces.")
+        name = "words" if self.words else "characters"
+        if len(set(self.tokens)) < len(self.tokens) or not self.tokens:
+            raise ValueError(f"{name}={self.tokens!r}: expected some, all different.")
+        self.check_sounds()
+
+    @classmethod
+    def build(cls, texts, sampling_rate=None, num_features=None, *, tokens="characters"):
+        """With what `texts`, a list of str, consist of, in the order of their code points.
+
+        Args:
+            tokens: `"characters"`, or `"words"`, which are between spaces.
+        """
+        if tokens not in ("characters", "words"):
+            raise ValueError(f"tokens={tokens!r}: expected 'characters' or 'words'.")
+        parts = "".join(texts) if tokens == "characters" else " ".join(texts).split()
+        sounds = {"sampling_rate": sampling_rate, "num_features": num_features}
+        if not parts:
+            raise ValueError(f"The texts hold no {tokens}: expected some to learn.")
+        return cls(**{tokens: sorted(set(parts))}, **sounds)
+
+    @property
+    def tokens(self):
+        """The characters or the words, a tuple of str."""
+        return self.words or self.characters
+
+    @property
+    def vocabulary_size(self):
+        """The characters or words, and the blank."""
+        return len(self.tokens) + 1
+
+    def split(self, text):
+        """The characters or the words of a transcript, a list of str."""
+        return text.split() if self.words else list(text)
+
+    def join(self, tokens):
+        """The text of a list of characters or of words."""
+        return (" " if self.words else "").join(tokens)
+
+    def encode(self, text):
+        """The labels of a transcript, a list of int; an unknown character or word is an error."""
+        ids = {token: k for k, token in enumerate(self.tokens, start=1)}
+        if unknown := [token for token in self.split(text) if token not in ids]:
+            raise ValueError(
+                f"The text {text[:40]!r} has {unknown[0]!r}, and the model knows "
+                f"{self.join(self.tokens)!r:.400}: replace it, or train with it."
+            )
+        return [ids[token] for token in self.split(text)]
+
+    def decode(self, labels):
+        """The text of labels, ints; blanks are nothing."""
+        return self.join(self.tokens[label - 1] for label in map(int, labels) if label)
+
+    def save(self, folder):
+        """Writes nothing: tokens and the rate are in the task's entries of the manifest."""

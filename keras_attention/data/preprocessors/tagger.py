@@ -1,0 +1,217 @@
+"""`TaggerPreprocessor`: words to the inputs of a tagger, and its logits to tags."""
+
+import dataclasses
+
+import numpy as np
+
+from keras_attention.core.checks import check_whole_number
+from keras_attention.data.tokenizers.subwords import PADDING_ID
+from keras_attention.data.tokenizers.vocabulary import Labels, Vocabulary
+from keras_attention.files.manifest import read_preprocessing, save_preprocessing
+from keras_attention.files.word_pattern import check_pattern, make_portable
+
+WORDS, CHARACTERS, LABELS = "words.txt", "characters.txt", "labels.txt"
+MOST_CHARACTERS = 1 << 10  # a longer string is no word
+
+
+@dataclasses.dataclass(frozen=True)
+class TaggerPreprocessor:
+    """Turns sentences into the inputs of `ka.models.sequence_labeler`, in NumPy alone.
+
+    Args:
+        words: `Vocabulary` of the words.
+        labels: `Labels`, or their names.
+        characters: `Vocabulary` of the characters, or None for a model that sees words only.
+        word_length: int C, the characters of a word that the model sees, at most 1,024. Of a longer
+            word these are the first half and the last: case and prefix are at its beginning,
+            inflection is at its end, and what tells words apart least is in the middle.
+        pattern: str, a regular expression without capturing groups, whose matches are the words.
+            A task uses it where it gets a text. None stands for that of `ka.data.split_words`.
+
+    Calling it gives what the model takes: `{"token_ids": (B, T), "character_ids": (B, T, C)}`, or
+    without characters just the token ids (B, T); all int32, 0 where there is no word or character.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    sentence = ka.data.Sentence(("Dogs", "bark"), ("NOUN", "VERB"))
+    preprocessor = ka.data.TaggerPreprocessor.build([sentence], word_length=8)
+    inputs = preprocessor([["Dogs", "bark", "loudly"], ["Dogs"]])
+    assert inputs["token_ids"].tolist() == [[2, 3, 1], [2, 0, 0]]
+    assert inputs["character_ids"].shape == (2, 3, 8)
+    ```
+    """
+
+    words: Vocabulary
+    labels: Labels
+    characters: Vocabulary | None = None
+    word_length: int = 16
+    pattern: str | None = dataclasses.field(default=None, repr=False)
+    maximum_length = None  # words are not cut into pieces, whose number a checkpoint limits
+
+    def __post_init__(self):
+        if not isinstance(self.labels, Labels):
+            object.__setattr__(self, "labels", Labels(self.labels))
+        check_whole_number(
+            "TaggerPreprocessor", "word_length", self.word_length, most=MOST_CHARACTERS
+        )
+        object.__setattr__(self, "pattern", check_pattern("TaggerPreprocessor", self.pattern))
+
+    @classmethod
+    def build(
+        cls,
+        train,
+        labels=None,
+        *,
+        min_count=1,
+        max_size=None,
+        lowercase=False,
+        characters=True,
+        word_length=16,
+        pattern=None,
+    ):
+        """The vocabularies of `train`.
+
+        Args:
+            train: list of `Sentence`: the training part, and nothing of the others.
+            labels: names of the labels, such as `data.labels`; None for the tags in `train`.
+            min_count, max_size, lowercase: of the word vocabulary, as in `Vocabulary.build`.
+                Characters keep their case.
+            characters: bool, whether the model sees the spelling, too.
+            word_length: int.
+            pattern: str, or None, as in the constructor.
+        """
+        if labels is None:
+            labels = sorted({tag for sentence in train for tag in sentence.tags})
+        tokens = [token for sentence in train for token in sentence.tokens]
+        words = Vocabulary.build(
+            tokens, min_count=min_count, max_size=max_size, lowercase=lowercase
+        )
+        spelling = Vocabulary.build(c for t in tokens for c in t) if characters else None
+        return cls(words, Labels(labels), spelling, word_length, pattern)
+
+    def __call__(self, sentences, sequence_length=None):
+        """The model's inputs for a batch of sentences.
+
+        Args:
+            sentences: list of lists of str, one for each token.
+            sequence_length: int T, pads to that length; None pads to the longest sentence.
+        """
+        sentences = [tuple(self._tokens(sentence)) for sentence in sentences]
+        length = self._length(sentences, sequence_length)
+        token_ids = np.zeros((len(sentences), length), "int32")
+        character_ids = self.characters and np.zeros((*token_ids.shape, self.word_length), "int32")
+        for row, tokens in enumerate(sentences):
+            token_ids[row, : len(tokens)] = self.words.ids(tokens)
+            if self.characters:
+                character_ids[row, : len(tokens)] = self.spell(tokens)
+        if self.characters is None:
+            return token_ids
+        return {"token_ids": token_ids, "character_ids": character_ids}
+
+    def _tokens(self, sentence):
+        if isinstance(sentence, str):
+            raise ValueError(
+                f"{sentence!r} is a text, not a list of tokens. Split it into words first, for "
+                "example with ka.data.split_words(text)."
+            )
+        return sentence
+
+    def _length(self, sentences, sequence_length):
+        longest = max(map(len, sentences), default=0)
+        if sequence_length is None:
+            return longest
+        if longest > sequence_length:
+            raise ValueError(
+                f"A sentence has {longest} tokens, more than sequence_length={sequence_length}. "
+                "Split it, or use a model for longer ones."
+            )
+        return sequence_length
+
+    @property
+    def padding_id(self):
+        """int, the id after the end of a sentence."""
+        return PADDING_ID
+
+    @property
+    def vocabulary_size(self):
+        """int, how many ids of words there are."""
+        return len(self.words)
+
+    def encode(self, words):
+        """Ids int32 (T,) of a sentence, and the places (T,) of those that carry the words' tags."""
+        return self.words.ids(words), np.arange(len(words))
+
+    def as_inputs(self, ids):
+        """What a model without characters takes, of ids (B, T)."""
+        return ids
+
+    def word_logits(self, logits, words):
+        """Logits (W, L) of the words of one sentence, from those of a padded one (T, L)."""
+        return np.asarray(logits)[: len(words)]
+
+    def spell(self, tokens):
+        """Character ids (T, C) of tokens (T,), 0 after the end of a word."""
+        return spell(tokens, self.characters, self.word_length)
+
+    def tags(self, logits, sentences):
+        """The tags that logits (B, T, num_labels) give to sentences: a list of str for each."""
+        return [
+            [self.labels.names[i] for i in np.argmax(self.word_logits(row, tokens), axis=-1)]
+            for row, tokens in zip(np.asarray(logits), sentences, strict=True)
+        ]
+
+    def name_places(self, words, tags):
+        """For a picture: what each place is called that looks (with the tag), and that is seen."""
+        return [f"{word}  {tag}" for word, tag in zip(words, tags, strict=True)], list(words)
+
+    def config(self):
+        """The entry in the manifest: all that an app needs to repeat the preprocessing."""
+        return {
+            "kind": "tagger",
+            "words": WORDS,
+            "characters": CHARACTERS if self.characters else None,
+            "labels": LABELS,
+            "lowercase": self.words.lowercase,
+            "word_length": self.word_length,
+            "longer_words": "the first word_length - word_length // 2 characters and the last "
+            "word_length // 2",
+            "lowercase_characters": False,
+            "padding_id": PADDING_ID,
+            "unknown_id": 1,
+            "split": make_portable(self.pattern),
+        }
+
+    def save(self, folder):
+        """Writes the vocabularies into `folder`, and its config into `manifest.json` there.
+
+        Other entries of the manifest stay.
+        """
+        parts = {WORDS: self.words, LABELS: self.labels, CHARACTERS: self.characters}
+        save_preprocessing(folder, self.config(), {k: v for k, v in parts.items() if v is not None})
+
+    @classmethod
+    def load(cls, folder):
+        """Reads what `save` wrote."""
+        config = read_preprocessing(folder, "tagger")
+        characters = config.file("characters", default=None)
+        return cls(
+            Vocabulary.load(config.file("words"), config.flag("lowercase")),
+            Labels.load(config.file("labels")),
+            Vocabulary.load(characters) if characters else None,
+            config.whole("word_length", most=MOST_CHARACTERS),
+            config.pattern("split", default=None),  # earlier taggers have none
+        )
+
+
+def spell(tokens, characters, word_length):
+    """Character ids (T, C) of tokens (T,) by a `Vocabulary`, 0 after the end of a word."""
+    ids = np.zeros((len(tokens), word_length), "int32")
+    for row, token in zip(ids, tokens, strict=True):
+        if len(token) > word_length:
+            end = word_length // 2
+            token = token[: word_length - end] + token[len(token) - end :]
+        row[: len(token)] = characters.ids(token)
+    return ids

@@ -1,0 +1,289 @@
+"""Pictures with texts about them: in memory, from COCO's captions and from tables, as batches."""
+
+import dataclasses
+import functools
+import pathlib
+import typing
+
+from keras_attention.data.preprocessors.objects_as_text import (
+    BINS,
+    check_class_names,
+    describe_objects,
+)
+from keras_attention.data.readers.boxed_images import make_picture_reader
+from keras_attention.data.readers.coco import find_coco_file, find_picture, is_coco, read_captions
+from keras_attention.data.readers.columns import SUFFIXES, UTF_8, find_suffix, read_columns
+from keras_attention.data.readers.image_folders import keep_readable
+from keras_attention.data.readers.recordings import pad_labels
+from keras_attention.data.shares import check_batches, gather_batches
+from keras_attention.data.splits import add_dev, read_parts
+from keras_attention.files.extras import import_tensorflow
+from keras_attention.files.io import is_file
+
+# How a caller names the columns of a table.
+NAMED_BY = (
+    "in Python with image_column=",
+    "with text_column=",
+)
+
+
+class CaptionedImage(typing.NamedTuple):
+    """A picture and what is said about it.
+
+    `image` is the path of a file, the bytes of one, or an array (H, W, C), uint8 or floats from 0
+    to 1. `texts` is a tuple of str, each of which describes it whole. `size` is (height, width) and
+    `objects` as `BoxedImage.objects` gives them, where the text names objects; None else.
+    """
+
+    image: object
+    texts: tuple
+    size: tuple | None = None
+    objects: tuple | None = None
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class CaptionedImages:
+    """Pictures with texts in three parts. `from_captions` and `from_boxes` make one.
+
+    Attributes:
+        train, dev, test: lists of `CaptionedImage`; a missing part is empty.
+        labels: tuple of str, the classes of objects, where texts name objects; None else.
+        image_size: what pictures are to be resized to, (height, width), or an int for the longer
+            side; None leaves it to the task.
+        notes: tuple of str, what a model's card is to say about the data.
+        bins: int, the places along a side, where texts name objects.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    night, day = np.zeros((8, 8, 1)), np.ones((8, 8, 1))
+    pairs = [(night, "dark"), (day, ("light", "white"))]
+    data = ka.data.CaptionedImages.from_lists(pairs, dev_fraction=0)
+    assert [example.texts for example in data.train] == [("dark",), ("light", "white")]
+    ```
+    """
+
+    train: list
+    dev: list
+    test: list
+    labels: tuple | None = None
+    image_size: int | tuple | None = None
+    notes: tuple = ()
+    bins: int = BINS
+
+    @classmethod
+    def from_lists(
+        cls,
+        train=(),
+        dev=(),
+        test=(),
+        *,
+        labels=None,
+        image_size=None,
+        dev_fraction=0.1,
+        seed=0,
+        notes=(),
+    ):
+        """Of lists of (picture, text or texts); without `dev`, a part of train becomes it."""
+        parts = [[_check(*example) for example in part] for part in (train, dev, test)]
+        if not any(parts):
+            raise ValueError("No pictures given: pass train, dev or test.")
+        train, dev = add_dev(*parts[:2], dev_fraction=dev_fraction, seed=seed)
+        return cls(train, dev, parts[2], labels, image_size, tuple(notes))
+
+    @classmethod
+    def from_boxes(cls, data, bins=BINS, seed=0):
+        """Pictures whose text names their objects, as `ka.data.describe_objects` writes them.
+
+        Args:
+            data: `BoxedImages`.
+            bins: int, places along a side.
+            seed: int, of the order of the objects in each training text, which is another one for
+                each picture (Chen et al., 2022, *Pix2Seq*, section 2.1); those of dev and test are
+                in the order of their places.
+        """
+        check_class_names(data.labels)
+        parts = {}
+        for part in ("train", "dev", "test"):
+            parts[part] = []
+            for k, one in enumerate(getattr(data, part)):
+                order = seed + k if part == "train" else None
+                text = describe_objects(one, bins, seed=order)
+                example = CaptionedImage(one.image, (text,), one.size, tuple(one.objects()))
+                parts[part].append(example)
+        about = {"labels": data.labels, "image_size": data.image_size, "notes": data.notes}
+        return cls(**parts, **about, bins=bins)
+
+    def __repr__(self):
+        sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))
+        return f"CaptionedImages({sizes} images)"
+
+
+def _check(image, texts, size=None, objects=None):
+    """A `CaptionedImage`; the text of a picture without objects alone is empty."""
+    texts = (texts,) if isinstance(texts, str) else tuple(texts)
+    whole = all(isinstance(text, str) and (text.strip() or objects == ()) for text in texts)
+    if not texts or not whole:
+        raise ValueError(f"texts={texts!r:.60}: expected a text, or several, none of them empty.")
+    return CaptionedImage(image, texts, size, objects)
+
+
+def from_captions(
+    train=None,
+    dev=None,
+    test=None,
+    *,
+    images=None,
+    image_column="image",
+    text_column="text",
+    image_size=None,
+    dev_fraction=0.1,
+    seed=0,
+    encoding=UTF_8,
+    on_error="raise",
+):
+    """Pictures with captions from files; the end of the name says what is in one.
+
+    - `.json`: COCO's captions (https://cocodataset.org/#format-data): `images` with `id` and
+      `file_name`, `annotations` with `image_id` and `caption`, of which a picture has several; or
+      a folder with such a file, called as for `from_coco`.
+    - `.csv`, `.tsv`, `.jsonl`: a picture's path and a text on each line, gzipped (`.gz`) or not;
+      of a picture there may be several lines.
+
+    Args:
+        train, dev, test: a path, a list of paths, or None.
+        images: path of the folder that names of pictures begin in; None is the folder of the file,
+            and for COCO's also those where COCO puts them, as in `from_coco`. A table may also
+            have absolute paths.
+        image_column, text_column: str, the names of the columns, or of the keys in JSON; or ints,
+            which count columns from 0 where no row names them.
+        image_size: as in `CaptionedImages`.
+        dev_fraction: float, the share of train that becomes dev where none is given.
+        seed: int, which those are.
+        encoding: str, of tables, as Python names it.
+        on_error: `"raise"` names all damaged pictures and empty texts in one error, `"skip"` leaves
+            them out with a warning that says how many.
+
+    Returns:
+        `CaptionedImages`, whose pictures are read once to find damaged ones, and again when they
+        are needed.
+
+    A damaged table or JSON file is a ValueError that names it.
+
+    Example:
+
+    ```python
+    import pathlib
+    import tempfile
+    import keras
+    import numpy as np
+    import keras_attention as ka
+
+    folder = pathlib.Path(tempfile.mkdtemp())
+    keras.utils.save_img(folder / "1.png", np.zeros((20, 30, 3)), scale=False)
+    (folder / "captions.csv").write_text("image,text\\n1.png,a dark night\\n1.png,night\\n")
+    (found,) = ka.data.from_captions(test=folder / "captions.csv").test
+    assert found.texts == ("a dark night", "night") and found.image == folder / "1.png"
+    ```
+    """
+    read = functools.partial(
+        _read, images=images, columns=(image_column, text_column), encoding=encoding
+    )
+    parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
+    options = dict(image_size=image_size, dev_fraction=dev_fraction, seed=seed)
+    return CaptionedImages.from_lists(**parts, **options)
+
+
+def _read(path, images, columns, encoding, problems):
+    path = find_coco_file(path) if is_coco(path) else pathlib.Path(path)
+    if path.suffix == ".json":
+        pairs = read_captions(path, functools.partial(find_picture, path, images=images), problems)
+    elif find_suffix(path):
+        folder = path.parent if images is None else pathlib.Path(images)
+        rows = read_columns(path, columns, encoding, named_by=NAMED_BY, problems=problems)
+        pairs = []
+        for name, text in rows:
+            with problems.note():
+                if not is_file(folder / name):
+                    raise ValueError(
+                        f"{path}: there is no picture {folder / name}. Put it there, or name the "
+                        "folder that paths begin in with images=."
+                    )
+                pairs.append((folder / name, text))
+    else:
+        raise ValueError(
+            f"{path} is no file of captions: expected a name that ends in .json, as COCO's, or in "
+            f"{', '.join(SUFFIXES)}, gzipped (.gz) or not."
+        )
+    found = {}
+    for picture, text in pairs:
+        found.setdefault(picture, []).append(text)
+    if not found and not problems:
+        raise ValueError(f"{path} holds no caption.")
+    examples = [CaptionedImage(picture, tuple(texts)) for picture, texts in found.items()]
+    return [example for example, _ in keep_readable(examples, problems)]
+
+
+def caption_batches(
+    examples, preprocessor, batch_size=32, *, shuffle=False, seed=0, drop_remainder=False
+):
+    """A `tf.data.Dataset` of batches for `ka.models.image_to_sequence`.
+
+    A picture with several texts is there with each of them. Pictures are read and resized in the
+    first epoch, and kept where they fit into 4 GiB.
+
+    Args:
+        examples: list of `CaptionedImage`.
+        preprocessor: `ImageTextPreprocessor`.
+        batch_size: int; the last batch may be smaller.
+        shuffle: bool, whether every epoch has another order.
+        seed: int, of that order.
+        drop_remainder: bool, whether a smaller last batch is left out: what Keras's own
+            distributions want of several processes.
+
+    Returns:
+        A dataset whose cardinality is known. Inputs are a dict of `"images"`, float32
+        (B, H, W, C) from 0 to 1, and `"target_ids"`, int32 (B, U), from BEGIN on; labels are int32
+        (B, U), the token that follows, -1 at padding. U is that of the longest text.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    examples = [ka.data.CaptionedImage(np.zeros((8, 8, 1)), ("a dark night", "night"))]
+    words = ka.data.Words.build(["a dark night"])
+    preprocessor = ka.data.ImageTextPreprocessor(words, image_size=4, channels=1)
+    ((inputs, labels),) = ka.data.caption_batches(examples, preprocessor)
+    assert inputs["images"].shape == (2, 4, 4, 1)
+    assert labels.numpy().tolist() == [[4, 5, 6, 3], [6, 3, -1, -1]]
+    ```
+    """
+    if not examples:
+        raise ValueError("examples is empty: there is nothing to make batches of.")
+    tf = import_tensorflow("caption_batches")
+    shape = (*preprocessor.image_size, preprocessor.channels)
+    read = make_picture_reader(examples, preprocessor, shape)
+    pairs = [(k, text) for k, example in enumerate(examples) for text in example.texts]
+    pictures = tf.constant([k for k, _ in pairs], "int64")
+    ids = preprocessor.target_ids([text for _, text in pairs])
+    given = tf.constant(pad_labels([row[:-1] for row in ids], preprocessor.padding_id))
+    following = tf.constant(pad_labels([row[1:] for row in ids], -1))
+    indices = tf.data.Dataset.range(len(pairs))
+    if shuffle:
+        indices = indices.shuffle(len(pairs), seed=seed)
+
+    indices = indices.batch(batch_size, drop_remainder=drop_remainder)
+    check_batches(len(indices))
+
+    def gather(_, index):
+        pixels = tf.numpy_function(read, [tf.gather(pictures, index)], "uint8", stateful=False)
+        images = tf.cast(tf.ensure_shape(pixels, (None, *shape)), "float32") / 255.0
+        inputs = {"images": images, "target_ids": tf.gather(given, index)}
+        return inputs, tf.gather(following, index)
+
+    return gather_batches(tf, indices, gather)

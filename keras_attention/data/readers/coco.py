@@ -1,0 +1,309 @@
+"""COCO's JSON: pictures with boxes are read from it, and what is found is written as results."""
+
+import functools
+import pathlib
+
+from keras_attention.data.readers.boxed_images import BoxedImage, BoxedImages, turn_boxes
+from keras_attention.data.readers.image_folders import keep_readable
+from keras_attention.data.splits import read_parts
+from keras_attention.files.fields import MOST_PIXELS
+from keras_attention.files.io import is_file, leads_outside, quote_value, read_json
+
+NAMES = ("annotations.json", "_annotations.coco.json")  # of the file in a folder
+NUMBERS = (int, float)
+
+
+def from_coco(
+    train=None,
+    dev=None,
+    test=None,
+    *,
+    images=None,
+    labels=None,
+    image_size=None,
+    dev_fraction=0.1,
+    seed=0,
+    on_error="raise",
+):
+    """Pictures with boxes from files as COCO has them (https://cocodataset.org/#format-data).
+
+    Read are `images` with `id`, `file_name`, `width` and `height`, `categories` with `id` and
+    `name`, and `annotations` with `image_id`, `category_id`, `bbox` ([x, y, width, height] in
+    pixels) and `iscrowd`, where it is there.
+
+    Args:
+        train, dev, test: path of a JSON file, or of a folder with one that is called
+            `annotations.json` or `_annotations.coco.json`; a list of paths; or None.
+        images: path of the folder that `file_name` begins in; None looks beside the JSON file, in
+            `images` there, and in the folder of the same split as COCO names it, so that
+            `annotations/instances_val2017.json` finds `val2017`.
+        labels: names of the classes in the order of their ids, such as those of a trained model;
+            None takes the categories in the order of their ids.
+        image_size: as in `BoxedImages`.
+        dev_fraction: float, the share of train that becomes dev where none is given.
+        seed: int, which those are.
+        on_error: `"raise"` names all damaged pictures and broken boxes in one error, `"skip"`
+            leaves these pictures out with a warning that says how many.
+
+    Returns:
+        `BoxedImages`, whose pictures are read once to find damaged ones, and again when they are
+        needed.
+
+    Boxes are in pixels of the picture as viewers show it, upright by its EXIF orientation. Where
+    `width` and `height` are those of a picture that is stored on its side, so are its boxes, and
+    they are turned with it.
+
+    A damaged JSON file is a ValueError that names it.
+
+    Example:
+
+    ```python
+    import json
+    import pathlib
+    import tempfile
+    import keras
+    import numpy as np
+    import keras_attention as ka
+
+    folder = pathlib.Path(tempfile.mkdtemp())
+    keras.utils.save_img(folder / "1.png", np.zeros((20, 30, 3)), scale=False)
+    found = {
+        "images": [{"id": 7, "file_name": "1.png", "width": 30, "height": 20}],
+        "categories": [{"id": 3, "name": "cell"}],
+        "annotations": [{"id": 1, "image_id": 7, "category_id": 3, "bbox": [5, 5, 10, 8]}],
+    }
+    (folder / "annotations.json").write_text(json.dumps(found))
+    (image,) = ka.data.from_coco(test=folder).test
+    assert image.boxes == ((5.0, 5.0, 15.0, 13.0),) and image.labels == ("cell",)
+    ```
+    """
+    names = []
+    read = functools.partial(_read_file, images=images, names=names)
+    parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
+    labels = list(dict.fromkeys(names)) if labels is None else labels
+    options = dict(image_size=image_size, dev_fraction=dev_fraction, seed=seed)
+    return BoxedImages.from_lists(**parts, labels=labels, **options)
+
+
+def is_coco(path):
+    """Whether `path` is a JSON file, or a folder with one that is called as COCO's are."""
+    path = pathlib.Path(path)
+    return path.suffix == ".json" or any((path / name).is_file() for name in NAMES)
+
+
+def find_coco_file(path):
+    """The JSON file that `path` is, or that is in the folder `path`."""
+    path = pathlib.Path(path)
+    if not path.is_dir():
+        return path
+    there = [path / name for name in NAMES if (path / name).is_file()]
+    if not there:
+        raise ValueError(f"{path} has no file {' or '.join(NAMES)}: name the JSON file itself.")
+    return there[0]
+
+
+def _read_file(path, images, names, problems):
+    """The pictures of a JSON file; names of its categories are added to `names`."""
+    path = find_coco_file(path)
+    content = read_json(path)
+    error = functools.partial(_error, path)
+    if not isinstance(content, dict):
+        raise error("the content", content, "an object")
+    categories = {
+        number: _get(entry, "name", (str,), error, where)
+        for number, entry, where in _list_by_id(content, "categories", (int,), error)
+    }
+    names += [categories[number] for number in sorted(categories)]
+    pictures = {}
+    for number, entry, where in _list_by_id(content, "images", (int, str), error):
+        pictures[number] = None
+        with problems.note():
+            size = tuple(_get(entry, name, (int,), error, where) for name in ("height", "width"))
+            if not all(0 < side <= MOST_PIXELS for side in size):
+                raise error(where, size, f"a height and a width from 1 to {MOST_PIXELS}")
+            file = find_picture(path, _get(entry, "file_name", (str,), error, where), images)
+            pictures[number] = file, size
+    if not pictures:
+        raise ValueError(f"{path} holds no picture.")
+    objects = _read_annotations(content, categories, pictures, error, problems)
+    found = []
+    for number, picture in pictures.items():
+        if picture is None or objects[number] is None:
+            continue  # noted
+        boxes, labels, crowds = zip(*objects[number], strict=True) if objects[number] else [()] * 3
+        found.append(BoxedImage(picture[0], boxes, labels, crowds, picture[1], number))
+    return [turn_boxes(*one) for one in keep_readable(found, problems)]
+
+
+def _list_by_id(content, name, kinds, error):
+    """Yields (id, entry, where it is) of the list `name`, whose ids are all different."""
+    seen = {}
+    for k, entry in enumerate(_get(content, name, (list,), error, "")):
+        where = f"{name}[{k}]"
+        number = _get(entry, "id", kinds, error, where)
+        if number in seen:
+            raise error(f"{where}.id", number, f"another one, as {seen[number]} has this")
+        seen[number] = where
+        yield number, entry, where
+
+
+def _read_annotations(content, categories, pictures, error, problems):
+    """{id of a picture: [(box, label, whether it is a crowd)], or None where one is broken}"""
+    objects = {number: [] for number in pictures}
+    for k, entry in enumerate(_get(content, "annotations", (list,), error, "")):
+        where = f"annotations[{k}]"
+        image, found = None, None
+        with problems.note():
+            image = _get(entry, "image_id", (int, str), error, where)
+            if image not in pictures:
+                raise error(f"{where}.image_id", image, "an id of images")
+            found = _read_object(entry, categories, error, where)
+        if found is None and image in objects:
+            objects[image] = None  # a picture lacks an object: it would teach something wrong
+        elif found is not None and objects[image] is not None:
+            objects[image].append(found)
+    return objects
+
+
+def _read_object(entry, categories, error, where):
+    """(box, label, whether it is a crowd) of an annotation."""
+    box = _get(entry, "bbox", (list,), error, where)
+    if len(box) != 4 or not all(isinstance(x, NUMBERS) and abs(x) < 1e9 for x in box):
+        raise error(f"{where}.bbox", box, "four numbers, [x, y, width, height]")
+    number = _get(entry, "category_id", (int,), error, where)
+    if number not in categories:
+        raise error(f"{where}.category_id", number, "an id of categories")
+    crowd = 0 if entry.get("iscrowd") is None else entry["iscrowd"]
+    if not isinstance(crowd, NUMBERS) or crowd not in (0, 1):
+        raise error(f"{where}.iscrowd", crowd, "0, 1, true or false")
+    x, y, width, height = box
+    return (x, y, x + width, y + height), categories[number], bool(crowd)
+
+
+def find_picture(path, name, images):
+    """The path of a picture that the JSON file `path` names: see `from_coco`."""
+    if leads_outside(name):
+        raise ValueError(
+            f"{path}: file_name is {quote_value(name)}: expected the name of a picture in the "
+            "folder of pictures, without .. and not absolute. Name that folder with images=."
+        )
+    folder, split = path.parent, path.stem.rpartition("_")[2]
+    if images is not None:
+        folders = [pathlib.Path(images)]
+    else:
+        folders = [folder, folder / "images"]
+        folders += [base / split for base in (folder.parent, folder.parent / "images")]
+        folders += [folder.parent / "images"]
+    for base in folders:
+        if is_file(base / name):
+            return base / name
+    places = ", ".join(dict.fromkeys(str(base) for base in folders))
+    raise ValueError(
+        f"{path}: the picture {quote_value(name)} is in none of {places}. Put it there, or name "
+        "its folder with images=."
+    )
+
+
+def read_captions(path, find, problems):
+    """[(path of a picture, caption)] of a JSON file of COCO's captions.
+
+    Args:
+        find: function of a picture's name to its path.
+        problems: `Problems`.
+    """
+    content = read_json(path)
+    error = functools.partial(_error, path)
+    if not isinstance(content, dict):
+        raise error("the content", content, "an object")
+    pictures = {}
+    for number, entry, where in _list_by_id(content, "images", (int, str), error):
+        pictures[number] = None
+        with problems.note():
+            pictures[number] = find(_get(entry, "file_name", (str,), error, where))
+    found = []
+    for k, entry in enumerate(_get(content, "annotations", (list,), error, "")):
+        where = f"annotations[{k}]"
+        with problems.note():
+            number = _get(entry, "image_id", (int, str), error, where)
+            text = _get(entry, "caption", (str,), error, where).strip()
+            if number not in pictures:
+                raise error(f"{where}.image_id", number, "an id of images")
+            if not text:
+                raise error(f"{where}.caption", text, "a text")
+            if pictures[number] is not None:
+                found.append((pictures[number], " ".join(text.split())))
+    return found
+
+
+def has_captions(path):
+    """Whether the JSON file that `path` is, or has, is one of captions, and not of boxes."""
+    path = find_coco_file(path) if is_coco(path) else None
+    content = read_json(path) if path is not None and path.is_file() else None
+    annotations = content.get("annotations") if isinstance(content, dict) else None
+    first = annotations[0] if isinstance(annotations, list) and annotations else None
+    return isinstance(first, dict) and "caption" in first
+
+
+def _error(path, where, value, expected):
+    return ValueError(f"{path}: {where} is {quote_value(value)}: expected {expected}.")
+
+
+def _get(content, name, kinds, error, where):
+    """The value under a name of an object of JSON, which must be of one of `kinds`."""
+    words = {list: "a list", str: "a string", int: "a whole number"}
+    inside = f"{where}.{name}" if where else name
+    if not isinstance(content, dict):
+        raise error(where, content, "an object")
+    value = content.get(name)
+    if not isinstance(value, kinds) or isinstance(value, bool):
+        raise error(inside, value, " or ".join(words[kind] for kind in kinds))
+    return value
+
+
+def list_coco_results(found, image_ids, category_ids):
+    """Boxes in the form in which COCO takes results, a list of dicts for `json.dump`.
+
+    Args:
+        found: for each picture a list of `ka.tasks.FoundObject`, or of (label, score, box), boxes
+            (x0, y0, x1, y1) in pixels.
+        image_ids: of these pictures: the `name` of each `BoxedImage` that `from_coco` read.
+        category_ids: dict, label -> id; or the path of an annotation file with `categories`.
+
+    Returns:
+        list of `{"image_id", "category_id", "bbox": [x, y, width, height], "score"}`.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    found = [[("cell", 0.75, (5.0, 5.0, 15.0, 13.0))]]
+    results = ka.data.list_coco_results(found, [7], {"cell": 3})
+    assert results == [
+        {"image_id": 7, "category_id": 3, "bbox": [5.0, 5.0, 10.0, 8.0], "score": 0.75}
+    ]
+    ```
+    """
+    if not isinstance(category_ids, dict):
+        path = find_coco_file(category_ids)
+        error = functools.partial(_error, path)
+        entries = _get(read_json(path), "categories", (list,), error, "")
+        category_ids = {
+            _get(entry, "name", (str,), error, "categories"): entry.get("id") for entry in entries
+        }
+    results = []
+    for boxes, image in zip(found, image_ids, strict=True):
+        for label, score, (x0, y0, x1, y1) in boxes:
+            if label not in category_ids:
+                raise ValueError(
+                    f"The label {label!r} has no category: {', '.join(category_ids)} have."
+                )
+            results.append(
+                {
+                    "image_id": image,
+                    "category_id": category_ids[label],
+                    "bbox": [float(x0), float(y0), float(x1 - x0), float(y1 - y0)],
+                    "score": float(score),
+                }
+            )
+    return results

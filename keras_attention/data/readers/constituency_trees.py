@@ -1,0 +1,214 @@
+"""Sentences with their constituency trees: in memory, from treebank files, as batches."""
+
+import dataclasses
+import functools
+
+import numpy as np
+
+from keras_attention.core.tree_ids import CLOSE, EACH, END, FIRST_LABEL, START
+from keras_attention.data.length_buckets import EDGES, batch_by_length, locate_tokens
+from keras_attention.data.readers.bracketed_trees import (
+    ConstituencyTree,
+    build_tree,
+    linearize_tree,
+    parse_brackets,
+)
+from keras_attention.data.readers.columns import UTF_8, read_lines
+from keras_attention.data.readers.tagged import Sentence, gather_sentences
+from keras_attention.data.shares import gather_batches
+from keras_attention.data.splits import add_dev, read_parts
+from keras_attention.files.extras import import_tensorflow
+from keras_attention.files.io import prefix_errors
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class ConstituencyTrees:
+    """A treebank in memory. `from_bracketed_files` makes one.
+
+    Args:
+        train, dev, test: lists of `ConstituencyTree`; a missing part is empty.
+        labels: tuple of str, the labels of constituents, as `"(NP"`, and then the tags of words, of
+            all three parts, both sorted.
+    """
+
+    train: list
+    dev: list
+    test: list
+    labels: tuple
+
+    @classmethod
+    def from_lists(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
+        """Makes one of lists of trees; without `dev`, a part of train becomes it."""
+        parts = [[_check(tree) for tree in part] for part in (train, dev, test)]
+        if not any(parts):
+            raise ValueError("No trees given: pass train, dev or test.")
+        names = {n for part in parts for tree in part for n in linearize_tree(tree)} - {")"}
+        labels = sorted(names, key=lambda name: (not name.startswith("("), name))
+        train, dev = add_dev(*parts[:2], dev_fraction=dev_fraction, seed=seed)
+        return cls(train, dev, parts[2], tuple(labels))
+
+    def __repr__(self):
+        sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))
+        constituents = sum(name.startswith("(") for name in self.labels)
+        tags = len(self.labels) - constituents
+        return f"ConstituencyTrees({sizes} trees, {constituents} labels, {tags} tags)"
+
+
+def _check(tree):
+    """The tree as given; a ValueError where it is none."""
+    if not isinstance(tree, ConstituencyTree) or tree.is_tag:
+        raise ValueError(
+            f"{str(tree)[:60]!r} is no constituent: expected trees of ka.data.parse_brackets."
+        )
+    return tree
+
+
+def from_bracketed_files(
+    train=None, dev=None, test=None, *, dev_fraction=0.1, seed=0, encoding=UTF_8
+):
+    """Constituency trees from files of brackets, as the Penn Treebank has them (`.mrg`).
+
+    Any number of trees, over one line or several. Of labels the category is read, `NP` of
+    `NP-SBJ-1`, and empty elements are left out: see `parse_brackets`.
+
+    Args:
+        train, dev, test: a path, a list of paths, or None; gzipped files are read as well.
+        dev_fraction: float, the share of train that becomes dev where no dev file is given.
+        seed: int, which trees those are.
+        encoding: str, of the files, as Python names it.
+
+    Returns:
+        `ConstituencyTrees`.
+
+    A file whose brackets are no trees is a ValueError with the file, the line and what is wrong.
+
+    Example:
+
+    ```python
+    import pathlib
+    import tempfile
+    import keras_attention as ka
+
+    path = pathlib.Path(tempfile.mkdtemp()) / "tiny.mrg"
+    path.write_text("( (S (NP-SBJ (NNS Dogs))\\n (VP (VBP bark))))\\n")
+    data = ka.data.from_bracketed_files(test=path)
+    assert str(data.test[0]) == "(S (NP (NNS Dogs)) (VP (VBP bark)))"
+    assert data.labels == ("(NP", "(S", "(VP", "NNS", "VBP")
+    ```
+    """
+    read = functools.partial(read_bracketed_trees, encoding=encoding)
+    parts = read_parts(read, {"train": train, "dev": dev, "test": test})
+    return ConstituencyTrees.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
+
+
+def read_bracketed_trees(path, encoding=UTF_8):
+    """The trees of one file, as a list of `ConstituencyTree`. See `from_bracketed_files`."""
+    text = "\n".join(line for _, line in read_lines(path, encoding))
+    with prefix_errors(path):
+        trees = parse_brackets(text)
+        if not trees:
+            raise ValueError("it holds no tree: expected brackets, (S (NP (NNS Dogs)) ...)")
+    return trees
+
+
+def count_spare_constituents(tree):
+    """How many constituents of a tree open beyond two for each word before them, at most."""
+    opened = words = most = 0
+    for name in linearize_tree(tree):
+        opened += name.startswith("(")
+        words += name != ")" and not name.startswith("(")
+        most = max(most, opened - EACH * words)
+    return most
+
+
+def encode_tree(tree, labels):
+    """Target ids int32 of a tree for `ka.models.constituency_parser`, from the begin id to the end.
+
+    Args:
+        labels: `Labels`, as those of `ConstituencyTrees`.
+    """
+    return np.array([START, *_look_up(linearize_tree(tree), labels), END], "int32")
+
+
+def _look_up(names, labels):
+    known = {name: FIRST_LABEL + i for i, name in enumerate(labels.names)} | {")": CLOSE}
+    if unknown := [name for name in names if name not in known]:
+        raise ValueError(
+            f"A tree has the label {unknown[0]!r}, which is not among the labels: "
+            f"{', '.join(labels.names)}."
+        )
+    return [known[name] for name in names]
+
+
+def decode_tree(ids, labels, tokens):
+    """The tree over `tokens` of target ids behind the begin id, up to the end id.
+
+    Raises:
+        ValueError: the ids are no tree over exactly these words.
+    """
+    ids = [int(i) for i in ids]
+    if END not in ids:
+        raise ValueError("the ids have no end")
+    names = [")" if i == CLOSE else labels.names[i - FIRST_LABEL] for i in ids[: ids.index(END)]]
+    return build_tree(names, tokens)
+
+
+def constituency_batches(
+    trees,
+    preprocessor,
+    batch_size=32,
+    *,
+    shuffle=False,
+    seed=0,
+    edges=EDGES,
+    drop_remainder=False,
+):
+    """A `tf.data.Dataset` of (inputs, labels) batches for `ka.models.constituency_parser`.
+
+    Args:
+        trees: list of `ConstituencyTree`.
+        preprocessor: `TaggerPreprocessor` whose labels are those of `ConstituencyTrees`.
+        batch_size, shuffle, seed, edges, drop_remainder: as in `tagging_batches`; lengths are those
+            of the targets.
+
+    Returns:
+        A dataset whose cardinality is known. Inputs are a dict, what `preprocessor` makes of the
+        words and `"target_ids"` int32 (B, T); labels are the ids that follow, int32 (B, T), -1 at
+        padding.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    trees = ka.data.parse_brackets("(S (NP (NNS Dogs)) (VP (VBP bark)))")
+    labels = ka.data.ConstituencyTrees.from_lists(trees, dev_fraction=0).labels
+    sentences = [ka.data.Sentence(tree.tokens, tree.tags) for tree in trees]
+    preprocessor = ka.data.TaggerPreprocessor.build(sentences, labels)
+    ((inputs, labels),) = ka.data.constituency_batches(trees, preprocessor)
+    assert inputs["token_ids"].numpy().tolist() == [[2, 3]]
+    assert inputs["target_ids"].numpy().tolist() == [[1, 5, 4, 7, 3, 6, 8, 3, 3]]
+    assert labels.numpy().tolist() == [[5, 4, 7, 3, 6, 8, 3, 3, 2]]
+    ```
+    """
+    if not trees:
+        raise ValueError("trees is empty: there is nothing to make batches of.")
+    tf = import_tensorflow("constituency_batches")
+    targets = [encode_tree(tree, preprocessor.labels) for tree in trees]
+    lengths = [len(ids) - 1 for ids in targets]
+    options = {"shuffle": shuffle, "seed": seed, "edges": edges, "drop_remainder": drop_remainder}
+    indices, places = batch_by_length(tf, lengths, batch_size, **options)
+    sentences = [Sentence(tree.tokens, tree.tags) for tree in trees]
+    words = locate_tokens(tf, [len(sentence.tokens) for sentence in sentences], edges)
+    gather_words = gather_sentences(tf, sentences, preprocessor, words)
+    given = tf.constant(np.concatenate([ids[:-1] for ids in targets]))
+    following = tf.constant(np.concatenate([ids[1:] for ids in targets]))
+
+    def gather(indices, wanted):
+        inputs, _ = gather_words(indices, wanted)
+        inputs = inputs if isinstance(inputs, dict) else {"token_ids": inputs}
+        where, inside = places(indices, wanted)  # (B, T)
+        inputs = {**inputs, "target_ids": tf.where(inside, tf.gather(given, where), 0)}
+        return inputs, tf.where(inside, tf.gather(following, where), -1)
+
+    return gather_batches(tf, indices, gather)

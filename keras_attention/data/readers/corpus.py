@@ -1,0 +1,252 @@
+"""Running text: in memory, from files, and as batches for language models."""
+
+import dataclasses
+import functools
+import pathlib
+
+import numpy as np
+
+from keras_attention.core.checks import check_whole_number
+from keras_attention.data.readers.columns import UTF_8, read_lines
+from keras_attention.data.shares import check_batches, gather_batches
+from keras_attention.files.extras import import_tensorflow
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Corpus:
+    """Running text in memory. `from_tfds` and `from_plain_text` make one.
+
+    Args:
+        train, dev, test: str; a missing part is empty.
+    """
+
+    train: str
+    dev: str
+    test: str
+
+    def __repr__(self):
+        sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))
+        return f"Corpus({sizes} characters)"
+
+
+def from_plain_text(train=None, dev=None, test=None, *, dev_fraction=0.1, encoding=UTF_8):
+    """Running text from files, such as books.
+
+    Args:
+        train, dev, test: a path, a list of paths, or None. A path is that of a text file, gzipped
+            or not, or of a folder: its files that end in `.txt` or `.txt.gz` are read, also those
+            in folders in it, in the order of their paths. The texts of several files are joined by
+            an empty line.
+        dev_fraction: float, the share of train that becomes dev where no dev file is given: the
+            end of the text, for what stands beside it says too much of a part of the middle.
+        encoding: str, of the files, as Python names it: `"cp1252"`, `"utf-16"`, ...
+
+    Returns:
+        A `Corpus`. Lines end with `\\n`, also where those of the files end with `\\r\\n`. A file
+        of a folder that holds no text is left out.
+
+    Example:
+
+    ```python
+    import pathlib
+    import tempfile
+    import keras_attention as ka
+
+    path = pathlib.Path(tempfile.mkdtemp()) / "input.txt"
+    path.write_text("All the world's a stage,\\nand all the men and women merely players.\\n")
+    data = ka.data.from_plain_text(path, dev_fraction=0.125)
+    assert data.train.startswith("All the world") and data.dev == "players.\\n"
+    ```
+    """
+    if not (train or dev or test):
+        raise ValueError("No file given: pass the paths of train, dev or test.")
+    read = functools.partial(_read_texts, encoding=encoding)
+    parts = [_join(map(read, _paths(given))) for given in (train, dev, test)]
+    return make_corpus(*parts, dev_fraction=dev_fraction)
+
+
+def make_corpus(train, dev, test, *, dev_fraction):
+    """`Corpus` of three texts; without dev, the end of train becomes it."""
+    if not 0 <= dev_fraction < 1:
+        raise ValueError(f"dev_fraction={dev_fraction}: expected a number from 0 to below 1.")
+    if train and not dev:
+        kept = int(len(train) * (1 - dev_fraction))
+        train, dev = train[:kept], train[kept:]
+    return Corpus(train, dev, test)
+
+
+def _paths(given):
+    return given if isinstance(given, list | tuple) else [] if given is None else [given]
+
+
+def _read_texts(path, encoding):
+    """The text of a file, or of all text files in a folder."""
+    path = pathlib.Path(path)
+    if path.is_dir():
+        text = _join(_text(file, encoding) for file in _files(path))
+    else:
+        text = _text(path, encoding)
+    if not text.strip():
+        raise ValueError(f"{path} holds no text.")
+    return text
+
+
+def _files(folder):
+    """The text files in a folder and in those in it; hidden ones are none."""
+    files = sorted(p for p in folder.rglob("*") if p.is_file())
+    names = {path: path.relative_to(folder).parts for path in files}
+    files = [path for path in files if not any(part.startswith(".") for part in names[path])]
+    texts = [path for path in files if path.name.endswith((".txt", ".txt.gz"))]
+    if not texts:
+        there = f"; it has {files[0].relative_to(folder)}, for example" if files else ""
+        raise ValueError(
+            f"{folder} holds no text file: expected names that end in .txt or .txt.gz{there}."
+        )
+    return texts
+
+
+def _join(texts):
+    """The texts with an empty line between each two; those that hold nothing are left out."""
+    *first, last = [*filter(str.strip, texts)] or [""]
+    return "\n\n".join([*(text.rstrip("\n") for text in first), last])
+
+
+def _text(path, encoding):
+    return "\n".join(line for _, line in read_lines(path, encoding))
+
+
+def language_model_batches(
+    tokens, window_length, batch_size=32, *, steps=None, seed=0, drop_remainder=False
+):
+    """A `tf.data.Dataset` of (token ids, labels) batches for `fit` and `evaluate`.
+
+    The label of every token is the token that follows it.
+
+    Args:
+        tokens: ints (L,), a text such as `characters.encode([text])[0]`.
+        window_length: int T, the tokens that a model sees at once.
+        batch_size: int B, windows per batch.
+        steps: int, how many batches of windows at random places make an epoch, as in nanoGPT: for
+            training. None for windows one after another, from the first token to the last, so that
+            every token but the first is asked for once: for scoring.
+        seed: int, of the places; every epoch has others.
+        drop_remainder: bool, whether a smaller last batch of windows in order is left out: what
+            Keras's own distributions want of several processes.
+
+    Returns:
+        A dataset whose cardinality is known: int32 ids and labels (B, T). Of windows in order the
+        last batch may be smaller; what its last window lacks is 0, with label -1.
+
+    For models with a memory, whose batches go on where the last one stopped, there is
+    `contiguous_segments`.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    tokens = np.arange(1, 9)
+    ids, labels = next(iter(ka.data.language_model_batches(tokens, window_length=4)))
+    assert ids.numpy().tolist() == [[1, 2, 3, 4], [5, 6, 7, 0]]
+    assert labels.numpy().tolist() == [[2, 3, 4, 5], [6, 7, 8, -1]]
+    ids, labels = next(iter(ka.data.language_model_batches(tokens, 4, 2, steps=10)))
+    assert (labels.numpy() == ids.numpy() + 1).all()
+    ```
+    """
+    tf = import_tensorflow("language_model_batches")
+    tokens = check_tokens("language_model_batches", tokens)
+    window_length = check_whole_number("language_model_batches", "window_length", window_length)
+    batch_size = check_whole_number("language_model_batches", "batch_size", batch_size)
+    if steps is None:
+        ids, labels = (tf.constant(x) for x in _in_order(tokens, window_length))
+        indices = tf.data.Dataset.range(len(ids)).batch(batch_size, drop_remainder=drop_remainder)
+        check_batches(len(indices))
+        return gather_batches(
+            tf, indices, lambda _, index: (tf.gather(ids, index), tf.gather(labels, index))
+        )
+    check_whole_number("language_model_batches", "steps", steps)
+    places = len(tokens) - window_length
+    if places < 1:
+        raise ValueError(
+            f"The text has {len(tokens)} tokens: too few for a window of {window_length} and the "
+            "token after it. Choose a smaller window_length."
+        )
+    text, offsets = tf.constant(tokens), tf.range(window_length + 1)
+
+    def draw(seed):
+        return tf.random.stateless_uniform((batch_size,), seed, 0, places, "int32")
+
+    def gather(_, begins):
+        windows = tf.gather(text, begins[:, tf.newaxis] + offsets)  # (B, T + 1)
+        return windows[:, :-1], windows[:, 1:]
+
+    # Two numbers seed a batch; every pass over the data set draws new ones.
+    seeds = tf.data.Dataset.random(seed, rerandomize_each_iteration=True).batch(2)
+    return gather_batches(tf, seeds.take(steps).map(draw), gather)
+
+
+def _in_order(tokens, length):
+    """Ids and labels (n, T) of windows one after another."""
+    count = -(-(len(tokens) - 1) // length)
+    ids, labels = np.zeros(count * length, "int32"), np.full(count * length, -1, "int32")
+    ids[: len(tokens) - 1], labels[: len(tokens) - 1] = tokens[:-1], tokens[1:]
+    return ids.reshape(count, length), labels.reshape(count, length)
+
+
+def check_tokens(owner, tokens):
+    """`tokens` as int32 (L,), two or more; the error names `owner`."""
+    tokens = np.asarray(tokens)
+    if tokens.ndim != 1 or tokens.dtype.kind not in "iu" or len(tokens) < 2:
+        raise ValueError(
+            f"{owner}: tokens of shape {tokens.shape} and dtype {tokens.dtype}: "
+            "expected ints (L,), two or more. Make them of a text with encode([text])[0]."
+        )
+    return tokens.astype("int32")
+
+
+def contiguous_segments(tokens, batch_size, segment_length):
+    """Cuts a text into B streams side by side, and each stream into segments of T tokens.
+
+    Batch k holds segment k of every stream, so that row b of a batch goes on where row b of the
+    batch before it stopped. Tokens at the end that do not fill a segment of every stream are left
+    out.
+
+    Args:
+        tokens: ints (L,), L more than B · T.
+        batch_size: int B, the number of streams.
+        segment_length: int T.
+
+    Returns:
+        int32 arrays (batches · B, T): the tokens, and for each the token that follows it. For
+        `fit(tokens, following, batch_size=B, shuffle=False)`.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    tokens, following = ka.data.contiguous_segments(np.arange(13), batch_size=2, segment_length=3)
+    assert tokens.tolist() == [[0, 1, 2], [6, 7, 8], [3, 4, 5], [9, 10, 11]]
+    assert following[2].tolist() == [4, 5, 6]
+    ```
+    """
+    tokens = np.asarray(tokens, "int32")
+    owner = "contiguous_segments"
+    batch_size = check_whole_number(owner, "batch_size", batch_size)
+    segment_length = check_whole_number(owner, "segment_length", segment_length)
+    count = (tokens.size - 1) // (batch_size * segment_length)
+    if tokens.ndim != 1 or count < 1:
+        raise ValueError(
+            f"contiguous_segments: tokens of shape {tokens.shape} do not fill {batch_size} streams "
+            f"of one segment of {segment_length} and its next token: expected shape (L,) with L of "
+            f"at least {batch_size * segment_length + 1}."
+        )
+    whole = count * batch_size * segment_length
+
+    def cut(text):
+        streams = text.reshape(batch_size, count, segment_length)
+        return np.ascontiguousarray(streams.swapaxes(0, 1)).reshape(-1, segment_length)
+
+    return cut(tokens[:whole]), cut(tokens[1 : whole + 1])

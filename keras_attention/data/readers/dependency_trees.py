@@ -1,0 +1,271 @@
+"""Sentences with their dependency trees: in memory, from CoNLL-U files and TFDS, as batches."""
+
+import dataclasses
+import functools
+import typing
+
+import numpy as np
+
+from keras_attention.data.length_buckets import EDGES, batch_by_length
+from keras_attention.data.problems import report_problems
+from keras_attention.data.readers.columns import UTF_8
+from keras_attention.data.readers.conllu import COLUMNS, read_words
+from keras_attention.data.readers.tagged import Sentence, gather_sentences
+from keras_attention.data.readers.tfds_builder import find_builder, find_splits, prepare_builder
+from keras_attention.data.shares import gather_batches
+from keras_attention.data.splits import add_dev, read_parts
+from keras_attention.files.extras import import_tensorflow, import_tfds
+
+HEAD, RELATION = COLUMNS.index("head"), COLUMNS.index("deprel")
+
+
+class DependencyTree(typing.NamedTuple):
+    """The words of a sentence, and for each its head and its relation to it: three tuples.
+
+    A head is the number of a word, counted from 1, or 0 for the root of the tree, which one word
+    has.
+    """
+
+    tokens: tuple
+    heads: tuple
+    relations: tuple
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class DependencyTrees:
+    """A treebank in memory. `from_conllu_trees` and `from_tfds_trees` make one.
+
+    Args:
+        train, dev, test: lists of `DependencyTree`; a missing part is empty.
+        labels: tuple of str, every relation of all three, sorted.
+    """
+
+    train: list
+    dev: list
+    test: list
+    labels: tuple
+
+    @classmethod
+    def from_lists(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
+        """Makes one of lists of trees; without `dev`, a part of train becomes it."""
+        parts = [[check_tree(DependencyTree(*map(tuple, tree))) for tree in part]
+                 for part in (train, dev, test)]  # fmt: skip
+        if not any(parts):
+            raise ValueError("No trees given: pass train, dev or test.")
+        labels = {name for part in parts for tree in part for name in tree.relations}
+        train, dev = add_dev(*parts[:2], dev_fraction=dev_fraction, seed=seed)
+        return cls(train, dev, parts[2], tuple(sorted(labels)))
+
+    def __repr__(self):
+        sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))
+        return f"DependencyTrees({sizes} sentences, {len(self.labels)} relations)"
+
+
+def check_tree(tree):
+    """The tree as given; a ValueError where its heads make none."""
+    if reason := explain_no_tree(tree.heads):
+        raise ValueError(f"{' '.join(tree.tokens)[:60]!r}: {reason}.")
+    if not len(tree.tokens) == len(tree.heads) == len(tree.relations):
+        raise ValueError(f"{' '.join(tree.tokens)[:60]!r}: expected a head and a relation a word.")
+    return tree
+
+
+def explain_no_tree(heads):
+    """Why heads, ints from 0 to the number of words, make no tree; None where they do.
+
+    ```python
+    from keras_attention.data.readers.dependency_trees import explain_no_tree
+
+    assert explain_no_tree([2, 0]) is None
+    assert explain_no_tree([2, 1]) == "0 words have the head 0: a tree has one root"
+    assert explain_no_tree([0, 3, 2]) == "the heads of word 2 go round in a circle"
+    ```
+    """
+    if outside := [head for head in heads if not 0 <= head <= len(heads)]:
+        return f"the head {outside[0]} is none of 0 to {len(heads)}"
+    if (roots := sum(head == 0 for head in heads)) != 1:
+        return f"{roots} words have the head 0: a tree has one root"
+    known = {0}  # words that lead to the root
+    for word in range(1, len(heads) + 1):
+        path = []
+        while word not in known:
+            if word in path:
+                return f"the heads of word {word} go round in a circle"
+            path.append(word)
+            word = heads[word - 1]
+        known.update(path)
+    return None
+
+
+def from_conllu_trees(
+    train=None,
+    dev=None,
+    test=None,
+    *,
+    dev_fraction=0.1,
+    seed=0,
+    encoding=UTF_8,
+    on_error="raise",
+):
+    """Dependency trees from CoNLL-U files (https://universaldependencies.org/format.html).
+
+    Words are the lines whose ID is an integer, HEAD and DEPREL their columns 7 and 8.
+
+    Args:
+        train, dev, test: a path, a list of paths, or None; gzipped files are read as well.
+        dev_fraction: float, the share of train that becomes dev where no dev file is given.
+        seed: int, which sentences those are.
+        encoding: str, of the files, as Python names it.
+        on_error: `"raise"` names all broken sentences in one error, `"skip"` leaves them out with a
+            warning that says how many.
+
+    Returns:
+        `DependencyTrees`.
+
+    A broken line, or a sentence whose heads make no tree, is a ValueError with the file and what
+    is wrong.
+
+    Example:
+
+    ```python
+    import pathlib
+    import tempfile
+    import keras_attention as ka
+
+    path = pathlib.Path(tempfile.mkdtemp()) / "tiny.conllu"
+    rows = [("1", "Dogs", *"____", "2", "nsubj"), ("2", "bark", *"____", "0", "root")]
+    path.write_text("".join("\\t".join([*row, "_", "_"]) + "\\n" for row in rows) + "\\n")
+    (tree,) = ka.data.from_conllu_trees(test=path).test
+    assert tree.heads == (2, 0) and tree.relations == ("nsubj", "root")
+    ```
+    """
+    read = functools.partial(read_conllu_trees, encoding=encoding)
+    parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
+    return DependencyTrees.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
+
+
+@report_problems
+def read_conllu_trees(path, encoding=UTF_8, *, problems=None):
+    """The trees of one CoNLL-U file, as a list of `DependencyTree`. See `from_conllu_trees`."""
+    sentences, trees = read_words(path, _read_word, problems, encoding), []
+    for number, words in enumerate(sentences, start=1):
+        tree = DependencyTree(*zip(*words, strict=True))
+        with problems.note():
+            if reason := explain_no_tree(tree.heads):
+                raise ValueError(
+                    f"{path}: sentence {number}, {' '.join(tree.tokens)[:60]!r}: {reason}."
+                )
+            trees.append(tree)
+    return trees
+
+
+def _read_word(values, error):
+    form, head, relation = values[1], values[HEAD], values[RELATION]
+    if not (head.isascii() and head.isdigit()) or len(head) > 9:
+        raise error(f"the word {form!r} has the head {head[:20]!r} (column 7): expected an integer")
+    if relation in ("", "_"):
+        raise error(f"the word {form!r} has no relation (column 8 is {relation!r})")
+    return form, int(head), relation
+
+
+def from_tfds_trees(name, *, splits=None, dev_fraction=0.1, seed=0, data_dir=None):
+    """Dependency trees of TensorFlow Datasets, such as `"universal_dependencies/en_ewt"`.
+
+    Args:
+        name: str, as in the TFDS catalogue: a set with the features tokens, head and deprel.
+        splits, dev_fraction, seed, data_dir: as in `from_tfds`.
+
+    Returns:
+        `DependencyTrees`. Multiword tokens and empty nodes are left out: they are no words.
+
+    Example (downloads the data):
+
+        trees = ka.data.from_tfds_trees("universal_dependencies/en_ewt")
+        trees.train[0].heads
+    """
+    tfds = import_tfds("from_tfds_trees")
+    builder = find_builder(tfds, name, data_dir)
+    if missing := [x for x in ("tokens", "head", "deprel") if x not in builder.info.features]:
+        raise ValueError(
+            f"{name} has no feature {missing[0]}: expected a treebank, such as "
+            f"universal_dependencies/en_ewt. Its features are {', '.join(builder.info.features)}."
+        )
+    builder = prepare_builder(tfds, builder, name)
+    parts = {
+        part: _read_split(builder, words) if words else []
+        for part, words in find_splits(builder, name, splits).items()
+    }
+    return DependencyTrees.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
+
+
+def _read_split(builder, split):
+    features, names = builder.info.features, ("tokens", "head", "deprel")
+    relations = getattr(features["deprel"].feature, "names", None)
+    dataset = builder.as_dataset(split=split).map(lambda x: {name: x[name] for name in names})
+    trees = []
+    for batch in dataset.ragged_batch(1024):
+        for example in zip(*(batch[name].numpy() for name in names), strict=True):
+            rows = [
+                (
+                    token.decode("utf-8"),
+                    int(head),
+                    relations[relation] if relations else relation.decode("utf-8"),
+                )
+                for token, head, relation in zip(*example, strict=True)
+                if head.isdigit()
+            ]
+            if rows:
+                trees.append(DependencyTree(*zip(*rows, strict=True)))
+    return trees
+
+
+def dependency_batches(
+    trees,
+    preprocessor,
+    batch_size=32,
+    *,
+    shuffle=False,
+    seed=0,
+    edges=EDGES,
+    drop_remainder=False,
+):
+    """A `tf.data.Dataset` of (inputs, labels) batches for `ka.models.dependency_parser`.
+
+    Args:
+        trees: list of `DependencyTree`.
+        preprocessor: `TaggerPreprocessor` whose labels are the relations.
+        batch_size, shuffle, seed, edges, drop_remainder: as in `tagging_batches`.
+
+    Returns:
+        A dataset whose cardinality is known. Labels are a dict of int32 (B, T), -1 at padding:
+        `"arc_scores"`, the heads, and `"label_scores"`, the relations.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    tree = ka.data.DependencyTree(("Dogs", "bark"), (2, 0), ("nsubj", "root"))
+    preprocessor = ka.data.TaggerPreprocessor.build([ka.data.Sentence(tree.tokens, tree.relations)])
+    ((inputs, labels),) = ka.data.dependency_batches([tree], preprocessor)
+    assert labels["arc_scores"].numpy().tolist() == [[2, 0]]
+    assert labels["label_scores"].numpy().tolist() == [[0, 1]]
+    ```
+    """
+    if not trees:
+        raise ValueError("trees is empty: there is nothing to make batches of.")
+    tf = import_tensorflow("dependency_batches")
+    lengths = [len(tree.tokens) for tree in trees]
+    options = {"shuffle": shuffle, "seed": seed, "edges": edges, "drop_remainder": drop_remainder}
+    indices, places = batch_by_length(tf, lengths, batch_size, **options)
+    sentences = [Sentence(tree.tokens, tree.relations) for tree in trees]
+    gather = gather_sentences(tf, sentences, preprocessor, places)
+    heads = tf.constant(np.concatenate([tree.heads for tree in trees]), "int32")
+
+    def gather_trees(indices, wanted):
+        where, inside = places(indices, wanted)  # (B, T)
+        inputs, relations = gather(indices, wanted)
+        found = tf.where(inside, tf.gather(heads, where), -1)
+        return inputs, {"arc_scores": found, "label_scores": relations}
+
+    return gather_batches(tf, indices, gather_trees)

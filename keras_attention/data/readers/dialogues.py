@@ -1,0 +1,281 @@
+"""Dialogues, turn by turn: from files, as pairs of a context and a reply, and as running text."""
+
+import dataclasses
+import functools
+import pathlib
+
+from keras_attention.core.checks import check_whole_number
+from keras_attention.data.problems import report_problems
+from keras_attention.data.readers.columns import UTF_8, line_error, read_lines
+from keras_attention.data.readers.corpus import Corpus
+from keras_attention.data.readers.pairs import Pair, Pairs
+from keras_attention.data.splits import add_dev, read_parts
+from keras_attention.files.io import parse_json, quote_value
+
+SEPARATOR = " <turn> "  # between two turns of a context
+TURNS = 3  # that a reply is to at most, unless another number is asked for
+YAML = (".yml", ".yaml")
+LINES = (".jsonl", ".jsonl.gz")
+ROLES = ("user", "assistant")  # of messages that are turns
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class DialoguePairs(Pairs):
+    """Pairs of a context, a few turns, and the reply to it. `Dialogues.pairs` makes them.
+
+    Args:
+        train, dev, test: lists of `Pair`.
+        turns: int, of a context at most.
+    """
+
+    turns: int = TURNS
+
+
+class DialogueCorpus(Corpus):
+    """Running text that is dialogues, turn by turn. `Dialogues.corpus` makes it."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Dialogues:
+    """Dialogues in memory. `from_dialogue_files` makes them.
+
+    Args:
+        train, dev, test: lists of dialogues, each a tuple of its turns; a missing part is empty.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    dialogue = ("Hi!", "Hello.", "How are you?", "Fine.")
+    data = ka.data.Dialogues.from_lists([dialogue], dev_fraction=0)
+    pairs = data.pairs(turns=2)
+    assert pairs.train[0] == ("Hi!", "Hello.")
+    assert pairs.train[2] == ("Hello. <turn> How are you?", "Fine.")
+    assert data.corpus.train == "Hi! <turn> Hello. <turn> How are you? <turn> Fine. <turn> "
+    ```
+    """
+
+    train: list
+    dev: list
+    test: list
+
+    @classmethod
+    def from_lists(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
+        """Makes them of lists of dialogues; without `dev`, some of train become it."""
+        parts = [[_check(dialogue) for dialogue in part] for part in (train, dev, test)]
+        if not any(parts):
+            raise ValueError("No dialogues given: pass train, dev or test.")
+        train, dev = add_dev(*parts[:2], dev_fraction=dev_fraction, seed=seed)
+        return cls(train, dev, parts[2])
+
+    def pairs(self, turns=TURNS):
+        """Every turn but the first of a dialogue as the reply to up to `turns` before it.
+
+        Returns:
+            `DialoguePairs`, for `ka.tasks.Seq2SeqLM`.
+        """
+        check_whole_number("pairs", "turns", turns)
+        parts = [
+            [
+                Pair(join_turns(dialogue[:k], turns), dialogue[k])
+                for dialogue in part
+                for k in range(1, len(dialogue))
+            ]
+            for part in (self.train, self.dev, self.test)
+        ]
+        return DialoguePairs(*parts, turns=turns)
+
+    @property
+    def corpus(self):
+        """All turns one after another, a `DialogueCorpus`, for `ka.tasks.CausalLM`."""
+        parts = (self.train, self.dev, self.test)
+        texts = ["".join(turn + SEPARATOR for d in part for turn in d) for part in parts]
+        return DialogueCorpus(*texts)
+
+    def __repr__(self):
+        sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))
+        return f"Dialogues({sizes} dialogues)"
+
+
+def join_turns(turns, most):
+    """The context of the next turn: the last `most` turns, oldest first."""
+    return SEPARATOR.join(turns[-most:])
+
+
+def _check(dialogue):
+    """A tuple of turns without a separator in them, or spaces around them."""
+    if isinstance(dialogue, str) or not all(isinstance(turn, str) for turn in dialogue):
+        raise ValueError(f"{dialogue!r:.60} is no dialogue: expected a list of its turns.")
+    turns = tuple(" ".join(turn.replace(SEPARATOR.strip(), " ").split()) for turn in dialogue)
+    if len(turns) < 2 or not all(turns):
+        raise ValueError(
+            f"{list(turns)!r:.60} is no dialogue: expected two turns or more, none of them empty."
+        )
+    return turns
+
+
+def from_dialogue_files(
+    train=None,
+    dev=None,
+    test=None,
+    *,
+    dev_fraction=0.1,
+    seed=0,
+    encoding=UTF_8,
+    on_error="raise",
+):
+    """Dialogues from files; the end of the name says what is in one.
+
+    - `.jsonl`, gzipped or not: an object on each line with `turns`, a list of texts, or with
+      `messages`, a list of objects with `role` and `content`, as chats of Hugging Face have them.
+      Messages of other roles than `user` and `assistant`, such as `system`, are left out.
+    - `.yml`: ChatterBot's, with a list of `conversations`, each a list of texts. Conversations
+      of one turn, which its corpus has, are left out, and so are empty turns: in JSON lines both
+      are errors.
+
+    Args:
+        train, dev, test: a path, a list of paths, or None.
+        dev_fraction: float, the share of the dialogues of train that becomes dev where no dev file
+            is given.
+        seed: int, which those are.
+        encoding: str, of the files, as Python names it.
+        on_error: `"raise"` names all broken dialogues in one error, `"skip"` leaves them out with a
+            warning that says how many.
+
+    Returns:
+        `Dialogues`.
+
+    A damaged file is a ValueError with the file, the place and what is wrong.
+
+    Example:
+
+    ```python
+    import json
+    import pathlib
+    import tempfile
+    import keras_attention as ka
+
+    path = pathlib.Path(tempfile.mkdtemp()) / "talk.jsonl"
+    path.write_text(json.dumps({"turns": ["Hi!", "Hello.", "How are you?"]}) + "\\n")
+    data = ka.data.from_dialogue_files(test=path)
+    assert data.test == [("Hi!", "Hello.", "How are you?")]
+    ```
+    """
+    read = functools.partial(read_dialogues, encoding=encoding)
+    parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
+    return Dialogues.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
+
+
+@report_problems
+def read_dialogues(path, encoding=UTF_8, *, problems=None):
+    """The dialogues of one file, a list of tuples of turns. See `from_dialogue_files`."""
+    name = pathlib.Path(path).name
+    if name.endswith(YAML):
+        dialogues = _read_yaml(path, problems, encoding)
+    elif name.endswith(LINES):
+        dialogues = _read_lines(path, problems, encoding)
+    else:
+        raise ValueError(
+            f"{path} is no file of dialogues: expected a name that ends in .jsonl, gzipped (.gz) "
+            "or not, or in .yml."
+        )
+    if not dialogues and not problems:
+        raise ValueError(f"{path} holds no dialogue of two turns or more.")
+    return dialogues
+
+
+def holds_dialogues(path, encoding=UTF_8):
+    """Whether a file is one of dialogues: YAML of conversations, or JSON lines whose first object
+    has turns, or a list of messages.
+    """
+    name = pathlib.Path(path).name
+    if name.endswith(YAML):
+        return any(line.startswith("conversations") for _, line in read_lines(path, encoding))
+    if not name.endswith(LINES):
+        return False
+    for _, line in read_lines(path, encoding):
+        if line.strip():
+            try:
+                first = parse_json(line)
+            except ValueError:
+                return False  # and who reads it says what is wrong
+            if not isinstance(first, dict):
+                return False
+            return "turns" in first or isinstance(first.get("messages"), list)
+    return False
+
+
+def _read_lines(path, problems, encoding):
+    dialogues = []
+    for number, line in read_lines(path, encoding):
+        if line.strip():
+            with problems.note():
+                dialogues.append(_read_object(path, number, line))
+    return dialogues
+
+
+def _read_object(path, number, line):
+    """The dialogue of an object on line `number`."""
+    try:
+        content = parse_json(line)
+    except ValueError as problem:
+        raise line_error(path, number, f"no JSON: {problem}") from problem
+    turns = _find_turns(content, functools.partial(line_error, path, number))
+    try:
+        return _check(turns)
+    except (ValueError, TypeError) as problem:
+        raise ValueError(f"{path}:{number}: {problem}") from problem
+
+
+def _find_turns(content, error):
+    """The turns of an object of JSON, a list: its own, or those of its messages."""
+    content = content if isinstance(content, dict) else {}
+    if isinstance(content.get("turns"), list):
+        return content["turns"]
+    if not isinstance(content.get("messages"), list):
+        raise error(
+            "expected an object with turns, a list of texts, or messages, a list of objects with "
+            "role and content"
+        )
+    turns = []
+    for message in content["messages"]:
+        known = message if isinstance(message, dict) else {}
+        role, text = known.get("role"), known.get("content")
+        if not isinstance(role, str) or (role in ROLES and not isinstance(text, str)):
+            raise error(
+                f"messages has {quote_value(message)}: expected an object with a role and a text "
+                "as its content"
+            )
+        turns += [text] if role in ROLES else []
+    return turns
+
+
+def _read_yaml(path, problems, encoding):
+    """ChatterBot's; replies may be numbers, and a conversation of one turn is left out."""
+    try:
+        import yaml
+    except ImportError as error:
+        raise ImportError(
+            "Dialogues in YAML are read by PyYAML, which is not installed: "
+            "pip install 'keras-attention-zoo[nlp]'."
+        ) from error
+    text = "\n".join(line for _, line in read_lines(path, encoding))
+    try:
+        content = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not valid YAML: {str(error).splitlines()[0]}.") from error
+    conversations = content.get("conversations") if isinstance(content, dict) else None
+    if not isinstance(conversations, list):
+        raise ValueError(f"{path}: expected conversations, a list of lists of texts.")
+    dialogues = []
+    for number, turns in enumerate(conversations, start=1):
+        if not isinstance(turns, list) or any(isinstance(turn, list | dict) for turn in turns):
+            what = f"conversation {number} is {quote_value(turns)}: expected a list of texts."
+            with problems.note():
+                raise ValueError(f"{path}: {what}")
+            continue
+        turns = [str(turn) for turn in turns if turn is not None and str(turn).strip()]
+        if len(turns) > 1:
+            dialogues.append(_check(turns))
+    return dialogues

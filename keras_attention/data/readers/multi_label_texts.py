@@ -1,0 +1,223 @@
+"""Texts with any number of labels each: in memory, from files, and as batches."""
+
+import collections
+import dataclasses
+import functools
+import pathlib
+import typing
+import warnings
+
+import numpy as np
+
+from keras_attention.data.length_buckets import EDGES
+from keras_attention.data.problems import report_problems
+from keras_attention.data.readers.columns import SUFFIXES, UTF_8, find_suffix, read_columns
+from keras_attention.data.readers.texts import LabeledTexts, make_text_batches
+from keras_attention.data.splits import read_parts
+
+OTHER_SEPARATORS = ";|"  # that files have between labels where they have no comma
+
+
+class MultiLabelText(typing.NamedTuple):
+    """A text and its labels: a str, and a tuple of different str, which may be empty."""
+
+    text: str
+    labels: tuple
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class MultiLabelTexts(LabeledTexts):
+    """A data set of texts with any number of labels, in memory.
+
+    `from_tfds` and `from_multi_label_files` make one.
+
+    Args:
+        train, dev, test: lists of `MultiLabelText`; a missing part is empty.
+        labels: tuple of str, every label of all three, sorted; whole numbers by their value.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    train = [ka.data.MultiLabelText("what a joy!", ("joy", "surprise")), ("so so", ())]
+    data = ka.data.MultiLabelTexts.from_lists(train, dev_fraction=0)
+    assert data.labels == ("joy", "surprise") and data.train[1].labels == ()
+    ```
+    """
+
+    @staticmethod
+    def make_example(text, labels):
+        """A `MultiLabelText`, whose labels differ."""
+        if isinstance(labels, str):
+            raise ValueError(f"{labels[:40]!r} is one label: give each text a list of labels.")
+        labels = tuple(labels)
+        if twice := [label for label in labels if labels.count(label) > 1]:
+            raise ValueError(f"{text[:40]!r} has the label {twice[0][:40]!r} more than once.")
+        return MultiLabelText(text, labels)
+
+    @staticmethod
+    def list_labels(example):
+        """The labels of a `MultiLabelText`."""
+        return example.labels
+
+
+def from_multi_label_files(
+    train=None,
+    dev=None,
+    test=None,
+    *,
+    text_column="text",
+    label_column="labels",
+    separator=",",
+    dev_fraction=0.1,
+    seed=0,
+    encoding=UTF_8,
+    on_error="raise",
+):
+    """Texts and their labels from files; the end of the name says what is in one.
+
+    - `.csv`: the first row names the columns; fields may be quoted and hold line breaks.
+    - `.tsv`: the same with tabs; nothing is quoted, a quotation mark is text.
+    - `.jsonl`: an object on each line; its labels are a list of strings, or of whole numbers, which
+      are taken as they are written.
+
+    In CSV and TSV the labels of a text are in one field, with a separator between them, or as a
+    list that JSON or Python writes, such as `['joy', 'surprise']`; an empty field, or list, is a
+    text without a label. Files may be gzipped and named `.csv.gz`. Where no
+    field has a comma, and parts of labels between `;` or `|` are those of other labels as well, a
+    warning asks for the separator.
+
+    Args:
+        train, dev, test: a path, a list of paths, or None.
+        text_column, label_column: str, the names of the columns, or of the keys in JSON; or ints,
+            which count columns from 0 where no row names them.
+        separator: str, between labels.
+        dev_fraction: float, the share of train that becomes dev where no dev file is given.
+        seed: int, which texts those are.
+        encoding: str, of the files, as Python names it: `"cp1252"`, `"utf-16"`, ...
+        on_error: `"raise"` names all broken examples in one error, `"skip"` leaves them out with a
+            warning that says how many.
+
+    Returns:
+        A `MultiLabelTexts`.
+
+    A broken line is a ValueError with the file, the line number and what is wrong.
+
+    Example:
+
+    ```python
+    import pathlib
+    import tempfile
+    import keras_attention as ka
+
+    path = pathlib.Path(tempfile.mkdtemp()) / "comments.csv"
+    path.write_text('text,labels\\nWhat a joy!,"joy,surprise"\\nSo so.,\\n')
+    data = ka.data.from_multi_label_files(test=path)
+    assert data.test[0] == ka.data.MultiLabelText("What a joy!", ("joy", "surprise"))
+    ```
+    """
+    if not isinstance(separator, str) or not separator:
+        raise ValueError(f"separator={separator!r}: expected what stands between two labels.")
+    read = functools.partial(
+        read_multi_label_texts,
+        text_column=text_column,
+        label_column=label_column,
+        separator=separator,
+        encoding=encoding,
+    )
+    parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
+    return MultiLabelTexts.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
+
+
+@report_problems
+def read_multi_label_texts(
+    path, text_column="text", label_column="labels", separator=",", encoding=UTF_8, *, problems=None
+):
+    """The texts of one file, a list of `MultiLabelText`. See `from_multi_label_files`."""
+    path = pathlib.Path(path)
+    if not find_suffix(path):
+        raise ValueError(
+            f"{path} is no file of texts with lists of labels: expected a name that ends in "
+            f"{', '.join(SUFFIXES)}, gzipped (.gz) or not."
+        )
+    rows = read_columns(path, (text_column, label_column), encoding, separator, problems=problems)
+    broken = [label for _, labels in rows for label in labels if not label.isprintable()]
+    if broken:
+        raise ValueError(f"{path}: the label {broken[0][:40]!r} holds a line break or the like.")
+    if separator == "," and find_suffix(path) != ".jsonl":
+        _check_commas(path, [labels for _, labels in rows])
+    return [MultiLabelTexts.make_example(*row) for row in rows]
+
+
+def _check_commas(path, rows):
+    """Warns of tuples of labels that no comma splits, and another mark would."""
+    if any(len(labels) > 1 for labels in rows):
+        return
+    names = {label for labels in rows for label in labels}
+    for mark in OTHER_SEPARATORS:
+        parts = {name: {part.strip() for part in name.split(mark)} for name in names}
+        count = collections.Counter(part for found in parts.values() for part in found)
+        shared = (name for name in names if mark in name and max(map(count.get, parts[name])) > 1)
+        if (name := min(shared, default=None)) is not None:
+            warnings.warn(
+                f"{path}: no row has a comma between labels, and {name[:40]!r} may be several: "
+                f"then write commas, or say separator={mark!r}.",
+                stacklevel=2,
+            )
+            return
+
+
+def encode_label_sets(examples, labels):
+    """Zeros and ones float32 (n, L) of a list of `MultiLabelText`.
+
+    Args:
+        labels: `Labels`. A label that is none of them is a ValueError.
+    """
+    encoded = np.zeros((len(examples), len(labels)), "float32")
+    for row, (_, names) in zip(encoded, examples, strict=True):
+        row[labels.ids(names)] = 1.0
+    return encoded
+
+
+def multi_label_batches(
+    texts,
+    preprocessor,
+    batch_size=32,
+    *,
+    shuffle=False,
+    seed=0,
+    edges=EDGES,
+    drop_remainder=False,
+):
+    """A `tf.data.Dataset` of (token ids, labels) batches for `fit` and `evaluate`.
+
+    Args:
+        texts: list of `MultiLabelText`.
+        The others as for `text_batches`.
+
+    Returns:
+        A dataset whose cardinality is known: what `preprocessor` gives, and zeros and ones float32
+        (B, L).
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    texts = [ka.data.MultiLabelText("very good", ("joy", "love")), ("so so", ())]
+    preprocessor = ka.data.TextPreprocessor.build(texts, labels=["anger", "joy", "love"])
+    ((ids, labels),) = ka.data.multi_label_batches(texts, preprocessor, edges=(2,))
+    assert ids.shape == (2, 2) and labels.numpy().tolist() == [[0, 1, 1], [0, 0, 0]]
+    ```
+    """
+    return make_text_batches(
+        [text for text, _ in texts],
+        encode_label_sets(texts, preprocessor.labels),
+        preprocessor,
+        batch_size,
+        shuffle=shuffle,
+        seed=seed,
+        edges=edges,
+        drop_remainder=drop_remainder,
+    )

@@ -1,0 +1,301 @@
+"""Pairs of texts, such as translations: in memory, from files, and as batches."""
+
+import dataclasses
+import functools
+import pathlib
+import typing
+
+import numpy as np
+
+from keras_attention.core.checks import check_whole_number
+from keras_attention.data.length_buckets import EDGES, batch_by_length, locate_tokens
+from keras_attention.data.problems import report_problems
+from keras_attention.data.readers.columns import (
+    SUFFIXES,
+    UTF_8,
+    find_name,
+    find_suffix,
+    line_error,
+    read_columns,
+    read_lines,
+    read_rows,
+)
+from keras_attention.data.shares import gather_batches
+from keras_attention.data.splits import add_dev, read_parts
+from keras_attention.files.extras import import_tensorflow
+
+# How a caller names the columns of a file.
+NAMED_BY = (
+    "with --text-column or in Python with columns=",
+    "with --label-column or in Python with columns=",
+)
+
+
+class Pair(typing.NamedTuple):
+    """A text and what it is to become: two str."""
+
+    source: str
+    target: str
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Pairs:
+    """A sequence-to-sequence data set in memory. `from_tfds` and `from_pair_files` make one.
+
+    Args:
+        train, dev, test: lists of `Pair`; a missing part is empty.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    train = [("Hallo", "Hello"), ("Welt", "World"), ("eins", "one")]
+    data = ka.data.Pairs.from_lists(train, test=[("zwei", "two")])
+    assert len(data.train) == 2 and len(data.dev) == 1 and data.test[0].target == "two"
+    ```
+    """
+
+    train: list
+    dev: list
+    test: list
+
+    @classmethod
+    def from_lists(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
+        """Makes one of lists of (source, target); without `dev`, a part of train becomes it."""
+        parts = [[Pair(*pair) for pair in part] for part in (train, dev, test)]
+        if not any(parts):
+            raise ValueError("No pairs given: pass train, dev or test.")
+        train, dev = add_dev(*parts[:2], dev_fraction=dev_fraction, seed=seed)
+        return cls(train, dev, parts[2])
+
+    def __repr__(self):
+        sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))
+        return f"Pairs({sizes} pairs)"
+
+
+def from_pair_files(
+    train=None,
+    dev=None,
+    test=None,
+    *,
+    columns=("source", "target"),
+    dev_fraction=0.1,
+    seed=0,
+    encoding=UTF_8,
+    on_error="raise",
+):
+    """Pairs of texts from files, such as sentences and their translations.
+
+    Args:
+        train, dev, test: what one part is read from, or None:
+
+            - `(source, target)`, a tuple of two paths: aligned text files, line n of one belongs to
+              line n of the other;
+            - a path that ends in `.tsv`, `.csv` or `.jsonl`;
+            - a path that ends in `.txt`, of a file with a tab between source and target, as those
+              of manythings.org; what follows a second tab is left out;
+            - a list of these, whose pairs are joined.
+
+            Any file may be gzipped.
+        columns: (source, target), in files with columns: their names in the first row, or the keys
+            of the JSON objects; or ints, which count columns from 0 where no row names them.
+        dev_fraction: float, the share of train that becomes dev where no dev file is given.
+        seed: int, which pairs those are.
+        encoding: str, of the files, as Python names it: `"cp1252"`, `"utf-16"`, ...
+        on_error: `"raise"` names all broken examples in one error, `"skip"` leaves them out with a
+            warning that says how many.
+
+    Returns:
+        A `Pairs`.
+
+    A line without a partner, an empty line between others and a broken one are a ValueError with
+    the file, the line number and what is wrong: a pair that is left out in silence moves all that
+    follow it.
+
+    Example:
+
+    ```python
+    import pathlib
+    import tempfile
+    import keras_attention as ka
+
+    folder = pathlib.Path(tempfile.mkdtemp())
+    (folder / "test.de").write_text("Guten Tag!\\nDanke.\\n")
+    (folder / "test.en").write_text("Hello!\\nThanks.\\n")
+    data = ka.data.from_pair_files(test=(folder / "test.de", folder / "test.en"))
+    assert data.test[1] == ka.data.Pair("Danke.", "Thanks.")
+    ```
+    """
+    read = functools.partial(read_pairs, columns=columns, encoding=encoding)
+    paths = {"train": train, "dev": dev, "test": test}
+    # A tuple is one source of pairs, and not, as elsewhere, several.
+    paths = {name: [given] if isinstance(given, tuple) else given for name, given in paths.items()}
+    parts = read_parts(read, paths, on_error)
+    return Pairs.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
+
+
+@report_problems
+def read_pairs(path, columns=("source", "target"), encoding=UTF_8, *, problems=None):
+    """The pairs of a file with columns, or of a tuple of two aligned files: a list of `Pair`.
+
+    See `from_pair_files`.
+    """
+    if isinstance(path, tuple):
+        return _read_aligned(path, problems, encoding)
+    if find_suffix(path) is None and ".txt" in pathlib.Path(path).suffixes:
+        return _read_tabs(path, columns, problems, encoding)
+    if find_suffix(path) is None:
+        raise ValueError(
+            f"{path} is no file of pairs: expected a name that ends in {', '.join(SUFFIXES)}, "
+            "gzipped (.gz) or not, or for two aligned text files a tuple, (source, target): "
+            "--languages on the command line."
+        )
+    rows = read_columns(path, columns, encoding, named_by=NAMED_BY, problems=problems)
+    return [Pair(*row) for row in rows]
+
+
+def _read_tabs(path, columns, problems, encoding):
+    """Read the pairs of a file with tabs, whose first row may name its columns."""
+    rows = list(read_rows(path, "\t", encoding))
+    if not rows:
+        raise ValueError(f"{path} holds no row.")
+    names = [find_name(column, rows[0][1]) for column in columns]
+    where = columns if isinstance(columns[0], int) else (0, 1)
+    if isinstance(columns[0], str) and None not in names:
+        where, rows = [rows[0][1].index(name) for name in names], rows[1:]
+    pairs = []
+    for number, row in rows:
+        with problems.note():
+            if len(row) <= max(where):
+                raise line_error(path, number, "expected a source, a tab and a target")
+            source, target = (row[k].strip() for k in where)
+            if not source or not target:
+                raise line_error(path, number, f"the {'target' if source else 'source'} is empty")
+            pairs.append(Pair(source, target))
+    return pairs
+
+
+def _read_aligned(paths, problems, encoding):
+    if len(paths) != 2:
+        raise ValueError(f"{paths!r}: expected two paths, (source, target).")
+    source, target = (_lines(path, encoding) for path in paths)
+    if len(source) != len(target):
+        raise ValueError(
+            f"{paths[0]} has {len(source)} lines and {paths[1]} has {len(target)}: line n of one "
+            "must belong to line n of the other."
+        )
+    if not source:
+        raise ValueError(f"{paths[0]} holds no line.")
+    pairs = []
+    for number, (one, other) in enumerate(zip(source, target, strict=True), start=1):
+        with problems.note():
+            if not (one and other):
+                path, partner = (paths[0], other) if not one else (paths[1], one)
+                what = f"the line is empty; its partner is {partner[:40]!r}"
+                raise line_error(path, number, what)
+            pairs.append(Pair(one, other))
+    return pairs
+
+
+def _lines(path, encoding):
+    """The lines, without spaces around them. An end of line at the end of the file begins none."""
+    lines = [line.strip() for _, line in read_lines(path, encoding)]
+    return lines[:-1] if not lines[-1] else lines
+
+
+def seq2seq_batches(
+    pairs,
+    preprocessor,
+    batch_size=64,
+    *,
+    max_tokens=None,
+    shuffle=False,
+    seed=0,
+    edges=EDGES,
+    drop_remainder=False,
+):
+    """A `tf.data.Dataset` of (inputs, labels) batches for `fit` and `evaluate`.
+
+    The decoder is given the target from BEGIN on, and is asked at every place for the token that
+    follows, END at last. Pairs whose longer side is of about the same length share a batch, so
+    that little of it is padding. Both sides are padded to the next of `edges` and so take few
+    lengths: XLA compiles one program for each two of them.
+
+    Args:
+        pairs: list of `Pair`, or of any (source, target) with more behind, as `WrittenDate`.
+        preprocessor: `SequencePreprocessor` or `SubwordSequencePreprocessor` with a source.
+        batch_size: int, the most pairs in a batch. Every bucket may end with a smaller batch.
+        max_tokens: int, the most tokens of a batch, padding included, on its longer side; where
+            they are long, fewer pairs than `batch_size` share a batch. None for no such limit.
+        shuffle: bool, whether pairs meet others in every epoch, in another order.
+        seed: int, of that order.
+        edges: ints, ascending: the longest pair of each bucket, BEGIN or END included. Longer ones
+            than the last share a bucket.
+        drop_remainder: bool, whether smaller last batches are left out: what Keras's own
+            distributions want of several processes, without `max_tokens`.
+
+    Returns:
+        A dataset whose cardinality is known. Inputs are int32 `{"source_ids": (B, S),
+        "target_ids": (B, T)}`, with padding behind; labels are int32 (B, T), -1 at padding.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    dates = ka.data.dates("train", 8, locales=("de", "en"))
+    characters = ka.data.Characters.build([text for date in dates for text in date[:2]])
+    preprocessor = ka.data.SequencePreprocessor(characters, characters)
+    inputs, labels = next(iter(ka.data.seq2seq_batches(dates, preprocessor, 4)))
+    assert inputs["target_ids"].shape == labels.shape == (4, 11)  # BEGIN, or END, and 2024-03-04
+    assert preprocessor.texts(labels.numpy())[0] in [date.iso for date in dates]
+    ```
+    """
+    if not pairs:
+        raise ValueError("pairs is empty: there is nothing to make batches of.")
+    check_whole_number("seq2seq_batches", "batch_size", batch_size)
+    tf = import_tensorflow("seq2seq_batches")
+    sources = preprocessor.source_ids([pair[0] for pair in pairs])
+    targets = preprocessor.target_ids([pair[1] for pair in pairs])
+    lengths = [max(len(s), len(t) - 1) for s, t in zip(sources, targets, strict=True)]
+    sizes = _sizes(batch_size, max_tokens)
+    options = {"shuffle": shuffle, "seed": seed, "edges": edges, "drop_remainder": drop_remainder}
+    indices, _ = batch_by_length(tf, lengths, sizes, **options)
+    gather = _gather(tf, sources, targets, edges, preprocessor.padding_id)
+    return gather_batches(tf, indices, gather)
+
+
+def _gather(tf, sources, targets, edges, padding_id):
+    """The `gather` of `gather_batches`, from indices of pairs to their (inputs, labels)."""
+    source_places = locate_tokens(tf, [len(row) for row in sources], edges)
+    target_places = locate_tokens(tf, [len(row) - 1 for row in targets], edges)
+    source_ids = tf.constant(np.concatenate(sources))
+    target_ids = tf.constant(np.concatenate([row[:-1] for row in targets]))
+    following = tf.constant(np.concatenate([row[1:] for row in targets]))
+
+    def gather(indices, wanted):
+        where, inside = source_places(indices, wanted)  # (B, S)
+        inputs = {"source_ids": tf.where(inside, tf.gather(source_ids, where), padding_id)}
+        where, inside = target_places(indices, wanted)  # (B, T)
+        inputs["target_ids"] = tf.where(inside, tf.gather(target_ids, where), padding_id)
+        return inputs, tf.where(inside, tf.gather(following, where), -1)
+
+    return gather
+
+
+def _sizes(batch_size, max_tokens):
+    """How many pairs share a batch, for the length that a bucket is padded to."""
+    if max_tokens is None:
+        return lambda edge: batch_size
+    check_whole_number("seq2seq_batches", "max_tokens", max_tokens)
+
+    def size(edge):
+        if edge > max_tokens:
+            raise ValueError(
+                f"max_tokens={max_tokens}: the longest pairs are padded to {edge} tokens. Give "
+                f"{edge} or more, or leave out long pairs."
+            )
+        return min(batch_size, max_tokens // edge)
+
+    return size

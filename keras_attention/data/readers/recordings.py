@@ -1,0 +1,288 @@
+"""Recordings and what is said in them: from files of sound or features, as lists and batches."""
+
+import dataclasses
+import functools
+import pathlib
+import typing
+
+import numpy as np
+
+from keras_attention.core.checks import check_whole_number
+from keras_attention.data.readers.columns import UTF_8
+from keras_attention.data.readers.recording_tables import list_recordings
+from keras_attention.data.readers.sounds import read_sound, resample
+from keras_attention.data.readers.sphinx import FEATURES, read_features
+from keras_attention.data.shares import check_batches, make_in_shares
+from keras_attention.data.splits import add_dev, read_parts
+from keras_attention.files.extras import import_tensorflow
+from keras_attention.files.io import prefix_errors
+
+RATE = 16_000  # samples a second, where files differ
+
+
+class Recording(typing.NamedTuple):
+    """A piece of sound, float32 samples (n,) from -1 to 1 or features (T, F), and its transcript.
+
+    `speaker` is a str, or None where nobody is named; `translation` what is said in another
+    language, or None.
+    """
+
+    sound: np.ndarray
+    text: str
+    speaker: str | None = None
+    translation: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Recordings:
+    """Recordings in three parts, in memory.
+
+    Attributes:
+        train, dev, test: lists of `Recording`.
+        sampling_rate: int, samples a second of all of them; None for features.
+        notes: tuple of str, what a model's card is to say about the data.
+
+    Example:
+
+    ```python
+    import numpy as np
+    import keras_attention as ka
+
+    sound = np.zeros(8000, "float32")
+    data = ka.data.Recordings.from_lists([ka.data.Recording(sound, "one")] * 20, sampling_rate=8000)
+    assert len(data.train) == 18 and len(data.dev) == 2
+    ```
+    """
+
+    train: list
+    dev: list
+    test: list
+    sampling_rate: int | None = None
+    notes: tuple = ()
+
+    @classmethod
+    def from_lists(
+        cls, train, dev=(), test=(), *, sampling_rate=None, dev_fraction=0.1, seed=0, notes=()
+    ):
+        """Of lists; without `dev`, a share of `train` becomes it."""
+        train, dev, test = map(list, (train, dev, test))
+        for recording in (*train, *dev, *test):
+            if not np.isfinite(recording.sound).all():
+                raise ValueError(
+                    f"The sound of the recording {recording.text!r} holds NaN or infinity: "
+                    "expected finite numbers. Replace them, or leave the recording out."
+                )
+        shapes = {recording.sound.shape[1:] for recording in (*train, *dev, *test)}
+        if len(shapes) > 1:
+            raise ValueError(
+                f"The recordings have sounds of the shapes (T, ...) {sorted(shapes)}: expected all "
+                "samples (n,), or all features (T, F) of the same F."
+            )
+        if sampling_rate is not None:
+            check_whole_number("Recordings", "sampling_rate", sampling_rate)
+        train, dev = add_dev(train, dev, dev_fraction=dev_fraction, seed=seed)
+        return cls(train, dev, test, sampling_rate, tuple(notes))
+
+
+def from_recordings(
+    train=None,
+    dev=None,
+    test=None,
+    *,
+    sound_column="path",
+    text_column="text",
+    sampling_rate=None,
+    dev_fraction=0.1,
+    seed=0,
+    encoding=UTF_8,
+    on_error="raise",
+):
+    """Recordings of files: tables with a path and a transcript in each row, lists, or folders.
+
+    - `.csv`, `.tsv`, `.jsonl`, gzipped (`.gz`) or not: the first row, or the keys of the objects,
+      name the columns. Paths are absolute, or relative to the table. There may be columns
+      `speaker` and `translation`. Where the first row names no columns, they are path, transcript,
+      speaker and translation, in this order, of which the last two may be missing.
+    - a folder with such a file, called `transcripts.tsv`.
+    - a folder as LibriSpeech has them, where files `*.trans.txt`, at any depth, have lines
+      `name TRANSCRIPT` for `name.flac` or `name.wav` beside them. The speaker is the first number
+      in a name.
+    - a list of Sphinx, as AN4 has them: `etc/an4_train.fileids` with `etc/an4_train.transcription`
+      beside it, of files in `feat/` or `wav/`.
+
+    An empty transcript is that of a recording in which nobody speaks.
+
+    Args:
+        train, dev, test: a path, a list of paths, or None.
+        sound_column, text_column: str, names of columns; or ints, which count columns from 0 where
+            no row names them.
+        sampling_rate: int, samples a second that all recordings get; others are resampled. None
+            keeps the rate of the files, or takes 16,000 where they differ.
+        dev_fraction: float, the share of train that becomes dev where none is given.
+        seed: int, which recordings those are.
+        encoding: str, of the tables and lists, as Python names it.
+        on_error: `"raise"` names all damaged recordings and rows in one error, `"skip"` leaves them
+            out with a warning that says how many.
+
+    Returns:
+        `Recordings`.
+
+    Raises:
+        ValueError: names the files and the lines.
+
+    Example:
+
+    ```python
+    import pathlib
+    import tempfile
+    import numpy as np
+    import soundfile
+    import keras_attention as ka
+
+    folder = pathlib.Path(tempfile.mkdtemp())
+    soundfile.write(folder / "a.wav", np.zeros(44100), 44100)
+    (folder / "said.csv").write_text("Path,Text\\na.wav,nothing\\n")
+    data = ka.data.from_recordings(test=folder / "said.csv", sampling_rate=16000)
+    assert data.test[0].text == "nothing" and len(data.test[0].sound) == 16000
+    ```
+    """
+    read = functools.partial(_read, columns=(sound_column, text_column), encoding=encoding)
+    parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
+    rates = {rate for part in parts.values() for _, rate in part if rate is not None}
+    if sampling_rate is None:
+        sampling_rate = rates.pop() if len(rates) == 1 else RATE if rates else None
+    elif not rates:
+        sampling_rate = None  # features
+    parts = {
+        name: [
+            one if rate is None else one._replace(sound=resample(one.sound, rate, sampling_rate))
+            for one, rate in part
+        ]
+        for name, part in parts.items()
+    }
+    return Recordings.from_lists(
+        **parts, sampling_rate=sampling_rate, dev_fraction=dev_fraction, seed=seed
+    )
+
+
+def _read(path, columns, encoding, problems):
+    """Read [(`Recording`, its samples a second or None)] of what `path` names."""
+    found = []
+    for place, file, *about in list_recordings(path, columns, encoding, problems):
+        with problems.note(), prefix_errors(place):
+            if pathlib.Path(file).suffix == FEATURES:
+                sound, rate = read_features(file), None
+            else:
+                sound, rate = read_sound(file)
+            found.append((Recording(sound, *about), rate))
+    return found
+
+
+def recording_batches(
+    recordings, preprocessor, batch_size=16, *, shuffle=False, seed=0, drop_remainder=False
+):
+    """A `tf.data.Dataset` of batches for `fit` and `evaluate`, of recordings of similar lengths.
+
+    Args:
+        recordings: list of `Recording`.
+        preprocessor: `SpeechPreprocessor`.
+        batch_size: int; the last batch may be smaller.
+        shuffle: bool, whether recordings meet others in every epoch, in another order.
+        seed: int, of that order.
+        drop_remainder: bool, whether a smaller last batch is left out: what Keras's own
+            distributions want of several processes.
+
+    Returns:
+        A dataset of known cardinality: what `preprocessor` gives for the sounds, and labels int32
+        (B, U), padded with 0.
+    """
+    if not recordings:
+        raise ValueError("recordings is empty: there is nothing to make batches of.")
+    tf = import_tensorflow("recording_batches")
+    labels = [preprocessor.encode(recording.text) for recording in recordings]
+
+    def make(rows, wanted):
+        sounds = process_sounds(preprocessor, recordings, rows, wanted)
+        return sounds, pad_labels([labels[i] for i in rows])[wanted]
+
+    signature = sound_signature(tf, preprocessor), tf.TensorSpec((None, None), "int32")
+    options = {"shuffle": shuffle, "seed": seed, "drop_remainder": drop_remainder}
+    order = batch_by_sound(recordings, batch_size, **options)
+    return generate_batches(tf, order, make, signature)
+
+
+def process_sounds(preprocessor, recordings, rows, wanted):
+    """What `preprocessor` makes of the `wanted` of the `rows`, as long as of all of them."""
+    if len(wanted) == len(rows):
+        return preprocessor([recordings[i].sound for i in rows])
+    longest = max(rows, key=lambda i: len(recordings[i].sound))
+    chosen = [*(rows[k] for k in wanted), longest]
+    found = preprocessor([recordings[i].sound for i in chosen])
+    return {name: array[:-1] for name, array in found.items()}
+
+
+def pad_labels(rows, padding=0):
+    """int32 (B, U) of lists of ints, padded at the end; U is at least 1."""
+    padded = np.full((len(rows), max(1, *map(len, rows))), padding, "int32")
+    for row, ids in zip(padded, rows, strict=True):
+        row[: len(ids)] = ids
+    return padded
+
+
+def sound_signature(tf, preprocessor):
+    """The `tf.TensorSpec`s of what a preprocessor makes of sounds."""
+    shape = (None, None, *preprocessor.sound_shape)
+    sound = tf.TensorSpec(shape, "float32")
+    return {preprocessor.input_name: sound, "lengths": tf.TensorSpec((None,), "int32")}
+
+
+def batch_by_sound(recordings, batch_size, *, shuffle=False, seed=0, drop_remainder=False):
+    """A function that yields the indices of each batch, other ones in every epoch if shuffled.
+
+    Its attribute `count` says how many there are, and `size` how large all are, or None.
+    """
+    lengths = np.array([len(recording.sound) for recording in recordings])
+    kept = len(recordings) // batch_size * batch_size if drop_remainder else len(recordings)
+    count = -(-kept // batch_size)
+    check_batches(count)
+    generator = np.random.default_rng(seed)
+
+    def cut():
+        # Lengths are blurred, so that a recording meets others in every epoch.
+        blur = generator.uniform(0.8, 1.25, len(lengths)) if shuffle else 1.0
+        order = np.argsort(lengths * blur, kind="stable")
+        batches = [order[start : start + batch_size] for start in range(0, kept, batch_size)]
+        turn = generator.permutation(count) if shuffle else range(count)
+        yield from (batches[k] for k in turn)
+
+    cut.count, cut.size = count, batch_size if drop_remainder else None
+    return cut
+
+
+def generate_batches(tf, cut, make, signature):
+    """A dataset of what `make` gives for the indices of each batch of `batch_by_sound`.
+
+    Args:
+        make: function of the indices of a batch, and of the rows of it that are wanted.
+    """
+
+    def generate(produce, specs):
+        batches = tf.data.Dataset.from_generator(produce, output_signature=specs)
+        return batches.apply(tf.data.experimental.assert_cardinality(cut.count)).prefetch(2)
+
+    def make_share(share):
+        def produce():
+            for rows in cut():
+                yield make(rows, share.rows(len(rows))), len(rows)
+
+        return generate(produce, (signature, tf.TensorSpec((), "int32")))
+
+    def produce():
+        for rows in cut():
+            yield make(rows, range(len(rows)))
+
+    if cut.size is not None:
+        signature = tf.nest.map_structure(
+            lambda spec: tf.TensorSpec((cut.size, *spec.shape[1:]), spec.dtype), signature
+        )
+    return make_in_shares(generate(produce, signature), make_share)

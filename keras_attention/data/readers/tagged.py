@@ -1,0 +1,325 @@
+"""Sentences with a tag for every token: in memory, from CoNLL and CoNLL-U files, as batches."""
+
+import dataclasses
+import functools
+import typing
+
+import numpy as np
+
+from keras_attention.data.length_buckets import EDGES, batch_by_length
+from keras_attention.data.problems import report_problems
+from keras_attention.data.readers.columns import UTF_8, line_error, read_lines
+from keras_attention.data.readers.conllu import COLUMNS, read_words
+from keras_attention.data.shares import gather_batches
+from keras_attention.data.splits import add_dev, read_parts
+from keras_attention.files.extras import import_tensorflow
+
+
+class Sentence(typing.NamedTuple):
+    """Tokens and, for each, its tag: two tuples of str of the same length."""
+
+    tokens: tuple
+    tags: tuple
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Tagged:
+    """A tagging data set in memory. `from_tfds`, `from_conllu` and `from_conll` make one.
+
+    Args:
+        train, dev, test: lists of `Sentence`; a missing part is empty.
+        labels: tuple of str, every tag of all three, `O` first and the others sorted. A tag that
+            only dev or test has is a label too: the model cannot get it right, and the score
+            says so.
+    """
+
+    train: list
+    dev: list
+    test: list
+    labels: tuple
+
+    def __repr__(self):
+        sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))
+        return f"Tagged({sizes} sentences, {len(self.labels)} labels: {', '.join(self.labels)})"
+
+
+def make_tagged(train, dev, test, *, dev_fraction, seed):
+    """`Tagged` from three lists of sentences; without a dev list, a part of train becomes it."""
+    train, dev = add_dev(train, dev, dev_fraction=dev_fraction, seed=seed)
+    tags = {tag for split in (train, dev, test) for sentence in split for tag in sentence.tags}
+    labels = tuple(sorted(tags, key=lambda tag: (tag != "O", tag)))
+    return Tagged(train, dev, test, labels)
+
+
+def from_files(read, paths, *, dev_fraction, seed, on_error):
+    """`Tagged` from files: `paths` maps train, dev and test to a path, several, or None."""
+    return make_tagged(**read_parts(read, paths, on_error), dev_fraction=dev_fraction, seed=seed)
+
+
+def from_conll(
+    train=None,
+    dev=None,
+    test=None,
+    *,
+    token_column=0,
+    label_column=-1,
+    dev_fraction=0.1,
+    seed=0,
+    encoding=UTF_8,
+    on_error="raise",
+):
+    """Tagged sentences from files with a token and its tags on each line.
+
+    Columns are separated by tabs or, in a file without any, by spaces. Sentences end with a line
+    that is empty or blank. The `-DOCSTART-` lines of CoNLL-2003 are left out.
+
+    Args:
+        train, dev, test: a path, a list of paths, or None; gzipped files are read as well.
+        token_column: int, where the token is, counted from 0.
+        label_column: int, where the tag is; -1 is the last column.
+        dev_fraction: float, the share of train that becomes dev where no dev file is given.
+        seed: int, which sentences those are.
+        encoding: str, of the files, as Python names it: `"cp1252"`, `"utf-16"`, ...
+        on_error: `"raise"` names all broken sentences in one error, `"skip"` leaves them out with a
+            warning that says how many.
+
+    Returns:
+        A `Tagged`.
+
+    A broken line is a ValueError with the file, the line number and what is wrong.
+
+    Example:
+
+    ```python
+    import pathlib
+    import tempfile
+    import keras_attention as ka
+
+    path = pathlib.Path(tempfile.mkdtemp()) / "tiny.conll"
+    path.write_text("Ada\\tB-person\\nsmiles\\tO\\n\\t\\nHi\\tO\\n")
+    data = ka.data.from_conll(test=path)
+    assert [len(sentence.tokens) for sentence in data.test] == [2, 1]
+    assert data.labels == ("O", "B-person")
+    ```
+    """
+    read = functools.partial(
+        read_conll, token_column=token_column, label_column=label_column, encoding=encoding
+    )
+    paths = {"train": train, "dev": dev, "test": test}
+    return from_files(read, paths, dev_fraction=dev_fraction, seed=seed, on_error=on_error)
+
+
+@report_problems
+def read_conll(path, token_column=0, label_column=-1, encoding=UTF_8, *, problems=None):
+    """The sentences of one file, as a list of `Sentence`. See `from_conll`."""
+    sentences, rows, width = [], [], None
+    lines = list(read_lines(path, encoding))
+    separator = "\t" if any("\t" in line.strip() for _, line in lines) else None
+    for number, line in [*lines, (len(lines) + 1, "")]:
+        # Not `not line`: in WNUT-17 the line between two sentences may hold a tab.
+        if not line.strip() or line.startswith("-DOCSTART-"):
+            with problems.note():
+                if pairs := [_row(*row, width, token_column, label_column) for row in rows]:
+                    sentences.append(Sentence(*zip(*pairs, strict=True)))
+            rows = []
+            continue
+        values = line.split(separator)
+        width = width or len(values)
+        rows.append((values, functools.partial(line_error, path, number)))
+    if not sentences and not problems:
+        raise ValueError(f"{path} holds no sentence.")
+    return sentences
+
+
+def _row(values, error, width, token_column, label_column):
+    """(token, tag) of one line. `error(what)` makes the error."""
+    if len(values) < 2:
+        raise error(f"expected a token and its tag in columns, found only {values[0]!r}")
+    if len(values) != width:
+        raise error(f"found {len(values)} columns where the lines before have {width}: {values}")
+    for name, column in (("token_column", token_column), ("label_column", label_column)):
+        if not -width <= column < width:
+            raise error(f"there is no column {name}={column}: the line has {width}")
+    token, tag = values[token_column].strip(), values[label_column].strip()
+    if not token or not tag:
+        raise error(f"the {'tag' if token else 'token'} is empty: {values}")
+    return token, tag
+
+
+def from_conllu(
+    train=None,
+    dev=None,
+    test=None,
+    *,
+    column="upos",
+    dev_fraction=0.1,
+    seed=0,
+    encoding=UTF_8,
+    on_error="raise",
+):
+    """Tagged sentences from CoNLL-U files (https://universaldependencies.org/format.html).
+
+    Words are the lines whose ID is an integer: multiword tokens (`3-4`) and empty nodes (`5.1`)
+    are left out.
+
+    Args:
+        train, dev, test: a path, a list of paths, or None; gzipped files are read as well.
+        column: str, the column that is the tag: `"upos"`, `"xpos"`, `"feats"`, `"deprel"`, ...
+        dev_fraction: float, the share of train that becomes dev where no dev file is given.
+        seed: int, which sentences those are.
+        encoding: str, of the files, as Python names it: `"cp1252"`, `"utf-16"`, ...
+        on_error: `"raise"` names all broken sentences in one error, `"skip"` leaves them out with a
+            warning that says how many.
+
+    Returns:
+        A `Tagged`.
+
+    A broken line is a ValueError with the file, the line number and what is wrong.
+
+    Example:
+
+    ```python
+    import pathlib
+    import tempfile
+    import keras_attention as ka
+
+    path = pathlib.Path(tempfile.mkdtemp()) / "tiny.conllu"
+    rows = [("1", "Dogs", "dog", "NOUN"), ("2", "bark", "bark", "VERB")]
+    lines = ["\\t".join([*row, *["_"] * 6]) + "\\n" for row in rows]
+    path.write_text("# text = Dogs bark\\n" + "".join(lines) + "\\n")
+    data = ka.data.from_conllu(test=path)
+    assert data.test[0].tokens == ("Dogs", "bark") and data.labels == ("NOUN", "VERB")
+    ```
+    """
+    _index(column)
+    read = functools.partial(read_conllu, column=column, encoding=encoding)
+    paths = {"train": train, "dev": dev, "test": test}
+    return from_files(read, paths, dev_fraction=dev_fraction, seed=seed, on_error=on_error)
+
+
+@report_problems
+def read_conllu(path, column="upos", encoding=UTF_8, *, problems=None):
+    """The sentences of one CoNLL-U file, as a list of `Sentence`. See `from_conllu`."""
+    index = _index(column)
+
+    def read_word(values, error):
+        form, tag = values[1], values[index]
+        if not tag or (tag == "_" and column == "upos"):
+            raise error(f"the word {form!r} has no {column} (column {index + 1} is {tag!r})")
+        return form, tag
+
+    words = read_words(path, read_word, problems, encoding)
+    sentences = [Sentence(*zip(*rows, strict=True)) for rows in words]
+    if sentences and column != "upos" and all(set(s.tags) == {"_"} for s in sentences):
+        raise ValueError(f"{path} has nothing in its column {column}. Choose another column.")
+    return sentences
+
+
+def _index(column):
+    if column not in COLUMNS[2:]:
+        raise ValueError(f"column={column!r}: expected one of {', '.join(COLUMNS[2:])}.")
+    return COLUMNS.index(column)
+
+
+def tagging_batches(
+    sentences,
+    preprocessor,
+    batch_size=32,
+    *,
+    shuffle=False,
+    seed=0,
+    edges=EDGES,
+    drop_remainder=False,
+):
+    """A `tf.data.Dataset` of (inputs, labels) batches for `fit` and `evaluate`.
+
+    Sentences of about the same length share a batch, so that little of it is padding. Lengths are
+    padded to the next of `edges` and so take few values: XLA compiles one program for each.
+
+    Args:
+        sentences: list of `Sentence`.
+        preprocessor: `TaggerPreprocessor`, or `SubwordTaggerPreprocessor`.
+        batch_size: int, sentences per batch. Every bucket may end with a smaller one.
+        shuffle: bool, whether sentences meet others in every epoch, in another order.
+        seed: int, of that order.
+        edges: ints, ascending: the longest sentence of each bucket. Longer ones than the last
+            share a bucket.
+        drop_remainder: bool, whether smaller last batches are left out: what Keras's own
+            distributions want of several processes.
+
+    Returns:
+        A dataset whose cardinality is known. Inputs are what `preprocessor` gives; labels are
+        int32 (B, T), -1 at padding and at pieces of a word after its first.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    sentences = [ka.data.Sentence(("a",) * n, ("X",) * n) for n in (1, 2, 9)]
+    preprocessor = ka.data.TaggerPreprocessor.build(sentences, characters=False)
+    batches = ka.data.tagging_batches(sentences, preprocessor, batch_size=2)
+    assert [labels.shape.as_list() for _, labels in batches] == [[2, 8], [1, 9]]
+    assert len(batches) == 2
+    ```
+    """
+    if not sentences:
+        raise ValueError("sentences is empty: there is nothing to make batches of.")
+    tf = import_tensorflow("tagging_batches")
+    encoded = [preprocessor.encode(sentence.tokens) for sentence in sentences]
+    lengths = [len(ids) for ids, _ in encoded]
+    options = {"shuffle": shuffle, "seed": seed, "edges": edges, "drop_remainder": drop_remainder}
+    indices, places = batch_by_length(tf, lengths, batch_size, **options)
+    gather = gather_sentences(tf, sentences, preprocessor, places, encoded)
+    return gather_batches(tf, indices, gather)
+
+
+def check_tags(sentences, labels):
+    """Refuses a tag that is no label, and says where it stands."""
+    known = set(labels.names)
+    for number, sentence in enumerate(sentences, start=1):
+        for token, tag in zip(sentence.tokens, sentence.tags, strict=True):
+            if tag not in known:
+                raise ValueError(
+                    f"Sentence {number} tags {token!r} as {tag!r}, which is not among the labels: "
+                    f"{', '.join(labels.names)}."
+                )
+
+
+def gather_sentences(tf, sentences, preprocessor, places, encoded=None):
+    """The `gather` of `gather_batches`, from indices of sentences to their (inputs, labels).
+
+    Args:
+        sentences, preprocessor: as in `tagging_batches`.
+        places: function of `batch_by_length`.
+        encoded: for each sentence what `preprocessor.encode` gives; None has it encode them.
+    """
+    check_tags(sentences, preprocessor.labels)
+    if encoded is None:
+        encoded = [preprocessor.encode(sentence.tokens) for sentence in sentences]
+    # All sentences lie end to end; a batch is gathered from where each begins.
+    words = tf.constant(np.concatenate([ids for ids, _ in encoded]))
+    labels = tf.constant(_place_tags(sentences, encoded, preprocessor.labels))
+    tokens = [token for sentence in sentences for token in sentence.tokens]
+    characters = tf.constant(preprocessor.spell(tokens)) if preprocessor.characters else None
+
+    def gather(indices, wanted):
+        where, inside = places(indices, wanted)  # (B, T)
+        token_ids = tf.where(inside, tf.gather(words, where), preprocessor.padding_id)
+        label_ids = tf.where(inside, tf.gather(labels, where), -1)
+        if characters is None:
+            return preprocessor.as_inputs(token_ids), label_ids
+        character_ids = tf.gather(characters, where) * tf.cast(inside[:, :, tf.newaxis], "int32")
+        return {"token_ids": token_ids, "character_ids": character_ids}, label_ids
+
+    return gather
+
+
+def _place_tags(sentences, encoded, labels):
+    """int32 ids of tags beside the ids of all sentences, -1 where a token has none."""
+    found = []
+    for sentence, (ids, places) in zip(sentences, encoded, strict=True):
+        row = np.full(len(ids), -1, "int32")
+        row[places] = labels.ids(sentence.tags)
+        found.append(row)
+    return np.concatenate(found)

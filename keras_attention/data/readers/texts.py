@@ -1,0 +1,263 @@
+"""Texts with a label each: in memory, from files, and as batches."""
+
+import dataclasses
+import functools
+import pathlib
+import typing
+
+import numpy as np
+
+from keras_attention.data.length_buckets import EDGES, batch_by_length
+from keras_attention.data.problems import report_problems
+from keras_attention.data.readers.columns import (
+    SUFFIXES,
+    UTF_8,
+    find_suffix,
+    read_columns,
+    read_lines,
+)
+from keras_attention.data.shares import gather_batches
+from keras_attention.data.splits import add_dev, read_parts
+from keras_attention.data.tokenizers.vocabulary import sort_labels
+from keras_attention.files.extras import import_tensorflow
+from keras_attention.files.io import number_errors
+
+
+class Text(typing.NamedTuple):
+    """A text and its label: two str."""
+
+    text: str
+    label: str
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class LabeledTexts:
+    """What data sets of texts share, whether a text has one label or any number of them."""
+
+    train: list
+    dev: list
+    test: list
+    labels: tuple
+
+    @classmethod
+    def from_lists(cls, train=(), dev=(), test=(), *, labels=None, dev_fraction=0.1, seed=0):
+        """Makes one of lists of (text, label), or of (text, labels) where a text may have several.
+
+        Without `dev`, a part of train becomes it.
+
+        Args:
+            labels: names of the labels in the order of their ids; None sorts those that are there.
+        """
+        parts = [[cls.make_example(*example) for example in part] for part in (train, dev, test)]
+        if not any(parts):
+            raise ValueError("No texts given: pass train, dev or test.")
+        if labels is None:
+            labels = sort_labels(x for part in parts for one in part for x in cls.list_labels(one))
+        if not labels:
+            raise ValueError("None of the texts has a label.")
+        train, dev = add_dev(*parts[:2], dev_fraction=dev_fraction, seed=seed)
+        return cls(train, dev, parts[2], tuple(labels))
+
+    def __repr__(self):
+        sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))
+        about = f"{sizes} texts, {len(self.labels)} labels: {', '.join(self.labels)}"
+        return f"{type(self).__name__}({about})"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Texts(LabeledTexts):
+    """A text classification data set in memory.
+
+    `from_tfds`, `from_text_files` and `sentence_polarity` make one.
+
+    Args:
+        train, dev, test: lists of `Text`; a missing part is empty.
+        labels: tuple of str, every label of all three, sorted; whole numbers by their value. A
+            label that only dev or test has is one too: the model cannot get it right, and the
+            score says so.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    train = [ka.data.Text("a joy", "good"), ka.data.Text("a bore", "bad")]
+    data = ka.data.Texts.from_lists(train, dev_fraction=0.5)
+    assert data.labels == ("bad", "good") and len(data.train) == len(data.dev) == 1
+    ```
+    """
+
+    make_example = Text
+
+    @staticmethod
+    def list_labels(example):
+        """A tuple of the label of a `Text`."""
+        return (example.label,)
+
+
+def from_text_files(
+    train=None,
+    dev=None,
+    test=None,
+    *,
+    text_column="text",
+    label_column="label",
+    dev_fraction=0.1,
+    seed=0,
+    encoding=UTF_8,
+    on_error="raise",
+):
+    """Texts and their labels from files; the end of the name says what is in one.
+
+    - `.csv`: the first row names the columns; fields may be quoted and hold line breaks.
+    - `.tsv`: the same with tabs; nothing is quoted, a quotation mark is text.
+    - `.jsonl`: an object on each line. A label that is a number is taken as it is written.
+    - a folder: a folder in it for each label, and in that a `.txt` file for each text (as
+      `keras.utils.text_dataset_from_directory` has it).
+
+    Files may be gzipped and named `.csv.gz`.
+
+    Args:
+        train, dev, test: a path, a list of paths, or None.
+        text_column, label_column: str, the names of the columns, or of the keys in JSON; or ints,
+            which count columns from 0 where no row names them.
+        dev_fraction: float, the share of train that becomes dev where no dev file is given.
+        seed: int, which texts those are.
+        encoding: str, of the files, as Python names it: `"cp1252"`, `"utf-16"`, ...
+        on_error: `"raise"` names all broken examples in one error, `"skip"` leaves them out with a
+            warning that says how many.
+
+    Returns:
+        A `Texts`.
+
+    A broken line is a ValueError with the file, the line number and what is wrong; so is a text or
+    a label that is empty.
+
+    Example:
+
+    ```python
+    import pathlib
+    import tempfile
+    import keras_attention as ka
+
+    path = pathlib.Path(tempfile.mkdtemp()) / "reviews.csv"
+    path.write_text('label,text\\ngood,"clever, warm"\\nbad,dull\\n')
+    data = ka.data.from_text_files(test=path)
+    assert data.test[0] == ka.data.Text("clever, warm", "good") and data.labels == ("bad", "good")
+    ```
+    """
+    read = functools.partial(
+        read_texts, text_column=text_column, label_column=label_column, encoding=encoding
+    )
+    parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
+    return Texts.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
+
+
+@report_problems
+def read_texts(path, text_column="text", label_column="label", encoding=UTF_8, *, problems=None):
+    """The texts of one file or folder, as a list of `Text`. See `from_text_files`."""
+    path = pathlib.Path(path)
+    if path.is_dir():
+        texts = _folder(path, problems, encoding)
+    elif find_suffix(path):
+        columns = text_column, label_column
+        texts = [Text(*row) for row in read_columns(path, columns, encoding, problems=problems)]
+    else:
+        raise ValueError(
+            f"{path} is no file of texts: expected a folder, or a name that ends in "
+            f"{', '.join(SUFFIXES)}, gzipped (.gz) or not."
+        )
+    if not texts and not problems:
+        raise ValueError(f"{path} holds no text.")
+    if broken := [label for _, label in texts if not label.isprintable()]:
+        raise ValueError(f"{path}: the label {broken[0][:40]!r} holds a line break or the like.")
+    return texts
+
+
+def _folder(path, problems, encoding):
+    folders = sorted(child for child in path.iterdir() if child.is_dir())
+    if not folders:
+        raise ValueError(f"{path} has no folder in it: expected one for each label.")
+    files = [(file, folder.name) for folder in folders for file in sorted(folder.glob("*.txt"))]
+    if not files:
+        deeper = [folder for folder in folders if any(folder.glob("*/*.txt"))]
+        hint = f"; {deeper[0]} has such folders: is that the one to read?" if deeper else "."
+        raise ValueError(
+            f"{path} holds no text: expected .txt files in a folder for each label{hint}"
+        )
+    texts = []
+    for file, label in files:
+        with problems.note():
+            texts.append(Text(_content(file, encoding), label))
+    return texts
+
+
+def _content(file, encoding):
+    text = "\n".join(line for _, line in read_lines(file, encoding)).strip()
+    if not text:
+        raise ValueError(f"{file}: the text is empty.")
+    return text
+
+
+def text_batches(
+    texts,
+    preprocessor,
+    batch_size=32,
+    *,
+    shuffle=False,
+    seed=0,
+    edges=EDGES,
+    drop_remainder=False,
+):
+    """A `tf.data.Dataset` of (token ids, labels) batches for `fit` and `evaluate`.
+
+    Texts of about the same length share a batch, so that little of it is padding. Lengths are
+    padded to the next of `edges` and so take few values: XLA compiles one program for each.
+
+    Args:
+        texts: list of `Text`.
+        preprocessor: `TextPreprocessor`, or `SubwordTextPreprocessor`.
+        batch_size: int, texts per batch. Every bucket may end with a smaller one.
+        shuffle: bool, whether texts meet others in every epoch, in another order.
+        seed: int, of that order.
+        edges: ints, ascending: the longest text of each bucket. Longer ones than the last share a
+            bucket.
+        drop_remainder: bool, whether smaller last batches are left out: what Keras's own
+            distributions want of several processes.
+
+    Returns:
+        A dataset whose cardinality is known: what `preprocessor` gives, and labels int32 (B,).
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    texts = [ka.data.Text("very good", "yes"), ka.data.Text("bad", "no"), ka.data.Text("so", "no")]
+    preprocessor = ka.data.TextPreprocessor.build(texts)
+    batches = ka.data.text_batches(texts, preprocessor, batch_size=2, edges=(1,))
+    assert [ids.shape.as_list() for ids, _ in batches] == [[2, 1], [1, 2]]
+    assert [labels.numpy().tolist() for _, labels in batches] == [[0, 0], [1]]
+    ```
+    """
+    labels = preprocessor.labels.ids([label for _, label in texts])
+    options = {"shuffle": shuffle, "seed": seed, "edges": edges, "drop_remainder": drop_remainder}
+    words = [text for text, _ in texts]
+    return make_text_batches(words, labels, preprocessor, batch_size, **options)
+
+
+def make_text_batches(texts, labels, preprocessor, batch_size, **options):
+    """Batches of texts, a list of str, with an array of labels (n, ...). See `text_batches`."""
+    if not texts:
+        raise ValueError("texts is empty: there is nothing to make batches of.")
+    tf = import_tensorflow("text_batches")
+    rows = list(number_errors("Text", texts, preprocessor.ids))
+    labels, words = tf.constant(labels), tf.constant(np.concatenate(rows))
+    indices, places = batch_by_length(tf, [len(row) for row in rows], batch_size, **options)
+
+    def gather(indices, wanted):
+        where, inside = places(indices, wanted)  # (B, T)
+        ids = tf.where(inside, tf.gather(words, where), preprocessor.padding_id)
+        return preprocessor.as_inputs(ids), tf.gather(labels, wanted)
+
+    return gather_batches(tf, indices, gather)

@@ -1,0 +1,408 @@
+"""Data sets of TensorFlow Datasets, recognised by their features."""
+
+import typing
+
+import numpy as np
+
+from keras_attention.data.readers.corpus import make_corpus
+from keras_attention.data.readers.images import Images
+from keras_attention.data.readers.multi_label_texts import MultiLabelTexts
+from keras_attention.data.readers.pairs import Pairs
+from keras_attention.data.readers.questions import Answer, Question, Questions
+from keras_attention.data.readers.tagged import Sentence, make_tagged
+from keras_attention.data.readers.texts import Text, Texts
+from keras_attention.data.readers.tfds_builder import find_builder, find_splits, prepare_builder
+from keras_attention.files.extras import import_tfds
+
+
+def from_tfds(
+    name,
+    *,
+    label_column=None,
+    text_column=None,
+    splits=None,
+    dev_fraction=0.1,
+    seed=0,
+    image_size=None,
+    data_dir=None,
+):
+    """A data set of TensorFlow Datasets: tagged sentences, labelled images, or texts of any use.
+
+    The kind of data follows from its features, never from its name:
+
+    - sequences of tokens and of tags make a `Tagged` (`universal_dependencies/en_ewt`,
+      `conll2003`);
+    - an image and a class label an `Images` (`fashion_mnist`, `mnist`, `cifar10`);
+    - a text and a class label a `Texts` (`imdb_reviews`, `glue/sst2`, `ag_news_subset`);
+    - a text and several features that are true or false, or a sequence of class labels, a
+      `MultiLabelTexts` (`goemotions`);
+    - two texts, one made of the other, a `Pairs` (`wmt14_translate/de-en`, `tatoeba/tatoeba_de`,
+      `gigaword`);
+    - a question, a context and answers `Questions` (`squad/v2.0`, `xquad/en`);
+    - a text alone a `Corpus` (`tiny_shakespeare`, `lm1b`).
+
+    Args:
+        name: str, as in the TFDS catalogue, with the config where there are several.
+        label_column: str, which feature is the label; needed where there are several. Of pairs,
+            which is the target.
+        text_column: str, which feature is the text to classify, or the running text; needed where
+            there are several.
+        splits: dict that says what is `"train"`, `"dev"` and `"test"`, in TFDS's own words
+            (`{"train": "train[:80%]", "test": "train[80%:]"}`); None for the official splits.
+        dev_fraction: float, the share of train that becomes dev where there is no validation
+            split. The test split is never used for that.
+        seed: int, which examples those are; of running text it is the end.
+        image_size: (height, width), resizes; needed where images differ in size.
+        data_dir: where TFDS keeps its data; None for its own default.
+
+    Returns:
+        A `Tagged`, `Images`, `Texts`, `MultiLabelTexts`, `Pairs`, `Questions` or `Corpus`, in
+        memory. Of Universal Dependencies treebanks, as in `from_conllu`, multiword tokens and empty
+        nodes are left out: they are no words. Where the labels of the test split are kept secret,
+        as in GLUE, or there is none, as in SQuAD, the validation split is for testing, and a part
+        of train becomes dev. Of pairs those with an empty side are left out. The texts of a corpus
+        are joined by an empty line.
+
+    Raises:
+        ValueError: no such data set, config, column or split; the message lists those there are.
+        ConnectionError: the data is not on this machine and could not be fetched.
+        ImportError: TensorFlow Datasets is not installed.
+
+    Example (downloads the data; see `ka.data.from_conllu` for files):
+
+        data = ka.data.from_tfds("universal_dependencies/en_ewt")
+        data.train[0].tokens, data.train[0].tags
+        ner = ka.data.from_tfds("conll2003", label_column="ner")
+        fashion = ka.data.from_tfds("fashion_mnist")
+        sentiment = ka.data.from_tfds("glue/sst2")
+        translations = ka.data.from_tfds("ted_hrlr_translate/pt_to_en")
+        plays = ka.data.from_tfds("tiny_shakespeare")
+    """
+    tfds = import_tfds("from_tfds")
+    builder = find_builder(tfds, name, data_dir)
+    columns = find_columns(tfds, builder, name, label_column, text_column)
+    if columns.kind == "image":
+        check_image_size(builder, columns, name, image_size)
+    builder = prepare_builder(tfds, builder, name)
+    required = ("test",) if columns.kind == "question" else ("train", "test")
+    splits = find_splits(builder, name, splits, required)
+    options = dict(dev_fraction=dev_fraction, seed=seed)
+    if columns.kind == "image":
+        return read_images(builder, columns, splits, image_size=image_size, **options)
+    if columns.kind == "question":
+        return read_question_splits(builder, splits, **options)
+    if columns.kind == "pair":
+        return read_pairs(builder, columns, splits, **options)
+    if columns.kind == "running_text":
+        return read_running_text(builder, columns, splits, dev_fraction=dev_fraction)
+    if columns.kind == "label_sets":
+        return read_multi_label_splits(builder, columns, splits, **options)
+    if columns.kind == "text":
+        return read_labelled_texts(builder, columns, splits, **options)
+    return read_tagged(builder, columns, splits, **options)
+
+
+class Columns(typing.NamedTuple):
+    """Which features are read: `inputs`, whose kind is `kind`, and their `label`.
+
+    A kind is `"tagging"`, `"image"`, `"text"`, `"label_sets"` (a text, and as label a sequence of
+    labels or a tuple of features that are true or false), `"question"`, `"pair"` (a source and, as
+    label, its target) or `"running_text"`, which has no label.
+    """
+
+    kind: str
+    inputs: str
+    label: str | tuple
+
+
+def find_columns(tfds, builder, name, label_column, text_column=None):
+    """The `Columns` of a data set; a ValueError if it is of no kind or the label is unclear."""
+    features = builder.info.features
+    if label_column is None and text_column is None:
+        _refuse_kinds_of_others(tfds, features, name)
+    images = [n for n, f in features.items() if isinstance(f, tfds.features.Image)]
+    sequences = [n for n, f in features.items() if _is_sequence(tfds, f, _is_text)]
+    if images:
+        # TFDS names the input where there are several, as with masks beside photographs.
+        inputs = next((n for n in builder.info.supervised_keys or () if n in images), images[0])
+        return Columns("image", inputs, _class(tfds, builder, name, label_column))
+    if {"question", "context", "answers"} <= set(features):
+        return Columns("question", "question", None)
+    inputs = "tokens" if "tokens" in sequences else None if len(sequences) != 1 else sequences[0]
+    if inputs is None:
+        return _texts(tfds, builder, name, label_column, text_column)
+    classes = [n for n, f in features.items() if _is_sequence(tfds, f, _is_class)]
+    others = [n for n in sequences if n != inputs]
+    label = _choose(name, classes + others, classes, label_column)
+    return Columns("tagging", inputs, label)
+
+
+def _refuse_kinds_of_others(tfds, features, name):
+    """Refuses recordings and pictures with boxes, of which no column was asked for."""
+    if any(isinstance(feature, tfds.features.Audio) for feature in features.values()):
+        raise ValueError(
+            f"{name} has recordings, and is no data set of texts or pictures. Of those, "
+            "ka.data.connected_digits joins spoken_digit, for a SpeechRecognizer; others are read "
+            "from files with ka.data.from_recordings."
+        )
+    objects = getattr(features["objects"], "feature", None) if "objects" in features else None
+    boxes = isinstance(objects, tfds.features.FeaturesDict) and "bbox" in objects
+    if boxes and not any(_is_class(tfds, f) for f in features.values()):
+        raise ValueError(
+            f"{name} has pictures with boxes: read it with ka.data.from_tfds_boxes, for an "
+            "ObjectDetector."
+        )
+
+
+def _texts(tfds, builder, name, label_column, text_column):
+    """The `Columns` of a data set whose inputs are texts."""
+    features = builder.info.features
+    if pair := find_pair(tfds, builder):
+        target = _choose(name, pair, pair[1:], label_column)
+        return Columns("pair", pair[pair[0] == target], target)
+    classes = [n for n, f in features.items() if _is_class(tfds, f)]
+    texts = [n for n, f in features.items() if _is_text(tfds, f)]
+    if texts and classes:
+        label = _class(tfds, builder, name, label_column)
+        text = _choose(name, texts, _supervised(builder, texts), text_column, "text")
+        return Columns("text", text, label)
+    if texts and (label := _find_label_sets(tfds, features)) and label_column in (None, label):
+        text = _choose(name, texts, _supervised(builder, texts), text_column, "text")
+        return Columns("label_sets", text, label)
+    if not texts or label_column:
+        raise ValueError(
+            f"{name} has no tokens with tags, and no images or texts with a label. "
+            f"Its features are: {', '.join(features)}."
+        )
+    # Running text, such as books, needs no label.
+    preferred = ["text"] if "text" in texts else texts
+    return Columns("running_text", _choose(name, texts, preferred, text_column, "text"), None)
+
+
+def _find_label_sets(tfds, features):
+    """A sequence of class labels, or a tuple of features that are true or false; or None."""
+    sequences = [n for n, f in features.items() if _is_sequence(tfds, f, _is_class)]
+    flags = tuple(n for n, f in features.items() if f.shape == () and f.np_dtype == np.bool_)
+    return sequences[0] if len(sequences) == 1 else flags if len(flags) > 1 else None
+
+
+def _class(tfds, builder, name, label_column):
+    labels = [n for n, f in builder.info.features.items() if _is_class(tfds, f)]
+    return _choose(name, labels, _supervised(builder, labels), label_column)
+
+
+def _choose(name, allowed, preferred, column, role="label"):
+    if column is None and len(preferred) == 1:
+        return preferred[0]
+    if column in allowed:
+        return column
+    if not allowed:
+        raise ValueError(f"{name} has no {role} column.")
+    given = "" if column is None else f" no {role} column {column!r}, but"
+    raise ValueError(
+        f"{name} has{given} {', '.join(allowed)}. Choose with {role}_column={allowed[0]!r}."
+    )
+
+
+def _supervised(builder, columns):
+    """The column that TFDS names where there are several, as with coarse and fine classes."""
+    if len(columns) < 2:
+        return columns
+    return [n for n in builder.info.supervised_keys or () if n in columns]
+
+
+def _is_sequence(tfds, feature, is_item):
+    return isinstance(feature, tfds.features.Sequence) and is_item(tfds, feature.feature)
+
+
+def _is_text(tfds, feature):
+    return isinstance(feature, tfds.features.Text)
+
+
+def _is_class(tfds, feature):
+    return isinstance(feature, tfds.features.ClassLabel)
+
+
+def read_tagged(builder, columns, splits, *, dev_fraction, seed):
+    """A `Tagged` of the splits, whose values are TFDS's words for them, or None."""
+    read = {
+        part: _read_tagged(builder, columns, words) if words else []
+        for part, words in splits.items()
+    }
+    return make_tagged(**read, dev_fraction=dev_fraction, seed=seed)
+
+
+def _read_tagged(builder, columns, split):
+    features = builder.info.features
+    names = getattr(features[columns.label].feature, "names", None)
+    # Universal Dependencies in TFDS hold a "token" for every line of the file. Words have a
+    # number as their head; multiword tokens and empty nodes have "None".
+    head = "head" if "head" in features and columns.inputs == "tokens" else None
+    wanted = [name for name in (columns.inputs, columns.label, head) if name]
+    dataset = builder.as_dataset(split=split).map(lambda x: {name: x[name] for name in wanted})
+    sentences = []
+    for batch in dataset.ragged_batch(1024):  # three times as fast as one by one
+        for example in zip(*(batch[name].numpy() for name in wanted), strict=True):
+            rows = [
+                (token.decode("utf-8"), names[tag] if names else tag.decode("utf-8"))
+                for token, tag, *heads in zip(*example, strict=True)
+                if not head or heads[0].isdigit()
+            ]
+            if rows:
+                sentences.append(Sentence(*zip(*rows, strict=True)))
+    return sentences
+
+
+HIDDEN = -1  # the label that TFDS gives where the authors keep it to themselves
+
+
+def read_labelled_texts(builder, columns, splits, *, dev_fraction, seed):
+    """A `Texts` of the splits, whose values are TFDS's words for them, or None."""
+    read = {
+        part: _read_texts(builder, columns, words) if words else []
+        for part, words in splits.items()
+    }
+    if splits["test"] and not read["test"] and read["dev"]:
+        # GLUE does not publish labels of its test parts: papers report the scores of dev.
+        read["test"], read["dev"] = read["dev"], []
+    labels = builder.info.features[columns.label].names
+    return Texts.from_lists(**read, labels=labels, dev_fraction=dev_fraction, seed=seed)
+
+
+def _read_texts(builder, columns, split):
+    names = builder.info.features[columns.label].names
+    wanted = (columns.inputs, columns.label)
+    dataset = builder.as_dataset(split=split).map(lambda x: {name: x[name] for name in wanted})
+    texts = []
+    for batch in dataset.batch(1024).as_numpy_iterator():
+        for text, label in zip(*(batch[name] for name in wanted), strict=True):
+            text = text.decode("utf-8").strip()
+            if text and label != HIDDEN:
+                texts.append(Text(text, names[label]))
+    return texts
+
+
+def read_multi_label_splits(builder, columns, splits, *, dev_fraction, seed):
+    """A `MultiLabelTexts` of the splits, whose values are TFDS's words for them, or None."""
+    of_flags = isinstance(columns.label, tuple)
+    names = columns.label if of_flags else builder.info.features[columns.label].feature.names
+    wanted = (columns.inputs, *(columns.label if of_flags else (columns.label,)))
+
+    def read(split):
+        dataset = builder.as_dataset(split=split).map(lambda x: tuple(x[n] for n in wanted))
+        found = []
+        for batch in dataset.ragged_batch(1024):
+            for text, *said in zip(*(column.numpy() for column in batch), strict=True):
+                ids = np.flatnonzero(said) if of_flags else np.unique(said[0])
+                if text := text.decode("utf-8").strip():
+                    found.append((text, tuple(names[i] for i in ids)))
+        return found
+
+    parts = {part: read(words) if words else [] for part, words in splits.items()}
+    return MultiLabelTexts.from_lists(**parts, labels=names, dev_fraction=dev_fraction, seed=seed)
+
+
+def read_question_splits(builder, splits, *, dev_fraction, seed):
+    """`Questions` of the splits, whose values are TFDS's words for them, or None."""
+    read = {
+        part: _read_questions(builder, words) if words else [] for part, words in splits.items()
+    }
+    return Questions.from_lists(**read, dev_fraction=dev_fraction, seed=seed)
+
+
+def _read_questions(builder, split):
+    questions = []
+    for example in builder.as_dataset(split=split).as_numpy_iterator():
+        texts, starts = (example["answers"][name] for name in ("text", "answer_start"))
+        answers = tuple(
+            Answer(text.decode("utf-8"), int(start))
+            for text, start in zip(texts, starts, strict=True)
+            if text.strip()
+        )
+        question, context = (example[n].decode("utf-8") for n in ("question", "context"))
+        name = example["id"].decode("utf-8") if "id" in example else None
+        questions.append(Question(question, context, answers, name))
+    return questions
+
+
+def find_pair(tfds, builder):
+    """(source, target), the features that hold a pair of texts, or None.
+
+    They are TFDS's own inputs and outputs if both are texts, as in all translation sets. Where it
+    names none, they are called source and target, as in Tatoeba.
+    """
+    features = builder.info.features
+    texts = [name for name, f in features.items() if isinstance(f, tfds.features.Text)]
+    pair = builder.info.supervised_keys or ()
+    if len(pair) == 2 and pair[0] != pair[1] and set(pair) <= set(texts):
+        return pair
+    partners = [(n, n.replace("source", "target", 1)) for n in texts if n.startswith("source")]
+    pairs = [p for p in partners if p[1] in texts and not p[0].endswith("language")]
+    return pairs[0] if len(pairs) == 1 else None
+
+
+def read_pairs(builder, columns, splits, *, dev_fraction, seed):
+    """A `Pairs` of the splits, whose values are TFDS's words for them, or None."""
+    parts = {}
+    for part, rows in _read_parts(builder, (columns.inputs, columns.label), splits).items():
+        pairs = [(source.strip(), target.strip()) for source, target in rows]
+        # Sets that were gathered by machines have sentences without a translation.
+        parts[part] = [pair for pair in pairs if all(pair)]
+    return Pairs.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
+
+
+def read_running_text(builder, columns, splits, *, dev_fraction):
+    """A `Corpus` of the splits; several texts of one are joined by an empty line."""
+    parts = _read_parts(builder, (columns.inputs,), splits)
+    joined = {part: "\n\n".join(text for (text,) in rows) for part, rows in parts.items()}
+    return make_corpus(**joined, dev_fraction=dev_fraction)
+
+
+def _read_parts(builder, names, splits):
+    """{part: [(text of each of the features, ...), ...]}"""
+    return {part: _rows(builder, names, words) if words else [] for part, words in splits.items()}
+
+
+def _rows(builder, names, split):
+    dataset = builder.as_dataset(split=split).map(lambda x: tuple(x[name] for name in names))
+    return [
+        tuple(text.decode("utf-8") for text in row)
+        for batch in dataset.batch(1024).as_numpy_iterator()
+        for row in zip(*batch, strict=True)
+    ]
+
+
+def check_image_size(builder, columns, name, image_size):
+    """Refuses images that differ in size, unless they are to be resized."""
+    shape = builder.info.features[columns.inputs].shape
+    if image_size is None and None in shape:
+        raise ValueError(
+            f"The images of {name} differ in size (shape {shape}): give image_size=(height, width)."
+        )
+
+
+def read_images(builder, columns, splits, *, image_size, dev_fraction, seed):
+    """An `Images` of the splits, whose values are TFDS's words for them, or None."""
+    read = {
+        part: _read_images(builder, columns, words, image_size) if words else None
+        for part, words in splits.items()
+    }
+    labels = builder.info.features[columns.label].names
+    return Images.from_arrays(**read, labels=labels, dev_fraction=dev_fraction, seed=seed)
+
+
+def _read_images(builder, columns, split, image_size):
+    """uint8 images (n, H, W, C) and labels (n,)."""
+    wanted = (columns.inputs, columns.label)
+    dataset = builder.as_dataset(split=split).map(lambda x: {name: x[name] for name in wanted})
+    if image_size is not None:
+        dataset = dataset.map(lambda example: _resized(example, columns.inputs, image_size))
+    parts = list(dataset.batch(1024).as_numpy_iterator())
+    return tuple(np.concatenate([part[name] for part in parts]) for name in wanted)
+
+
+def _resized(example, column, size):
+    import tensorflow as tf
+
+    image = tf.image.resize(example[column], size, antialias=True)
+    return {**example, column: tf.cast(tf.clip_by_value(tf.round(image), 0, 255), "uint8")}
