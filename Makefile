@@ -10,7 +10,7 @@ OLDEST := .venv-oldest
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow test-all test-backends test-torch test-jax benchmark check format constraints clean docs docs-serve mechanisms notebooks pictures
+.PHONY: help demo test test-slow test-all test-backends test-torch test-jax benchmark check format constraints clean docs docs-serve house mechanisms notebooks pictures
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -69,6 +69,9 @@ docs: $(READY) ## build the site into build/site; a link or a name that leads no
 
 docs-serve: $(READY) ## show the site on this machine, and again after every change
 	$(IN_VENV) -m mkdocs serve
+
+house: $(READY) ## count front doors, kinds, private names and imports of the package
+	TF_CPP_MIN_LOG_LEVEL=3 $(IN_VENV) docs/tools/house.py
 
 mechanisms: $(READY) ## write docs/mechanisms.md from the docstrings
 	TF_CPP_MIN_LOG_LEVEL=3 $(IN_VENV) docs/tools/mechanisms.py
