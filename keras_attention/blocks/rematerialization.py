@@ -1,7 +1,6 @@
 """Rematerialisation: what a block computes on the way is computed again for the gradients."""
 
 import functools
-import inspect
 
 import keras
 from keras import ops, tree
@@ -16,17 +15,13 @@ def rematerializes(call):
     Only training does: inference, decoding with a cache, recorded attention and exports run `call`
     as it is.
     """
-    signature = inspect.signature(call)
 
     @functools.wraps(call)
     def wrapped(self, *args, **kwargs):
-        if not self.remat or scope.current(Rematerialized) is not None or runs_plainly():
+        plain = scope.current(Rematerialized) is not None or runs_plainly()
+        if plain or not self.remat or not kwargs.get("training"):  # Keras passes it by its name
             return call(self, *args, **kwargs)
-        given = signature.bind(self, *args, **kwargs).arguments
-        if not given.get("training"):
-            return call(self, *args, **kwargs)
-        del given["self"]
-        return call_rematerialized(self, functools.partial(call, self), given)
+        return call_rematerialized(self, functools.partial(call, self), args, kwargs)
 
     return wrapped
 
@@ -41,14 +36,14 @@ def runs_plainly():
     return any(scope.current(kind) is not None for kind in kinds)
 
 
-def call_rematerialized(layer, call, given):
-    """`call(**given)` of a layer, whose activations are not kept, but computed again.
+def call_rematerialized(layer, call, args, kwargs):
+    """Return `call(*args, **kwargs)` of a layer, whose activations are computed again.
 
     The state of the layer goes in and comes out as values, the seeds of its dropouts among it:
     both computations draw the same, and the state advances once, as by a plain call.
     """
     state = find_state(layer)
-    leaves = tree.flatten(given)
+    leaves = tree.flatten((args, kwargs))
     places = [i for i, x in enumerate(leaves) if ops.is_tensor(x)]
     masks = [keras_internals.get_mask(leaves[i]) for i in places]
 
@@ -58,7 +53,8 @@ def call_rematerialized(layer, call, given):
             filled[i] = tensor
             if mask is not None:
                 keras_internals.set_mask(tensor, mask)
-        return call_stateless(call, state, values, **tree.pack_sequence_as(given, filled))
+        args_again, kwargs_again = tree.pack_sequence_as((args, kwargs), filled)
+        return call_stateless(call, state, values, *args_again, **kwargs_again)
 
     tensors, values = [leaves[i] for i in places], read_state(layer, state)
     output, changed, losses = recompute(compute)(tensors, masks, values)

@@ -1,8 +1,5 @@
 """Inputs that are ids or positions: whole numbers, which mixed precision must not round."""
 
-import functools
-import inspect
-
 import keras
 from keras import ops
 
@@ -26,7 +23,7 @@ class IntegerInputs:
     integer_inputs = NAMES
 
     def __call__(self, *args, **kwargs):
-        names = _list_arguments(type(self))[: len(args)]
+        names = keras_internals.list_call_arguments(self)[: len(args)]
         arguments = {**dict(zip(names, args, strict=True)), **kwargs}
         checks.refuse_ragged(type(self).__name__, *arguments.values())
         whole = {name: to_integers(arguments[name]) for name in self.get_integer_inputs(arguments)}
@@ -37,11 +34,6 @@ class IntegerInputs:
     def get_integer_inputs(self, arguments):
         """Names of the arguments in `arguments` that are whole numbers."""
         return self.integer_inputs & set(arguments)
-
-
-@functools.cache
-def _list_arguments(layer_class):
-    return tuple(inspect.signature(layer_class.call).parameters)[1:]  # without self
 
 
 def to_integers(x):

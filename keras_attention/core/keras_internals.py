@@ -157,6 +157,11 @@ def find_readers(tensor):
             yield from all_layers(operation)
 
 
+def list_call_arguments(layer):
+    """Return the names of the arguments of a layer's `call`, which Keras has read from it."""
+    return tuple(layer._call_signature.parameters)
+
+
 def takes_training(layer):
     """Whether the `call` of a layer has the argument `training`.
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import re
 
 import keras
 
@@ -23,8 +24,7 @@ class Part:
 
     @classmethod
     def from_config(cls, config):
-        known = [field.name for field in dataclasses.fields(cls)]
-        check_keys(cls, config, known)
+        check_keys(cls, config, [field.name for field in dataclasses.fields(cls)])
         return cls(**{key: _revive(value) for key, value in config.items()})
 
 
@@ -42,7 +42,8 @@ class LayerPart(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config):
-        own = [parameter.name for parameter in _constructor_arguments(cls)]
+        # The error of Keras would not list what the part takes.
+        own = [name for name in inspect.signature(cls).parameters if name != "kwargs"]
         check_keys(cls, config, [*own, "name", "trainable", "dtype"])
         return super().from_config(config)
 
@@ -54,12 +55,6 @@ def check_keys(cls, config, known):
             f"{cls.__name__} has no argument {', '.join(unknown)}. "
             f"It takes: {', '.join(known) or 'none'}."
         )
-
-
-def _constructor_arguments(cls):
-    """The named arguments of a class, as `inspect.Parameter`s; for errors, which list them."""
-    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]  # without self
-    return [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
 
 
 def get(identifier, *, names, family, base, dtype=None):
@@ -94,14 +89,17 @@ def get(identifier, *, names, family, base, dtype=None):
 
 
 def _make(cls, family, dtype):
-    needed = [p.name for p in _constructor_arguments(cls) if p.default is p.empty]
-    if needed:
+    try:
+        return cls(dtype=dtype) if issubclass(cls, keras.layers.Layer) and dtype else cls()
+    except TypeError as error:
+        if "required positional argument" not in str(error):
+            raise
+        needed = re.findall(r"'(\w+)'", str(error))
         public = ".".join(["ka", *cls.__module__.split(".")[1:-1], cls.__name__])
         raise ValueError(
             f"The {family} {cls.__name__} needs {', '.join(needed)}, which a name cannot carry: "
             f"pass {public}({', '.join(f'{name}=...' for name in needed)})."
-        )
-    return cls(dtype=dtype) if issubclass(cls, keras.layers.Layer) and dtype else cls()
+        ) from error
 
 
 def _from_config(config, *, names, family, base):

@@ -17,6 +17,7 @@ PACKAGE = pathlib.Path(ka.__file__).parent
 PRIVATE = {
     "_call_context_args",
     "_call_has_training_arg",
+    "_call_signature",
     "_flatten_layers",
     "_flatten_modules",
     "_functional",
@@ -140,6 +141,11 @@ def test_which_cells_take_training():
 class Wrapper(keras.layers.Layer):
     def call(self, query, **kwargs):
         return query
+
+
+def test_call_arguments_are_listed_in_order():
+    arguments = keras_internals.list_call_arguments(keras.layers.MultiHeadAttention(1, 2))
+    assert arguments[:5] == ("query", "value", "key", "query_mask", "value_mask")
 
 
 def test_takes_argument_recognizes_call_arguments_of_layers():
