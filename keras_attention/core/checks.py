@@ -65,12 +65,12 @@ def check_choice(part, name, choices):
         )
 
 
-def check_number(part, name, above=-math.inf, least=-math.inf, most=math.inf):
+def check_number(part, name, above=-math.inf, below=math.inf, least=-math.inf, most=math.inf):
     """Refuses a value of attribute `name` that is not a finite number within the bounds."""
     value = getattr(part, name)
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not (real and above < value < math.inf and least <= value <= most):
-        bounds = {"above": above, "of at least": least, "of at most": most}
+    if not (real and above < value < below and least <= value <= most):
+        bounds = {"above": above, "below": below, "of at least": least, "of at most": most}
         words = [f"{word} {bound}" for word, bound in bounds.items() if abs(bound) != math.inf]
         raise ValueError(
             f"{type(part).__name__}({name}={value!r}): {name} must be "

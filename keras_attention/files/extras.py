@@ -50,10 +50,15 @@ def import_keras_hub(function):
 
 
 def _import(module, function, name, extra="data"):
+    return import_extra(module, f"ka.data.{function}", name, extra)
+
+
+def import_extra(module, feature, name, extra):
+    """Import a module of the library `name`, which `feature` needs and an extra installs."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
         raise ImportError(
-            f"ka.data.{function} needs {name} ({error}). "
+            f"{feature} needs {name} ({error}). "
             f"Install it with: pip install 'keras-attention-zoo[{extra}]'"
         ) from error

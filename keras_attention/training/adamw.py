@@ -34,9 +34,6 @@ class AdamW(keras.optimizers.AdamW):
     ```
     """
 
-    def __init__(self, *args, name="adamw", **kwargs):
-        super().__init__(*args, name=name, **kwargs)
-
     def _apply_weight_decay(self, variables):
         if self.weight_decay is None or not _is_one_process_on_tensorflow():
             super()._apply_weight_decay(variables)

@@ -41,8 +41,7 @@ class SpanCrossentropy(MaskedSparseCategoricalCrossentropy):
     ```
     """
 
-    def __init__(self, *args, name="span_crossentropy", **kwargs):
-        super().__init__(*args, name=name, **kwargs)
+    default_name = "span_crossentropy"
 
     def get_loss_shape(self, y_pred):
         return (*shape_of(y_pred["start_logits"])[:1], 2)

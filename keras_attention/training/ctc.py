@@ -47,8 +47,10 @@ class MaskedCTC(GlobalMeanLoss):
     ```
     """
 
-    def __init__(self, blank_id=0, reduction="sum_over_batch_size", name="masked_ctc", dtype=None):
-        super().__init__(name=name, reduction=reduction, dtype=dtype or "float32")
+    default_name, own_arguments = "masked_ctc", ("blank_id",)
+
+    def __init__(self, blank_id=0, reduction="sum_over_batch_size", name=None, dtype=None):
+        super().__init__(reduction, name, dtype)
         self.blank_id = checks.check_whole_number("MaskedCTC", "blank_id", blank_id, least=0)
 
     def __call__(self, y_true, y_pred, sample_weight=None):
@@ -71,9 +73,6 @@ class MaskedCTC(GlobalMeanLoss):
         else:
             lengths = ops.full((ops.shape(y_pred)[0],), frames, dtype="int32")
         return compute_ctc_loss(labels, y_pred, lengths, self.blank_id)
-
-    def get_config(self):
-        return {**super().get_config(), "blank_id": self.blank_id, "dtype": self.dtype}
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -151,8 +150,11 @@ def compute_ctc_loss(labels, logits, lengths, blank_id=0):
     first = ops.where(spoken, labels[:, 0], anything)
     labels = ops.concatenate([ops.expand_dims(first, axis=1), labels[:, 1:]], axis=1)
     compute = _compute_losses
-    if keras.backend.backend() == "tensorflow" and not _compiles_with_xla():
-        compute = _compute_with_sparse_labels
+    if keras.backend.backend() == "tensorflow":
+        from keras_attention.attention.kernels.sliced_tensorflow import compiles_with_xla
+
+        if not compiles_with_xla():  # XLA has no kernel of the op of sparse labels
+            compute = _compute_with_sparse_labels
     losses = compute(labels, logits, ops.where(spoken, lengths, 1), blank_id)
     silent = ops.logical_and(possible, count == 0)
     losses = ops.where(silent, _compute_silence(logits, lengths, blank_id), losses)
@@ -185,10 +187,3 @@ def _compute_with_sparse_labels(labels, logits, lengths, blank_id):
         logits_time_major=False,
         blank_index=blank_id,
     )
-
-
-def _compiles_with_xla():
-    """Whether TensorFlow traces for XLA, which has no kernel of the op of sparse labels."""
-    from keras_attention.attention.kernels.sliced_tensorflow import compiles_with_xla
-
-    return compiles_with_xla()

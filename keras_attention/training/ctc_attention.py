@@ -46,15 +46,17 @@ class CTCAttention(GlobalMeanLoss):
     ```
     """
 
+    default_name, own_arguments = "ctc_attention", ("ctc_weight", "label_smoothing")
+
     def __init__(
         self,
         ctc_weight=0.3,
         label_smoothing=0.0,
         reduction="sum_over_batch_size",
-        name="ctc_attention",
+        name=None,
         dtype=None,
     ):
-        super().__init__(name=name, reduction=reduction, dtype=dtype or "float32")
+        super().__init__(reduction, name, dtype)
         self.ctc_weight, self.label_smoothing = ctc_weight, label_smoothing
         checks.check_number(self, "ctc_weight", least=0, most=1)
         checks.check_number(self, "label_smoothing", least=0, most=1)
@@ -83,14 +85,6 @@ class CTCAttention(GlobalMeanLoss):
         losses = compute_crossentropy(labels, y_pred, self.label_smoothing)
         of_tokens = ops.sum(ops.where(counts, losses, 0.0), axis=1)
         return self.ctc_weight * y_true["of_frames"] + (1 - self.ctc_weight) * of_tokens
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "ctc_weight": self.ctc_weight,
-            "label_smoothing": self.label_smoothing,
-            "dtype": self.dtype,
-        }
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention.core import keras_internals
+from keras_attention.core import checks, keras_internals
 from keras_attention.training.label_shapes import match_labels, shape_of
 from keras_attention.training.losses import compute_crossentropy
 from keras_attention.training.metrics import MaskedMean, read_positions
@@ -39,19 +39,12 @@ class DependencyCrossentropy(GlobalMeanLoss):
     ```
     """
 
-    def __init__(
-        self,
-        label_smoothing=0.0,
-        reduction="sum_over_batch_size",
-        name="dependency_crossentropy",
-        dtype=None,
-    ):
-        if not 0 <= label_smoothing < 1:
-            raise ValueError(
-                f"label_smoothing={label_smoothing}: expected a number from 0 to below 1."
-            )
-        super().__init__(name=name, reduction=reduction, dtype=dtype or "float32")
+    default_name, own_arguments = "dependency_crossentropy", ("label_smoothing",)
+
+    def __init__(self, label_smoothing=0.0, reduction="sum_over_batch_size", name=None, dtype=None):
+        super().__init__(reduction, name, dtype)
         self.label_smoothing = label_smoothing
+        checks.check_number(self, "label_smoothing", least=0, below=1)
 
     def get_loss_shape(self, y_pred):
         return shape_of(y_pred["arc_scores"])[:-1]
@@ -64,10 +57,6 @@ class DependencyCrossentropy(GlobalMeanLoss):
         losses = ops.where(counts, losses, 0.0)
         keras_internals.set_mask(losses, counts)
         return losses
-
-    def get_config(self):
-        config = {"label_smoothing": self.label_smoothing, "dtype": self.dtype}
-        return {**super().get_config(), **config}
 
 
 class AttachmentScore(MaskedMean):

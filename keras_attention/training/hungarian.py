@@ -4,8 +4,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attention.core import shapes
-from keras_attention.core.checks import check_whole_number
+from keras_attention.core import checks, shapes
+from keras_attention.files.extras import import_extra
 from keras_attention.training.box_overlap import compute_overlaps, find_corners
 from keras_attention.training.label_shapes import check_objects, shape_of
 from keras_attention.training.replicas import GlobalMeanLoss, sum_over_replicas
@@ -67,6 +67,12 @@ class HungarianLoss(GlobalMeanLoss):
     ```
     """
 
+    default_name = "hungarian_loss"
+    own_arguments = (
+        *("classification", "class_weight", "l1_weight", "giou_weight"),
+        *("no_object_weight", "one_to_many"),
+    )
+
     def __init__(
         self,
         classification="focal",
@@ -75,19 +81,17 @@ class HungarianLoss(GlobalMeanLoss):
         giou_weight=2.0,
         no_object_weight=0.1,
         reduction="sum_over_batch_size",
-        name="hungarian_loss",
+        name=None,
         dtype=None,
         one_to_many=6,
     ):
-        if classification not in KINDS:
-            raise ValueError(
-                f"classification={classification!r}: expected one of {', '.join(map(repr, KINDS))}."
-            )
-        super().__init__(name=name, reduction=reduction, dtype=dtype or "float32")
+        super().__init__(reduction, name, dtype)
         self.classification, self.class_weight = classification, class_weight
+        checks.check_choice(self, "classification", KINDS)
         self.l1_weight, self.giou_weight = l1_weight, giou_weight
         self.no_object_weight = no_object_weight
-        self.one_to_many = check_whole_number("HungarianLoss", "one_to_many", one_to_many)
+        self.one_to_many = one_to_many
+        checks.check_whole_numbers(self, "one_to_many")
 
     @property
     def _class_weight(self):
@@ -177,13 +181,6 @@ class HungarianLoss(GlobalMeanLoss):
         _, giou = compute_overlaps(find_corners(mine), find_corners(theirs))
         return self._class_weight * of_classes + self.l1_weight * l1 - self.giou_weight * giou
 
-    def get_config(self):
-        names = (
-            *("classification", "class_weight", "l1_weight", "giou_weight"),
-            *("no_object_weight", "one_to_many", "dtype"),
-        )
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
-
 
 def match_objects(costs, labels):
     """The query of each object, so that the sum of costs is least, and no query has two.
@@ -224,18 +221,12 @@ def match_objects(costs, labels):
 
 def assign(costs, labels):
     """`match_objects` of NumPy arrays, by SciPy."""
-    try:
-        from scipy.optimize import linear_sum_assignment
-    except ImportError as error:
-        raise ImportError(
-            "ka.training.HungarianLoss needs SciPy, which is not installed: "
-            "pip install 'keras-attention-zoo[detection]'"
-        ) from error
+    scipy = import_extra("scipy.optimize", "ka.training.HungarianLoss", "SciPy", "detection")
     costs, labels = np.asarray(costs), np.asarray(labels)
     chosen = np.full(labels.shape, -1, "int32")
     costs = np.nan_to_num(costs, nan=WORST, posinf=WORST, neginf=-WORST)
     for row, cost, kinds in zip(chosen, costs, labels, strict=True):
         objects = np.flatnonzero(kinds >= 0)
-        queries, columns = linear_sum_assignment(cost[:, objects])
+        queries, columns = scipy.linear_sum_assignment(cost[:, objects])
         row[objects[columns]] = queries
     return chosen

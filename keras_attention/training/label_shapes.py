@@ -106,6 +106,16 @@ def match_weights(name, weights, shape, dtype=None):
     return weights
 
 
+def check_class_weights(name, weights):
+    """Return `weights` as a list of floats above 0, or None."""
+    if weights is None:
+        return None
+    weights = [float(weight) for weight in weights]
+    if not all(0 < weight < float("inf") for weight in weights):
+        raise ValueError(f"{name}={weights}: expected numbers above 0, one for each class.")
+    return weights
+
+
 def shape_of(array):
     """Return the static shape as a tuple, with None for unknown sizes."""
     return tuple(getattr(array, "shape", None) or ops.convert_to_tensor(array).shape)

@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from keras_attention.core import keras_internals
-from keras_attention.training.label_shapes import match_labels
+from keras_attention.core import checks, keras_internals
+from keras_attention.training.label_shapes import check_class_weights, match_labels
 from keras_attention.training.replicas import GlobalMeanLoss
 
 
@@ -52,30 +52,22 @@ class MaskedSparseCategoricalCrossentropy(GlobalMeanLoss):
     ```
     """
 
+    default_name = "masked_sparse_categorical_crossentropy"
+    own_arguments = ("label_smoothing", "ignore_class", "class_weights")
+
     def __init__(
         self,
         label_smoothing=0.0,
         ignore_class=-1,
         reduction="sum_over_batch_size",
-        name="masked_sparse_categorical_crossentropy",
+        name=None,
         dtype=None,
         class_weights=None,
     ):
-        if not 0 <= label_smoothing < 1:
-            raise ValueError(
-                f"label_smoothing={label_smoothing}: expected a number from 0 to below 1."
-            )
-        # float32 even where floatx is a half: Keras casts the labels as well, and bfloat16
-        # cannot tell 256 from 257.
-        super().__init__(name=name, reduction=reduction, dtype=dtype or "float32")
-        if class_weights is not None:
-            class_weights = [float(weight) for weight in class_weights]
-            if not all(0 < weight < float("inf") for weight in class_weights):
-                raise ValueError(
-                    f"class_weights={class_weights}: expected numbers above 0, one for each class."
-                )
+        super().__init__(reduction, name, dtype)
         self.label_smoothing, self.ignore_class = label_smoothing, ignore_class
-        self.class_weights = class_weights
+        checks.check_number(self, "label_smoothing", least=0, below=1)
+        self.class_weights = check_class_weights("class_weights", class_weights)
 
     def call(self, y_true, y_pred):
         labels = ops.cast(match_labels(type(self).__name__, y_true, y_pred), "int32")
@@ -95,11 +87,6 @@ class MaskedSparseCategoricalCrossentropy(GlobalMeanLoss):
         losses = ops.where(counts, losses, 0.0)
         keras_internals.set_mask(losses, counts)
         return losses
-
-    def get_config(self):
-        config = {"label_smoothing": self.label_smoothing, "ignore_class": self.ignore_class}
-        config["class_weights"] = self.class_weights
-        return {**super().get_config(), **config, "dtype": self.dtype}
 
 
 def compute_crossentropy(labels, logits, label_smoothing=0.0):

@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from keras_attention.core.checks import check_whole_number
-from keras_attention.training.label_shapes import match_targets, match_weights
+from keras_attention.core import checks
+from keras_attention.training.label_shapes import check_class_weights, match_targets, match_weights
 from keras_attention.training.replicas import GlobalMeanLoss
 
 BINS = 100  # thresholds that `MacroF1` tries
@@ -42,27 +42,21 @@ class MultiLabelCrossentropy(GlobalMeanLoss):
     ```
     """
 
+    default_name = "multi_label_crossentropy"
+    own_arguments = ("positive_weights", "label_smoothing")
+
     def __init__(
         self,
         positive_weights=None,
         label_smoothing=0.0,
         reduction="sum_over_batch_size",
-        name="multi_label_crossentropy",
+        name=None,
         dtype=None,
     ):
-        if not 0 <= label_smoothing < 1:
-            raise ValueError(
-                f"label_smoothing={label_smoothing}: expected a number from 0 to below 1."
-            )
-        super().__init__(name=name, reduction=reduction, dtype=dtype or "float32")
-        if positive_weights is not None:
-            positive_weights = [float(weight) for weight in positive_weights]
-            if not all(0 < weight < float("inf") for weight in positive_weights):
-                raise ValueError(
-                    f"positive_weights={positive_weights}: expected numbers above 0, one for each "
-                    "label."
-                )
-        self.positive_weights, self.label_smoothing = positive_weights, label_smoothing
+        super().__init__(reduction, name, dtype)
+        self.positive_weights = check_class_weights("positive_weights", positive_weights)
+        self.label_smoothing = label_smoothing
+        checks.check_number(self, "label_smoothing", least=0, below=1)
 
     def call(self, y_true, y_pred):
         labels = match_targets(type(self).__name__, y_true, y_pred)
@@ -73,13 +67,6 @@ class MultiLabelCrossentropy(GlobalMeanLoss):
             weights = ops.convert_to_tensor(self.positive_weights, dtype=positive.dtype)
             positive = positive * weights
         return ops.mean(labels * positive + (1.0 - labels) * negative, axis=-1)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "positive_weights": self.positive_weights,
-            "label_smoothing": self.label_smoothing,
-        }
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -118,7 +105,7 @@ class MacroF1(keras.metrics.Metric):
 
     def __init__(self, num_labels, name="macro_f1", dtype=None):
         super().__init__(name=name, dtype=dtype)
-        self.num_labels = check_whole_number("MacroF1", "num_labels", num_labels)
+        self.num_labels = checks.check_whole_number("MacroF1", "num_labels", num_labels)
         shape = (BINS, num_labels)
         self.positives = self.add_variable(shape, "zeros", name="positives")
         self.negatives = self.add_variable(shape, "zeros", name="negatives")

@@ -93,6 +93,18 @@ class GlobalMeanLoss(keras.losses.Loss):
     (B, T) with B = T, they would be weights of positions.
     """
 
+    default_name, own_arguments = None, ()
+
+    def __init__(self, reduction="sum_over_batch_size", name=None, dtype=None):
+        # float32 even where floatx is a half: Keras casts the labels as well, and bfloat16
+        # cannot tell 256 from 257.
+        name = name or self.default_name
+        super().__init__(name=name, reduction=reduction, dtype=dtype or "float32")
+
+    def get_config(self):
+        names = (*self.own_arguments, "dtype")
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
+
     def get_loss_shape(self, y_pred):
         """The shape of what `call` returns, as far as it is known."""
         return shape_of(y_pred)[:-1]

@@ -235,7 +235,7 @@ def test_weights_of_images_count():
 
 
 def test_an_unknown_classification_is_refused():
-    with pytest.raises(ValueError, match="expected one of 'focal', 'varifocal', 'cross_entropy'"):
+    with pytest.raises(ValueError, match="one of 'focal', 'varifocal', 'cross_entropy'"):
         ka.training.HungarianLoss("softmax")
 
 

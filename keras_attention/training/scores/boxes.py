@@ -5,6 +5,8 @@ import io
 
 import numpy as np
 
+from keras_attention.files.extras import import_extra
+
 NAMES = {"map": 0, "map50": 1, "map75": 2, "map_small": 3, "map_medium": 4, "map_large": 5}
 
 
@@ -34,13 +36,10 @@ def score_boxes(wanted, found, *, labels=None):
     assert scores["map50"] > 0.999 and scores["by_label"]["cat"][1] > 0.999
     ```
     """
-    try:
-        from pycocotools import coco, cocoeval
-    except ImportError as error:
-        raise ImportError(
-            "ka.training.score_boxes needs pycocotools, which is not installed: "
-            "pip install 'keras-attention-zoo[detection]'"
-        ) from error
+    feature = ("ka.training.score_boxes", "pycocotools", "detection")
+    coco, cocoeval = (
+        import_extra(f"pycocotools.{name}", *feature) for name in ("coco", "cocoeval")
+    )
     if len(wanted) != len(found):
         raise ValueError(f"{len(wanted)} images with objects, and {len(found)} with found ones.")
     there = {entry[0] for objects in wanted for entry in objects}

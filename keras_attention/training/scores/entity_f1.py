@@ -109,7 +109,7 @@ class EntityMetric(keras.metrics.Metric):
     """Counts the actual entities, the predicted ones, and those predicted correctly."""
 
     def __init__(self, labels, average="micro", ignore_class=-1, name=None, dtype=None):
-        super().__init__(name=name, dtype=dtype)
+        super().__init__(name=name or self.default_name, dtype=dtype)
         if average not in AVERAGES:
             raise ValueError(
                 f"{type(self).__name__}(average={average!r}): average must be one of "
@@ -211,8 +211,7 @@ class EntityF1(EntityMetric):
     ```
     """
 
-    def __init__(self, labels, average="micro", ignore_class=-1, name="entity_f1", dtype=None):
-        super().__init__(labels, average, ignore_class, name=name, dtype=dtype)
+    default_name = "entity_f1"
 
     def score(self, actual, predicted, correct):
         return ops.divide_no_nan(2 * correct, actual + predicted)
@@ -222,10 +221,7 @@ class EntityF1(EntityMetric):
 class EntityPrecision(EntityMetric):
     """The share of predicted entities that are right. Arguments as for `EntityF1`."""
 
-    def __init__(
-        self, labels, average="micro", ignore_class=-1, name="entity_precision", dtype=None
-    ):
-        super().__init__(labels, average, ignore_class, name=name, dtype=dtype)
+    default_name = "entity_precision"
 
     def score(self, actual, predicted, correct):
         return ops.divide_no_nan(correct, predicted)
@@ -235,8 +231,7 @@ class EntityPrecision(EntityMetric):
 class EntityRecall(EntityMetric):
     """The share of entities that are found. Arguments as for `EntityF1`."""
 
-    def __init__(self, labels, average="micro", ignore_class=-1, name="entity_recall", dtype=None):
-        super().__init__(labels, average, ignore_class, name=name, dtype=dtype)
+    default_name = "entity_recall"
 
     def score(self, actual, predicted, correct):
         return ops.divide_no_nan(correct, actual)

@@ -2,6 +2,8 @@
 error rates, by the libraries that the field compares with.
 """
 
+from keras_attention.files.extras import import_extra
+
 
 def score_texts(name, written, wanted):
     """{name: score} of texts.
@@ -29,7 +31,7 @@ def score_texts(name, written, wanted):
 def check_scorer(name):
     """Raises before a training if the library that computes its score is not installed."""
     if name == "bleu":
-        _import_sacrebleu("score_texts")
+        _import_sacrebleu()
     if name == "rouge":
         _make_rouge()
 
@@ -52,7 +54,7 @@ def score_translations(written, wanted):
     assert scores["exact_match"] == 0.5 and 50 < scores["chrf"] < 90
     ```
     """
-    sacrebleu = _import_sacrebleu("score_translations")
+    sacrebleu = _import_sacrebleu()
     written, wanted = list(written), list(wanted)
     if len(written) != len(wanted) or not wanted:
         raise ValueError(
@@ -82,9 +84,7 @@ def compute_word_error_rate(references, hypotheses):
     assert rate == 1 / 4
     ```
     """
-    jiwer = _import_jiwer("compute_word_error_rate")
-    _check(references, hypotheses)
-    return float(jiwer.wer(list(references), list(hypotheses)))
+    return float(_import_jiwer(references, hypotheses).wer(list(references), list(hypotheses)))
 
 
 def compute_character_error_rate(references, hypotheses):
@@ -101,9 +101,7 @@ def compute_character_error_rate(references, hypotheses):
     assert ka.training.compute_character_error_rate(["four"], ["for"]) == 1 / 4
     ```
     """
-    jiwer = _import_jiwer("compute_character_error_rate")
-    _check(references, hypotheses)
-    return float(jiwer.cer(list(references), list(hypotheses)))
+    return float(_import_jiwer(references, hypotheses).cer(list(references), list(hypotheses)))
 
 
 def _list_references(wanted):
@@ -118,7 +116,7 @@ def _compute_exact_match(written, wanted):
 
 def _compute_bleu(written, wanted):
     """sacreBLEU (Post, 2018) of the whole, with its own tokens, and the same in lower case."""
-    bleu = _import_sacrebleu("score_texts").corpus_bleu
+    bleu = _import_sacrebleu().corpus_bleu
     every = list(map(_list_references, wanted))
     most = max(map(len, every))
     references = [[one[k] if k < len(one) else None for one in every] for k in range(most)]
@@ -139,44 +137,22 @@ def _compute_rouge(written, wanted):
 
 
 def _make_rouge():
-    try:
-        import rouge_score  # noqa: F401  what keras_hub computes with
-        from keras_hub.metrics import RougeL, RougeN
-    except ImportError as error:
-        raise ImportError(
-            "Summaries are scored by keras_hub and rouge-score, which are not installed: "
-            "pip install 'keras-attention-zoo[nlp]'."
-        ) from error
-    return {"rouge_1": RougeN(order=1), "rouge_2": RougeN(order=2), "rouge_l": RougeL()}
+    import_extra("rouge_score", "ROUGE", "rouge-score", "nlp")  # keras_hub computes with it
+    hub = import_extra("keras_hub", "ROUGE", "KerasHub", "nlp").metrics
+    return {"rouge_1": hub.RougeN(order=1), "rouge_2": hub.RougeN(order=2), "rouge_l": hub.RougeL()}
 
 
-def _check(references, hypotheses):
+def _import_jiwer(references, hypotheses):
+    """Import jiwer after a check of what it is to compare."""
     if len(references) != len(hypotheses):
         raise ValueError(
             f"{len(references)} references and {len(hypotheses)} hypotheses: expected as many of "
             "each."
         )
     if not any(map(str.strip, references)):
-        raise ValueError("No reference has a word: an error rate is of the words that were said.")
+        raise ValueError("No reference has a word: error rates are per word of the references.")
+    return import_extra("jiwer", "An error rate", "jiwer", "speech")
 
 
-def _import_sacrebleu(function):
-    try:
-        import sacrebleu
-    except ImportError as error:
-        raise ImportError(
-            f"ka.training.{function} needs sacreBLEU ({error}). "
-            "Install it with: pip install 'keras-attention-zoo[nlp]'"
-        ) from error
-    return sacrebleu
-
-
-def _import_jiwer(function):
-    try:
-        import jiwer
-    except ImportError as error:
-        raise ImportError(
-            f"ka.training.{function} needs jiwer ({error}). "
-            "Install it with: pip install 'keras-attention-zoo[speech]'"
-        ) from error
-    return jiwer
+def _import_sacrebleu():
+    return import_extra("sacrebleu", "A score of translations", "sacreBLEU", "nlp")
