@@ -69,10 +69,8 @@ def train(task, data, given, **options):
     measure = ProcessorTime(given.backup.with_suffix(".cpu.json"), given.pause)
     try:
         task.fit(data, backup_dir=given.backup, callbacks=[measure], seed=given.seed, **options)
-    except Exception as error:
-        if type(error).__name__ != "Interrupted":
-            raise
-        sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit(f"interrupted; the epochs are kept in {given.backup}: run the command again.")
     if given.save is not None:
         task.save_to_preset(given.save, overwrite=True)
     minutes = round(sum(measure.seconds.values()) / 60 / 2, 2)

@@ -4,8 +4,7 @@ import random
 
 import pytest
 
-from keras_attention.cli import main
-from keras_attention.tasks import printing
+from keras_attention.cli import main, printing
 from tests.made_once import make_once
 
 WORDS = {

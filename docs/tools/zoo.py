@@ -15,11 +15,10 @@ import shutil
 from keras_attention import tasks
 from keras_attention.cli.jobs import export_file
 from keras_attention.cli.sources import Source
-from keras_attention.export.checks.formatting import format_size
+from keras_attention.export.checks.formatting import format_score, format_size
 from keras_attention.files import manifest
 from keras_attention.tasks.folders import CARD, FORMATS, LITERT_INT8, MODEL, SCORES
 from keras_attention.tasks.model_file import rewrite_model_file
-from keras_attention.tasks.printing import format_score
 from keras_attention.tasks.registry import get_task_class
 
 PURPOSES = {

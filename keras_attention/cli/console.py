@@ -3,14 +3,15 @@
 import os
 import pathlib
 import re
+import shlex
 import sys
 import traceback
 
 import typer
 from typer.exceptions import TyperException
 
+from keras_attention.cli.printing import Interrupted, print_log
 from keras_attention.core.lazy import MISSING
-from keras_attention.tasks.printing import Interrupted
 
 BAD_INPUT, INTERRUPTED = 2, 130
 DEBUG = "KERAS_ATTENTION_DEBUG"
@@ -39,7 +40,8 @@ def run_command(command, name=None):
     KERAS_ATTENTION_DEBUG=1 the traceback comes first. Everything else is a bug and keeps its own.
     """
     try:
-        code = command() or 0
+        with print_log():
+            code = command() or 0
         return _say("interrupted.", code) if code == INTERRUPTED else code  # typer took Ctrl-C
     except (KeyboardInterrupt, typer.Abort):
         return _say("interrupted.", INTERRUPTED)
@@ -100,6 +102,10 @@ def sentence(error):
         return f"{os.fsdecode(error.filename)}: {error.strerror}."
     if isinstance(error, ModuleNotFoundError) and error.name in MISSING:
         return f"This {MISSING[error.name]}"
+    if type(error).__name__ == "MissingFileError" and error.export is not None:
+        options = "".join(f" --{name} {value}" for name, value in error.export.items())
+        command = f"keras-attention export {shlex.quote(str(error.folder))}{options}"
+        return f"{str(error).removesuffix('.')}: `{command}`."
     several = type(error).__name__ == "ExamplesError"
     lines = str(error).splitlines() if several else [str(error)]
     text = "\n".join(" ".join(line.split()) for line in lines) or f"{type(error).__name__}."

@@ -8,9 +8,10 @@ import keras
 
 from keras_attention.cli import sources
 from keras_attention.cli.jobs import format_path_size, run_job
+from keras_attention.cli.printing import say, show_table
+from keras_attention.export.checks.formatting import format_score
 from keras_attention.tasks import folders, recipes
 from keras_attention.tasks.folders import RunFolder
-from keras_attention.tasks.printing import format_score, say, show_table
 from keras_attention.tasks.registry import get_task_class
 
 # The default folder of each demo, and the builders of its models, each with its folder there.

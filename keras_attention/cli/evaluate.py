@@ -6,14 +6,14 @@ import pathlib
 import sys
 
 from keras_attention.cli.examples import load_examples
-from keras_attention.cli.show import show, shows_blocks
+from keras_attention.cli.printing import say, show_table
+from keras_attention.cli.show import show, show_classes, shows_blocks
 from keras_attention.cli.sources import Source
 from keras_attention.data.readers.columns import read_lines
+from keras_attention.export.checks.formatting import format_score
 from keras_attention.tasks import from_preset
-from keras_attention.tasks.class_report import show_classes
 from keras_attention.tasks.folders import MANIFEST, answers_alike
 from keras_attention.tasks.presets import find_preset, is_checkpoint
-from keras_attention.tasks.printing import format_score, say, show_table
 from keras_attention.tasks.registry import get_task_class
 
 SPLITS = ("train", "dev", "test")

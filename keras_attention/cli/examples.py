@@ -2,8 +2,8 @@
 
 import warnings
 
+from keras_attention.cli.printing import say
 from keras_attention.data.problems import SkippedWarning
-from keras_attention.tasks.printing import say
 
 
 def load_examples(source, builder):

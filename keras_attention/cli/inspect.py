@@ -1,11 +1,11 @@
 """`export` and `inspect`: another file of a trained model, and the contents of a model file."""
 
 from keras_attention.cli.jobs import export_file
+from keras_attention.cli.printing import say
 from keras_attention.cli.sources import Source
 from keras_attention.export import inspection
 from keras_attention.tasks.folders import FORMATS
 from keras_attention.tasks.presets import find_preset
-from keras_attention.tasks.printing import say
 from keras_attention.tasks.task import CALIBRATING
 
 

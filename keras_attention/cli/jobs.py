@@ -2,14 +2,19 @@
 
 import contextlib
 import pathlib
+import shlex
+import sys
 import time
 
-from keras_attention.export.checks.formatting import format_size
+from keras_attention.cli.printing import Interrupted, keep_informed, say, show_table
+from keras_attention.cli.progress import show_epochs
+from keras_attention.core.lazy import visualization
+from keras_attention.export import card
+from keras_attention.export.checks.formatting import format_score, format_size
 from keras_attention.export.checks.runner import load_keras_model
 from keras_attention.files import manifest
 from keras_attention.files.io import write_json
 from keras_attention.files.manifest import check_unchanged
-from keras_attention.tasks import card, class_report
 from keras_attention.tasks.advice import advise
 from keras_attention.tasks.exporting import (
     choose_name,
@@ -26,16 +31,12 @@ from keras_attention.tasks.folders import (
     read_any_manifest,
 )
 from keras_attention.tasks.generators import OutOfTime
-from keras_attention.tasks.printing import (
-    Interrupted,
-    format_score,
-    keep_informed,
-    say,
-    show_table,
-)
 from keras_attention.tasks.registry import get_task_class
+from keras_attention.tasks.run_state import read_history
 from keras_attention.tasks.training import load_trained, train_model
+from keras_attention.training.scores.class_scores import ClassScores
 
+PRIVATE = ("--data-dir",)  # options that say where things lie on one machine
 EXAMPLES = 4  # batches of the development set that every exported file is compared on
 GRACE = 38.0  # seconds after the minutes of a run: the last scoring begins within them
 TESTED = ("keras", "litert", "litert-int8")  # a SavedModel equals the model to 1e-5, as verified
@@ -68,7 +69,15 @@ def run_job(task, data, recipe, folder, about, started=None, *, trained=False, f
     else:
         introduce(job, folder, about, said)
         spent = time.perf_counter() - started + reserved
-        best, history = train_model(job, recipe, folder, spent=spent)
+        try:
+            with show_epochs(job, recipe, folder) as lines:
+                best, history = train_model(job, recipe, folder, callbacks=[lines], spent=spent)
+        except KeyboardInterrupt:
+            count = len(read_history(folder.history)) if folder.history.exists() else 0
+            raise Interrupted(
+                f"interrupted after {count} of {recipe.epochs} epochs, which are kept in "
+                f"{folder.path}: run the same command again to go on."
+            ) from None
         if advice := advise(job, recipe, history, lambda name: f"--{name}"):
             say(advice)
     if not finishes:
@@ -145,16 +154,53 @@ def finish_job(task, job, data, recipe, output, about, best, history, deadline=N
             "best_epoch": best[1],
             "dev": {job.monitor: round(best[0], 6)},
             "test": tested,
-            **class_report.list_details(tested["keras"]),
+            **list_classes(tested["keras"]),
             "training_seconds": round(sum(epoch["seconds"] for epoch in history), 1),
             "history": history,
         }
-        about["confusion"] = class_report.draw_confusion(tested["keras"], result)
+        about["confusion"] = draw_confusion(tested["keras"], result)
+        about["command"] = find_command()
         pictures = task.draw_examples(data, result)
         write_json(result / SCORES, scores)
-        text = card.write_card(task, recipe, scores, reports, pictures, about)
+        text = card.write_card(task.facts, recipe, scores, reports, pictures, about)
         (result / CARD).write_text(text, "utf-8")
     return scores
+
+
+def list_classes(scores):
+    """Return what `scores.json` says of classes: a dict, empty where `scores` are of no classes."""
+    if not isinstance(scores, ClassScores):
+        return {}
+    confusion = {} if scores.confusion is None else {"confusion": scores.confusion}
+    return {"classes": scores.classes, **confusion}
+
+
+def draw_confusion(scores, folder):
+    """Draw the confusion matrix into `folder`; return the name of the picture, or None."""
+    confusion = list_classes(scores).get("confusion")
+    if not confusion:
+        return None
+    picture = "confusion.png"
+    visualization.confusion_map(confusion, title="Confusion matrix", path=folder / picture)
+    return picture
+
+
+def find_command(arguments=None):
+    """Return the command that is running, without paths that only this machine has."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    kept = []
+    while arguments:
+        word = arguments.pop(0)
+        if word in PRIVATE:
+            arguments = arguments[1:]
+        elif not word.startswith(tuple(f"{option}=" for option in PRIVATE)):
+            kept.append(_portable(word))
+    return shlex.join(["keras-attention", *kept])
+
+
+def _portable(word):
+    """An absolute path as its last part; everything else as it is."""
+    return pathlib.Path(word).name if pathlib.Path(word).is_absolute() else word
 
 
 def score_file(task, path, examples, deadline=None):

@@ -2,7 +2,10 @@
 
 import numpy as np
 
-from keras_attention.tasks.printing import format_percent, say, show_table
+from keras_attention.cli.printing import say, show_table
+from keras_attention.export.card import MOST_ERRORS, format_class
+from keras_attention.export.checks.formatting import format_percent
+from keras_attention.training.scores.class_scores import ClassScores
 
 SHOWN = 60  # characters of a text beside its label
 CLASSES = 3  # of a picture
@@ -28,6 +31,16 @@ def shows_blocks(task):
 def shorten(text):
     """Return the beginning of a text, for a table."""
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+
+
+def show_classes(scores):
+    """Print the scores of each class, where `scores` have them, and the most frequent errors."""
+    if not isinstance(scores, ClassScores):
+        return
+    rows = [format_class(*item) for item in scores.classes.items()]
+    show_table(("class", "precision", "recall", "F1", "count"), rows, title="Classes")
+    if pairs := scores.list_errors()[:MOST_ERRORS]:
+        show_table(("class", "taken for", "count", "of"), pairs, title="Most frequent errors")
 
 
 def _separate(answers):

@@ -9,6 +9,7 @@ import keras
 from keras_attention.cli.examples import load_examples
 from keras_attention.cli.jobs import run_job
 from keras_attention.cli.mesh import check_batch_size, finish_with_tensorflow, make_layout
+from keras_attention.cli.printing import say
 from keras_attention.tasks import from_preset, recipes
 from keras_attention.tasks.checkpoints import list_options
 from keras_attention.tasks.folders import RunFolder
@@ -80,7 +81,8 @@ def _train(builder, output, source, options, preset, mesh, trained, finishes):
         task = get_task_class(builder).build(loaded, recipe, builder)
     else:
         task.check_data(loaded)
-        task.adapt(loaded)
+        for sentence in task.adapt(loaded):
+            say(sentence)
         if options.get("vocabulary_size") is not None and _can_extend(task):
             task.extend_vocabulary(loaded.train, options["vocabulary_size"])
         about["begun"] = str(preset)

@@ -2,9 +2,9 @@
 
 import tempfile
 
+from keras_attention.cli.printing import keep_informed, say
 from keras_attention.tasks import ImageClassifier, from_preset
 from keras_attention.tasks.presets import find_preset
-from keras_attention.tasks.printing import keep_informed, say
 from keras_attention.web import serve_folder, write_page
 from keras_attention.web.page import EXAMPLE
 

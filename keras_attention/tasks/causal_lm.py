@@ -128,10 +128,10 @@ class CausalLM(RunningTextTask):
                 )
         return super().read_files(source)
 
-    def adapt(self, data_set, verbose=True):
+    def adapt(self, data_set):
         """Learns that it converses from what is dialogues."""
         self.converses = self.converses or isinstance(data_set, data.DialogueCorpus)
-        super().adapt(data_set, verbose)
+        return super().adapt(data_set)
 
     def find_example(self, data_set):
         """The first turn of dialogues, and where the next one begins."""

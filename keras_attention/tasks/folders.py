@@ -4,7 +4,6 @@ import contextlib
 import errno
 import json
 import pathlib
-import shlex
 import shutil
 
 from keras_attention.core.lazy import has_keras
@@ -27,15 +26,28 @@ FORMATS = {
     "litert-int8": LITERT_INT8,
 }
 OF_ANY_LENGTH = ("token_ids", "source_ids", "waveform", "features")  # inputs of a free file
-# The options of `keras-attention export` that make the others of the Keras model.
+# The options of an export that make the others of the Keras model.
 EXPORTED_BY = {
-    "saved_model": " --format saved_model",
-    "litert": "",
-    "litert-int8": " --quantization int8_weights",
+    "saved_model": {"format": "saved_model"},
+    "litert": {},
+    "litert-int8": {"quantization": "int8_weights"},
 }
 SCORES, CARD, MANIFEST = "scores.json", "README.md", "manifest.json"
 STATE = ".training"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class MissingFileError(ValueError):
+    """A preset lacks the file of a format.
+
+    Attributes:
+        folder: pathlib.Path, of the preset.
+        export: dict, the options of an export that makes the file, or None without `model.keras`.
+    """
+
+    def __init__(self, message, folder, export):
+        super().__init__(message)
+        self.folder, self.export = folder, export
 
 
 class RunFolder:
@@ -116,7 +128,7 @@ class RunFolder:
                 raise
             raise OSError(
                 f"{self.path}: {error.strerror}. What was trained is kept there: make room, and "
-                "run the same command again to go on."
+                "start the same training again to go on."
             ) from error
 
     @contextlib.contextmanager
@@ -168,7 +180,7 @@ def find_model_file(path, kind=None):
     folder = path.parent if inside else path
     if kind is not None:
         if not (folder / FORMATS[kind]).exists():
-            raise ValueError(f"{folder} holds no {FORMATS[kind]}{_what_is_there(folder, kind)}.")
+            raise _report_missing(folder, kind)
         return folder, folder / FORMATS[kind]
     if inside:
         find_format(path)  # a ValueError if it is no model
@@ -210,18 +222,17 @@ def _takes_all(entry):
         return False
 
 
-def _what_is_there(folder, wanted):
-    """For an error: the formats in `folder`, and how to get the one that is wanted."""
-    there = [
-        f"file={kind!r} ({name})" for kind, name in FORMATS.items() if (folder / name).exists()
-    ]
+def _report_missing(folder, kind):
+    """Make the error about a format that is not in `folder`."""
+    text = f"{folder} holds no {FORMATS[kind]}"
+    there = [f"file={k!r} ({name})" for k, name in FORMATS.items() if (folder / name).exists()]
     if not there:
-        return ""
-    found = f"; it has {', '.join(there)}."
+        return MissingFileError(f"{text}.", folder, None)
     if (folder / MODEL).exists():
-        command = f"keras-attention export {shlex.quote(str(folder))}{EXPORTED_BY[wanted]}"
-        return f"{found} `{command}` makes it"
-    return f"{found} Its README.md names the command that makes all of them"
+        mend, export = f"Export {MODEL} to make it.", EXPORTED_BY[kind]
+    else:
+        mend, export = "Its README.md names the command that makes all of them.", None
+    return MissingFileError(f"{text}; it has {', '.join(there)}. {mend}", folder, export)
 
 
 def _describe_part(part):

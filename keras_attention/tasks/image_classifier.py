@@ -10,12 +10,12 @@ from keras_attention.data.preprocessors.resizing import Resizing
 from keras_attention.data.readers.images import check_split
 from keras_attention.export import inspection
 from keras_attention.files.fields import MOST_PIXELS, Fields
-from keras_attention.tasks.class_report import score_labels
 from keras_attention.tasks.folders import MANIFEST
 from keras_attention.tasks.image_task import ImageTask
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import balance_classes, check_top, classify, make_accuracy
 from keras_attention.tasks.runners import check_sizes, compute_logits
+from keras_attention.training.scores.class_scores import score_labels
 
 SHOWN = 12  # test pictures in the gallery
 SEED = 0  # of which they are
@@ -90,18 +90,19 @@ class ImageClassifier(ImageTask):
             "pixels": "float32 from 0 to 1, row 0 on top",
         }
 
-    def adapt(self, data_set, verbose=True):
+    def adapt(self, data_set):
         """Also where the same names have other numbers: classes of pictures are numbers."""
         self.check_image_shape(data_set)
         names = list(self.preprocessor.labels.names)
         if list(data_set.labels) == names[: len(data_set.labels)]:
-            return
-        super().adapt(data_set, verbose)
+            return ()
+        notes = super().adapt(data_set)
         if list(self.preprocessor.labels.names) != list(data_set.labels):
             raise ValueError(
                 "The classes of these pictures are in another order than the model's: read them "
                 f"with labels={names}."
             )
+        return notes
 
     def make_training_batches(self, examples, recipe):
         changes = {name: value for name, value in recipe.data.items() if name != "balance"}

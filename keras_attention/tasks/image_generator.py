@@ -139,7 +139,7 @@ class ImageGenerator(ImageTask):
             },
         }
 
-    def adapt(self, data_set, verbose=True):
+    def adapt(self, data_set):
         self.check_image_shape(data_set)
         known = list(self.preprocessor.labels.names)
         if list(data_set.labels) != known[: len(data_set.labels)]:
@@ -148,6 +148,7 @@ class ImageGenerator(ImageTask):
                 f"draws {', '.join(known)}: read them with labels={known}, or make a new model "
                 "with from_data."
             )
+        return ()
 
     def make_training_batches(self, examples, recipe):
         options = {"shuffle": True, "seed": recipe.seed}

@@ -174,7 +174,7 @@ class ImageToText(WritingTask):
         parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
         return {f"{part} images": len(split) for part, split in parts.items() if split}
 
-    def adapt(self, data_set, verbose=True):
+    def adapt(self, data_set):
         """Refuses objects of other classes, or places, than the model's words name."""
         if data_set.labels is not None and not set(data_set.labels) <= set(self.labels or ()):
             raise ValueError(
@@ -187,6 +187,7 @@ class ImageToText(WritingTask):
                 f"Texts with {data_set.bins} places along a side: this model knows {self.bins}. "
                 f"Make them with CaptionedImages.from_boxes(data, bins={self.bins})."
             )
+        return ()
 
     def describe_data(self, data_set):
         """How many texts are too long to train on, and words unknown, if any are."""

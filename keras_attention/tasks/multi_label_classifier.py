@@ -8,10 +8,10 @@ from keras_attention import data, training
 from keras_attention.core.checks import check_many
 from keras_attention.data.readers.multi_label_texts import encode_label_sets
 from keras_attention.files.io import prefix_errors
-from keras_attention.tasks.class_report import ClassScores, score_each
 from keras_attention.tasks.labels import Classification, check_top
 from keras_attention.tasks.runners import ROWS
 from keras_attention.tasks.text_task import TextTask
+from keras_attention.training.scores.class_scores import ClassScores, score_each
 
 THRESHOLD = 0.5  # of a label, until `fit` has chosen one
 # Of `find_label_thresholds`: of 0, 0.2, 0.5, 0.7 and 1 the best by cross-validation on the

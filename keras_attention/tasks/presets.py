@@ -1,6 +1,7 @@
 """Presets: trained models by name, found in folders, in a clone, or behind a URL."""
 
 import hashlib
+import logging
 import os
 import pathlib
 import shutil
@@ -12,7 +13,6 @@ import urllib.request
 from keras_attention.files import manifest
 from keras_attention.files.fields import MOST_ID, Fields
 from keras_attention.files.io import make_workplace, move_into_place, parse_json, write_json
-from keras_attention.tasks.printing import keep_informed
 from keras_attention.tasks.registry import HUB
 
 FOLDERS = "KERAS_ATTENTION_PRESETS"  # folders of presets, as PATH has them
@@ -25,6 +25,7 @@ CLONE = pathlib.Path(__file__).resolve().parents[2] / "saved_models"
 ABOUT = ("task", "parameters", "score", "licence", "languages")
 SECONDS = 60  # without an answer
 MOST_BYTES = 1 << 34
+LOG = logging.getLogger(__name__)
 
 
 class PresetInfo(typing.NamedTuple):
@@ -232,7 +233,8 @@ def _fetch(url, name, files):
         if all(_is_right(folder / path, *entry) for path, entry in wanted.items()):
             return folder
         shutil.rmtree(folder)
-    with keep_informed(f"fetching {name} from {url}"), make_workplace(folder) as new:
+    LOG.info("fetching %s from %s", name, url)
+    with make_workplace(folder) as new:
         for path, (_, sha256) in wanted.items():
             content = _download(_join(url, name, *path.split("/")))
             if (found := hashlib.sha256(content).hexdigest()) != sha256:

@@ -142,10 +142,10 @@ class QuestionAnswerer(Task):
         held = data.Questions.from_lists(train, seed=seed)
         return held.train, held.dev
 
-    def adapt(self, data_set, verbose=True):
+    def adapt(self, data_set):
         """Lets the model say that there is no answer, where it can and `data_set` has such."""
         if not data_set.has_unanswerable or self.no_answer:
-            return
+            return ()
         span = next(x for x in self.model.layers if isinstance(x, blocks.SpanLogits))
         if not span.no_answer:
             raise ValueError(
@@ -154,6 +154,7 @@ class QuestionAnswerer(Task):
             )
         self.no_answer = True
         self._forget_runner()
+        return ()
 
     def make_training_batches(self, examples, recipe):
         """Windows with their answers; those without one are left out where there always is one."""

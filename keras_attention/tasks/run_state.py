@@ -1,13 +1,22 @@
-"""State of a training on disk: `Backup` and `KeepBest`, so that an interruption costs one epoch."""
+"""The state of a training on disk, so that an interruption costs one epoch at most."""
 
 import contextlib
 import io
 import pathlib
 import shutil
+import time
+import typing
 
 from keras_attention.core.lazy import keras, keras_internals
 from keras_attention.files.fields import MOST_EPOCHS, Fields
-from keras_attention.files.io import make_workplace, move_into_place, write_json, write_whole
+from keras_attention.files.io import (
+    make_workplace,
+    move_into_place,
+    quote_value,
+    read_json,
+    write_json,
+    write_whole,
+)
 
 WEIGHTS, METADATA = "latest.weights.h5", "training_metadata.json"
 
@@ -114,15 +123,9 @@ class KeepBest(keras.callbacks.Callback):
         super().__init__()
         self.path, self.monitor = path, monitor
         self.sign = -1.0 if lower_is_better else 1.0
-        self.note = path.with_name("best.json")
         self.score, self.loss, self.epoch = self.sign * float("-inf"), float("inf"), None
-        if self.note.exists():
-            known = Fields.read(self.note)
-            self.score, self.loss = (
-                known.number("score", finite=False),
-                known.number("loss", finite=False),
-            )
-            self.epoch = known.whole("epoch", most=MOST_EPOCHS)
+        if find_note(path).exists():
+            self.score, self.loss, self.epoch = read_best(path)
 
     def on_epoch_end(self, epoch, logs=None):
         score, loss = float(logs[self.monitor]), float(logs["val_loss"])
@@ -131,7 +134,65 @@ class KeepBest(keras.callbacks.Callback):
         self.score, self.loss, self.epoch = score, loss, epoch + 1
         with averages_in_place(self.model):
             save_weights(self.model, self.path)
-        write_json(self.note, {"score": score, "loss": loss, "epoch": self.epoch})
+        write_json(find_note(self.path), {"score": score, "loss": loss, "epoch": self.epoch})
+
+
+class Best(typing.NamedTuple):
+    """What `KeepBest` noted: the best score, the loss beside it, and the epoch of both, from 1."""
+
+    score: float
+    loss: float
+    epoch: int
+
+
+def find_note(path):
+    """Return the path of the note beside the weights of the best epoch."""
+    return path.with_name("best.json")
+
+
+def read_best(path):
+    """Read the `Best` beside the weights that `KeepBest` keeps in `path`."""
+    fields = Fields.read(find_note(path))
+    score, loss = (fields.number(name, finite=False) for name in ("score", "loss"))
+    return Best(score, loss, fields.whole("epoch", most=MOST_EPOCHS))
+
+
+class KeepHistory(keras.callbacks.Callback):
+    """Keeps the numbers of every epoch in a file, across interruptions.
+
+    Args:
+        path: pathlib.Path, the JSON file: a list with a dict for each epoch.
+
+    Attributes:
+        epochs: that list.
+    """
+
+    def __init__(self, path):
+        super().__init__()
+        self.path = path
+        self.epochs = read_history(path) if path.exists() else []
+
+    def on_epoch_begin(self, epoch, logs=None):
+        del self.epochs[epoch:]
+        self.started = time.perf_counter()
+
+    def on_epoch_end(self, epoch, logs=None):
+        seconds = time.perf_counter() - self.started
+        numbers = {name: round(float(value), 6) for name, value in logs.items()}
+        self.epochs.append({"epoch": epoch + 1, **numbers, "seconds": round(seconds, 2)})
+        write_json(self.path, self.epochs)
+
+
+def read_history(path):
+    """The list that `KeepHistory` wrote: a dict of numbers for each epoch."""
+    history = read_json(path)
+    if not isinstance(history, list):
+        raise ValueError(f"{path} holds {quote_value(history)}: expected a list of epochs.")
+    for k, epoch in enumerate(history):
+        fields = Fields(path, epoch, f"[{k}]")
+        for name in ("epoch", "seconds", *epoch):
+            fields.number(name, finite=False)
+    return history
 
 
 @contextlib.contextmanager

@@ -153,8 +153,8 @@ class Seq2SeqLM(WritingTask):
         both = source.languages.split("-")
         if len(both) != 2 or not all(both):
             raise ValueError(
-                f"--languages {source.languages}: expected two, such as de-en, for files that end "
-                "in .de and .en: --train corpus/train is corpus/train.de and corpus/train.en."
+                f"languages={source.languages!r}: expected two, such as de-en, for files that end "
+                "in .de and .en: train='corpus/train' is corpus/train.de and corpus/train.en."
             )
         aligned = {
             part: tuple(_add_language(path, language) for language in both)

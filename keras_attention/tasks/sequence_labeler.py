@@ -9,7 +9,6 @@ from keras_attention.core.lazy import models, visualization
 from keras_attention.data.readers.tagged import check_tags, make_tagged
 from keras_attention.data.tokenizers.vocabulary import find_words
 from keras_attention.files.io import prefix_errors
-from keras_attention.tasks.class_report import score_tags
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import balance_classes, load_preprocessor, make_accuracy
 from keras_attention.tasks.runners import compute_each, softmax
@@ -18,6 +17,7 @@ from keras_attention.tasks.sentence_task import (
     choose_pictured,
     size_embeddings,
 )
+from keras_attention.training.scores.class_scores import score_tags
 from keras_attention.training.scores.entity_tags import find_spans, is_entity_tag
 
 

@@ -18,7 +18,6 @@ from keras_attention.core.lazy import (
 from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.folders import MANIFEST
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.printing import say
 from keras_attention.tasks.recipes.speech import CONFORMER
 from keras_attention.tasks.runners import check_sizes
 from keras_attention.tasks.task import Task
@@ -131,8 +130,8 @@ class SpeechRecognizer(Task):
     def read_tfds(cls, source):
         if source.dataset != DIGITS:
             raise ValueError(
-                f"--dataset {source.dataset}: of TFDS a recognizer takes {DIGITS}, joined to "
-                "strings of digits. Give files with --train, --dev and --test."
+                f"dataset={source.dataset!r}: of TFDS a recognizer takes {DIGITS}, joined to "
+                "strings of digits. Give files with train=, dev= and test=."
             )
         return data.connected_digits(speeds=SPEEDS, data_dir=source.data_dir)
 
@@ -144,7 +143,7 @@ class SpeechRecognizer(Task):
     def check_data(self, data):
         check_rate(data, self.preprocessor)
 
-    def adapt(self, data, verbose=True):
+    def adapt(self, data):
         """Gives the model a new last layer where transcripts have characters, or words, that it
         cannot write.
 
@@ -156,18 +155,16 @@ class SpeechRecognizer(Task):
         tokens = sorted({token for text in texts for token in old.split(text)})
         new = [token for token in tokens if token not in old.tokens]
         if not new:
-            return
+            return ()
         self.preprocessor = dataclasses.replace(old, **{kind: tuple(tokens)})
         before = keras_internals.producer(self._model.output)
         self._model = self.replace_head(self.preprocessor.vocabulary_size)
         copy_labels(before, keras_internals.producer(self._model.output), old, self.preprocessor)
         self.source = {name: None for name in self.source}
         self._forget_runner()
-        if verbose:
-            say(
-                f"the last layer is new, for {len(tokens)} {kind}: it did not know "
-                f"{old.join(new)!r}"
-            )
+        return (
+            f"the last layer is new, for {len(tokens)} {kind}: it did not know {old.join(new)!r}",
+        )
 
     def describe_data(self, data):
         """How many transcripts are too long for CTC, if any are."""

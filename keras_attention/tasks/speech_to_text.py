@@ -126,9 +126,9 @@ class SpeechToText(LengthLimit, WritingTask):
     def read_tfds(cls, source):
         if source.dataset not in (DIGITS, NUMBERS):
             raise ValueError(
-                f"--dataset {source.dataset}: of TFDS it takes {DIGITS}, joined to strings of "
+                f"dataset={source.dataset!r}: of TFDS it takes {DIGITS}, joined to strings of "
                 f"digits, and {NUMBERS}, the same with German numbers to write. Give files with "
-                "--train, --dev and --test."
+                "train=, dev= and test=."
             )
         read = data.spoken_numbers if source.dataset == NUMBERS else data.connected_digits
         return read(top_db=data.made_up.spoken_digits.TOP_DB, data_dir=source.data_dir)

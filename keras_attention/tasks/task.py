@@ -2,17 +2,19 @@
 
 import dataclasses
 import functools
+import logging
 import pathlib
 import tempfile
 
 from keras_attention.core.lazy import keras
 from keras_attention.data.splits import add_dev
 from keras_attention.data.tokenizers.pretrained import PretrainedTokenizer
+from keras_attention.export import card
 from keras_attention.export.checks import runner as files
 from keras_attention.files import manifest as manifests
 from keras_attention.files.io import write_json
 from keras_attention.files.manifest import check_unchanged
-from keras_attention.tasks import card, recipes
+from keras_attention.tasks import recipes
 from keras_attention.tasks.advice import advise
 from keras_attention.tasks.folders import (
     CARD,
@@ -25,11 +27,11 @@ from keras_attention.tasks.folders import (
 )
 from keras_attention.tasks.interface import TaskInterface
 from keras_attention.tasks.presets import find_preset, is_checkpoint
-from keras_attention.tasks.printing import say
 from keras_attention.tasks.registry import get_task_class
 from keras_attention.tasks.runners import load_runner, wrap_model
 
 DEV_FRACTION = 0.1  # of the examples, where no others are given to choose the epoch on
+LOG = logging.getLogger(__name__)
 CALIBRATING = 8  # batches of real inputs to measure activations on
 
 
@@ -248,6 +250,18 @@ class Task(TaskInterface):
         about |= {"pretrained": True} if self.pretrained else {}
         return about | ({} if self.example == type(self).example else {"example": self.example})
 
+    @property
+    def facts(self):
+        """What a card says of it: `ka.export.card.Facts`."""
+        return card.Facts(
+            self.builder,
+            type(self).__name__,
+            self.model.count_params(),
+            self.example,
+            self.takes_context,
+            self.converses,
+        )
+
     # Training.
 
     def fit(
@@ -261,7 +275,7 @@ class Task(TaskInterface):
         learning_rate=None,
         backup_dir=None,
         callbacks=(),
-        verbose=True,
+        verbose="auto",
         **options,
     ):
         """Trains the model on raw examples, and keeps the weights of its best epoch.
@@ -281,7 +295,8 @@ class Task(TaskInterface):
             backup_dir: folder that keeps the state of each epoch, so that the same call goes on
                 after a stop; None keeps it until the end of this call only.
             callbacks: list of Keras callbacks.
-            verbose: bool, whether progress is printed.
+            verbose: what Keras prints, as in `keras.Model.fit`. Unless it is 0 or False, what is
+                left out of the data, and advice, are logged as warnings.
             **options: other numbers of the recipe: `seed`, `weight_decay`, `label_smoothing`, ...
 
         Returns:
@@ -308,11 +323,11 @@ class Task(TaskInterface):
         if epochs is None:
             recipe = recipes.add_epochs(recipe, self.count(examples))
         self.check_data(data)
-        self.adapt(data, verbose)
+        notes = [*self.adapt(data), *self.describe_data(data)]
         model = self._model
         job = self.make_job(examples, dev, recipe)
-        for sentence in self.describe_data(data) if verbose else ():
-            say(sentence)
+        for note in notes if verbose else ():
+            LOG.warning(note)
         with tempfile.TemporaryDirectory() as temporary:
             folder = RunFolder(
                 f"{temporary}/run" if backup_dir is None else backup_dir,
@@ -323,7 +338,7 @@ class Task(TaskInterface):
             (score, epoch), history = train_model(job, recipe, folder, verbose=verbose, **options)
             folder.discard()
         if verbose and (advice := advise(job, recipe, history, lambda name: f"{name}=")):
-            say(advice)
+            LOG.warning(advice)
         self._forget_runner()
         self.tune(dev)
         self.recipe = chosen  # so that a second call does not add epochs to those added here
@@ -334,22 +349,25 @@ class Task(TaskInterface):
         """(train, dev): without dev, a tenth of train becomes it."""
         return add_dev(train, dev, dev_fraction=DEV_FRACTION, seed=seed)
 
-    def adapt(self, data, verbose=True):
-        """Gives the model a new last layer where `data` has labels that it does not know."""
+    def adapt(self, data):
+        """Gives the model a new last layer where `data` has labels that it does not know.
+
+        Returns:
+            tuple of str, sentences that say what is new.
+        """
         labels = self.find_labels(data)
         known = labels and self.preprocessor.labels.names
         if labels is None or set(labels) <= set(known):
-            return
+            return ()
         self._model = self.replace_head(len(labels))
         self.preprocessor = self.with_labels(labels)
         self.source = {name: None for name in self.source}
         self._forget_runner()
-        if verbose:
-            new = [name for name in labels if name not in known]
-            say(
-                f"the last layer is new, for {len(labels)} labels in place of {len(known)}: "
-                f"the model does not know {', '.join(new[:5])}{', ...' if len(new) > 5 else ''}"
-            )
+        new = [name for name in labels if name not in known]
+        return (
+            f"the last layer is new, for {len(labels)} labels in place of {len(known)}: "
+            f"the model does not know {', '.join(new[:5])}{', ...' if len(new) > 5 else ''}",
+        )
 
     def _forget_runner(self):
         """What runs is the model in memory from now on."""
@@ -394,8 +412,8 @@ class Task(TaskInterface):
             examples = examples.test
         else:
             examples = self.collect(examples).train
-        for sentence in self.describe_scored(examples):
-            say(sentence)
+        for note in self.describe_scored(examples):
+            LOG.warning(note)
         return self.compute_scores(examples, where) if self.count(examples) else {}
 
     def export(
@@ -464,7 +482,7 @@ class Task(TaskInterface):
             self.save_files(result, weights_dtype)
             write_json(result / SCORES, self.scores)
             manifests.record_files(result, MODEL, **self.metadata)
-            (result / CARD).write_text(card.write_preset_card(self), "utf-8")
+            (result / CARD).write_text(card.write_preset_card(self.facts, self.scores), "utf-8")
 
     def save_files(self, folder, weights_dtype=None):
         """Writes model and vocabularies into `folder`, with a manifest.

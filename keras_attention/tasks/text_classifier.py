@@ -3,10 +3,10 @@
 from keras_attention import data
 from keras_attention.core.checks import check_many
 from keras_attention.files.io import prefix_errors
-from keras_attention.tasks.class_report import score_labels
 from keras_attention.tasks.labels import balance_classes, check_top, classify, make_accuracy
 from keras_attention.tasks.runners import ROWS
 from keras_attention.tasks.text_task import TextTask
+from keras_attention.training.scores.class_scores import score_labels
 
 
 class TextClassifier(TextTask):

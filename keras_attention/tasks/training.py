@@ -8,16 +8,13 @@ from collections.abc import Callable
 
 from keras_attention import training
 from keras_attention.core.lazy import keras
-from keras_attention.files.fields import Fields
-from keras_attention.files.io import quote_value, read_json, write_json
-from keras_attention.tasks.printing import (
-    Interrupted,
-    format_score,
-    format_seconds,
-    keep_informed,
-    say,
+from keras_attention.tasks.run_state import (
+    Backup,
+    KeepBest,
+    KeepHistory,
+    load_weights,
+    read_history,
 )
-from keras_attention.tasks.run_state import Backup, KeepBest, load_weights
 
 
 @dataclasses.dataclass
@@ -56,7 +53,7 @@ class Budget(keras.callbacks.Callback):
 
     Args:
         minutes: float, or None for no end. Epochs before an interruption count.
-        history: the list of epochs that `Progress` keeps.
+        history: the list of epochs that `KeepHistory` keeps.
         schedule: function of the share of the training that is done -> learning rate.
         steps: int, batches of the whole training.
         spent: float, seconds that are gone already, as for reading the data.
@@ -101,97 +98,7 @@ class Budget(keras.callbacks.Callback):
             self.model.stop_training = True
 
 
-class Progress(keras.callbacks.Callback):
-    """One line per epoch, and within it what goes on; the numbers are noted in a file.
-
-    Args:
-        path: pathlib.Path, the JSON file: a list with a dict for each epoch.
-        epochs: int.
-        steps: int, the batches of an epoch.
-        best: the `KeepBest` that runs before it.
-        metrics: list of str, their names in the logs. The first is printed of both parts of the
-            data, the others of the development set.
-        verbose: bool, whether anything is printed.
-    """
-
-    def __init__(self, path, epochs, steps, best, metrics, verbose=True):
-        super().__init__()
-        self.path, self.epochs, self.steps, self.best = path, epochs, steps, best
-        self.metric, *self.others = metrics
-        self.verbose = verbose
-        self.history = read_history(path) if path.exists() else []
-        self.epoch, self.seen, self.checking = len(self.history), 0, False
-        self.started, self.first = time.perf_counter(), None
-        self.informing = contextlib.ExitStack()
-
-    def on_train_begin(self, logs=None):
-        if self.verbose:
-            self.informing.enter_context(keep_informed(self.describe))
-
-    def describe(self):
-        """What goes on: the epoch, how far it is, and about how long it takes yet."""
-        gone = time.perf_counter() - self.started
-        line = f"epoch {self.epoch + 1}/{self.epochs}: "
-        if self.checking:
-            return f"{line}scoring the development part, {format_seconds(gone)} gone"
-        if self.seen < 2:
-            return f"{line}preparing the first batches, {format_seconds(gone)} gone"
-        seconds = (time.perf_counter() - self.first) / (self.seen - 1)
-        left = seconds * (self.steps - self.seen)
-        return (
-            f"{line}batch {self.seen} of {self.steps}, {format_seconds(gone)} gone, about "
-            f"{format_seconds(left)} left"
-        )
-
-    def on_epoch_begin(self, epoch, logs=None):
-        del self.history[epoch:]
-        self.epoch, self.seen, self.checking = epoch, 0, False
-        self.started, self.first = time.perf_counter(), None
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.seen = batch + 1
-        self.first = self.first or time.perf_counter()  # the first one is traced as well
-
-    def on_test_begin(self, logs=None):
-        self.checking = True
-
-    def on_epoch_end(self, epoch, logs=None):
-        seconds = time.perf_counter() - self.started
-        numbers = {name: round(float(value), 6) for name, value in logs.items()}
-        self.history.append({"epoch": epoch + 1, **numbers, "seconds": round(seconds, 2)})
-        write_json(self.path, self.history)
-        if not self.verbose:
-            return
-        mark = "  best so far" if self.best.epoch == epoch + 1 else ""
-        part = "" if self.seen == self.steps else f"  {self.seen} of {self.steps} batches"
-        others = "".join(
-            f", {name} {format_score(name, logs['val_' + name])}" for name in self.others
-        )
-        say(
-            f"epoch {epoch + 1:>3}/{self.epochs}  loss {logs['loss']:.4f}  {self.metric}: "
-            f"train {format_score(self.metric, logs[self.metric])}, "
-            f"dev {format_score(self.metric, logs['val_' + self.metric])}{others}  "
-            f"{seconds:5.1f} s{part}{mark}"
-        )
-
-    def close(self):
-        """Ends the lines of progress; also after an interruption."""
-        self.informing.close()
-
-
-def read_history(path):
-    """The list that `Progress` wrote: a dict of numbers for each epoch."""
-    history = read_json(path)
-    if not isinstance(history, list):
-        raise ValueError(f"{path} holds {quote_value(history)}: expected a list of epochs.")
-    for k, epoch in enumerate(history):
-        fields = Fields(path, epoch, f"[{k}]")
-        for name in ("epoch", "seconds", *epoch):
-            fields.number(name, finite=False)
-    return history
-
-
-def train_model(job, recipe, folder, *, backup=True, callbacks=(), verbose=True, spent=0.0):
+def train_model(job, recipe, folder, *, backup=True, callbacks=(), verbose=0, spent=0.0):
     """Trains `job.model` by `recipe`, or resumes an earlier run in `folder`.
 
     The state is kept after each epoch (`Backup`), so an interruption costs one epoch at most. At
@@ -202,8 +109,8 @@ def train_model(job, recipe, folder, *, backup=True, callbacks=(), verbose=True,
         recipe: `Recipe`.
         folder: `RunFolder`, started.
         backup: bool, whether the state of each epoch is kept.
-        callbacks: more Keras callbacks.
-        verbose: bool, whether progress is printed.
+        callbacks: more Keras callbacks, which run after those of this module.
+        verbose: what Keras prints, as in `keras.Model.fit`.
         spent: float, seconds of the recipe's minutes that are gone already.
 
     Returns:
@@ -253,31 +160,22 @@ def _train(job, recipe, folder, backup, callbacks, verbose, spent):
     model = job.model if len(job.model.outputs) == 1 else training.JointModel(job.model)
     schedule = compile_model(model, job, recipe)
     best = KeepBest(folder.best, f"val_{job.monitor}", job.lower_is_better)
-    names = [make().name for make in job.metrics]
-    progress = Progress(folder.history, recipe.epochs, len(job.train), best, names, verbose)
+    history = KeepHistory(folder.history)
     steps = recipe.epochs * len(job.train)
-    budget = Budget(recipe.minutes, progress.history, schedule, steps, spent)
+    budget = Budget(recipe.minutes, history.epochs, schedule, steps, spent)
     averages = [] if recipe.average is None else [keras.callbacks.SwapEMAWeights()]
-    kept = [Backup(folder.backup)] if backup else []
-    try:
-        with folder.explain_full_disk():
-            model.fit(
-                job.train,
-                validation_data=job.dev,
-                epochs=0 if budget.used_up else recipe.epochs,
-                callbacks=[*averages, best, *kept, progress, budget, *callbacks],
-                shuffle=False,  # the data set shuffles itself
-                verbose=0,
-            )
-    except KeyboardInterrupt:
-        raise Interrupted(
-            f"interrupted after {len(progress.history)} of {recipe.epochs} epochs, which are kept "
-            f"in {folder.path}: run the same command again to go on."
-        ) from None
-    finally:
-        progress.close()
+    backups = [Backup(folder.backup)] if backup else []
+    with folder.explain_full_disk():
+        model.fit(
+            job.train,
+            validation_data=job.dev,
+            epochs=0 if budget.used_up else recipe.epochs,
+            callbacks=[*averages, best, *backups, history, budget, *callbacks],
+            shuffle=False,  # the data set shuffles itself
+            verbose=verbose,
+        )
     load_weights(job.model, folder.best)
-    return (best.score, best.epoch), progress.history
+    return (best.score, best.epoch), history.epochs
 
 
 def _averaging(job, recipe):

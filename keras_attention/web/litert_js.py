@@ -1,5 +1,6 @@
 """LiteRT.js, as its npm package has it."""
 
+import logging
 import os
 import pathlib
 import shutil
@@ -8,7 +9,6 @@ import tempfile
 
 from keras_attention.files.io import make_workplace, move_into_place
 from keras_attention.tasks.presets import CACHE
-from keras_attention.tasks.printing import keep_informed
 
 PACKAGES = {"@litertjs/core": "2.5.3", "@litertjs/wasm-utils": "2.5.3"}
 STATIC = pathlib.Path(__file__).parent / "static"
@@ -16,6 +16,7 @@ LICENCE = "APACHE-2.0.txt"  # which both packages name, and do not bring
 FOLDER = "KERAS_ATTENTION_LITERT_JS"  # of node_modules that has the packages
 # Without threads, which want headers of the server. A browser loads one of the two.
 OTHERS = shutil.ignore_patterns("*.d.ts", "*.map", "*.json")
+LOG = logging.getLogger(__name__)
 WASM = ("litert_wasm_internal", "litert_wasm_compat_internal")
 
 
@@ -56,7 +57,8 @@ def _install(place):
         )
     wanted = [f"{name}@{version}" for name, version in PACKAGES.items()]
     options = ["--no-audit", "--no-fund", "--ignore-scripts", "--no-save"]
-    with keep_informed("fetching LiteRT.js"), make_workplace(place) as new:
+    LOG.info("fetching LiteRT.js")
+    with make_workplace(place) as new:
         new.mkdir()
         with tempfile.TemporaryDirectory() as elsewhere:
             done = subprocess.run(

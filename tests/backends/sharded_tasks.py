@@ -13,7 +13,6 @@ import keras_attention as ka
 from keras_attention.cli.mesh import make_layout
 from keras_attention.cli.sources import Source
 from keras_attention.cli.train import train
-from keras_attention.tasks.printing import Interrupted
 
 MESH = {"data": 4, "model": 2}
 
@@ -57,7 +56,7 @@ def train_task(layout, folder=None):
         if folder is not None:
             try:
                 fit(task, texts, dev, folder=folder, callbacks=[Interrupt()])
-            except Interrupted:
+            except KeyboardInterrupt:
                 task, texts, dev = make_task()
             else:
                 raise AssertionError("nothing was interrupted")

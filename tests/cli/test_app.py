@@ -7,8 +7,9 @@ import sys
 import pytest
 from typer.main import get_command
 
+from keras_attention.cli import printing
 from keras_attention.cli.app import app
-from keras_attention.tasks import card, printing, recipes
+from keras_attention.cli.jobs import find_command
 from keras_attention.tasks.registry import TASKS
 
 TRAIN = ["train", "sequence_labeler", "--output", "x"]
@@ -137,15 +138,6 @@ def test_tables_on_a_terminal_keep_brackets(capsys, monkeypatch):
     assert "[red]" in capsys.readouterr().out
 
 
-def test_a_card_says_where_the_time_was_over():
-    whole = recipes.choose_recipe("text_classifier", options={"epochs": 26})
-    timed = recipes.choose_recipe("text_classifier", options={"epochs": 26, "minutes": 2.0})
-    scores = {"history": [{}] * 3}
-    assert card.describe_end(timed, scores) == " Its time (2 min) was over in epoch 3."
-    assert card.describe_end(timed, {"history": [{}] * 26}) == ""
-    assert card.describe_end(whole, scores) == ""
-
-
 def test_the_recorded_command_holds_no_path_of_this_machine():
     words = [
         "train",
@@ -157,5 +149,5 @@ def test_the_recorded_command_holds_no_path_of_this_machine():
         "--epochs",
         "3",
     ]
-    assert card.command(words) == "keras-attention train x --output mine --epochs 3"
-    assert card.command(["a", "--data-dir=/data", "b c"]) == "keras-attention a 'b c'"
+    assert find_command(words) == "keras-attention train x --output mine --epochs 3"
+    assert find_command(["a", "--data-dir=/data", "b c"]) == "keras-attention a 'b c'"

@@ -4,8 +4,8 @@ import pytest
 import typer
 
 from keras_attention.cli.console import LONGEST, printable, run_command
+from keras_attention.cli.printing import Interrupted
 from keras_attention.export import ExportError
-from keras_attention.tasks.printing import Interrupted
 
 
 def failing(error):

@@ -1,14 +1,22 @@
 """Who may write into a folder; its manifest is checked, and its files are those of one model."""
 
 import json
+import re
 import shutil
 
 import keras
 import pytest
 
 import keras_attention as ka
+from keras_attention.cli.console import sentence
 from keras_attention.files.fields import Fields
-from keras_attention.tasks.folders import RunFolder, find_model_file, flatten, refuse_links
+from keras_attention.tasks.folders import (
+    MissingFileError,
+    RunFolder,
+    find_model_file,
+    flatten,
+    refuse_links,
+)
 from keras_attention.tasks.registry import TASKS, get_task_class
 
 
@@ -110,8 +118,10 @@ def test_locate_says_what_is_missing(trained, tmp_path):
         find_model_file(trained, "litert-int8")
     (tmp_path / "empty").mkdir()
     (trained / "model.keras").write_text("model")
-    with pytest.raises(ValueError, match=r"export \S+ --quantization int8_weights` makes it\.$"):
+    with pytest.raises(MissingFileError, match=r"Export model\.keras to make it\.$") as error:
         find_model_file(trained, "litert-int8")
+    command = rf"make it: `keras-attention export {trained} --quantization int8_weights`\.$"
+    assert re.search(command, sentence(error.value))
     with pytest.raises(ValueError, match="holds no model: none of model.keras, saved_model"):
         find_model_file(tmp_path / "empty")
     (tmp_path / "x.keras").write_text("hello")

@@ -12,8 +12,8 @@ import keras_attention as ka
 from keras_attention.cli.sources import load_digits
 from keras_attention.core import lazy
 from keras_attention.tasks import folders
-from keras_attention.tasks.class_report import score_labels, score_tags
 from keras_attention.tasks.folders import answers_alike, find_model_file
+from keras_attention.training.scores.class_scores import score_labels, score_tags
 from tests.conftest import ROOT
 
 PRESETS = ROOT / "saved_models"

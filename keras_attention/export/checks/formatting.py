@@ -1,4 +1,4 @@
-"""Plain text for reports: sizes, shapes, tables and lists, without colours."""
+"""Plain text for reports: sizes, scores, shapes, tables and lists, without colours."""
 
 import re
 import textwrap
@@ -13,6 +13,18 @@ def format_size(count):
             return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
         count = count / 1000
     return f"{count:.1f} GB"
+
+
+def format_score(name, value):
+    """A score as people write it: shares in percent, others as numbers."""
+    if name.startswith(("loss", "bits")):
+        return f"{value:.4f}"
+    return f"{value:.2f}" if name.startswith(("bleu", "perplexity")) else format_percent(value)
+
+
+def format_percent(share):
+    """`format_percent(0.5)` is `"50.00 %"`."""
+    return f"{100 * share:.2f} %"
 
 
 def format_shape(axes):

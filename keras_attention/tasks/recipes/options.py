@@ -168,4 +168,4 @@ def _refuse_unused(given, recipe, builder):
     known = fields | set(recipe.data) | {name for name in IN_MODEL if name in parameters}
     if unknown := sorted(set(given) - known):
         name = SAID.get(unknown[0], unknown[0])
-        raise ValueError(f"--{name.replace('_', '-')} is not for {builder}: leave it out.")
+        raise ValueError(f"{name}= is not for {builder}: leave it out.")

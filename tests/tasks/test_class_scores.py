@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.tasks import class_report, recipes
+from keras_attention.cli.jobs import draw_confusion, list_classes
+from keras_attention.cli.show import show_classes
+from keras_attention.export.card import write_classes
+from keras_attention.tasks import recipes
 
 SIZE = dict(num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=8)
 # 7 of 8 texts are "ham", and a model that always says so has an accuracy of 7/8.
@@ -48,29 +51,22 @@ def test_a_model_that_always_gives_one_class_is_found_out(scores):
 
 
 def test_they_are_printed_written_and_drawn(scores, capsys, tmp_path):
-    class_report.show_classes(scores)
+    show_classes(scores)
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["ham", "87.50", "%", "100.00", "%", "93.33", "%", "7"] in lines
     assert ["spam", "ham", "1", "1"] in lines
-    assert class_report.draw_confusion(scores, tmp_path) == "confusion.png"
+    assert draw_confusion(scores, tmp_path) == "confusion.png"
     assert (tmp_path / "confusion.png").read_bytes().startswith(b"\x89PNG")
-    text = class_report.write_classes(scores, "confusion.png")
+    text = write_classes(scores, "confusion.png")
     assert "| spam | 0.00 % | 0.00 % | 0.00 % | 1 |" in text
     assert "- spam was taken for ham: 1 of 1" in text and "(confusion.png)" in text
-    assert class_report.list_details(scores) == {
+    assert list_classes(scores) == {
         "classes": scores.classes,
         "confusion": CONFUSION,
     }
     bleu = {"bleu": 20.0}
-    assert class_report.list_details(bleu) == {} and class_report.write_classes(bleu) == ""
-    assert class_report.draw_confusion(bleu, tmp_path) is None
-
-
-def test_a_card_of_many_classes_names_the_lowest():
-    numbers = {str(k): dict(precision=1.0, recall=1.0, f1=k / 60, count=1) for k in range(60)}
-    text = class_report.write_classes(class_report.ClassScores({}, numbers))
-    assert text.startswith("The 40 of 60 classes with the lowest F1:")
-    assert "| 39 |" in text and "| 40 |" not in text
+    assert list_classes(bleu) == {} and write_classes(bleu) == ""
+    assert draw_confusion(bleu, tmp_path) is None
 
 
 def test_entities_have_scores_by_type_and_tags_a_confusion_matrix():
@@ -99,7 +95,7 @@ def test_texts_with_several_labels_have_scores_by_label():
     task.runner = Constant("token_ids", [9.0])
     scores = task.evaluate(train)
     assert scores.classes["joy"]["precision"] == 0.5 and scores.classes["joy"]["count"] == 2
-    assert scores.confusion is None and list(class_report.list_details(scores)) == ["classes"]
+    assert scores.confusion is None and list(list_classes(scores)) == ["classes"]
 
 
 def make_images():

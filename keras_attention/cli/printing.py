@@ -1,6 +1,7 @@
 """Lines, tables and progress on a terminal, and the same in a pipe or a file."""
 
 import contextlib
+import logging
 import sys
 import threading
 import time
@@ -45,15 +46,25 @@ def say(text):
     print(text, flush=True)
 
 
-def format_score(name, value):
-    """A score as people write it: shares in percent, others as numbers."""
-    if name.startswith(("loss", "bits")):
-        return f"{value:.4f}"
-    return f"{value:.2f}" if name.startswith(("bleu", "perplexity")) else format_percent(value)
+class _Lines(logging.Handler):
+    """Prints what the package logs on standard error, a line each."""
+
+    def emit(self, record):
+        print(record.getMessage(), file=sys.stderr, flush=True)
 
 
-def format_percent(share):
-    return f"{100 * share:.2f} %"
+@contextlib.contextmanager
+def print_log():
+    """Inside, prints what the package logs, such as that a preset is fetched."""
+    log, lines = logging.getLogger("keras_attention"), _Lines()
+    level = log.level
+    log.setLevel(logging.INFO)
+    log.addHandler(lines)
+    try:
+        yield
+    finally:
+        log.removeHandler(lines)
+        log.setLevel(level)
 
 
 def format_seconds(seconds):

@@ -1,16 +1,10 @@
-"""Scores of each class and the confusion matrix: computed, printed, drawn and put into cards."""
+"""Scores of each class, and the confusion matrix, of labels that are known: without Keras."""
 
 import collections
 
 import numpy as np
 
-from keras_attention.core.lazy import visualization
-from keras_attention.tasks.printing import format_percent, show_table
 from keras_attention.training.scores.entity_tags import find_spans
-
-PICTURE = "confusion.png"
-MOST_ROWS = 40  # classes in the table of a card
-MOST_ERRORS = 10  # pairs of classes that are shown
 
 
 class ClassScores(dict):
@@ -26,6 +20,16 @@ class ClassScores(dict):
     def __init__(self, scores, classes, confusion=None):
         super().__init__(scores)
         self.classes, self.confusion = classes, confusion
+
+    def list_errors(self):
+        """(label, what it was taken for, how often, of how many), the most frequent first."""
+        errors = [
+            (label, taken, count, sum(row.values()))
+            for label, row in (self.confusion or {}).items()
+            for taken, count in row.items()
+            if taken != label
+        ]
+        return sorted(errors, key=lambda error: -error[2])
 
 
 def score_labels(names, predicted, actual):
@@ -113,67 +117,3 @@ def _list_counts(names, counts):
         for name, row in zip(names, counts, strict=True)
         if row.any()
     }
-
-
-def list_details(scores):
-    """What `scores.json` says of classes: a dict, empty where `scores` are of no classes."""
-    if not isinstance(scores, ClassScores):
-        return {}
-    confusion = {} if scores.confusion is None else {"confusion": scores.confusion}
-    return {"classes": scores.classes, **confusion}
-
-
-def show_classes(scores):
-    """Prints the scores of each class, where `scores` have them, and the most frequent errors."""
-    if not isinstance(scores, ClassScores):
-        return
-    rows = [_format_row(*item) for item in scores.classes.items()]
-    show_table(("class", "precision", "recall", "F1", "count"), rows, title="Classes")
-    if pairs := _list_errors(scores):
-        show_table(("class", "taken for", "count", "of"), pairs, title="Most frequent errors")
-
-
-def write_classes(scores, picture=None):
-    """The same as Markdown for a card; "" where `scores` are of no classes.
-
-    Args:
-        picture: str, the file name of the confusion matrix, or None.
-    """
-    if not isinstance(scores, ClassScores):
-        return ""
-    shown = sorted(scores.classes.items(), key=lambda item: item[1]["f1"])[:MOST_ROWS]
-    lines = ["| class | precision | recall | F1 | count |", "| --- | ---: | ---: | ---: | ---: |"]
-    lines += [f"| {' | '.join(map(str, _format_row(*item)))} |" for item in shown]
-    parts = ["\n".join(lines)]
-    if len(shown) < len(scores.classes):
-        parts.insert(0, f"The {MOST_ROWS} of {len(scores.classes)} classes with the lowest F1:")
-    if pairs := _list_errors(scores):
-        errors = (f"- {name} was taken for {x}: {n:,} of {total:,}" for name, x, n, total in pairs)
-        parts.append("\n".join(["The most frequent errors:", "", *errors]))
-    if picture is not None:
-        parts.append(f"![Confusion matrix]({picture})")
-    return "\n\n".join(parts)
-
-
-def _list_errors(scores):
-    """(label, what it was taken for, how often, of how many), the most frequent first."""
-    errors = [
-        (label, taken, count, sum(row.values()))
-        for label, row in (scores.confusion or {}).items()
-        for taken, count in row.items()
-        if taken != label
-    ]
-    return sorted(errors, key=lambda error: -error[2])[:MOST_ERRORS]
-
-
-def _format_row(name, found):
-    shares = (format_percent(found[key]) for key in ("precision", "recall", "f1"))
-    return (name, *shares, found["count"])
-
-
-def draw_confusion(scores, folder):
-    """Draws the confusion matrix into `folder`; gives the picture's name, or None without one."""
-    if not getattr(scores, "confusion", None):
-        return None
-    visualization.confusion_map(scores.confusion, title="Confusion matrix", path=folder / PICTURE)
-    return PICTURE
