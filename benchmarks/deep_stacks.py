@@ -5,6 +5,7 @@ backend that KERAS_BACKEND names. On TensorFlow and PyTorch memory is the growth
 on JAX what the compiled program asks for.
 """
 
+import dataclasses
 import itertools
 import statistics
 import sys
@@ -31,8 +32,8 @@ def name(settings):
 def make(layers, **settings):
     keras.utils.set_random_seed(0)
     x = keras.Input(SHAPE[1:])
-    encoder = ka.models.TransformerEncoder(num_layers=layers, **SIZE, **settings)
-    return keras.Model(x, encoder(x))
+    encoder = ka.models.TransformerEncoder.of_size(layers, **SIZE)
+    return keras.Model(x, dataclasses.replace(encoder, **settings)(x))
 
 
 def differentiate(model):

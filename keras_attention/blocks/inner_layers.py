@@ -18,6 +18,18 @@ def revive_layer(name, layer):
     return layer
 
 
+def copy_part(part, **changes):
+    """Return a copy of a layer with weights of its own. Other parts and names are returned as is.
+
+    Args:
+        part: a Keras layer, a part without weights, a name or None.
+        changes: constructor arguments of the copy that differ, such as `name`.
+    """
+    if isinstance(part, keras.layers.Layer):
+        return part.__class__.from_config({**part.get_config(), **changes})
+    return part
+
+
 def serialize_inner(layer):
     """The config of an inner layer without its shapes: the block that holds it builds it."""
     config = keras.saving.serialize_keras_object(layer)

@@ -89,6 +89,8 @@ class PreNorm(Residual):
         first_norm: bool, whether the first branch of the block has a norm, too: that of a stack
             whose embeddings are normalized can do without (Warner et al., 2024, *ModernBERT*,
             section 2.1).
+        final_norm: bool, whether a norm ends the stack. Where a norm follows what the vectors are
+            pooled to, it can do without.
 
     Example:
 
@@ -103,6 +105,7 @@ class PreNorm(Residual):
     """
 
     first_norm: bool = True
+    final_norm: bool = True
 
     def layers(self, normalize, first=None, dtype=None):
         return {"norm": normalize("norm")} if first is not None or self.first_norm else {}
@@ -111,7 +114,7 @@ class PreNorm(Residual):
         return layers["norm"](stream) if "norm" in layers else stream
 
     def end(self, stream, normalize):
-        return normalize("norm")(stream)
+        return normalize("norm")(stream) if self.final_norm else stream
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -143,7 +146,7 @@ class SandwichNorm(PreNorm):
     A stack needs a norm after its last block.
 
     Args:
-        first_norm: bool, as in `PreNorm`: of the norm before the branch.
+        first_norm, final_norm: bool, as in `PreNorm`: of the norm before the branch.
 
     Example:
 

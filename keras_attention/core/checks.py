@@ -22,6 +22,14 @@ def check_whole_number(owner, name, value, least=1, most=math.inf):
     return number
 
 
+def divide_exactly(name, size, by_name, by):
+    """Return `size / by` as an int. The error says which `by` would divide it."""
+    if size % by:
+        divisors = ", ".join(str(d) for d in range(1, size + 1) if size % d == 0 and d <= 64)
+        raise ValueError(f"{by_name}={by} does not divide {name}={size}. Choose one of {divisors}.")
+    return size // by
+
+
 def check_padding_id(owner, padding_id, name="padding_id"):
     """Return `padding_id` as an int, or None where every id is a token."""
     return None if padding_id is None else check_whole_number(owner, name, padding_id, least=0)

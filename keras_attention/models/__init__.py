@@ -2,6 +2,7 @@
 
 from keras_attention.models.causal_language_model import SIZES as _LANGUAGE_SIZES
 from keras_attention.models.causal_language_model import causal_language_model
+from keras_attention.models.conformer import ConformerEncoder
 from keras_attention.models.constituency_parser import SIZES as _CONSTITUENCY_SIZES
 from keras_attention.models.constituency_parser import constituency_parser
 from keras_attention.models.dependency_parser import SIZES as _PARSER_SIZES
@@ -17,6 +18,7 @@ from keras_attention.models.object_detector import SIZES as _DETECTOR_SIZES
 from keras_attention.models.object_detector import object_detector
 from keras_attention.models.question_answerer import SIZES as _ANSWERER_SIZES
 from keras_attention.models.question_answerer import question_answerer
+from keras_attention.models.recurrent_stack import RecurrentStack
 from keras_attention.models.seq2seq_recurrent import SIZES as _RECURRENT_SIZES
 from keras_attention.models.seq2seq_recurrent import seq2seq_recurrent
 from keras_attention.models.seq2seq_transformer import SIZES as _TRANSFORMER_SIZES
@@ -76,6 +78,8 @@ def sizes(builder):
 
 
 __all__ = [
+    "ConformerEncoder",
+    "RecurrentStack",
     "TransformerDecoder",
     "TransformerEncoder",
     "causal_language_model",

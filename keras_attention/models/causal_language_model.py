@@ -6,7 +6,8 @@ from keras_attention.blocks import TokenEmbedding
 from keras_attention.blocks.packed_documents import document_inputs, name_inputs
 from keras_attention.models.head import token_logits
 from keras_attention.models.keywords import takes_keywords_of
-from keras_attention.models.transformer import TransformerEncoder, causal_mask
+from keras_attention.models.stack_keywords import EncoderKeywords
+from keras_attention.models.transformer import causal_mask
 
 
 def _gpt_2(num_layers, num_heads, hidden_dim):
@@ -32,7 +33,7 @@ SIZES = {
 
 
 @takes_keywords_of(
-    TransformerEncoder,
+    EncoderKeywords,
     num_layers=6,
     num_heads=6,
     hidden_dim=384,
@@ -106,7 +107,7 @@ def causal_language_model(
         )
     if decoder.get("layer_masks") is not None:
         decoder["layer_masks"] = [causal_mask(one) for one in decoder["layer_masks"]]
-    decoder = TransformerEncoder(mask=causal_mask(mask), **decoder)
+    decoder = EncoderKeywords(mask=causal_mask(mask), **decoder)
     tokens = keras.Input((None,), dtype="int32", name="token_ids")
     embedding = TokenEmbedding(
         vocabulary_size,

@@ -2,65 +2,122 @@
 
 import dataclasses
 
-from keras_attention.blocks import ConformerBlock, ConvolutionModule, PostNorm
+from keras_attention.attention import MultiHeadAttention
+from keras_attention.blocks import ConformerBlock, ConvolutionModule, FeedForward, PostNorm
+from keras_attention.blocks.inner_layers import copy_part, revive_layer
+from keras_attention.core import checks
 from keras_attention.models.transformer import TransformerEncoder
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class ConformerEncoder(TransformerEncoder):
-    """A stack of Conformer blocks (Gulati et al., 2020, section 2), or of encoder blocks.
+    """A stack of Conformer blocks (Gulati et al., 2020, section 2).
 
     Args:
-        block: `"conformer"` or `"encoder"`.
-        kernel_size: int, of the convolution in a Conformer block; None is 31.
-        convolution_norm: its normalization, as in `ConvolutionModule`; None is `"batch_norm"`.
-        causal: bool, whether that convolution sees no later vectors.
-        num_layers, ...: as in `TransformerEncoder`. The norms of a Conformer block are where the
-            paper has them: `norm` is for encoder blocks.
+        num_layers, attention, feed_forward, ...: as in `TransformerEncoder`. Each block has two
+            copies of the feed-forward network. The norms are where the paper has them: leave `norm`
+            out.
+        convolution: a layer called on one tensor, the template of the convolution in a block; None
+            is `ConvolutionModule()`.
+
+    Call arguments:
+        x: (B, T, D). each_layer: as in `TransformerEncoder`.
+
+    Returns (B, T, D). Packed documents are refused: the convolution joins neighbouring vectors.
+
+    Example:
+
+    ```python
+    import keras
+    import keras_attention as ka
+
+    encoder = ka.models.ConformerEncoder(
+        num_layers=2,
+        attention=ka.attention.MultiHeadAttention(2, 8, position="rotary"),
+        feed_forward=ka.blocks.FeedForward(64, activation="silu"),
+        convolution=ka.blocks.ConvolutionModule(7),
+    )
+    assert encoder(keras.Input((None, 16))).shape == (None, None, 16)
+    ```
     """
 
-    block: str = "conformer"
-    kernel_size: int | None = None
-    convolution_norm: str | None = None
-    causal: bool = False
+    convolution: object = dataclasses.field(default=None, kw_only=True)
 
-    _kinds = ("conformer", "encoder")
+    @classmethod
+    def of_size(
+        cls,
+        num_layers,
+        num_heads,
+        hidden_dim,
+        intermediate_dim,
+        *,
+        kernel_size=31,
+        causal=False,
+        dropout=0.0,
+        attention_dropout=0.0,
+        activation="silu",
+        score="scaled_dot",
+        normalizer="softmax",
+        mask=None,
+        position=None,
+        name="block",
+    ):
+        """Make a stack by its sizes, as `TransformerEncoder.of_size`.
+
+        Args:
+            num_layers, num_heads, ...: as there.
+            kernel_size: int, of the convolution.
+            causal: bool, whether the convolution sees no later vectors, for streaming.
+        """
+        key_dim = checks.divide_exactly("hidden_dim", hidden_dim, "num_heads", num_heads)
+        return cls(
+            num_layers,
+            attention=MultiHeadAttention(
+                num_heads,
+                key_dim,
+                dropout=attention_dropout,
+                score=score,
+                normalizer=normalizer,
+                mask=mask,
+                position=position,
+            ),
+            feed_forward=FeedForward(intermediate_dim, activation, dropout),
+            convolution=ConvolutionModule(kernel_size, causal=causal),
+            dropout=dropout,
+            hidden_dim=hidden_dim,
+            name=name,
+        )
 
     def __post_init__(self):
-        super().__post_init__()
-        if self.block not in self._kinds:
-            kinds = ", ".join(map(repr, self._kinds))
-            raise ValueError(f"block={self.block!r}: expected one of {kinds}.")
-        if self.block == "conformer" and self.norm != "pre":
+        if self.norm != "pre":
             raise ValueError(
                 f"norm={self.norm!r}: the norms of a Conformer block are where the paper has them. "
-                "Leave it out, or build with block='encoder'."
+                "Leave it out, or use a TransformerEncoder."
             )
-        for name in ("kernel_size", "convolution_norm"):
-            if self.block == "encoder" and getattr(self, name) is not None:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} is of a convolution, which block='encoder' "
-                    "does not have: leave it out, or build with block='conformer'."
-                )
+        super().__post_init__()
+        if self.convolution is not None:
+            revive_layer("convolution", self.convolution)
+
+    def __call__(self, x, *, each_layer=False, segment_ids=None, positions=None):
+        if segment_ids is not None:
+            raise ValueError(
+                "ConformerEncoder was called on packed documents, and its convolution joins "
+                "neighbouring vectors, also of different documents. Build without packed=True, or "
+                "with a TransformerEncoder."
+            )
+        return super().__call__(x, each_layer=each_layer, positions=positions)
 
     def _residual(self):
         # A Conformer block ends with a norm of its own: so does a stack of them.
-        return PostNorm() if self.block == "conformer" else super()._residual()
+        return PostNorm()
 
-    def _block(self, position, mask, **settings):
-        if self.block == "encoder":
-            return super()._block(position, mask, **settings)
-        settings.pop("norm")
+    def _make_block(self, attention, feed_forward, **settings):
+        del settings["norm"]
+        convolution = ConvolutionModule() if self.convolution is None else self.convolution
         return ConformerBlock(
-            first_feed_forward=self._feed_forward("first_feed_forward"),
-            attention=self._attention("attention", position, mask),
-            feed_forward=self._feed_forward(),
-            convolution=ConvolutionModule(
-                self.kernel_size or 31,
-                normalization=self.convolution_norm or "batch_norm",
-                causal=self.causal,
-                use_bias=self.use_bias,
-                name="convolution",
-            ),
+            first_feed_forward=copy_part(feed_forward, name="first_feed_forward"),
+            attention=attention,
+            feed_forward=copy_part(feed_forward, name="feed_forward"),
+            convolution=copy_part(convolution, name="convolution"),
             **settings,
         )

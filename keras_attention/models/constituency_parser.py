@@ -14,7 +14,7 @@ from keras_attention.blocks.parser_state import DEEPEST
 from keras_attention.models.head import name_logits
 from keras_attention.models.keywords import get_position, takes_keywords_of
 from keras_attention.models.sequence_labeler import encode_words
-from keras_attention.models.transformer import TransformerDecoder
+from keras_attention.models.stack_keywords import DecoderKeywords
 
 SIZES = {}
 OWN = ("position", "mask", "layer_masks", "layer_positions", "shared_position")  # of the encoder
@@ -118,10 +118,10 @@ def constituency_parser(
 
 def _make_decoder(encoder, num_layers, position):
     """The stack of the decoder: the encoder's, with another depth and positions of its own."""
-    fields = {field.name for field in dataclasses.fields(TransformerDecoder)} - set(OWN)
+    fields = {field.name for field in dataclasses.fields(DecoderKeywords)} - set(OWN)
     settings = {name: value for name, value in encoder.items() if name in fields}
     position = get_position(position, encoder.get("max_length"))
-    return TransformerDecoder(**{**settings, "num_layers": num_layers, "position": position})
+    return DecoderKeywords(**{**settings, "num_layers": num_layers, "position": position})
 
 
 def _join(encoder, decoder, name):

@@ -5,8 +5,8 @@ import dataclasses
 import keras
 
 from keras_attention.models.keywords import get_position, takes_keywords_of
+from keras_attention.models.stack_keywords import DecoderKeywords, EncoderKeywords
 from keras_attention.models.text_decoder import build_text_decoder, join
-from keras_attention.models.transformer import TransformerDecoder, TransformerEncoder
 from keras_attention.models.vision_transformer import encode_image
 
 SIZES = {
@@ -99,8 +99,8 @@ def image_to_sequence(
     """
     images, x = encode_image(image_size, pooling=None, owner="image_to_sequence", **encoder)
     encoder_model = keras.Model({"images": images}, x, name="encoder")
-    known = {field.name for field in dataclasses.fields(TransformerEncoder)} - OF_ENCODER
-    decoder = TransformerDecoder(
+    known = {field.name for field in dataclasses.fields(EncoderKeywords)} - OF_ENCODER
+    decoder = DecoderKeywords(
         **{key: value for key, value in encoder.items() if key in known}
         | {
             "num_layers": num_decoder_layers or encoder["num_layers"],

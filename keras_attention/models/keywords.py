@@ -65,11 +65,3 @@ def get_position(position, max_length=None):
             "it, or use a position that has no end, such as 'sinusoidal' or 'rotary'."
         )
     return positions.Learned(max_length)
-
-
-def divide_exactly(name, size, by_name, by):
-    """`size / by` as an int; an error says which `by` would divide it."""
-    if size % by:
-        divisors = ", ".join(str(d) for d in range(1, size + 1) if size % d == 0 and d <= 64)
-        raise ValueError(f"{by_name}={by} does not divide {name}={size}. Choose one of {divisors}.")
-    return size // by

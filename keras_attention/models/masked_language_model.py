@@ -5,7 +5,7 @@ import keras
 from keras_attention.models.embeddings import embed_tokens
 from keras_attention.models.head import name_logits, transform_hidden
 from keras_attention.models.keywords import takes_keywords_of
-from keras_attention.models.transformer import TransformerEncoder
+from keras_attention.models.stack_keywords import EncoderKeywords
 
 
 def _bert(num_layers, num_heads, hidden_dim):
@@ -35,7 +35,7 @@ SIZES = {
 
 
 @takes_keywords_of(
-    TransformerEncoder,
+    EncoderKeywords,
     num_layers=6,
     num_heads=6,
     hidden_dim=384,
@@ -98,7 +98,7 @@ def masked_language_model(
     assert "BERT-Base" in ka.models.sizes("masked_language_model")
     ```
     """
-    encoder = TransformerEncoder(**encoder)
+    encoder = EncoderKeywords(**encoder)
     x, inputs, embedding, documents = embed_tokens(
         encoder,
         vocabulary_size,

@@ -6,9 +6,10 @@ import math
 import keras
 from keras import ops
 
-from keras_attention.blocks import BoxHead, DecoderBlock, ObjectQueries
+from keras_attention.blocks import BoxHead, ObjectQueries
 from keras_attention.core import checks
 from keras_attention.models.keywords import takes_keywords_of
+from keras_attention.models.stack_keywords import DecoderKeywords
 from keras_attention.models.transformer import TransformerDecoder
 from keras_attention.models.vision_transformer import encode_image
 
@@ -31,20 +32,19 @@ SIZES = {
 PRIOR = 0.01  # of an object, where classes are judged one by one
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class QueryDecoder(TransformerDecoder):
-    """A stack of decoder blocks whose queries all see one another."""
+class QueryStack(TransformerDecoder):
+    """A stack of decoder blocks, in one model with an encoder that ends in a norm, too."""
 
-    def make_normalization(self, name):
-        return super().make_normalization(f"decoder_{name}")  # beside the encoder's, in one model
+    _final = "decoder_final"
 
-    def _block(self, position, mask, **settings):
-        return DecoderBlock(
-            attention=self._attention("attention", position, mask),
-            cross_attention=self._attention("cross_attention", None),
-            feed_forward=self._feed_forward(),
-            **settings,
-        )
+
+class QueryDecoder(DecoderKeywords):
+    """Keywords of a stack of decoder blocks whose queries all see one another."""
+
+    def make_stack(self, name):
+        cross_attention = self._attention(None, None)
+        settings = self._list_settings(name)
+        return QueryStack(**settings, cross_attention=cross_attention, causal=False)
 
 
 @takes_keywords_of(

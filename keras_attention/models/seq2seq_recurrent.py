@@ -5,8 +5,8 @@ from keras import ops
 
 from keras_attention import masks
 from keras_attention.blocks import TokenEmbedding
+from keras_attention.blocks.inner_layers import copy_part
 from keras_attention.models.head import name_logits
-from keras_attention.models.transformer import copy_part
 from keras_attention.recurrent import (
     AttentionCell,
     Bridge,

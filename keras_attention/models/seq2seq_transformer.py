@@ -6,7 +6,7 @@ from keras_attention.blocks import DeepNorm, TokenEmbedding
 from keras_attention.blocks.packed_documents import document_inputs, name_inputs
 from keras_attention.models.head import name_logits, token_logits
 from keras_attention.models.keywords import get_position, takes_keywords_of
-from keras_attention.models.transformer import TransformerDecoder, TransformerEncoder
+from keras_attention.models.stack_keywords import DecoderKeywords, EncoderKeywords
 
 SIZES = {
     # Vaswani et al. (2017), table 3
@@ -16,7 +16,7 @@ SIZES = {
 
 
 @takes_keywords_of(
-    TransformerEncoder,
+    EncoderKeywords,
     num_layers=6,
     num_heads=8,
     hidden_dim=512,
@@ -155,8 +155,8 @@ def _stacks(transformer, num_decoder_layers, decoder_position, cross_position):
     norm = transformer.get("norm")
     if norm == "deep_norm":
         norm = DeepNorm(num_layers, num_decoder_layers=num_decoder_layers)
-    encoder = TransformerEncoder(**{**transformer, "norm": norm})
-    decoder = TransformerDecoder(
+    encoder = EncoderKeywords(**{**transformer, "norm": norm})
+    decoder = DecoderKeywords(
         **{
             **transformer,
             "num_layers": num_decoder_layers,

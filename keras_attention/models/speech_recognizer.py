@@ -10,8 +10,8 @@ from keras_attention.blocks import (
     LogMelSpectrogram,
     SpecAugment,
 )
-from keras_attention.models.conformer import ConformerEncoder
 from keras_attention.models.keywords import takes_keywords_of
+from keras_attention.models.stack_keywords import ConformerKeywords
 
 
 def _conformer(num_layers, num_heads, hidden_dim):
@@ -35,7 +35,7 @@ SIZES = {
 
 
 @takes_keywords_of(
-    ConformerEncoder,
+    ConformerKeywords,
     without=["max_length", "causal", "padding"],
     num_layers=4,
     num_heads=4,
@@ -120,7 +120,7 @@ def speech_recognizer(
                 "give one of them."
             )
         encoder["mask"] = masks.Blockwise(masks.Causal(), chunk_size)
-    encoder = ConformerEncoder(causal=chunk_size is not None, **encoder)
+    encoder = ConformerKeywords(causal=chunk_size is not None, **encoder)
     lengths = keras.Input((), dtype="int32", name="lengths")
     shape = (None, num_mel_bins) if inputs == "features" else (None,)
     sound = keras.Input(shape, dtype="float32", name=inputs)

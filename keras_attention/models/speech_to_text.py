@@ -14,9 +14,9 @@ from keras_attention.blocks import (
 )
 from keras_attention.blocks.log_mel_spectrogram import STRIDE
 from keras_attention.models.keywords import get_position, takes_keywords_of
-from keras_attention.models.speech_recognizer import ConformerEncoder, check_logarithm
+from keras_attention.models.speech_recognizer import ConformerKeywords, check_logarithm
+from keras_attention.models.stack_keywords import DecoderKeywords
 from keras_attention.models.text_decoder import build_text_decoder, join
-from keras_attention.models.transformer import TransformerDecoder
 
 STEMS = ("2d", "1d")
 OF_ENCODER = ("block", "kernel_size", "convolution_norm", "causal", "mask", "layer_masks",
@@ -60,7 +60,7 @@ SIZES = {
 
 
 @takes_keywords_of(
-    ConformerEncoder,
+    ConformerKeywords,
     without=["causal", "padding"],
     num_layers=4,
     num_heads=4,
@@ -223,14 +223,14 @@ def _make_stacks(transformer, num_frames, subsampling, num_layers, position, cro
                 "it, or use a position that has no end, such as 'sinusoidal' or 'rotary'."
             )
         own["max_length"] = -(-num_frames // subsampling)
-    encoder = ConformerEncoder(**own)
+    encoder = ConformerKeywords(**own)
     shared = {key: value for key, value in transformer.items() if key not in OF_ENCODER}
     position = get_position(position, transformer.get("max_length")) or get_position(
         transformer["position"], transformer.get("max_length")
     )
     shared |= {"position": position, "cross_position": cross_position}
     shared["num_layers"] = num_layers or transformer["num_layers"]
-    return encoder, TransformerDecoder(**shared)
+    return encoder, DecoderKeywords(**shared)
 
 
 def _read_sound(inputs, num_mel_bins, sampling_rate, spectrogram, num_frames):

@@ -7,7 +7,7 @@ from keras_attention.blocks.feed_forward import get_activation
 from keras_attention.models.embeddings import embed_tokens
 from keras_attention.models.head import transform_hidden
 from keras_attention.models.keywords import takes_keywords_of
-from keras_attention.models.text_stack import RECURRENT, TextStack
+from keras_attention.models.stack_keywords import TextKeywords
 
 
 def _mini_lm(num_layers):
@@ -35,7 +35,7 @@ def _put_class_token(x):
 
 
 @takes_keywords_of(
-    TextStack,
+    TextKeywords,
     without=["causal"],
     block="encoder",
     num_layers=6,
@@ -88,9 +88,9 @@ def encode_text(
             "pooling='cls' puts a token of no segment in front, and num_segments= gives each a "
             "segment: begin texts with a token of your own, and read it with pooling='first'."
         )
-    encoder = TextStack(**encoder)
+    encoder = TextKeywords(**encoder)
     if packed and encoder.block != "encoder":
-        how = "by recurrence" if encoder.block in RECURRENT else "by a convolution"
+        how = "by recurrence" if encoder.block in ("lstm", "gru") else "by a convolution"
         raise ValueError(
             f"block={encoder.block!r} joins neighbouring tokens {how}, and packed=True puts those "
             "of other documents beside them: leave one of them out."

@@ -1,4 +1,4 @@
-"""Stacks of Transformer blocks, whose fields are the keywords that builders forward."""
+"""Stacks of Transformer blocks: each block gets its own copy of the layers that are given."""
 
 import dataclasses
 import functools
@@ -6,9 +6,8 @@ import functools
 import keras
 
 from keras_attention import masks, positions
-from keras_attention.attention import MultiHeadAttention
+from keras_attention.attention import AttentionLayer, MultiHeadAttention
 from keras_attention.blocks import (
-    AttentionPooling,
     DecoderBlock,
     DeepNorm,
     EncoderBlock,
@@ -17,348 +16,302 @@ from keras_attention.blocks import (
     Scan,
     residuals,
 )
+from keras_attention.blocks.inner_layers import copy_part, revive_layer
 from keras_attention.blocks.normalization import NORMALIZATIONS
-from keras_attention.blocks.token_embedding import PADDING
 from keras_attention.core import checks
-from keras_attention.models.keywords import divide_exactly, get_position
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class TransformerEncoder:
     """A stack of encoder blocks (Vaswani et al., 2017, section 3.1).
 
-    Builders of Transformers take these keywords and forward them; each has defaults of its own. A
-    builder of your own makes a stack and calls it on what its embeddings return.
+    The layers that are given are templates: each block gets a copy with weights of its own, and so
+    does each call of the stack. `of_size` makes the usual ones.
 
     Args:
         num_layers: int, how many layers run one after another.
-        num_heads: int N, of every attention.
-        hidden_dim: int D, the width of the model.
-        intermediate_dim: int, the width inside the feed-forward networks.
-        key_dim: int H, the size of a head; None is `hidden_dim / num_heads`.
-        num_key_value_heads: int that divides `num_heads`, None is as many (Ainslie et al., 2023,
-            *GQA*): the cache of a decoding model shrinks with it.
+        attention: a layer called as `attention(query, value)`, such as `MultiHeadAttention`, or a
+            list of them, one for each layer (Beltagy et al., 2020, section 3.1, windows that grow;
+            Gemma 3, 2025, every sixth layer sees all).
+        feed_forward: a layer called on one tensor, such as `FeedForward`, or a list of them.
+        norm: `"pre"`, `"post"`, `"sandwich"`, `"deep_norm"`, `"rezero"`, `"resi_dual"`, or a
+            `ka.blocks.Residual`. It decides how a branch joins the stream, as in `EncoderBlock`.
+            `PreNorm(first_norm=False)` leaves out the norm before the first attention, and
+            `PreNorm(final_norm=False)` the norm that ends the stack.
+        normalization, dropout, layer_scale, epsilon: as in `EncoderBlock`.
+        stochastic_depth: float, the share of examples that skip a branch of the last block in
+            training. It grows linearly from 0 at the first block (Huang et al., 2016).
         num_blocks: int, how many blocks have weights of their own, None is `num_layers`. 1 shares
             one block between all layers (Lan et al., 2020, *ALBERT*, section 3.1), more make
             groups: layer i runs block `i * num_blocks // num_layers`.
-        dropout: float, inside every block, and where the builder says.
-        attention_dropout: float, on attention weights.
-        stochastic_depth: float, the share of examples that skip a branch of the last block in
-            training; it grows linearly from 0 at the first (Huang et al., 2016).
-        layer_scale: float, what `LayerScale` starts from, or None for none.
-        norm: `"pre"`, `"post"`, `"sandwich"`, `"deep_norm"`, `"rezero"`, `"resi_dual"`, or a
-            `ka.blocks.Residual`: how a branch joins the stream, as in `EncoderBlock`.
-        first_norm: bool, whether a norm precedes the first attention of the stack; with
-            `norm="pre"` or `"sandwich"` it may be left out, where the embeddings are normalized
-            (Warner et al., 2024, *ModernBERT*, section 2.1).
-        final_norm: bool, whether a norm ends the stack; with `norm="pre"` or `"sandwich"` it may be
-            left out, where a norm follows what the vectors are pooled to.
-        normalization: `"layer_norm"`, `"layer_norm_no_bias"` or `"rms_norm"`.
-        activation: of the feed-forward networks, gates such as `"geglu"` included.
-        use_bias: bool, whether projections in the blocks have a bias.
-        qkv_bias: bool, whether those of queries, keys and values have one, where it is otherwise
-            with the others (Qwen2, 2024); None is as `use_bias` says.
-        key_bias: bool, whether that of keys has one, where it is otherwise with those of queries
-            and values (Radford et al., 2022).
-        qk_norm: `"rms_norm"`, `"layer_norm"` or None, of queries and keys, as in
-            `MultiHeadAttention`. qk_norm_epsilon: float, of these norms; None is `epsilon`.
-        position: a part, its name or its config; a list combines them. Those that rotate or bias go
-            into the self-attention of every block, those that are added to the embedding, for
-            which a builder asks `embedding_position()`. `"learned"` is a table of `max_length`.
-        max_length: int, how many positions `position="learned"` has.
-        shared_position: bool, whether the blocks share the weights of their position (Raffel et
-            al., 2020, *T5*); `clone_model` gives each block its own.
-        score, normalizer: parts, their names or their configs.
-        mask: what a token may attend to, a part, its name or its config; None is everything.
-        layer_masks, layer_positions: lists with a mask, or a position that rotates or biases, or
-            None, for each layer, in the place of `mask` and `position` (Beltagy et al., 2020,
-            section 3.1, windows that grow; Gemma 3, 2025, every sixth layer sees all).
-        epsilon: float, of the normalizations.
-        remat: bool, whether training keeps only what goes from block to block, and computes what is
-            within a block again for the gradients (Chen et al., 2016, *Training deep nets with
-            sublinear memory cost*): less memory, about a third more time, the same losses, with the
-            same dropout. Inference, text that is written, recorded attention and exported files are
-            as without.
-        scan_layers: bool, whether the layers run as one loop, `ka.blocks.Scan`, on JAX alone: what
-            is compiled does not grow with their number. All blocks have to be alike: no
-            `stochastic_depth`, which grows from layer to layer, no `num_blocks`, and the same mask
-            and position in all. Text that is written and recorded attention run layer by layer. The
-            weights are in the same order as without, and `set_weights` takes either model's.
-        padding: a promise about the ids of every call, by which attention on GPUs needs no mask
-            tensor: `"none"`, that none is padding (no layer makes a mask then); `"right"`, that
-            padding comes after the tokens of a row alone; None promises nothing. Results are the
-            same. A call outside of a compiled function, `fit` or `predict` checks its ids; in these
-            a promise that is broken gives wrong numbers: attention to padding.
+        shared_position: bool, whether the blocks share the weights of the position in their
+            attention (Raffel et al., 2020, *T5*). `clone_model` gives each block its own.
+        remat: bool, whether training computes what is within a block again for the gradients, as
+            in `EncoderBlock`.
+        scan_layers: bool, whether the layers run as one loop, `ka.blocks.Scan`, on JAX only. The
+            compiled program does not grow with their number. All blocks must be alike: no
+            `stochastic_depth`, no `num_blocks`, one attention for all. The weights have the same
+            order as without the loop.
+        hidden_dim: int D, the width that the stack must be called on, or None for any. `of_size`
+            sets it.
+        name: str, what the names of the blocks begin with.
 
     Call arguments:
-        x: (B, T, D), as a rule symbolic.
-        name: str, what the names of the blocks begin with.
+        x: (B, T, D), usually symbolic.
         each_layer: bool, whether to return a list with the output of each layer, all after the same
-            last norm: for losses of intermediate layers.
+            last norm, for losses of intermediate layers.
         segment_ids, positions: of packed documents, as `EncoderBlock` takes them.
 
     Returns (B, T, D), after the norm that ends a stack of this `norm`. A layer that runs a block
     again records its attention under `block_0/attention:1`, `:2`, ...
 
+    Raises:
+        ValueError: an attention has a position that is added to embeddings, a list has another
+            length than `num_layers`, or two arguments exclude each other.
+
     Example:
 
     ```python
     import keras
-    import numpy as np
     import keras_attention as ka
 
     encoder = ka.models.TransformerEncoder(
-        num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=32, position="sinusoidal"
+        num_layers=2,
+        attention=ka.attention.MultiHeadAttention(2, 8, position="rotary", qk_norm="rms_norm"),
+        feed_forward=ka.blocks.FeedForward(32, activation="swiglu"),
+        norm="sandwich",
     )
     tokens = keras.Input((None,), dtype="int32")
-    embedding = ka.blocks.TokenEmbedding(
-        100, encoder.hidden_dim, position=encoder.embedding_position()
-    )
-    x = embedding(tokens)
+    x = ka.blocks.TokenEmbedding(100, 16)(tokens)
     model = keras.Model(tokens, encoder(x))
-    assert model(np.array([[5, 7, 9, 0]])).shape == (1, 4, 16)
+    assert model.output_shape == (None, None, 16)
+    assert model.get_layer("block_1").attention.qk_norm == "rms_norm"
     ```
     """
 
     num_layers: int
-    num_heads: int
-    hidden_dim: int
-    intermediate_dim: int
-    key_dim: int | None = None
-    num_key_value_heads: int | None = None
-    num_blocks: int | None = None
+    _: dataclasses.KW_ONLY
+    attention: object
+    feed_forward: object
+    norm: object = "pre"
+    normalization: str = "layer_norm"
+    epsilon: float = 1e-6
     dropout: float = 0.0
-    attention_dropout: float = 0.0
     stochastic_depth: float = 0.0
     layer_scale: float | None = None
-    norm: object = "pre"
-    first_norm: bool = True
-    final_norm: bool = True
-    normalization: str = "layer_norm"
-    activation: object = "gelu"
-    use_bias: bool = True
-    qkv_bias: bool | None = None
-    key_bias: bool | None = None
-    qk_norm: str | None = None
-    qk_norm_epsilon: float | None = None
-    position: object = None
-    max_length: int | None = None
+    num_blocks: int | None = None
     shared_position: bool = False
-    score: object = "scaled_dot"
-    normalizer: object = "softmax"
-    mask: object = None
-    layer_masks: object = None
-    layer_positions: object = None
-    epsilon: float = 1e-6
     remat: bool = False
     scan_layers: bool = False
-    padding: str | None = None
+    hidden_dim: int | None = None
+    name: str = "block"
 
-    _position_is_embedded = False
+    _final = "final"  # what the name of the norm that ends the stack begins with
+
+    @classmethod
+    def of_size(
+        cls,
+        num_layers,
+        num_heads,
+        hidden_dim,
+        intermediate_dim,
+        *,
+        dropout=0.0,
+        attention_dropout=0.0,
+        activation="gelu",
+        use_bias=True,
+        score="scaled_dot",
+        normalizer="softmax",
+        mask=None,
+        position=None,
+        norm="pre",
+        normalization="layer_norm",
+        epsilon=1e-6,
+        name="block",
+    ):
+        """Make a stack of `MultiHeadAttention` and `FeedForward` by its sizes.
+
+        Args:
+            num_layers: int.
+            num_heads: int N, which divides `hidden_dim`: a head has the size `hidden_dim / N`.
+            hidden_dim: int D, the width of the model.
+            intermediate_dim: int, the width inside the feed-forward networks.
+            dropout: float, inside every block. attention_dropout: float, on attention weights.
+            activation: of the feed-forward networks, gates such as `"geglu"` included.
+            use_bias: bool, whether the projections in the blocks have a bias.
+            score, normalizer, mask, position: parts of the attention.
+            norm, normalization, epsilon, name: as in the class.
+
+        Example:
+
+        ```python
+        import dataclasses
+        import keras
+        import keras_attention as ka
+
+        encoder = ka.models.TransformerEncoder.of_size(2, 2, 16, 32, position="alibi", norm="post")
+        encoder = dataclasses.replace(encoder, remat=True)  # what is rarer
+        assert encoder(keras.Input((None, 16))).shape == (None, None, 16)
+        ```
+        """
+        return cls(
+            num_layers,
+            attention=MultiHeadAttention(
+                num_heads,
+                checks.divide_exactly("hidden_dim", hidden_dim, "num_heads", num_heads),
+                dropout=attention_dropout,
+                use_bias=use_bias,
+                score=score,
+                normalizer=normalizer,
+                mask=mask,
+                position=position,
+            ),
+            feed_forward=FeedForward(intermediate_dim, activation, dropout, use_bias),
+            norm=norm,
+            normalization=normalization,
+            epsilon=epsilon,
+            dropout=dropout,
+            hidden_dim=hidden_dim,
+            name=name,
+        )
 
     def __post_init__(self):
-        if self.key_dim is None:
-            key_dim = divide_exactly("hidden_dim", self.hidden_dim, "num_heads", self.num_heads)
-            object.__setattr__(self, "key_dim", key_dim)
+        checks.check_whole_numbers(self, "num_layers")
         if self.num_blocks is not None:
             checks.check_whole_numbers(self, "num_blocks")
-            if self.num_blocks > self.num_layers:
-                raise ValueError(
-                    f"num_blocks={self.num_blocks} is more than num_layers={self.num_layers}: "
-                    "every block runs in one layer or more. Choose at most as many."
-                )
-        object.__setattr__(self, "position", get_position(self.position, self.max_length))
-        checks.check_choice(self, "padding", PADDING)
-        self._check_layers()
-        self._check_norms()
-        self._check_scan()
-
-    def _check_layers(self):
-        """Makes lists of parts, one for each layer, of what is given for each layer."""
-        for name, family in (("layer_masks", masks), ("layer_positions", positions)):
-            given = getattr(self, name)
-            if given is None:
-                continue
-            if len(given) != self.num_layers or (self.num_blocks or self.num_layers) != len(given):
-                raise ValueError(
-                    f"{name} has {len(given)} entries for {self.num_layers} layers: expected one "
-                    "for each layer, and a block of its own for each (no num_blocks)."
-                )
-            object.__setattr__(self, name, [family.get(part) for part in given])
-        for part in self.layer_positions or ():
-            if positions.for_role(part, "embed") is not None:
-                raise ValueError(
-                    f"layer_positions has {part!r}, which is added to embeddings, and not to a "
-                    "layer: give it as position=."
-                )
-        added = positions.for_role(self.position, "rotate", "bias")
-        if self.layer_positions is not None and added is not None:
+        if (self.num_blocks or 0) > self.num_layers:
             raise ValueError(
-                f"position={added!r} is for all layers, and layer_positions= for each: leave one "
-                "of them out."
+                f"num_blocks={self.num_blocks} is more than num_layers={self.num_layers}: every "
+                "block runs in one layer or more. Choose at most as many."
             )
-
-    def _check_norms(self):
-        for name, place in (("first_norm", "begin"), ("final_norm", "end")):
-            if not getattr(self, name) and not isinstance(self._residual(), PreNorm):
-                raise ValueError(
-                    f"{name}=False with norm={self.norm!r}: expected 'pre' or 'sandwich', which "
-                    f"{place} with a norm. Choose one of them, or leave {name} out."
-                )
-        if self.first_norm:
-            return
-        if self.num_blocks not in (None, self.num_layers):
+        shares = self.num_blocks not in (None, self.num_layers)
+        norm = self._residual()
+        if isinstance(norm, PreNorm) and not norm.first_norm and shares:
             raise ValueError(
-                f"first_norm=False with num_blocks={self.num_blocks}: the first block runs in "
-                "several layers. Leave one of them out."
+                f"{norm} with num_blocks={self.num_blocks}: the first block runs in several "
+                "layers, which all need a norm. Leave one of them out."
             )
-
-    def _check_scan(self):
         if self.scan_layers and keras.backend.backend() != "jax":
             raise ValueError(
                 f"scan_layers=True is for JAX, and Keras runs on {keras.backend.backend()}. Leave "
                 "it out, or set the environment variable KERAS_BACKEND=jax before Keras is "
                 "imported."
             )
-        if self.scan_layers and self.num_blocks not in (None, self.num_layers):
+        if self.scan_layers and shares:
             raise ValueError(
                 f"scan_layers=True with num_blocks={self.num_blocks}: each layer of a loop has a "
                 "block of its own. Leave one of them out."
             )
+        for attention in self._for_each_layer("attention"):
+            position = attention.position if isinstance(attention, AttentionLayer) else None
+            if (added := positions.for_role(position, "embed")) is not None:
+                raise ValueError(
+                    f"position={added!r} is added to embeddings, and a stack has none: give it to "
+                    "the embedding, and to the attention only what rotates or biases."
+                )
+        self._for_each_layer("feed_forward")
 
-    def __call__(self, x, *, name="block", each_layer=False, **documents):
-        return self._run_layers(x, (), name, each_layer, documents)
+    def _for_each_layer(self, name):
+        """The template of each block, where one or a list of them is given."""
+        templates, count = getattr(self, name), self.num_blocks or self.num_layers
+        if not isinstance(templates, list | tuple):
+            return [revive_layer(name, templates)] * count
+        if len(templates) != self.num_layers or len(templates) != count:
+            raise ValueError(
+                f"{name} has {len(templates)} layers for num_layers={self.num_layers}: a list has "
+                "one for each layer, without num_blocks. Give as many, or one layer for all."
+            )
+        return [revive_layer(f"{name}[{i}]", layer) for i, layer in enumerate(templates)]
 
-    def embedding_position(self):
-        """The part of `position` that is added to embeddings, a copy of its own, or None.
-
-        A builder gives it to its embedding, as `TokenEmbedding(position=...)`; a stack whose
-        builder never asked for it refuses positions that are added, which would be lost.
-        """
-        object.__setattr__(self, "_position_is_embedded", True)
-        return copy_part(positions.for_role(self.position, "embed"))
+    def __call__(self, x, *, each_layer=False, segment_ids=None, positions=None):
+        documents = {"segment_ids": segment_ids, "positions": positions}
+        return self._run_layers(x, (), each_layer, documents)
 
     def make_normalization(self, name):
-        """A normalization layer of this stack's kind."""
+        """Make a normalization layer of this stack's kind."""
         return NORMALIZATIONS[self.normalization](epsilon=self.epsilon, name=name)
 
-    def make_pooling(self, name, num_prefix_tokens=0):
-        """An `AttentionPooling` whose inner layers are as those of a block."""
-        return AttentionPooling(
-            attention=self._attention("attention", None),
-            feed_forward=self._feed_forward(),
-            num_prefix_tokens=num_prefix_tokens,
-            normalization=self.normalization,
-            epsilon=self.epsilon,
-            name=name,
-        )
-
-    def _run_layers(self, x, source, name, each_layer, documents):
-        if x.shape[-1] != self.hidden_dim:
+    def _run_layers(self, x, source, each_layer, documents):
+        if self.hidden_dim not in (None, x.shape[-1]):
             raise ValueError(
                 f"{type(self).__name__}(hidden_dim={self.hidden_dim}) was called on vectors of "
                 f"size {x.shape[-1]}. Embed into hidden_dim, or set hidden_dim={x.shape[-1]}."
             )
-        added = positions.for_role(self.position, "embed")
-        if added is not None and not self._position_is_embedded:
-            raise ValueError(
-                f"position={added!r} is added to embeddings, and this builder does not: it never "
-                "asks the stack for embedding_position(). Give its embedding "
-                "position=encoder.embedding_position()."
-            )
-        num_blocks = self.num_blocks or self.num_layers
-        norm = self._residual()
-        position = positions.for_role(self.position, "rotate", "bias")
-        shared = copy_part(position) if self.shared_position else None
-        each = self.layer_positions or [position] * num_blocks
-        seen = self.layer_masks or [self.mask] * num_blocks
-        blocks = [
-            self._block(
-                copy_part(each[i]) if shared is None else shared,
-                seen[i],
-                norm=norm if i or self.first_norm else dataclasses.replace(norm, first_norm=False),
-                normalization=self.normalization,
-                dropout=self.dropout,
-                stochastic_depth=self.stochastic_depth * i / max(num_blocks - 1, 1),
-                layer_scale=self.layer_scale,
-                epsilon=self.epsilon,
-                remat=self.remat,
-                name=f"{name}_{i}",
-            )
-            for i in range(num_blocks)
-        ]
-        make = functools.cache(lambda place: self.make_normalization(f"final_{place}"))
-        outputs = []
+        documents = {name: value for name, value in documents.items() if value is not None}
+        blocks, outputs = self._make_blocks(), []
         if self.scan_layers:
             for block in blocks:  # here, and not within the loop, whose name paths would begin with
                 block.build(x.shape, *(encoded.shape for encoded in source))
-            scan = Scan(blocks, each_layer=each_layer, name=f"{name}s")
+            scan = Scan(blocks, each_layer=each_layer, name=f"{self.name}s")
             outputs = scan(x, *source, **documents)
             outputs = outputs if each_layer else [outputs]
         else:
             for i in range(self.num_layers):
-                x = blocks[i * num_blocks // self.num_layers](x, *source, **documents)
+                x = blocks[i * len(blocks) // self.num_layers](x, *source, **documents)
                 outputs.append(x)
-        if not each_layer:
-            outputs = outputs[-1:]
-        outputs = [norm.end(x, make) if self.final_norm else x for x in outputs]
+        norm = self._residual()
+        make = functools.cache(lambda place: self.make_normalization(f"{self._final}_{place}"))
+        outputs = [norm.end(x, make) for x in (outputs if each_layer else outputs[-1:])]
         return outputs if each_layer else outputs[-1]
+
+    def _make_blocks(self):
+        attentions, norm = self._for_each_layer("attention"), self._residual()
+        changes = {}
+        if self.shared_position:
+            changes["position"] = self._copy_position(attentions)
+        blocks = []
+        for i, feed_forward in enumerate(self._for_each_layer("feed_forward")):
+            if i == 1 and isinstance(norm, PreNorm):
+                norm = dataclasses.replace(norm, first_norm=True)
+            blocks.append(
+                self._make_block(
+                    copy_part(attentions[i], name="attention", **changes),
+                    feed_forward,
+                    norm=norm,
+                    normalization=self.normalization,
+                    dropout=self.dropout,
+                    stochastic_depth=self.stochastic_depth * i / max(len(attentions) - 1, 1),
+                    layer_scale=self.layer_scale,
+                    epsilon=self.epsilon,
+                    remat=self.remat,
+                    name=f"{self.name}_{i}",
+                )
+            )
+        return blocks
+
+    def _copy_position(self, attentions):
+        """One position for all blocks."""
+        first = attentions[0]
+        if not isinstance(first, AttentionLayer) or any(layer is not first for layer in attentions):
+            raise ValueError(
+                f"shared_position=True with attention={self.attention!r}: expected one layer of "
+                "ka.attention for all blocks. Give one, or leave shared_position out."
+            )
+        return copy_part(first.position)
 
     def _residual(self):
         """The residual called `norm`; DeepNorm depends on the depth of the stack."""
         return DeepNorm(self.num_layers) if self.norm == "deep_norm" else residuals.get(self.norm)
 
-    def _block(self, position, mask, **settings):
-        return EncoderBlock(
-            attention=self._attention("attention", position, mask),
-            feed_forward=self._feed_forward(),
-            **settings,
-        )
-
-    def _attention(self, name, position, mask=None):
-        return MultiHeadAttention(
-            self.num_heads,
-            self.key_dim,
-            num_key_value_heads=self.num_key_value_heads,
-            dropout=self.attention_dropout,
-            use_bias=self.use_bias,
-            qkv_bias=self.qkv_bias,
-            key_bias=self.key_bias,
-            qk_norm=self.qk_norm,
-            qk_norm_epsilon=self.epsilon if self.qk_norm_epsilon is None else self.qk_norm_epsilon,
-            score=copy_part(self.score),
-            normalizer=copy_part(self.normalizer),
-            mask=mask,
-            position=position,
-            padding="right" if self.padding == "right" else None,
-            name=name,
-        )
-
-    def _feed_forward(self, name="feed_forward"):
-        return FeedForward(
-            self.intermediate_dim,
-            activation=self.activation,
-            dropout=self.dropout,
-            use_bias=self.use_bias,
-            name=name,
-        )
+    def _make_block(self, attention, feed_forward, **settings):
+        feed_forward = copy_part(feed_forward, name="feed_forward")
+        return EncoderBlock(attention=attention, feed_forward=feed_forward, **settings)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class TransformerDecoder(TransformerEncoder):
     """A stack of decoder blocks beside an encoder (Vaswani et al., 2017, section 3.1).
 
-    The future stays hidden, whatever `mask` allows. A decoder without a source is a
-    `TransformerEncoder` with the mask `"causal"`.
+    A decoder without a source is a `TransformerEncoder` with the mask `"causal"`.
 
     Args:
-        cross_position: a position that rotates or biases in cross-attention, or None.
-        num_layers, ...: as in `TransformerEncoder`; `position` and `mask` are those of the
-            self-attention.
+        num_layers, attention, feed_forward, ...: as in `TransformerEncoder`.
+        cross_attention: the template of the attention to the source.
+        causal: bool, whether the future is hidden from the self-attention, whatever its mask
+            allows. False is for queries that all see one another.
 
     Call arguments:
         x: (B, T, D). encoded: (B, S, E), what the encoder returns.
-        name: str, what the names of the blocks begin with.
         each_layer: as in `TransformerEncoder`.
         segment_ids, positions, encoded_segment_ids, encoded_positions: of packed documents, as
             `DecoderBlock` takes them.
@@ -372,41 +325,119 @@ class TransformerDecoder(TransformerEncoder):
     import keras_attention as ka
 
     decoder = ka.models.TransformerDecoder(
-        num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=32, norm="post"
+        num_layers=2,
+        attention=ka.attention.MultiHeadAttention(2, 8, position="rotary"),
+        cross_attention=ka.attention.MultiHeadAttention(2, 8),
+        feed_forward=ka.blocks.FeedForward(32),
+        norm="post",
     )
     x, encoded = keras.Input((None, 16)), keras.Input((None, 24))
     assert decoder(x, encoded).shape == (None, None, 16)
     ```
     """
 
-    cross_position: object = None
+    cross_attention: object = dataclasses.field(kw_only=True)
+    causal: bool = dataclasses.field(default=True, kw_only=True)
 
-    def __call__(self, x, encoded, *, name="block", each_layer=False, **documents):
-        return self._run_layers(x, (encoded,), name, each_layer, documents)
+    @classmethod
+    def of_size(
+        cls,
+        num_layers,
+        num_heads,
+        hidden_dim,
+        intermediate_dim,
+        *,
+        dropout=0.0,
+        attention_dropout=0.0,
+        activation="gelu",
+        use_bias=True,
+        score="scaled_dot",
+        normalizer="softmax",
+        mask=None,
+        position=None,
+        cross_position=None,
+        norm="pre",
+        normalization="layer_norm",
+        epsilon=1e-6,
+        name="block",
+    ):
+        """Make a stack by its sizes, as `TransformerEncoder.of_size`.
+
+        Args:
+            num_layers, num_heads, ...: as there. `mask` and `position` are those of the
+                self-attention.
+            cross_position: a position that rotates or biases in the cross-attention, or None.
+        """
+        key_dim = checks.divide_exactly("hidden_dim", hidden_dim, "num_heads", num_heads)
+        make_attention = functools.partial(
+            MultiHeadAttention,
+            num_heads,
+            key_dim,
+            dropout=attention_dropout,
+            use_bias=use_bias,
+            score=score,
+            normalizer=normalizer,
+        )
+        return cls(
+            num_layers,
+            attention=make_attention(mask=mask, position=position),
+            cross_attention=make_attention(position=cross_position),
+            feed_forward=FeedForward(intermediate_dim, activation, dropout, use_bias),
+            norm=norm,
+            normalization=normalization,
+            epsilon=epsilon,
+            dropout=dropout,
+            hidden_dim=hidden_dim,
+            name=name,
+        )
+
+    def __post_init__(self):
+        super().__post_init__()
+        revive_layer("cross_attention", self.cross_attention)
+        for attention in self._for_each_layer("attention") if self.causal else ():
+            if not isinstance(attention, AttentionLayer):
+                raise ValueError(
+                    f"causal=True with attention={attention!r}, which takes no mask part: expected "
+                    "a layer of ka.attention. Give one, or hide the future in a layer of your own "
+                    "and set causal=False."
+                )
+
+    def __call__(
+        self,
+        x,
+        encoded,
+        *,
+        each_layer=False,
+        segment_ids=None,
+        positions=None,
+        encoded_segment_ids=None,
+        encoded_positions=None,
+    ):
+        documents = {
+            "segment_ids": segment_ids,
+            "positions": positions,
+            "encoded_segment_ids": encoded_segment_ids,
+            "encoded_positions": encoded_positions,
+        }
+        return self._run_layers(x, (encoded,), each_layer, documents)
 
     def _residual(self):
         if self.norm == "deep_norm":
             return DeepNorm(self.num_layers, num_branches=3)
         return super()._residual()
 
-    def _block(self, position, mask, **settings):
-        of_source = copy_part(positions.get(self.cross_position))
+    def _make_block(self, attention, feed_forward, **settings):
+        if self.causal:
+            attention.mask = causal_mask(attention.mask)
         return DecoderBlock(
-            attention=self._attention("attention", position, causal_mask(mask)),
-            cross_attention=self._attention("cross_attention", of_source),
-            feed_forward=self._feed_forward(),
+            attention=attention,
+            cross_attention=copy_part(self.cross_attention, name="cross_attention"),
+            feed_forward=copy_part(feed_forward, name="feed_forward"),
             **settings,
         )
 
 
 def causal_mask(mask=None):
-    """`mask` without sight of the future: the mask of a decoder."""
+    """Return `mask` without sight of the future: the mask of a decoder."""
     mask = masks.get(mask)
     return masks.Causal() if mask in (None, masks.Causal()) else masks.Causal() & mask
-
-
-def copy_part(part):
-    """A copy of a part that has weights, so that blocks do not share them; others as they are."""
-    if isinstance(part, keras.layers.Layer):
-        return part.__class__.from_config(part.get_config())
-    return part

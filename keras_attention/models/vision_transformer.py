@@ -8,7 +8,7 @@ from keras_attention import positions
 from keras_attention.blocks import ConvolutionStem, PatchEmbedding, Pooling
 from keras_attention.core import checks
 from keras_attention.models.keywords import takes_keywords_of
-from keras_attention.models.transformer import TransformerEncoder
+from keras_attention.models.stack_keywords import EncoderKeywords
 
 
 def _size(patch_size, hidden_dim, num_layers, num_heads):
@@ -62,7 +62,7 @@ ON_GRID = {"rotary_2d": functools.partial(positions.Rotary, max_wavelength=100)}
 
 
 @takes_keywords_of(
-    TransformerEncoder,
+    EncoderKeywords,
     without=["max_length", "padding"],
     num_layers=12,
     num_heads=3,
@@ -116,7 +116,7 @@ def encode_image(
     if encoder.get("layer_positions") is not None:
         encoder["layer_positions"] = _place_on_grid(encoder["layer_positions"], *place)
     position = None if learned else _place_on_grid(position, *place)
-    encoder = TransformerEncoder(position=position, **encoder)
+    encoder = EncoderKeywords(position=position, **encoder)
     _check_head_size(encoder, owner)
     x = PatchEmbedding(
         encoder.hidden_dim,

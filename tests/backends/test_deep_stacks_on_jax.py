@@ -1,5 +1,7 @@
 """Scanned and rematerialised stacks on JAX need less memory and compile less."""
 
+import dataclasses
+
 import jax
 import keras
 import numpy as np
@@ -54,7 +56,8 @@ def test_a_scanned_decoder_gives_each_layer():
     x, encoded = keras.Input((T, D)), keras.Input((3, D))
     models = []
     for scan in (False, True):
-        decoder = ka.models.TransformerDecoder(**SIZE, scan_layers=scan)
+        decoder = ka.models.TransformerDecoder.of_size(**SIZE)
+        decoder = dataclasses.replace(decoder, scan_layers=scan)
         models.append(keras.Model([x, encoded], decoder(x, encoded, each_layer=True)))
     models[1].set_weights(models[0].get_weights())
     expected = models[0]([X, X[:, :3]])

@@ -1,5 +1,7 @@
 """What a rematerialised stack computes on TensorFlow: twice for gradients, once for all else."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -15,9 +17,10 @@ def stack(**kwargs):
     keras.backend.clear_session()
     keras.utils.set_random_seed(0)
     x = keras.Input((None, 8))
-    size = dict(num_layers=2, num_heads=2, hidden_dim=8, intermediate_dim=12, activation="tanh")
-    encoder = ka.models.TransformerEncoder(**size, dropout=0.2, attention_dropout=0.2, **kwargs)
-    return keras.Model(x, encoder(x))
+    encoder = ka.models.TransformerEncoder.of_size(
+        2, 2, 8, 12, activation="tanh", dropout=0.2, attention_dropout=0.2
+    )
+    return keras.Model(x, dataclasses.replace(encoder, **kwargs)(x))
 
 
 def trace(function):

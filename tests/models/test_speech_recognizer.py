@@ -112,11 +112,11 @@ def test_export(settings):
     [
         (dict(inputs="mp3"), "inputs='mp3'.*'features' or 'waveform'"),
         (dict(block="lstm"), "block='lstm'.*'conformer', 'encoder'"),
-        (dict(norm="post"), "norm='post'.*block='encoder'"),
+        (dict(norm="post"), "norm='post'.*use a TransformerEncoder"),
         (dict(block="encoder", kernel_size=5), "kernel_size=5.*block='conformer'"),
         (dict(chunk_size=2, mask="causal"), "chunk_size=2.*mask='causal'"),
         (dict(subsampling=3), "factor=3.*power of two"),
-        (dict(position="sinusoidal"), "added to embeddings"),
+        (dict(position="sinusoidal"), "added to tokens"),
     ],
 )
 def test_refuses(arguments, message):

@@ -1,5 +1,6 @@
-"""Stacks of blocks: norms, shared weights, and the keywords that builders forward."""
+"""Stacks of blocks: templates, norms, shared weights, and the keywords that builders forward."""
 
+import dataclasses
 import inspect
 
 import keras
@@ -17,11 +18,76 @@ B, T, D = 2, 5, 8
 X = random.normal(size=(B, T, D)).astype("float32")
 
 
-def stack(**kwargs):
+def make_encoder(num_layers=4, num_heads=2, hidden_dim=D, intermediate_dim=12, **settings):
+    rare = {
+        name: settings.pop(name) for name in ("num_blocks", "shared_position") if name in settings
+    }
+    size = (num_layers, num_heads, hidden_dim, intermediate_dim)
+    return dataclasses.replace(ka.models.TransformerEncoder.of_size(*size, **settings), **rare)
+
+
+def stack(**settings):
     tokens = keras.Input((None, D), name="tokens")
-    size = dict(num_layers=4, num_heads=2, hidden_dim=D, intermediate_dim=12)
-    encoder = ka.models.TransformerEncoder(**{**size, **kwargs})
+    return keras.Model(tokens, make_encoder(**settings)(tokens))
+
+
+def attend(**settings):
+    return ka.attention.MultiHeadAttention(2, 4, **settings)
+
+
+def stack_of(attention, num_layers=2, **settings):
+    """A model of a stack with these templates."""
+    tokens = keras.Input((None, D), name="tokens")
+    feed_forward = ka.blocks.FeedForward(12)
+    encoder = ka.models.TransformerEncoder(
+        num_layers, attention=attention, feed_forward=feed_forward, **settings
+    )
     return keras.Model(tokens, encoder(tokens))
+
+
+@pytest.mark.parametrize("decoder", [False, True])
+def test_each_block_is_a_copy_of_its_templates(decoder):
+    attention = attend(qk_norm="rms_norm", qkv_bias=True, use_bias=False, position="relative_bias")
+    templates = dict(attention=attention, feed_forward=ka.blocks.FeedForward(12, "swiglu"))
+    tokens, source = keras.Input((None, D)), [keras.Input((None, 6))] * decoder
+    if decoder:
+        templates["cross_attention"] = attend(score="dot")
+    kind = ka.models.TransformerDecoder if decoder else ka.models.TransformerEncoder
+    model = keras.Model([tokens, *source], kind(3, **templates, name="part")(tokens, *source))
+    blocks = [model.get_layer(f"part_{i}") for i in range(3)]
+    for name, template in templates.items():
+        copies = [getattr(block, name) for block in blocks]
+        assert len({id(layer) for layer in [template, *copies]}) == 4 and not template.built
+        for layer in copies:
+            config = {**template.get_config(), "name": name}
+            if decoder and name == "attention":
+                assert layer.mask == ka.masks.Causal()
+                config["mask"] = layer.get_config()["mask"]
+            assert layer.get_config() == config
+    positions = {id(block.attention.position) for block in blocks}
+    assert len(positions) == 3
+
+
+def test_a_list_has_an_attention_and_a_feed_forward_network_for_each_layer():
+    masks = ["causal", ka.masks.Window(2)]
+    encoder = ka.models.TransformerEncoder(
+        2,
+        attention=[attend(mask=mask) for mask in masks],
+        feed_forward=[
+            ka.blocks.FeedForward(12),
+            ka.blocks.MixtureOfExperts([ka.blocks.FeedForward(9)], 1),
+        ],
+    )
+    tokens = keras.Input((None, D))
+    model = keras.Model(tokens, encoder(tokens))
+    blocks = [model.get_layer(f"block_{i}") for i in range(2)]
+    assert [block.attention.mask for block in blocks] == [ka.masks.get(mask) for mask in masks]
+    assert isinstance(blocks[1].feed_forward, ka.blocks.MixtureOfExperts)
+
+
+def test_any_attention_layer_may_be_a_template():
+    model = stack_of(keras.layers.MultiHeadAttention(2, 4))
+    assert type(model.get_layer("block_1").attention) is keras.layers.MultiHeadAttention
 
 
 @pytest.mark.parametrize("norm", residuals.NAMES)
@@ -42,22 +108,20 @@ def test_a_stack_ends_as_its_norm_wants(norm):
 
 
 def test_a_stack_of_normalized_embeddings_does_without_its_first_norm():
-    model = stack(first_norm=False, num_layers=3)
+    model = stack(norm=ka.blocks.PreNorm(first_norm=False), num_layers=3)
     norms = [model.get_layer(f"block_{i}").norm for i in range(3)]
     assert norms == [ka.blocks.PreNorm(first_norm=False), ka.blocks.PreNorm(), ka.blocks.PreNorm()]
-    with pytest.raises(ValueError, match="first_norm=False with norm='post': expected 'pre' or"):
-        stack(first_norm=False, norm="post")
     with pytest.raises(ValueError, match="num_blocks=1: the first block runs in several layers"):
-        stack(first_norm=False, num_blocks=1)
+        stack(norm=ka.blocks.PreNorm(first_norm=False), num_blocks=1)
 
 
 def test_a_stack_may_end_without_a_norm():
-    plain, model = stack(num_layers=2), stack(num_layers=2, final_norm=False)
+    plain, model = (
+        stack(num_layers=2, norm=ka.blocks.PreNorm(final_norm=last)) for last in (True, False)
+    )
     assert "final_norm" not in [layer.name for layer in model.layers]
     model.set_weights(plain.get_weights()[:-2])
     np.testing.assert_allclose(plain.get_layer("final_norm")(model(X)), plain(X), atol=1e-6)
-    with pytest.raises(ValueError, match="final_norm=False with norm='post': expected 'pre' or 's"):
-        stack(final_norm=False, norm="post")
 
 
 @pytest.mark.slow
@@ -158,7 +222,9 @@ SIZE = dict(num_layers=1, num_heads=2, hidden_dim=D, intermediate_dim=12)
 
 
 def test_a_decoder_sees_no_future_but_all_of_its_source():
-    decoder = ka.models.TransformerDecoder(**SIZE, position="rotary", cross_position="alibi")
+    decoder = ka.models.TransformerDecoder.of_size(
+        **SIZE, position="rotary", cross_position="alibi"
+    )
     tokens, encoded = keras.Input((None, D)), keras.Input((None, 6))
     model = keras.Model([tokens, encoded], decoder(tokens, encoded))
     source = random.normal(size=(B, 3, 6)).astype("float32")
@@ -172,9 +238,7 @@ def test_a_decoder_sees_no_future_but_all_of_its_source():
 
 
 def test_each_call_of_a_stack_makes_its_own_weights():
-    encoder = ka.models.TransformerEncoder(
-        **{**SIZE, "num_layers": 2}, position="relative_bias", shared_position=True
-    )
+    encoder = make_encoder(num_layers=2, position="relative_bias", shared_position=True)
     tokens = keras.Input((None, D))
     models = [keras.Model(tokens, encoder(tokens)) for _ in range(2)]
     shared = [
@@ -184,7 +248,7 @@ def test_each_call_of_a_stack_makes_its_own_weights():
 
 
 def test_deep_norm_of_a_decoder_counts_three_branches():
-    decoder = ka.models.TransformerDecoder(**SIZE, norm="deep_norm")
+    decoder = ka.models.TransformerDecoder.of_size(**SIZE, norm="deep_norm")
     tokens = keras.Input((None, D))
     model = keras.Model(tokens, decoder(tokens, tokens))
     assert model.get_layer("block_0").norm == ka.blocks.DeepNorm(1, num_branches=3)
@@ -194,14 +258,12 @@ def test_deep_norm_of_a_decoder_counts_three_branches():
     "wrong, message",
     [
         (dict(num_heads=3), "num_heads=3 does not divide hidden_dim=8. Choose one of 1, 2, 4, 8"),
-        (dict(position="learned"), "position='learned' needs max_length="),
+        (dict(position="learned"), "Learned needs max_length"),
         (dict(hidden_dim=16), r"TransformerEncoder\(hidden_dim=16\) was called on .* size 8"),
         (dict(norm="pose"), "pose"),
         (dict(position="rotery"), "rotery"),
-        (dict(layer_masks=["causal"]), "layer_masks has 1 entries for 4 layers"),
-        (dict(layer_masks=["causal"] * 4, num_blocks=1), "a block of its own for each"),
-        (dict(layer_positions=["sinusoidal"] * 4), "added to embeddings"),
-        (dict(layer_positions=["rotary"] * 4, position="alibi"), "leave one of them out"),
+        (dict(position="sinusoidal"), "added to tokens, which attention does not see"),
+        (dict(position=["alibi", "scalar"]), r"position=Scalar\(.* is added to embeddings"),
     ],
 )
 def test_refuses(wrong, message):
@@ -209,10 +271,37 @@ def test_refuses(wrong, message):
         stack(**wrong)
 
 
+@pytest.mark.parametrize(
+    "attention, settings, message",
+    [
+        ([attend()], {}, "attention has 1 layers for num_layers=2"),
+        ([attend()] * 2, {"num_blocks": 1}, "without num_blocks"),
+        ("multi_head", {}, "attention='multi_head': expected a layer"),
+        ([attend(), attend()], {"shared_position": True}, "one layer of ka.attention for all"),
+    ],
+)
+def test_refuses_templates(attention, settings, message):
+    with pytest.raises(ValueError, match=message):
+        stack_of(attention, **settings)
+
+
+def test_a_decoder_refuses_an_attention_that_cannot_hide_the_future():
+    attention = keras.layers.MultiHeadAttention(2, 4)
+    layers = dict(
+        attention=attention, cross_attention=attention, feed_forward=ka.blocks.FeedForward(9)
+    )
+    with pytest.raises(ValueError, match="causal=True with attention=.* takes no mask part"):
+        ka.models.TransformerDecoder(1, **layers)
+    x = keras.Input((None, D))
+    assert ka.models.TransformerDecoder(1, **layers, causal=False)(x, x).shape == (None, None, D)
+
+
 def test_every_layer_may_have_its_own_mask_and_position():
     """Blocks of a stack equal those of stacks in which all layers are alike."""
     masks, places = ["causal", ka.masks.Window(2)], [None, ka.positions.Rotary(max_wavelength=50.0)]
-    model = stack(num_layers=2, layer_masks=masks, layer_positions=places)
+    model = stack_of(
+        [attend(mask=mask, position=place) for mask, place in zip(masks, places, strict=True)]
+    )
     x = X
     for i in range(2):
         alike = stack(num_layers=2, mask=masks[i], position=places[i])
@@ -228,28 +317,13 @@ def test_every_layer_may_have_its_own_mask_and_position():
 
 
 def test_queries_keys_and_values_alone_have_a_bias():
-    attention = stack(num_layers=1, use_bias=False, qkv_bias=True).get_layer("block_0").attention
+    model = stack_of(attend(use_bias=False, qkv_bias=True))
+    attention = model.get_layer("block_0").attention
     biased = [dense.bias is not None for dense in (attention.query_dense, attention.key_dense)]
     assert biased == [True, True] and attention.value_dense.bias is not None
     assert attention.output_dense.bias is None
     again = type(attention).from_config(attention.get_config())
     assert again.qkv_bias is True and again.use_bias is False
-
-
-def test_the_norm_of_queries_has_the_epsilon_of_the_stack():
-    attention = stack(num_layers=1, qk_norm="rms_norm", epsilon=0.5).get_layer("block_0").attention
-    query = np.full((1, 1, 2, 4), 0.1, "float32")
-    normalized = attention._structures.normalize_query(query)
-    np.testing.assert_allclose(normalized, 0.1 / np.sqrt(0.01 + 0.5) * np.ones_like(query), 1e-5)
-
-
-def test_the_norm_of_queries_may_have_an_epsilon_of_its_own():
-    settings = dict(num_layers=1, qk_norm="rms_norm", epsilon=0.5, qk_norm_epsilon=0.25)
-    model = stack(**settings)
-    query = np.full((1, 1, 2, 4), 0.1, "float32")
-    normalized = model.get_layer("block_0").attention._structures.normalize_query(query)
-    np.testing.assert_allclose(normalized, 0.1 / np.sqrt(0.01 + 0.25) * np.ones_like(query), 1e-5)
-    assert model.get_layer("final_norm").epsilon == 0.5
 
 
 STACKED = {
@@ -274,7 +348,7 @@ STACKED = {
 def test_every_builder_of_stacks_is_listed():
     signatures = {name: inspect.signature(getattr(ka.models, name)) for name in ka.models.__all__}
     takes = {name for name, found in signatures.items() if "intermediate_dim" in found.parameters}
-    stacks = {"TransformerEncoder", "TransformerDecoder", "encoder_decoder"}
+    stacks = {"encoder_decoder"}
     assert_lists("STACKED of tests/models/test_transformer.py", STACKED, takes - stacks)
 
 
@@ -289,32 +363,6 @@ def test_builders_refuse_unknown_keywords(builder):
         assert known in message
     with pytest.raises(TypeError, match="'zzz'. It takes "):
         getattr(ka.models, builder)(*args, zzz=1)
-
-
-@pytest.mark.parametrize("builder", STACKED)
-def test_the_signature_of_a_builder_has_the_keywords_of_its_stack(builder):
-    build = getattr(ka.models, builder)
-    parameters = inspect.signature(build).parameters
-    fields = set(inspect.signature(ka.models.TransformerEncoder).parameters)
-    reads_ids = not any(word in builder for word in ("image", "vision", "object", "speech"))
-    left_out = {"max_length"} if reads_ids else {"max_length", "padding"}
-    assert fields - set(parameters) <= left_out
-    assert all(p.kind is not p.VAR_KEYWORD for p in parameters.values())
-    sizes = {name: parameters[name].default for name in ("num_layers", "num_heads", "hidden_dim")}
-    assert all(isinstance(size, int) for size in sizes.values())
-    assert "TransformerEncoder" in build.__doc__
-
-
-@pytest.mark.parametrize("position", ["sinusoidal", ["alibi", "scalar"]])
-def test_a_position_that_no_embedding_adds_is_refused(position):
-    """A builder that forgets `embedding_position()` would be blind to the order of tokens."""
-    encoder = ka.models.TransformerEncoder(**SIZE, position=position)
-    tokens = keras.Input((None, D))
-    with pytest.raises(ValueError, match=r"(?i)position=(sinusoidal|scalar)\(.*embedding_position"):
-        encoder(tokens)
-    assert encoder.embedding_position() is not None
-    assert encoder(tokens).shape == (None, None, D)
-    assert stack(position=["alibi", "rotary"]).output_shape == (None, None, D)
 
 
 def test_an_image_has_as_many_positions_as_patches():

@@ -26,19 +26,22 @@ def test_they_are_those_of_keras_in_both_directions(block, layer):
     np.testing.assert_allclose(found[1], wanted[1], atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        ({"block": "rnn"}, "block='rnn': expected one of 'conformer', 'encoder', 'lstm', 'gru'"),
-        ({"mask": "causal"}, "mask='causal' is of blocks that attend, and block='lstm' makes"),
-        ({"remat": True}, "remat=True is of blocks that attend"),
-        ({"hidden_dim": 13}, "hidden_dim=13 with block='lstm': expected an even"),
-        ({"packed": True}, "block='lstm' joins neighbouring tokens by recurrence, and packed=True"),
-    ],
-)
-def test_recurrent_text_encoder_refuses_unsupported_options(options, message):
-    with pytest.raises(ValueError, match=message):
-        ka.models.text_encoder(30, **{"block": "lstm", **SIZE, **options})
+def test_it_refuses_what_it_cannot_read():
+    with pytest.raises(ValueError, match="hidden_dim=13.: expected an even number"):
+        ka.models.RecurrentStack(2, 13)
+    with pytest.raises(ValueError, match="Unknown cell 'transformer'"):
+        ka.models.RecurrentStack(2, 12, "transformer")(keras.Input((None, 8)))
+    x = keras.Input((None, 12))
+    for stack in (ka.models.RecurrentStack(1, 12), ka.models.ConformerEncoder.of_size(1, 2, 12, 8)):
+        with pytest.raises(ValueError, match=f"{type(stack).__name__} was called on packed doc"):
+            stack(x, segment_ids=keras.Input((None,), dtype="int32"))
+
+
+def test_each_call_of_a_stack_makes_its_own_cells():
+    stack = ka.models.RecurrentStack(1, 12, keras.layers.GRUCell(6))
+    x = keras.Input((None, 8))
+    first, second = (keras.Model(x, stack(x)) for _ in range(2))
+    assert not {id(weight) for weight in first.weights} & {id(weight) for weight in second.weights}
 
 
 @pytest.mark.slow
