@@ -32,7 +32,7 @@ def read_treebank(path):
             texts = [archive.read(name).decode("utf-8") for name in names]
             trees = [tree for text in texts for tree in ka.data.parse_brackets(text)]
             parts[part] = [tree for tree in trees if len(tree.tokens) <= LONGEST]
-    return ka.data.ConstituencyTrees.from_lists(**parts)
+    return ka.data.ConstituencyTree.collect(**parts)
 
 
 def score(task, trees):

@@ -60,13 +60,13 @@ if __name__ == "__main__":
     model = {"seed": given.seed, "dropout": given.dropout, "vocabulary_size": 4000}
     model |= {"num_layers": given.num_layers, "hidden_dim": given.hidden_dim}
     if given.language_model:
-        data = dialogues.corpus
+        data = ka.data.join_dialogues(dialogues)
         task = ka.tasks.CausalLM.from_data(
             data, tokens="subwords", max_length=96, mask=None, **model
         )
         options["steps"] = 2000
     else:
-        data = dialogues.pairs(given.turns)
+        data = ka.data.pair_dialogues(dialogues, given.turns)
         task = ka.tasks.Seq2SeqLM.from_data(data, max_length=96, **model)
     found = train(task, data, given, **options)
     found["dev"] = task.evaluate(data.dev)

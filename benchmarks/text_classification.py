@@ -69,7 +69,7 @@ def score_linear(parts):
 
 def score_ours(parts, minutes, seed, checkpoint=None):
     """Return accuracy, macro F1, seconds, CPU seconds and epochs of the default recipe."""
-    data = ka.data.Texts.from_lists(**parts, seed=seed)
+    data = ka.data.Text.collect(**parts, seed=seed)
     keras.utils.set_random_seed(seed)
     if checkpoint is None:
         task = ka.tasks.TextClassifier.from_data(data, seed=seed)

@@ -39,7 +39,7 @@ def draw(count, seed, size=64):
 
 def read(given):
     if given.made_up:
-        return ka.data.BoxedImages.from_lists(draw(300, 0), draw(50, 1), draw(50, 2))
+        return ka.data.BoxedImage.collect(draw(300, 0), draw(50, 1), draw(50, 2))
     if given.train is not None:
         return ka.data.from_coco(train=given.train, test=given.test)
     return ka.data.from_tfds_boxes("bccd")

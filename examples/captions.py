@@ -42,7 +42,7 @@ if __name__ == "__main__":
     parser.add_argument("--attention", default="attention.png", help="picture to write")
     given = parser.parse_args()
     if given.train is None:
-        data = ka.data.CaptionedImages.from_lists(draw(given.pictures, 0), draw(60, 1), draw(60, 2))
+        data = ka.data.CaptionedImage.collect(draw(given.pictures, 0), draw(60, 1), draw(60, 2))
         options = dict(image_size=48, stem_filters=(32, 64, 128), hidden_dim=96)
     else:
         data, options = ka.data.from_captions(train=given.train, test=given.test), {}

@@ -27,7 +27,7 @@ def make_dialogues(count=600, seed=0):
         city = generator.choice(list(CITIES))
         opening, question = generator.choice(OPENINGS), generator.choice(QUESTIONS)
         dialogues.append((opening.format(city), question, CITIES[city]))
-    return ka.data.Dialogues.from_lists(dialogues)
+    return ka.data.Dialogue.collect(dialogues)
 
 
 def read(file):
@@ -47,14 +47,19 @@ if __name__ == "__main__":
     dialogues = read(given.file)
     options = {} if given.file else {"vocabulary_size": 200}
     if given.language_model:
+        text = ka.data.join_dialogues(dialogues)
         task = ka.tasks.CausalLM.from_data(
-            dialogues.corpus, tokens="subwords", max_length=64, mask=None, **options
+            text,
+            tokens="subwords",
+            max_length=64,
+            mask=None,
+            **options,
         )
-        task.fit(dialogues.corpus, epochs=given.epochs, minutes=given.minutes)
-        print(task.evaluate(dialogues.corpus.dev))
-        task.attention(dialogues.corpus.dev[0], path=given.attention)
+        task.fit(text, epochs=given.epochs, minutes=given.minutes)
+        print(task.evaluate(text.dev))
+        task.attention(text.dev[0], path=given.attention)
     else:
-        pairs = dialogues.pairs(given.turns)
+        pairs = ka.data.pair_dialogues(dialogues, given.turns)
         task = ka.tasks.Seq2SeqLM.from_data(pairs, **options)
         task.fit(pairs, epochs=given.epochs, minutes=given.minutes)
         print(task.evaluate(pairs.dev))

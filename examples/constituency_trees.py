@@ -44,7 +44,7 @@ def read(train, test):
         return ka.data.from_bracketed_files(train=train, test=test)
     generator = random.Random(0)
     trees = [grow("S", generator) for _ in range(1500)]
-    return ka.data.ConstituencyTrees.from_lists(trees[:1200], trees[1200:1300], trees[1300:])
+    return ka.data.ConstituencyTree.collect(trees[:1200], trees[1200:1300], trees[1300:])
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ def read(train, test):
         return ka.data.from_conllu_trees(train=train, test=test)
     generator = random.Random(0)
     trees = [make_tree(generator) for _ in range(1500)]
-    return ka.data.DependencyTrees.from_lists(trees[:1200], trees[1200:1300], trees[1300:])
+    return ka.data.DependencyTree.collect(trees[:1200], trees[1200:1300], trees[1300:])
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def load():
         pixels, digits.target, test_size=0.2, stratify=digits.target, random_state=0
     )
     labels = [str(digit) for digit in range(10)]
-    return ka.data.Images.from_arrays(
+    return ka.data.ImageSplit.collect(
         (train, train_labels), test=(test, test_labels), labels=labels
     )
 

@@ -35,7 +35,7 @@ def make_up(count, seed):
 def read(train, test, made_up):
     """Comments of files, of TFDS, or made-up ones."""
     if made_up:
-        return ka.data.MultiLabelTexts.from_lists(make_up(800, 0), test=make_up(200, 1))
+        return ka.data.MultiLabelText.collect(make_up(800, 0), test=make_up(200, 1))
     if train is not None:
         return ka.data.from_multi_label_files(train=train, test=test)
     return ka.data.from_tfds("goemotions")

@@ -44,10 +44,10 @@ if __name__ == "__main__":
     given = parser.parse_args()
     if given.train is None:
         drawn = draw(given.pictures, 0), draw(60, 1), draw(60, 2)
-        boxes = ka.data.BoxedImages.from_lists(*drawn, image_size=64)
+        boxes = ka.data.BoxedImage.collect(*drawn, image_size=64)
     else:
         boxes = ka.data.from_coco(train=given.train, test=given.test, image_size=192)
-    data = ka.data.CaptionedImages.from_boxes(boxes)
+    data = ka.data.caption_objects(boxes)
     print("to learn:", data.train[0].texts[0])
     task = ka.tasks.ImageToText.from_data(data, stem_filters=(32, 64, 128), hidden_dim=128, beam=1)
     task.fit(data, epochs=given.epochs)

@@ -24,7 +24,7 @@ def read(train, test):
     if train is not None:
         return ka.data.from_question_files(train=train, test=test)
     parts = {part: ka.data.facts(part, size) for part, size in (("train", 3000), ("test", 500))}
-    return ka.data.Questions.from_lists(**parts, dev=ka.data.facts("dev", 300))
+    return ka.data.Question.collect(**parts, dev=ka.data.facts("dev", 300))
 
 
 if __name__ == "__main__":

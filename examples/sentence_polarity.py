@@ -93,7 +93,7 @@ def invented(count=600, seed=0):
     pairs = [("positive", "negative"), ("negative", "positive")] * (count // 2)
     texts = [ka.data.Text(sentence(*pair), pair[0]) for pair in pairs]
     test, dev = count // 5, count // 10
-    return ka.data.Texts.from_lists(texts[test + dev :], texts[test : test + dev], texts[:test])
+    return ka.data.Text.collect(texts[test + dev :], texts[test : test + dev], texts[:test])
 
 
 def train(model, texts, words, epochs, seed):

@@ -48,7 +48,7 @@ def invented():
     digits = [(str(voice), digit, speak(digit, voice)) for voice in range(4) for digit in range(10)]
     parts = (translate(join_digits(digits, count, 2, draw)) for count in (64, 16, 16))
     unseen = [(str(4), digit, speak(digit, 4)) for digit in range(10)]
-    data = ka.data.Recordings.from_lists(*parts, sampling_rate=RATE)
+    data = ka.data.Recording.collect(*parts, sampling_rate=RATE)
     return data, translate(join_digits(unseen, 16, 2, draw))
 
 

@@ -85,11 +85,11 @@ if __name__ == "__main__":
     size, numbers = {"max_length": given.max_length}, {"epochs": given.epochs}
     if given.csv is None:
         tested = max(1, given.reports // 20)
-        data = ka.data.Pairs.from_lists(make_up(given.reports, 0), test=make_up(tested, 1))
+        data = ka.data.Pair.collect(make_up(given.reports, 0), test=make_up(tested, 1))
         size |= dict(num_layers=2, num_heads=4, hidden_dim=64, vocabulary_size=200)
         size["dropout"] = 0.0  # with the recipe's it finds the event, and not the place
         numbers |= dict(learning_rate=3e-3, batch_size=32)
     else:
         read = ka.data.from_pair_files(train=given.csv, columns=(given.text, given.summary))
-        data = ka.data.Pairs.from_lists(read.train, test=read.dev)
+        data = ka.data.Pair.collect(read.train, test=read.dev)
     main(data, given.output, size, numbers)

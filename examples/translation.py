@@ -41,7 +41,7 @@ def made_up():
         tuple(f"{who[k]} {does[k]} {what[k]}{how[k]}." for k in (0, 1))
         for who, does, what, how in itertools.product(*words)
     ]
-    return ka.data.Pairs.from_lists(train=pairs[::2] + pairs[1::4], test=pairs[3::4])
+    return ka.data.Pair.collect(train=pairs[::2] + pairs[1::4], test=pairs[3::4])
 
 
 def main(pairs, epochs, output, num_layers):

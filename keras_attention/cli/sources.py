@@ -24,7 +24,7 @@ ABOUT_DIGITS = {
 
 
 def load_digits(seed=0):
-    """The 1,797 images (8, 8, 1) as `ka.data.Images`, every part with its share of each digit.
+    """The 1,797 images (8, 8, 1) as a `ka.data.DataSet`, every part with its share of each digit.
 
     A fifth is for testing, an eighth of the rest for choosing, the others for training.
     """
@@ -41,7 +41,7 @@ def load_digits(seed=0):
         name: (images[k], digits.target[k])
         for name, k in split_by_class(digits.target, seed).items()
     }
-    return data.Images.from_arrays(**parts, labels=[str(digit) for digit in range(10)])
+    return data.ImageSplit.collect(**parts, labels=[str(digit) for digit in range(10)])
 
 
 def split_by_class(labels, seed):
@@ -71,12 +71,12 @@ ABOUT_DATES = {
 
 
 def load_dates(seed=0):
-    """The dates as `ka.data.Pairs`: as people write them, and in ISO 8601."""
+    """The dates as pairs of texts: as people write them, and in ISO 8601."""
     parts = {
         part: [date[:2] for date in data.dates(part, size, seed=seed)]
         for part, size in SIZES.items()
     }
-    return data.Pairs.from_lists(**parts)
+    return data.Pair.collect(**parts)
 
 
 POLARITY = "sentence_polarity"
@@ -100,9 +100,9 @@ ABOUT_FACTS = {
 
 
 def load_facts(seed=0):
-    """The made-up questions as `ka.data.Questions`."""
+    """The made-up questions as a `ka.data.DataSet`."""
     parts = {part: data.facts(part, size, seed) for part, size in FACTS_SIZES.items()}
-    return data.Questions.from_lists(**parts)
+    return data.Question.collect(**parts)
 
 
 # Data sets with a name of their own: how to load them, and their entry in the model card.
@@ -231,7 +231,7 @@ class Source:
         return "files of tagged sentences", ("label_column", "encoding", "on_error")
 
     def load(self, builder):
-        """The data for the task of `builder`, of its `data_class`."""
+        """The data for the task of `builder`, a `ka.data.DataSet`."""
         if (self.dataset is None) == (not self.files):
             raise ValueError(
                 "Name a data set with --dataset, or give files with --train, --dev and --test"
@@ -249,14 +249,14 @@ class Source:
             loaded = NAMED[self.dataset][0](self.data_dir)
         else:
             loaded = task_class.read_tfds(self)
-        self._check_kind(type(loaded), builder)
+        self._check_kind(loaded.kind, builder)
         return loaded
 
     def _check_kind(self, kind, builder):
-        """Refuses data of the class `kind` that the task of `builder` does not take."""
-        if not issubclass(kind, get_task_class(builder).data_class):
+        """Refuses examples of the class `kind` that the task of `builder` does not take."""
+        if kind is not get_task_class(builder).example_kind:
             other = find_builder(kind)
-            holds = get_task_class(other).holds if other else f"a ka.data.{kind.__name__}"
+            holds = get_task_class(other).holds if other else kind.__name__
             raise ValueError(
                 f"{self.dataset or 'These files'}: {holds}, which {builder} does not take"
                 + (f"; {other} does." if other else ".")
@@ -266,16 +266,16 @@ class Source:
         """`TaskInterface.read_files` of texts, CoNLL-U or CoNLL, by the names of the files.
 
         Args:
-            wanted: the `data_class` of the task.
+            wanted: the `example_kind` of the task.
         """
         kinds = {_find_kind(path) for path in self.files.values()}
         if len(kinds) > 1:
             raise ValueError(
                 f"The files are of several kinds, {' and '.join(sorted(kinds))}: give one."
             )
-        if wanted is data.Texts and kinds == {"CoNLL"}:
+        if wanted is data.Text and kinds == {"CoNLL"}:
             kinds = {"texts"}  # whose reader says how files of texts are named
-        self._check_kind(data.Texts if kinds == {"texts"} else data.Tagged, find_builder(wanted))
+        self._check_kind(data.Text if kinds == {"texts"} else data.Sentence, find_builder(wanted))
         if kinds == {"CoNLL-U"}:
             column = choose_value(self.label_column, "upos")
             return data.from_conllu(**self.files, column=column, **self.reading)
@@ -344,7 +344,7 @@ class Source:
             "name": self.dataset or ", ".join(names) + languages,
             "licence": LICENCES.get(self.dataset),
             "counts": counts,
-            "notes": (*notes, *getattr(loaded, "notes", ())),
+            "notes": (*notes, *loaded.notes),
         }
 
 

@@ -1,5 +1,6 @@
 """Sentences, pairs, texts, images and recordings, from TensorFlow Datasets or files, as batches."""
 
+from keras_attention.data.dataset import DataSet
 from keras_attention.data.made_up.dates import WrittenDate, dates
 from keras_attention.data.made_up.facts import facts
 from keras_attention.data.made_up.spoken_digits import connected_digits, spoken_numbers
@@ -35,7 +36,7 @@ from keras_attention.data.preprocessors.subword_sequence import SubwordSequenceP
 from keras_attention.data.preprocessors.subword_speech import SubwordSpeechPreprocessor
 from keras_attention.data.preprocessors.tagger import TaggerPreprocessor
 from keras_attention.data.preprocessors.text import TextPreprocessor
-from keras_attention.data.readers.boxed_images import BoxedImage, BoxedImages, detection_batches
+from keras_attention.data.readers.boxed_images import BoxedImage, detection_batches
 from keras_attention.data.readers.bracketed_trees import (
     ConstituencyTree,
     build_tree,
@@ -44,55 +45,49 @@ from keras_attention.data.readers.bracketed_trees import (
 )
 from keras_attention.data.readers.captioned_images import (
     CaptionedImage,
-    CaptionedImages,
     caption_batches,
+    caption_objects,
     from_captions,
 )
 from keras_attention.data.readers.coco import from_coco, list_coco_results
 from keras_attention.data.readers.constituency_trees import (
-    ConstituencyTrees,
     constituency_batches,
     from_bracketed_files,
     read_bracketed_trees,
 )
 from keras_attention.data.readers.corpus import (
-    Corpus,
     contiguous_segments,
     from_plain_text,
     language_model_batches,
 )
 from keras_attention.data.readers.dependency_trees import (
     DependencyTree,
-    DependencyTrees,
     dependency_batches,
     from_conllu_trees,
     from_tfds_trees,
     read_conllu_trees,
 )
 from keras_attention.data.readers.dialogues import (
-    DialogueCorpus,
-    DialoguePairs,
-    Dialogues,
+    Dialogue,
     from_dialogue_files,
+    join_dialogues,
+    pair_dialogues,
     read_dialogues,
 )
 from keras_attention.data.readers.image_folders import from_image_folder, read_image
 from keras_attention.data.readers.images import (
-    Images,
     ImageSplit,
     image_augmentation,
     image_batches,
 )
 from keras_attention.data.readers.multi_label_texts import (
     MultiLabelText,
-    MultiLabelTexts,
     from_multi_label_files,
     multi_label_batches,
     read_multi_label_texts,
 )
 from keras_attention.data.readers.pairs import (
     Pair,
-    Pairs,
     from_pair_files,
     read_pairs,
     seq2seq_batches,
@@ -101,13 +96,11 @@ from keras_attention.data.readers.pascal_voc import from_voc
 from keras_attention.data.readers.questions import (
     Answer,
     Question,
-    Questions,
     from_question_files,
     read_questions,
 )
 from keras_attention.data.readers.recordings import (
     Recording,
-    Recordings,
     from_recordings,
     recording_batches,
 )
@@ -116,7 +109,6 @@ from keras_attention.data.readers.sounds import read_sound
 from keras_attention.data.readers.sphinx import read_features
 from keras_attention.data.readers.tagged import (
     Sentence,
-    Tagged,
     from_conll,
     from_conllu,
     read_conll,
@@ -125,7 +117,6 @@ from keras_attention.data.readers.tagged import (
 )
 from keras_attention.data.readers.texts import (
     Text,
-    Texts,
     from_text_files,
     read_texts,
     text_batches,
@@ -140,38 +131,27 @@ from keras_attention.data.tokenizers.vocabulary import Labels, Vocabulary, split
 __all__ = [
     "Answer",
     "BoxedImage",
-    "BoxedImages",
     "CaptionedImage",
-    "CaptionedImages",
     "Characters",
     "ConstituencyTree",
-    "ConstituencyTrees",
-    "Corpus",
+    "DataSet",
     "DependencyTree",
-    "DependencyTrees",
     "DetectionPreprocessor",
-    "DialogueCorpus",
-    "DialoguePairs",
-    "Dialogues",
+    "Dialogue",
     "EncodedQuestion",
     "ImagePreprocessor",
     "ImageSplit",
     "ImageTextPreprocessor",
-    "Images",
     "Labels",
     "MaskedLMPreprocessor",
     "MultiLabelText",
-    "MultiLabelTexts",
     "Pair",
-    "Pairs",
     "PixelLevelsPreprocessor",
     "PretrainedTokenizer",
     "Question",
     "QuestionPreprocessor",
     "QuestionWindow",
-    "Questions",
     "Recording",
-    "Recordings",
     "Resizing",
     "Sentence",
     "SequencePreprocessor",
@@ -185,16 +165,15 @@ __all__ = [
     "SubwordTaggerPreprocessor",
     "SubwordTextPreprocessor",
     "Subwords",
-    "Tagged",
     "TaggerPreprocessor",
     "Text",
     "TextPreprocessor",
-    "Texts",
     "Vocabulary",
     "Words",
     "WrittenDate",
     "build_tree",
     "caption_batches",
+    "caption_objects",
     "connected_digits",
     "constituency_batches",
     "contiguous_segments",
@@ -225,11 +204,13 @@ __all__ = [
     "from_voc",
     "image_augmentation",
     "image_batches",
+    "join_dialogues",
     "language_model_batches",
     "linearize_tree",
     "list_coco_results",
     "masked_language_model_batches",
     "multi_label_batches",
+    "pair_dialogues",
     "parse_brackets",
     "pixel_batches",
     "question_batches",

@@ -45,7 +45,7 @@ class CausalLM(RunningTextTask):
         converses: bool, whether its text is dialogues, so that `reply` gives the next turn.
 
     Its examples are text: a str, or a list of them, which are one text after another; or
-    `ka.data.Dialogues.corpus`.
+    `ka.data.join_dialogues`.
 
     Example:
 
@@ -107,7 +107,7 @@ class CausalLM(RunningTextTask):
             preprocessor,
             maximum_length=options["maximum_length"],
             temperature=options["temperature"],
-            converses=isinstance(data_set, data.DialogueCorpus),
+            converses="dialogues" in data_set.about,
         )
         task.recipe = recipe
         return task
@@ -118,7 +118,7 @@ class CausalLM(RunningTextTask):
         files = list(source.files.values())
         others = [path for path in files if not holds_dialogues(path, **source.encodings)]
         if not others:
-            return data.from_dialogue_files(**source.files, **source.reading).corpus
+            return data.join_dialogues(data.from_dialogue_files(**source.files, **source.reading))
         for path in others:
             if len(others) < len(files) or path.endswith(LINES):
                 raise ValueError(
@@ -130,12 +130,12 @@ class CausalLM(RunningTextTask):
 
     def adapt(self, data_set):
         """Learns that it converses from what is dialogues."""
-        self.converses = self.converses or isinstance(data_set, data.DialogueCorpus)
+        self.converses = self.converses or "dialogues" in data_set.about
         return super().adapt(data_set)
 
     def find_example(self, data_set):
         """The first turn of dialogues, and where the next one begins."""
-        if not isinstance(data_set, data.DialogueCorpus):
+        if "dialogues" not in data_set.about:
             return self.example
         text = data_set.test or data_set.dev or data_set.train
         return text.split(SEPARATOR)[0] + SEPARATOR.rstrip()
@@ -270,7 +270,7 @@ class CausalLM(RunningTextTask):
         return [text + "".join(pieces) for text, pieces in zip(inputs, streams, strict=True)]
 
     def reply(self, turns, *, max_new_tokens=REPLY, **options):
-        """The next turn of a dialogue, by a model of `ka.data.Dialogues.corpus`.
+        """The next turn of a dialogue, by a model of `ka.data.join_dialogues`.
 
         Args:
             turns: list of str, those so far.

@@ -35,7 +35,7 @@ class ConstituencyParser(SentenceTask):
         model: functional `keras.Model` of `ka.models.constituency_parser`, or one of the same
             inputs, outputs and ids.
         preprocessor: `ka.data.TaggerPreprocessor`, whose labels are those of
-            `ka.data.ConstituencyTrees`.
+            `ka.data.ConstituencyTree.collect`.
         maximum_length: int, the words of a sentence at most.
         spare_constituents: int, that of the model.
 
@@ -58,7 +58,7 @@ class ConstituencyParser(SentenceTask):
     """
 
     builders = ("constituency_parser",)
-    data_class, holds = data.ConstituencyTrees, "sentences with constituency trees"
+    example_kind, holds = data.ConstituencyTree, "sentences with constituency trees"
 
     def __init__(
         self, model, preprocessor, *, maximum_length=128, spare_constituents=SPARE, builder=None
@@ -67,10 +67,6 @@ class ConstituencyParser(SentenceTask):
         self.spare_constituents = check_whole_number(
             type(self).__name__, "spare_constituents", spare_constituents, most=MOST_TOKENS
         )
-
-    @classmethod
-    def collect(cls, examples):
-        return data.ConstituencyTrees.from_lists(train=list(examples), dev_fraction=0)
 
     @classmethod
     def build(cls, data_set, recipe, builder):

@@ -59,11 +59,7 @@ class DependencyParser(SentenceTask):
     """
 
     builders = ("dependency_parser",)
-    data_class, holds = data.DependencyTrees, "sentences with dependency trees"
-
-    @classmethod
-    def collect(cls, examples):
-        return data.DependencyTrees.from_lists(train=list(examples), dev_fraction=0)
+    example_kind, holds = data.DependencyTree, "sentences with dependency trees"
 
     @classmethod
     def build(cls, data_set, recipe, builder):

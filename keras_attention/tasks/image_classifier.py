@@ -7,7 +7,6 @@ from keras_attention.core.checks import check_many
 from keras_attention.core.lazy import models, visualization
 from keras_attention.data.preprocessors.image import MOST_CHANNELS
 from keras_attention.data.preprocessors.resizing import Resizing
-from keras_attention.data.readers.images import check_split
 from keras_attention.export import inspection
 from keras_attention.files.fields import MOST_PIXELS, Fields
 from keras_attention.tasks.folders import MANIFEST
@@ -38,7 +37,7 @@ class ImageClassifier(ImageTask):
 
     light, dark = np.full((20, 8, 8, 1), 220, "uint8"), np.full((20, 8, 8, 1), 30, "uint8")
     pixels, numbers = np.concatenate([light, dark]), np.repeat([0, 1], 20)
-    images = ka.data.Images.from_arrays(train=(pixels, numbers), labels=["day", "night"])
+    images = ka.data.ImageSplit.collect(train=(pixels, numbers), labels=["day", "night"])
     task = ka.tasks.ImageClassifier.from_data(
         images, num_layers=1, num_heads=2, hidden_dim=16, dropout=0.0
     )
@@ -53,7 +52,7 @@ class ImageClassifier(ImageTask):
 
     @classmethod
     def build(cls, data_set, recipe, builder):
-        height, width, channels = (int(size) for size in data_set.image_shape)
+        height, width, channels = (int(size) for size in data_set.train.image_shape)
         model = models.vision_transformer(
             (height, width), len(data_set.labels), num_channels=channels, **recipe.model
         )
@@ -121,11 +120,11 @@ class ImageClassifier(ImageTask):
         return [make_accuracy]
 
     def compute_scores(self, examples, where):
-        split, predicted = check_split(*examples), []
-        for k in range(0, len(split.labels), ROWS):
-            pixels, _ = split.arrays(k, k + ROWS)
+        predicted = []
+        for k in range(0, len(examples), ROWS):
+            pixels, _ = examples.arrays(k, k + ROWS)
             predicted += list(compute_logits(self.runner, pixels).argmax(axis=-1))
-        return score_labels(self.preprocessor.labels.names, predicted, split.labels)
+        return score_labels(self.preprocessor.labels.names, predicted, examples.labels)
 
     def check_runner(self, path, run):
         _, *shape = next(iter(run.shapes.values()))
@@ -178,9 +177,9 @@ class ImageClassifier(ImageTask):
 
         Also writes the first of them, `example.png`, which a page in the browser begins with.
         """
-        split = data_set.test if len(data_set.test.labels) else data_set.dev
-        chosen = np.random.default_rng(SEED).permutation(len(split.labels))[:SHOWN]
-        pixels, numbers = data.ImageSplit(split.pixels[chosen], split.labels[chosen]).arrays()
+        split = data_set.test or data_set.dev
+        chosen = np.random.default_rng(SEED).permutation(len(split))[:SHOWN]
+        pixels, numbers = split[chosen].arrays()
         with visualization.record_attention(self.model) as maps:
             predicted = np.argmax(self.model(pixels), axis=-1)
         layer, weights = list(maps.items())[-1]

@@ -54,7 +54,7 @@ class ImageGenerator(ImageTask):
 
     light, dark = np.full((20, 2, 3, 1), 255, "uint8"), np.zeros((20, 2, 3, 1), "uint8")
     pixels, numbers = np.concatenate([light, dark]), np.repeat([0, 1], 20)
-    images = ka.data.Images.from_arrays(train=(pixels, numbers), labels=["day", "night"])
+    images = ka.data.ImageSplit.collect(train=(pixels, numbers), labels=["day", "night"])
     task = ka.tasks.ImageGenerator.from_data(
         images, num_levels=2, num_layers=1, num_heads=2, hidden_dim=16, dropout=0.0
     )
@@ -80,7 +80,7 @@ class ImageGenerator(ImageTask):
 
     @classmethod
     def build(cls, data_set, recipe, builder):
-        *size, channels = (int(number) for number in data_set.image_shape)
+        *size, channels = (int(number) for number in data_set.train.image_shape)
         options = recipe.data
         preprocessor = data.PixelLevelsPreprocessor(
             data_set.labels, tuple(size), channels, options["num_levels"]
@@ -155,7 +155,7 @@ class ImageGenerator(ImageTask):
         return data.pixel_batches(examples, self.preprocessor, recipe.batch_size, **options)
 
     def make_batches(self, examples, where):
-        return data.pixel_batches(examples, self.preprocessor, ROWS) if len(examples[1]) else None
+        return data.pixel_batches(examples, self.preprocessor, ROWS) if examples else None
 
     def make_metrics(self):
         return [make_perplexity]

@@ -1,7 +1,6 @@
 """`ImageTask`: what tasks share whose examples are pictures with classes."""
 
 from keras_attention import data
-from keras_attention.data.readers.images import check_split
 from keras_attention.data.splits import hold_out
 from keras_attention.tasks.task import DEV_FRACTION, Task
 
@@ -11,13 +10,13 @@ IMAGE_SIZE = 48  # of pictures in folders, unless another size is asked for
 class ImageTask(Task):
     """A task of pictures, each of one class."""
 
-    data_class, holds = data.Images, "images"
+    example_kind, holds = data.ImageSplit, "images"
 
     @classmethod
     def collect(cls, examples):
-        pixels, numbers = check_split(*examples)
-        names = [str(k) for k in range(int(numbers.max(initial=0)) + 1)]
-        return data.Images.from_arrays(train=(pixels, numbers), labels=names, dev_fraction=0)
+        split = data.ImageSplit.of(examples)
+        names = [str(k) for k in range(int(split.labels.max(initial=0)) + 1)]
+        return data.ImageSplit.collect(split, labels=names, dev_fraction=0)
 
     @classmethod
     def list_file_options(cls, source):
@@ -36,12 +35,7 @@ class ImageTask(Task):
 
     @classmethod
     def count_examples(cls, data_set):
-        parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
-        return {f"{part} images": len(split.labels) for part, split in parts.items()}
-
-    @staticmethod
-    def count(examples):
-        return len(examples[1])
+        return {f"{part} images": len(split) for part, split in data_set.parts.items()}
 
     def find_labels(self, data_set):
         return data_set.labels
@@ -49,18 +43,16 @@ class ImageTask(Task):
     def check_image_shape(self, data_set):
         """Refuses pictures of another size than the model's."""
         shape = (*self.preprocessor.image_size, self.preprocessor.channels)
-        if tuple(data_set.image_shape) != shape:
+        image_shape = tuple(data_set.train.image_shape)
+        if image_shape != shape:
             raise ValueError(
-                f"The pictures are {data_set.image_shape}, and this model takes {shape}: read them "
+                f"The pictures are {image_shape}, and this model takes {shape}: read them "
                 f"with image_size={shape[:2]} and "
                 f"color_mode={'grayscale' if shape[2] == 1 else 'rgb'!r}."
             )
 
     def hold_out(self, train, dev, seed):
-        if len(dev.labels) or not len(train.labels):
+        if len(dev) or not len(train):
             return train, dev
-        kept, held = hold_out(len(train.labels), DEV_FRACTION, seed)
-        return (
-            data.ImageSplit(train.pixels[kept], train.labels[kept]),
-            data.ImageSplit(train.pixels[held], train.labels[held]),
-        )
+        remaining, held_out = hold_out(len(train), DEV_FRACTION, seed)
+        return train[remaining], train[held_out]

@@ -61,7 +61,7 @@ class ImageToText(WritingTask):
     """
 
     builders = ("image_to_sequence",)
-    data_class, holds, example = data.CaptionedImages, "pictures with texts", "picture.png"
+    example_kind, holds, example = data.CaptionedImage, "pictures with texts", "picture.png"
     score_names = ("bleu", "exact_match", "map")
 
     def __init__(self, model, preprocessor, *, labels=None, bins=BINS, **writing):
@@ -75,23 +75,20 @@ class ImageToText(WritingTask):
         self.bins = check_whole_number("ImageToText", "bins", bins, least=2, most=MOST_BINS)
 
     @classmethod
-    def collect(cls, examples):
-        return data.CaptionedImages.from_lists(list(examples), dev_fraction=0)
-
-    @classmethod
     def build(cls, data_set, recipe, builder):
         if not data_set.train:
             raise ValueError("There is nothing to train on: train= holds no example.")
         options, train = recipe.data, data_set.train
+        bins = data_set.about.get("bins", BINS)
         score = options["score"] if data_set.labels is None else "map"
         check_scorer(score)
         texts = [text for example in train for text in example.texts]
         if data_set.labels is not None:
-            places = [f"<{k}>" for k in range(data_set.bins)]
+            places = [f"<{k}>" for k in range(bins)]
             target = data.Words.build([*texts, " ".join(places)])
         else:
             target = build_tokenizer(options["tokens"], texts, options["vocabulary_size"])
-        size = data_set.image_size or options["image_size"]
+        size = data_set.about.get("image_size") or options["image_size"]
         if not isinstance(size, tuple | list):
             known = all(example.size is not None for example in train)
             size = fit_image_size(train, size, recipe.model) if known else (size, size)
@@ -109,7 +106,7 @@ class ImageToText(WritingTask):
             max_new_tokens=longest,
             score=score,
             labels=data_set.labels,
-            bins=data_set.bins,
+            bins=bins,
         )
         task.recipe = recipe
         return task
@@ -156,7 +153,7 @@ class ImageToText(WritingTask):
         files = source.files.values()
         if all(is_coco(path) and not has_captions(path) for path in files):
             boxes = data.from_coco(**source.files, image_size=source.image_size, **source.skipping)
-            return data.CaptionedImages.from_boxes(boxes)
+            return data.caption_objects(boxes)
         return data.from_captions(
             **source.files,
             text_column=source.choose_column("text_column", "text"),
@@ -167,12 +164,11 @@ class ImageToText(WritingTask):
     @classmethod
     def read_tfds(cls, source):
         options = {"image_size": source.image_size, "data_dir": source.data_dir}
-        return data.CaptionedImages.from_boxes(data.from_tfds_boxes(source.dataset, **options))
+        return data.caption_objects(data.from_tfds_boxes(source.dataset, **options))
 
     @classmethod
     def count_examples(cls, data_set):
-        parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
-        return {f"{part} images": len(split) for part, split in parts.items() if split}
+        return {f"{part} images": len(split) for part, split in data_set.parts.items() if split}
 
     def adapt(self, data_set):
         """Refuses objects of other classes, or places, than the model's words name."""
@@ -182,10 +178,11 @@ class ImageToText(WritingTask):
                 f"{', '.join(self.labels or ('captions',))}. Train a new one: "
                 "ImageToText.from_data(data)."
             )
-        if data_set.labels is not None and data_set.bins != self.bins:
+        bins = data_set.about.get("bins", BINS)
+        if data_set.labels is not None and bins != self.bins:
             raise ValueError(
-                f"Texts with {data_set.bins} places along a side: this model knows {self.bins}. "
-                f"Make them with CaptionedImages.from_boxes(data, bins={self.bins})."
+                f"Texts with {bins} places along a side: this model knows {self.bins}. "
+                f"Make them with ka.data.caption_objects(data, bins={self.bins})."
             )
         return ()
 

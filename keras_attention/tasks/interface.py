@@ -28,11 +28,11 @@ class TaskInterface(abc.ABC):
     Attributes:
         builders: tuple of str, names of the task: functions in `ka.models` that make its models, or
             a name of its own where another task's builder makes them.
-        data_class: the class of data sets in `ka.data` for it.
+        example_kind: the class of its examples, such as `ka.data.Text`.
     """
 
     builders = ()
-    data_class = None
+    example_kind = None
     holds = ""  # what its data are, for errors
     example = ""  # an input that `predict` takes, for the card and the page
     predict_options = ()  # keywords of `predict`
@@ -44,9 +44,9 @@ class TaskInterface(abc.ABC):
     deadline = None  # by `time.perf_counter`: what takes long then ends with `OutOfTime`
 
     @classmethod
-    @abc.abstractmethod
     def collect(cls, examples):
-        """A data set of `data_class` whose training part is `examples`."""
+        """A data set whose training part is `examples`."""
+        return cls.example_kind.collect(list(examples), dev_fraction=0)
 
     @classmethod
     @abc.abstractmethod
@@ -86,7 +86,7 @@ class TaskInterface(abc.ABC):
     @classmethod
     def read_files(cls, source):
         """The data set in the files of a `Source`."""
-        return source.read_by_name(cls.data_class)
+        return source.read_by_name(cls.example_kind)
 
     @classmethod
     def read_tfds(cls, source):

@@ -55,7 +55,7 @@ class MultiLabelClassifier(TextTask):
     """
 
     builders = ("multi_label_classifier",)
-    data_class, holds = data.MultiLabelTexts, "texts with lists of labels"
+    example_kind, holds = data.MultiLabelText, "texts with lists of labels"
     example = "Thank you so much, that made my day!"
 
     def __init__(self, model, preprocessor, *, thresholds=None, builder=None):

@@ -72,18 +72,14 @@ class ObjectDetector(Task):
     """
 
     builders = ("object_detector",)
-    data_class, holds, example = data.BoxedImages, "pictures with boxes", "picture.png"
+    example_kind, holds, example = data.BoxedImage, "pictures with boxes", "picture.png"
     predict_options = ("threshold",)
-
-    @classmethod
-    def collect(cls, examples):
-        return data.BoxedImages.from_lists(list(examples), dev_fraction=0)
 
     @classmethod
     def build(cls, data_set, recipe, builder):
         if not data_set.train:
             raise ValueError("There is nothing to train on: train= holds no example.")
-        size = data_set.image_size or recipe.data["image_size"]
+        size = data_set.about.get("image_size") or recipe.data["image_size"]
         if not isinstance(size, tuple | list):
             size = fit_image_size(data_set.train, size, recipe.model)
         channels = recipe.model.get("num_channels") or find_channels(data_set.train)
@@ -146,8 +142,7 @@ class ObjectDetector(Task):
 
     @classmethod
     def count_examples(cls, data_set):
-        parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
-        counts = {f"{part} images": len(split) for part, split in parts.items() if split}
+        counts = {f"{part} images": len(split) for part, split in data_set.parts.items() if split}
         return counts | {"train objects": sum(len(example.boxes) for example in data_set.train)}
 
     def find_labels(self, data_set):

@@ -70,7 +70,7 @@ class QuestionAnswerer(Task):
     """
 
     builders = ("question_answerer",)
-    data_class, holds = data.Questions, "questions with contexts"
+    example_kind, holds = data.Question, "questions with contexts"
     example = "Where did the cat sit?"
     takes_context = True
 
@@ -79,24 +79,21 @@ class QuestionAnswerer(Task):
         self.no_answer, self.threshold = bool(no_answer), float(threshold)
 
     @classmethod
-    def collect(cls, examples):
-        return data.Questions.from_lists(list(examples), dev_fraction=0)
-
-    @classmethod
     def build(cls, data_set, recipe, builder):
         if not data_set.train:
             raise ValueError("There is nothing to train on: train= holds no example.")
+        no_answer = _lack_answers(data_set.train)
         preprocessor = data.QuestionPreprocessor.build(data_set.train, **recipe.data)
         characters = preprocessor.characters
         model = models.question_answerer(
             len(preprocessor.words),
             exact_match=True,
-            no_answer=data_set.has_unanswerable,
+            no_answer=no_answer,
             character_vocabulary_size=len(characters) if characters else None,
             **({"word_length": preprocessor.word_length} if characters else {}),
             **recipe.model,
         )
-        task = cls(model, preprocessor, no_answer=data_set.has_unanswerable)
+        task = cls(model, preprocessor, no_answer=no_answer)
         task.recipe = recipe
         return task
 
@@ -119,8 +116,7 @@ class QuestionAnswerer(Task):
 
     @classmethod
     def count_examples(cls, data_set):
-        parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
-        return {f"{part} questions": len(split) for part, split in parts.items() if split}
+        return {f"{part} questions": len(split) for part, split in data_set.parts.items() if split}
 
     def find_example(self, data_set):
         """The first question of the data."""
@@ -139,12 +135,12 @@ class QuestionAnswerer(Task):
         """(train, dev): without dev, a tenth of the contexts of train becomes it."""
         if dev or not train:
             return train, dev
-        held = data.Questions.from_lists(train, seed=seed)
+        held = data.Question.collect(train, seed=seed)
         return held.train, held.dev
 
     def adapt(self, data_set):
         """Lets the model say that there is no answer, where it can and `data_set` has such."""
-        if not data_set.has_unanswerable or self.no_answer:
+        if self.no_answer or not _lack_answers(data_set.train):
             return ()
         span = next(x for x in self.model.layers if isinstance(x, blocks.SpanLogits))
         if not span.no_answer:
@@ -319,6 +315,11 @@ def _as_question(given):
     if isinstance(given, str) or len(given) != 2 or not all(isinstance(x, str) for x in given):
         raise ValueError(f"{given!r:.60} is no question with its context: expected two texts.")
     return data.Question(*given)
+
+
+def _lack_answers(questions):
+    """Whether some of the questions have no answer in their context."""
+    return any(not question.answers for question in questions)
 
 
 def _choose_answer(answers):

@@ -42,5 +42,5 @@ def get_builder(task):
 
 
 def find_builder(kind):
-    """The first builder whose task takes data of the class `kind`, as `ka.data.Texts`; or None."""
-    return next((name for name in TASKS if issubclass(kind, get_task_class(name).data_class)), None)
+    """Find the first builder whose task takes examples of the class `kind`; None without one."""
+    return next((name for name in TASKS if kind is get_task_class(name).example_kind), None)

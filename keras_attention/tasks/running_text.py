@@ -1,20 +1,20 @@
 """`RunningTextTask`: what tasks share whose examples are text, and no list."""
 
 from keras_attention import data, training
-from keras_attention.data.readers.corpus import make_corpus
+from keras_attention.data.readers.corpus import split_text
 from keras_attention.tasks.task import DEV_FRACTION, Task
 
 
 class RunningTextTask(Task):
     """A task whose examples are text: a str, or a list of them, which are one after another."""
 
-    data_class, holds = data.Corpus, "running text"
+    example_kind, holds = str, "running text"
     lower_is_better = True
 
     @classmethod
     def collect(cls, examples):
         text = examples if isinstance(examples, str) else "\n".join(examples)
-        return make_corpus(text, "", "", dev_fraction=0)
+        return split_text(text, dev_fraction=0)
 
     @classmethod
     def list_file_options(cls, source):
@@ -26,13 +26,12 @@ class RunningTextTask(Task):
 
     @classmethod
     def count_examples(cls, data_set):
-        parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
-        return {f"{part} characters": len(text) for part, text in parts.items() if text}
+        return {f"{part} characters": len(text) for part, text in data_set.parts.items() if text}
 
     def hold_out(self, train, dev, seed):
         """The last tenth of the text."""
-        corpus = make_corpus(train, dev, "", dev_fraction=DEV_FRACTION)
-        return corpus.train, corpus.dev
+        data_set = split_text(train, dev, dev_fraction=DEV_FRACTION)
+        return data_set.train, data_set.dev
 
 
 def make_perplexity():

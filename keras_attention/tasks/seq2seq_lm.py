@@ -63,7 +63,7 @@ class Seq2SeqLM(WritingTask):
     """
 
     builders = ("seq2seq_transformer", "seq2seq_recurrent")
-    data_class, holds, example = data.Pairs, "pairs of texts", "Ein Mann fährt Fahrrad."
+    example_kind, holds, example = data.Pair, "pairs of texts", "Ein Mann fährt Fahrrad."
     score_names = ("bleu", "exact_match", "rouge", PERPLEXITY)
 
     def __init__(self, model, preprocessor, *, turns=None, **writing):
@@ -82,14 +82,14 @@ class Seq2SeqLM(WritingTask):
 
     @classmethod
     def collect(cls, examples):
-        return data.Pairs.from_lists(train=[data.Pair(*pair) for pair in examples], dev_fraction=0)
+        return data.Pair.collect(train=[data.Pair(*pair) for pair in examples], dev_fraction=0)
 
     @classmethod
     def build(cls, data_set, recipe, builder):
         if not data_set.train:
             raise ValueError("There is nothing to train on: train= holds no example.")
         options = recipe.data
-        turns = getattr(data_set, "turns", None)  # of dialogues
+        turns = data_set.about.get("turns")  # of dialogues
         score = options["score"] if turns is None else PERPLEXITY
         check_scorer(score)
         preprocessor = _build_preprocessor(
@@ -144,7 +144,7 @@ class Seq2SeqLM(WritingTask):
         if source.languages is None:
             if _hold_dialogues(source):
                 dialogues = data.from_dialogue_files(**source.files, **source.reading)
-                return dialogues.pairs(source.turns or TURNS)
+                return data.pair_dialogues(dialogues, source.turns or TURNS)
             columns = (
                 source.choose_column("text_column", "source"),
                 source.choose_column("label_column", "target"),
@@ -164,8 +164,7 @@ class Seq2SeqLM(WritingTask):
 
     @classmethod
     def count_examples(cls, data_set):
-        parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
-        return {f"{part} pairs": len(split) for part, split in parts.items() if split}
+        return {f"{part} pairs": len(split) for part, split in data_set.parts.items() if split}
 
     def describe_data(self, data_set):
         """For the card: how many pairs are too long to train on, if any are."""
@@ -314,8 +313,8 @@ class Seq2SeqLM(WritingTask):
         """
         if not self.converses:
             raise ValueError(
-                "The model was not trained on dialogues: train one with data.pairs(turns=3) of "
-                "ka.data.from_dialogue_files."
+                "The model was not trained on dialogues: train one with "
+                "ka.data.pair_dialogues(data, turns=3) of ka.data.from_dialogue_files."
             )
         if isinstance(turns, str) or not turns or not str(turns[-1]).strip():
             raise ValueError(f"{turns!r:.60}: expected a list of turns, none of them empty.")

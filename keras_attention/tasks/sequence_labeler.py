@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_attention import data, training
 from keras_attention.core.lazy import models, visualization
-from keras_attention.data.readers.tagged import check_tags, make_tagged
+from keras_attention.data.readers.tagged import check_tags
 from keras_attention.data.tokenizers.vocabulary import find_words
 from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.interface import AttentionMaps
@@ -75,12 +75,8 @@ class SequenceLabeler(SentenceTask):
     """
 
     builders = ("sequence_labeler",)
-    data_class, holds = data.Tagged, "tagged sentences"
+    example_kind, holds = data.Sentence, "tagged sentences"
     predict_options = ("group_entities",)
-
-    @classmethod
-    def collect(cls, examples):
-        return make_tagged(list(examples), [], [], dev_fraction=0, seed=0)
 
     @classmethod
     def build(cls, data_set, recipe, builder):

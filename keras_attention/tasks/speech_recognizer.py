@@ -54,7 +54,7 @@ class SpeechRecognizer(Task):
     time = np.arange(4000) / 8000
     low, high = (0.3 * np.sin(6.28 * f * time).astype("float32") for f in (300, 1500))
     train = [ka.data.Recording(low, "a"), ka.data.Recording(high, "b")] * 16
-    recordings = ka.data.Recordings.from_lists(train, sampling_rate=8000)
+    recordings = ka.data.Recording.collect(train, sampling_rate=8000)
     size = dict(num_layers=1, num_heads=2, hidden_dim=16, kernel_size=3, dropout=0.0)
     task = ka.tasks.SpeechRecognizer.from_data(recordings, spec_augment={}, **size)
     task.fit(recordings, epochs=6, batch_size=4, learning_rate=0.01, verbose=False)
@@ -63,12 +63,8 @@ class SpeechRecognizer(Task):
     """
 
     builders = ("speech_recognizer",)
-    data_class, holds, example = data.Recordings, "recordings with transcripts", "recording.wav"
+    example_kind, holds, example = data.Recording, "recordings with transcripts", "recording.wav"
     predict_options = ("words",)
-
-    @classmethod
-    def collect(cls, examples):
-        return data.Recordings.from_lists(list(examples), dev_fraction=0)
 
     @classmethod
     def build(cls, data_set, recipe, builder):
@@ -137,8 +133,7 @@ class SpeechRecognizer(Task):
 
     @classmethod
     def count_examples(cls, data_set):
-        parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
-        return {f"{part} recordings": len(found) for part, found in parts.items() if found}
+        return {f"{part} recordings": len(found) for part, found in data_set.parts.items() if found}
 
     def check_data(self, data):
         check_rate(data, self.preprocessor)
@@ -329,12 +324,13 @@ def measure_sounds(data_set):
     shape = data_set.train[0].sound.shape[1:]
     if shape:
         return {"num_features": shape[0]}
-    if data_set.sampling_rate is None:
+    sampling_rate = data_set.about.get("sampling_rate")
+    if sampling_rate is None:
         raise ValueError(
             "The recordings are samples, and nothing says how many a second has: give "
-            "ka.data.Recordings.from_lists(..., sampling_rate=...)."
+            "ka.data.Recording.collect(..., sampling_rate=...)."
         )
-    return {"sampling_rate": data_set.sampling_rate}
+    return {"sampling_rate": sampling_rate}
 
 
 def describe_features(preprocessor, recipe):
@@ -357,7 +353,7 @@ def count_vectors(model, length):
 
 def check_rate(data_set, preprocessor):
     """Refuses recordings of another rate than the model hears."""
-    given, wanted = data_set.sampling_rate, preprocessor.sampling_rate
+    given, wanted = data_set.about.get("sampling_rate"), preprocessor.sampling_rate
     if given != wanted and None not in (given, wanted):
         raise ValueError(
             f"The recordings have {given} samples a second, and the model takes {wanted}: read "

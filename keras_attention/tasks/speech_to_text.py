@@ -52,7 +52,7 @@ class SpeechToText(LengthLimit, WritingTask):
     time = np.arange(4000) / 8000
     low, high = (0.3 * np.sin(6.28 * f * time).astype("float32") for f in (300, 1500))
     train = [ka.data.Recording(low, "a"), ka.data.Recording(high, "b")] * 16
-    recordings = ka.data.Recordings.from_lists(train, sampling_rate=8000)
+    recordings = ka.data.Recording.collect(train, sampling_rate=8000)
     size = dict(num_layers=1, num_heads=2, hidden_dim=16, kernel_size=3, dropout=0.0)
     task = ka.tasks.SpeechToText.from_data(recordings, spec_augment={}, max_length=4, **size)
     task.fit(recordings, epochs=4, batch_size=4, learning_rate=0.01, verbose=False)
@@ -61,15 +61,11 @@ class SpeechToText(LengthLimit, WritingTask):
     """
 
     builders = ("speech_to_text",)
-    data_class, holds, example = data.Recordings, "recordings with texts", "recording.wav"
+    example_kind, holds, example = data.Recording, "recordings with texts", "recording.wav"
     score_names = ("error_rates", "translation")
     predict_options = ("beam", "language", "task")
     longest = 160
     long_ones = "recordings"
-
-    @classmethod
-    def collect(cls, examples):
-        return data.Recordings.from_lists(list(examples), dev_fraction=0)
 
     @classmethod
     def build(cls, data_set, recipe, builder):
@@ -135,8 +131,7 @@ class SpeechToText(LengthLimit, WritingTask):
 
     @classmethod
     def count_examples(cls, data_set):
-        parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
-        return {f"{part} recordings": len(found) for part, found in parts.items() if found}
+        return {f"{part} recordings": len(found) for part, found in data_set.parts.items() if found}
 
     @property
     def length_limit(self):

@@ -7,6 +7,7 @@ import pathlib
 import tempfile
 
 from keras_attention.core.lazy import keras
+from keras_attention.data.dataset import DataSet
 from keras_attention.data.splits import add_dev
 from keras_attention.data.tokenizers.pretrained import PretrainedTokenizer
 from keras_attention.export import card
@@ -82,7 +83,7 @@ class Task(TaskInterface):
         checkpoint: the folder of that checkpoint, where it was opened in this session; else None.
         builders: tuple of str, names of the task: functions in `ka.models` that make its models, or
             a name of its own where another task's builder makes them.
-        data_class: the class of data sets in `ka.data` for it.
+        example_kind: the class of its examples, such as `ka.data.Text`.
     """
 
     def __init__(self, model, preprocessor, *, builder=None):
@@ -172,7 +173,7 @@ class Task(TaskInterface):
         """A new model for `data`, with vocabularies made of its training part.
 
         Args:
-            data: a data set of `data_class`, or a list of raw training examples.
+            data: a `ka.data.DataSet` of `example_kind`, or a list of raw training examples.
             builder: str, where the class has several: see `builders`.
             **options: numbers of the recipe, such as `learning_rate` or `max_length`, and keywords
                 of the builder, such as `num_layers` or `position`. Those not given are the
@@ -194,9 +195,14 @@ class Task(TaskInterface):
     @classmethod
     def as_data(cls, examples):
         """A data set: as given, or of a list of training examples, and nothing held out of them."""
-        if isinstance(examples, cls.data_class):
-            return examples
-        return cls.collect(examples)
+        if not isinstance(examples, DataSet):
+            return cls.collect(examples)
+        if examples.kind is not cls.example_kind:
+            raise ValueError(
+                f"{cls.__name__} takes a data set of {cls.example_kind.__name__}, {cls.holds}, and "
+                f"this is {examples!r}."
+            )
+        return examples
 
     # The model, and what runs.
 
@@ -284,8 +290,8 @@ class Task(TaskInterface):
         labels that are there, and says so; the other layers go on from what they learnt.
 
         Args:
-            train: list of raw examples, or a data set of `data_class`: then its development part
-                is `validation_data`.
+            train: list of raw examples, or a `ka.data.DataSet` of `example_kind`: then its
+                development part is `validation_data`.
             validation_data: raw examples to choose the best epoch on; None holds a tenth of `train`
                 out.
             epochs, batch_size, learning_rate: as in Keras; None for the recipe's, in smaller
@@ -407,8 +413,8 @@ class Task(TaskInterface):
             `classes` has precision, recall and F1 of each label, and `confusion` how often each
             label was taken for which; `ka.visualization.confusion_map` draws that.
         """
-        if isinstance(examples, self.data_class):
-            self.check_data(examples)
+        if isinstance(examples, DataSet):
+            self.check_data(self.as_data(examples))
             examples = examples.test
         else:
             examples = self.collect(examples).train

@@ -32,7 +32,7 @@ class TextClassifier(TextTask):
     """
 
     builders = ("text_classifier",)
-    data_class, holds = data.Texts, "texts with labels"
+    example_kind, holds = data.Text, "texts with labels"
 
     @classmethod
     def check_manifest(cls, fields):

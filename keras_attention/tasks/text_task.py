@@ -30,10 +30,6 @@ class TextTask(Task):
     predict_options = ("top",)
 
     @classmethod
-    def collect(cls, examples):
-        return cls.data_class.from_lists(train=list(examples), dev_fraction=0)
-
-    @classmethod
     def build(cls, data_set, recipe, builder):
         if not data_set.train:
             raise ValueError("There is nothing to train on: train= holds no example.")
@@ -58,8 +54,7 @@ class TextTask(Task):
 
     @classmethod
     def count_examples(cls, data_set):
-        parts = {part: getattr(data_set, part) for part in ("train", "dev", "test")}
-        return {f"{part} texts": len(split) for part, split in parts.items() if split}
+        return {f"{part} texts": len(split) for part, split in data_set.parts.items() if split}
 
     def find_example(self, data_set):
         """A text of the data of a good length."""

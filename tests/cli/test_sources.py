@@ -27,5 +27,5 @@ def test_the_images_are_real_and_in_range():
     sizes = [len(split.labels) for split in (images.train, images.dev, images.test)]
     assert sum(sizes) == 1797 and abs(sizes[2] - 1797 / 5) < 5
     pixels = images.train.pixels
-    assert images.image_shape == (8, 8, 1) and pixels.min() == 0.0 and pixels.max() == 1.0
+    assert images.train.image_shape == (8, 8, 1) and pixels.min() == 0.0 and pixels.max() == 1.0
     assert images.labels == tuple("0123456789")

@@ -44,7 +44,7 @@ def dependencies(**options):
 def constituents(**options):
     text = "(S (NP (NNS Dogs)) (VP (VBP bark)))" * 5 + "(S (VP (VB Go)))" * 5
     trees = ka.data.parse_brackets(text)
-    labels = ka.data.ConstituencyTrees.from_lists(trees, dev_fraction=0).labels
+    labels = ka.data.ConstituencyTree.collect(trees, dev_fraction=0).labels
     tagged = [ka.data.Sentence(tree.tokens, tree.tags) for tree in trees]
     preprocessor = ka.data.TaggerPreprocessor.build(tagged, labels)
     return ka.data.constituency_batches(trees, preprocessor, 4, edges=(5,), **options)

@@ -15,7 +15,7 @@ from tests.cli.test_evaluate import printed
 from tests.small_runs import SMALL
 
 LINE = "the cat sat on the mat and saw the dog.\n"
-CORPUS = ka.data.Corpus(LINE * 6, LINE, LINE * 2)
+CORPUS = ka.data.DataSet(str, LINE * 6, LINE, LINE * 2)
 SMALLEST = {"num_layers": 1, "num_heads": 2, "hidden_dim": 8, "max_length": 8, "steps": 2}
 
 
@@ -61,14 +61,14 @@ def test_its_parts(tmp_path):
 
 def test_causal_lm_refuses_training_texts_that_are_too_short():
     with pytest.raises(ValueError, match="nothing to train on"):
-        make_task(ka.data.Corpus("", LINE, ""))
-    task = make_task(ka.data.Corpus("cats", LINE, ""))
+        make_task(ka.data.DataSet(str, "", LINE, ""))
+    task = make_task(ka.data.DataSet(str, "cats", LINE, ""))
     with pytest.raises(ValueError, match="has 4 tokens, .* one window of 8: .* max_length="):
         task.make_job("cats", LINE, task.recipe)
 
 
 def test_scores_of_a_model_that_knows_nothing():
-    task = make_task(ka.data.Corpus(LINE, LINE, ""), Run())
+    task = make_task(ka.data.DataSet(str, LINE, LINE, ""), Run())
     assert task.compute_scores(LINE, "test") == pytest.approx(
         {"loss": math.log(32), "perplexity": 32, "bits_per_character": 5}, abs=1e-5
     )

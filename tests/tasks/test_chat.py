@@ -35,15 +35,15 @@ def make_dialogues(count, seed):
 
 @pytest.fixture(scope="module")
 def new():
-    data = ka.data.Dialogues.from_lists(make_dialogues(40, 0), make_dialogues(9, 1))
-    pairs = data.pairs(turns=2)
+    data = ka.data.Dialogue.collect(make_dialogues(40, 0), make_dialogues(9, 1))
+    pairs = ka.data.pair_dialogues(data, turns=2)
     return ka.tasks.Seq2SeqLM.from_data(pairs, vocabulary_size=80, **TINY), pairs
 
 
 @pytest.mark.sweep
 def test_replies_need_the_context():
-    data = ka.data.Dialogues.from_lists(make_dialogues(200, 0), make_dialogues(24, 1))
-    pairs = data.pairs(turns=2)
+    data = ka.data.Dialogue.collect(make_dialogues(200, 0), make_dialogues(24, 1))
+    pairs = ka.data.pair_dialogues(data, turns=2)
     task = ka.tasks.Seq2SeqLM.from_data(pairs, vocabulary_size=80, **TINY)
     options = dict(epochs=20, batch_size=16, learning_rate=5e-3, label_smoothing=0.0)
     task.fit(pairs, verbose=False, **options)
@@ -95,13 +95,13 @@ def test_reply_refuses_invalid_turns_and_tasks_without_dialogues(new):
 
 @pytest.mark.slow
 def test_a_language_model_converses():
-    data = ka.data.Dialogues.from_lists(make_dialogues(200, 0), dev_fraction=0)
-    task = ka.tasks.CausalLM.from_data(data.corpus, max_length=96, **TINY)
+    data = ka.data.Dialogue.collect(make_dialogues(200, 0), dev_fraction=0)
+    task = ka.tasks.CausalLM.from_data(ka.data.join_dialogues(data), max_length=96, **TINY)
     options = dict(epochs=4, steps=60, batch_size=8, learning_rate=0.01, verbose=False)
-    task.fit(data.corpus.train, **options)
+    task.fit(ka.data.join_dialogues(data).train, **options)
     assert task.reply(["I was in Oslo."], temperature=0) == "How was it?"
     assert task.reply(["I was in Oslo."], temperature=0, max_new_tokens=3) == "How"
-    scores = task.evaluate(data.corpus.train[:2000])
+    scores = task.evaluate(ka.data.join_dialogues(data).train[:2000])
     assert scores["perplexity"] < 2 and scores["commonest_reply"] > 0.2
     # a hundred replies of nine kinds, so that few words are new, and fewer single ones than pairs
     assert 0 < scores["distinct_1"] < scores["distinct_2"] < 0.2
@@ -111,7 +111,7 @@ def test_a_language_model_converses():
 def test_a_language_model_knows_whether_it_was_trained_on_dialogues(tmp_path):
     path = write_dialogues(tmp_path / "talk.jsonl", 30)
     read = ka.tasks.CausalLM.read_files(Source(files={"train": path}))
-    assert isinstance(read, ka.data.DialogueCorpus) and " <turn> How was it? <turn> " in read.train
+    assert "dialogues" in read.about and " <turn> How was it? <turn> " in read.train
     task = ka.tasks.CausalLM.from_data(read, max_length=32, **TINY)
     assert re.fullmatch(r"I was in \w+\. <turn>", task.find_example(read))
     assert list(task.evaluate(read.train)) == LANGUAGE_MODEL_SCORES
@@ -157,9 +157,9 @@ def test_files_are_read_with_the_turns_of_the_model(new, tmp_path):
     source = Source(files={"test": write_dialogues(tmp_path / "talk.jsonl", 3)})
     read = ka.tasks.Seq2SeqLM.read_files
     task, _ = new  # of 2 turns
-    assert read(source).turns == 3
-    assert read(source.like(task.metadata)).turns == 2
-    assert read(Source.remembered(task.metadata, files=source.files)).turns == 2
+    assert read(source).about["turns"] == 3
+    assert read(source.like(task.metadata)).about["turns"] == 2
+    assert read(Source.remembered(task.metadata, files=source.files)).about["turns"] == 2
     wanted = Source(files=source.files, turns=1)
     assert {pair.source.count("<turn>") for pair in read(wanted).test} == {0}
     assert wanted.entries["turns"] == 1  # so that no run is resumed with others

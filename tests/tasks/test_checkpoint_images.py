@@ -88,7 +88,7 @@ def test_without_a_head_there_is_a_new_one(name, tmp_path):
     task = ka.tasks.ImageClassifier.from_preset(folder)
     light, dark = np.full((12, 12, 12, 3), 220, "uint8"), np.full((12, 12, 12, 3), 30, "uint8")
     pixels, numbers = np.concatenate([light, dark]), np.repeat([0, 1], 12)
-    images = ka.data.Images.from_arrays(train=(pixels, numbers), labels=["day", "night"])
+    images = ka.data.ImageSplit.collect(train=(pixels, numbers), labels=["day", "night"])
     options = {"lora_rank": 2} if name == "clip" else {"freeze": "all"}
     task.fit(images, epochs=8, batch_size=4, learning_rate=0.05, verbose=False, **options)
     assert [one.label for one in task.predict([light[0], dark[0]])] == ["day", "night"]

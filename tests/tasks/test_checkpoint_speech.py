@@ -99,7 +99,7 @@ def test_other_words_are_learnt():
     task = ka.tasks.SpeechToText.from_preset(FOLDER / NAME, language="de")
     texts = ["the cat.", "cat the", "the."]
     said = [ka.data.Recording(x, text) for x, text in zip(draw_sounds(), texts, strict=True)]
-    data = ka.data.Recordings.from_lists(said * 8, said, said, sampling_rate=16000)
+    data = ka.data.Recording.collect(said * 8, said, said, sampling_rate=16000)
     assert task.evaluate(data)["word_error_rate"] > 0.5
     task.fit(data, epochs=40, batch_size=6, learning_rate=0.01, verbose=False)
     assert task.evaluate(data) == {"word_error_rate": 0.0, "character_error_rate": 0.0}
@@ -114,7 +114,7 @@ def test_the_prompt_is_read_and_not_learnt(task):
     assert labels.numpy()[0].tolist() == [-1, -1, -1, *words, end]
     with pytest.raises(ValueError, match="all recordings have more than 1 seconds or 8 tok"):
         task.make_training_batches([said[0]._replace(text="n" * 20)], task.recipe)
-    data = ka.data.Recordings.from_lists(said, sampling_rate=8000)
+    data = ka.data.Recording.collect(said, sampling_rate=8000)
     with pytest.raises(ValueError, match="have 8000 samples a second, and the model takes 16000"):
         task.fit(data, verbose=False)
 

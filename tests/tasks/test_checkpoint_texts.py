@@ -213,7 +213,7 @@ def test_a_prefix_stands_in_front_of_every_source(tmp_path):
     pairs = [ka.data.Pair("the cat sat on the mat. a dog sat", "a"), ka.data.Pair("a", TEXT)]
     (inputs, _), *others = short.make_training_batches(pairs, short.recipe)  # targets alone count
     assert not others and inputs["source_ids"].shape[0] == 1 and inputs["source_ids"].shape[1] > 4
-    assert short.describe_data(ka.data.Pairs(pairs, [], [])) == (
+    assert short.describe_data(ka.data.Pair.collect(pairs, dev_fraction=0)) == (
         "1 pairs of more than 4 tokens were not trained on",
     )
     task.save_to_preset(tmp_path / "preset")

@@ -202,7 +202,7 @@ def test_a_task_is_written_with_its_labels(name, tmp_path):
     task = task_class.from_preset(folder, pooling="first")
     several = name == "MultiLabelClassifier"
     texts = [(text, (text[0],) if several else text[0]) for text in ("a dog", "bad", "film")]
-    data = task_class.data_class.from_lists(texts)
+    data = task_class.example_kind.collect(texts)
     task.adapt(data, verbose=False)  # as `fit` begins
     ka.pretrained.save(task, tmp_path / "saved")
     config = json.loads((tmp_path / "saved" / "config.json").read_text())

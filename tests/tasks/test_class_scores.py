@@ -100,7 +100,7 @@ def test_texts_with_several_labels_have_scores_by_label():
 
 def make_images():
     pixels = np.zeros((8, 8, 8, 1), "uint8")
-    return ka.data.Images.from_arrays(
+    return ka.data.ImageSplit.collect(
         train=(pixels, np.array([0] * 7 + [1])), dev=(pixels, np.zeros(8, int)), labels=["a", "b"]
     )
 
@@ -111,8 +111,8 @@ TAGGED = [ka.data.Sentence(("so",) * 7 + ("win",), ("X",) * 7 + ("Y",))]
 @pytest.mark.parametrize(
     ("task_class", "make"),
     [
-        (ka.tasks.TextClassifier, lambda: ka.data.Texts.from_lists(TEXTS, TEXTS)),
-        (ka.tasks.SequenceLabeler, lambda: ka.data.Tagged(TAGGED, TAGGED, [], ("X", "Y"))),
+        (ka.tasks.TextClassifier, lambda: ka.data.Text.collect(TEXTS, TEXTS)),
+        (ka.tasks.SequenceLabeler, lambda: ka.data.Sentence.collect(TAGGED, TAGGED)),
         (ka.tasks.ImageClassifier, make_images),
     ],
 )

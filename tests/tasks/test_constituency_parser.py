@@ -57,7 +57,7 @@ def test_large_trees_are_neither_trained_on_nor_scored():
     trees = make_trees(30, seed=0)
     task = make_task(trees, max_length=6)
     large = sum(len(tree.tokens) > 6 for tree in trees)
-    data = ka.data.ConstituencyTrees.from_lists(trees, dev_fraction=0)
+    data = ka.data.ConstituencyTree.collect(trees, dev_fraction=0)
     assert large and task.describe_data(data) == (
         f"sentences of more than 6 tokens are left out: {large} of train",
     )

@@ -21,7 +21,7 @@ def make_images(count=20, channels=1):
     pixels = np.repeat((np.array(pixels) * 85).astype("uint8")[..., None], channels, axis=3)
     numbers = np.repeat(np.arange(3), count)
     whole = (pixels, numbers)
-    return ka.data.Images.from_arrays(train=whole, dev=whole, test=whole, labels=list(PATTERNS))
+    return ka.data.ImageSplit.collect(train=whole, dev=whole, test=whole, labels=list(PATTERNS))
 
 
 IMAGES = make_images()
@@ -66,7 +66,7 @@ def test_bits_are_those_of_the_levels(generator):
 
 def test_a_pixel_looks_back_on_those_near_it():
     """Through one layer: the class and pixels within the window change it, and no other does."""
-    images = ka.data.Images.from_arrays(
+    images = ka.data.ImageSplit.collect(
         train=(np.zeros((2, 5, 6, 1), "uint8"), [0, 1]), labels=["a", "b"], dev_fraction=0
     )
     task = ka.tasks.ImageGenerator.from_data(images, num_levels=4, **SIZE | {"window": 2})
@@ -122,7 +122,7 @@ def test_predict_refuses_unknown_classes_and_invalid_options(generator, labels, 
 
 
 def test_other_classes_and_sizes_are_refused(generator):
-    others = ka.data.Images.from_arrays(train=IMAGES.train, labels=["a", "b", "c"])
+    others = ka.data.ImageSplit.collect(train=IMAGES.train, labels=["a", "b", "c"])
     with pytest.raises(ValueError, match="The classes of these pictures are a, b, c, and the mod"):
         generator.fit(others, epochs=1, verbose=False)
     with pytest.raises(ValueError, match=r"The pictures are \(2, 3, 3\), and this model takes"):

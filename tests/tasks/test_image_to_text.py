@@ -73,8 +73,8 @@ def test_scores_and_files(new, tmp_path):
 
 @pytest.mark.slow
 def test_objects_are_scored_as_boxes(tmp_path):
-    boxes = ka.data.BoxedImages.from_lists([one for *_, one in draw(12, 0)], dev_fraction=0)
-    data = ka.data.CaptionedImages.from_boxes(boxes, bins=25)
+    boxes = ka.data.BoxedImage.collect([one for *_, one in draw(12, 0)], dev_fraction=0)
+    data = ka.data.caption_objects(boxes, bins=25)
     task = ka.tasks.ImageToText.from_data(data, image_size=(16, 24), **TINY)
     assert task.score == "map" and task.labels == ("blue", "green", "red") and task.bins == 25
     assert "<24>" in task.preprocessor.target.entries and len(task.preprocessor.target) == 4 + 28
@@ -85,11 +85,11 @@ def test_objects_are_scored_as_boxes(tmp_path):
     assert task.evaluate(data.train)["map50"] == 1.0  # places are those that the task knows
     task.save_to_preset(tmp_path / "finder")
     assert ka.tasks.from_preset(tmp_path / "finder").bins == 25
-    coarse = ka.data.CaptionedImages.from_boxes(boxes, bins=10)
+    coarse = ka.data.caption_objects(boxes, bins=10)
     with pytest.raises(ValueError, match="10 places along a side: this model knows 25.*bins=25"):
         task.fit(coarse, epochs=1)
     others = [one._replace(labels=("cell",)) for one in boxes.train]
-    others = ka.data.CaptionedImages.from_boxes(ka.data.BoxedImages.from_lists(others))
+    others = ka.data.caption_objects(ka.data.BoxedImage.collect(others))
     with pytest.raises(ValueError, match="The classes cell: this model writes blue, green, red"):
         task.fit(others, epochs=1)
 
@@ -100,7 +100,7 @@ def test_image_to_text_refuses_wrong_scores_and_long_texts(new):
         ka.tasks.ImageToText(task.model, task.preprocessor, score="map")
     with pytest.raises(ValueError, match="score='rouge'.*expected one of bleu, exact_match, map"):
         ka.tasks.ImageToText(task.model, task.preprocessor, score="rouge")
-    unknown = ka.data.CaptionedImages.from_lists([(pairs[0][0], "nothing red")], dev_fraction=0)
+    unknown = ka.data.CaptionedImage.collect([(pairs[0][0], "nothing red")], dev_fraction=0)
     assert task.describe_data(unknown) == ("1 of the texts' 2 words are unknown to the model",)
     short = ka.tasks.ImageToText(task.model, task.preprocessor, max_new_tokens=3)
     with pytest.raises(ValueError, match="Every text to train on has more than 3 tokens"):

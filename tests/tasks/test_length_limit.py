@@ -38,7 +38,7 @@ def test_a_recording_of_too_many_seconds_is_left_out():
     every = [short, long, wordy]
     assert task.keep_short(every, "The examples", training=True) == [short]
     assert task.keep_short(every, "The examples") == [short, wordy]
-    data = ka.data.Recordings(every, [], [long], 100)
+    data = ka.data.Recording.collect(every, [], [long], dev_fraction=0, sampling_rate=100)
     assert task.describe_data(data) == (
         "recordings of more than 0.5 seconds or 3 tokens to write are left out: 2 of train, "
         "1 of test",

@@ -83,7 +83,7 @@ def test_it_is_shown(classifier, capsys):
 
 
 def test_attention_is_drawn(classifier, tmp_path):
-    data = ka.data.MultiLabelTexts.from_lists([], [], DEV)
+    data = ka.data.MultiLabelText.collect([], [], DEV)
     assert classifier.draw_examples(data, tmp_path) == ["attention.png"]
     assert (tmp_path / "attention.png").read_bytes().startswith(b"\x89PNG")
     assert classifier.describe_labels(np.full(3, -9.0)) == "no label"

@@ -22,11 +22,11 @@ SIZE = dict(
 
 def make_data(count=192):
     parts = draw(count, 0), draw(32, 1), draw(128, 2)
-    return ka.data.BoxedImages.from_lists(*parts, labels=LABELS)
+    return ka.data.BoxedImage.collect(*parts, labels=LABELS)
 
 
 def make_task(**settings):
-    data = ka.data.BoxedImages.from_lists(draw(8, 0), draw(2, 1), labels=LABELS)
+    data = ka.data.BoxedImage.collect(draw(8, 0), draw(2, 1), labels=LABELS)
     return ka.tasks.ObjectDetector.from_data(data, **SIZE | settings)
 
 
@@ -124,7 +124,7 @@ def test_other_labels_get_new_logits_and_boxes_stay():
         images = np.random.default_rng(0).random((1, HEIGHT, WIDTH, 3))
         before = {name: np.array(value) for name, value in task.model(images).items()}
         others = [example._replace(labels=("x",) * len(example.boxes)) for example in draw(3, 0)]
-        data = ka.data.BoxedImages.from_lists(others, dev_fraction=0, labels=["x", "y", "z"])
+        data = ka.data.BoxedImage.collect(others, dev_fraction=0, labels=["x", "y", "z"])
         task.adapt(data, verbose=False)
         after = task.model(images)
         assert list(after) == list(before)
@@ -149,7 +149,7 @@ def test_sizes_are_multiples_of_cells():
 
 def test_a_data_set_may_say_the_size_and_grey_pictures_have_one_channel():
     grey = [example._replace(image=example.image[..., :1]) for example in draw(6, 0)]
-    data = ka.data.BoxedImages.from_lists(grey, image_size=16)
+    data = ka.data.BoxedImage.collect(grey, image_size=16)
     settings = {name: value for name, value in SIZE.items() if name != "image_size"}
     task = ka.tasks.ObjectDetector.from_data(data, **settings | {"patch_size": 1})
     assert task.model.input_shape == (None, 12, 16, 1)

@@ -124,7 +124,7 @@ def test_it_is_kept_and_opened_again(doubter, tmp_path):
 
 
 def test_attention_is_drawn(answerer, tmp_path):
-    data = ka.data.Questions.from_lists([], [], ANSWERABLE[:3])
+    data = ka.data.Question.collect([], [], ANSWERABLE[:3])
     assert answerer.draw_examples(data, tmp_path) == ["attention.png"]
     assert (tmp_path / "attention.png").read_bytes().startswith(b"\x89PNG")
     maps = answerer.attention(ANSWERABLE[0])
@@ -189,7 +189,7 @@ def test_a_new_head_is_trained_and_goes_back(tmp_path):
     train = [
         ka.data.Question(word, context, (ka.data.Answer("film", 7),)) for word in ("good", "bad")
     ] + [ka.data.Question("film", context)]
-    data = ka.data.Questions.from_lists(train * 8, train)
+    data = ka.data.Question.collect(train * 8, train)
     task.fit(data, epochs=30, batch_size=4, learning_rate=0.01, verbose=False)
     assert task.no_answer
     assert [found.answer for found in task.predict(train)] == ["film", "film", ""]

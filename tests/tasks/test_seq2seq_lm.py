@@ -19,7 +19,7 @@ from keras_attention.training.scores import texts as text_scores
 from tests.cli.test_evaluate import printed
 
 ROOT = pathlib.Path(__file__).parents[2]
-PAIRS = ka.data.Pairs.from_lists(
+PAIRS = ka.data.Pair.collect(
     [("drei vier", "three four"), ("vier", "four"), ("drei drei vier drei", "three three")] * 4,
     test=[("vier drei", "four three"), ("drei", "three"), ("vier vier vier", "four")],
     dev_fraction=0.25,

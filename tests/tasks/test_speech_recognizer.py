@@ -33,7 +33,7 @@ def draw(count, seed):
 
 @pytest.fixture(scope="module")
 def trained():
-    data = ka.data.Recordings.from_lists(draw(96, 0), draw(16, 1), draw(16, 2), sampling_rate=8000)
+    data = ka.data.Recording.collect(draw(96, 0), draw(16, 1), draw(16, 2), sampling_rate=8000)
     task = ka.tasks.SpeechRecognizer.from_data(data, **SIZE)
     task.fit(data, epochs=10, batch_size=8, learning_rate=0.01, verbose=False)
     return task, data
@@ -69,7 +69,7 @@ def test_writes_known_words_alone(trained, tmp_path):
     ],
 )
 def test_refuses_words_that_it_cannot_write(words, message):
-    data = ka.data.Recordings.from_lists(draw(8, 0), sampling_rate=8000, dev_fraction=0)
+    data = ka.data.Recording.collect(draw(8, 0), sampling_rate=8000, dev_fraction=0)
     task = ka.tasks.SpeechRecognizer.from_data(data, **SIZE)
     with pytest.raises(ValueError, match=message):
         task.predict([data.train[0].sound], words=words)
@@ -77,7 +77,7 @@ def test_refuses_words_that_it_cannot_write(words, message):
 
 def test_no_word_is_searched_for_in_padding():
     """A model to which everything sounds like "a" hears nothing where nothing is."""
-    data = ka.data.Recordings.from_lists(draw(8, 0), sampling_rate=8000, dev_fraction=0)
+    data = ka.data.Recording.collect(draw(8, 0), sampling_rate=8000, dev_fraction=0)
     task = ka.tasks.SpeechRecognizer.from_data(data, **SIZE)
     task.model.get_layer("logits").bias.assign([0.0, 50.0, 0.0, 0.0])
     sound = np.ones(1600, "float32")
@@ -145,7 +145,7 @@ def test_whole_words_are_written_by_a_model_that_knows_them(tmp_path):
     """Saved and opened, with new words beside those that it knew, and as LiteRT."""
     texts = [one.text for one in draw(8, 0)]
     train = [one._replace(text=" ".join(one.text)) for one in draw(8, 0)]
-    data = ka.data.Recordings.from_lists(train, sampling_rate=8000, dev_fraction=0)
+    data = ka.data.Recording.collect(train, sampling_rate=8000, dev_fraction=0)
     task = ka.tasks.SpeechRecognizer.from_data(data, tokens="words", **SIZE)
     preprocessor = task.preprocessor
     assert preprocessor.words == ("a", "b", "c") and preprocessor.characters == ()
@@ -162,7 +162,7 @@ def test_whole_words_are_written_by_a_model_that_knows_them(tmp_path):
         assert opened.preprocessor == preprocessor and opened.predict(sounds) == ["b", "b"]
     with pytest.raises(ValueError, match="'a d' has 'd', and the model knows 'a b c'"):
         preprocessor.encode("a d")
-    task.adapt(ka.data.Recordings.from_lists([train[0]._replace(text="away b")] * 4))
+    task.adapt(ka.data.Recording.collect([train[0]._replace(text="away b")] * 4))
     assert task.preprocessor.words == ("away", "b") and task.predict(sounds) == ["b", "b"]
 
 
@@ -170,13 +170,13 @@ def test_whole_words_are_written_by_a_model_that_knows_them(tmp_path):
 def test_a_model_that_knows_no_spaces_is_searched_for_one_word():
     texts = ["ab", "cab"] * 4
     train = [ka.data.Recording(np.ones(4000, "float32"), text) for text in texts]
-    data = ka.data.Recordings.from_lists(train, sampling_rate=8000, dev_fraction=0)
+    data = ka.data.Recording.collect(train, sampling_rate=8000, dev_fraction=0)
     task = ka.tasks.SpeechRecognizer.from_data(data, **SIZE)
     kernel = task.model.get_layer("logits").kernel
     kernel.assign(np.zeros(kernel.shape))  # anything is as likely, and most paths say several
     assert task.predict([train[0].sound], words="ab cab") in (["ab"], ["cab"])
     spaced = [one._replace(text=f"{one.text} ab") for one in train]
-    data = ka.data.Recordings.from_lists(spaced, sampling_rate=8000, dev_fraction=0)
+    data = ka.data.Recording.collect(spaced, sampling_rate=8000, dev_fraction=0)
     task = ka.tasks.SpeechRecognizer.from_data(data, tokens="words", **SIZE)
     kernel = task.model.get_layer("logits").kernel
     kernel.assign(np.zeros(kernel.shape))
@@ -188,17 +188,17 @@ def test_a_model_that_knows_no_spaces_is_searched_for_one_word():
 def test_words_of_the_development_part_are_known():
     train = [ka.data.Recording(np.ones(4000, "float32"), text) for text in ("go on", "stop")]
     dev = [train[0]._replace(text="go left")]
-    data = ka.data.Recordings.from_lists(train * 4, dev, sampling_rate=8000)
+    data = ka.data.Recording.collect(train * 4, dev, sampling_rate=8000)
     task = ka.tasks.SpeechRecognizer.from_data(data, tokens="words", **SIZE | {"hidden_dim": 8})
     assert task.preprocessor.words == ("go", "left", "on", "stop")
     task.fit(data, epochs=1, batch_size=4, verbose=False)
-    others = ka.data.Recordings.from_lists(train * 4, [dev[0]._replace(text="up")])
+    others = ka.data.Recording.collect(train * 4, [dev[0]._replace(text="up")])
     task.adapt(others, verbose=False)
     assert task.preprocessor.words == ("go", "on", "stop", "up")
 
 
 def test_a_manifest_says_characters_or_words(tmp_path):
-    data = ka.data.Recordings.from_lists(draw(8, 0), sampling_rate=8000, dev_fraction=0)
+    data = ka.data.Recording.collect(draw(8, 0), sampling_rate=8000, dev_fraction=0)
     ka.tasks.SpeechRecognizer.from_data(data, **SIZE).save_to_preset(tmp_path)
     path = tmp_path / "manifest.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"words": ["a", "b", "c"]}))
@@ -230,7 +230,7 @@ def test_words_are_counted_where_transcripts_are_too_long():
     """Two words of seven characters need a vector between two equal ones, and no more."""
     sound = np.zeros(900, "float32")  # three vectors
     train = [ka.data.Recording(sound, text) for text in ("abc abc", "a b a a")]
-    data = ka.data.Recordings.from_lists(train, sampling_rate=8000, dev_fraction=0)
+    data = ka.data.Recording.collect(train, sampling_rate=8000, dev_fraction=0)
     task = ka.tasks.SpeechRecognizer.from_data(data, tokens="words", **SIZE)
     (said,) = task.describe_data(data)
     assert said.startswith("1 transcripts have more words than")
@@ -297,7 +297,7 @@ def test_refuses_what_is_no_sound(sound, message):
 def test_recordings_of_another_rate_are_neither_learnt_nor_scored():
     task = ka.tasks.from_preset("digits-speech")
     sounds = [ka.data.Recording(np.zeros(16000, "float32"), "one")] * 4
-    data = ka.data.Recordings.from_lists(sounds, test=sounds, sampling_rate=16000)
+    data = ka.data.Recording.collect(sounds, test=sounds, sampling_rate=16000)
     for work in (task.evaluate, task.fit):
         with pytest.raises(ValueError, match="have 16000 samples a second, and the model takes 80"):
             work(data)
@@ -309,7 +309,7 @@ def test_other_characters_get_a_new_last_layer_which_knows_the_old_ones():
     said = [ka.data.Recording(speak("ab", generator), text) for text in ("go left", "one")] * 4
     before = np.asarray(task.model(task.preprocessor([said[0].sound])))
     old = task.preprocessor.characters
-    task.adapt(ka.data.Recordings.from_lists(said, said[:2], sampling_rate=8000), verbose=False)
+    task.adapt(ka.data.Recording.collect(said, said[:2], sampling_rate=8000), verbose=False)
     new = task.preprocessor.characters
     assert new == tuple(" efglnot")
     after = np.asarray(task.model(task.preprocessor([said[0].sound])))
@@ -324,8 +324,8 @@ def test_transcripts_that_are_too_long_are_named():
     task = ka.tasks.from_preset("digits-speech")
     texts = ["one", "e" * 13, "e" * 14, "on" * 13]
     said = [ka.data.Recording(np.zeros(8000, "float32"), text) for text in texts]
-    data = ka.data.Recordings(said, [], [], 8000)
+    data = ka.data.Recording.collect(said, dev_fraction=0, sampling_rate=8000)
     (sentence,) = task.describe_data(data)
     assert sentence.startswith("2 transcripts have more characters than their recordings have vec")
     with pytest.raises(ValueError, match="Every transcript has more characters than its recording"):
-        task.fit(ka.data.Recordings(said[2:], said[:1], [], 8000), verbose=False)
+        task.fit(ka.data.Recording.collect(said[2:], said[:1], sampling_rate=8000), verbose=False)

@@ -21,7 +21,7 @@ def translate(recordings):
 @pytest.fixture(scope="module")
 def trained():
     parts = [translate(draw(count, seed)) for seed, count in enumerate((256, 16, 16))]
-    data = ka.data.Recordings.from_lists(*parts, sampling_rate=8000)
+    data = ka.data.Recording.collect(*parts, sampling_rate=8000)
     task = ka.tasks.SpeechToText.from_data(data, **SIZE, max_length=20)
     task.fit(data, epochs=14, batch_size=8, learning_rate=5e-3, verbose=False)
     return task, data
@@ -91,7 +91,7 @@ def test_refuses_what_it_cannot_learn():
     with pytest.raises(ValueError, match="The train part has no .*than 4 tokens.*max_length=\\.$"):
         task.fit(recordings, epochs=1, verbose=False)
     short = recordings[0]._replace(text="ab")
-    data = ka.data.Recordings.from_lists([*recordings, short], dev=recordings)
+    data = ka.data.Recording.collect([*recordings, short], dev=recordings)
     assert task.describe_data(data) == (
         "recordings of more than 4 tokens to write are left out: 8 of train",
     )

@@ -54,7 +54,7 @@ def preset(task, tmp_path_factory):
 def test_fit_returns_history_and_evaluate_returns_scores(preset):
     task, test = ka.tasks.from_preset(preset), make_sentences(10, 9)
     assert task.evaluate(test)["accuracy"] == 1.0
-    assert task.evaluate(ka.data.Tagged((), (), test, task.preprocessor.labels.names)) == {
+    assert task.evaluate(ka.data.Sentence.collect(test=test)) == {
         "accuracy": 1.0,
         "macro_f1": 1.0,
     }
@@ -72,7 +72,7 @@ def test_sentences_over_the_limit_are_left_out_and_counted(task, caplog):
     assert caplog.messages == ["sentences of more than 512 tokens are not scored: 1 of 2"]
     batches = list(task.make_training_batches([long, short, long], task.recipe))
     assert sum(labels.shape[0] for _, labels in batches) == 1
-    data = ka.data.Tagged([long, short, long], [long, short], [short], ("DET",))
+    data = ka.data.Sentence.collect([long, short, long], [long, short], [short])
     assert task.describe_data(data) == (
         "sentences of more than 512 tokens are left out: 2 of train, 1 of dev",
     )

@@ -57,7 +57,7 @@ def make_task(texts, pooling="mean"):
     return ka.tasks.TextClassifier.from_data(texts, **options)
 
 
-TEXTS = ka.data.Texts.from_lists(
+TEXTS = ka.data.Text.collect(
     [("very good , a joy from here to there", "a"), ("bad " * 12, "b")] * 2,
     test=[("so so", "a"), ("a joy and good , very very good", "b")],
     dev_fraction=0.25,
@@ -189,7 +189,7 @@ def test_an_export_of_fixed_length_calibrated_on_texts(run, classifier, opinions
 
 def test_the_example_is_of_the_data_and_a_task_says_what_it_is():
     good = "win a free prize now, call this number"
-    data = ka.data.Texts.from_lists([("ok", "ham"), (good, "spam")] * 4, dev_fraction=0)
+    data = ka.data.Text.collect([("ok", "ham"), (good, "spam")] * 4, dev_fraction=0)
     size = {"num_layers": 1, "num_heads": 2, "hidden_dim": 16}
     task = ka.tasks.TextClassifier.from_data(data, **size)
     assert task.find_example(data) == good

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from keras_attention.data.readers.recordings import Recording, Recordings
+from keras_attention.data.readers.recordings import Recording
 from keras_attention.data.readers.tfds_builder import find_builder, prepare_builder
 from keras_attention.files.extras import import_num2words, import_tfds
 
@@ -50,7 +50,7 @@ def connected_digits(
         data_dir: where TFDS keeps its data; None for its own default.
 
     Returns:
-        `Recordings` of 8000 samples a second, texts such as `"seven two"`.
+        A `DataSet` of `Recording` with 8000 samples a second, texts such as `"seven two"`.
 
     Example (downloads the data):
 
@@ -94,7 +94,7 @@ def connected_digits(
             "recordings in train strings lose what is softer than their loudest frame by more than "
             f"{top_db[0]:g} to {top_db[1]:g} decibels before they begin and after they end",
         )
-    return Recordings.from_lists(**joined, sampling_rate=RATE, dev_fraction=0, notes=notes)
+    return Recording.collect(**joined, sampling_rate=RATE, dev_fraction=0, notes=notes)
 
 
 def spoken_numbers(*args, language="de", **keywords):
@@ -108,7 +108,7 @@ def spoken_numbers(*args, language="de", **keywords):
         *args, **keywords: those of `connected_digits`.
 
     Returns:
-        `Recordings`, with the digits as texts and the number as translation.
+        A `DataSet` of `Recording`, with the digits as texts and the number as translation.
 
     Example (downloads the data):
 
@@ -116,12 +116,12 @@ def spoken_numbers(*args, language="de", **keywords):
     """
     name_number = make_number_namer(language)
     found = connected_digits(*args, **keywords)
-    parts = {}
-    for part in ("train", "dev", "test"):
-        recordings = getattr(found, part)
-        parts[part] = [one._replace(translation=name_number(one.text)) for one in recordings]
+    parts = {
+        name: [one._replace(translation=name_number(one.text)) for one in part]
+        for name, part in found.parts.items()
+    }
     notes = (*found.notes, f"numbers are written in words of the language {language!r}")
-    return Recordings.from_lists(**parts, sampling_rate=RATE, dev_fraction=0, notes=notes)
+    return Recording.collect(**parts, sampling_rate=RATE, dev_fraction=0, notes=notes)
 
 
 def make_number_namer(language):

@@ -1,15 +1,14 @@
 """Pictures with boxes around what is in them: in memory, checked, and as batches."""
 
 import concurrent.futures
-import dataclasses
 import typing
 
 import numpy as np
 
+from keras_attention.data.dataset import DataSet
 from keras_attention.data.readers.image_folders import read_image
 from keras_attention.data.readers.orientation import SIDEWAYS, turn_box
 from keras_attention.data.shares import check_batches, gather_batches, set_rows
-from keras_attention.data.splits import add_dev
 from keras_attention.files.extras import import_tensorflow
 
 MOST_BYTES = 4 << 30  # of resized pictures that batches keep in memory
@@ -33,45 +32,8 @@ class BoxedImage(typing.NamedTuple):
     size: tuple | None = None
     name: object = None
 
-    def objects(self):
-        """[(label, box, whether it is a crowd)], as `ka.training.score_boxes` takes them."""
-        crowds = self.crowds or (False,) * len(self.boxes)
-        return list(zip(self.labels, self.boxes, crowds, strict=True))
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class BoxedImages:
-    """Pictures with boxes in three parts. `from_coco`, `from_voc` and `from_tfds_boxes` make one.
-
-    Attributes:
-        train, dev, test: lists of `BoxedImage`; a missing part is empty.
-        labels: tuple of str, the name of every class.
-        image_size: what pictures are to be resized to, (height, width), or an int for the longer
-            side; None leaves it to the task.
-        notes: tuple of str, what a model's card is to say about the data.
-
-    Example:
-
-    ```python
-    import numpy as np
-    import keras_attention as ka
-
-    image = np.zeros((20, 30, 3), "uint8")
-    cell = ka.data.BoxedImage(image, boxes=[(5, 5, 10, 8)], labels=["cell"])
-    data = ka.data.BoxedImages.from_lists([cell] * 20, bounding_box_format="xywh")
-    assert len(data.train) == 18 and data.train[0].boxes == ((5.0, 5.0, 15.0, 13.0),)
-    ```
-    """
-
-    train: list
-    dev: list
-    test: list
-    labels: tuple
-    image_size: int | tuple | None = None
-    notes: tuple = ()
-
     @classmethod
-    def from_lists(
+    def collect(
         cls,
         train=(),
         dev=(),
@@ -84,7 +46,7 @@ class BoxedImages:
         seed=0,
         notes=(),
     ):
-        """Of lists of `BoxedImage`; without `dev`, a part of train becomes it.
+        """A `DataSet` from lists of `BoxedImage`. Without `dev`, a part of train becomes it.
 
         Boxes are cut at the edges of their picture; those without area are left out, which `notes`
         then say.
@@ -94,30 +56,45 @@ class BoxedImages:
             bounding_box_format: str, how the boxes are given, as in
                 `keras.utils.bounding_boxes.convert_format`: `"xyxy"`, `"xywh"`, `"center_xywh"`,
                 `"rel_xyxy"`, ...
+            image_size: what pictures are to be resized to, (height, width), or an int for the
+                longer side. None leaves it to the task.
+            notes: tuple of str, what a model's card is to say about the data.
+
+        Example:
+
+        ```python
+        import numpy as np
+        import keras_attention as ka
+
+        image = np.zeros((20, 30, 3), "uint8")
+        cell = ka.data.BoxedImage(image, boxes=[(5, 5, 10, 8)], labels=["cell"])
+        data = ka.data.BoxedImage.collect([cell] * 20, bounding_box_format="xywh")
+        assert len(data.train) == 18 and data.train[0].boxes == ((5.0, 5.0, 15.0, 13.0),)
+        ```
         """
         parts, dropped = [], 0
         for part in (train, dev, test):
-            checked = [check_boxes(BoxedImage(*x), bounding_box_format) for x in part]
+            checked = [check_boxes(cls(*x), bounding_box_format) for x in part]
             dropped += sum(count for _, count in checked)
             parts.append([example for example, _ in checked])
-        if not any(parts):
-            raise ValueError("No pictures given: pass train, dev or test.")
         there = {label for part in parts for example in part for label in example.labels}
         labels = tuple(sorted(there) if labels is None else labels)
         if unknown := sorted(there - set(labels)):
             raise ValueError(
                 f"The label {unknown[0]!r} is not among labels: {', '.join(map(str, labels))}."
             )
-        if not labels:
+        if any(parts) and not labels:
             raise ValueError("No picture has an object: expected labels, or a box in one of them.")
         if dropped:
             notes = (*notes, f"{dropped} boxes without area are left out")
-        train, dev = add_dev(*parts[:2], dev_fraction=dev_fraction, seed=seed)
-        return cls(train, dev, parts[2], labels, image_size, tuple(notes))
+        options = {"labels": labels, "dev_fraction": dev_fraction, "seed": seed}
+        about = {"image_size": image_size}
+        return DataSet.from_parts(cls, *parts, **options, notes=tuple(notes), about=about)
 
-    def __repr__(self):
-        sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))
-        return f"BoxedImages({sizes} images, {len(self.labels)} labels)"
+    def objects(self):
+        """[(label, box, whether it is a crowd)], as `ka.training.score_boxes` takes them."""
+        crowds = self.crowds or (False,) * len(self.boxes)
+        return list(zip(self.labels, self.boxes, crowds, strict=True))
 
 
 def check_boxes(example, bounding_box_format=FORMAT):
@@ -210,7 +187,7 @@ def detection_batches(
     left out.
 
     Args:
-        examples: list of `BoxedImage`, as `BoxedImages` holds them.
+        examples: list of `BoxedImage`, as `BoxedImage.collect` checks them.
         preprocessor: `DetectionPreprocessor`.
         batch_size: int; the last batch may be smaller.
         shuffle: bool, whether every epoch has another order.

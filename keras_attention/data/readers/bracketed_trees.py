@@ -3,6 +3,8 @@
 import re
 import typing
 
+from keras_attention.data.dataset import DataSet
+
 MOST_DEPTH = 200  # of brackets in brackets; the Penn Treebank has 36
 CLOSE = ")"
 EMPTY = "-NONE-"  # the tag of what is no word: traces, and what is left out
@@ -30,6 +32,26 @@ class ConstituencyTree(typing.NamedTuple):
 
     label: str
     children: tuple
+
+    @classmethod
+    def collect(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
+        """A `DataSet` from lists of trees. Without `dev`, a part of train becomes it.
+
+        Its labels are those of constituents, as `"(NP"`, and then the tags of words, of all parts,
+        both sorted.
+        """
+        train, dev, test = parts = [list(part) for part in (train, dev, test)]
+        names = set()
+        for tree in (tree for part in parts for tree in part):
+            if not isinstance(tree, cls) or tree.is_tag:
+                raise ValueError(
+                    f"{str(tree)[:60]!r} is no constituent: expected trees of "
+                    "ka.data.parse_brackets."
+                )
+            names.update(linearize_tree(tree))
+        labels = sorted(names - {")"}, key=lambda name: (not name.startswith("("), name))
+        options = {"labels": tuple(labels), "dev_fraction": dev_fraction, "seed": seed}
+        return DataSet.from_parts(cls, train, dev, test, **options)
 
     @property
     def is_tag(self):

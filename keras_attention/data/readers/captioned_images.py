@@ -1,10 +1,10 @@
 """Pictures with texts about them: in memory, from COCO's captions and from tables, as batches."""
 
-import dataclasses
 import functools
 import pathlib
 import typing
 
+from keras_attention.data.dataset import DataSet
 from keras_attention.data.preprocessors.objects_as_text import (
     BINS,
     check_class_names,
@@ -16,7 +16,7 @@ from keras_attention.data.readers.columns import SUFFIXES, UTF_8, find_suffix, r
 from keras_attention.data.readers.image_folders import keep_readable
 from keras_attention.data.readers.recordings import pad_labels
 from keras_attention.data.shares import check_batches, gather_batches
-from keras_attention.data.splits import add_dev, read_parts
+from keras_attention.data.splits import read_parts
 from keras_attention.files.extras import import_tensorflow
 from keras_attention.files.io import is_file
 
@@ -40,86 +40,55 @@ class CaptionedImage(typing.NamedTuple):
     size: tuple | None = None
     objects: tuple | None = None
 
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class CaptionedImages:
-    """Pictures with texts in three parts. `from_captions` and `from_boxes` make one.
-
-    Attributes:
-        train, dev, test: lists of `CaptionedImage`; a missing part is empty.
-        labels: tuple of str, the classes of objects, where texts name objects; None else.
-        image_size: what pictures are to be resized to, (height, width), or an int for the longer
-            side; None leaves it to the task.
-        notes: tuple of str, what a model's card is to say about the data.
-        bins: int, the places along a side, where texts name objects.
-
-    Example:
-
-    ```python
-    import numpy as np
-    import keras_attention as ka
-
-    night, day = np.zeros((8, 8, 1)), np.ones((8, 8, 1))
-    pairs = [(night, "dark"), (day, ("light", "white"))]
-    data = ka.data.CaptionedImages.from_lists(pairs, dev_fraction=0)
-    assert [example.texts for example in data.train] == [("dark",), ("light", "white")]
-    ```
-    """
-
-    train: list
-    dev: list
-    test: list
-    labels: tuple | None = None
-    image_size: int | tuple | None = None
-    notes: tuple = ()
-    bins: int = BINS
-
     @classmethod
-    def from_lists(
-        cls,
-        train=(),
-        dev=(),
-        test=(),
-        *,
-        labels=None,
-        image_size=None,
-        dev_fraction=0.1,
-        seed=0,
-        notes=(),
-    ):
-        """Of lists of (picture, text or texts); without `dev`, a part of train becomes it."""
-        parts = [[_check(*example) for example in part] for part in (train, dev, test)]
-        if not any(parts):
-            raise ValueError("No pictures given: pass train, dev or test.")
-        train, dev = add_dev(*parts[:2], dev_fraction=dev_fraction, seed=seed)
-        return cls(train, dev, parts[2], labels, image_size, tuple(notes))
-
-    @classmethod
-    def from_boxes(cls, data, bins=BINS, seed=0):
-        """Pictures whose text names their objects, as `ka.data.describe_objects` writes them.
+    def collect(cls, train=(), dev=(), test=(), *, image_size=None, dev_fraction=0.1, seed=0):
+        """A `DataSet` from lists of (picture, text or texts).
 
         Args:
-            data: `BoxedImages`.
-            bins: int, places along a side.
-            seed: int, of the order of the objects in each training text, which is another one for
-                each picture (Chen et al., 2022, *Pix2Seq*, section 2.1); those of dev and test are
-                in the order of their places.
-        """
-        check_class_names(data.labels)
-        parts = {}
-        for part in ("train", "dev", "test"):
-            parts[part] = []
-            for k, one in enumerate(getattr(data, part)):
-                order = seed + k if part == "train" else None
-                text = describe_objects(one, bins, seed=order)
-                example = CaptionedImage(one.image, (text,), one.size, tuple(one.objects()))
-                parts[part].append(example)
-        about = {"labels": data.labels, "image_size": data.image_size, "notes": data.notes}
-        return cls(**parts, **about, bins=bins)
+            train, dev, test: lists. Without `dev`, a part of train becomes it.
+            image_size: what pictures are to be resized to, (height, width), or an int for the
+                longer side. None leaves it to the task.
 
-    def __repr__(self):
-        sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))
-        return f"CaptionedImages({sizes} images)"
+        Example:
+
+        ```python
+        import numpy as np
+        import keras_attention as ka
+
+        night, day = np.zeros((8, 8, 1)), np.ones((8, 8, 1))
+        pairs = [(night, "dark"), (day, ("light", "white"))]
+        data = ka.data.CaptionedImage.collect(pairs, dev_fraction=0)
+        assert [example.texts for example in data.train] == [("dark",), ("light", "white")]
+        ```
+        """
+        parts = [[_check(*example) for example in part] for part in (train, dev, test)]
+        about = {"image_size": image_size}
+        options = {"dev_fraction": dev_fraction, "seed": seed, "about": about}
+        return DataSet.from_parts(cls, *parts, **options)
+
+
+def caption_objects(data, bins=BINS, seed=0):
+    """Write for each picture a text that names its objects, by `ka.data.describe_objects`.
+
+    Args:
+        data: `DataSet` of `BoxedImage`.
+        bins: int, places along a side.
+        seed: int, of the order of the objects in each training text, which is another one for
+            each picture (Chen et al., 2022, *Pix2Seq*, section 2.1). Those of dev and test are in
+            the order of their places.
+
+    Returns:
+        A `DataSet` of `CaptionedImage`. Its labels are the classes of the objects.
+    """
+    check_class_names(data.labels)
+    parts = {name: [] for name in data.parts}
+    for name, part in data.parts.items():
+        for k, one in enumerate(part):
+            text = describe_objects(one, bins, seed=seed + k if name == "train" else None)
+            example = CaptionedImage(one.image, (text,), one.size, tuple(one.objects()))
+            parts[name].append(example)
+    about = {**data.about, "bins": bins}
+    return DataSet(CaptionedImage, **parts, labels=data.labels, notes=data.notes, about=about)
 
 
 def _check(image, texts, size=None, objects=None):
@@ -160,7 +129,7 @@ def from_captions(
             have absolute paths.
         image_column, text_column: str, the names of the columns, or of the keys in JSON; or ints,
             which count columns from 0 where no row names them.
-        image_size: as in `CaptionedImages`.
+        image_size: as in A `DataSet` of `CaptionedImage`.
         dev_fraction: float, the share of train that becomes dev where none is given.
         seed: int, which those are.
         encoding: str, of tables, as Python names it.
@@ -168,8 +137,8 @@ def from_captions(
             them out with a warning that says how many.
 
     Returns:
-        `CaptionedImages`, whose pictures are read once to find damaged ones, and again when they
-        are needed.
+        A `DataSet` of `CaptionedImage`, whose pictures are read once to find damaged ones, and
+        again when they are needed.
 
     A damaged table or JSON file is a ValueError that names it.
 
@@ -194,7 +163,7 @@ def from_captions(
     )
     parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
     options = dict(image_size=image_size, dev_fraction=dev_fraction, seed=seed)
-    return CaptionedImages.from_lists(**parts, **options)
+    return CaptionedImage.collect(**parts, **options)
 
 
 def _read(path, images, columns, encoding, problems):

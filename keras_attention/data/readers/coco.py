@@ -3,7 +3,7 @@
 import functools
 import pathlib
 
-from keras_attention.data.readers.boxed_images import BoxedImage, BoxedImages, turn_boxes
+from keras_attention.data.readers.boxed_images import BoxedImage, turn_boxes
 from keras_attention.data.readers.image_folders import keep_readable
 from keras_attention.data.splits import read_parts
 from keras_attention.files.fields import MOST_PIXELS
@@ -39,15 +39,15 @@ def from_coco(
             `annotations/instances_val2017.json` finds `val2017`.
         labels: names of the classes in the order of their ids, such as those of a trained model;
             None takes the categories in the order of their ids.
-        image_size: as in `BoxedImages`.
+        image_size: as in `BoxedImage.collect`.
         dev_fraction: float, the share of train that becomes dev where none is given.
         seed: int, which those are.
         on_error: `"raise"` names all damaged pictures and broken boxes in one error, `"skip"`
             leaves these pictures out with a warning that says how many.
 
     Returns:
-        `BoxedImages`, whose pictures are read once to find damaged ones, and again when they are
-        needed.
+        A `DataSet` of `BoxedImage`, whose pictures are read once to find damaged ones, and again
+        when they are needed.
 
     Boxes are in pixels of the picture as viewers show it, upright by its EXIF orientation. Where
     `width` and `height` are those of a picture that is stored on its side, so are its boxes, and
@@ -82,7 +82,7 @@ def from_coco(
     parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
     labels = list(dict.fromkeys(names)) if labels is None else labels
     options = dict(image_size=image_size, dev_fraction=dev_fraction, seed=seed)
-    return BoxedImages.from_lists(**parts, labels=labels, **options)
+    return BoxedImage.collect(**parts, labels=labels, **options)
 
 
 def is_coco(path):

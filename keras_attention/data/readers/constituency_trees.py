@@ -1,6 +1,5 @@
 """Sentences with their constituency trees: in memory, from treebank files, as batches."""
 
-import dataclasses
 import functools
 
 import numpy as np
@@ -16,51 +15,9 @@ from keras_attention.data.readers.bracketed_trees import (
 from keras_attention.data.readers.columns import UTF_8, read_lines
 from keras_attention.data.readers.tagged import Sentence, gather_sentences
 from keras_attention.data.shares import gather_batches
-from keras_attention.data.splits import add_dev, read_parts
+from keras_attention.data.splits import read_parts
 from keras_attention.files.extras import import_tensorflow
 from keras_attention.files.io import prefix_errors
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class ConstituencyTrees:
-    """A treebank in memory. `from_bracketed_files` makes one.
-
-    Args:
-        train, dev, test: lists of `ConstituencyTree`; a missing part is empty.
-        labels: tuple of str, the labels of constituents, as `"(NP"`, and then the tags of words, of
-            all three parts, both sorted.
-    """
-
-    train: list
-    dev: list
-    test: list
-    labels: tuple
-
-    @classmethod
-    def from_lists(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
-        """Makes one of lists of trees; without `dev`, a part of train becomes it."""
-        parts = [[_check(tree) for tree in part] for part in (train, dev, test)]
-        if not any(parts):
-            raise ValueError("No trees given: pass train, dev or test.")
-        names = {n for part in parts for tree in part for n in linearize_tree(tree)} - {")"}
-        labels = sorted(names, key=lambda name: (not name.startswith("("), name))
-        train, dev = add_dev(*parts[:2], dev_fraction=dev_fraction, seed=seed)
-        return cls(train, dev, parts[2], tuple(labels))
-
-    def __repr__(self):
-        sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))
-        constituents = sum(name.startswith("(") for name in self.labels)
-        tags = len(self.labels) - constituents
-        return f"ConstituencyTrees({sizes} trees, {constituents} labels, {tags} tags)"
-
-
-def _check(tree):
-    """The tree as given; a ValueError where it is none."""
-    if not isinstance(tree, ConstituencyTree) or tree.is_tag:
-        raise ValueError(
-            f"{str(tree)[:60]!r} is no constituent: expected trees of ka.data.parse_brackets."
-        )
-    return tree
 
 
 def from_bracketed_files(
@@ -78,7 +35,7 @@ def from_bracketed_files(
         encoding: str, of the files, as Python names it.
 
     Returns:
-        `ConstituencyTrees`.
+        A `DataSet` of `ConstituencyTree`.
 
     A file whose brackets are no trees is a ValueError with the file, the line and what is wrong.
 
@@ -98,7 +55,7 @@ def from_bracketed_files(
     """
     read = functools.partial(read_bracketed_trees, encoding=encoding)
     parts = read_parts(read, {"train": train, "dev": dev, "test": test})
-    return ConstituencyTrees.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
+    return ConstituencyTree.collect(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
 def read_bracketed_trees(path, encoding=UTF_8):
@@ -125,7 +82,7 @@ def encode_tree(tree, labels):
     """Target ids int32 of a tree for `ka.models.constituency_parser`, from the begin id to the end.
 
     Args:
-        labels: `Labels`, as those of `ConstituencyTrees`.
+        labels: `Labels`, as those of `ConstituencyTree.collect`.
     """
     return np.array([START, *_look_up(linearize_tree(tree), labels), END], "int32")
 
@@ -167,7 +124,7 @@ def constituency_batches(
 
     Args:
         trees: list of `ConstituencyTree`.
-        preprocessor: `TaggerPreprocessor` whose labels are those of `ConstituencyTrees`.
+        preprocessor: `TaggerPreprocessor` whose labels are those of `ConstituencyTree.collect`.
         batch_size, shuffle, seed, edges, drop_remainder: as in `tagging_batches`; lengths are those
             of the targets.
 
@@ -182,7 +139,7 @@ def constituency_batches(
     import keras_attention as ka
 
     trees = ka.data.parse_brackets("(S (NP (NNS Dogs)) (VP (VBP bark)))")
-    labels = ka.data.ConstituencyTrees.from_lists(trees, dev_fraction=0).labels
+    labels = ka.data.ConstituencyTree.collect(trees, dev_fraction=0).labels
     sentences = [ka.data.Sentence(tree.tokens, tree.tags) for tree in trees]
     preprocessor = ka.data.TaggerPreprocessor.build(sentences, labels)
     ((inputs, labels),) = ka.data.constituency_batches(trees, preprocessor)

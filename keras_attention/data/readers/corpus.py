@@ -1,32 +1,15 @@
 """Running text: in memory, from files, and as batches for language models."""
 
-import dataclasses
 import functools
 import pathlib
 
 import numpy as np
 
 from keras_attention.core.checks import check_whole_number
+from keras_attention.data.dataset import DataSet
 from keras_attention.data.readers.columns import UTF_8, read_lines
 from keras_attention.data.shares import check_batches, gather_batches
 from keras_attention.files.extras import import_tensorflow
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class Corpus:
-    """Running text in memory. `from_tfds` and `from_plain_text` make one.
-
-    Args:
-        train, dev, test: str; a missing part is empty.
-    """
-
-    train: str
-    dev: str
-    test: str
-
-    def __repr__(self):
-        sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))
-        return f"Corpus({sizes} characters)"
 
 
 def from_plain_text(train=None, dev=None, test=None, *, dev_fraction=0.1, encoding=UTF_8):
@@ -42,8 +25,8 @@ def from_plain_text(train=None, dev=None, test=None, *, dev_fraction=0.1, encodi
         encoding: str, of the files, as Python names it: `"cp1252"`, `"utf-16"`, ...
 
     Returns:
-        A `Corpus`. Lines end with `\\n`, also where those of the files end with `\\r\\n`. A file
-        of a folder that holds no text is left out.
+        A `DataSet` of running text, whose parts are str. Lines end with `\\n`, also where those of
+        the files end with `\\r\\n`. A file of a folder that holds no text is left out.
 
     Example:
 
@@ -62,17 +45,17 @@ def from_plain_text(train=None, dev=None, test=None, *, dev_fraction=0.1, encodi
         raise ValueError("No file given: pass the paths of train, dev or test.")
     read = functools.partial(_read_texts, encoding=encoding)
     parts = [_join(map(read, _paths(given))) for given in (train, dev, test)]
-    return make_corpus(*parts, dev_fraction=dev_fraction)
+    return split_text(*parts, dev_fraction=dev_fraction)
 
 
-def make_corpus(train, dev, test, *, dev_fraction):
-    """`Corpus` of three texts; without dev, the end of train becomes it."""
+def split_text(train, dev="", test="", *, dev_fraction):
+    """A `DataSet` of three texts. Without dev, the end of train becomes it."""
     if not 0 <= dev_fraction < 1:
         raise ValueError(f"dev_fraction={dev_fraction}: expected a number from 0 to below 1.")
     if train and not dev:
         kept = int(len(train) * (1 - dev_fraction))
         train, dev = train[:kept], train[kept:]
-    return Corpus(train, dev, test)
+    return DataSet(str, train, dev, test)
 
 
 def _paths(given):

@@ -1,11 +1,11 @@
 """Sentences with their dependency trees: in memory, from CoNLL-U files and TFDS, as batches."""
 
-import dataclasses
 import functools
 import typing
 
 import numpy as np
 
+from keras_attention.data.dataset import DataSet
 from keras_attention.data.length_buckets import EDGES, batch_by_length
 from keras_attention.data.problems import report_problems
 from keras_attention.data.readers.columns import UTF_8
@@ -13,7 +13,7 @@ from keras_attention.data.readers.conllu import COLUMNS, read_words
 from keras_attention.data.readers.tagged import Sentence, gather_sentences
 from keras_attention.data.readers.tfds_builder import find_builder, find_splits, prepare_builder
 from keras_attention.data.shares import gather_batches
-from keras_attention.data.splits import add_dev, read_parts
+from keras_attention.data.splits import read_parts
 from keras_attention.files.extras import import_tensorflow, import_tfds
 
 HEAD, RELATION = COLUMNS.index("head"), COLUMNS.index("deprel")
@@ -30,35 +30,18 @@ class DependencyTree(typing.NamedTuple):
     heads: tuple
     relations: tuple
 
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class DependencyTrees:
-    """A treebank in memory. `from_conllu_trees` and `from_tfds_trees` make one.
-
-    Args:
-        train, dev, test: lists of `DependencyTree`; a missing part is empty.
-        labels: tuple of str, every relation of all three, sorted.
-    """
-
-    train: list
-    dev: list
-    test: list
-    labels: tuple
-
     @classmethod
-    def from_lists(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
-        """Makes one of lists of trees; without `dev`, a part of train becomes it."""
-        parts = [[check_tree(DependencyTree(*map(tuple, tree))) for tree in part]
-                 for part in (train, dev, test)]  # fmt: skip
-        if not any(parts):
-            raise ValueError("No trees given: pass train, dev or test.")
-        labels = {name for part in parts for tree in part for name in tree.relations}
-        train, dev = add_dev(*parts[:2], dev_fraction=dev_fraction, seed=seed)
-        return cls(train, dev, parts[2], tuple(sorted(labels)))
+    def collect(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
+        """A `DataSet` from lists of trees. Without `dev`, a part of train becomes it.
 
-    def __repr__(self):
-        sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))
-        return f"DependencyTrees({sizes} sentences, {len(self.labels)} relations)"
+        Its labels are the relations of all parts, sorted.
+        """
+        train, dev, test = parts = [
+            [check_tree(cls(*map(tuple, tree))) for tree in part] for part in (train, dev, test)
+        ]
+        labels = tuple(sorted({name for part in parts for tree in part for name in tree.relations}))
+        options = {"labels": labels, "dev_fraction": dev_fraction, "seed": seed}
+        return DataSet.from_parts(cls, train, dev, test, **options)
 
 
 def check_tree(tree):
@@ -120,7 +103,7 @@ def from_conllu_trees(
             warning that says how many.
 
     Returns:
-        `DependencyTrees`.
+        A `DataSet` of `DependencyTree`.
 
     A broken line, or a sentence whose heads make no tree, is a ValueError with the file and what
     is wrong.
@@ -141,7 +124,7 @@ def from_conllu_trees(
     """
     read = functools.partial(read_conllu_trees, encoding=encoding)
     parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
-    return DependencyTrees.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
+    return DependencyTree.collect(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
 @report_problems
@@ -176,7 +159,8 @@ def from_tfds_trees(name, *, splits=None, dev_fraction=0.1, seed=0, data_dir=Non
         splits, dev_fraction, seed, data_dir: as in `from_tfds`.
 
     Returns:
-        `DependencyTrees`. Multiword tokens and empty nodes are left out: they are no words.
+        A `DataSet` of `DependencyTree`. Multiword tokens and empty nodes are left out: they are no
+        words.
 
     Example (downloads the data):
 
@@ -195,7 +179,7 @@ def from_tfds_trees(name, *, splits=None, dev_fraction=0.1, seed=0, data_dir=Non
         part: _read_split(builder, words) if words else []
         for part, words in find_splits(builder, name, splits).items()
     }
-    return DependencyTrees.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
+    return DependencyTree.collect(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
 def _read_split(builder, split):

@@ -1,15 +1,14 @@
 """Dialogues, turn by turn: from files, as pairs of a context and a reply, and as running text."""
 
-import dataclasses
 import functools
 import pathlib
 
 from keras_attention.core.checks import check_whole_number
+from keras_attention.data.dataset import DataSet
 from keras_attention.data.problems import report_problems
 from keras_attention.data.readers.columns import UTF_8, line_error, read_lines
-from keras_attention.data.readers.corpus import Corpus
-from keras_attention.data.readers.pairs import Pair, Pairs
-from keras_attention.data.splits import add_dev, read_parts
+from keras_attention.data.readers.pairs import Pair
+from keras_attention.data.splits import read_parts
 from keras_attention.files.io import parse_json, quote_value
 
 SEPARATOR = " <turn> "  # between two turns of a context
@@ -19,83 +18,61 @@ LINES = (".jsonl", ".jsonl.gz")
 ROLES = ("user", "assistant")  # of messages that are turns
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
-class DialoguePairs(Pairs):
-    """Pairs of a context, a few turns, and the reply to it. `Dialogues.pairs` makes them.
-
-    Args:
-        train, dev, test: lists of `Pair`.
-        turns: int, of a context at most.
-    """
-
-    turns: int = TURNS
-
-
-class DialogueCorpus(Corpus):
-    """Running text that is dialogues, turn by turn. `Dialogues.corpus` makes it."""
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class Dialogues:
-    """Dialogues in memory. `from_dialogue_files` makes them.
-
-    Args:
-        train, dev, test: lists of dialogues, each a tuple of its turns; a missing part is empty.
-
-    Example:
-
-    ```python
-    import keras_attention as ka
-
-    dialogue = ("Hi!", "Hello.", "How are you?", "Fine.")
-    data = ka.data.Dialogues.from_lists([dialogue], dev_fraction=0)
-    pairs = data.pairs(turns=2)
-    assert pairs.train[0] == ("Hi!", "Hello.")
-    assert pairs.train[2] == ("Hello. <turn> How are you?", "Fine.")
-    assert data.corpus.train == "Hi! <turn> Hello. <turn> How are you? <turn> Fine. <turn> "
-    ```
-    """
-
-    train: list
-    dev: list
-    test: list
+class Dialogue(tuple):
+    """The turns of a dialogue, str."""
 
     @classmethod
-    def from_lists(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
-        """Makes them of lists of dialogues; without `dev`, some of train become it."""
-        parts = [[_check(dialogue) for dialogue in part] for part in (train, dev, test)]
-        if not any(parts):
-            raise ValueError("No dialogues given: pass train, dev or test.")
-        train, dev = add_dev(*parts[:2], dev_fraction=dev_fraction, seed=seed)
-        return cls(train, dev, parts[2])
+    def collect(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
+        """A `DataSet` from lists of dialogues. Without `dev`, some of train become it.
 
-    def pairs(self, turns=TURNS):
-        """Every turn but the first of a dialogue as the reply to up to `turns` before it.
+        Example:
 
-        Returns:
-            `DialoguePairs`, for `ka.tasks.Seq2SeqLM`.
+        ```python
+        import keras_attention as ka
+
+        dialogue = ("Hi!", "Hello.", "How are you?", "Fine.")
+        data = ka.data.Dialogue.collect([dialogue], dev_fraction=0)
+        pairs = ka.data.pair_dialogues(data, turns=2)
+        assert pairs.train[0] == ("Hi!", "Hello.")
+        assert pairs.train[2] == ("Hello. <turn> How are you?", "Fine.")
+        text = ka.data.join_dialogues(data).train
+        assert text == "Hi! <turn> Hello. <turn> How are you? <turn> Fine. <turn> "
+        ```
         """
-        check_whole_number("pairs", "turns", turns)
-        parts = [
-            [
-                Pair(join_turns(dialogue[:k], turns), dialogue[k])
-                for dialogue in part
-                for k in range(1, len(dialogue))
-            ]
-            for part in (self.train, self.dev, self.test)
+        parts = [[_check(dialogue) for dialogue in part] for part in (train, dev, test)]
+        return DataSet.from_parts(cls, *parts, dev_fraction=dev_fraction, seed=seed)
+
+
+def pair_dialogues(data, turns=TURNS):
+    """Pair every turn but the first of a dialogue, a reply, with up to `turns` before it.
+
+    Args:
+        data: `DataSet` of `Dialogue`.
+        turns: int.
+
+    Returns:
+        A `DataSet` of `Pair`, for `ka.tasks.Seq2SeqLM`.
+    """
+    check_whole_number("pair_dialogues", "turns", turns)
+    parts = [
+        [
+            Pair(join_turns(dialogue[:k], turns), dialogue[k])
+            for dialogue in part
+            for k in range(1, len(dialogue))
         ]
-        return DialoguePairs(*parts, turns=turns)
+        for part in data.parts.values()
+    ]
+    return DataSet(Pair, *parts, about={"turns": turns})
 
-    @property
-    def corpus(self):
-        """All turns one after another, a `DialogueCorpus`, for `ka.tasks.CausalLM`."""
-        parts = (self.train, self.dev, self.test)
-        texts = ["".join(turn + SEPARATOR for d in part for turn in d) for part in parts]
-        return DialogueCorpus(*texts)
 
-    def __repr__(self):
-        sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))
-        return f"Dialogues({sizes} dialogues)"
+def join_dialogues(data):
+    """Join all turns of a `DataSet` of `Dialogue`, for `ka.tasks.CausalLM`.
+
+    Returns:
+        A `DataSet` of running text.
+    """
+    texts = ("".join(turn + SEPARATOR for d in part for turn in d) for part in data.parts.values())
+    return DataSet(str, *texts, about={"dialogues": True})
 
 
 def join_turns(turns, most):
@@ -104,7 +81,7 @@ def join_turns(turns, most):
 
 
 def _check(dialogue):
-    """A tuple of turns without a separator in them, or spaces around them."""
+    """A `Dialogue` without a separator in them, or spaces around them."""
     if isinstance(dialogue, str) or not all(isinstance(turn, str) for turn in dialogue):
         raise ValueError(f"{dialogue!r:.60} is no dialogue: expected a list of its turns.")
     turns = tuple(" ".join(turn.replace(SEPARATOR.strip(), " ").split()) for turn in dialogue)
@@ -112,7 +89,7 @@ def _check(dialogue):
         raise ValueError(
             f"{list(turns)!r:.60} is no dialogue: expected two turns or more, none of them empty."
         )
-    return turns
+    return Dialogue(turns)
 
 
 def from_dialogue_files(
@@ -144,7 +121,7 @@ def from_dialogue_files(
             warning that says how many.
 
     Returns:
-        `Dialogues`.
+        A `DataSet` of `Dialogue`.
 
     A damaged file is a ValueError with the file, the place and what is wrong.
 
@@ -164,12 +141,12 @@ def from_dialogue_files(
     """
     read = functools.partial(read_dialogues, encoding=encoding)
     parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
-    return Dialogues.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
+    return Dialogue.collect(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
 @report_problems
 def read_dialogues(path, encoding=UTF_8, *, problems=None):
-    """The dialogues of one file, a list of tuples of turns. See `from_dialogue_files`."""
+    """The dialogues of one file, a list of `Dialogue`. See `from_dialogue_files`."""
     name = pathlib.Path(path).name
     if name.endswith(YAML):
         dialogues = _read_yaml(path, problems, encoding)

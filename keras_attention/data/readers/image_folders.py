@@ -11,7 +11,7 @@ import numpy as np
 from keras_attention.core.checks import check_height_and_width
 from keras_attention.data.preprocessors.resizing import Resizing
 from keras_attention.data.problems import Problems
-from keras_attention.data.readers.images import Images
+from keras_attention.data.readers.images import ImageSplit
 from keras_attention.data.readers.orientation import TURNED, find_orientation
 from keras_attention.data.splits import read_parts, split_by_class
 from keras_attention.data.tokenizers.vocabulary import sort_labels
@@ -68,8 +68,8 @@ def from_image_folder(
             warning that says how many.
 
     Returns:
-        `Images` of uint8, (height · width · channels) bytes for each picture. How they were split
-        and resized is said in its `notes`.
+        A `DataSet` of one `ImageSplit` a part, uint8, (height · width · channels) bytes for each
+        picture. How they were split and resized is said in its `notes`.
 
     Files that are no pictures, or damaged, are all named in one ValueError. Pictures with an EXIF
     orientation are turned upright, as viewers and browsers show them.
@@ -90,7 +90,7 @@ def from_image_folder(
             picture = np.full((12, 16, 3), value + k)
             keras.utils.save_img(folder / name / f"{k}.png", picture, scale=False)
     data = ka.data.from_image_folder(folder, image_size=8, test_fraction=0.2)
-    assert repr(data) == "Images(train=6, dev=2, test=2 images of 8x8x1, 2 labels)"
+    assert repr(data) == "DataSet(ImageSplit: train=6, dev=2, test=2, 2 labels)"
     assert data.labels == ("day", "night") and set(data.train.labels) == {0, 1}
     ```
     """
@@ -118,7 +118,7 @@ def from_image_folder(
         indices |= split_by_class(numbers[indices["train"]], fractions, seed)
     parts = {name: (pixels[k], numbers[k]) for name, k in indices.items() if len(k)}
     notes = [*_describe_split(fractions, seed), *_describe_size(pixels, image_size, resizing)]
-    return Images.from_arrays(**parts, labels=names, dev_fraction=0, notes=notes)
+    return ImageSplit.collect(**parts, labels=names, dev_fraction=0, notes=notes)
 
 
 def read_image(path, image_size=None, color_mode="rgb", resizing=None):

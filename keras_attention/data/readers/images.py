@@ -1,11 +1,11 @@
 """Images with a label each: in memory, as batches, and augmented."""
 
 import dataclasses
-import typing
 
 import numpy as np
 
 from keras_attention.core.lazy import keras, keras_internals
+from keras_attention.data.dataset import DataSet
 from keras_attention.data.shares import check_batches, gather_batches, set_rows
 from keras_attention.data.splits import hold_out
 from keras_attention.files.extras import import_tensorflow
@@ -13,14 +13,91 @@ from keras_attention.files.extras import import_tensorflow
 SLACK = 0.01  # that floats may be beyond 0 and 1, as after a bicubic resize
 
 
-class ImageSplit(typing.NamedTuple):
+@dataclasses.dataclass(frozen=True, eq=False)
+class ImageSplit:
     """Images and their labels, as they lie in memory.
 
-    `pixels` is (n, H, W, C), uint8 from 0 to 255 or floats from 0 to 1; `labels` is int32 (n,).
+    Args:
+        pixels: (n, H, W, C), uint8 from 0 to 255 or floats from 0 to 1.
+        labels: int32 (n,).
     """
 
     pixels: np.ndarray
     labels: np.ndarray
+
+    def __post_init__(self):
+        pixels, labels = np.asarray(self.pixels), np.asarray(self.labels, "int32")
+        if pixels.ndim != 4 or len(pixels) != len(labels):
+            raise ValueError(
+                f"Images of shape {pixels.shape} and labels of shape {labels.shape}: expected "
+                "(n, height, width, channels) and (n,)."
+            )
+        if pixels.dtype != np.uint8 and pixels.size and not 0 <= pixels.min() <= pixels.max() <= 1:
+            raise ValueError(
+                f"Images of {pixels.dtype} from {pixels.min()} to {pixels.max()}: expected uint8, "
+                "or floats from 0 to 1."
+            )
+        if len(labels) and labels.min() < 0:
+            raise ValueError(f"A label is {labels.min()}: labels count from 0.")
+        object.__setattr__(self, "pixels", pixels)
+        object.__setattr__(self, "labels", labels)
+
+    @classmethod
+    def collect(
+        cls, train=None, dev=None, test=None, *, labels, dev_fraction=0.1, seed=0, notes=()
+    ):
+        """A `DataSet` from pairs of arrays. Without `dev`, a part of train becomes it.
+
+        Args:
+            train, dev, test: `ImageSplit`, or (pixels, labels), or None.
+            labels: tuple of str, the name of every class.
+            notes: tuple of str, what a model's card is to say about the data: how it was split, ...
+
+        Example:
+
+        ```python
+        import numpy as np
+        import keras_attention as ka
+
+        pixels = np.random.default_rng(0).integers(0, 256, (20, 8, 8, 1), dtype="uint8")
+        data = ka.data.ImageSplit.collect(
+            train=(pixels[:15], np.arange(15) % 2),
+            test=(pixels[15:], np.arange(5) % 2),
+            labels=["even", "odd"],
+            dev_fraction=0.2,
+        )
+        images, labels = data.dev.arrays()
+        assert images.shape == (3, 8, 8, 1) and images.dtype == "float32" and images.max() <= 1
+        ```
+        """
+        pairs = {"train": train, "dev": dev, "test": test}
+        parts = {name: cls.of(pair) for name, pair in pairs.items() if pair is not None}
+        if not parts:
+            raise ValueError("No images given: pass train, dev or test.")
+        if "train" in parts and "dev" not in parts:
+            train = parts["train"]
+            remaining, held_out = hold_out(len(train), dev_fraction, seed)
+            parts |= {"train": train[remaining], "dev": train[held_out]}
+        empty = next(iter(parts.values()))[:0]
+        parts = [parts.get(name, empty) for name in pairs]
+        return DataSet(cls, *parts, labels=tuple(labels), notes=tuple(notes))
+
+    @classmethod
+    def of(cls, split):
+        """An `ImageSplit` as it is, or one of a pair of arrays."""
+        return split if isinstance(split, cls) else cls(*split)
+
+    def __len__(self):
+        return len(self.labels)
+
+    def __getitem__(self, places):
+        """Those at `places`, a slice or indices (n,)."""
+        return ImageSplit(self.pixels[places], self.labels[places])
+
+    @property
+    def image_shape(self):
+        """(height, width, channels)."""
+        return self.pixels.shape[1:]
 
     def arrays(self, start=0, stop=None):
         """Images `start` to `stop` as float32 from 0 to 1 (n, H, W, C), and their labels (n,)."""
@@ -43,91 +120,6 @@ def encode_png(picture):
     """The bytes of a PNG file of a picture (H, W, 1 or 3), floats from 0 to 1."""
     tf = import_tensorflow("encode_png")
     return tf.io.encode_png(np.rint(picture * 255).astype("uint8")).numpy()
-
-
-def check_split(pixels, labels):
-    """An `ImageSplit` of arrays, after a check that they are what they should be."""
-    pixels, labels = np.asarray(pixels), np.asarray(labels, "int32")
-    if pixels.ndim != 4 or len(pixels) != len(labels):
-        raise ValueError(
-            f"Images of shape {pixels.shape} and labels of shape {labels.shape}: expected "
-            "(n, height, width, channels) and (n,)."
-        )
-    if pixels.dtype != np.uint8 and pixels.size and not 0 <= pixels.min() <= pixels.max() <= 1:
-        raise ValueError(
-            f"Images of {pixels.dtype} from {pixels.min()} to {pixels.max()}: expected uint8, or "
-            "floats from 0 to 1."
-        )
-    if len(labels) and labels.min() < 0:
-        raise ValueError(f"A label is {labels.min()}: labels count from 0.")
-    return ImageSplit(pixels, labels)
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class Images:
-    """An image classification data set in memory.
-
-    `from_tfds` and `from_image_folder` make one; so do arrays.
-
-    Args:
-        train, dev, test: `ImageSplit`, or a pair of arrays; images (n, H, W, C), uint8 or floats
-            from 0 to 1, and int labels (n,).
-        labels: tuple of str, the name of every class.
-        notes: tuple of str, what a model's card is to say about the data: how it was split, ...
-
-    Example:
-
-    ```python
-    import numpy as np
-    import keras_attention as ka
-
-    pixels = np.random.default_rng(0).integers(0, 256, (20, 8, 8, 1), dtype="uint8")
-    data = ka.data.Images.from_arrays(
-        train=(pixels[:15], np.arange(15) % 2),
-        test=(pixels[15:], np.arange(5) % 2),
-        labels=["even", "odd"],
-        dev_fraction=0.2,
-    )
-    images, labels = data.dev.arrays()
-    assert images.shape == (3, 8, 8, 1) and images.dtype == "float32" and images.max() <= 1
-    ```
-    """
-
-    train: ImageSplit
-    dev: ImageSplit
-    test: ImageSplit
-    labels: tuple
-    notes: tuple = ()
-
-    @classmethod
-    def from_arrays(
-        cls, train=None, dev=None, test=None, *, labels, dev_fraction=0.1, seed=0, notes=()
-    ):
-        """Checks pairs of arrays; without `dev`, a part of train becomes it."""
-        pairs = {"train": train, "dev": dev, "test": test}
-        given = {name: check_split(*pair) for name, pair in pairs.items() if pair is not None}
-        if not given:
-            raise ValueError("No images given: pass train, dev or test.")
-        if "train" in given and "dev" not in given:
-            pixels, numbers = given["train"]
-            kept, held = hold_out(len(numbers), dev_fraction, seed)
-            given["train"] = ImageSplit(pixels[kept], numbers[kept])
-            given["dev"] = ImageSplit(pixels[held], numbers[held])
-        pixels, numbers = next(iter(given.values()))
-        none = ImageSplit(pixels[:0], numbers[:0])
-        return cls(*(given.get(name, none) for name in pairs), tuple(labels), tuple(notes))
-
-    @property
-    def image_shape(self):
-        """(height, width, channels)."""
-        return self.train.pixels.shape[1:]
-
-    def __repr__(self):
-        sizes = ", ".join(
-            f"{name}={len(getattr(self, name).labels)}" for name in ("train", "dev", "test")
-        )
-        shape = "x".join(map(str, self.image_shape))
-        return f"Images({sizes} images of {shape}, {len(self.labels)} labels)"
 
 
 def image_batches(
@@ -163,7 +155,8 @@ def image_batches(
     ```
     """
     tf = import_tensorflow("image_batches")
-    pixels, labels = check_split(*split)
+    split = ImageSplit.of(split)
+    pixels, labels = split.pixels, split.labels
     if not len(labels):
         raise ValueError("The split is empty: there is nothing to make batches of.")
     scale = 255.0 if pixels.dtype == "uint8" else 1.0

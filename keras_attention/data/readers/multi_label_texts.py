@@ -1,7 +1,6 @@
 """Texts with any number of labels each: in memory, from files, and as batches."""
 
 import collections
-import dataclasses
 import functools
 import pathlib
 import typing
@@ -9,11 +8,13 @@ import warnings
 
 import numpy as np
 
+from keras_attention.data.dataset import DataSet
 from keras_attention.data.length_buckets import EDGES
 from keras_attention.data.problems import report_problems
 from keras_attention.data.readers.columns import SUFFIXES, UTF_8, find_suffix, read_columns
-from keras_attention.data.readers.texts import LabeledTexts, make_text_batches
+from keras_attention.data.readers.texts import make_text_batches
 from keras_attention.data.splits import read_parts
+from keras_attention.data.tokenizers.vocabulary import sort_labels
 
 OTHER_SEPARATORS = ";|"  # that files have between labels where they have no comma
 
@@ -24,42 +25,41 @@ class MultiLabelText(typing.NamedTuple):
     text: str
     labels: tuple
 
+    @classmethod
+    def collect(cls, train=(), dev=(), test=(), *, labels=None, dev_fraction=0.1, seed=0):
+        """A `DataSet` from lists of (text, labels). Without `dev`, a part of train becomes it.
 
-@dataclasses.dataclass(frozen=True, repr=False)
-class MultiLabelTexts(LabeledTexts):
-    """A data set of texts with any number of labels, in memory.
+        Args:
+            labels: names of the labels in the order of their ids. None sorts those that are there,
+                whole numbers by their value.
 
-    `from_tfds` and `from_multi_label_files` make one.
+        Example:
 
-    Args:
-        train, dev, test: lists of `MultiLabelText`; a missing part is empty.
-        labels: tuple of str, every label of all three, sorted; whole numbers by their value.
+        ```python
+        import keras_attention as ka
 
-    Example:
+        train = [ka.data.MultiLabelText("what a joy!", ("joy", "surprise")), ("so so", ())]
+        data = ka.data.MultiLabelText.collect(train, dev_fraction=0)
+        assert data.labels == ("joy", "surprise") and data.train[1].labels == ()
+        ```
+        """
+        train, dev, test = parts = [[_check(*one) for one in part] for part in (train, dev, test)]
+        if labels is None:
+            labels = sort_labels(name for part in parts for one in part for name in one.labels)
+        if any(parts) and not labels:
+            raise ValueError("None of the texts has a label: expected a label, or labels=.")
+        options = {"labels": tuple(labels), "dev_fraction": dev_fraction, "seed": seed}
+        return DataSet.from_parts(cls, train, dev, test, **options)
 
-    ```python
-    import keras_attention as ka
 
-    train = [ka.data.MultiLabelText("what a joy!", ("joy", "surprise")), ("so so", ())]
-    data = ka.data.MultiLabelTexts.from_lists(train, dev_fraction=0)
-    assert data.labels == ("joy", "surprise") and data.train[1].labels == ()
-    ```
-    """
-
-    @staticmethod
-    def make_example(text, labels):
-        """A `MultiLabelText`, whose labels differ."""
-        if isinstance(labels, str):
-            raise ValueError(f"{labels[:40]!r} is one label: give each text a list of labels.")
-        labels = tuple(labels)
-        if twice := [label for label in labels if labels.count(label) > 1]:
-            raise ValueError(f"{text[:40]!r} has the label {twice[0][:40]!r} more than once.")
-        return MultiLabelText(text, labels)
-
-    @staticmethod
-    def list_labels(example):
-        """The labels of a `MultiLabelText`."""
-        return example.labels
+def _check(text, labels):
+    """A `MultiLabelText`, whose labels differ."""
+    if isinstance(labels, str):
+        raise ValueError(f"{labels[:40]!r} is one label: give each text a list of labels.")
+    labels = tuple(labels)
+    if twice := [label for label in labels if labels.count(label) > 1]:
+        raise ValueError(f"{text[:40]!r} has the label {twice[0][:40]!r} more than once.")
+    return MultiLabelText(text, labels)
 
 
 def from_multi_label_files(
@@ -100,7 +100,7 @@ def from_multi_label_files(
             warning that says how many.
 
     Returns:
-        A `MultiLabelTexts`.
+        A `DataSet` of `MultiLabelText`.
 
     A broken line is a ValueError with the file, the line number and what is wrong.
 
@@ -127,7 +127,7 @@ def from_multi_label_files(
         encoding=encoding,
     )
     parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
-    return MultiLabelTexts.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
+    return MultiLabelText.collect(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
 @report_problems
@@ -147,7 +147,7 @@ def read_multi_label_texts(
         raise ValueError(f"{path}: the label {broken[0][:40]!r} holds a line break or the like.")
     if separator == "," and find_suffix(path) != ".jsonl":
         _check_commas(path, [labels for _, labels in rows])
-    return [MultiLabelTexts.make_example(*row) for row in rows]
+    return [_check(*row) for row in rows]
 
 
 def _check_commas(path, rows):

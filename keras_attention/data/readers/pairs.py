@@ -1,6 +1,5 @@
 """Pairs of texts, such as translations: in memory, from files, and as batches."""
 
-import dataclasses
 import functools
 import pathlib
 import typing
@@ -8,6 +7,7 @@ import typing
 import numpy as np
 
 from keras_attention.core.checks import check_whole_number
+from keras_attention.data.dataset import DataSet
 from keras_attention.data.length_buckets import EDGES, batch_by_length, locate_tokens
 from keras_attention.data.problems import report_problems
 from keras_attention.data.readers.columns import (
@@ -21,7 +21,7 @@ from keras_attention.data.readers.columns import (
     read_rows,
 )
 from keras_attention.data.shares import gather_batches
-from keras_attention.data.splits import add_dev, read_parts
+from keras_attention.data.splits import read_parts
 from keras_attention.files.extras import import_tensorflow
 
 # How a caller names the columns of a file.
@@ -37,41 +37,22 @@ class Pair(typing.NamedTuple):
     source: str
     target: str
 
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class Pairs:
-    """A sequence-to-sequence data set in memory. `from_tfds` and `from_pair_files` make one.
-
-    Args:
-        train, dev, test: lists of `Pair`; a missing part is empty.
-
-    Example:
-
-    ```python
-    import keras_attention as ka
-
-    train = [("Hallo", "Hello"), ("Welt", "World"), ("eins", "one")]
-    data = ka.data.Pairs.from_lists(train, test=[("zwei", "two")])
-    assert len(data.train) == 2 and len(data.dev) == 1 and data.test[0].target == "two"
-    ```
-    """
-
-    train: list
-    dev: list
-    test: list
-
     @classmethod
-    def from_lists(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
-        """Makes one of lists of (source, target); without `dev`, a part of train becomes it."""
-        parts = [[Pair(*pair) for pair in part] for part in (train, dev, test)]
-        if not any(parts):
-            raise ValueError("No pairs given: pass train, dev or test.")
-        train, dev = add_dev(*parts[:2], dev_fraction=dev_fraction, seed=seed)
-        return cls(train, dev, parts[2])
+    def collect(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
+        """A `DataSet` from lists of (source, target). Without `dev`, a part of train becomes it.
 
-    def __repr__(self):
-        sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))
-        return f"Pairs({sizes} pairs)"
+        Example:
+
+        ```python
+        import keras_attention as ka
+
+        train = [("Hallo", "Hello"), ("Welt", "World"), ("eins", "one")]
+        data = ka.data.Pair.collect(train, test=[("zwei", "two")])
+        assert len(data.train) == 2 and len(data.dev) == 1 and data.test[0].target == "two"
+        ```
+        """
+        parts = [[cls(*one) for one in part] for part in (train, dev, test)]
+        return DataSet.from_parts(cls, *parts, dev_fraction=dev_fraction, seed=seed)
 
 
 def from_pair_files(
@@ -107,7 +88,7 @@ def from_pair_files(
             warning that says how many.
 
     Returns:
-        A `Pairs`.
+        A `DataSet` of `Pair`.
 
     A line without a partner, an empty line between others and a broken one are a ValueError with
     the file, the line number and what is wrong: a pair that is left out in silence moves all that
@@ -132,7 +113,7 @@ def from_pair_files(
     # A tuple is one source of pairs, and not, as elsewhere, several.
     paths = {name: [given] if isinstance(given, tuple) else given for name, given in paths.items()}
     parts = read_parts(read, paths, on_error)
-    return Pairs.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
+    return Pair.collect(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
 @report_problems

@@ -3,7 +3,7 @@
 import pathlib
 import xml.etree.ElementTree as ElementTree
 
-from keras_attention.data.readers.boxed_images import BoxedImage, BoxedImages, turn_boxes
+from keras_attention.data.readers.boxed_images import BoxedImage, turn_boxes
 from keras_attention.data.readers.columns import line_error
 from keras_attention.data.readers.image_folders import SUFFIXES, keep_readable, read_image
 from keras_attention.data.splits import read_parts
@@ -33,17 +33,17 @@ def from_voc(
             in `JPEGImages`, or beside the XML files.
         labels: names of the classes in the order of their ids, such as those of a trained model;
             None sorts those that are there.
-        image_size: as in `BoxedImages`.
+        image_size: as in `BoxedImage.collect`.
         dev_fraction: float, the share of train that becomes dev where none is given.
         seed: int, which those are.
         on_error: `"raise"` names all damaged pictures and broken boxes in one error, `"skip"`
             leaves these pictures out with a warning that says how many.
 
     Returns:
-        `BoxedImages`, whose pictures are read once to find damaged ones, and again when they are
-        needed. Boxes of pictures with an EXIF orientation are as for `from_coco`. Coordinates are
-        taken as they are, as TFDS takes them. Objects that are marked as difficult count as crowds:
-        they are not trained on, and nothing is counted of them.
+        A `DataSet` of `BoxedImage`, whose pictures are read once to find damaged ones, and again
+        when they are needed. Boxes of pictures with an EXIF orientation are as for `from_coco`.
+        Coordinates are taken as they are, as TFDS takes them. Objects that are marked as difficult
+        count as crowds: they are not trained on, and nothing is counted of them.
 
     Example:
 
@@ -66,7 +66,7 @@ def from_voc(
     """
     parts = read_parts(_read_part, {"train": train, "dev": dev, "test": test}, on_error)
     options = dict(image_size=image_size, dev_fraction=dev_fraction, seed=seed)
-    return BoxedImages.from_lists(**parts, labels=labels, **options)
+    return BoxedImage.collect(**parts, labels=labels, **options)
 
 
 def _read_part(path, problems):

@@ -1,11 +1,11 @@
 """Questions with a context that holds the answer: in memory, and from files."""
 
-import dataclasses
 import functools
 import pathlib
 import re
 import typing
 
+from keras_attention.data.dataset import DataSet
 from keras_attention.data.problems import report_problems
 from keras_attention.data.readers.columns import UTF_8, line_error, read_lines
 from keras_attention.data.splits import hold_out, read_parts
@@ -40,51 +40,27 @@ class Question(typing.NamedTuple):
     answers: tuple = ()
     id: str | None = None
 
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class Questions:
-    """A question answering data set in memory. `from_question_files` and `from_tfds` make one.
-
-    Args:
-        train, dev, test: lists of `Question`; a missing part is empty.
-
-    Example:
-
-    ```python
-    import keras_attention as ka
-
-    context = "The cat sat on the mat."
-    asked = ka.data.Question("What sat?", context, (ka.data.Answer("cat", 4),))
-    data = ka.data.Questions.from_lists([asked], dev_fraction=0)
-    assert not data.has_unanswerable and data.train[0].answers[0].end == 7
-    ```
-    """
-
-    train: list
-    dev: list
-    test: list
-
     @classmethod
-    def from_lists(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
-        """Makes one of lists of `Question`; without `dev`, some contexts of train become it.
+    def collect(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
+        """A `DataSet` from lists of questions. Without `dev`, some contexts of train become it.
 
         An answer that is not in its context where it says is a ValueError.
+
+        Example:
+
+        ```python
+        import keras_attention as ka
+
+        context = "The cat sat on the mat."
+        asked = ka.data.Question("What sat?", context, (ka.data.Answer("cat", 4),))
+        data = ka.data.Question.collect([asked], dev_fraction=0)
+        assert data.train[0].answers[0].end == 7
+        ```
         """
         train, dev, test = ([_check(question) for question in part] for part in (train, dev, test))
-        if not (train or dev or test):
-            raise ValueError("No questions given: pass train, dev or test.")
         if train and not dev and dev_fraction:
             train, dev = _hold_out_contexts(train, dev_fraction, seed)
-        return cls(train, dev, test)
-
-    @property
-    def has_unanswerable(self):
-        """Whether some of the training questions have no answer in their context."""
-        return any(not question.answers for question in self.train)
-
-    def __repr__(self):
-        sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))
-        return f"Questions({sizes} questions)"
+        return DataSet.from_parts(cls, train, dev, test, dev_fraction=0, seed=seed)
 
 
 def _check(question):
@@ -141,7 +117,7 @@ def from_question_files(
             warning that says how many.
 
     Returns:
-        A `Questions`.
+        A `DataSet` of `Question`.
 
     A damaged file is a ValueError with the file, the place and what is wrong.
 
@@ -162,7 +138,7 @@ def from_question_files(
     ```
     """
     parts = read_parts(read_questions, {"train": train, "dev": dev, "test": test}, on_error)
-    return Questions.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
+    return Question.collect(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
 @report_problems

@@ -1,6 +1,5 @@
 """Recordings and what is said in them: from files of sound or features, as lists and batches."""
 
-import dataclasses
 import functools
 import pathlib
 import typing
@@ -8,6 +7,7 @@ import typing
 import numpy as np
 
 from keras_attention.core.checks import check_whole_number
+from keras_attention.data.dataset import DataSet
 from keras_attention.data.readers.columns import UTF_8
 from keras_attention.data.readers.recording_tables import list_recordings
 from keras_attention.data.readers.sounds import read_sound, resample
@@ -32,39 +32,27 @@ class Recording(typing.NamedTuple):
     speaker: str | None = None
     translation: str | None = None
 
-
-@dataclasses.dataclass(frozen=True)
-class Recordings:
-    """Recordings in three parts, in memory.
-
-    Attributes:
-        train, dev, test: lists of `Recording`.
-        sampling_rate: int, samples a second of all of them; None for features.
-        notes: tuple of str, what a model's card is to say about the data.
-
-    Example:
-
-    ```python
-    import numpy as np
-    import keras_attention as ka
-
-    sound = np.zeros(8000, "float32")
-    data = ka.data.Recordings.from_lists([ka.data.Recording(sound, "one")] * 20, sampling_rate=8000)
-    assert len(data.train) == 18 and len(data.dev) == 2
-    ```
-    """
-
-    train: list
-    dev: list
-    test: list
-    sampling_rate: int | None = None
-    notes: tuple = ()
-
     @classmethod
-    def from_lists(
+    def collect(
         cls, train, dev=(), test=(), *, sampling_rate=None, dev_fraction=0.1, seed=0, notes=()
     ):
-        """Of lists; without `dev`, a share of `train` becomes it."""
+        """A `DataSet` from lists of `Recording`. Without `dev`, a share of train becomes it.
+
+        Args:
+            sampling_rate: int, samples a second of all of them. None for features.
+            notes: tuple of str, what a model's card is to say about the data.
+
+        Example:
+
+        ```python
+        import numpy as np
+        import keras_attention as ka
+
+        one = ka.data.Recording(np.zeros(8000, "float32"), "one")
+        data = ka.data.Recording.collect([one] * 20, sampling_rate=8000)
+        assert len(data.train) == 18 and len(data.dev) == 2
+        ```
+        """
         train, dev, test = map(list, (train, dev, test))
         for recording in (*train, *dev, *test):
             if not np.isfinite(recording.sound).all():
@@ -79,9 +67,10 @@ class Recordings:
                 "samples (n,), or all features (T, F) of the same F."
             )
         if sampling_rate is not None:
-            check_whole_number("Recordings", "sampling_rate", sampling_rate)
+            check_whole_number("Recording.collect", "sampling_rate", sampling_rate)
         train, dev = add_dev(train, dev, dev_fraction=dev_fraction, seed=seed)
-        return cls(train, dev, test, sampling_rate, tuple(notes))
+        about = {"sampling_rate": sampling_rate}
+        return DataSet(cls, train, dev, test, notes=tuple(notes), about=about)
 
 
 def from_recordings(
@@ -125,7 +114,7 @@ def from_recordings(
             out with a warning that says how many.
 
     Returns:
-        `Recordings`.
+        A `DataSet` of `Recording`.
 
     Raises:
         ValueError: names the files and the lines.
@@ -160,7 +149,7 @@ def from_recordings(
         ]
         for name, part in parts.items()
     }
-    return Recordings.from_lists(
+    return Recording.collect(
         **parts, sampling_rate=sampling_rate, dev_fraction=dev_fraction, seed=seed
     )
 

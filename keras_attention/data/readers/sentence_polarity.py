@@ -7,7 +7,7 @@ import zipfile
 import numpy as np
 
 from keras_attention.core.lazy import keras
-from keras_attention.data.readers.texts import Text, Texts
+from keras_attention.data.readers.texts import Text
 
 LABELS = {"negative": "rt-polarity.neg", "positive": "rt-polarity.pos"}
 ARCHIVE = "sentence_polarity.zip"
@@ -30,7 +30,8 @@ def sentence_polarity(folder=None, *, seed=0):
         seed: int, of the split.
 
     Returns:
-        A `Texts` with the labels `negative` and `positive`, 8,530, 1,066 and 1,066 texts.
+        A `DataSet` of `Text` with the labels `negative` and `positive`, 8,530, 1,066 and 1,066
+        texts.
 
     Raises:
         ConnectionError: the archive is not on this machine and could not be fetched.
@@ -52,7 +53,7 @@ def sentence_polarity(folder=None, *, seed=0):
             chosen = (order[2 * tenth :], order[tenth : 2 * tenth], order[:tenth])
             for part, indices in zip(parts.values(), chosen, strict=True):
                 part += [texts[i] for i in np.sort(indices)]
-    return Texts.from_lists(**parts, labels=tuple(LABELS))
+    return Text.collect(**parts, labels=tuple(LABELS))
 
 
 def _archive(folder):

@@ -1,11 +1,11 @@
 """Sentences with a tag for every token: in memory, from CoNLL and CoNLL-U files, as batches."""
 
-import dataclasses
 import functools
 import typing
 
 import numpy as np
 
+from keras_attention.data.dataset import DataSet
 from keras_attention.data.length_buckets import EDGES, batch_by_length
 from keras_attention.data.problems import report_problems
 from keras_attention.data.readers.columns import UTF_8, line_error, read_lines
@@ -21,39 +21,17 @@ class Sentence(typing.NamedTuple):
     tokens: tuple
     tags: tuple
 
+    @classmethod
+    def collect(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
+        """A `DataSet` from lists of (tokens, tags). Without `dev`, a part of train becomes it.
 
-@dataclasses.dataclass(frozen=True, repr=False)
-class Tagged:
-    """A tagging data set in memory. `from_tfds`, `from_conllu` and `from_conll` make one.
-
-    Args:
-        train, dev, test: lists of `Sentence`; a missing part is empty.
-        labels: tuple of str, every tag of all three, `O` first and the others sorted. A tag that
-            only dev or test has is a label too: the model cannot get it right, and the score
-            says so.
-    """
-
-    train: list
-    dev: list
-    test: list
-    labels: tuple
-
-    def __repr__(self):
-        sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))
-        return f"Tagged({sizes} sentences, {len(self.labels)} labels: {', '.join(self.labels)})"
-
-
-def make_tagged(train, dev, test, *, dev_fraction, seed):
-    """`Tagged` from three lists of sentences; without a dev list, a part of train becomes it."""
-    train, dev = add_dev(train, dev, dev_fraction=dev_fraction, seed=seed)
-    tags = {tag for split in (train, dev, test) for sentence in split for tag in sentence.tags}
-    labels = tuple(sorted(tags, key=lambda tag: (tag != "O", tag)))
-    return Tagged(train, dev, test, labels)
-
-
-def from_files(read, paths, *, dev_fraction, seed, on_error):
-    """`Tagged` from files: `paths` maps train, dev and test to a path, several, or None."""
-    return make_tagged(**read_parts(read, paths, on_error), dev_fraction=dev_fraction, seed=seed)
+        Its labels are the tags of all parts, `O` first and the others sorted.
+        """
+        train, dev, test = parts = [[cls(*one) for one in part] for part in (train, dev, test)]
+        tags = {tag for part in parts for sentence in part for tag in sentence.tags}
+        labels = tuple(sorted(tags, key=lambda tag: (tag != "O", tag)))
+        train, dev = add_dev(train, dev, dev_fraction=dev_fraction, seed=seed)
+        return DataSet(cls, train, dev, test, labels)
 
 
 def from_conll(
@@ -84,7 +62,7 @@ def from_conll(
             warning that says how many.
 
     Returns:
-        A `Tagged`.
+        A `DataSet` of `Sentence`.
 
     A broken line is a ValueError with the file, the line number and what is wrong.
 
@@ -105,8 +83,8 @@ def from_conll(
     read = functools.partial(
         read_conll, token_column=token_column, label_column=label_column, encoding=encoding
     )
-    paths = {"train": train, "dev": dev, "test": test}
-    return from_files(read, paths, dev_fraction=dev_fraction, seed=seed, on_error=on_error)
+    parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
+    return Sentence.collect(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
 @report_problems
@@ -172,7 +150,7 @@ def from_conllu(
             warning that says how many.
 
     Returns:
-        A `Tagged`.
+        A `DataSet` of `Sentence`.
 
     A broken line is a ValueError with the file, the line number and what is wrong.
 
@@ -193,8 +171,8 @@ def from_conllu(
     """
     _index(column)
     read = functools.partial(read_conllu, column=column, encoding=encoding)
-    paths = {"train": train, "dev": dev, "test": test}
-    return from_files(read, paths, dev_fraction=dev_fraction, seed=seed, on_error=on_error)
+    parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
+    return Sentence.collect(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
 @report_problems

@@ -1,12 +1,12 @@
 """Texts with a label each: in memory, from files, and as batches."""
 
-import dataclasses
 import functools
 import pathlib
 import typing
 
 import numpy as np
 
+from keras_attention.data.dataset import DataSet
 from keras_attention.data.length_buckets import EDGES, batch_by_length
 from keras_attention.data.problems import report_problems
 from keras_attention.data.readers.columns import (
@@ -17,7 +17,7 @@ from keras_attention.data.readers.columns import (
     read_lines,
 )
 from keras_attention.data.shares import gather_batches
-from keras_attention.data.splits import add_dev, read_parts
+from keras_attention.data.splits import read_parts
 from keras_attention.data.tokenizers.vocabulary import sort_labels
 from keras_attention.files.extras import import_tensorflow
 from keras_attention.files.io import number_errors
@@ -29,70 +29,19 @@ class Text(typing.NamedTuple):
     text: str
     label: str
 
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class LabeledTexts:
-    """What data sets of texts share, whether a text has one label or any number of them."""
-
-    train: list
-    dev: list
-    test: list
-    labels: tuple
-
     @classmethod
-    def from_lists(cls, train=(), dev=(), test=(), *, labels=None, dev_fraction=0.1, seed=0):
-        """Makes one of lists of (text, label), or of (text, labels) where a text may have several.
-
-        Without `dev`, a part of train becomes it.
+    def collect(cls, train=(), dev=(), test=(), *, labels=None, dev_fraction=0.1, seed=0):
+        """A `DataSet` from lists of (text, label). Without `dev`, a part of train becomes it.
 
         Args:
-            labels: names of the labels in the order of their ids; None sorts those that are there.
+            labels: names of the labels in the order of their ids. None sorts those that are there,
+                whole numbers by their value.
         """
-        parts = [[cls.make_example(*example) for example in part] for part in (train, dev, test)]
-        if not any(parts):
-            raise ValueError("No texts given: pass train, dev or test.")
+        train, dev, test = parts = [[cls(*one) for one in part] for part in (train, dev, test)]
         if labels is None:
-            labels = sort_labels(x for part in parts for one in part for x in cls.list_labels(one))
-        if not labels:
-            raise ValueError("None of the texts has a label.")
-        train, dev = add_dev(*parts[:2], dev_fraction=dev_fraction, seed=seed)
-        return cls(train, dev, parts[2], tuple(labels))
-
-    def __repr__(self):
-        sizes = ", ".join(f"{name}={len(getattr(self, name))}" for name in ("train", "dev", "test"))
-        about = f"{sizes} texts, {len(self.labels)} labels: {', '.join(self.labels)}"
-        return f"{type(self).__name__}({about})"
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class Texts(LabeledTexts):
-    """A text classification data set in memory.
-
-    `from_tfds`, `from_text_files` and `sentence_polarity` make one.
-
-    Args:
-        train, dev, test: lists of `Text`; a missing part is empty.
-        labels: tuple of str, every label of all three, sorted; whole numbers by their value. A
-            label that only dev or test has is one too: the model cannot get it right, and the
-            score says so.
-
-    Example:
-
-    ```python
-    import keras_attention as ka
-
-    train = [ka.data.Text("a joy", "good"), ka.data.Text("a bore", "bad")]
-    data = ka.data.Texts.from_lists(train, dev_fraction=0.5)
-    assert data.labels == ("bad", "good") and len(data.train) == len(data.dev) == 1
-    ```
-    """
-
-    make_example = Text
-
-    @staticmethod
-    def list_labels(example):
-        """A tuple of the label of a `Text`."""
-        return (example.label,)
+            labels = sort_labels(one.label for part in parts for one in part)
+        options = {"labels": tuple(labels), "dev_fraction": dev_fraction, "seed": seed}
+        return DataSet.from_parts(cls, train, dev, test, **options)
 
 
 def from_text_files(
@@ -128,7 +77,7 @@ def from_text_files(
             warning that says how many.
 
     Returns:
-        A `Texts`.
+        A `DataSet` of `Text`.
 
     A broken line is a ValueError with the file, the line number and what is wrong; so is a text or
     a label that is empty.
@@ -150,7 +99,7 @@ def from_text_files(
         read_texts, text_column=text_column, label_column=label_column, encoding=encoding
     )
     parts = read_parts(read, {"train": train, "dev": dev, "test": test}, on_error)
-    return Texts.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
+    return Text.collect(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
 @report_problems

@@ -4,13 +4,13 @@ import typing
 
 import numpy as np
 
-from keras_attention.data.readers.corpus import make_corpus
-from keras_attention.data.readers.images import Images
-from keras_attention.data.readers.multi_label_texts import MultiLabelTexts
-from keras_attention.data.readers.pairs import Pairs
-from keras_attention.data.readers.questions import Answer, Question, Questions
-from keras_attention.data.readers.tagged import Sentence, make_tagged
-from keras_attention.data.readers.texts import Text, Texts
+from keras_attention.data.readers.corpus import split_text
+from keras_attention.data.readers.images import ImageSplit
+from keras_attention.data.readers.multi_label_texts import MultiLabelText
+from keras_attention.data.readers.pairs import Pair
+from keras_attention.data.readers.questions import Answer, Question
+from keras_attention.data.readers.tagged import Sentence
+from keras_attention.data.readers.texts import Text
 from keras_attention.data.readers.tfds_builder import find_builder, find_splits, prepare_builder
 from keras_attention.files.extras import import_tfds
 
@@ -30,16 +30,16 @@ def from_tfds(
 
     The kind of data follows from its features, never from its name:
 
-    - sequences of tokens and of tags make a `Tagged` (`universal_dependencies/en_ewt`,
-      `conll2003`);
-    - an image and a class label an `Images` (`fashion_mnist`, `mnist`, `cifar10`);
-    - a text and a class label a `Texts` (`imdb_reviews`, `glue/sst2`, `ag_news_subset`);
+    - sequences of tokens and of tags make sentences with tags, `Sentence`
+      (`universal_dependencies/en_ewt`, `conll2003`);
+    - an image and a class label an `ImageSplit` (`fashion_mnist`, `mnist`, `cifar10`);
+    - a text and a class label a `Text` (`imdb_reviews`, `glue/sst2`, `ag_news_subset`);
     - a text and several features that are true or false, or a sequence of class labels, a
-      `MultiLabelTexts` (`goemotions`);
-    - two texts, one made of the other, a `Pairs` (`wmt14_translate/de-en`, `tatoeba/tatoeba_de`,
+      `MultiLabelText` (`goemotions`);
+    - two texts, one made of the other, a `Pair` (`wmt14_translate/de-en`, `tatoeba/tatoeba_de`,
       `gigaword`);
-    - a question, a context and answers `Questions` (`squad/v2.0`, `xquad/en`);
-    - a text alone a `Corpus` (`tiny_shakespeare`, `lm1b`).
+    - a question, a context and answers a `Question` (`squad/v2.0`, `xquad/en`);
+    - only a text makes running text (`tiny_shakespeare`, `lm1b`).
 
     Args:
         name: str, as in the TFDS catalogue, with the config where there are several.
@@ -56,8 +56,8 @@ def from_tfds(
         data_dir: where TFDS keeps its data; None for its own default.
 
     Returns:
-        A `Tagged`, `Images`, `Texts`, `MultiLabelTexts`, `Pairs`, `Questions` or `Corpus`, in
-        memory. Of Universal Dependencies treebanks, as in `from_conllu`, multiword tokens and empty
+        A `DataSet` of one of these kinds, in memory. Of Universal Dependencies treebanks, as in
+        `from_conllu`, multiword tokens and empty
         nodes are left out: they are no words. Where the labels of the test split are kept secret,
         as in GLUE, or there is none, as in SQuAD, the validation split is for testing, and a part
         of train becomes dev. Of pairs those with an empty side are left out. The texts of a corpus
@@ -224,12 +224,12 @@ def _is_class(tfds, feature):
 
 
 def read_tagged(builder, columns, splits, *, dev_fraction, seed):
-    """A `Tagged` of the splits, whose values are TFDS's words for them, or None."""
+    """Sentences of the splits, whose values are TFDS's words for them, or None."""
     read = {
         part: _read_tagged(builder, columns, words) if words else []
         for part, words in splits.items()
     }
-    return make_tagged(**read, dev_fraction=dev_fraction, seed=seed)
+    return Sentence.collect(**read, dev_fraction=dev_fraction, seed=seed)
 
 
 def _read_tagged(builder, columns, split):
@@ -257,7 +257,7 @@ HIDDEN = -1  # the label that TFDS gives where the authors keep it to themselves
 
 
 def read_labelled_texts(builder, columns, splits, *, dev_fraction, seed):
-    """A `Texts` of the splits, whose values are TFDS's words for them, or None."""
+    """Texts of the splits, whose values are TFDS's words for them, or None."""
     read = {
         part: _read_texts(builder, columns, words) if words else []
         for part, words in splits.items()
@@ -266,7 +266,7 @@ def read_labelled_texts(builder, columns, splits, *, dev_fraction, seed):
         # GLUE does not publish labels of its test parts: papers report the scores of dev.
         read["test"], read["dev"] = read["dev"], []
     labels = builder.info.features[columns.label].names
-    return Texts.from_lists(**read, labels=labels, dev_fraction=dev_fraction, seed=seed)
+    return Text.collect(**read, labels=labels, dev_fraction=dev_fraction, seed=seed)
 
 
 def _read_texts(builder, columns, split):
@@ -283,7 +283,7 @@ def _read_texts(builder, columns, split):
 
 
 def read_multi_label_splits(builder, columns, splits, *, dev_fraction, seed):
-    """A `MultiLabelTexts` of the splits, whose values are TFDS's words for them, or None."""
+    """Texts with labels of the splits, whose values are TFDS's words for them, or None."""
     of_flags = isinstance(columns.label, tuple)
     names = columns.label if of_flags else builder.info.features[columns.label].feature.names
     wanted = (columns.inputs, *(columns.label if of_flags else (columns.label,)))
@@ -299,15 +299,15 @@ def read_multi_label_splits(builder, columns, splits, *, dev_fraction, seed):
         return found
 
     parts = {part: read(words) if words else [] for part, words in splits.items()}
-    return MultiLabelTexts.from_lists(**parts, labels=names, dev_fraction=dev_fraction, seed=seed)
+    return MultiLabelText.collect(**parts, labels=names, dev_fraction=dev_fraction, seed=seed)
 
 
 def read_question_splits(builder, splits, *, dev_fraction, seed):
-    """`Questions` of the splits, whose values are TFDS's words for them, or None."""
+    """Questions of the splits, whose values are TFDS's words for them, or None."""
     read = {
         part: _read_questions(builder, words) if words else [] for part, words in splits.items()
     }
-    return Questions.from_lists(**read, dev_fraction=dev_fraction, seed=seed)
+    return Question.collect(**read, dev_fraction=dev_fraction, seed=seed)
 
 
 def _read_questions(builder, split):
@@ -342,20 +342,20 @@ def find_pair(tfds, builder):
 
 
 def read_pairs(builder, columns, splits, *, dev_fraction, seed):
-    """A `Pairs` of the splits, whose values are TFDS's words for them, or None."""
+    """Pairs of the splits, whose values are TFDS's words for them, or None."""
     parts = {}
     for part, rows in _read_parts(builder, (columns.inputs, columns.label), splits).items():
         pairs = [(source.strip(), target.strip()) for source, target in rows]
         # Sets that were gathered by machines have sentences without a translation.
         parts[part] = [pair for pair in pairs if all(pair)]
-    return Pairs.from_lists(**parts, dev_fraction=dev_fraction, seed=seed)
+    return Pair.collect(**parts, dev_fraction=dev_fraction, seed=seed)
 
 
 def read_running_text(builder, columns, splits, *, dev_fraction):
-    """A `Corpus` of the splits; several texts of one are joined by an empty line."""
+    """Running text of the splits; several texts of one are joined by an empty line."""
     parts = _read_parts(builder, (columns.inputs,), splits)
     joined = {part: "\n\n".join(text for (text,) in rows) for part, rows in parts.items()}
-    return make_corpus(**joined, dev_fraction=dev_fraction)
+    return split_text(**joined, dev_fraction=dev_fraction)
 
 
 def _read_parts(builder, names, splits):
@@ -382,13 +382,13 @@ def check_image_size(builder, columns, name, image_size):
 
 
 def read_images(builder, columns, splits, *, image_size, dev_fraction, seed):
-    """An `Images` of the splits, whose values are TFDS's words for them, or None."""
+    """Images of the splits, whose values are TFDS's words for them, or None."""
     read = {
         part: _read_images(builder, columns, words, image_size) if words else None
         for part, words in splits.items()
     }
     labels = builder.info.features[columns.label].names
-    return Images.from_arrays(**read, labels=labels, dev_fraction=dev_fraction, seed=seed)
+    return ImageSplit.collect(**read, labels=labels, dev_fraction=dev_fraction, seed=seed)
 
 
 def _read_images(builder, columns, split, image_size):

@@ -3,7 +3,6 @@
 from keras_attention.data.readers.boxed_images import (
     FORMAT,
     BoxedImage,
-    BoxedImages,
     convert_boxes,
     turn_stored_boxes,
 )
@@ -23,10 +22,11 @@ def from_tfds_boxes(
         splits, dev_fraction, seed, data_dir: as in `from_tfds`. Where there is no test split, or
             its boxes are kept secret as in COCO, the validation split is for testing.
         labels: names of the classes in the order of their ids; None takes those of the set.
-        image_size: as in `BoxedImages`.
+        image_size: as in `BoxedImage.collect`.
 
     Returns:
-        `BoxedImages`, whose pictures are bytes as they are on disk, read when they are needed.
+        A `DataSet` of `BoxedImage`, whose pictures are bytes as they are on disk, read when they
+        are needed.
 
     Example (downloads the data):
 
@@ -52,7 +52,7 @@ def from_tfds_boxes(
         read["test"], read["dev"] = read["dev"], []
     labels = found["label"].names if labels is None else labels
     options = dict(image_size=image_size, dev_fraction=dev_fraction, seed=seed)
-    return BoxedImages.from_lists(**read, labels=labels, **options)
+    return BoxedImage.collect(**read, labels=labels, **options)
 
 
 def _read_split(tfds, builder, split):

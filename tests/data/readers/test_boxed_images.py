@@ -11,7 +11,7 @@ def test_boxes_are_cut_at_the_edges_and_those_without_area_left_out():
     image = np.zeros((10, 20, 3), "uint8")
     boxes = [(-5, -5, 5, 5), (15, 5, 30, 30), (3, 3, 3, 8), (30, 0, 40, 5)]
     example = ka.data.BoxedImage(image, boxes, list("abcd"))
-    data = ka.data.BoxedImages.from_lists([example], dev_fraction=0)
+    data = ka.data.BoxedImage.collect([example], dev_fraction=0)
     assert data.train[0].boxes == ((0, 0, 5, 5), (15, 5, 20, 10))
     assert data.train[0].labels == ("a", "b") and data.labels == ("a", "b")
     assert data.notes == ("2 boxes without area are left out",)
@@ -31,7 +31,7 @@ def test_boxes_are_cut_at_the_edges_and_those_without_area_left_out():
 def test_the_formats_of_keras(bounding_box_format, box):
     example = ka.data.BoxedImage(np.zeros((10, 20, 3), "uint8"), [box], ["a"])
     options = {"bounding_box_format": bounding_box_format, "dev_fraction": 0}
-    data = ka.data.BoxedImages.from_lists([example], **options)
+    data = ka.data.BoxedImage.collect([example], **options)
     np.testing.assert_allclose(data.train[0].boxes, [(4, 2, 10, 6)], atol=1e-5)
 
 
@@ -49,12 +49,12 @@ def test_the_formats_of_keras(bounding_box_format, box):
 def test_errors_name_the_picture(settings, match):
     settings = {"image": np.zeros((5, 5, 3), "uint8"), "name": "blood", **settings}
     with pytest.raises(ValueError, match=f"The picture blood.*{match}"):
-        ka.data.BoxedImages.from_lists([ka.data.BoxedImage(**settings)])
+        ka.data.BoxedImage.collect([ka.data.BoxedImage(**settings)])
 
 
 def test_labels_that_are_given_have_to_be_all():
     with pytest.raises(ValueError, match="'light' is not among labels: dark"):
-        ka.data.BoxedImages.from_lists(draw(9, 0), labels=["dark"])
+        ka.data.BoxedImage.collect(draw(9, 0), labels=["dark"])
 
 
 def test_batches_hold_shares_of_the_sides_and_no_crowds():

@@ -96,7 +96,7 @@ def test_broken_files_are_named(pictures, changes, message):
 
 def test_texts_that_are_none():
     with pytest.raises(ValueError, match="none of them empty"):
-        ka.data.CaptionedImages.from_lists([(NIGHT, ("night", " "))])
+        ka.data.CaptionedImage.collect([(NIGHT, ("night", " "))])
     with pytest.raises(ValueError, match="captions.txt is no file of captions"):
         ka.data.from_captions(train="captions.txt")
     with pytest.raises(ValueError, match="examples is empty"):
@@ -161,8 +161,8 @@ def test_orders_and_crowds():
     assert ka.data.describe_objects(make_boxes([], [])) == ""
     with pytest.raises(ValueError, match="reads as a place"):
         ka.data.describe_objects(make_boxes([(0, 0, 9, 9)], ["<7>"]))
-    boxes = ka.data.BoxedImages.from_lists([example] * 9, test=[example] * 9)
-    data = ka.data.CaptionedImages.from_boxes(boxes)
+    boxes = ka.data.BoxedImage.collect([example] * 9, test=[example] * 9)
+    data = ka.data.caption_objects(boxes)
     assert data.labels == ("a", "b", "c") and len({one.texts for one in data.train}) == 2
     assert {one.texts for one in data.test} == {(ka.data.describe_objects(example),)}
 
@@ -192,14 +192,14 @@ def test_classes_that_a_text_cannot_tell_apart():
     boxes = [make_boxes([(0, 0, 9, 9), (9, 9, 20, 20)], ["red cell", "red_cell"])] * 2
     with pytest.raises(ValueError, match="'red cell' and 'red_cell' are both written red_cell"):
         ka.data.describe_objects(boxes[0])
-    data = ka.data.BoxedImages.from_lists(boxes)
+    data = ka.data.BoxedImage.collect(boxes)
     with pytest.raises(ValueError, match="are both written red_cell"):
-        ka.data.CaptionedImages.from_boxes(data)
+        ka.data.caption_objects(data)
 
 
 def test_pictures_without_objects_have_an_empty_text():
-    data = ka.data.BoxedImages.from_lists([make_boxes([], []), make_boxes([(0, 0, 9, 9)], ["a"])])
-    pictures = ka.data.CaptionedImages.from_boxes(data, bins=10)
-    again = ka.data.CaptionedImages.from_lists(pictures.train + pictures.dev, dev_fraction=0)
+    data = ka.data.BoxedImage.collect([make_boxes([], []), make_boxes([(0, 0, 9, 9)], ["a"])])
+    pictures = ka.data.caption_objects(data, bins=10)
+    again = ka.data.CaptionedImage.collect(pictures.train + pictures.dev, dev_fraction=0)
     assert sorted(one.texts for one in again.train) == [("",), ("<0> <0> <2> <1> a",)]
-    assert pictures.bins == 10 and again.train[0].size == (40, 60)
+    assert pictures.about["bins"] == 10 and again.train[0].size == (40, 60)

@@ -39,7 +39,7 @@ def test_labels_are_lines(tmp_path):
 def test_labels_of_many_digits_are_in_order():
     numbers = ["9" * 5000, "10", "2", "007", "x"]
     texts = [ka.data.Text("a", number) for number in numbers]
-    assert ka.data.Texts.from_lists(test=texts).labels == ("2", "007", "10", "9" * 5000, "x")
+    assert ka.data.Text.collect(test=texts).labels == ("2", "007", "10", "9" * 5000, "x")
 
 
 def test_ids_of_many_digits(tmp_path):

@@ -37,7 +37,7 @@ def test_treebanks_are_read(tmp_path):
     ]
     assert data.labels[:5] == ("(NP", "(PP", "(S", "(TOP", "(VP")
     assert data.labels[5:] == ("-LRB-", ".", "DT", "IN", "NN", "VBD")
-    assert repr(data) == "ConstituencyTrees(train=1, dev=1, test=2 trees, 5 labels, 6 tags)"
+    assert repr(data) == "DataSet(ConstituencyTree: train=1, dev=1, test=2, 11 labels)"
     zipped = tmp_path / "a.mrg.gz"
     zipped.write_bytes(gzip.compress(WSJ.encode()))
     assert ka.data.read_bracketed_trees(zipped) == data.test
@@ -88,7 +88,7 @@ def test_files_without_trees(tmp_path):
     with pytest.raises(ValueError, match="a.mrg: it holds no tree"):
         ka.data.read_bracketed_trees(tmp_path / "a.mrg")
     with pytest.raises(ValueError, match="'cat' is no constituent"):
-        ka.data.ConstituencyTrees.from_lists(["cat"])
+        ka.data.ConstituencyTree.collect(["cat"])
 
 
 def test_labels_are_a_tree_and_back():
@@ -119,7 +119,7 @@ def test_labels_that_are_no_tree(names, message):
 
 def test_ids_are_a_tree_and_back():
     (tree,) = parse(CAT)
-    labels = ka.data.Labels(ka.data.ConstituencyTrees.from_lists([tree], dev_fraction=0).labels)
+    labels = ka.data.Labels(ka.data.ConstituencyTree.collect([tree], dev_fraction=0).labels)
     ids = encode_tree(tree, labels)
     assert (ids[0], ids[-1]) == (1, 2)
     assert decode_tree([*ids[1:], 0, 0], labels, tree.tokens) == tree
@@ -132,7 +132,7 @@ def test_ids_are_a_tree_and_back():
 @pytest.mark.slow
 def test_batches_hold_the_labels_of_their_words():
     trees = parse(CAT + "(S (NP (NN Dogs)) (VP (VBD ran)))") * 9
-    labels = ka.data.ConstituencyTrees.from_lists(trees).labels
+    labels = ka.data.ConstituencyTree.collect(trees).labels
     sentences = [ka.data.Sentence(tree.tokens, tree.tags) for tree in trees]
     for characters in (True, False):
         preprocessor = ka.data.TaggerPreprocessor.build(sentences, labels, characters=characters)

@@ -15,7 +15,7 @@ def test_plain_text(tmp_path):
     whole = "first\nline\n\nzwölf Boxkämpfer"
     assert data.train + data.dev == whole and len(data.dev) == 7  # a quarter of 28, the end
     assert data.test == "zwölf Boxkämpfer"
-    assert repr(data) == "Corpus(train=21, dev=7, test=16 characters)"
+    assert repr(data) == "DataSet(str: train=21, dev=7, test=16)"
     data = ka.data.from_plain_text(one, dev=str(two))
     assert data.train == "first\nline\n" and data.dev == data.dev and data.test == ""
 

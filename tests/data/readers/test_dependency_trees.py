@@ -25,7 +25,7 @@ def test_files_are_read(tmp_path):
     data = ka.data.from_conllu_trees(train=path, test=path, dev_fraction=0.5)
     assert data.test == [CAT, RAN] and sorted(data.train + data.dev) == sorted([CAT, RAN])
     assert data.labels == ("det", "nsubj", "root")
-    assert repr(data) == "DependencyTrees(train=1, dev=1, test=2 sentences, 3 relations)"
+    assert repr(data) == "DataSet(DependencyTree: train=1, dev=1, test=2, 3 labels)"
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_heads_that_are_no_tree(heads, reason, tmp_path):
     with pytest.raises(ValueError, match=f"a.conllu: sentence 2, 'The cat sat': {reason}"):
         ka.data.read_conllu_trees(path)
     with pytest.raises(ValueError, match=f"'The cat sat': {reason}"):
-        ka.data.DependencyTrees.from_lists([CAT._replace(heads=heads)])
+        ka.data.DependencyTree.collect([CAT._replace(heads=heads)])
 
 
 @pytest.mark.parametrize(

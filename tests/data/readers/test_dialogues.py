@@ -22,7 +22,7 @@ def test_files_are_read(tmp_path):
     (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
     data = ka.data.from_dialogue_files(test=tmp_path / "a.jsonl.gz", train=path, dev_fraction=0.5)
     assert data.test == [TALK, ("A b", "c")]
-    assert repr(data) == "Dialogues(train=1, dev=1, test=2 dialogues)"
+    assert repr(data) == "DataSet(Dialogue: train=1, dev=1, test=2)"
     (tmp_path / "a.yml").write_text(
         "categories:\n- AI\nconversations:\n- - What is two?\n  - 2\n- - Alone\n"
     )
@@ -43,8 +43,8 @@ def test_messages_are_read(tmp_path):
 
 
 def test_pairs_have_the_last_turns_and_the_reply():
-    pairs = ka.data.Dialogues.from_lists([TALK], dev_fraction=0).pairs(turns=2)
-    assert pairs.turns == 2 and pairs.dev == pairs.test == []
+    pairs = ka.data.pair_dialogues(ka.data.Dialogue.collect([TALK], dev_fraction=0), turns=2)
+    assert pairs.about["turns"] == 2 and pairs.dev == pairs.test == []
     assert pairs.train == [
         ("Hi!", "Hello."),
         ("Hi! <turn> Hello.", "How are you?"),
@@ -53,9 +53,9 @@ def test_pairs_have_the_last_turns_and_the_reply():
 
 
 def test_turn_separators_are_removed_from_utterances():
-    data = ka.data.Dialogues.from_lists([("a <turn> b", "c")], dev_fraction=0)
+    data = ka.data.Dialogue.collect([("a <turn> b", "c")], dev_fraction=0)
     assert data.train == [("a b", "c")]
-    assert data.corpus.train == "a b <turn> c <turn> "
+    assert ka.data.join_dialogues(data).train == "a b <turn> c <turn> "
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_broken_yaml(text, message, tmp_path):
 def test_other_files(tmp_path):
     with pytest.raises(ValueError, match="a.txt is no file of dialogues"):
         ka.data.read_dialogues(tmp_path / "a.txt")
-    with pytest.raises(ValueError, match="No dialogues given"):
-        ka.data.Dialogues.from_lists()
+    with pytest.raises(ValueError, match="No Dialogue given"):
+        ka.data.Dialogue.collect()
 
 
 def test_the_data_of_people(data_root):

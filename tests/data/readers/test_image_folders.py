@@ -34,7 +34,7 @@ def values(split):
 def test_a_folder_is_split_by_class(tmp_path):
     folder = make_folder(tmp_path, {"10": 20, "9": 10})
     data = from_image_folder(folder, seed=1, test_fraction=0.2)
-    assert data.labels == ("9", "10") and data.image_shape == (6, 8, 1)
+    assert data.labels == ("9", "10") and data.train.image_shape == (6, 8, 1)
     for split, counts in ((data.train, (7, 14)), (data.dev, (1, 2)), (data.test, (2, 4))):
         assert np.bincount(split.labels).tolist() == list(counts)
         assert split.pixels.dtype == np.uint8 and split.labels.dtype == np.int32
@@ -81,7 +81,7 @@ def test_formats(tmp_path, suffix):
             kind = "jpeg" if suffix == "jpg" else suffix.lower()
             keras.utils.save_img(path, picture, file_format=kind, scale=False)
     data = from_image_folder(tmp_path)
-    assert data.image_shape == (32, 48, 3)
+    assert data.train.image_shape == (32, 48, 3)
     # JPEG and WebP lose colours where they change, and GIF has 256 of them.
     centers = data.train.pixels[0, 8::16, 8::16].astype(int)
     assert np.abs(centers - picture[8::16, 8::16]).max() <= (0 if suffix in ("png", "bmp") else 12)
@@ -108,12 +108,12 @@ def test_resized_as_pillow_does(tmp_path):
 
 def test_grey_and_colour(tmp_path):
     make_folder(tmp_path, {"a": 4, "b": 4}, channels=1)
-    assert from_image_folder(tmp_path).image_shape == (6, 8, 1)
-    assert from_image_folder(tmp_path, color_mode="rgb").image_shape == (6, 8, 3)
+    assert from_image_folder(tmp_path).train.image_shape == (6, 8, 1)
+    assert from_image_folder(tmp_path, color_mode="rgb").train.image_shape == (6, 8, 3)
     save(tmp_path / "a" / "red.png", np.full((6, 8, 3), (255, 0, 0)))
-    assert from_image_folder(tmp_path).image_shape == (6, 8, 3)
+    assert from_image_folder(tmp_path).train.image_shape == (6, 8, 3)
     data = from_image_folder(tmp_path, color_mode="grayscale", dev_fraction=0)
-    assert data.image_shape == (6, 8, 1) and values(data.train)[4] == 76  # 0.299 of red
+    assert data.train.image_shape == (6, 8, 1) and values(data.train)[4] == 76  # 0.299 of red
     save(tmp_path / "glass.png", np.full((6, 8, 4), (10, 20, 30, 0)))
     np.testing.assert_allclose(read_image(tmp_path / "glass.png")[0, 0] * 255, [10, 20, 30])
 
@@ -210,7 +210,7 @@ def test_sign_digits(data_root, tmp_path):
         names = [name for name in archive.namelist() if name.split("/")[1] in ("0", "1")]
         archive.extractall(tmp_path, names)
     data = ka.data.from_image_folder(tmp_path / "Dataset", image_size=48, test_fraction=0.2)
-    assert data.labels == ("0", "1") and data.image_shape == (48, 48, 3)
+    assert data.labels == ("0", "1") and data.train.image_shape == (48, 48, 3)
     for split, count in ((data.train, 70), (data.dev, 10), (data.test, 20)):
         assert np.bincount(split.labels).tolist() == [count] * 2
 

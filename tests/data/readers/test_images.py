@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.data import Images, ImageSplit, image_batches
+from keras_attention.data import ImageSplit, image_batches
 
 
 @pytest.fixture
@@ -13,16 +13,16 @@ def pixels():
 
 def test_dev_is_held_out_of_train_by_seed(pixels):
     numbers = np.arange(23)
-    data = Images.from_arrays((pixels, numbers), test=(pixels[:3], numbers[:3]), labels="abc")
+    data = ImageSplit.collect((pixels, numbers), test=(pixels[:3], numbers[:3]), labels="abc")
     assert len(data.dev.labels) == 2 and len(data.train.labels) == 21
     assert sorted([*data.dev.labels, *data.train.labels]) == list(numbers)
     for split in (data.train, data.dev, data.test):
         np.testing.assert_array_equal(split.pixels[:, 0, 0, 0], split.labels)
-    assert data.labels == ("a", "b", "c") and data.image_shape == (5, 7, 3)
-    again = Images.from_arrays((pixels, numbers), labels="abc", seed=0)  # as without a seed
-    other = Images.from_arrays((pixels, numbers), labels="abc", seed=1)
+    assert data.labels == ("a", "b", "c") and data.train.image_shape == (5, 7, 3)
+    again = ImageSplit.collect((pixels, numbers), labels="abc", seed=0)  # as without a seed
+    other = ImageSplit.collect((pixels, numbers), labels="abc", seed=1)
     assert list(again.dev.labels) == list(data.dev.labels) != list(other.dev.labels)
-    assert repr(data) == "Images(train=21, dev=2, test=3 images of 5x7x3, 3 labels)"
+    assert repr(data) == "DataSet(ImageSplit: train=21, dev=2, test=3, 3 labels)"
 
 
 def test_arrays_are_floats_from_0_to_1(pixels):
@@ -30,7 +30,7 @@ def test_arrays_are_floats_from_0_to_1(pixels):
     assert images.dtype == np.float32 and labels.tolist() == [2, 3, 4]
     np.testing.assert_allclose(images[:, 1, 1, 1], np.array([22, 33, 44]) / 255, rtol=1e-6)
     floats = np.linspace(0, 1, 8 * 6).reshape(2, 4, 6, 1)
-    images, _ = Images.from_arrays((floats, [0, 1]), labels="ab", dev_fraction=0.5).dev.arrays()
+    images, _ = ImageSplit.collect((floats, [0, 1]), labels="ab", dev_fraction=0.5).dev.arrays()
     assert images.dtype == np.float32 and images.shape == (1, 4, 6, 1)
 
 
@@ -106,7 +106,7 @@ def test_errors(pixels):
     with pytest.raises(ValueError, match=r"labels of shape \(22,\)"):
         image_batches((pixels, np.arange(22)))
     with pytest.raises(ValueError, match="float64 from 0.0 to 22.0: expected uint8, or floats"):
-        Images.from_arrays((pixels.astype(float), np.arange(23)), labels="abc")
+        ImageSplit.collect((pixels.astype(float), np.arange(23)), labels="abc")
     with pytest.raises(ValueError, match="A label is -1"):
         image_batches((pixels, np.arange(23) - 1))
     with pytest.raises(ValueError, match="The split is empty"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.data import MultiLabelText, MultiLabelTexts, from_multi_label_files
+from keras_attention.data import MultiLabelText, from_multi_label_files
 
 EXPECTED = [
     MultiLabelText('a "clever", warm\nfilm', ("joy", "love")),
@@ -23,7 +23,7 @@ def test_files(tmp_path, name, content):
     (tmp_path / name).write_text(content, "utf-8")
     data = from_multi_label_files(train=tmp_path / name, dev_fraction=0)
     assert data.train == EXPECTED and data.labels == ("10", "joy", "love")
-    assert repr(data) == "MultiLabelTexts(train=3, dev=0, test=0 texts, 3 labels: 10, joy, love)"
+    assert repr(data) == "DataSet(MultiLabelText: train=3, dev=0, test=0, 3 labels)"
 
 
 def test_columns_by_number_and_other_separators(tmp_path):
@@ -133,18 +133,18 @@ def test_broken_files(tmp_path, name, content, message):
 
 def test_lists():
     whole = [(f"text {i}", ("a",) * (i % 2)) for i in range(30)]
-    data = MultiLabelTexts.from_lists(whole, dev_fraction=0.2, seed=3)
+    data = MultiLabelText.collect(whole, dev_fraction=0.2, seed=3)
     assert len(data.dev) == 6 and sorted(data.train + data.dev) == sorted(whole)
-    assert MultiLabelTexts.from_lists(whole, labels=("b", "a")).labels == ("b", "a")
-    with pytest.raises(ValueError, match="No texts given"):
-        MultiLabelTexts.from_lists()
+    assert MultiLabelText.collect(whole, labels=("b", "a")).labels == ("b", "a")
+    with pytest.raises(ValueError, match="No MultiLabelText given"):
+        MultiLabelText.collect()
     with pytest.raises(ValueError, match="'joy' is one label: give each text a list"):
-        MultiLabelTexts.from_lists([("a", "joy")])
+        MultiLabelText.collect([("a", "joy")])
 
 
 def test_batches_hold_zeros_and_ones():
     train = [MultiLabelText("word " * (1 + i % 3), ("ac", "a", "", "b")[i % 4]) for i in range(20)]
-    data = MultiLabelTexts.from_lists([(t, tuple(names)) for t, names in train], dev_fraction=0)
+    data = MultiLabelText.collect([(t, tuple(names)) for t, names in train], dev_fraction=0)
     preprocessor = ka.data.TextPreprocessor.build(data.train, data.labels)
     found = []
     for ids, labels in ka.data.multi_label_batches(data.train, preprocessor, 4, shuffle=True):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.data import Characters, Pair, Pairs, SequencePreprocessor, seq2seq_batches
+from keras_attention.data import Characters, Pair, SequencePreprocessor, seq2seq_batches
 
 GERMAN, ENGLISH = "Guten Tag!\nDanke. \nBitte\u2028sehr\n", "Hello!\r\nThank you.\r\nYou're welcome"
 PAIRS = [
@@ -31,7 +31,7 @@ def write(folder, name, text):
 def test_aligned_files(aligned):
     data = ka.data.from_pair_files(aligned, test=[aligned, aligned], dev_fraction=0.3)
     assert sorted(data.train + data.dev) == sorted(PAIRS) and len(data.dev) == 1
-    assert data.test == PAIRS + PAIRS and repr(data) == "Pairs(train=2, dev=1, test=6 pairs)"
+    assert data.test == PAIRS + PAIRS and repr(data) == "DataSet(Pair: train=2, dev=1, test=6)"
     assert ka.data.from_pair_files(dev=aligned).dev == ka.data.read_pairs(aligned) == PAIRS
 
 
@@ -137,10 +137,10 @@ def test_errors(tmp_path):
         ka.data.read_pairs(("a", "b", "c"))
     with pytest.raises(FileNotFoundError, match="There is no file .*gone.de"):
         ka.data.from_pair_files(test=(tmp_path / "gone.de", tmp_path / "gone.en"))
-    with pytest.raises(ValueError, match="No pairs given"):
-        Pairs.from_lists()
+    with pytest.raises(ValueError, match="No Pair given"):
+        Pair.collect()
     with pytest.raises(ValueError, match="has 1 example, too few to hold some out"):
-        Pairs.from_lists([("a", "b")])
+        Pair.collect([("a", "b")])
 
 
 def test_multi30k(data_root):

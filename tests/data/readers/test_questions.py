@@ -48,7 +48,7 @@ def test_questions_and_characters(write, name, tmp_path):
     assert third.answers == () and third.id == "c"
     data = ka.data.from_question_files(test=tmp_path / name)
     assert data.train == [] and len(data.test) == 3
-    assert repr(data) == "Questions(train=0, dev=0, test=3 questions)"
+    assert repr(data) == "DataSet(Question: train=0, dev=0, test=3)"
 
 
 SENTENCE = "Liam `` had his whole life '' , said Andy Logan ."
@@ -132,19 +132,19 @@ def test_files_of_other_kinds(tmp_path):
     with pytest.raises(ValueError, match="There is no file .*wiki-sentences.tsv, which QAMR's"):
         (tmp_path / "y.tsv").write_text(ROW)
         ka.data.read_questions(tmp_path / "y.tsv")
-    with pytest.raises(ValueError, match="No questions given"):
-        ka.data.Questions.from_lists()
+    with pytest.raises(ValueError, match="No Question given"):
+        ka.data.Question.collect()
 
 
 def test_no_context_is_in_two_parts():
     train = [ka.data.Question(f"q{i}?", f"context {i // 3}") for i in range(60)]
-    data = ka.data.Questions.from_lists(train, dev_fraction=0.2, seed=1)
+    data = ka.data.Question.collect(train, dev_fraction=0.2, seed=1)
     held = {question.context for question in data.dev}
     assert len(held) == 4 and len(data.dev) == 12
     assert not held & {question.context for question in data.train}
-    assert data.has_unanswerable
+    assert not all(question.answers for question in data.train)
     with pytest.raises(ValueError, match="All questions are about one context"):
-        ka.data.Questions.from_lists(train[:3])
+        ka.data.Question.collect(train[:3])
 
 
 @pytest.mark.slow
@@ -163,7 +163,7 @@ def test_real_files(data_root):
 
 def test_made_up_people():
     parts = {part: ka.data.facts(part, 400, seed=3) for part in ("train", "dev", "test")}
-    data = ka.data.Questions.from_lists(**parts)  # every answer is where it says
+    data = ka.data.Question.collect(**parts)  # every answer is where it says
     assert data.train == ka.data.facts("train", 400, seed=3) != ka.data.facts("train", 400)
     for question in data.train:
         for answer in question.answers:

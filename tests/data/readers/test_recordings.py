@@ -33,7 +33,7 @@ def test_a_table_of_paths_and_transcripts(tmp_path):
     table = tmp_path / "train.tsv"
     table.write_text("sounds/a.wav\tone two\tanna\n\nsounds/b.flac\tthree\n", "utf-8")
     data = ka.data.from_recordings(test=table)
-    assert data.sampling_rate == 8000 and not data.train and not data.dev
+    assert data.about["sampling_rate"] == 8000 and not data.train and not data.dev
     assert [(r.text, r.speaker) for r in data.test] == [("one two", "anna"), ("three", None)]
     np.testing.assert_allclose(data.test[1].sound, -SOUND[:300], atol=1e-4)
     table.rename(tmp_path / "transcripts.tsv")
@@ -113,9 +113,12 @@ def test_recordings_of_other_rates_are_resampled(tmp_path):
     write(tmp_path / "b.wav", tone[:800], 8000)
     (tmp_path / "a.csv").write_text("path,text\na.wav,one\nb.wav,two\n", "utf-8")
     data = ka.data.from_recordings(test=tmp_path / "a.csv")
-    assert data.sampling_rate == 16000 and [len(x.sound) for x in data.test] == [1600, 1600]
+    assert data.about["sampling_rate"] == 16000 and [len(x.sound) for x in data.test] == [
+        1600,
+        1600,
+    ]
     data = ka.data.from_recordings(test=tmp_path / "a.csv", sampling_rate=8000)
-    assert data.sampling_rate == 8000 and [len(x.sound) for x in data.test] == [800, 800]
+    assert data.about["sampling_rate"] == 8000 and [len(x.sound) for x in data.test] == [800, 800]
     same = ka.data.SpeechPreprocessor("ab", 8000)([tmp_path / "a.wav"])["waveform"]
     np.testing.assert_array_equal(same[0], data.test[0].sound)
 
@@ -230,7 +233,7 @@ def read_from(monkeypatch, builder):
 def test_connected_digits_say_what_they_are_joined_of(monkeypatch):
     read_from(monkeypatch, Builder())
     data = ka.data.connected_digits(40, 10, 20, speakers=["theo"], max_digits=3)
-    assert data.sampling_rate == 8000
+    assert data.about["sampling_rate"] == 8000
     numbers = {"train": {10, 49}, "dev": {5, 9}, "test": {0, 4}}
     for part, count in (("train", 40), ("dev", 10), ("test", 20)):
         strings, heard = getattr(data, part), set()
@@ -319,7 +322,7 @@ def test_sounds_that_are_not_finite_are_named(number, tmp_path):
     with pytest.raises(ValueError, match="broken.wav holds NaN or infinity"):
         preprocessor([path])
     with pytest.raises(ValueError, match="recording 'one' holds NaN or infinity"):
-        ka.data.Recordings.from_lists([ka.data.Recording(sound, "one")], sampling_rate=8000)
+        ka.data.Recording.collect([ka.data.Recording(sound, "one")], sampling_rate=8000)
 
 
 def test_lists_of_recordings_and_absolute_paths(tmp_path):

@@ -53,7 +53,7 @@ def test_a_list_names_features_and_speakers(tmp_path):
     path = write_lists(tmp_path)
     write(tmp_path / "feat/s/f/a-1.mfc"), write(tmp_path / "feat/s/g/b-2.mfc", CEPSTRA[:5])
     data = ka.data.from_recordings(test=path)
-    assert data.sampling_rate is None
+    assert data.about["sampling_rate"] is None
     assert [(r.text, r.speaker) for r in data.test] == [("YES GO", "f"), ("NO", "g")]
     assert [r.sound.shape for r in data.test] == [(9, 39), (5, 39)]
     preprocessor = ka.data.SpeechPreprocessor.build(["YES GO"], num_features=39)
@@ -68,7 +68,7 @@ def test_a_list_names_sounds(tmp_path):
     (tmp_path / "wav/s/f").mkdir(parents=True)
     soundfile.write(tmp_path / "wav/s/f/a-1.wav", np.zeros(900), 16000)
     data = ka.data.from_recordings(test=path)
-    assert data.sampling_rate == 16000 and data.test[0].sound.shape == (900,)
+    assert data.about["sampling_rate"] == 16000 and data.test[0].sound.shape == (900,)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.data import Sentence, TaggerPreprocessor, tagging_batches
-from keras_attention.data.readers.tagged import make_tagged
 from keras_attention.data.splits import hold_out
 
 
@@ -29,9 +28,9 @@ def test_a_given_dev_stays():
 
 def test_labels_of_every_part():
     parts = [[ka.data.Sentence(("a",), (tag,))] for tag in ("N", "O", "A")]
-    data = make_tagged(*parts, dev_fraction=0.1, seed=0)
+    data = Sentence.collect(*parts)
     assert data.labels == ("O", "A", "N")
-    assert repr(data) == "Tagged(train=1, dev=1, test=1 sentences, 3 labels: O, A, N)"
+    assert repr(data) == "DataSet(Sentence: train=1, dev=1, test=1, 3 labels)"
 
 
 def test_held_out_indices():

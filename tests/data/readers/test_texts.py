@@ -8,7 +8,6 @@ import keras_attention as ka
 from keras_attention.data import (
     Text,
     TextPreprocessor,
-    Texts,
     from_text_files,
     read_texts,
     text_batches,
@@ -21,28 +20,28 @@ def texts(count, label="x"):
 
 def test_dev_is_held_out_of_train_by_seed():
     whole = texts(30)
-    first = Texts.from_lists(whole, test=texts(4), dev_fraction=0.2, seed=3)
+    first = Text.collect(whole, test=texts(4), dev_fraction=0.2, seed=3)
     assert len(first.dev) == 6 and len(first.train) == 24 and first.test == texts(4)
     assert sorted(first.train + first.dev) == sorted(whole)
-    assert first == Texts.from_lists(whole, test=texts(4), dev_fraction=0.2, seed=3)
-    assert first.dev != Texts.from_lists(whole, dev_fraction=0.2, seed=4).dev
-    assert Texts.from_lists(whole, dev_fraction=0).dev == []
-    assert Texts.from_lists(whole, texts(2)).train == whole
+    assert first == Text.collect(whole, test=texts(4), dev_fraction=0.2, seed=3)
+    assert first.dev != Text.collect(whole, dev_fraction=0.2, seed=4).dev
+    assert Text.collect(whole, dev_fraction=0).dev == []
+    assert Text.collect(whole, texts(2)).train == whole
 
 
 def test_labels_of_every_part_in_order():
-    data = Texts.from_lists([("a", "10"), ("b", "sport")], [("c", "2")], [("d", "art")])
+    data = Text.collect([("a", "10"), ("b", "sport")], [("c", "2")], [("d", "art")])
     assert data.labels == ("2", "10", "art", "sport")
     assert data.dev == [Text("c", "2")]
-    assert repr(data) == "Texts(train=2, dev=1, test=1 texts, 4 labels: 2, 10, art, sport)"
-    assert Texts.from_lists(test=texts(1), labels=("y", "x")).labels == ("y", "x")
+    assert repr(data) == "DataSet(Text: train=2, dev=1, test=1, 4 labels)"
+    assert Text.collect(test=texts(1), labels=("y", "x")).labels == ("y", "x")
 
 
 def test_parts_refuse():
-    with pytest.raises(ValueError, match="No texts given"):
-        Texts.from_lists()
+    with pytest.raises(ValueError, match="No Text given"):
+        Text.collect()
     with pytest.raises(ValueError, match="dev_fraction=2"):
-        ka.data.Texts.from_lists(texts(3), dev_fraction=2)
+        ka.data.Text.collect(texts(3), dev_fraction=2)
 
 
 EXPECTED = [Text('a "clever", warm\nfilm', "good"), Text("träge", "bad")]

@@ -311,7 +311,7 @@ def test_sets_of_labels(folder):
 @pytest.mark.slow
 def test_pictures(folder):
     data = ka.data.from_tfds("made_pictures", data_dir=folder, image_size=(6, 2))
-    assert data.labels == ("dark", "light") and data.image_shape == (6, 2, 3)
+    assert data.labels == ("dark", "light") and data.train.image_shape == (6, 2, 3)
     for split in (data.train, data.dev, data.test):
         images, labels = split.arrays()
         assert split.pixels.dtype == np.uint8 and sorted(labels) == [0, 1]
@@ -362,7 +362,8 @@ def test_reviews(folder):
 
 def test_questions(folder):
     data = ka.data.from_tfds("made_questions", data_dir=folder, dev_fraction=0.2)
-    assert len(data.train) == 7 and len(data.dev) == 2 and data.has_unanswerable
+    assert len(data.train) == 7 and len(data.dev) == 2
+    assert not all(question.answers for question in data.train)
     test = {question.id: question for question in data.test}
     assert [len(test[f"validation {i}"].answers) for i in range(4)] == [0, 1, 2, 0]
     found = test["validation 1"]
@@ -515,7 +516,7 @@ def test_fashion_mnist(folder, data_root):
     put_in_cache(folder, [address + name for name in names], files)
     data = ka.data.from_tfds("fashion_mnist", data_dir=folder)
     assert [len(s.labels) for s in (data.train, data.dev, data.test)] == [54000, 6000, 10000]
-    assert data.image_shape == (28, 28, 1) and data.labels[9] == "Ankle boot"
+    assert data.train.image_shape == (28, 28, 1) and data.labels[9] == "Ankle boot"
     # TFDS shuffles; every image must come with its own label, and none be lost
     given = np.frombuffer(gzip.decompress(files[2])[16:], "uint8").reshape(-1, 784)
     labels = np.frombuffer(gzip.decompress(files[3])[8:], "uint8")
