@@ -139,11 +139,6 @@ class TokenEmbedding(IntegerInputs, keras.layers.Layer):
         """The `keras.layers.Embedding` with a row for each token, to be shared."""
         return self._table
 
-    @property
-    def masked_id(self):
-        """The id that is masked: `padding_id`, or None where none is, or none comes."""
-        return None if self.padding == "none" else self.padding_id
-
     def build(self, input_shape):
         if not self._table.built:
             self._table.build(input_shape)
@@ -190,7 +185,9 @@ class TokenEmbedding(IntegerInputs, keras.layers.Layer):
         return self._table(ops.arange(self.vocabulary_size, dtype="int32"))
 
     def compute_mask(self, inputs, previous=None):
-        return previous if len(inputs.shape) > 2 else masks.token_mask(inputs, self.masked_id)
+        if len(inputs.shape) > 2:
+            return previous
+        return None if self.padding == "none" else masks.token_mask(inputs, self.padding_id)
 
     def compute_output_shape(self, input_shape, reverse=False):
         if reverse:

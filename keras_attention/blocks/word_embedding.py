@@ -6,6 +6,7 @@ from keras import ops
 from keras_attention import masks
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks.inner_layers import revive_layer
+from keras_attention.blocks.padding import find_padding
 from keras_attention.core.integer_inputs import IntegerInputs
 from keras_attention.core.shapes import merge_tokens, merges_tokens, part_tokens
 
@@ -167,8 +168,7 @@ class WordEmbedding(IntegerInputs, ProjectionOwner):
         return part_tokens(self._projection(merge_tokens(x)), x, length, self.hidden_dim)
 
     def compute_mask(self, tokens, previous=None):
-        padding_id = getattr(self.tokens, "padding_id", 0)
-        return masks.token_mask(tokens, getattr(self.tokens, "masked_id", padding_id))
+        return masks.token_mask(tokens, find_padding([self.tokens]).masked)
 
     def compute_output_shape(self, tokens_shape, characters_shape):
         return (*tokens_shape, self.hidden_dim)

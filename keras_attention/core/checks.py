@@ -30,9 +30,9 @@ def divide_exactly(name, size, by_name, by):
     return size // by
 
 
-def check_padding_id(owner, padding_id, name="padding_id"):
-    """Return `padding_id` as an int, or None where every id is a token."""
-    return None if padding_id is None else check_whole_number(owner, name, padding_id, least=0)
+def check_padding_id(owner, value):
+    """Return a padding id as an int, or None where every id is a token."""
+    return None if value is None else check_whole_number(owner, "padding_id", value, least=0)
 
 
 def check_height_and_width(owner, name, size):

@@ -73,7 +73,7 @@ class LiteRTGenerator:
                 f"{CONTRACT}: take a newer keras_attention."
             )
         self.known = known
-        self.padding_id = known.get("padding_id", 0)
+        self.padding = known.get("padding_id", 0)
         self.interpreter = Interpreter(str(path), num_threads=num_threads)
         names = self.interpreter.get_signature_list()
         if "step" not in names:
@@ -109,8 +109,8 @@ class LiteRTGenerator:
             logits, cache = self._read(tokens, index, start, cache)
             logits = self._forbid(logits, begun, new)
             index, limit = index + tokens.shape[1], limit - 1
-            chosen = choose_tokens(logits, temperature, top_k, random, self.padding_id)
-            chosen = np.where(done, self.padding_id or 0, chosen)
+            chosen = choose_tokens(logits, temperature, top_k, random)
+            chosen = np.where(done, self.padding or 0, chosen)
             yield chosen.astype("int32")
             done |= np.isin(chosen, self.known["end_token_ids"])
             if done.all():
@@ -156,7 +156,7 @@ class LiteRTGenerator:
         index = tokens.shape[1]
         room = min(limit, self.known["max_length"] - index + 1)
         search = _Search(
-            len(tokens), width, num_return_sequences, length_penalty, room, self.padding_id
+            len(tokens), width, num_return_sequences, length_penalty, room, self.padding or 0
         )
         logits, cache = self._read(tokens, 0, start, cache)
         rows = np.repeat(np.arange(len(tokens)), width)
@@ -213,19 +213,19 @@ class LiteRTGenerator:
         return self.known["max_new_tokens"] if max_new_tokens is None else max_new_tokens
 
     def _forbid(self, logits, begun, new):
-        """Logits (B, V), -inf where the file's constraints forbid the next token.
+        """Logits (B, V), -inf for padding and where the file's constraints forbid a token.
 
         Args:
             begun: list of B arrays, the ids before the first new one.
             new: the new ids, (B, N).
         """
-        constraints = self.known.get("constraints", ())
+        constraints, size = self.known.get("constraints", ()), logits.shape[1]
+        if self.padding is not None:
+            logits = np.where(np.arange(size) == self.padding, -np.inf, logits)
         if not constraints:
             return logits
         rows = [np.concatenate(row) for row in zip(begun, new, strict=True)]
-        return np.where(
-            find_allowed(constraints, rows, new.shape[1], logits.shape[1]), logits, -np.inf
-        )
+        return np.where(find_allowed(constraints, rows, new.shape[1], size), logits, -np.inf)
 
     def _begin(self, prompt):
         """The first tokens, where each row begins, and the cache before them."""
@@ -269,14 +269,14 @@ class LiteRTGenerator:
 
     def _ids(self, prompt):
         """Prompts as ids (B, T) with padding on the left, and where they begin."""
-        rows = self._rows(prompt, self.padding_id)
+        rows = self._rows(prompt, self.padding)
         length, least = max(map(len, rows)), self.known.get("least_prompt", 1)
         if min(map(len, rows)) < least:
             raise ValueError(f"The first {least} tokens see one another: give a prompt as long.")
         if "prefill" in self.run:
             length += -length % self.inputs["prefill"]["token_ids"]["shape"][1]
         start = np.array([length - len(row) for row in rows], "int32")
-        rows = [_pad(row, n, 0, self.padding_id) for row, n in zip(rows, start, strict=True)]
+        rows = [_pad(row, n, 0, self.padding) for row, n in zip(rows, start, strict=True)]
         return np.stack(rows), start
 
     def _source(self, source):
@@ -286,15 +286,15 @@ class LiteRTGenerator:
         ((name, details),) = self.inputs["encode"].items()
         if getattr(source, "ndim", 0) > 2:
             return {name: np.asarray(source, details["dtype"])}
-        padding_id = self.known.get("source_padding_id", 0)
-        rows = self._rows(source, padding_id)
+        padding = self.known.get("source_padding_id", 0)
+        rows = self._rows(source, padding)
         self._check_length(max(map(len, rows)), details)
         length = max(*map(len, rows), details["shape_signature"][1])
-        if padding_id is None and any(len(row) < length for row in rows):
+        if padding is None and any(len(row) < length for row in rows):
             raise ValueError(
                 f"This file reads {length} ids, every one a token: it takes no shorter row."
             )
-        return {name: np.stack([_pad(row, 0, length - len(row), padding_id) for row in rows])}
+        return {name: np.stack([_pad(row, 0, length - len(row), padding) for row in rows])}
 
     def _check_room(self, tokens, new=1):
         """Refuses a prompt that does not fit into the cache with `new` tokens, the last of which
@@ -311,10 +311,10 @@ class LiteRTGenerator:
         if 0 < fixed < length:
             raise ValueError(f"This file reads {fixed} ids at a time, and was given {length}.")
 
-    def _rows(self, ids, padding_id):
+    def _rows(self, ids, padding):
         """Rows of ids without the padding around them."""
         rows = [ids] if len(ids) and np.ndim(ids[0]) == 0 else ids
-        rows = [_trim(row, padding_id) for row in map(np.asarray, rows) if row.ndim]
+        rows = [_trim(row, padding) for row in map(np.asarray, rows) if row.ndim]
         if not rows or not all(map(len, rows)):
             raise ValueError(f"{ids!r} has a row without ids: there is nothing to go on from.")
         size = 2**31 if "encode" in self.run else self.known.get("vocabulary_size", 2**31)  # int32
@@ -327,14 +327,14 @@ class LiteRTGenerator:
         return rows
 
 
-def _trim(row, padding_id):
+def _trim(row, padding):
     """A row of ids without the padding around it."""
-    tokens = np.flatnonzero(row != padding_id) if padding_id is not None else np.arange(len(row))
+    tokens = np.flatnonzero(row != padding) if padding is not None else np.arange(len(row))
     return row[tokens[0] : tokens[-1] + 1] if len(tokens) else row[:0]
 
 
-def _pad(row, before, after, padding_id):
-    return np.pad(row, (before, after), constant_values=padding_id or 0)
+def _pad(row, before, after, padding):
+    return np.pad(row, (before, after), constant_values=padding or 0)
 
 
 def _entry(manifest, name):
@@ -404,10 +404,8 @@ def find_unknown(constraints):
     return None
 
 
-def choose_tokens(logits, temperature=0.0, top_k=None, random=None, padding_id=0):
-    """The next ids (B,) by logits (B, V); never padding (None: every id is a token)."""
-    if padding_id is not None:
-        logits = np.where(np.arange(logits.shape[1]) == padding_id, -np.inf, logits)
+def choose_tokens(logits, temperature=0.0, top_k=None, random=None):
+    """The next ids (B,) by logits (B, V)."""
     if not temperature:
         return logits.argmax(axis=1)
     if top_k and top_k < logits.shape[1]:
@@ -421,17 +419,16 @@ IMPOSSIBLE = np.float32(-1e9)  # the total of a sequence that does not exist
 
 
 class _Search:
-    """The beams of a search, and the best sequences that have ended."""
+    """The beams of a search, and the best sequences that have ended; `filler` is behind these."""
 
-    def __init__(self, batch, width, results, length_penalty, limit, padding_id=0):
-        self.limit, self.length_penalty, self.count = limit, length_penalty, 0
-        self.padding_id, filler_id = padding_id, padding_id or 0
-        self.tokens = np.full((batch, width, limit), filler_id, "int32")
+    def __init__(self, batch, width, results, length_penalty, limit, filler):
+        self.limit, self.length_penalty, self.filler, self.count = limit, length_penalty, filler, 0
+        self.tokens = np.full((batch, width, limit), filler, "int32")
         # One beam of each row counts at first: the others are the same.
         self.totals = np.where(np.arange(width) > 0, IMPOSSIBLE, np.float32(0)) + np.zeros(
             (batch, 1), "float32"
         )
-        self.ended = np.full((batch, results, limit), filler_id, "int32")
+        self.ended = np.full((batch, results, limit), filler, "int32")
         self.ended_totals = np.full((batch, results), IMPOSSIBLE)
 
     def extend(self, logits, end_token_ids, forbid):
@@ -443,8 +440,6 @@ class _Search:
         batch, width, _ = self.tokens.shape
         new = self.tokens[:, :, : self.count].reshape(batch * width, -1)
         log_p = np.maximum(forbid(compute_log_softmax(logits), new=new), IMPOSSIBLE)
-        if self.padding_id is not None:
-            log_p[:, self.padding_id] = IMPOSSIBLE
         sums = (self.totals.reshape(-1, 1) + log_p).reshape(batch, -1)
         # As many as leave the beam full when all that can have ended.
         number = min(width * (1 + len(end_token_ids)), sums.shape[1])
@@ -480,7 +475,7 @@ class _Search:
         self._keep(self.tokens, self.totals)
         found = self.ended_totals > IMPOSSIBLE / 2
         return {
-            "generated_ids": np.where(found[:, :, None], self.ended, self.padding_id or 0),
+            "generated_ids": np.where(found[:, :, None], self.ended, self.filler),
             "scores": np.where(found, self.ended_totals, -np.inf).astype("float32"),
         }
 

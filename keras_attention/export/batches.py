@@ -4,6 +4,8 @@ import itertools
 
 import numpy as np
 
+from keras_attention.blocks.padding import Padding
+
 MOST = 8  # batches of examples that are read; an export is no evaluation
 
 
@@ -110,7 +112,11 @@ def fit_batch(batch, endpoint, rows=None, halve=False):
         for axis in endpoint.lengths[tensor.name]:
             length = array.shape[axis]
             wanted = tensor.shape[axis] or (max(1, length // 2) if halve else length)
-            array = _resize(array, axis, wanted, endpoint.padding_ids.get(tensor.name) or 0)
+            array = np.take(array, range(min(wanted, length)), axis)
+            missing = [(0, 0)] * array.ndim
+            missing[axis] = (0, wanted - array.shape[axis])
+            filler = endpoint.padding.get(tensor.name, Padding()).filler
+            array = np.pad(array, missing, constant_values=filler)
         fitted[tensor.name] = array
     return fitted
 
@@ -125,25 +131,18 @@ def cut_batch(batch, endpoint):
         )
 
 
-def _resize(array, axis, length, padding_id):
-    array = np.take(array, range(min(length, array.shape[axis])), axis)
-    missing = [(0, 0)] * array.ndim
-    missing[axis] = (0, length - array.shape[axis])
-    return np.pad(array, missing, constant_values=padding_id)
-
-
-def pad_first_row(batch, share, padding_ids=None):
+def pad_first_row(batch, share, padding):
     """Pads the last `share` of the first row of every input of ids.
 
     Args:
-        padding_ids: dict, name -> the id to pad with, if it is not 0; None leaves the input as is.
+        padding: dict, name -> `Padding`; an input that may have none is left as it is.
     """
     padded = {}
     for name, array in batch.items():
-        padding_id = (padding_ids or {}).get(name, 0)
-        if array.dtype == np.int32 and array.ndim > 1 and padding_id is not None:
+        masked = padding.get(name, Padding()).masked
+        if array.dtype == np.int32 and array.ndim > 1 and masked is not None:
             array = array.copy()
-            array[0, max(1, round(array.shape[1] * (1 - share))) :] = padding_id
+            array[0, max(1, round(array.shape[1] * (1 - share))) :] = masked
         padded[name] = array
     return padded
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
+from keras_attention.blocks.padding import find_padding
 from keras_attention.core import checks, keras_internals, scope
 from keras_attention.core.paths import unique_names
 from keras_attention.export import backend
 from keras_attention.export.checks.report import Tensor
 from keras_attention.export.errors import ExportError, first_line
-from keras_attention.masks.attention_mask import find_padding_id
 
 SCOPE = r"[A-Za-z0-9_.\\/>-]*"  # of the name of a layer in a graph
 
@@ -28,9 +28,7 @@ class Endpoint:
         outputs: names of the outputs.
         call: dict of tensors -> dict of tensors, in inference mode.
         cache: names of inputs and outputs that are entries of a decoder's cache.
-        padding_ids: dict, name of an input of ids -> the id that is no token there, None where
-            every id is one.
-        unpadded: names of the inputs of ids that a layer was promised have no padding.
+        padding: dict, name of an input of ids -> its `Padding`; id 0 for inputs that are left out.
     """
 
     name: str
@@ -39,8 +37,7 @@ class Endpoint:
     outputs: tuple[str, ...]
     call: Callable
     cache: tuple[str, ...] = ()
-    padding_ids: dict = dataclasses.field(default_factory=dict)
-    unpadded: tuple[str, ...] = ()
+    padding: dict = dataclasses.field(default_factory=dict)
 
 
 def make_endpoint(model, batch_size=None, sequence_length=None):
@@ -65,20 +62,12 @@ def make_endpoint(model, batch_size=None, sequence_length=None):
         given = model(pack_inputs(model, tensors), training=False)
         return as_signature(dict(zip(outputs, keras.tree.flatten(given), strict=True)))
 
-    readers = {
-        name: list(keras_internals.find_readers(tensor))
+    padding = {
+        name: find_padding(keras_internals.find_readers(tensor))
         for name, tensor in inputs.items()
         if "int" in keras.backend.standardize_dtype(tensor.dtype)
     }
-    padding = {name: find_padding_id(layers) for name, layers in readers.items()}
-    promised = [
-        name
-        for name, layers in readers.items()
-        if any(getattr(layer, "padding", None) == "none" for layer in layers)
-    ]
-    return Endpoint(
-        "serving_default", specs, lengths, tuple(outputs), call, (), padding, tuple(promised)
-    )
+    return Endpoint("serving_default", specs, lengths, tuple(outputs), call, padding=padding)
 
 
 def pack_inputs(model, tensors):

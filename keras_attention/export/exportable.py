@@ -31,7 +31,7 @@ class Exportable:
         model: computes in float32.
         checked: the endpoints of the file, a tuple of `CheckedEndpoint`.
         warnings: list of str, for the report.
-        generation: `generation.exportable.Generation` of a model that generates, or None.
+        generation: `generation.settings.Generation` of a model that generates, or None.
     """
 
     model: object
@@ -80,7 +80,7 @@ def _order(signature, endpoint):
     return Signature(signature.name, endpoint.inputs, ordered)
 
 
-def make_exportable(model, *, batch_size, sequence_length, examples):
+def make_plain_exportable(model, batch_size, sequence_length, examples):
     """The `Exportable` of a model as it is: one endpoint, `serving_default`."""
     check_stateless(model)
     endpoint = make_endpoint(model, batch_size, sequence_length)

@@ -11,19 +11,12 @@ from keras_attention.export.checks.cases import read_calibration
 from keras_attention.export.checks.report import ExportReport
 from keras_attention.export.generation.drift import measure_drift
 from keras_attention.export.generation.exportable import make_exportable
+from keras_attention.export.generation.settings import GenerationRequest
 from keras_attention.export.graphs import flatbuffer
 from keras_attention.export.precision import check_no_lookups
 from keras_attention.export.quantization import get_quantization
 from keras_attention.files.io import make_workplace
 from keras_attention.files.manifest import measure_file
-
-GENERATION_ARGUMENTS = (
-    "max_length",
-    "max_new_tokens",
-    "start_token_id",
-    "end_token_id",
-    "constraints",
-)
 
 
 def to_litert(
@@ -149,16 +142,18 @@ def to_litert(
     manifest.check_metadata(path.parent, metadata)
     exportable = make_exportable(
         model,
-        generate,
+        GenerationRequest(
+            generate,
+            max_length,
+            max_new_tokens,
+            start_token_id,
+            end_token_id,
+            padding_id,
+            constraints,
+        ),
         batch_size=batch_size,
         sequence_length=sequence_length,
         examples=examples,
-        max_length=max_length,
-        max_new_tokens=max_new_tokens,
-        start_token_id=start_token_id,
-        end_token_id=end_token_id,
-        padding_id=padding_id,
-        constraints=constraints,
     )
     memory.check_file_size(exportable.model, quantization)
     if calibration is not None:
@@ -222,12 +217,12 @@ class TracedModel:
 
 
 @contextlib.contextmanager
-def trace_once(model, *, examples=None, metadata=None, generate=None, **options):
+def trace_once(model, request=None, *, examples=None, metadata=None):
     """Trace a model once for several LiteRT files of free shapes.
 
     Args:
-        model, examples, metadata, generate: as for `to_litert`.
-        **options: of models that generate, as for `to_litert`.
+        model, examples, metadata: as for `to_litert`.
+        request: `GenerationRequest`, or None for a model that does not generate.
 
     Yields:
         Function of a path and of None or `"int8_weights"`, that writes one file and returns its
@@ -235,13 +230,12 @@ def trace_once(model, *, examples=None, metadata=None, generate=None, **options)
     """
     backend.import_tensorflow()
     backend.import_litert()
-    arguments = dict.fromkeys(("batch_size", "sequence_length", *GENERATION_ARGUMENTS)) | options
     runtimes = compatibility.parse_runtimes("interpreter")
     with contextlib.ExitStack() as stack:
 
         @functools.cache
         def trace():
-            exportable = make_exportable(model, generate, examples=examples, **arguments)
+            exportable = make_exportable(model, request or GenerationRequest(), examples=examples)
             constant = get_quantization(None).mask_constant
             return stack.enter_context(TracedModel(exportable, constant))
 

@@ -17,6 +17,7 @@ from keras_attention.export.checks.report import ExportReport, Signature, Tensor
 from keras_attention.export.endpoint import save_endpoints
 from keras_attention.export.errors import ExportError
 from keras_attention.export.generation.exportable import make_exportable
+from keras_attention.export.generation.settings import GenerationRequest
 from keras_attention.export.memory import count_weight_bytes
 from keras_attention.files.io import make_workplace
 from keras_attention.files.manifest import measure_file
@@ -88,16 +89,18 @@ def to_saved_model(
     manifest.check_metadata(path.parent, metadata)
     exportable = make_exportable(
         model,
-        generate,
+        GenerationRequest(
+            generate,
+            max_length,
+            max_new_tokens,
+            start_token_id,
+            end_token_id,
+            padding_id,
+            constraints,
+        ),
         batch_size=batch_size,
         sequence_length=sequence_length,
         examples=examples,
-        max_length=max_length,
-        max_new_tokens=max_new_tokens,
-        start_token_id=start_token_id,
-        end_token_id=end_token_id,
-        padding_id=padding_id,
-        constraints=constraints,
     )
     with make_workplace(path) as new:
         owned = save_endpoints(exportable.model, exportable.endpoints, new, MASK_CONSTANT)

@@ -221,7 +221,7 @@ def collect_results(config, state, width):
     totals = state["ended_totals"]
     found = ops.expand_dims(totals > IMPOSSIBLE / 2, axis=2)
     return {
-        "ids": ops.where(found, config.fill(state["ended_tokens"][:, :, width:]), config.filler_id),
+        "ids": config.fill(ops.where(found, state["ended_tokens"][:, :, width:], -1)),
         "scores": ops.where(found, state["ended_scores"][:, :, width:], 0.0),
         "totals": ops.where(found[:, :, 0], totals, -float("inf")),
         "failed": state["failed"],

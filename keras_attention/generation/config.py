@@ -4,8 +4,11 @@ import dataclasses
 
 from keras import ops
 
+from keras_attention.blocks.padding import Padding
 from keras_attention.core import checks
-from keras_attention.generation import constraints, penalties, samplers
+from keras_attention.generation import constraints as constraint_parts
+from keras_attention.generation import penalties as penalty_parts
+from keras_attention.generation import samplers
 from keras_attention.generation.constraints import (
     Allowed,
     Forbidden,
@@ -26,8 +29,7 @@ class GenerationConfig:
         penalties: tuple of `Penalty`, in the order in which they change the logits.
         constraints: tuple of `Constraint`, all of which a token has to satisfy.
         end_token_ids: tuple of ints, each of which ends a row; empty for rows of full length.
-        padding_id: int, which is never chosen unless it ends rows, and stands after the end; None
-            where every id is a token: 0 then stands after the end.
+        padding: `Padding`, whose id is never chosen unless it ends rows, and stands after the end.
         with_scores: bool, whether the log-probabilities of the tokens are kept.
     """
 
@@ -35,12 +37,12 @@ class GenerationConfig:
     penalties: tuple = ()
     constraints: tuple = ()
     end_token_ids: tuple = ()
-    padding_id: int | None = 0
+    padding: Padding = Padding()
     with_scores: bool = False
 
     def check_ids(self, vocabulary_size):
         """Refuses END and padding ids that a model does not have."""
-        given = {"end_token_id": self.end_token_ids, "padding_id": (self.filler_id,)}
+        given = {"end_token_id": self.end_token_ids, "padding_id": (self.padding.filler,)}
         for name, ids in given.items():
             if outside := [i for i in ids if i >= vocabulary_size]:
                 raise ValueError(
@@ -63,9 +65,9 @@ class GenerationConfig:
 
     def allowed(self, history):
         """Which tokens may come next, bool (B or 1, V); None where all may."""
-        constraints = self.constraints
-        if self.padding_id is not None and self.padding_id not in self.end_token_ids:
-            constraints = (Forbidden((self.padding_id,)), *constraints)
+        constraints, padding = self.constraints, self.padding.id
+        if padding is not None and padding not in self.end_token_ids:
+            constraints = (Forbidden((padding,)), *constraints)
         allowed = None
         for constraint in constraints:
             allows = constraint.allows(history)
@@ -79,21 +81,16 @@ class GenerationConfig:
             ends = ops.logical_or(ends, tokens == i)
         return ends
 
-    @property
-    def filler_id(self):
-        """The id that the model reads, and the user gets, where there is no token."""
-        return self.padding_id or 0
-
     def fill(self, tokens):
-        """Tokens for the model and the user: `filler_id` in place of -1."""
-        return ops.where(tokens < 0, self.filler_id, tokens)
+        """Tokens for the model and the user: padding in place of -1."""
+        return ops.where(tokens < 0, self.padding.filler, tokens)
 
 
 def make_config(
     sampler,
+    padding,
     *,
     end_token_id=None,
-    padding_id=0,
     min_new_tokens=0,
     repetition_penalty=None,
     no_repeat_ngram_size=None,
@@ -102,35 +99,27 @@ def make_config(
     constraints=(),
     with_scores=False,
 ):
-    """The `GenerationConfig` of these arguments of `generate`."""
-    sampler, penalties = samplers.get(sampler), _get_penalties(penalties)
-    constraints = _get_constraints(constraints)
+    """The `GenerationConfig` of a `Padding` and these arguments of `generate`."""
+    penalty_list = [penalty_parts.get(one) for one in _as_list(penalties)]
+    constraint_list = [constraint_parts.get(one) for one in _as_list(constraints)]
     ends = () if end_token_id is None else whole_ids("end_token_id", end_token_id)
     if repetition_penalty is not None:
-        penalties.insert(0, Repetition(repetition_penalty))
+        penalty_list.insert(0, Repetition(repetition_penalty))
     if min_new_tokens:
-        constraints.append(MinimumLength(min_new_tokens, ends))
+        constraint_list.append(MinimumLength(min_new_tokens, ends))
     if no_repeat_ngram_size is not None:
-        constraints.append(NoRepeatNGrams(no_repeat_ngram_size))
+        constraint_list.append(NoRepeatNGrams(no_repeat_ngram_size))
     if allowed_ids is not None:
-        constraints.append(Allowed(allowed_ids))
-    if padding_id is not None:
-        padding_id = checks.check_whole_number("generate", "padding_id", padding_id, least=0)
-    parts = sampler, tuple(penalties), tuple(constraints)
-    return GenerationConfig(*parts, ends, padding_id, with_scores)
+        constraint_list.append(Allowed(allowed_ids))
+    parts = tuple(penalty_list), tuple(constraint_list)
+    return GenerationConfig(samplers.get(sampler), *parts, ends, padding, with_scores)
 
 
-def choose_padding_id(decoder, padding_id):
-    """`padding_id` as given, or that of the decoder's embedding for `"model"`."""
-    return getattr(decoder, "padding_id", 0) if padding_id == "model" else padding_id
-
-
-def _get_penalties(identifiers):
-    return [penalties.get(identifier) for identifier in _as_list(identifiers)]
-
-
-def _get_constraints(identifiers):
-    return [constraints.get(identifier) for identifier in _as_list(identifiers)]
+def choose_padding(decoder, padding_id):
+    """Return the `Padding` that is never chosen: the decoder's for `"model"`, else as given."""
+    if padding_id == "model":
+        return decoder.padding
+    return Padding(checks.check_padding_id("generate", padding_id))
 
 
 def _as_list(parts):

@@ -5,6 +5,7 @@ import contextlib
 import keras
 from keras import ops
 
+from keras_attention.blocks.padding import find_padding
 from keras_attention.core import checks, keras_internals, scope
 from keras_attention.core.cache_spec import without_mask_warnings
 from keras_attention.core.paths import paths_in
@@ -17,7 +18,6 @@ from keras_attention.generation.cache import (
     min_prompt_length,
     trace_decoding,
 )
-from keras_attention.masks.attention_mask import find_padding_id
 
 
 class Decoder:
@@ -32,8 +32,8 @@ class Decoder:
         encoder, decoder: functional models; the first is None for a language model.
         cache_spec: the `CacheSpec` of the decoder.
         vocabulary_size: int, V.
-        padding_id, source_padding_id: ints, the ids that are no tokens, as the embeddings of tokens
-            and of the source say; None where every id is a token.
+        padding, source_padding: `Padding` of the embeddings of tokens and of the source; the second
+            is None for a language model.
 
     `start`, `step` and `reorder` are made of `keras.ops`, so that they run in eager code and in
     loops that are traced, compiled and exported.
@@ -54,10 +54,10 @@ class Decoder:
         self.cache_spec = trace_decoding(self.decoder, self.tokens, self.encoder, self._join)
         self.min_prompt_length(LONGEST_PREFIX)  # refuses layers that look ahead everywhere
         self.vocabulary_size = _vocabulary_size(self.decoder)
-        self.padding_id = find_padding_id(keras_internals.all_layers(self.decoder))
-        self.source_padding_id = None
+        self.padding = find_padding(keras_internals.all_layers(self.decoder))
+        self.source_padding = None
         if self.has_source:
-            self.source_padding_id = find_padding_id(keras_internals.all_layers(self.encoder))
+            self.source_padding = find_padding(keras_internals.all_layers(self.encoder))
 
     @property
     def has_source(self):

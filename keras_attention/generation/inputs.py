@@ -68,10 +68,10 @@ def prepare_inputs(
         )
     if start_token_id is not None:
         start_token_id = _read_start_tokens(start_token_id, decoder.vocabulary_size)
-    rows = _prompt_rows(prompt, start_token_id, config.padding_id, found.get("source"))
+    rows = _prompt_rows(prompt, start_token_id, config.padding, found.get("source"))
     check_rows("prompt", rows, decoder.vocabulary_size)
     number = _count_new_tokens(max(map(len, rows)), max_new_tokens, max_length)
-    found |= _pad_prompts(rows, config.filler_id)
+    found |= _pad_prompts(rows, config.padding.filler)
     found["number"] = np.int32(number), Spec((), "int32")
     limit = bucket_length(number) + num_draft_tokens
     length = found["prompt"][0].shape[1] + limit
@@ -88,10 +88,10 @@ def prepare_inputs(
     return GenerationInputs(decoder, config, tensors, specs, number, draft, num_draft_tokens)
 
 
-def _prompt_rows(prompt, start_token_id, padding_id, source):
+def _prompt_rows(prompt, start_token_id, padding, source):
     """The prompts with their start tokens: a list of arrays of ids."""
     if prompt is not None:
-        rows = read_rows("prompt", prompt, padding_id)
+        rows = read_rows("prompt", prompt, padding.id)
         if not rows:
             raise ValueError("The prompt has no rows: expected ids (B, T), or a list of lists.")
     elif start_token_id is not None:
@@ -148,11 +148,11 @@ def _count_new_tokens(longest, max_new_tokens, max_length):
     return max_new_tokens or room
 
 
-def _pad_prompts(rows, filler_id):
+def _pad_prompts(rows, filler):
     """{"prompt": ..., "start": ...}, each a tensor and its `Spec`; no start where all are full."""
     longest = max(map(len, rows))
     width = bucket_length(longest)
-    ids, start = pad_left(rows, width, filler_id)
+    ids, start = pad_left(rows, width, filler)
     found = {"prompt": (ids, Spec((None, None), "int32"))}
     if start.any():
         found["start"] = start, Spec((None,), "int32")
@@ -246,21 +246,20 @@ def _source_spec(x, known):
 
 
 def _read_source_ids(decoder, source):
-    padding_id = getattr(decoder, "source_padding_id", 0)
-    rows = read_rows("source", source, padding_id)
+    padding = decoder.source_padding
+    rows = read_rows("source", source, padding.id)
     if not rows:
         raise ValueError("The source has no rows: expected ids (B, S), or a list of lists.")
     check_rows("source", rows, _source_vocabulary_size(decoder))
     lengths = set(map(len, rows))
-    if padding_id is None and len(lengths) > 1:
+    if padding.id is None and len(lengths) > 1:
         raise ValueError(
             f"The source has rows of {min(lengths)} to {max(lengths)} ids, and every id is a token "
-            "to the encoder (source_padding_id=None): none can fill up the short ones. Give rows "
+            "to the encoder (padding_id=None): none can fill up the short ones. Give rows "
             "of one length at a time."
         )
-    if padding_id is None:
-        return pad_right(rows, max(lengths), 0)
-    return pad_right(rows, bucket_length(max(lengths)), padding_id)
+    width = max(lengths) if padding.id is None else bucket_length(max(lengths))
+    return pad_right(rows, width, padding.filler)
 
 
 def _source_vocabulary_size(decoder):
@@ -271,13 +270,13 @@ def _source_vocabulary_size(decoder):
     return max((x.input_dim for x in layers if isinstance(x, keras.layers.Embedding)), default=None)
 
 
-def read_rows(name, ids, padding_id=0):
+def read_rows(name, ids, padding=0):
     """A list of int64 arrays, one for each row, without the padding around it.
 
     Args:
         name: str, of the argument, for messages.
         ids: ints (B, T), padded on either side; a list of lists of ints; or ints (T,), one row.
-        padding_id: int, or None where every id is a token.
+        padding: int, the id around the tokens; None where every id is a token.
     """
     if not isinstance(ids, list | tuple) and not len(getattr(ids, "shape", ())):
         raise ValueError(
@@ -288,10 +287,10 @@ def read_rows(name, ids, padding_id=0):
         ids = keras.ops.convert_to_numpy(ids)
     if len(ids) and np.ndim(ids[0]) == 0:
         ids = [ids]
-    return [_read_row(name, number, row, padding_id) for number, row in enumerate(ids)]
+    return [_read_row(name, number, row, padding) for number, row in enumerate(ids)]
 
 
-def _read_row(name, number, ids, padding_id):
+def _read_row(name, number, ids, padding):
     ids = np.asarray(keras.ops.convert_to_numpy(ids))
     if ids.size == 0:
         return np.zeros((0,), "int64")
@@ -301,8 +300,8 @@ def _read_row(name, number, ids, padding_id):
             "numbers (B, T), or a list of lists of them. Texts are made ids by what made those of "
             "the training."
         )
-    if padding_id is not None:
-        tokens = np.flatnonzero(ids != padding_id)
+    if padding is not None:
+        tokens = np.flatnonzero(ids != padding)
         ids = ids[tokens[0] : tokens[-1] + 1] if len(tokens) else ids[:0]
     if ids.dtype == "uint64":
         ids = np.minimum(ids, np.uint64(2**63 - 1))

@@ -111,7 +111,7 @@ def choose_token(decoder, config, state, logits, cache):
     over = ops.logical_or(over, failed > 0)
     state = dict(state, cache=cache, count=count + 1, failed=failed)
     state["tokens"] = write_column(state["tokens"], count, ops.where(over, -1, token))
-    state["last"] = ops.where(over, config.filler_id, token)
+    state["last"] = ops.where(over, config.padding.filler, token)
     state["done"] = ops.logical_or(over, config.is_end(token))
     if config.with_scores:
         score = ops.where(over, 0.0, log_probability(logits, token))

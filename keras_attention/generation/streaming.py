@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_attention.generation import alignments, loop
 from keras_attention.generation.compiled import get_compiled, map_leaves
-from keras_attention.generation.config import choose_padding_id, make_config
+from keras_attention.generation.config import choose_padding, make_config
 from keras_attention.generation.inputs import prepare_inputs
 from keras_attention.generation.piecewise import get_decoder
 from keras_attention.generation.samplers import TokenSampler
@@ -59,8 +59,8 @@ def stream(
     decoder = get_decoder(model)
     config = make_config(
         sampler,
+        choose_padding(decoder, padding_id),
         end_token_id=end_token_id,
-        padding_id=choose_padding_id(decoder, padding_id),
         min_new_tokens=min_new_tokens,
         repetition_penalty=repetition_penalty,
         no_repeat_ngram_size=no_repeat_ngram_size,

@@ -69,11 +69,6 @@ def token_mask(ids, padding_id=0):
     return None if padding_id is None else ops.not_equal(ids, padding_id)
 
 
-def find_padding_id(layers):
-    """The `padding_id` of the first of `layers` that has one; 0 where none has."""
-    return next((layer.padding_id for layer in layers if hasattr(layer, "padding_id")), 0)
-
-
 def padding(value_mask):
     """The padding mask: keys that are tokens are visible.
 

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention import masks
+from keras_attention.blocks.padding import find_padding
 from keras_attention.core import checks
 from keras_attention.core.integer_inputs import IntegerInputs
 from keras_attention.recurrent import cells
@@ -109,6 +110,7 @@ class FeedbackDecoder(IntegerInputs, keras.layers.Layer):
 
     def _with_feedback(self, target_ids, encoded, initial_states, encoded_mask):
         decoder, mask = self.decoder, self.compute_mask(target_ids)
+        padding = find_padding([self.embedding])
         _, source, states = decoder.begin_decoding(encoded, initial_states, encoded_mask)
 
         def step(given, states):
@@ -120,7 +122,7 @@ class FeedbackDecoder(IntegerInputs, keras.layers.Layer):
             seen = decoder.observe_step(weights, states, training=True)
             output = output * given["keep_output"] if self.dropout else output
             logits = self.output_layer(ops.expand_dims(output, axis=1))  # (B, 1, V)
-            predicted = predicted_ids(logits, given.get("uniform"), self.padding_id)  # (B, 1)
+            predicted = predicted_ids(logits, given.get("uniform"), padding.id)  # (B, 1)
             return {"logits": logits[:, 0], **seen}, [*new, predicted]
 
         given = self._draw_inputs(target_ids, encoded)
@@ -150,13 +152,8 @@ class FeedbackDecoder(IntegerInputs, keras.layers.Layer):
     def _width(self):
         return self.embedding.compute_output_shape((None, None))[-1]
 
-    @property
-    def padding_id(self):
-        """That of the embedding, or 0; None where every id is a token."""
-        return getattr(self.embedding, "padding_id", 0)
-
     def compute_mask(self, target_ids, previous=None):
-        return masks.token_mask(target_ids, self.padding_id)
+        return masks.token_mask(target_ids, find_padding([self.embedding]).id)
 
     def compute_output_shape(self, target_ids_shape, encoded_shape, initial_states_shape=None):
         embedded = self.embedding.compute_output_shape(target_ids_shape)

@@ -6,6 +6,7 @@ import tempfile
 import warnings
 
 from keras_attention.export import to_litert, to_saved_model
+from keras_attention.export.generation.settings import GenerationRequest
 from keras_attention.export.litert import trace_once
 from keras_attention.files import manifest as manifests
 from keras_attention.tasks.folders import LITERT, LITERT_INT8, SAVED_MODEL
@@ -113,9 +114,9 @@ def export_all(model, folder, *, examples, metadata):
     Yields:
         (file name, function without arguments that makes it and gives its report).
     """
-    common = {"examples": examples, "metadata": metadata, **get_generation_options(metadata)}
-    yield SAVED_MODEL, lambda: to_saved_model(model, folder / SAVED_MODEL, **common)
-    with trace_once(model, **common) as write:
+    common, options = {"examples": examples, "metadata": metadata}, get_generation_options(metadata)
+    yield SAVED_MODEL, lambda: to_saved_model(model, folder / SAVED_MODEL, **common, **options)
+    with trace_once(model, GenerationRequest(**options), **common) as write:
         yield LITERT, lambda: write(folder / LITERT)
         yield LITERT_INT8, lambda: write(folder / LITERT_INT8, "int8_weights")
 

@@ -5,8 +5,8 @@ import copy
 import keras
 from keras import ops
 
+from keras_attention.blocks.padding import find_padding
 from keras_attention.core import checks, keras_internals
-from keras_attention.masks.attention_mask import find_padding_id
 from keras_attention.recurrent.feedback import predicted_ids
 
 
@@ -70,7 +70,7 @@ class TwoPasses(keras.layers.Layer):
         checks.check_choice(self, "feedback", ("argmax", "sample"))
         checks.check_whole_numbers(self, "passes")
         readers = keras_internals.find_readers(inputs["target_ids"])
-        self._padding_id = find_padding_id(readers)
+        self._padding = find_padding(readers)
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.teacher_forcing = self.add_weight(
             name="teacher_forcing", shape=(), initializer="ones", trainable=False, autocast=False
@@ -100,16 +100,16 @@ class TwoPasses(keras.layers.Layer):
         coins = keras.random.uniform(ops.shape(target), seed=self.seed_generator)
         first = ops.cast(ops.arange(ops.shape(target)[1]), "int32") == 0
         stays = ops.logical_or(coins < self.teacher_forcing, ops.expand_dims(first, axis=0))
-        if self._padding_id is None:
+        if self._padding.id is None:
             return stays
-        return ops.logical_or(stays, ops.equal(target, self._padding_id))
+        return ops.logical_or(stays, ops.equal(target, self._padding.id))
 
     def _after(self, logits, target):
         """The predicted tokens at their positions, (B, T), the first one as given."""
         uniform = None
         if self.feedback == "sample":
             uniform = keras.random.uniform(ops.shape(target), seed=self.seed_generator)
-        predicted = predicted_ids(logits, uniform, self._padding_id)
+        predicted = predicted_ids(logits, uniform, self._padding.id)
         return ops.concatenate([target[:, :1], predicted[:, :-1]], axis=1)
 
     def compute_mask(self, inputs, previous_mask=None):

@@ -92,6 +92,6 @@ def test_axes_that_are_no_lengths_are_left_alone():
 
 def test_padding_fills_the_end_of_the_first_row_of_ids():
     batch = {"ids": np.ones((2, 8), "int32"), "features": np.ones((2, 8, 2), "float32")}
-    padded = batches.pad_first_row(batch, 1 / 4)
+    padded = batches.pad_first_row(batch, 1 / 4, {})
     assert padded["ids"].tolist() == [[1] * 6 + [0] * 2, [1] * 8]
     assert padded["features"].min() == 1 and batch["ids"].min() == 1

@@ -72,11 +72,17 @@ def test_draws_follow_their_seed(generator):
 
 
 def test_draws_are_in_proportion():
-    logits = np.log(np.tile([[0.9, 0.5, 0.3, 0.2]], (4000, 1)))
+    logits = np.log(np.tile([[0.5, 0.3, 0.2]], (4000, 1)))
     random = np.random.default_rng(0)
-    shares = np.bincount(litert_generator.choose_tokens(logits, 1.0, 2, random), minlength=4) / 4000
-    np.testing.assert_allclose(shares, [0, 5 / 8, 3 / 8, 0], atol=0.03)
-    assert (litert_generator.choose_tokens(logits) == 1).all()  # never padding
+    shares = np.bincount(litert_generator.choose_tokens(logits, 1.0, 2, random), minlength=3) / 4000
+    np.testing.assert_allclose(shares, [5 / 8, 3 / 8, 0], atol=0.03)
+    assert (litert_generator.choose_tokens(logits) == 0).all()
+
+
+def test_padding_is_never_chosen(generator):
+    logits = np.zeros((2, 23))
+    forbidden = generator._forbid(logits, [np.array([5])] * 2, np.zeros((2, 0), "int32"))
+    assert (forbidden[:, 0] == -np.inf).all() and (forbidden[:, 1:] == 0).all()
 
 
 @pytest.mark.parametrize(

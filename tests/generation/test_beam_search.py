@@ -5,6 +5,7 @@ import pytest
 from keras import ops
 
 import keras_attention as ka
+from keras_attention.blocks.padding import Padding
 from tests.generation.toy import Toy
 
 G = ka.generation
@@ -143,7 +144,7 @@ def test_constraints_that_are_the_same_for_all_rows(toy, constraints, fits):
 class Fixed:
     """A decoder whose logits depend on the last token alone, by a table given here."""
 
-    has_source, encoder, state_names = False, None, frozenset()
+    has_source, encoder, state_names, padding = False, None, frozenset(), Padding()
 
     def __init__(self, table):
         self.table = np.asarray(table, "float32")

@@ -7,6 +7,7 @@ import pytest
 from keras import ops
 
 import keras_attention as ka
+from keras_attention.blocks.padding import Padding
 from keras_attention.generation import loop
 from keras_attention.generation.config import make_config
 from keras_attention.generation.inputs import prepare_inputs
@@ -67,7 +68,7 @@ def test_ended_rows_and_forbidden_ids_may_have_bad_logits():
 
 
 def test_a_loop_of_an_exported_file_ends_the_row():
-    rules = make_config("greedy")
+    rules = make_config("greedy", Padding())
     request = prepare_inputs(Failing(5, 1), [[1, 2, 3], [4, 5, 6]], 6, rules)
     found = loop.generate_tokens(request.decoder, rules, request.tensors)
     alone = G.generate(Toy(V), [[1, 2, 3], [4, 5, 6]], 6)

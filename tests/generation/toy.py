@@ -5,6 +5,8 @@ import itertools
 import numpy as np
 from keras import ops
 
+from keras_attention.blocks.padding import Padding
+
 
 class Toy:
     """Does what a `Decoder` does. `logits(text)` says in NumPy what it says.
@@ -15,6 +17,7 @@ class Toy:
     """
 
     encoder = None
+    padding = source_padding = Padding()
     state_names = frozenset()
     bins = 97
 

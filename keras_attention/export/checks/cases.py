@@ -7,6 +7,7 @@ import keras
 import numpy as np
 
 from keras_attention.blocks import LengthMask
+from keras_attention.blocks.padding import Padding
 from keras_attention.core import keras_internals
 from keras_attention.export import batches
 from keras_attention.export.errors import ExportError, first_line
@@ -25,7 +26,7 @@ class Case:
         cache: names of outputs that are reported as one.
         score: function that scores outputs, where many are right and `outputs` is empty: dict of
             arrays -> dict, name -> (error, agreement).
-        padding_ids: dict, as that of `Endpoint`.
+        padding: dict, as that of `Endpoint`.
     """
 
     inputs: dict
@@ -33,7 +34,7 @@ class Case:
     real: bool = False
     cache: tuple = ()
     score: Callable | None = None
-    padding_ids: dict = dataclasses.field(default_factory=dict)
+    padding: dict = dataclasses.field(default_factory=dict)
 
 
 def make_cases(model, endpoint, given=None):
@@ -43,13 +44,12 @@ def make_cases(model, endpoint, given=None):
     Given examples are checked as they are, too.
     """
     base = make_batches(model, endpoint, given)
-    padding_ids = endpoint.padding_ids | dict.fromkeys(endpoint.unpadded)
     cases, notes = [], []
     for rows, halve, share in ((1, False, 1 / 4), (3, False, 1 / 3), (2, True, 1 / 2)):
         batch = batches.fit_batch(base[len(cases) % len(base)], endpoint, rows, halve)
-        batch = batches.pad_first_row(batch, share, padding_ids)
+        batch = batches.pad_first_row(batch, share, endpoint.padding)
         try:
-            cases.append(Case(batch, run_model(endpoint, batch), padding_ids=padding_ids))
+            cases.append(Case(batch, run_model(endpoint, batch), padding=endpoint.padding))
         except Exception as error:
             if given is None:
                 raise _make_unusable_error(batch, error) from error
@@ -57,7 +57,7 @@ def make_cases(model, endpoint, given=None):
     if given is not None:
         fitted = (batches.fit_batch(batch, endpoint) for batch in base)
         cases += [
-            Case(batch, _run_given(endpoint, batch), real=True, padding_ids=padding_ids)
+            Case(batch, _run_given(endpoint, batch), real=True, padding=endpoint.padding)
             for batch in fitted
         ]
     return cases, notes
@@ -127,8 +127,15 @@ def make_batches(model, endpoint, given=None):
     def draw(tensor):
         if tensor.name in lengths:
             return _draw_lengths(tensor, next(t for t in endpoint.inputs if t.name in sounds))
-        padding_id = endpoint.padding_ids.get(tensor.name)
-        return _draw(tensor, sizes.get(tensor.name), padding_id, generator)
+        shape = _choose_shape(tensor)
+        if tensor.dtype == "int32":
+            padding = endpoint.padding.get(tensor.name, Padding(None))  # none for bool
+            return draw_ids(generator, sizes[tensor.name], shape, padding.id)
+        if tensor.dtype == "string":
+            raise ExportError(
+                f"No text can be made up for the input {tensor.name!r}: pass examples=."
+            )
+        return generator.random(shape).astype(tensor.dtype)
 
     return [{tensor.name: draw(tensor) for tensor in endpoint.inputs} for _ in range(3)]
 
@@ -148,21 +155,12 @@ def _draw_lengths(tensor, sound):
     return np.linspace(length, length * 2 // 3, rows).astype("int32")
 
 
-def draw_ids(generator, size, shape, padding_id=0):
+def draw_ids(generator, size, shape, padding):
     """Ids below `size`, int32, by NumPy's `generator`: none is padding."""
-    if padding_id is None or padding_id >= size:
+    if padding is None or padding >= size:
         return generator.integers(0, size, shape, dtype="int32")
     ids = generator.integers(0, size - 1, shape, dtype="int32")
-    return ids + (ids >= padding_id).astype("int32")
-
-
-def _draw(tensor, size, padding_id, generator):
-    shape = _choose_shape(tensor)
-    if tensor.dtype == "int32":
-        return draw_ids(generator, size, shape, padding_id)
-    if tensor.dtype == "string":
-        raise ExportError(f"No text can be made up for the input {tensor.name!r}: pass examples=.")
-    return generator.random(shape).astype(tensor.dtype)
+    return ids + (ids >= padding).astype("int32")
 
 
 def _choose_shape(tensor):

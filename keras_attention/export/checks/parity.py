@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 
+from keras_attention.blocks.padding import Padding
 from keras_attention.export import backend, batches
 from keras_attention.export.checks import compiled_model, gpu_delegate, runner
 from keras_attention.export.checks.cases import Case, run_model
@@ -150,7 +151,7 @@ def _find_largest(array):
 def _find_counted(case, shape):
     """The positions that count: not padding in all inputs of ids of that shape."""
     tokens = [
-        array != case.padding_ids.get(name, 0)  # all differ from None
+        array != case.padding.get(name, Padding()).masked  # all differ from None
         for name, array in case.inputs.items()
         if array.dtype == np.int32 and array.shape == shape and array.ndim > 1
     ]
@@ -247,7 +248,7 @@ def verify(model, path, inputs, *, tolerance=None, runtime=None):
     worst = {}
     execute = {None: _run_loaded, "compiled_model": _run_compiled, "gpu": _run_on_gpu}[runtime]
     for batch, outputs, where in execute(path, given, kind):
-        case = Case(batch, run_model(own, batch), padding_ids=own.padding_ids)
+        case = Case(batch, run_model(own, batch), padding=own.padding)
         measured = measure_parity(case, outputs, signature=own.name, runtime=where)
         check_parity(case, measured, tolerance=tolerance)
         for parity in measured:

@@ -14,18 +14,11 @@ LENGTH = 7  # of prompts that are made up
 
 
 class CaseMaker:
-    """Makes cases for one set of endpoints.
+    """Makes cases for the endpoints of a `Generation`, from its examples or made up."""
 
-    Args:
-        decoder, settings: as for `make_endpoints`.
-        points: the endpoints.
-        given: list of batches for the whole model, or None to make inputs up.
-    """
-
-    def __init__(self, decoder, settings, points, given=None):
-        self.decoder, self.settings = decoder, settings
-        self.points = {point.name: point for point in points}
-        self.given = given
+    def __init__(self, generation, endpoints):
+        self.generation, self.decoder = generation, generation.decoder
+        self.points = {point.name: point for point in endpoints}
         self.random = np.random.default_rng(0)
         self._kept = set(self.points["step"].cache)
 
@@ -37,7 +30,7 @@ class CaseMaker:
             made["encode"], notes = self._make_encode_cases()
         for rows in self._list_batch_sizes():
             self._follow_text(made, rows)
-        for name in self.settings.configs:
+        for name in self.generation.configs:
             made[name] = [self._make_loop_case(name, rows) for rows in self._list_batch_sizes()]
         return made, notes
 
@@ -48,9 +41,9 @@ class CaseMaker:
 
     def _make_encode_cases(self):
         sources = None
-        if self.given is not None:
+        if self.generation.examples:
             names = [tensor.name for tensor in self.points["encode"].inputs]
-            sources = [{name: batch[name] for name in names} for batch in self.given]
+            sources = [{name: batch[name] for name in names} for batch in self.generation.examples]
         cases, notes = make_cases(self.decoder.encoder, self.points["encode"], sources)
         return [_with_cache(case, self.points["encode"]) for case in cases], notes
 
@@ -78,22 +71,22 @@ class CaseMaker:
         else:
             pieces = [("step", prompt), ("step", 1), ("step", 3)]
         ends = np.cumsum([length for _, length in pieces])
-        return [p for p, end in zip(pieces, ends, strict=True) if end <= self.settings.max_length]
+        return [p for p, end in zip(pieces, ends, strict=True) if end <= self.generation.max_length]
 
     def _draw_prompt(self, rows):
         """Prompts (B, T) with padding on the left of the first of several, and where they begin."""
         if self.decoder.has_source:
             return self._draw((rows, 1)), None
         fixed = self.points.get("prefill", self.points["step"]).inputs[0].shape[1]
-        length = fixed or min(LENGTH, max(1, self.settings.max_length - 2))
+        length = fixed or min(LENGTH, max(1, self.generation.max_length - 2))
         tokens, start = self._draw((rows, length)), np.zeros(rows, "int32")
         start[0] = length // 3 if rows > 1 or fixed else 0
-        tokens[np.arange(length) < start[:, None]] = self.settings.filler_id
+        tokens[np.arange(length) < start[:, None]] = self.generation.padding.filler
         return tokens, start
 
     def _draw(self, shape):
-        size, padding_id = self.decoder.vocabulary_size, self.settings.padding_id
-        return draw_ids(self.random, size, shape, padding_id)
+        size, padding = self.decoder.vocabulary_size, self.generation.padding.id
+        return draw_ids(self.random, size, shape, padding)
 
     def _make_cache(self, rows, made):
         """A cache before the first token: what `encode` gives, and zeros."""
@@ -112,9 +105,9 @@ class CaseMaker:
             inputs = dict(zip((TOKENS, START), self._draw_short_prompt(rows), strict=True))
             inputs = {name: x for name, x in inputs.items() if name in names}
         if UNIFORM in names:
-            shape = (rows, self.settings.max_new_tokens)
+            shape = (rows, self.generation.max_new_tokens)
             inputs[UNIFORM] = self.random.integers(0, 1 << 23, shape).astype("float32") / (1 << 23)
-        score = SequenceScore(self.decoder, self.settings, name, inputs)
+        score = SequenceScore(self.generation, name, inputs)
         return Case(inputs, {}, score=score)
 
     def _draw_short_prompt(self, rows):
@@ -122,7 +115,7 @@ class CaseMaker:
         tokens, start = self._draw_prompt(rows)
         if "prefill" in self.points:
             return tokens, start
-        most = max(1, self.settings.max_length - self.settings.max_new_tokens + 1)
+        most = max(1, self.generation.max_length - self.generation.max_new_tokens + 1)
         cut = max(0, tokens.shape[1] - most)
         return tokens[:, cut:], np.maximum(start - cut, 0)
 

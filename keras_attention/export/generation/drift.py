@@ -19,7 +19,7 @@ def measure_drift(path, generation, quantization):
     """The `Drift` of the LiteRT file at `path` on the examples of `generation`.
 
     Args:
-        generation: `generation.exportable.Generation`, or None.
+        generation: `Generation`, or None.
         quantization: `Quantization`.
 
     Returns:
@@ -45,9 +45,9 @@ def measure_drift(path, generation, quantization):
 
 def compare_texts(path, generation):
     """The `Drift` of a file on all examples of `generation`."""
-    decoder, settings = generation.decoder, generation.settings
+    decoder, padding = generation.decoder, generation.padding.id
     reader = StepReader(path, decoder.has_source)
-    length = min(LONGEST, settings.max_length)
+    length = min(LONGEST, generation.max_length)
     counted, same, error = np.zeros(length, int), np.zeros(length, int), np.zeros(length)
     for batch in generation.examples:
         tokens, source = split_batch(decoder, batch)
@@ -56,7 +56,7 @@ def compare_texts(path, generation):
         for rows in reader.split_rows(len(tokens)):
             part = None if source is None else {name: x[rows] for name, x in source.items()}
             for i, logits in enumerate(_read_each(reader, tokens[rows], part)):
-                real, own = tokens[rows, i] != decoder.padding_id, expected[rows, i]
+                real, own = tokens[rows, i] != padding, expected[rows, i]
                 counted[i] += real.sum()
                 same[i] += (logits.argmax(-1) == own.argmax(-1))[real].sum()
                 error[i] = max(error[i], np.abs(logits - own).max(-1)[real].max(initial=0.0))

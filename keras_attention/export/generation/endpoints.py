@@ -26,48 +26,38 @@ from keras_attention.generation.samplers import Beam, Greedy
 UNIFORM = "uniform"
 
 
-def make_endpoints(decoder, settings, batch_size=None, sequence_length=None):
-    """All endpoints, a list in the order in which they are called.
+def make_endpoints(generation):
+    """All endpoints of a `Generation`, a list in the order in which they are called.
 
-    Args:
-        batch_size: int fixes the number of rows.
-        sequence_length: int fixes the length of sources, or of the prompts of a language model:
-            `prefill` then takes as many tokens, and `step` one.
+    A fixed length is that of sources, or of the prompts of a language model: `prefill` then takes
+    as many tokens, and `step` one.
     """
-    encode, layout = _make_encode(decoder, settings, batch_size, sequence_length)
-    cache = tuple(
-        Tensor(name, (batch_size, *shape), signature_dtype(kind))
-        for name, (shape, kind) in layout.items()
-    )
-    lengths = {"step": None if sequence_length is None else 1}
-    if sequence_length is not None and not decoder.has_source:
-        lengths = {"prefill": sequence_length, **lengths}
-    kinds = {name: kind for name, (_, kind) in layout.items()}
-    steps = [
-        _make_step(decoder, cache, kinds, n, batch_size, length) for n, length in lengths.items()
-    ]
-    loops = [
-        _make_loop(decoder, settings, name, encode, batch_size, sequence_length)
-        for name in settings.configs
-    ]
+    encode, layout = _make_encode(generation)
+    length = generation.sequence_length
+    lengths = {"step": None if length is None else 1}
+    if length is not None and not generation.decoder.has_source:
+        lengths = {"prefill": length, **lengths}
+    steps = [_make_step(generation, layout, name, n) for name, n in lengths.items()]
+    loops = [_make_loop(generation, name, encode) for name in generation.configs]
     return [*([encode] if encode else []), *steps, *loops]
 
 
-def _make_encode(decoder, settings, batch_size, sequence_length):
+def _make_encode(generation):
     """The endpoint (None for a language model), and the shapes of the cache, known as they are.
 
     Its outputs are the entries that depend on the source. One that is always zeros is left out
     where the caller knows its shape: runtimes lose outputs that are constants.
     """
-    layout = decoder.cache_shapes(settings.max_length)
+    decoder = generation.decoder
+    layout = decoder.cache_shapes(generation.max_length)
     if not decoder.has_source:
         return None, layout
-    plain = make_endpoint(decoder.encoder, batch_size, sequence_length)
+    plain = make_endpoint(decoder.encoder, generation.batch_size, generation.sequence_length)
 
     def call(tensors):
         source = pack_inputs(decoder.encoder, tensors)
         rows = ops.shape(tensors[plain.inputs[0].name])[0]
-        cache = decoder.start(rows, settings.max_length, source)
+        cache = decoder.start(rows, generation.max_length, source)
         return as_signature({name: cache[name] for name in encode.outputs})
 
     encode = dataclasses.replace(plain, name="encode", outputs=tuple(layout), call=call)
@@ -117,12 +107,17 @@ def _depends_on(op, inputs):
     return False
 
 
-def _make_step(decoder, cache, kinds, name, batch_size, length):
+def _make_step(generation, layout, name, length):
     """The endpoint from new tokens, an index and a cache to logits and the cache.
 
     Args:
-        cache: its entries as the signature has them. kinds: dict, name -> dtype in the model.
+        layout: dict, name of an entry of the cache -> shape without the batch, dtype in the model.
     """
+    decoder, batch_size = generation.decoder, generation.batch_size
+    cache = tuple(
+        Tensor(name, (batch_size, *shape), signature_dtype(dtype))
+        for name, (shape, dtype) in layout.items()
+    )
     tokens = Tensor(TOKENS, (batch_size, length), "int32")
     inputs = (tokens, Tensor(INDEX, (), "int32"))
     if not decoder.has_source:
@@ -130,7 +125,7 @@ def _make_step(decoder, cache, kinds, name, batch_size, length):
     kept = tuple(tensor.name for tensor in cache if tensor.name not in decoder.source_names)
 
     def call(tensors):
-        before = {name: from_signature(tensors[name], kind) for name, kind in kinds.items()}
+        before = {name: from_signature(tensors[name], dtype) for name, (_, dtype) in layout.items()}
         if START in tensors:
             before[START] = tensors[START]
         logits, after = decoder.step(tensors[TOKENS], before, tensors[INDEX])
@@ -141,27 +136,26 @@ def _make_step(decoder, cache, kinds, name, batch_size, length):
     return Endpoint(name, (*inputs, *cache), lengths, ("logits", *kept), call, names)
 
 
-def _make_loop(decoder, settings, name, encode, batch_size, sequence_length):
+def _make_loop(generation, name, encode):
     """The endpoint from a source, or prompts with padding on the left, to whole sequences."""
-    config, limit = settings.configs[name], settings.max_new_tokens
+    decoder, batch_size = generation.decoder, generation.batch_size
+    config, limit = generation.configs[name], generation.max_new_tokens
     if encode:
         inputs, lengths = encode.inputs, encode.lengths
     else:
-        inputs = (Tensor(TOKENS, (batch_size, sequence_length), "int32"),)
+        inputs = (Tensor(TOKENS, (batch_size, generation.sequence_length), "int32"),)
         lengths = {TOKENS: (1,)}
-        if settings.padding_id is None:
-            inputs, lengths = (
-                (*inputs, Tensor(START, (batch_size,), "int32")),
-                {**lengths, START: ()},
-            )
+        if generation.padding.id is None:
+            inputs = (*inputs, Tensor(START, (batch_size,), "int32"))
+            lengths = {**lengths, START: ()}
     if draws_tokens(config):
         inputs = (*inputs, Tensor(UNIFORM, (batch_size, limit), "float32"))
         lengths = {**lengths, UNIFORM: ()}
 
     def call(tensors):
-        given = _make_prompt(decoder, settings, tensors)
+        given = _make_prompt(generation, tensors)
         rows = ops.shape(given["prompt"])[0]
-        given["cache"] = cache.make_empty_cache(decoder.cache_spec, rows, settings.max_length)
+        given["cache"] = cache.make_empty_cache(decoder.cache_spec, rows, generation.max_length)
         given["number"] = limit
         given["uniform"] = ops.zeros((limit, rows), dtype="float32")
         if UNIFORM in tensors:
@@ -170,11 +164,8 @@ def _make_loop(decoder, settings, name, encode, batch_size, sequence_length):
             found = beam_search.search_beams(decoder, config, given)
             shape = (-1, config.sampler.num_return_sequences, limit)
             return {"generated_ids": ops.reshape(found["ids"], shape), "scores": found["totals"]}
-        return {
-            "generated_ids": ops.reshape(
-                loop.generate_tokens(decoder, config, given)["ids"], (-1, limit)
-            )
-        }
+        ids = loop.generate_tokens(decoder, config, given)["ids"]
+        return {"generated_ids": ops.reshape(ids, (-1, limit))}
 
     outputs = ("generated_ids", "scores") if name == "beam" else ("generated_ids",)
     return Endpoint(name, inputs, lengths, outputs, call)
@@ -185,20 +176,21 @@ def draws_tokens(config):
     return not isinstance(config.sampler, (Greedy, Beam))
 
 
-def _make_prompt(decoder, settings, tensors):
+def _make_prompt(generation, tensors):
     """What the loops start from: a prompt, and where its rows begin, or a source."""
+    decoder = generation.decoder
     if not decoder.has_source:
         tokens, start = tensors[TOKENS], tensors.get(START)
         if start is None:
-            start = count_left_padding(tokens, settings.padding_id)
+            start = count_left_padding(tokens, generation.padding.id)
         return {"prompt": tokens, "start": start}
     source = pack_inputs(decoder.encoder, tensors)
     rows = ops.shape(next(iter(tensors.values())))[0]
-    begin = ops.convert_to_tensor([settings.start_token_ids], dtype="int32")
+    begin = ops.convert_to_tensor([generation.start_token_ids], dtype="int32")
     return {"prompt": begin + ops.zeros((rows, 1), dtype="int32"), "source": source}
 
 
-def count_left_padding(tokens, padding_id):
-    """How often `padding_id` stands in front of each row of ids (B, T): int32 (B,)."""
-    seen = ops.cumsum(ops.cast(ops.not_equal(tokens, padding_id), "int32"), axis=1)
+def count_left_padding(tokens, padding):
+    """How often the id `padding` stands in front of each row of ids (B, T): int32 (B,)."""
+    seen = ops.cumsum(ops.cast(ops.not_equal(tokens, padding), "int32"), axis=1)
     return ops.sum(ops.cast(ops.equal(seen, 0), "int32"), axis=1)

@@ -1,72 +1,155 @@
-"""Settings of a file that generates: samplers, lengths and special ids."""
+"""`Generation`: how a file generates. One record for its endpoints, checks and description."""
 
 import dataclasses
 
+from keras_attention.blocks.padding import Padding
 from keras_attention.core import checks
+from keras_attention.device.litert_generator import CONTRACT
 from keras_attention.generation import samplers
-from keras_attention.generation.config import make_config
+from keras_attention.generation.config import choose_padding, make_config
+from keras_attention.generation.constraints import Constraint
 
 LONGEST = 256  # positions of a cache where the caller gives no length
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class GenerationRequest:
+    """What the caller of an export asks of a file that generates; see `to_litert`.
+
+    Attributes:
+        generate: a sampler or several; None for a file that does not generate.
+        max_length, max_new_tokens, start_token_id, end_token_id, padding_id, constraints: as for
+            `to_litert`.
+    """
+
+    generate: object = None
+    max_length: int | None = None
+    max_new_tokens: int | None = None
+    start_token_id: object = None
+    end_token_id: object = None
+    padding_id: object = "model"
+    constraints: object = None
+
+    def check_unused(self):
+        """Refuse what only files that generate take."""
+        names = ("max_length", "max_new_tokens", "start_token_id", "end_token_id", "constraints")
+        given = [name for name in names if getattr(self, name) is not None]
+        given += ["padding_id"] if self.padding_id != "model" else []
+        if given:
+            raise ValueError(
+                f"{', '.join(given)} is for files that generate: pass generate= too, a sampler "
+                'such as "greedy".'
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class Generation:
     """How a file generates.
 
     Attributes:
+        decoder: `Decoder`.
         configs: dict, signature -> `GenerationConfig`: for `"generate"`, `"beam"`, both or none.
         max_length: int, positions in the cache: tokens of a prompt and new ones.
         max_new_tokens: int, how many tokens `generate` and `beam` write at most.
         start_token_ids: tuple of ints, what an encoder-decoder begins with; empty where that is not
             known.
         end_token_ids: tuple of ints, any of which ends a row.
-        padding_id, source_padding_id: ints, the ids that are no tokens; None where all are.
+        padding: `Padding` of the tokens, which is never written.
         constraints: tuple of `Constraint`, which every token has to satisfy.
+        batch_size, sequence_length: ints that the file fixes, or None.
+        examples: list of batches for the whole model, dicts of arrays; empty where none were given.
     """
 
+    decoder: object
     configs: dict
     max_length: int
     max_new_tokens: int
     start_token_ids: tuple[int, ...]
     end_token_ids: tuple[int, ...]
-    padding_id: int | None = 0
-    source_padding_id: int | None = 0
+    padding: Padding = Padding()
     constraints: tuple = ()
+    batch_size: int | None = None
+    sequence_length: int | None = None
+    examples: tuple = ()
 
-    @property
-    def filler_id(self):
-        """What stands where there is no token."""
-        return self.padding_id or 0
+    def describe(self, endpoints):
+        """What a caller of the file needs beside its signatures: a dict of plain values."""
+        decoder, start = self.decoder, list(self.start_token_ids)
+        by_name = {endpoint.name: endpoint for endpoint in endpoints}
+        step = by_name["step"]
+        encoded = by_name["encode"].outputs if "encode" in by_name else ()
+        found = {
+            "contract": self._find_contract(),
+            "kind": "encoder_decoder" if decoder.has_source else "language_model",
+            "vocabulary_size": decoder.vocabulary_size,
+            "padding_id": self.padding.id,
+            "source_padding_id": decoder.source_padding and decoder.source_padding.id,
+            "start_token_id": start if len(start) > 1 else next(iter(start), None),
+            "end_token_ids": list(self.end_token_ids),
+            "max_length": self.max_length,
+            "max_new_tokens": self.max_new_tokens,
+            "least_prompt": decoder.min_prompt_length(self.max_length),
+            "samplers": {
+                name: {"name": type(config.sampler).__name__, **config.sampler.get_config()}
+                for name, config in self.configs.items()
+            },
+        }
+        if self.constraints:
+            found["constraints"] = list(map(_describe_constraint, self.constraints))
+        found["cache"] = [
+            {
+                "name": tensor.name,
+                "shape": list(tensor.shape),
+                "dtype": tensor.dtype,
+                "changes": tensor.name in step.outputs,
+                "from_encode": tensor.name in encoded,
+            }
+            for tensor in step.inputs
+            if tensor.name in step.cache
+        ]
+        return found
+
+    def _find_contract(self):
+        """The oldest contract of a file's callers that says all that this file needs."""
+        if self.constraints or len(self.start_token_ids) > 1:
+            return CONTRACT
+        source = self.decoder.source_padding
+        return 3 if self.padding.id == 0 == (source.id if source else 0) else 4
 
 
-def make_settings(
-    decoder,
-    generate,
-    *,
-    max_length,
-    max_new_tokens,
-    start_token_id,
-    end_token_id,
-    constraints=None,
-    sequence_length,
-):
-    """The `Settings` of an export's arguments; a ValueError where they do not go together."""
-    end_token_ids = read_ids(decoder, "end_token_id", end_token_id)
-    if decoder.padding_id in end_token_ids:
+def _describe_constraint(constraint):
+    """Name and numbers of a constraint; of a function the name alone."""
+    found = {"name": type(constraint).__name__}
+    for field in dataclasses.fields(constraint):
+        value = getattr(constraint, field.name)
+        if isinstance(value, Constraint):
+            value = _describe_constraint(value)
+        if not callable(value):
+            found[field.name] = list(value) if isinstance(value, tuple) else value
+    return found
+
+
+def make_generation(decoder, request, batch_size=None, sequence_length=None, examples=()):
+    """The `Generation` that a `GenerationRequest` asks for.
+
+    A ValueError where its values do not go together.
+    """
+    padding = _choose_padding(decoder, request.padding_id)
+    end_token_ids = _read_ids(decoder, "end_token_id", request.end_token_id)
+    if padding.id in end_token_ids:
         raise ValueError(
-            f"end_token_id={decoder.padding_id} is the model's padding, which is never chosen in "
+            f"end_token_id={padding.id} is the model's padding, which is never chosen in "
             "files. Give END another id, or build the model with padding_id=None."
         )
-    start_token_ids = read_ids(decoder, "start_token_id", start_token_id)
-    constraints = make_config("greedy", constraints=constraints or ()).constraints
-    configs = _make_configs(generate, end_token_ids, decoder.padding_id, constraints)
+    start_token_ids = _read_ids(decoder, "start_token_id", request.start_token_id)
+    configs = _make_configs(request, end_token_ids, padding)
     if configs and decoder.has_source and not start_token_ids:
         raise ValueError(
             f"{decoder.model.name} is an encoder-decoder, and generate= needs to know what it "
             "writes first: pass start_token_id=."
         )
     prompt = max(1, len(start_token_ids)) if decoder.has_source else sequence_length
-    length, new = _choose_lengths(decoder, prompt, max_length, max_new_tokens)
+    length, new = _choose_lengths(decoder, prompt, request.max_length, request.max_new_tokens)
     least = decoder.min_prompt_length(length)
     if sequence_length is not None and least > 1:
         raise ValueError(
@@ -74,8 +157,32 @@ def make_settings(
             "file of fixed length they stand behind padding: leave sequence_length out."
         )
     decoder.check_lengths(prompt or max(1, length - new + 1), length)
-    padding = decoder.padding_id, decoder.source_padding_id
-    return Settings(configs, length, new, start_token_ids, end_token_ids, *padding, constraints)
+    constraints = make_config("greedy", padding, constraints=request.constraints or ()).constraints
+    return Generation(
+        decoder,
+        configs,
+        length,
+        new,
+        start_token_ids,
+        end_token_ids,
+        padding,
+        constraints,
+        batch_size,
+        sequence_length,
+        tuple(examples),
+    )
+
+
+def _choose_padding(decoder, padding_id):
+    """The `Padding` that is never written; only an encoder-decoder may have one of its own."""
+    if padding_id != "model" and not decoder.has_source:
+        raise ValueError(
+            f"padding_id={padding_id} is for encoder-decoders: the padding of a language model is "
+            "that of its embedding."
+        )
+    padding = choose_padding(decoder, padding_id)
+    _read_ids(decoder, "padding_id", padding.id)
+    return padding
 
 
 def _choose_lengths(decoder, prompt, max_length, max_new_tokens):
@@ -101,7 +208,7 @@ def _choose_lengths(decoder, prompt, max_length, max_new_tokens):
     return max_length, max_new_tokens
 
 
-def read_ids(decoder, name, value):
+def _read_ids(decoder, name, value):
     """A tuple of ids from one or several; each must be in the vocabulary."""
     values = () if value is None else value if isinstance(value, (tuple, list)) else (value,)
     for number in values:
@@ -114,9 +221,9 @@ def read_ids(decoder, name, value):
     return tuple(map(int, values))
 
 
-def _make_configs(generate, end_token_ids, padding_id, constraints):
+def _make_configs(request, end_token_ids, padding):
     """{signature: `GenerationConfig`} of a sampler or several."""
-    configs = {}
+    configs, generate = {}, request.generate
     for one in generate if isinstance(generate, (tuple, list)) else [generate]:
         sampler = samplers.get(one)
         name = "generate" if isinstance(sampler, samplers.TokenSampler) else "beam"
@@ -127,8 +234,8 @@ def _make_configs(generate, end_token_ids, padding_id, constraints):
             )
         configs[name] = make_config(
             sampler,
+            padding,
             end_token_id=end_token_ids or None,
-            padding_id=padding_id,
-            constraints=constraints,
+            constraints=request.constraints or (),
         )
     return configs

@@ -10,11 +10,9 @@ from tests.export.generation.test_settings import make
 
 
 def make_cases(decoder, *generate, **sizes):
-    chosen = make(decoder, list(generate), sizes.get("sequence_length"), **WRITER)
-    made = endpoints.make_endpoints(
-        decoder, chosen, sizes.get("batch_size"), sizes.get("sequence_length")
-    )
-    cases, notes = CaseMaker(decoder, chosen, made).make_all()
+    generation = make(decoder, list(generate), **sizes, **WRITER)
+    made = endpoints.make_endpoints(generation)
+    cases, notes = CaseMaker(generation, made).make_all()
     assert not notes
     return cases
 

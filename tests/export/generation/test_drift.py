@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import keras_attention.export as export
-from keras_attention.export.generation import drift, exportable
+from keras_attention.export.generation import drift
+from keras_attention.export.generation.settings import Generation
 from keras_attention.export.quantization import FLOAT32, INT8_WEIGHTS
 from tests.export.conftest import TEXTS
 from tests.export.generation.test_settings import make
@@ -25,8 +26,8 @@ def test_a_file_of_another_model_does(translated, decoders, translator):
         "target_ids": random.integers(1, 23, (3, 4), dtype="int32"),
     }
     decoder = decoders["translator"]
-    settings = make(decoder, start_token_id=1, max_length=7)
-    generation = exportable.Generation(decoder, settings, [examples])
+    generation = make(decoder, start_token_id=1, max_length=7)
+    generation = dataclasses.replace(generation, examples=(examples,))
     same = drift.compare_texts(translated[0], generation)
     assert same.tokens == (3, 3, 3, 3) and same.agreement == 1.0
     (weight,) = (w for w in translator.weights if w.path.endswith("logits/kernel"))
@@ -42,17 +43,17 @@ def test_a_file_of_another_model_does(translated, decoders, translator):
 def test_too_much_of_it_is_refused(monkeypatch):
     found = export.Drift((4, 4), (1.0, 0.5), (0.1, 0.2))
     monkeypatch.setattr(drift, "compare_texts", lambda path, generation: found)
-    generation = exportable.Generation(None, None, [TEXTS])
+    generation = Generation(None, {}, 0, 0, (), (), examples=(TEXTS,))
     assert drift.measure_drift("m.tflite", generation, FLOAT32) is found
     with pytest.raises(export.ExportError, match="goes on alike in 0.750 of the positions; 0.9"):
         drift.measure_drift("m.tflite", generation, INT8_WEIGHTS)
     assert drift.measure_drift("m.tflite", None, FLOAT32) is None
-    without = dataclasses.replace(generation, examples=[])
+    without = dataclasses.replace(generation, examples=())
     assert drift.measure_drift("m.tflite", without, FLOAT32) is None
 
 
 def test_one_token_is_no_measure(monkeypatch):
-    generation = exportable.Generation(None, None, [TEXTS])
+    generation = Generation(None, {}, 0, 0, (), (), examples=(TEXTS,))
     cases = (
         ((2, 2, 2), (1.0, 0.5, 1.0), False),
         ((2,), (0.0,), True),

@@ -12,8 +12,8 @@ KEYS = "block_0_attention_key"
 
 
 def points(decoder, generate=(), batch_size=None, sequence_length=None, **arguments):
-    chosen = make(decoder, list(generate), sequence_length, **arguments)
-    made = endpoints.make_endpoints(decoder, chosen, batch_size, sequence_length)
+    generation = make(decoder, list(generate), sequence_length, batch_size, **arguments)
+    made = endpoints.make_endpoints(generation)
     return {point.name: point for point in made}
 
 

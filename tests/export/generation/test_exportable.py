@@ -6,6 +6,7 @@ from keras import ops
 import keras_attention as ka
 from keras_attention.export import ExportError
 from keras_attention.export.generation import endpoints, exportable
+from keras_attention.export.generation.settings import GenerationRequest
 from tests.export.conftest import WRITER
 from tests.export.generation.test_settings import make
 
@@ -26,14 +27,13 @@ def test_a_layer_that_looks_back_without_a_cache_is_noticed():
     model = keras.Model(ids, keras.layers.Dense(23)(Sums()(x)), name="summing")
     decoder = ka.generation.Decoder(model)
     with pytest.raises(ExportError, match="summing gives other logits token by token"):
-        exportable.check_cache(decoder, make(decoder, [], max_length=8))
+        exportable.check_cache(make(decoder, [], max_length=8))
 
 
 def test_description_lists_kind_samplers_and_cache_entries(decoders):
-    decoder = decoders["writer"]
-    chosen = make(decoder, ka.generation.Beam(2), **WRITER)
-    points = endpoints.make_endpoints(decoder, chosen)
-    told = exportable.Generation(decoder, chosen, []).describe(points)
+    generation = make(decoders["writer"], ka.generation.Beam(2), **WRITER)
+    points = endpoints.make_endpoints(generation)
+    told = generation.describe(points)
     assert told["kind"] == "language_model" and told["end_token_ids"] == [3]
     assert told["samplers"]["beam"]["name"] == "Beam" and told["samplers"]["beam"]["width"] == 2
     assert {"name", "shape", "dtype", "changes", "from_encode"} == set(told["cache"][0])
@@ -45,8 +45,6 @@ def test_examples_are_texts_of_the_whole_model(translator, translated):
     """The inputs of an encoder-decoder; what is behind them, as in training data, is left out."""
     parity = [p for p in translated[1].parity if p.signature == "encode"]
     assert len(parity) == 12  # three batches that were made up and the examples, in three runtimes
-    arguments = dict.fromkeys(("max_length", "max_new_tokens", "start_token_id", "end_token_id"))
-    sizes = {"batch_size": None, "sequence_length": None}
     examples = [{"target_ids": np.ones((2, 3))}]
     with pytest.raises(ValueError, match="examples= has a batch with target_ids, but the model"):
-        exportable.make_exportable(translator, [], examples=examples, **sizes, **arguments)
+        exportable.make_exportable(translator, GenerationRequest([]), examples=examples)

@@ -12,9 +12,9 @@ from tests.export.generation.test_settings import make
 
 def outputs(decoder, name, inputs, generate, **arguments):
     """What an endpoint gives in eager code, and its score."""
-    chosen = make(decoder, generate, **arguments)
-    (point,) = (p for p in endpoints.make_endpoints(decoder, chosen) if p.name == name)
-    return cases.run_model(point, inputs), SequenceScore(decoder, chosen, name, inputs)
+    generation = make(decoder, generate, **arguments)
+    (point,) = (p for p in endpoints.make_endpoints(generation) if p.name == name)
+    return cases.run_model(point, inputs), SequenceScore(generation, name, inputs)
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +56,8 @@ def test_sequence_score_refuses_malformed_generated_ids(greedy, change):
     given, score = greedy
     ids = given["generated_ids"].copy()
     if change == "beyond the end":
-        ending = make(score.decoder, **WRITER | {"end_token_id": int(ids[0, 1])})
-        score = SequenceScore(score.decoder, ending, "generate", score.inputs)
+        ending = make(score.generation.decoder, **WRITER | {"end_token_id": int(ids[0, 1])})
+        score = SequenceScore(ending, "generate", score.inputs)
     elif change == "gap":
         ids[0, -1] = 0  # neither full nor ended
     else:

@@ -6,10 +6,9 @@ from keras_attention.export.generation import settings
 from keras_attention.generation.decoder import Decoder
 
 
-def make(decoder, generate="greedy", sequence_length=None, **arguments):
-    names = ("max_length", "max_new_tokens", "start_token_id", "end_token_id")
-    arguments = dict.fromkeys(names) | arguments
-    return settings.make_settings(decoder, generate, sequence_length=sequence_length, **arguments)
+def make(decoder, generate="greedy", sequence_length=None, batch_size=None, **arguments):
+    request = settings.GenerationRequest(generate, **arguments)
+    return settings.make_generation(decoder, request, batch_size, sequence_length)
 
 
 @pytest.mark.parametrize(
