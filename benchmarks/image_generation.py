@@ -9,6 +9,7 @@ nothing else.
     python benchmarks/image_generation.py --backup FOLDER [--classifier saved_models/digits-vit]
 """
 
+import dataclasses
 import json
 import pathlib
 
@@ -55,7 +56,7 @@ if __name__ == "__main__":
     given = parser.parse_args()
     digits, recipe = sources.load_digits(), RECIPES["image_generator/digits"]
     keras.utils.set_random_seed(given.seed)
-    options = {**recipe.model, **recipe.data, "seed": given.seed}
+    options = {**recipe.model, **dataclasses.asdict(recipe.data), "seed": given.seed}
     task = ka.tasks.ImageGenerator.from_data(digits, **options)
     given.epochs = given.epochs or recipe.epochs
     about = train(task, digits, given)

@@ -1,11 +1,18 @@
 """The commands. Each imports its work when it runs, so that help is quick."""
 
+import dataclasses
 import pathlib
 from typing import Annotated
 
 import typer
 
 from keras_attention.cli.mesh import read_mesh
+from keras_attention.cli.option_classes import (
+    PredictOptions,
+    RecipeOptions,
+    SourceOptions,
+    command_with,
+)
 from keras_attention.cli.options import (
     EPOCHS,
     LENGTH,
@@ -17,23 +24,17 @@ from keras_attention.cli.options import (
     Demo,
     Encoding,
     Format,
-    Language,
-    Number,
     OnError,
     Preset,
     Quantization,
-    SpeechTask,
     Target,
     TextColumn,
-    Tokens,
     Whole,
     With,
     data_file,
     find_context,
     find_file,
     find_preset,
-    read_freeze,
-    read_names,
 )
 
 app = typer.Typer(
@@ -46,7 +47,7 @@ app = typer.Typer(
 
 @app.command()
 def demo(
-    name: Annotated[Demo, typer.Argument(help="What to show.")] = Demo.digits,
+    name: Annotated[Demo, typer.Argument(help="What to show.")] = "digits",
     output: Annotated[
         pathlib.Path | None,
         typer.Option(help="Folder to fill; an older demo is replaced. Default in runs."),
@@ -61,114 +62,19 @@ def demo(
     """
     from keras_attention.cli import demo as command
 
-    command.demo(name.value, output, {"epochs": epochs, "seed": seed})
+    command.demo(name, output, {"epochs": epochs, "seed": seed})
 
 
-@app.command()
+@app.command(cls=command_with(SourceOptions, RecipeOptions))
 def train(
+    ctx: typer.Context,
     builder: Builder,
     output: Annotated[pathlib.Path, typer.Option(help="Folder to fill: new, empty or unfinished.")],
-    dataset: Dataset = None,
-    train: data_file("train on") = None,
-    dev: data_file("choose the best epoch on", likewise="--train") = None,
-    test: data_file("test on", likewise="--train") = None,
-    label_column: Column = None,
-    text_column: TextColumn = None,
-    languages: Annotated[
-        str | None, typer.Option(help="Of aligned files: de-en for --train x is x.de and x.en.")
-    ] = None,
-    encoding: Encoding = None,
-    on_error: OnError = None,
-    turns: Annotated[
-        int | None, Whole(max=1000, help="Of a dialogue that a reply is to, at most.")
-    ] = None,
-    image_size: Annotated[
-        int | None, Whole(max=1 << 12, help="Pixels that pictures in folders are resized to.")
-    ] = None,
-    data_dir: DataDir = None,
     preset: Annotated[
         str | None,
         typer.Option(
             "--from", help="Folder or name of a trained model, or hf://ID, to go on from."
         ),
-    ] = None,
-    epochs: Annotated[int | None, EPOCHS] = None,
-    minutes: Annotated[
-        float | None,
-        Number(min=0.0, help="End in so many and about one more, with all files made and scored."),
-    ] = None,
-    batch_size: Annotated[int | None, Whole(max=1 << 20, help="Examples in a batch.")] = None,
-    learning_rate: Annotated[float | None, Number(min=0.0, help="The peak.")] = None,
-    seed: Annotated[int | None, SEED] = None,
-    num_layers: Annotated[
-        int | None, Whole(max=1000, help="Blocks, of an encoder and of a decoder each.")
-    ] = None,
-    num_heads: Annotated[int | None, Whole(max=1000, help="Heads of each attention.")] = None,
-    hidden_dim: Annotated[int | None, Whole(max=1 << 16, help="Of tokens between layers.")] = None,
-    dropout: Annotated[
-        float | None, Number(min=0.0, max=0.9, help="Share of numbers that training leaves out.")
-    ] = None,
-    chunk_size: Annotated[
-        int | None,
-        Whole(max=1 << 12, help="Of recordings: stream, by so many vectors of 40 ms at a time."),
-    ] = None,
-    max_length: Annotated[
-        int | None,
-        Whole(max=LENGTH, help="Tokens of an example at most: longer ones are left out or cut."),
-    ] = None,
-    lora_rank: Annotated[
-        int | None, Whole(max=1 << 12, help="Train low-rank changes of this rank alone.")
-    ] = None,
-    lora_targets: Annotated[
-        str | None,
-        typer.Option(
-            help="Projections that these change, such as query,key,value, or all; by default "
-            "query,value.",
-            callback=read_names,
-        ),
-    ] = None,
-    freeze: Annotated[
-        str | None,
-        typer.Option(help="How many blocks from the bottom stay, or all.", callback=read_freeze),
-    ] = None,
-    layer_decay: Annotated[
-        float | None, Number(min=0.0, max=1.0, help="Of the learning rate from block to block.")
-    ] = None,
-    steps: Annotated[
-        int | None, Whole(max=10_000_000, help="Batches of an epoch, of running text.")
-    ] = None,
-    tokens: Annotated[
-        Tokens | None,
-        typer.Option(
-            help="What is read or written, of pairs, recordings and running text: characters, "
-            "words or subwords.",
-            metavar="<name>",
-        ),
-    ] = None,
-    vocabulary_size: Annotated[
-        int | None,
-        typer.Option(min=5, max=1 << 20, help="Subwords to learn; with --from, to add."),
-    ] = None,
-    max_tokens: Annotated[
-        int | None, Whole(max=1 << 24, help="Tokens of a batch, of pairs of texts.")
-    ] = None,
-    balance: Annotated[
-        float | None,
-        Number(min=0.0, max=1.0, help="How far rare classes or labels weigh more: 0 not, 1 fully."),
-    ] = None,
-    prefix: Annotated[
-        str | None, typer.Option(help="In front of every source, as T5 of --from hf:// wants.")
-    ] = None,
-    language: Language = None,
-    task: SpeechTask = None,
-    beam: Annotated[
-        int | None, Whole(max=1000, help="Texts that the search holds; 1 is greedy.")
-    ] = None,
-    score: Annotated[
-        str | None, typer.Option(help="Of pairs of texts: bleu, rouge or exact_match.")
-    ] = None,
-    length_penalty: Annotated[
-        float | None, Number(min=0.0, max=10.0, help="Of that search; 0 prefers short texts.")
     ] = None,
     mesh: Annotated[
         str | None,
@@ -186,9 +92,8 @@ def train(
 
     Numbers that are not given come from keras_attention/tasks/recipes/.
     """
-    if languages is None:  # with them, files are named without suffix
-        for file in (train, dev, test):
-            find_file(file)
+    source, numbers = ctx.obj
+    source = source.describe()
 
     from keras_attention.cli import train as command
     from keras_attention.cli.sources import Source
@@ -196,47 +101,9 @@ def train(
     command.train(
         builder,
         output,
-        Source(
-            dataset=dataset,
-            files={"train": train, "dev": dev, "test": test},
-            label_column=label_column,
-            text_column=text_column,
-            languages=languages,
-            encoding=encoding,
-            on_error=on_error and on_error.value,
-            turns=turns,
-            image_size=image_size,
-            data_dir=data_dir,
-        ),
+        Source(**source),
+        dataclasses.asdict(numbers),
         preset=preset,
-        options={
-            "epochs": epochs,
-            "minutes": minutes,
-            "batch_size": batch_size,
-            "learning_rate": learning_rate,
-            "seed": seed,
-            "num_layers": num_layers,
-            "num_heads": num_heads,
-            "hidden_dim": hidden_dim,
-            "dropout": dropout,
-            "chunk_size": chunk_size,
-            "max_length": max_length,
-            "lora_rank": lora_rank,
-            "lora_targets": lora_targets,
-            "freeze": freeze,
-            "layer_decay": layer_decay,
-            "steps": steps,
-            "tokens": tokens and tokens.value,
-            "vocabulary_size": vocabulary_size,
-            "max_tokens": max_tokens,
-            "balance": balance,
-            "prefix": prefix,
-            "language": language,
-            "task": task,
-            "beam": beam,
-            "length_penalty": length_penalty,
-            "score": score,
-        },
         mesh=mesh,
         fully_sharded=fully_sharded,
     )
@@ -266,14 +133,15 @@ def evaluate(
         label_column=label_column,
         text_column=text_column,
         encoding=encoding,
-        on_error=on_error and on_error.value,
+        on_error=on_error,
         data_dir=data_dir,
-        kind=kind and kind.value,
+        kind=kind,
     )
 
 
-@app.command()
+@app.command(cls=command_with(PredictOptions))
 def predict(
+    ctx: typer.Context,
     preset: Preset,
     inputs: Annotated[
         list[str] | None,
@@ -297,34 +165,9 @@ def predict(
         bool, typer.Option(help="Hold a conversation: a turn on each line of standard input.")
     ] = False,
     json: Annotated[bool, typer.Option(help="Print a JSON object for each input.")] = False,
-    top: Annotated[
-        int | None, Whole(max=1_000_000, help="How many classes or candidates of each to show.")
-    ] = None,
-    group_entities: Annotated[
-        bool, typer.Option(help="Show entities, where tags are B-..., I-... and O.")
-    ] = False,
-    beam: Annotated[int | None, Whole(max=1000, help="Texts that the search holds.")] = None,
-    language: Language = None,
-    task: SpeechTask = None,
     prefix: Annotated[
         str | None, typer.Option(help="In front of every source, as T5 of hf:// wants.")
     ] = None,
-    threshold: Annotated[
-        float | None, Number(min=0.0, max=1.0, help="Least score of objects in pictures.")
-    ] = None,
-    words: Annotated[
-        str | None, typer.Option(help="The only words of recordings, with spaces between them.")
-    ] = None,
-    invert: Annotated[bool, typer.Option(help="Swap black and white in pictures.")] = False,
-    max_new_tokens: Annotated[int | None, Whole(max=LENGTH, help="How many to go on for.")] = None,
-    temperature: Annotated[
-        float | None, Number(min=0.0, help="Of chance in going on; 0 takes the best token.")
-    ] = None,
-    top_k: Annotated[int | None, Whole(max=2**31 - 1, help="Draw from the k best tokens.")] = None,
-    top_p: Annotated[
-        float | None, Number(min=0.0, max=1.0, help="Draw from the likeliest, up to this.")
-    ] = None,
-    seed: Annotated[int | None, SEED] = None,
 ):
     """Tag, parse, label, translate or go on with texts, answer questions, converse, name or find
     what is in pictures, draw some, or write what is said in recordings."""
@@ -335,25 +178,11 @@ def predict(
         [*(inputs or []), *(question or [])],
         file=file,
         context=context,
-        kind=kind and kind.value,
+        kind=kind,
         chat=chat,
         as_json=json,
         prefix=prefix,
-        options={
-            "top": top,
-            "group_entities": group_entities,
-            "beam": beam,
-            "language": language,
-            "task": task,
-            "threshold": threshold,
-            "words": words,
-            "invert": invert,
-            "max_new_tokens": max_new_tokens,
-            "temperature": temperature,
-            "top_k": top_k,
-            "top_p": top_p,
-            "seed": seed,
-        },
+        options=dataclasses.asdict(ctx.obj[0]),
     )
 
 
@@ -366,7 +195,7 @@ def export(
         ),
     ],
     output: Annotated[pathlib.Path | None, typer.Option(help="File or folder to write.")] = None,
-    format: Annotated[Format, typer.Option(help="What to write.")] = Format.litert,
+    format: Annotated[Format, typer.Option(help="What to write.")] = "litert",
     quantization: Annotated[
         Quantization | None,
         typer.Option(help="LiteRT only: float16, int8_weights or int8.", metavar="<name>"),
@@ -390,8 +219,8 @@ def export(
     command.export(
         preset,
         output,
-        format=format.value,
-        quantization=quantization and quantization.value,
+        format=format,
+        quantization=quantization,
         batch_size=batch_size,
         sequence_length=sequence_length,
         compatible_with=[target.value for target in compatible_with or ()],

@@ -5,48 +5,21 @@ import functools
 import math
 import os
 import pathlib
-from typing import Annotated
+from typing import Annotated, Literal, get_args, get_origin
 
 import typer
 
+from keras_attention.tasks import recipes
 from keras_attention.tasks.registry import HUB, TASKS
 
-
-class Demo(enum.StrEnum):
-    digits = "digits"
-    dates = "dates"
-
-
-class Tokens(enum.StrEnum):
-    characters = "characters"
-    words = "words"
-    subwords = "subwords"
+Demo = Literal["digits", "dates"]
+Kind = Literal["keras", "saved_model", "litert", "litert-int8"]
+Format = Literal["saved_model", "litert"]
+Quantization = Literal["float16", "int8_weights", "int8"]
+Broken = Literal["raise", "skip"]
 
 
-class Kind(enum.StrEnum):
-    keras = "keras"
-    saved_model = "saved_model"
-    litert = "litert"
-    litert_int8 = "litert-int8"
-
-
-class Format(enum.StrEnum):
-    saved_model = "saved_model"
-    litert = "litert"
-
-
-class Quantization(enum.StrEnum):
-    float16 = "float16"
-    int8_weights = "int8_weights"
-    int8 = "int8"
-
-
-class Broken(enum.StrEnum):
-    raise_ = "raise"
-    skip = "skip"
-
-
-class Target(enum.StrEnum):
+class Target(enum.StrEnum):  # which may be repeated, and typer takes no list of literals
     interpreter = "interpreter"
     gpu = "gpu"
     web = "web"
@@ -125,9 +98,24 @@ def find_preset(path):
 # Numbers have bounds: absurd ones would end in an error of some library, or fill the memory.
 Number = functools.partial(typer.Option, callback=finite)
 Whole = functools.partial(typer.Option, min=1)
-SEED = typer.Option(min=0, max=2**32 - 1, help="For the same numbers again.")
-EPOCHS = Whole(max=1_000_000, help="Passes over what is trained on.")
-LENGTH = 1 << 18
+LENGTH = recipes.LONGEST
+
+
+def make_number(field):
+    """Make the option for a number of recipes, a dataclass field with its help and bounds."""
+    about = field.metadata
+    metavar = "<name>" if get_origin(field.type) is Literal else None
+    is_float = float in (field.type, *get_args(field.type))
+    return typer.Option(
+        help=about["help"],
+        min=about["least"],
+        max=about["most"],
+        metavar=metavar,
+        callback=finite if is_float else None,
+    )
+
+
+SEED, EPOCHS = (make_number(recipes.list_options()[name]) for name in ("seed", "epochs"))
 
 # No enum: its names would stand in a narrow column of --help, broken anywhere.
 Builder = Annotated[
@@ -150,8 +138,8 @@ With = Annotated[
     Kind | None,
     typer.Option(
         "--with",
-        help=f"Which file to run: {', '.join(Kind)}; default the first, of predict litert where "
-        "it answers like keras.",
+        help=f"Which file to run: {', '.join(get_args(Kind))}; default the first, of predict "
+        "litert where it answers like keras.",
         metavar="<name>",
     ),
 ]

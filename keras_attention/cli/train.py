@@ -17,7 +17,7 @@ from keras_attention.tasks.presets import is_checkpoint
 from keras_attention.tasks.registry import get_task_class
 
 # Options that the model of a preset has settled; some tasks add subwords, though.
-SETTLED = (*recipes.IN_MODEL, *recipes.list_settled(), "prefix", "language", "task")
+SETTLED = (*recipes.IN_MODEL, *recipes.list_settled(), *recipes.OF_CHECKPOINTS)
 
 
 def train(

@@ -183,7 +183,7 @@ def _training(recipe, scores, command):
         "weight decay": recipe.weight_decay,
         "label smoothing": recipe.label_smoothing,
         "model": f"`{recipe.model}`",
-        "data": f"`{recipe.data}`",
+        "data": f"`{dataclasses.asdict(recipe.data)}`",
         "training time": f"{scores['training_seconds'] / 60:.1f} minutes",
         "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
     }

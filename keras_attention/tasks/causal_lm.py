@@ -95,22 +95,20 @@ class CausalLM(RunningTextTask):
         self.converses = converses
 
     @classmethod
-    def build(cls, data_set, recipe, builder):
-        if not data_set.train:
-            raise ValueError("There is nothing to train on: train= holds no example.")
+    def make_parts(cls, data_set, recipe, builder):
         options = recipe.data
-        sizes = options["tokens"], [data_set.train], options["vocabulary_size"]
+        sizes = options.tokens, [data_set.train], options.vocabulary_size
         preprocessor = data.SequencePreprocessor(build_tokenizer(*sizes))
         model = models.causal_language_model(len(preprocessor.target), **recipe.model)
-        task = cls(
+        return (
             model,
             preprocessor,
-            maximum_length=options["maximum_length"],
-            temperature=options["temperature"],
-            converses="dialogues" in data_set.about,
+            dict(
+                maximum_length=options.max_length,
+                temperature=options.temperature,
+                converses="dialogues" in data_set.about,
+            ),
         )
-        task.recipe = recipe
-        return task
 
     @classmethod
     def read_files(cls, source):
@@ -186,7 +184,7 @@ class CausalLM(RunningTextTask):
             ids,
             self.maximum_length,
             recipe.batch_size,
-            steps=recipe.data["steps"],
+            steps=recipe.data.steps,
             seed=recipe.seed,
         )
 

@@ -16,6 +16,7 @@ from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.runners import check_labels, load_runner
 from keras_attention.tasks.sentence_task import (
     SentenceTask,
+    build_preprocessor,
     choose_pictured,
     size_embeddings,
 )
@@ -69,11 +70,9 @@ class ConstituencyParser(SentenceTask):
         )
 
     @classmethod
-    def build(cls, data_set, recipe, builder):
-        options = dict(recipe.data)
-        maximum_length = cls.choose_length(data_set, options)
+    def make_parts(cls, data_set, recipe, builder):
         sentences = [data.Sentence(tree.tokens, tree.tags) for tree in data_set.train]
-        preprocessor = data.TaggerPreprocessor.build(sentences, data_set.labels, **options)
+        preprocessor = build_preprocessor(sentences, data_set.labels, recipe.data)
         spare = max(SPARE, *map(count_spare_constituents, data_set.train + data_set.dev))
         num_constituents = sum(name.startswith("(") for name in data_set.labels)
         model = models.constituency_parser(
@@ -83,9 +82,11 @@ class ConstituencyParser(SentenceTask):
             **size_embeddings(preprocessor),
             **recipe.model,
         )
-        task = cls(model, preprocessor, maximum_length=maximum_length, spare_constituents=spare)
-        task.recipe = recipe
-        return task
+        return (
+            model,
+            preprocessor,
+            dict(maximum_length=recipe.data.max_length, spare_constituents=spare),
+        )
 
     @classmethod
     def check_manifest(cls, fields):

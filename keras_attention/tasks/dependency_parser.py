@@ -12,6 +12,7 @@ from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.runners import softmax
 from keras_attention.tasks.sentence_task import (
     SentenceTask,
+    build_preprocessor,
     choose_pictured,
     size_embeddings,
 )
@@ -62,18 +63,14 @@ class DependencyParser(SentenceTask):
     example_kind, holds = data.DependencyTree, "sentences with dependency trees"
 
     @classmethod
-    def build(cls, data_set, recipe, builder):
-        options = dict(recipe.data)
-        maximum_length = cls.choose_length(data_set, options)
+    def make_parts(cls, data_set, recipe, builder):
         sentences = [data.Sentence(tree.tokens, tree.relations) for tree in data_set.train]
-        preprocessor = data.TaggerPreprocessor.build(sentences, data_set.labels, **options)
+        preprocessor = build_preprocessor(sentences, data_set.labels, recipe.data)
         sizes = size_embeddings(preprocessor)
         model = models.dependency_parser(
             num_labels=len(preprocessor.labels), **sizes, **recipe.model
         )
-        task = cls(model, preprocessor, maximum_length=maximum_length)
-        task.recipe = recipe
-        return task
+        return model, preprocessor, dict(maximum_length=recipe.data.max_length)
 
     @classmethod
     def list_file_options(cls, source):

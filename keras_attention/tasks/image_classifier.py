@@ -51,14 +51,12 @@ class ImageClassifier(ImageTask):
     predict_options = ("top", "invert")
 
     @classmethod
-    def build(cls, data_set, recipe, builder):
+    def make_parts(cls, data_set, recipe, builder):
         height, width, channels = (int(size) for size in data_set.train.image_shape)
         model = models.vision_transformer(
             (height, width), len(data_set.labels), num_channels=channels, **recipe.model
         )
-        task = cls(model, data.ImagePreprocessor(data_set.labels, (height, width), channels))
-        task.recipe = recipe
-        return task
+        return model, data.ImagePreprocessor(data_set.labels, (height, width), channels), dict()
 
     @classmethod
     def check_manifest(cls, fields):
@@ -104,8 +102,7 @@ class ImageClassifier(ImageTask):
         return notes
 
     def make_training_batches(self, examples, recipe):
-        changes = {name: value for name, value in recipe.data.items() if name != "balance"}
-        augment = data.image_augmentation(seed=recipe.seed, **changes) if changes else None
+        augment = data.image_augmentation(recipe.data.shift, recipe.data.flip, recipe.seed)
         options = {"shuffle": True, "seed": recipe.seed, "augment": augment}
         return data.image_batches(examples, recipe.batch_size, **options)
 

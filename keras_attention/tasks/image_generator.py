@@ -79,14 +79,14 @@ class ImageGenerator(ImageTask):
         self.temperature = temperature
 
     @classmethod
-    def build(cls, data_set, recipe, builder):
+    def make_parts(cls, data_set, recipe, builder):
         *size, channels = (int(number) for number in data_set.train.image_shape)
         options = recipe.data
         preprocessor = data.PixelLevelsPreprocessor(
-            data_set.labels, tuple(size), channels, options["num_levels"]
+            data_set.labels, tuple(size), channels, options.num_levels
         )
         grid = preprocessor.grid
-        window = options["window"], options["window"] * channels
+        window = options.window, options.window * channels
         parts = {
             "position": positions.Learned2D(grid, prefix=1),
             "mask": masks.Window2D(window, grid, prefix=1),
@@ -95,9 +95,7 @@ class ImageGenerator(ImageTask):
         model = models.causal_language_model(
             preprocessor.vocabulary_size, **{**parts, **recipe.model}
         )
-        task = cls(model, preprocessor, temperature=options["temperature"])
-        task.recipe = recipe
-        return task
+        return model, preprocessor, dict(temperature=options.temperature)
 
     @classmethod
     def check_manifest(cls, fields):

@@ -75,41 +75,39 @@ class ImageToText(WritingTask):
         self.bins = check_whole_number("ImageToText", "bins", bins, least=2, most=MOST_BINS)
 
     @classmethod
-    def build(cls, data_set, recipe, builder):
-        if not data_set.train:
-            raise ValueError("There is nothing to train on: train= holds no example.")
+    def make_parts(cls, data_set, recipe, builder):
         options, train = recipe.data, data_set.train
         bins = data_set.about.get("bins", BINS)
-        score = options["score"] if data_set.labels is None else "map"
+        score = options.score if data_set.labels is None else "map"
         check_scorer(score)
         texts = [text for example in train for text in example.texts]
         if data_set.labels is not None:
             places = [f"<{k}>" for k in range(bins)]
             target = data.Words.build([*texts, " ".join(places)])
         else:
-            target = build_tokenizer(options["tokens"], texts, options["vocabulary_size"])
-        size = data_set.about.get("image_size") or options["image_size"]
+            target = build_tokenizer(options.tokens, texts, options.vocabulary_size)
+        size = data_set.about.get("image_size") or options.image_size
         if not isinstance(size, tuple | list):
             known = all(example.size is not None for example in train)
             size = fit_image_size(train, size, recipe.model) if known else (size, size)
         channels = recipe.model.get("num_channels") or find_channels(train)
         settings = recipe.model | {"num_channels": channels}
         preprocessor = data.ImageTextPreprocessor(target, tuple(size), channels)
-        longest = options["maximum_length"]
+        longest = options.max_length
         if longest is None:
             longest = max(map(len, preprocessor.target_ids(texts))) - 1  # without BEGIN
-        task = cls(
+        return (
             models.image_to_sequence(tuple(size), len(target), **settings),
             preprocessor,
-            beam=options["beam"],
-            length_penalty=options["length_penalty"],
-            max_new_tokens=longest,
-            score=score,
-            labels=data_set.labels,
-            bins=bins,
+            dict(
+                beam=options.beam,
+                length_penalty=options.length_penalty,
+                max_new_tokens=longest,
+                score=score,
+                labels=data_set.labels,
+                bins=bins,
+            ),
         )
-        task.recipe = recipe
-        return task
 
     @classmethod
     def check_manifest(cls, fields):

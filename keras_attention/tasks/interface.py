@@ -50,8 +50,12 @@ class TaskInterface(abc.ABC):
 
     @classmethod
     @abc.abstractmethod
-    def build(cls, data, recipe, builder):
-        """A new task for a data set, by a `Recipe`."""
+    def make_parts(cls, data, recipe, builder):
+        """Make a model for a data set, by a `Recipe`.
+
+        Returns:
+            the model, its preprocessor, and a dict of other keywords of the constructor.
+        """
 
     @classmethod
     @abc.abstractmethod

@@ -41,7 +41,7 @@ def balance_classes(job, recipe, list_ids, num_labels):
         list_ids: function that gives the int labels of the training examples.
         num_labels: int.
     """
-    balance = recipe.data.get("balance", 0.0)
+    balance = recipe.data.balance
     if not balance:
         return job
     counts = np.bincount(list_ids(), minlength=num_labels)

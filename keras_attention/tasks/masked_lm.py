@@ -67,17 +67,13 @@ class MaskedLM(RunningTextTask):
     predict_options = ("top",)
 
     @classmethod
-    def build(cls, data_set, recipe, builder):
-        if not data_set.train:
-            raise ValueError("There is nothing to train on: train= holds no example.")
+    def make_parts(cls, data_set, recipe, builder):
         options = recipe.data
         tokenizer = build_tokenizer(
-            options["tokens"], [data_set.train], options["vocabulary_size"], mask_token=True
+            options.tokens, [data_set.train], options.vocabulary_size, mask_token=True
         )
-        preprocessor = data.MaskedLMPreprocessor(tokenizer, options["maximum_length"])
-        task = cls(models.masked_language_model(len(tokenizer), **recipe.model), preprocessor)
-        task.recipe = recipe
-        return task
+        preprocessor = data.MaskedLMPreprocessor(tokenizer, options.max_length)
+        return models.masked_language_model(len(tokenizer), **recipe.model), preprocessor, dict()
 
     @classmethod
     def check_manifest(cls, fields):
@@ -97,7 +93,7 @@ class MaskedLM(RunningTextTask):
 
     def make_training_batches(self, examples, recipe):
         return self._make_batches(
-            examples, recipe.batch_size, steps=recipe.data["steps"], seed=recipe.seed
+            examples, recipe.batch_size, steps=recipe.data.steps, seed=recipe.seed
         )
 
     def make_batches(self, examples, where):

@@ -111,7 +111,7 @@ class MultiLabelClassifier(TextTask):
 
     def make_job(self, train, dev, recipe):
         job = super().make_job(train, dev, recipe)
-        balance = recipe.data.get("balance", 0.0)
+        balance = recipe.data.balance
         if not balance:
             return job
         counts = encode_label_sets(train, self.preprocessor.labels).sum(axis=0)

@@ -1,5 +1,6 @@
 """`ObjectDetector`: pictures, and a box around everything in them that has a name."""
 
+import dataclasses
 import typing
 
 import numpy as np
@@ -76,18 +77,14 @@ class ObjectDetector(Task):
     predict_options = ("threshold",)
 
     @classmethod
-    def build(cls, data_set, recipe, builder):
-        if not data_set.train:
-            raise ValueError("There is nothing to train on: train= holds no example.")
-        size = data_set.about.get("image_size") or recipe.data["image_size"]
+    def make_parts(cls, data_set, recipe, builder):
+        size = data_set.about.get("image_size") or recipe.data.image_size
         if not isinstance(size, tuple | list):
             size = fit_image_size(data_set.train, size, recipe.model)
         channels = recipe.model.get("num_channels") or find_channels(data_set.train)
         settings = recipe.model | {"num_channels": channels}
         model = models.object_detector(tuple(size), len(data_set.labels), **settings)
-        task = cls(model, data.DetectionPreprocessor(data_set.labels, tuple(size), channels))
-        task.recipe = recipe
-        return task
+        return model, data.DetectionPreprocessor(data_set.labels, tuple(size), channels), dict()
 
     @classmethod
     def check_manifest(cls, fields):
@@ -175,8 +172,9 @@ class ObjectDetector(Task):
         return keras.Model(self.model.input, outputs, name=self.model.name)
 
     def make_training_batches(self, examples, recipe):
-        options = {name: value for name, value in recipe.data.items() if name != "image_size"}
-        augment = data.detection_augmentation(**options) if options else None
+        changes = dataclasses.asdict(recipe.data)
+        del changes["image_size"]
+        augment = data.detection_augmentation(**changes)
         return data.detection_batches(
             examples,
             self.preprocessor,

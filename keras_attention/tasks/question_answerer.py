@@ -79,11 +79,9 @@ class QuestionAnswerer(Task):
         self.no_answer, self.threshold = bool(no_answer), float(threshold)
 
     @classmethod
-    def build(cls, data_set, recipe, builder):
-        if not data_set.train:
-            raise ValueError("There is nothing to train on: train= holds no example.")
+    def make_parts(cls, data_set, recipe, builder):
         no_answer = _lack_answers(data_set.train)
-        preprocessor = data.QuestionPreprocessor.build(data_set.train, **recipe.data)
+        preprocessor = _build_preprocessor(data_set.train, recipe.data)
         characters = preprocessor.characters
         model = models.question_answerer(
             len(preprocessor.words),
@@ -93,9 +91,7 @@ class QuestionAnswerer(Task):
             **({"word_length": preprocessor.word_length} if characters else {}),
             **recipe.model,
         )
-        task = cls(model, preprocessor, no_answer=no_answer)
-        task.recipe = recipe
-        return task
+        return model, preprocessor, dict(no_answer=no_answer)
 
     @classmethod
     def check_manifest(cls, fields):
@@ -306,6 +302,21 @@ class QuestionAnswerer(Task):
             min(every, key=lambda q: len(q.question + q.context)), folder / "attention.png"
         )
         return ["attention.png"]
+
+
+def _build_preprocessor(questions, options):
+    """The `QuestionPreprocessor` of questions to train on, by the `QuestionData` of a recipe."""
+    return data.QuestionPreprocessor.build(
+        questions,
+        min_count=options.min_count,
+        lowercase=options.lowercase,
+        characters=options.characters,
+        word_length=options.word_length,
+        maximum_length=options.max_length,
+        maximum_question=options.maximum_question,
+        maximum_answer=options.maximum_answer,
+        stride=options.stride,
+    )
 
 
 def _as_question(given):

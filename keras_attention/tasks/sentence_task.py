@@ -67,13 +67,6 @@ class SentenceTask(LengthLimit, Task):
         pieces = self.preprocessor.maximum_length
         return pieces is not None and self.preprocessor.count_pieces(example.tokens) > pieces
 
-    @classmethod
-    def choose_length(cls, data_set, options):
-        """Take the limit out of a recipe's `options`, and refuses data without a train part."""
-        if not data_set.train:
-            raise ValueError("There is nothing to train on: train= holds no example.")
-        return options.pop("maximum_length")
-
     def find_example(self, data_set):
         """The words of a sentence of the data of a good length, which `predict` splits again."""
         sentences = data_set.test or data_set.dev or data_set.train
@@ -108,6 +101,18 @@ class SentenceTask(LengthLimit, Task):
         pattern = self.preprocessor.pattern
         split = partial(split_tokens, maximum_length=self.maximum_length, pattern=pattern)
         return list(number_errors("Text", inputs, split))
+
+
+def build_preprocessor(sentences, labels, options):
+    """The `TaggerPreprocessor` of sentences to train on, by the `SentenceData` of a recipe."""
+    return data.TaggerPreprocessor.build(
+        sentences,
+        labels,
+        min_count=options.min_count,
+        lowercase=options.lowercase,
+        characters=options.characters,
+        word_length=options.word_length,
+    )
 
 
 def size_embeddings(preprocessor):

@@ -85,33 +85,28 @@ class Seq2SeqLM(WritingTask):
         return data.Pair.collect(train=[data.Pair(*pair) for pair in examples], dev_fraction=0)
 
     @classmethod
-    def build(cls, data_set, recipe, builder):
-        if not data_set.train:
-            raise ValueError("There is nothing to train on: train= holds no example.")
+    def make_parts(cls, data_set, recipe, builder):
         options = recipe.data
         turns = data_set.about.get("turns")  # of dialogues
-        score = options["score"] if turns is None else PERPLEXITY
+        score = options.score if turns is None else PERPLEXITY
         check_scorer(score)
-        preprocessor = _build_preprocessor(
-            data_set.train, options["tokens"], options["vocabulary_size"]
-        )
+        preprocessor = _build_preprocessor(data_set.train, options.tokens, options.vocabulary_size)
         size = len(preprocessor.target)
         shared = builder == "seq2seq_transformer" and preprocessor.source is preprocessor.target
         model = getattr(models, builder)(
             len(preprocessor.source), None if shared else size, **recipe.model
         )
-        task = cls(
+        return (
             model,
             preprocessor,
-            beam=options["beam"],
-            length_penalty=options["length_penalty"],
-            max_new_tokens=options["maximum_length"],
-            score=score,
-            turns=turns,
-            builder=builder,
+            dict(
+                beam=options.beam,
+                length_penalty=options.length_penalty,
+                max_new_tokens=options.max_length,
+                score=score,
+                turns=turns,
+            ),
         )
-        task.recipe = recipe
-        return task
 
     @classmethod
     def check_manifest(cls, fields):
@@ -348,7 +343,7 @@ def _build_preprocessor(pairs, tokens, vocabulary_size):
 
 def _choose_sizes(recipe):
     """Keywords of `seq2seq_batches`."""
-    sizes = {"batch_size": recipe.batch_size, "max_tokens": recipe.data["max_tokens"]}
+    sizes = {"batch_size": recipe.batch_size, "max_tokens": recipe.data.max_tokens}
     return sizes if recipe.jit_compile else sizes | {"edges": FINE}
 
 

@@ -14,6 +14,7 @@ from keras_attention.tasks.labels import balance_classes, load_preprocessor, mak
 from keras_attention.tasks.runners import compute_each, softmax
 from keras_attention.tasks.sentence_task import (
     SentenceTask,
+    build_preprocessor,
     choose_pictured,
     size_embeddings,
 )
@@ -79,18 +80,13 @@ class SequenceLabeler(SentenceTask):
     predict_options = ("group_entities",)
 
     @classmethod
-    def build(cls, data_set, recipe, builder):
-        options = dict(recipe.data)
-        maximum_length = cls.choose_length(data_set, options)
-        options.pop("balance", None)  # used in training only
-        preprocessor = data.TaggerPreprocessor.build(data_set.train, data_set.labels, **options)
+    def make_parts(cls, data_set, recipe, builder):
+        preprocessor = build_preprocessor(data_set.train, data_set.labels, recipe.data)
         sizes = size_embeddings(preprocessor)
         model = models.sequence_labeler(
             num_labels=len(preprocessor.labels), **sizes, **recipe.model
         )
-        task = cls(model, preprocessor, maximum_length=maximum_length)
-        task.recipe = recipe
-        return task
+        return model, preprocessor, dict(maximum_length=recipe.data.max_length)
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):

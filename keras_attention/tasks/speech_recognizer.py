@@ -67,10 +67,10 @@ class SpeechRecognizer(Task):
     predict_options = ("words",)
 
     @classmethod
-    def build(cls, data_set, recipe, builder):
+    def make_parts(cls, data_set, recipe, builder):
         sounds = measure_sounds(data_set)
-        texts = list_texts(data_set, words=recipe.data.get("tokens") == "words")
-        preprocessor = data.SpeechPreprocessor.build(texts, **sounds, **recipe.data)
+        texts = list_texts(data_set, words=recipe.data.tokens == "words")
+        preprocessor = data.SpeechPreprocessor.build(texts, **sounds, tokens=recipe.data.tokens)
         about = {"sampling_rate": preprocessor.sampling_rate}
         if preprocessor.sampling_rate is None:
             about = describe_features(preprocessor, recipe)
@@ -78,9 +78,7 @@ class SpeechRecognizer(Task):
             preprocessor.vocabulary_size,
             **recipe.model | about | {"inputs": preprocessor.input_name},
         )
-        task = cls(model, preprocessor)
-        task.recipe = recipe
-        return task
+        return model, preprocessor, dict()
 
     @classmethod
     def check_manifest(cls, fields):
@@ -319,8 +317,6 @@ def list_texts(data_set, words):
 
 def measure_sounds(data_set):
     """What the recordings to train on are: a `sampling_rate`, or `num_features`, as a dict."""
-    if not data_set.train:
-        raise ValueError("There is nothing to train on: train= holds no example.")
     shape = data_set.train[0].sound.shape[1:]
     if shape:
         return {"num_features": shape[0]}

@@ -68,27 +68,27 @@ class SpeechToText(LengthLimit, WritingTask):
     long_ones = "recordings"
 
     @classmethod
-    def build(cls, data_set, recipe, builder):
+    def make_parts(cls, data_set, recipe, builder):
         sounds = measure_sounds(data_set)
         options, train = recipe.data, data_set.train
         texts = [text for one in train for text in {one.text, find_target(one)}]
-        target = build_tokenizer(options["tokens"], texts, options["vocabulary_size"])
+        target = build_tokenizer(options.tokens, texts, options.vocabulary_size)
         preprocessor = data.SpeechTextPreprocessor(target, **sounds)
-        about = {"inputs": preprocessor.input_name, "ctc_head": options["ctc_weight"] > 0}
+        about = {"inputs": preprocessor.input_name, "ctc_head": options.ctc_weight > 0}
         if preprocessor.sampling_rate is None:
             about |= describe_features(preprocessor, recipe)
         else:
             about["sampling_rate"] = preprocessor.sampling_rate
-        task = cls(
+        return (
             models.speech_to_text(len(target), **recipe.model | about),
             preprocessor,
-            beam=options["beam"],
-            length_penalty=options["length_penalty"],
-            max_new_tokens=options["maximum_length"],
-            score="translation" if _has_translations(train) else "error_rates",
+            dict(
+                beam=options.beam,
+                length_penalty=options.length_penalty,
+                max_new_tokens=options.max_length,
+                score="translation" if _has_translations(train) else "error_rates",
+            ),
         )
-        task.recipe = recipe
-        return task
 
     @classmethod
     def check_manifest(cls, fields):
@@ -174,7 +174,7 @@ class SpeechToText(LengthLimit, WritingTask):
     def make_loss(self, recipe):
         smoothing = {"label_smoothing": recipe.label_smoothing}
         if self._has_ctc:
-            return training.CTCAttention(recipe.data.get("ctc_weight", 0.3), **smoothing)
+            return training.CTCAttention(recipe.data.ctc_weight, **smoothing)
         return training.MaskedSparseCategoricalCrossentropy(**smoothing)
 
     def make_metrics(self):

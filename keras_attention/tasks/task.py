@@ -193,6 +193,21 @@ class Task(TaskInterface):
         return cls.build(cls.as_data(data), recipe, builder)
 
     @classmethod
+    def build(cls, data, recipe, builder):
+        """A new task for a data set, by a `Recipe`."""
+        cls.check_train(data.train)
+        model, preprocessor, settings = cls.make_parts(data, recipe, builder)
+        task = cls(model, preprocessor, builder=builder, **settings)
+        task.recipe = recipe
+        return task
+
+    @classmethod
+    def check_train(cls, examples):
+        """Refuses to train on no example."""
+        if not cls.count(examples):
+            raise ValueError("There is nothing to train on: train= holds no example.")
+
+    @classmethod
     def as_data(cls, examples):
         """A data set: as given, or of a list of training examples, and nothing held out of them."""
         if not isinstance(examples, DataSet):
@@ -384,8 +399,7 @@ class Task(TaskInterface):
         """The `Job` of a training on raw examples."""
         from keras_attention.tasks.training import Job
 
-        if not self.count(train):
-            raise ValueError("There is nothing to train on: train= holds no example.")
+        self.check_train(train)
         return Job(
             model=self.model,
             train=self.make_training_batches(train, recipe),

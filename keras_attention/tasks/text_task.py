@@ -30,23 +30,20 @@ class TextTask(Task):
     predict_options = ("top",)
 
     @classmethod
-    def build(cls, data_set, recipe, builder):
-        if not data_set.train:
-            raise ValueError("There is nothing to train on: train= holds no example.")
+    def make_parts(cls, data_set, recipe, builder):
+        options = recipe.data
         preprocessor = data.TextPreprocessor.build(
-            data_set.train, data_set.labels, **cls.choose_limits(recipe)
+            data_set.train,
+            data_set.labels,
+            min_count=options.min_count,
+            max_size=options.max_size,
+            lowercase=options.lowercase,
+            maximum_length=options.max_length,
         )
         model = models.text_classifier(
             len(preprocessor.words), len(preprocessor.labels), **recipe.model
         )
-        task = cls(model, preprocessor)
-        task.recipe = recipe
-        return task
-
-    @classmethod
-    def choose_limits(cls, recipe):
-        """Keywords of `TextPreprocessor.build`, of a recipe."""
-        return {name: value for name, value in recipe.data.items() if name != "balance"}
+        return model, preprocessor, dict()
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):

@@ -199,7 +199,7 @@ def test_pairs_are_learnt_and_go_into_a_file(name, tmp_path):
     file = read_litert(task, tmp_path / "preset", batch_size=2, sequence_length=10)
     assert file.predict(["a dog", "the cat"]) == ["the cat", "a dog"]
     again = ka.tasks.from_preset(tmp_path / "preset", "keras")
-    assert again.preprocessor == task.preprocessor and again.recipe.data == {"max_tokens": 2048}
+    assert again.preprocessor == task.preprocessor and again.recipe.data.max_tokens == 2048
     assert again.evaluate(PAIRS[:2]) == {"exact_match": 1.0}
 
 

@@ -203,7 +203,7 @@ def test_a_task_is_written_with_its_labels(name, tmp_path):
     several = name == "MultiLabelClassifier"
     texts = [(text, (text[0],) if several else text[0]) for text in ("a dog", "bad", "film")]
     data = task_class.example_kind.collect(texts)
-    task.adapt(data, verbose=False)  # as `fit` begins
+    task.adapt(data)  # as `fit` begins
     ka.pretrained.save(task, tmp_path / "saved")
     config = json.loads((tmp_path / "saved" / "config.json").read_text())
     assert config["id2label"] == {"0": "a", "1": "b", "2": "f"}

@@ -9,6 +9,7 @@ import keras_attention as ka
 from keras_attention.cli.show import show
 from keras_attention.data.readers.multi_label_texts import encode_label_sets
 from keras_attention.tasks.multi_label_classifier import SHRINKAGE
+from keras_attention.tasks.recipes.kinds import LabelData
 from tests.small_runs import train
 from tests.tasks.test_checkpoints import PIECES, copy
 
@@ -171,7 +172,7 @@ def test_a_checkpoint_of_several_labels(several, tmp_path):
     (found,) = task.predict(["a good film"], top=len(logits))
     shares = sorted((1 / (1 + np.exp(-logits))).tolist(), reverse=True)
     assert [one.probability for one in found] == pytest.approx(shares, abs=1e-6)
-    assert task.recipe.data == {"balance": 0.0}
+    assert task.recipe.data == LabelData(balance=0.0)
 
 
 @pytest.mark.sweep

@@ -125,7 +125,7 @@ def test_other_labels_get_new_logits_and_boxes_stay():
         before = {name: np.array(value) for name, value in task.model(images).items()}
         others = [example._replace(labels=("x",) * len(example.boxes)) for example in draw(3, 0)]
         data = ka.data.BoxedImage.collect(others, dev_fraction=0, labels=["x", "y", "z"])
-        task.adapt(data, verbose=False)
+        task.adapt(data)
         after = task.model(images)
         assert list(after) == list(before)
         assert task.preprocessor.labels.names == ("x", "y", "z")

@@ -29,7 +29,7 @@ def test_options_replace_single_numbers():
     recipe = recipes.choose_recipe("sequence_labeler", None, options | {"max_length": 9})
     assert recipe.epochs == 2 and recipe.seed == plain.seed
     assert recipe.model == plain.model | {"num_layers": 1, "num_heads": 3, "dropout": 0.5}
-    assert recipe.data == plain.data | {"maximum_length": 9}
+    assert recipe.data == dataclasses.replace(plain.data, max_length=9)
     assert recipes.RECIPES["sequence_labeler"] == plain  # the table itself is as it was
 
 
@@ -38,11 +38,11 @@ def test_recordings_can_be_streamed_and_rare_labels_weigh_more():
         recipes.choose_recipe("speech_recognizer", "files", {"chunk_size": 4}).model["chunk_size"]
         == 4
     )
-    with pytest.raises(ValueError, match="--chunk-size is not for text_classifier"):
+    with pytest.raises(ValueError, match="chunk_size= is not for text_classifier"):
         recipes.choose_recipe("text_classifier", "files", {"chunk_size": 4})
     labels = "multi_label_classifier"
-    assert recipes.choose_recipe(labels, "files", {"balance": 0.5}).data["balance"] == 0.5
-    with pytest.raises(ValueError, match="--balance is not for dependency_parser"):
+    assert recipes.choose_recipe(labels, "files", {"balance": 0.5}).data.balance == 0.5
+    with pytest.raises(ValueError, match="balance= is not for dependency_parser"):
         recipes.choose_recipe("dependency_parser", "files", {"balance": 0.5})
 
 
@@ -74,7 +74,7 @@ def test_learned_queries_look_for_places_in_the_vectors():
 
 
 def test_every_number_of_a_recipe_counts_in_training_or_is_settled():
-    """`fit` refuses the latter: a new one of the former belongs into `IN_TRAINING`."""
+    """`fit` refuses the latter: their fields have `settled=True`."""
     settled = {
         *("beam", "characters", "image_size", "length_penalty", "lowercase", "max_length"),
         *("maximum_answer", "maximum_question", "max_size", "min_count", "num_levels", "score"),

@@ -193,7 +193,7 @@ def test_words_of_the_development_part_are_known():
     assert task.preprocessor.words == ("go", "left", "on", "stop")
     task.fit(data, epochs=1, batch_size=4, verbose=False)
     others = ka.data.Recording.collect(train * 4, [dev[0]._replace(text="up")])
-    task.adapt(others, verbose=False)
+    task.adapt(others)
     assert task.preprocessor.words == ("go", "on", "stop", "up")
 
 
@@ -309,7 +309,7 @@ def test_other_characters_get_a_new_last_layer_which_knows_the_old_ones():
     said = [ka.data.Recording(speak("ab", generator), text) for text in ("go left", "one")] * 4
     before = np.asarray(task.model(task.preprocessor([said[0].sound])))
     old = task.preprocessor.characters
-    task.adapt(ka.data.Recording.collect(said, said[:2], sampling_rate=8000), verbose=False)
+    task.adapt(ka.data.Recording.collect(said, said[:2], sampling_rate=8000))
     new = task.preprocessor.characters
     assert new == tuple(" efglnot")
     after = np.asarray(task.model(task.preprocessor([said[0].sound])))

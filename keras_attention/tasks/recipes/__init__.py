@@ -7,11 +7,13 @@ A task has a recipe, and a data set may have a better one, under `task/data set`
 from keras_attention.tasks.recipes.options import (
     FILES,
     IN_MODEL,
+    OF_CHECKPOINTS,
     PRETRAINED,
     RECIPES,
     SMALLEST_BATCH,
     add_epochs,
     choose_recipe,
+    list_options,
     list_settled,
     refuse_settled,
     replace_numbers,
@@ -19,17 +21,20 @@ from keras_attention.tasks.recipes.options import (
     slow_down,
     split_options,
 )
-from keras_attention.tasks.recipes.recipe import Recipe
+from keras_attention.tasks.recipes.recipe import LONGEST, Recipe
 
 __all__ = [
     "FILES",
     "IN_MODEL",
+    "LONGEST",
+    "OF_CHECKPOINTS",
     "PRETRAINED",
     "RECIPES",
     "SMALLEST_BATCH",
     "Recipe",
     "add_epochs",
     "choose_recipe",
+    "list_options",
     "list_settled",
     "refuse_settled",
     "replace_numbers",

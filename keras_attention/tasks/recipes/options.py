@@ -1,25 +1,20 @@
 """Recipes are chosen by task and data set, and options of users replace single numbers of them."""
 
 import dataclasses
-import inspect
 
 from keras_attention.tasks.recipes import pictures, speech, texts, writing
-from keras_attention.tasks.recipes.recipe import Recipe
-from keras_attention.tasks.registry import get_builder
+from keras_attention.tasks.recipes.kinds import WindowData
+from keras_attention.tasks.recipes.recipe import CheckpointOptions, ModelSizes, Recipe
 
 RECIPES = {**texts.RECIPES, **writing.RECIPES, **speech.RECIPES, **pictures.RECIPES}
 
-IN_MODEL = ("num_layers", "num_heads", "hidden_dim", "dropout", "chunk_size")
-PRETRAINED = "pretrained"  # the same, of checkpoints of others
-FILES = "files"  # stands for them where others have a data set's name
+IN_MODEL = tuple(field.name for field in dataclasses.fields(ModelSizes))
+OF_CHECKPOINTS = tuple(field.name for field in dataclasses.fields(CheckpointOptions))
+PRETRAINED = "pretrained"  # stands for checkpoints of others where others have a data set's name
+FILES = "files"  # the same of files
 FEWEST_BATCHES, SMALLEST_BATCH = 32, 8  # of an epoch; examples of one
 MOST_TIMES = 4  # as many epochs as the recipe says
 FINE_TUNING = 0.3  # of the learning rate, where a trained model goes on
-RENAMED = {"max_length": "maximum_length"}  # as users say it: as recipes and manifests do
-SAID = {new: old for old, new in RENAMED.items()}
-# The numbers in `data` that count whenever a model is trained; others count when it is built.
-IN_TRAINING = {"steps", "balance", "ctc_weight", "max_tokens", "shift", "flip"}
-IN_TRAINING |= {"vertical_flip", "crop", "brightness", "contrast"}
 
 
 def choose_recipe(builder, dataset=None, options=None):
@@ -28,8 +23,8 @@ def choose_recipe(builder, dataset=None, options=None):
     Args:
         builder: str, a name in `ka.models`.
         dataset: str, one that may have a recipe of its own; or None.
-        options: dict, names of fields, of `data`, or `num_layers`, `num_heads`, `hidden_dim`,
-            `dropout` and `chunk_size` of the model; those that are None are left as they are.
+        options: dict, names of fields, of those of `data`, or of `ModelSizes`; those that are
+            None are left as they are.
             `intermediate_dim` and `embedding_dim` grow with `hidden_dim`.
 
     Raises:
@@ -45,8 +40,9 @@ def choose_recipe(builder, dataset=None, options=None):
     """
     recipe = RECIPES.get(f"{builder}/{dataset}") or RECIPES[builder]
     given = _list_given(options or {})
-    if given:
-        _refuse_unused(given, recipe, builder)
+    known = {*_list_numbers(recipe), *_list_sizes(builder)}
+    if unknown := sorted(set(given) - known):
+        raise ValueError(f"{unknown[0]}= is not for {builder}: leave it out.")
     return _replace(recipe, given, IN_MODEL)
 
 
@@ -69,7 +65,7 @@ def shrink_batches(recipe, examples, multiple=1):
     ```
     """
     size = recipe.batch_size
-    if "steps" not in recipe.data:  # of windows at random places there are as many as one likes
+    if not isinstance(recipe.data, WindowData):  # there are as many windows as one likes
         size = min(size, max(SMALLEST_BATCH, examples // FEWEST_BATCHES))
     return dataclasses.replace(recipe, batch_size=max(multiple, size // multiple * multiple))
 
@@ -101,20 +97,18 @@ def split_options(recipe, options):
 
     recipe = recipes.choose_recipe("sequence_labeler")
     recipe = recipes.split_options(recipe, {"max_length": 64, "position": "rotary"})
-    assert recipe.data["maximum_length"] == 64 and recipe.model["position"] == "rotary"
+    assert recipe.data.max_length == 64 and recipe.model["position"] == "rotary"
     ```
     """
     given = _list_given(options)
-    fields = {field.name for field in dataclasses.fields(Recipe)}
-    return _replace(recipe, given, set(given) - fields - set(recipe.data))
+    return _replace(recipe, given, set(given) - _list_numbers(recipe))
 
 
 def replace_numbers(recipe, builder, options):
     """`recipe` with `options` in the place of its own numbers, those of the model left out."""
     given = _list_given(options)
-    fields = {field.name for field in dataclasses.fields(Recipe)} - {"model", "data"}
-    if unknown := sorted(set(given) - fields - set(recipe.data)):
-        known = ", ".join(sorted(fields | set(recipe.data) & IN_TRAINING))
+    if unknown := sorted(set(given) - _list_numbers(recipe)):
+        known = ", ".join(sorted(_list_numbers(recipe) - set(list_settled())))
         raise ValueError(
             f"{unknown[0]}={given[unknown[0]]!r} is no number of the training of a {builder}: "
             f"expected some of {known}."
@@ -122,10 +116,18 @@ def replace_numbers(recipe, builder, options):
     return _replace(recipe, given, ())
 
 
+def list_options():
+    """The numbers that commands take: {name: its dataclass field}, with help and bounds."""
+    kinds = dict.fromkeys(type(recipe.data) for recipe in RECIPES.values())
+    every = (Recipe, ModelSizes, *kinds, CheckpointOptions)
+    fields = [field for kind in every for field in dataclasses.fields(kind)]
+    return {field.name: field for field in fields if "help" in field.metadata}
+
+
 def list_settled():
-    """The numbers of recipes that count only when a model is built, as users say them."""
-    names = {name for recipe in RECIPES.values() for name in recipe.data} - IN_TRAINING
-    return sorted(SAID.get(name, name) for name in names)
+    """The numbers of recipes that count only when a model is built."""
+    fields = [field for recipe in RECIPES.values() for field in dataclasses.fields(recipe.data)]
+    return sorted({field.name for field in fields if field.metadata.get("settled")})
 
 
 def refuse_settled(options):
@@ -139,7 +141,22 @@ def refuse_settled(options):
 
 
 def _list_given(options):
-    return {RENAMED.get(name, name): value for name, value in options.items() if value is not None}
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _list_names(kind):
+    return {field.name for field in dataclasses.fields(kind)}
+
+
+def _list_numbers(recipe):
+    """The names of all numbers that a recipe has beside those of the model."""
+    return (_list_names(recipe) | _list_names(recipe.data)) - {"model", "data"}
+
+
+def _list_sizes(builder):
+    """The names of `ModelSizes` that models of a builder have."""
+    fields = [(field.name, field.metadata["tasks"]) for field in dataclasses.fields(ModelSizes)]
+    return {name for name, tasks in fields if tasks is None or builder in tasks}
 
 
 def _replace(recipe, given, in_model):
@@ -155,17 +172,7 @@ def _replace(recipe, given, in_model):
         model.pop("one_to_many", None)  # learned ones are few: one for each object
         model.pop("position", None)  # and look for places, which vectors are to hold
     model |= {name: given.pop(name) for name in list(given) if name in in_model}
-    data = recipe.data | {name: given.pop(name) for name in list(given) if name in recipe.data}
+    names = _list_names(recipe.data)
+    data = {name: given.pop(name) for name in list(given) if name in names}
+    data = dataclasses.replace(recipe.data, **data)
     return dataclasses.replace(recipe, model=model, data=data, **given)
-
-
-def _refuse_unused(given, recipe, builder):
-    """Refuses options that models of this builder have no use for."""
-    from keras_attention import models
-
-    fields = {field.name for field in dataclasses.fields(Recipe)}
-    parameters = inspect.signature(getattr(models, get_builder(builder))).parameters
-    known = fields | set(recipe.data) | {name for name in IN_MODEL if name in parameters}
-    if unknown := sorted(set(given) - known):
-        name = SAID.get(unknown[0], unknown[0])
-        raise ValueError(f"{name}= is not for {builder}: leave it out.")

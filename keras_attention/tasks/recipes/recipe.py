@@ -1,7 +1,30 @@
-"""`Recipe`: how one kind of model is built and trained."""
+"""`Recipe`: how one kind of model is built and trained, and which numbers users may replace."""
 
 import dataclasses
-import functools
+from dataclasses import MISSING
+
+from keras_attention.tasks.registry import TASKS
+
+LONGEST = 1 << 18  # tokens of a text
+
+
+def option(default, help, *, least=None, most=None, tasks=None, settled=False):
+    """Make the field of a number that commands take as an option.
+
+    Args:
+        default: the value, or `dataclasses.MISSING` without one.
+        help: str, what the command line says about it.
+        least, most: the bounds of a number, or None.
+        tasks: names of the tasks that have it; None for all of the dataclass.
+        settled: bool, whether it counts only when a model is built.
+    """
+    about = {"help": help, "least": least, "most": most, "tasks": tasks, "settled": settled}
+    return dataclasses.field(default=default, metadata=about)
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """What a recipe says about the data; the subclasses in `kinds.py` have the numbers."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,32 +38,7 @@ class Recipe:
             are more epochs for that, up to four times as many.
         warmup: float, the share of all steps in which the learning rate grows; a cosine follows.
         clip_norm: float, the largest norm of the gradient of all weights together.
-        data: dict, of images the keywords of `ka.data.image_augmentation`; of pictures with boxes
-            those of `ka.data.detection_augmentation`, and `image_size`, (height, width) or the
-            longer side; of recordings with transcripts `tokens`, `"characters"` or `"words"`; of
-            texts those of `TextPreprocessor.build`; of sentences those of
-            `TaggerPreprocessor.build`, and `maximum_length`, the tokens of a sentence at
-            most; of pairs of texts
-
-            - `tokens`: `"characters"` of each side, or `"subwords"` of both together,
-            - `vocabulary_size`: how many subwords,
-            - `maximum_length`: the tokens of a text to train on, and of one that is written,
-            - `max_tokens`: of a batch, on its longer side, or None,
-            - `beam`: how many texts the search holds at a time; 1 is greedy,
-            - `length_penalty`: of `ka.generation.Beam`, so that short texts are not preferred,
-            - `score`: `"exact_match"`, `"bleu"` or `"rouge"`.
-            of examples with one label each `balance`, from 0 to 1: how far rare classes weigh more
-            (`tasks.labels.balance_classes`); of texts with any number of labels `balance`, the
-            power of the false ones by the true ones that a label weighs where it is true; and of
-            running text `tokens` and
-            `vocabulary_size` as of pairs,
-
-            - `maximum_length`: the tokens of a window, which is what the model sees at once,
-            - `steps`: batches of windows at random places in an epoch,
-            - `temperature`: of the chance with which it writes.
-            and of pictures with texts `image_size` and what pairs have; of pictures that
-            are drawn `num_levels` of brightness, `window`, the rows and
-            columns that a pixel looks back on, its own included, and `temperature`.
+        data: `Data`, the numbers of one kind of data.
         average: float, the epochs that a running average of the weights looks back on, which is
             then evaluated and kept (Polyak and Juditsky, 1992); or None.
         minutes: float, ends training when they are over, or None.
@@ -54,23 +52,32 @@ class Recipe:
     """
 
     model: dict
-    epochs: int
-    batch_size: int
-    learning_rate: float
+    epochs: int = option(MISSING, "Passes over what is trained on.", least=1, most=1_000_000)
+    batch_size: int = option(MISSING, "Examples in a batch.", least=1, most=1 << 20)
+    learning_rate: float = option(MISSING, "The peak.", least=0.0)
     weight_decay: float = 0.05
     label_smoothing: float = 0.1
     fewest_steps: int = 0
     warmup: float = 0.1
     clip_norm: float = 1.0
-    data: dict = dataclasses.field(default_factory=dict)
+    data: Data = Data()
     average: float | None = None
-    minutes: float | None = None
-    lora_rank: int | None = None
-    lora_targets: list | str | None = None
-    freeze: int | str | None = None
-    layer_decay: float | None = None
+    minutes: float | None = option(
+        None, "End in so many and about one more, with all files made and scored.", least=0.0
+    )
+    lora_rank: int | None = option(
+        None, "Train low-rank changes of this rank alone.", least=1, most=1 << 12
+    )
+    lora_targets: list | str | None = option(
+        None,
+        "Projections that these change, such as query,key,value, or all; by default query,value.",
+    )
+    freeze: int | str | None = option(None, "How many blocks from the bottom stay, or all.")
+    layer_decay: float | None = option(
+        None, "Of the learning rate from block to block.", least=0.0, most=1.0
+    )
     jit_compile: bool | str = "auto"
-    seed: int = 0
+    seed: int = option(0, "For the same numbers again.", least=0, most=2**32 - 1)
 
     def __post_init__(self):
         if self.lora_targets is not None and self.lora_rank is None:
@@ -79,7 +86,63 @@ class Recipe:
             )
 
 
-# Of a checkpoint that others have trained, such as BERT's.
-fine_tuned = functools.partial(
-    Recipe, model={}, weight_decay=0.01, label_smoothing=0.0, jit_compile=False
-)
+@dataclasses.dataclass(frozen=True)
+class ModelSizes:
+    """The keywords of builders that commands take as options."""
+
+    num_layers: int | None = option(
+        None, "Blocks, of an encoder and of a decoder each.", least=1, most=1000
+    )
+    num_heads: int | None = option(
+        None,
+        "Heads of each attention.",
+        least=1,
+        most=1000,
+        tasks=tuple(name for name in TASKS if name != "seq2seq_recurrent"),
+    )
+    hidden_dim: int | None = option(None, "Of tokens between layers.", least=1, most=1 << 16)
+    dropout: float | None = option(
+        None, "Share of numbers that training leaves out.", least=0.0, most=0.9
+    )
+    chunk_size: int | None = option(
+        None,
+        "Of recordings: stream, by so many vectors of 40 ms at a time.",
+        least=1,
+        most=1 << 12,
+        tasks=("speech_recognizer",),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckpointOptions:
+    """The keywords of `from_preset` with a checkpoint that commands take as options."""
+
+    prefix: str | None = option(None, "In front of every source, as T5 of --from hf:// wants.")
+    language: str | None = option(
+        None, "That is spoken, of Whisper: de, or german; default English."
+    )
+    task: str | None = option(None, "Of Whisper: transcribe, or translate into English.")
+
+
+def fine_tune(epochs, batch_size, learning_rate, data=Data()):
+    """Make the recipe of a checkpoint that others have trained, such as BERT's."""
+    return Recipe(
+        model={},
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        weight_decay=0.01,
+        label_smoothing=0.0,
+        data=data,
+        jit_compile=False,
+    )
+
+
+def size(num_layers, num_heads, hidden_dim, intermediate_dim):
+    """Make the keywords of a builder that say how large a Transformer is."""
+    return dict(
+        num_layers=num_layers,
+        num_heads=num_heads,
+        hidden_dim=hidden_dim,
+        intermediate_dim=intermediate_dim,
+    )

@@ -1,20 +1,18 @@
 """Recipes of tasks that write texts: from other texts, or on from what there is."""
 
-from keras_attention.tasks.recipes.recipe import Recipe, fine_tuned
-
-PAIRS = dict(
-    tokens="subwords",
-    vocabulary_size=4000,
-    maximum_length=64,
-    max_tokens=4096,
-    beam=5,
-    length_penalty=1.0,
-    score="bleu",
+from keras_attention.tasks.recipes.kinds import (
+    BatchData,
+    MaskedTextData,
+    PairData,
+    RunningTextData,
+    WindowData,
 )
-DATES = dict(
+from keras_attention.tasks.recipes.recipe import Recipe, fine_tune, size
+
+DATES = PairData(
     tokens="characters",
     vocabulary_size=None,
-    maximum_length=48,
+    max_length=48,
     max_tokens=None,
     beam=1,
     length_penalty=0.0,
@@ -28,7 +26,7 @@ RECIPES = {
         batch_size=256,
         learning_rate=1e-3,
         average=1.0,
-        data=PAIRS,
+        data=PairData(),
         jit_compile=False,  # as for text_classifier
     ),
     "seq2seq_recurrent/dates": Recipe(
@@ -42,31 +40,16 @@ RECIPES = {
         jit_compile=False,
     ),
     "seq2seq_transformer": Recipe(
-        model=dict(
-            num_layers=3,
-            num_heads=4,
-            hidden_dim=256,
-            intermediate_dim=512,
-            dropout=0.3,
-            norm="pre",
-        ),
+        model=size(3, 4, 256, 512) | dict(dropout=0.3, norm="pre"),
         epochs=26,
         batch_size=256,
         learning_rate=1e-3,
         average=1.0,
-        data=PAIRS,
+        data=PairData(),
         jit_compile=False,
     ),
     "seq2seq_transformer/dates": Recipe(
-        model=dict(
-            num_layers=2,
-            num_heads=4,
-            hidden_dim=128,
-            intermediate_dim=256,
-            dropout=0.0,
-            norm="pre",
-            tie_embeddings=False,
-        ),
+        model=size(2, 4, 128, 256) | dict(dropout=0.0, norm="pre", tie_embeddings=False),
         epochs=3,
         batch_size=128,
         learning_rate=3e-3,
@@ -75,18 +58,10 @@ RECIPES = {
         data=DATES,
         jit_compile=False,
     ),
-    "seq2seq_transformer/pretrained": fine_tuned(
-        epochs=3,
-        batch_size=16,
-        learning_rate=1e-4,
-        data=dict(max_tokens=2048),
-    ),
+    "seq2seq_transformer/pretrained": fine_tune(3, 16, 1e-4, BatchData(max_tokens=2048)),
     "causal_language_model": Recipe(
-        model=dict(
-            num_layers=6,
-            num_heads=6,
-            hidden_dim=192,
-            intermediate_dim=768,
+        model=size(6, 6, 192, 768)
+        | dict(
             dropout=0.1,
             use_bias=False,
             mask={"class_name": "window", "config": {"size": 64}},
@@ -97,46 +72,18 @@ RECIPES = {
         learning_rate=2e-3,
         weight_decay=0.1,
         label_smoothing=0.0,
-        data=dict(
-            tokens="characters",
-            vocabulary_size=4000,
-            maximum_length=256,
-            steps=250,
-            temperature=0.8,
-        ),
+        data=RunningTextData(),
     ),
-    "causal_language_model/pretrained": fine_tuned(
-        epochs=3,
-        batch_size=8,
-        learning_rate=5e-5,
-        data=dict(steps=100),
-    ),
+    "causal_language_model/pretrained": fine_tune(3, 8, 5e-5, WindowData(steps=100)),
     "masked_language_model": Recipe(
-        model=dict(
-            num_layers=4,
-            num_heads=4,
-            hidden_dim=192,
-            intermediate_dim=768,
-            dropout=0.1,
-            position="rotary",
-        ),
+        model=size(4, 4, 192, 768) | dict(dropout=0.1, position="rotary"),
         epochs=10,
         batch_size=32,
         learning_rate=2e-3,
         weight_decay=0.1,
         label_smoothing=0.0,
-        data=dict(
-            tokens="subwords",
-            vocabulary_size=4000,
-            maximum_length=64,
-            steps=250,
-        ),
+        data=MaskedTextData(),
         jit_compile=False,
     ),
-    "masked_language_model/pretrained": fine_tuned(
-        epochs=3,
-        batch_size=16,
-        learning_rate=5e-5,
-        data=dict(steps=100),
-    ),
+    "masked_language_model/pretrained": fine_tune(3, 16, 5e-5, WindowData(steps=100)),
 }
