@@ -18,7 +18,7 @@ from connected_digits import FallingRate, count_seconds
 from training_runs import score_files
 
 import keras_attention as ka
-from keras_attention.data.readers.recordings import generate_batches, pad_labels, sound_signature
+from keras_attention.data.columns import pad_rows
 
 BATCH = 24
 SPEEDS = 0.85, 1.2  # how fast an utterance is heard
@@ -41,20 +41,21 @@ def make_batches(recordings, preprocessor, seed):
     lengths = np.array([len(recording.sound) for recording in recordings])
     labels = [preprocessor.encode(recording.text) for recording in recordings]
 
-    def cut():
+    count = -(-len(recordings) // BATCH)
+
+    def produce():
         order = np.argsort(lengths * draw.uniform(0.8, 1.25, len(lengths)))
-        batches = [order[k : k + BATCH] for k in range(0, len(order), BATCH)]
-        yield from (batches[k] for k in draw.permutation(len(batches)))
+        for k in draw.permutation(count):
+            rows = order[k * BATCH : (k + 1) * BATCH]
+            factors = draw.uniform(*SPEEDS, len(rows))
+            sounds = [stretch(recordings[i].sound, f) for i, f in zip(rows, factors, strict=True)]
+            yield preprocessor(sounds), pad_rows([labels[i] for i in rows])
 
-    def make(rows, wanted):
-        factors = draw.uniform(*SPEEDS, len(rows))
-        sounds = [stretch(recordings[i].sound, f) for i, f in zip(rows, factors, strict=True)]
-        found = {name: array[wanted] for name, array in preprocessor(sounds).items()}
-        return found, pad_labels([labels[i] for i in rows])[wanted]
-
-    cut.count, cut.size = -(-len(recordings) // BATCH), None
-    signature = sound_signature(tf, preprocessor), tf.TensorSpec((None, None), "int32")
-    return generate_batches(tf, cut, make, signature)
+    features = tf.TensorSpec((None, None, *preprocessor.sound_shape), "float32")
+    inputs = {preprocessor.input_name: features, "lengths": tf.TensorSpec((None,), "int32")}
+    signature = inputs, tf.TensorSpec((None, None), "int32")
+    batches = tf.data.Dataset.from_generator(produce, output_signature=signature)
+    return batches.apply(tf.data.experimental.assert_cardinality(count)).prefetch(2)
 
 
 def search(model, preprocessor, recordings):

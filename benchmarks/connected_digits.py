@@ -95,7 +95,7 @@ def main():
     print(f"{model.count_params():,} parameters", flush=True)
     optimizer = keras.optimizers.AdamW(RATE, weight_decay=0.01, clipnorm=5.0)
     model.compile(optimizer, ka.training.MaskedCTC(), jit_compile=False)
-    batches = ka.data.recording_batches(seen.train, preprocessor, BATCH, shuffle=True)
+    batches = ka.data.batches(seen.train, preprocessor, BATCH, shuffle=True)
     started = count_seconds()
     model.fit(batches, epochs=1000, callbacks=[FallingRate(60 * options.minutes)], verbose=2)
     print(f"trained for {(count_seconds() - started) / 60:.1f} minutes")

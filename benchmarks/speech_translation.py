@@ -10,6 +10,7 @@ machine does changes nothing.
 """
 
 import argparse
+import dataclasses
 import json
 
 import keras
@@ -62,9 +63,8 @@ def main():
     loss = ka.training.CTCAttention(options.ctc_weight, options.label_smoothing)
     trained = ka.training.JointModel(task.model)
     trained.compile(optimizer, loss, [ka.training.DecoderAccuracy()], jit_compile=False)
-    batches = ka.data.speech_text_batches(
-        seen.train, task.preprocessor, BATCH, ctc=True, shuffle=True, seed=options.seed
-    )
+    preprocessor = dataclasses.replace(task.preprocessor, ctc=True)
+    batches = ka.data.batches(seen.train, preprocessor, BATCH, shuffle=True, seed=options.seed)
     started = count_seconds()
     trained.fit(batches, epochs=1000, callbacks=[FallingRate(60 * options.minutes)], verbose=2)
     print(f"trained for {(count_seconds() - started) / 60:.1f} minutes", flush=True)

@@ -82,7 +82,7 @@ def main(pairs, epochs):
     sources = ka.data.Characters.build([date.written for date in dates])
     targets = ka.data.Characters.build([date.iso for date in dates])
     characters = ka.data.SequencePreprocessor(targets, sources)
-    batches = ka.data.seq2seq_batches(dates, characters, 128, shuffle=True)
+    batches = ka.data.batches(dates, characters, 128, shuffle=True)
     for name, build in MODELS.items():
         model = build(len(sources), len(targets))
         train(model, batches, epochs)

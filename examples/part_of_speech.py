@@ -50,8 +50,8 @@ def main(train, dev, epochs, picture):
         metrics=[ka.training.MaskedSparseCategoricalAccuracy(name="accuracy")],
     )
     model.fit(
-        ka.data.tagging_batches(tagged.train, words, shuffle=True),
-        validation_data=ka.data.tagging_batches(tagged.dev, words),
+        ka.data.batches(tagged.train, words, shuffle=True),
+        validation_data=ka.data.batches(tagged.dev, words),
         epochs=epochs,
         shuffle=False,
         verbose=2,

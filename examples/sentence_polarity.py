@@ -98,7 +98,7 @@ def invented(count=600, seed=0):
 
 def train(model, texts, words, epochs, seed):
     """Trains `model`; returns how many seconds that took."""
-    batches = ka.data.text_batches(texts.train, words, 64, shuffle=True, seed=seed)
+    batches = ka.data.batches(texts.train, words, 64, shuffle=True, seed=seed)
     steps = len(batches) * epochs
     model.compile(
         keras.optimizers.AdamW(
@@ -110,7 +110,7 @@ def train(model, texts, words, epochs, seed):
         metrics=["accuracy"],
         jit_compile=False,  # on a CPU four times as fast as with XLA
     )
-    dev = ka.data.text_batches(texts.dev, words, 256)
+    dev = ka.data.batches(texts.dev, words, 256)
     start = time.perf_counter()
     model.fit(batches, validation_data=dev, epochs=epochs, shuffle=False, verbose=2)
     return time.perf_counter() - start
@@ -119,7 +119,7 @@ def train(model, texts, words, epochs, seed):
 def measure(name, texts, words, epochs, seeds):
     """The last model, and a row of the table: means over the seeds."""
     scores, seconds = [], []
-    test = ka.data.text_batches(texts.test, words, 256)
+    test = ka.data.batches(texts.test, words, 256)
     for seed in range(seeds):
         keras.utils.set_random_seed(seed)
         model = MODELS[name](len(words.words))

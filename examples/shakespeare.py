@@ -51,9 +51,10 @@ def main(text, steps):
         keras.optimizers.AdamW(schedule, weight_decay=0.1, global_clipnorm=1.0),
         ka.training.MaskedSparseCategoricalCrossentropy(),
     )
-    batches = ka.data.language_model_batches(train, 64, batch_size=12, steps=steps)
+    windows = ka.data.TextWindows(train, 64, steps=steps)
+    batches = ka.data.batches(windows, batch_size=12)
     model.fit(batches, shuffle=False, verbose=2)
-    loss = model.evaluate(ka.data.language_model_batches(validation, 64), verbose=0)
+    loss = model.evaluate(ka.data.batches(ka.data.TextWindows(validation, 64)), verbose=0)
     print(f"validation loss {loss:.3f}")
     sampler = ka.generation.Sample(temperature=0.8, seed=0)
     written = ka.generation.generate(model, characters.encode([PROMPT]), 300, sampler)

@@ -60,7 +60,7 @@ def main(pairs, epochs, output, num_layers):
         norm="pre",
     )
     options = dict(batch_size=256, max_tokens=4096)
-    train = ka.data.seq2seq_batches(pairs.train, preprocessor, shuffle=True, **options)
+    train = ka.data.batches(pairs.train, preprocessor, shuffle=True, **options)
     steps = len(train) * epochs
     model.compile(
         keras.optimizers.AdamW(
@@ -74,7 +74,7 @@ def main(pairs, epochs, output, num_layers):
         metrics=[ka.training.MaskedPerplexity()],
         jit_compile=False,
     )
-    dev = ka.data.seq2seq_batches(pairs.dev, preprocessor, **options)
+    dev = ka.data.batches(pairs.dev, preprocessor, **options)
     average = keras.callbacks.SwapEMAWeights()
     model.fit(
         train, validation_data=dev, epochs=epochs, callbacks=[average], shuffle=False, verbose=2

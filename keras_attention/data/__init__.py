@@ -1,5 +1,6 @@
 """Sentences, pairs, texts, images and recordings, from TensorFlow Datasets or files, as batches."""
 
+from keras_attention.data.batches import batches
 from keras_attention.data.dataset import DataSet
 from keras_attention.data.made_up.dates import WrittenDate, dates
 from keras_attention.data.made_up.facts import facts
@@ -15,16 +16,15 @@ from keras_attention.data.preprocessors.detection_augmentation import detection_
 from keras_attention.data.preprocessors.image import ImagePreprocessor
 from keras_attention.data.preprocessors.image_text import ImageTextPreprocessor
 from keras_attention.data.preprocessors.masked_language import MaskedLMPreprocessor
-from keras_attention.data.preprocessors.masking import masked_language_model_batches
+from keras_attention.data.preprocessors.masking import MaskedWindows
 from keras_attention.data.preprocessors.objects_as_text import describe_objects, find_objects
-from keras_attention.data.preprocessors.pixel_levels import PixelLevelsPreprocessor, pixel_batches
-from keras_attention.data.preprocessors.question import QuestionPreprocessor, question_batches
+from keras_attention.data.preprocessors.pixel_levels import PixelLevelsPreprocessor
+from keras_attention.data.preprocessors.question import QuestionPreprocessor
 from keras_attention.data.preprocessors.resizing import Resizing
 from keras_attention.data.preprocessors.sequence import SequencePreprocessor
 from keras_attention.data.preprocessors.speech import SpeechPreprocessor
 from keras_attention.data.preprocessors.speech_text import (
     SpeechTextPreprocessor,
-    speech_text_batches,
 )
 from keras_attention.data.preprocessors.subword import (
     SubwordQuestionPreprocessor,
@@ -36,7 +36,7 @@ from keras_attention.data.preprocessors.subword_sequence import SubwordSequenceP
 from keras_attention.data.preprocessors.subword_speech import SubwordSpeechPreprocessor
 from keras_attention.data.preprocessors.tagger import TaggerPreprocessor
 from keras_attention.data.preprocessors.text import TextPreprocessor
-from keras_attention.data.readers.boxed_images import BoxedImage, detection_batches
+from keras_attention.data.readers.boxed_images import BoxedImage
 from keras_attention.data.readers.bracketed_trees import (
     ConstituencyTree,
     build_tree,
@@ -45,24 +45,21 @@ from keras_attention.data.readers.bracketed_trees import (
 )
 from keras_attention.data.readers.captioned_images import (
     CaptionedImage,
-    caption_batches,
     caption_objects,
     from_captions,
 )
 from keras_attention.data.readers.coco import from_coco, list_coco_results
 from keras_attention.data.readers.constituency_trees import (
-    constituency_batches,
     from_bracketed_files,
     read_bracketed_trees,
 )
 from keras_attention.data.readers.corpus import (
+    TextWindows,
     contiguous_segments,
     from_plain_text,
-    language_model_batches,
 )
 from keras_attention.data.readers.dependency_trees import (
     DependencyTree,
-    dependency_batches,
     from_conllu_trees,
     from_tfds_trees,
     read_conllu_trees,
@@ -78,19 +75,16 @@ from keras_attention.data.readers.image_folders import from_image_folder, read_i
 from keras_attention.data.readers.images import (
     ImageSplit,
     image_augmentation,
-    image_batches,
 )
 from keras_attention.data.readers.multi_label_texts import (
     MultiLabelText,
     from_multi_label_files,
-    multi_label_batches,
     read_multi_label_texts,
 )
 from keras_attention.data.readers.pairs import (
     Pair,
     from_pair_files,
     read_pairs,
-    seq2seq_batches,
 )
 from keras_attention.data.readers.pascal_voc import from_voc
 from keras_attention.data.readers.questions import (
@@ -102,7 +96,6 @@ from keras_attention.data.readers.questions import (
 from keras_attention.data.readers.recordings import (
     Recording,
     from_recordings,
-    recording_batches,
 )
 from keras_attention.data.readers.sentence_polarity import sentence_polarity
 from keras_attention.data.readers.sounds import read_sound
@@ -113,13 +106,11 @@ from keras_attention.data.readers.tagged import (
     from_conllu,
     read_conll,
     read_conllu,
-    tagging_batches,
 )
 from keras_attention.data.readers.texts import (
     Text,
     from_text_files,
     read_texts,
-    text_batches,
 )
 from keras_attention.data.readers.tfds import from_tfds
 from keras_attention.data.readers.tfds_boxes import from_tfds_boxes
@@ -144,6 +135,7 @@ __all__ = [
     "ImageTextPreprocessor",
     "Labels",
     "MaskedLMPreprocessor",
+    "MaskedWindows",
     "MultiLabelText",
     "Pair",
     "PixelLevelsPreprocessor",
@@ -168,20 +160,18 @@ __all__ = [
     "TaggerPreprocessor",
     "Text",
     "TextPreprocessor",
+    "TextWindows",
     "Vocabulary",
     "Words",
     "WrittenDate",
+    "batches",
     "build_tree",
-    "caption_batches",
     "caption_objects",
     "connected_digits",
-    "constituency_batches",
     "contiguous_segments",
     "dates",
-    "dependency_batches",
     "describe_objects",
     "detection_augmentation",
-    "detection_batches",
     "facts",
     "find_objects",
     "from_bracketed_files",
@@ -203,17 +193,11 @@ __all__ = [
     "from_tfds_trees",
     "from_voc",
     "image_augmentation",
-    "image_batches",
     "join_dialogues",
-    "language_model_batches",
     "linearize_tree",
     "list_coco_results",
-    "masked_language_model_batches",
-    "multi_label_batches",
     "pair_dialogues",
     "parse_brackets",
-    "pixel_batches",
-    "question_batches",
     "read_bracketed_trees",
     "read_conll",
     "read_conllu",
@@ -226,13 +210,8 @@ __all__ = [
     "read_questions",
     "read_sound",
     "read_texts",
-    "recording_batches",
     "search_span",
     "sentence_polarity",
-    "seq2seq_batches",
-    "speech_text_batches",
     "split_words",
     "spoken_numbers",
-    "tagging_batches",
-    "text_batches",
 ]

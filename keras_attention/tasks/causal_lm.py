@@ -180,13 +180,8 @@ class CausalLM(RunningTextTask):
                 f"The text to train on has {len(ids)} tokens, which does not fill one window of "
                 f"{self.maximum_length}: train on more, or with a smaller max_length=."
             )
-        return data.language_model_batches(
-            ids,
-            self.maximum_length,
-            recipe.batch_size,
-            steps=recipe.data.steps,
-            seed=recipe.seed,
-        )
+        windows = data.TextWindows(ids, self.maximum_length, steps=recipe.data.steps)
+        return data.batches(windows, batch_size=recipe.batch_size, seed=recipe.seed)
 
     def make_batches(self, examples, where):
         """Windows one after another."""
@@ -194,7 +189,8 @@ class CausalLM(RunningTextTask):
             return None
         with prefix_errors(where):
             ids = self.preprocessor([examples])[0]
-            return data.language_model_batches(ids, self.maximum_length, ROWS)
+            windows = data.TextWindows(ids, self.maximum_length)
+            return data.batches(windows, batch_size=ROWS)
 
     def make_metrics(self):
         return [make_perplexity]

@@ -163,12 +163,12 @@ class ConstituencyParser(SentenceTask):
                 "constituents: make a new model of these trees with from_data."
             )
         options = {"shuffle": True, "seed": recipe.seed}
-        return data.constituency_batches(fitting, self.preprocessor, recipe.batch_size, **options)
+        return data.batches(fitting, self.preprocessor, recipe.batch_size, **options)
 
     def make_batches(self, examples, where):
         with prefix_errors(where):
             fitting = self._select(self.keep_short(examples, where))
-            return data.constituency_batches(fitting, self.preprocessor) if fitting else None
+            return data.batches(fitting, self.preprocessor) if fitting else None
 
     def make_metrics(self):
         """Of the labels behind those that are right."""

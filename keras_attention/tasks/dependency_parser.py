@@ -100,12 +100,12 @@ class DependencyParser(SentenceTask):
     def make_training_batches(self, examples, recipe):
         examples = self.keep_short(examples, "The train part", training=True)
         options = {"shuffle": True, "seed": recipe.seed}
-        return data.dependency_batches(examples, self.preprocessor, recipe.batch_size, **options)
+        return data.batches(examples, self.preprocessor, recipe.batch_size, **options)
 
     def make_batches(self, examples, where):
         examples = self.keep_short(examples, where)
         with prefix_errors(where):
-            return data.dependency_batches(examples, self.preprocessor) if examples else None
+            return data.batches(examples, self.preprocessor) if examples else None
 
     def make_loss(self, recipe):
         return training.DependencyCrossentropy(label_smoothing=recipe.label_smoothing)

@@ -104,10 +104,10 @@ class ImageClassifier(ImageTask):
     def make_training_batches(self, examples, recipe):
         augment = data.image_augmentation(recipe.data.shift, recipe.data.flip, recipe.seed)
         options = {"shuffle": True, "seed": recipe.seed, "augment": augment}
-        return data.image_batches(examples, recipe.batch_size, **options)
+        return data.batches(examples, batch_size=recipe.batch_size, **options)
 
     def make_batches(self, examples, where):
-        return data.image_batches(examples, ROWS) if self.count(examples) else None
+        return data.batches(examples, batch_size=ROWS) if self.count(examples) else None
 
     def make_job(self, train, dev, recipe):
         job = super().make_job(train, dev, recipe)

@@ -150,10 +150,10 @@ class ImageGenerator(ImageTask):
 
     def make_training_batches(self, examples, recipe):
         options = {"shuffle": True, "seed": recipe.seed}
-        return data.pixel_batches(examples, self.preprocessor, recipe.batch_size, **options)
+        return data.batches(examples, self.preprocessor, recipe.batch_size, **options)
 
     def make_batches(self, examples, where):
-        return data.pixel_batches(examples, self.preprocessor, ROWS) if examples else None
+        return data.batches(examples, self.preprocessor, ROWS) if examples else None
 
     def make_metrics(self):
         return [make_perplexity]

@@ -218,11 +218,11 @@ class ImageToText(WritingTask):
     def make_training_batches(self, examples, recipe):
         options = {"shuffle": True, "seed": recipe.seed}
         kept = self._select(examples)
-        return data.caption_batches(kept, self.preprocessor, recipe.batch_size, **options)
+        return data.batches(kept, self.preprocessor, recipe.batch_size, **options)
 
     def make_batches(self, examples, where):
         with prefix_errors(where):
-            return data.caption_batches(examples, self.preprocessor, ROWS) if examples else None
+            return data.batches(examples, self.preprocessor, ROWS) if examples else None
 
     def make_metrics(self):
         """Of given texts: the share of tokens chooses the epoch."""

@@ -92,21 +92,22 @@ class MaskedLM(RunningTextTask):
         return {}
 
     def make_training_batches(self, examples, recipe):
-        return self._make_batches(
-            examples, recipe.batch_size, steps=recipe.data.steps, seed=recipe.seed
-        )
+        windows = self._cut_windows(examples, recipe.data.steps)
+        return self._batch(windows, batch_size=recipe.batch_size, seed=recipe.seed)
 
     def make_batches(self, examples, where):
         """Windows one after another, in which every pass hides the same tokens."""
         if not examples:
             return None
         with prefix_errors(where):
-            return self._make_batches(examples, ROWS)
+            return self._batch(self._cut_windows(examples), batch_size=ROWS)
 
-    def _make_batches(self, text, batch_size, **options):
+    def _cut_windows(self, text, steps=None):
         tokenizer, length = self.preprocessor.tokenizer, self.preprocessor.maximum_length
-        ids = self.preprocessor.encode_plain(text)
-        batches = data.masked_language_model_batches(ids, length, tokenizer, batch_size, **options)
+        return data.MaskedWindows(self.preprocessor.encode_plain(text), length, tokenizer, steps)
+
+    def _batch(self, windows, batch_size, seed=0):
+        batches = data.batches(windows, batch_size=batch_size, seed=seed)
         return batches.map(lambda ids, labels: (self.preprocessor.as_inputs(ids), labels))
 
     def make_metrics(self):

@@ -6,7 +6,6 @@ import numpy as np
 
 from keras_attention import data, training
 from keras_attention.core.checks import check_many
-from keras_attention.data.readers.multi_label_texts import encode_label_sets
 from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.labels import Classification, check_top
 from keras_attention.tasks.runners import ROWS
@@ -101,20 +100,20 @@ class MultiLabelClassifier(TextTask):
 
     def make_training_batches(self, examples, recipe):
         options = {"shuffle": True, "seed": recipe.seed}
-        return data.multi_label_batches(examples, self.preprocessor, recipe.batch_size, **options)
+        return data.batches(examples, self.preprocessor, recipe.batch_size, **options)
 
     def make_batches(self, examples, where):
         if not examples:
             return None
         with prefix_errors(where):
-            return data.multi_label_batches(examples, self.preprocessor, ROWS)
+            return data.batches(examples, self.preprocessor, ROWS)
 
     def make_job(self, train, dev, recipe):
         job = super().make_job(train, dev, recipe)
         balance = recipe.data.balance
         if not balance:
             return job
-        counts = encode_label_sets(train, self.preprocessor.labels).sum(axis=0)
+        counts = self.preprocessor.labels.encode_sets([labels for _, labels in train]).sum(axis=0)
         shares = np.clip(counts / len(train), 1 / (1 + len(train)), 0.5)
         weights = ((1 / shares - 1) ** balance).tolist()
         smoothing = recipe.label_smoothing
@@ -131,7 +130,7 @@ class MultiLabelClassifier(TextTask):
         """Chooses the threshold of each label for its highest F1 on examples."""
         if not examples:
             return
-        labels = encode_label_sets(examples, self.preprocessor.labels)
+        labels = self.preprocessor.labels.encode_sets([labels for _, labels in examples])
         found = training.find_label_thresholds(labels, self.compute_shares(examples), SHRINKAGE)
         self.thresholds = tuple(round(float(threshold), 6) for threshold in found)
 
@@ -146,7 +145,7 @@ class MultiLabelClassifier(TextTask):
     def compute_scores(self, examples, where):
         if not examples:
             return {}
-        labels = encode_label_sets(examples, self.preprocessor.labels)
+        labels = self.preprocessor.labels.encode_sets([labels for _, labels in examples])
         predicted = self.compute_shares(examples, where) > np.array(self.thresholds)
         scores = training.score_label_sets(labels, predicted)
         counts = (x.sum(axis=0) for x in (labels, predicted, labels * predicted))

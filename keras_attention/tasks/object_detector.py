@@ -175,7 +175,7 @@ class ObjectDetector(Task):
         changes = dataclasses.asdict(recipe.data)
         del changes["image_size"]
         augment = data.detection_augmentation(**changes)
-        return data.detection_batches(
+        return data.batches(
             examples,
             self.preprocessor,
             recipe.batch_size,
@@ -186,7 +186,7 @@ class ObjectDetector(Task):
 
     def make_batches(self, examples, where):
         with prefix_errors(where):
-            return data.detection_batches(examples, self.preprocessor, ROWS) if examples else None
+            return data.batches(examples, self.preprocessor, ROWS) if examples else None
 
     def make_loss(self, recipe):
         return training.HungarianLoss("cross_entropy" if self.has_no_object else "varifocal")

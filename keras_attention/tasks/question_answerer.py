@@ -157,14 +157,14 @@ class QuestionAnswerer(Task):
         if not windows:
             raise ValueError("None of the questions has an answer in what the model sees of it.")
         options = {"shuffle": True, "seed": recipe.seed}
-        return data.question_batches(
-            windows, places, self.preprocessor, recipe.batch_size, **options
-        )
+        pairs = list(zip(windows, places, strict=True))
+        return data.batches(pairs, self.preprocessor, recipe.batch_size, **options)
 
     def make_batches(self, examples, where):
         if not examples:
             return None
-        return data.question_batches(*self._encode_all(examples, where), self.preprocessor, ROWS)
+        pairs = list(zip(*self._encode_all(examples, where), strict=True))
+        return data.batches(pairs, self.preprocessor, ROWS)
 
     def _encode(self, question):
         return self.preprocessor.encode(question.question, question.context)

@@ -223,7 +223,7 @@ class Seq2SeqLM(WritingTask):
         return fitting
 
     def make_training_batches(self, examples, recipe):
-        return data.seq2seq_batches(
+        return data.batches(
             self._select(examples),
             self.preprocessor,
             shuffle=True,
@@ -236,14 +236,14 @@ class Seq2SeqLM(WritingTask):
         job = super().make_job(train, [], recipe)
         if dev:
             sizes = _choose_sizes(recipe)
-            job.dev = data.seq2seq_batches(dev, self.preprocessor, **sizes)
+            job.dev = data.batches(dev, self.preprocessor, **sizes)
         return job
 
     def make_batches(self, examples, where):
         with prefix_errors(where):
             if not examples:
                 return None
-            return data.seq2seq_batches(examples, self.preprocessor, batch_size=ROWS)
+            return data.batches(examples, self.preprocessor, batch_size=ROWS)
 
     def make_metrics(self):
         return METRICS[self.score]
@@ -342,7 +342,7 @@ def _build_preprocessor(pairs, tokens, vocabulary_size):
 
 
 def _choose_sizes(recipe):
-    """Keywords of `seq2seq_batches`."""
+    """Keywords of `ka.data.batches`."""
     sizes = {"batch_size": recipe.batch_size, "max_tokens": recipe.data.max_tokens}
     return sizes if recipe.jit_compile else sizes | {"edges": FINE}
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_attention import data, training
 from keras_attention.core.lazy import models, visualization
-from keras_attention.data.readers.tagged import check_tags
+from keras_attention.data.preprocessors.tagger import check_tags
 from keras_attention.data.tokenizers.vocabulary import find_words
 from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.interface import AttentionMaps
@@ -95,12 +95,12 @@ class SequenceLabeler(SentenceTask):
     def make_training_batches(self, examples, recipe):
         examples = self.keep_short(examples, "The train part", training=True)
         options = {"shuffle": True, "seed": recipe.seed}
-        return data.tagging_batches(examples, self.preprocessor, recipe.batch_size, **options)
+        return data.batches(examples, self.preprocessor, recipe.batch_size, **options)
 
     def make_batches(self, examples, where):
         examples = self.keep_short(examples, where)
         with prefix_errors(where):
-            return data.tagging_batches(examples, self.preprocessor) if examples else None
+            return data.batches(examples, self.preprocessor) if examples else None
 
     def make_job(self, train, dev, recipe):
         labels = self.preprocessor.labels
@@ -122,7 +122,8 @@ class SequenceLabeler(SentenceTask):
     def compute_scores(self, examples, where):
         """Compute the scores that `make_metrics` names, and macro F1."""
         with prefix_errors(where):
-            check_tags(examples, self.preprocessor.labels)
+            words, tags = zip(*examples, strict=True)
+            check_tags(words, tags, self.preprocessor.labels)
         examples = self.keep_short(examples, where)
         sentences = [sentence.tokens for sentence in examples]
         predicted = [

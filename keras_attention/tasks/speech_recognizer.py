@@ -188,11 +188,11 @@ class SpeechRecognizer(Task):
                 "subsampling=."
             )
         options = {"shuffle": True, "seed": recipe.seed}
-        return data.recording_batches(examples, self.preprocessor, recipe.batch_size, **options)
+        return data.batches(examples, self.preprocessor, recipe.batch_size, **options)
 
     def make_batches(self, examples, where):
         with prefix_errors(where):
-            return data.recording_batches(examples, self.preprocessor, ROWS) if examples else None
+            return data.batches(examples, self.preprocessor, ROWS) if examples else None
 
     def make_loss(self, recipe):
         return training.MaskedCTC()

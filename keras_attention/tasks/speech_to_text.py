@@ -1,5 +1,7 @@
 """`SpeechToText`: recordings, and texts of what is said in each, in that language or another."""
 
+import dataclasses
+
 import numpy as np
 
 from keras_attention import data, training
@@ -155,21 +157,24 @@ class SpeechToText(LengthLimit, WritingTask):
     def _has_ctc(self):
         return isinstance(self.model.output, dict)
 
+    def _with_ctc(self):
+        """The preprocessor, which makes labels of CTC where the model has such a head."""
+        return dataclasses.replace(self.preprocessor, ctc=self._has_ctc)
+
     def check_data(self, data):
         check_rate(data, self.preprocessor)
 
     def make_training_batches(self, examples, recipe):
         examples = self.keep_short(examples, "The train part", training=True)
-        options = {"shuffle": True, "seed": recipe.seed, "ctc": self._has_ctc}
-        return data.speech_text_batches(examples, self.preprocessor, recipe.batch_size, **options)
+        options = {"shuffle": True, "seed": recipe.seed}
+        return data.batches(examples, self._with_ctc(), recipe.batch_size, **options)
 
     def make_batches(self, examples, where):
         with prefix_errors(where):
             if not examples:
                 return None
             examples = self.keep_short(examples, where)
-            options = {"ctc": self._has_ctc}
-            return data.speech_text_batches(examples, self.preprocessor, ROWS, **options)
+            return data.batches(examples, self._with_ctc(), ROWS)
 
     def make_loss(self, recipe):
         smoothing = {"label_smoothing": recipe.label_smoothing}

@@ -48,11 +48,11 @@ class TextClassifier(TextTask):
 
     def make_training_batches(self, examples, recipe):
         options = {"shuffle": True, "seed": recipe.seed}
-        return data.text_batches(examples, self.preprocessor, recipe.batch_size, **options)
+        return data.batches(examples, self.preprocessor, recipe.batch_size, **options)
 
     def make_batches(self, examples, where):
         with prefix_errors(where):
-            return data.text_batches(examples, self.preprocessor, ROWS) if examples else None
+            return data.batches(examples, self.preprocessor, ROWS) if examples else None
 
     def make_job(self, train, dev, recipe):
         labels = self.preprocessor.labels

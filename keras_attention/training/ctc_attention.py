@@ -27,7 +27,7 @@ class CTCAttention(GlobalMeanLoss):
 
     Call arguments:
         y_true: dict of int labels: `"logits"` (B, U), -1 at padding, and `"ctc_logits"` (B, L), 0
-            at padding, as `ka.data.speech_text_batches` gives them.
+            at padding, as `ka.data.batches` gives them.
         y_pred: dict of `"logits"` (B, U, V) and `"ctc_logits"` (B, T, V), whose implicit mask is
             that of the frames, as in `MaskedCTC`.
         sample_weight: (B,).

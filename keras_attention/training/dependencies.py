@@ -22,7 +22,7 @@ class DependencyCrossentropy(GlobalMeanLoss):
 
     Call arguments:
         y_true: dict of int (B, T), -1 at padding: `"arc_scores"`, the heads, and
-            `"label_scores"`, the relations, as `ka.data.dependency_batches` gives them.
+            `"label_scores"`, the relations, as `ka.data.batches` gives them.
         y_pred: dict of `"arc_scores"` (B, T, T + 1) and `"label_scores"` (B, T, T + 1, L), as
             `ka.models.dependency_parser` gives them.
 

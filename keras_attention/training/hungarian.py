@@ -49,7 +49,7 @@ class HungarianLoss(GlobalMeanLoss):
     Call arguments:
         y_true: dict of `"labels"`, int (B, M), -1 where there is no object, and `"boxes"`, float
             (B, M, 4), (cx, cy, w, h) as shares of the image's sides, as
-            `ka.data.detection_batches` gives them.
+            `ka.data.batches` gives them.
         y_pred: dict of outputs of `ka.models.object_detector`.
 
     Example:

@@ -32,8 +32,8 @@ def translator():
     preprocessor = ka.data.SequencePreprocessor(characters, characters)
     model = ka.models.seq2seq_transformer(len(characters), len(characters), **SIZE)
     options = {"max_tokens": 128, "edges": (8,)}
-    train = ka.data.seq2seq_batches(pairs[:40], preprocessor, 16, shuffle=True, **options)
-    return model, train, ka.data.seq2seq_batches(pairs[40:], preprocessor, 12, **options)
+    train = ka.data.batches(pairs[:40], preprocessor, 16, shuffle=True, **options)
+    return model, train, ka.data.batches(pairs[40:], preprocessor, 12, **options)
 
 
 def labeler():
@@ -45,8 +45,8 @@ def labeler():
     preprocessor = ka.data.TaggerPreprocessor.build(sentences, characters=False)
     model = ka.models.sequence_labeler(len(preprocessor.words), 4, **SIZE)
     options = {"edges": (6,)}
-    train = ka.data.tagging_batches(sentences[:30], preprocessor, 8, shuffle=True, **options)
-    return model, train, ka.data.tagging_batches(sentences[30:], preprocessor, 8, **options)
+    train = ka.data.batches(sentences[:30], preprocessor, 8, shuffle=True, **options)
+    return model, train, ka.data.batches(sentences[30:], preprocessor, 8, **options)
 
 
 def vision():
@@ -55,15 +55,16 @@ def vision():
     model = ka.models.vision_transformer((8, 8), 3, patch_size=4, num_channels=1, **SIZE)
     # An augmentation is drawn for a whole batch, by every process.
     augment = ka.data.image_augmentation(shift=0.2)
-    train = ka.data.image_batches((pixels[:29], labels[:29]), 8, shuffle=True, augment=augment)
-    return model, train, ka.data.image_batches((pixels[29:], labels[29:]), 8)
+    split = ka.data.ImageSplit(pixels, labels)
+    train = ka.data.batches(split[:29], None, 8, shuffle=True, augment=augment)
+    return model, train, ka.data.batches(split[29:], None, 8)
 
 
 def language():
     tokens = np.random.default_rng(0).integers(1, 40, 400)
     model = ka.models.causal_language_model(40, **SIZE)
-    train = ka.data.language_model_batches(tokens[:300], 8, 16)
-    return model, train, ka.data.language_model_batches(tokens[300:], 8, 8)
+    train = ka.data.batches(ka.data.TextWindows(tokens[:300], 8), None, 16)
+    return model, train, ka.data.batches(ka.data.TextWindows(tokens[300:], 8), None, 8)
 
 
 CASES = {make.__name__: make for make in (translator, labeler, vision, language)}

@@ -1,5 +1,7 @@
 """Batches in shares: what processes read of a batch is together the batch, and no more is read."""
 
+import re
+
 import keras
 import numpy as np
 import pytest
@@ -8,7 +10,6 @@ import tensorflow as tf
 import keras_attention as ka
 from keras_attention.data.shares import MAKER, Share, read_share
 from tests.grids import quick
-from tests.tables import assert_lists
 
 HALVES = [Share(4, (0, 1)), Share(4, (2, 3))]
 
@@ -16,19 +17,19 @@ HALVES = [Share(4, (0, 1)), Share(4, (2, 3))]
 def texts(**options):
     examples = [ka.data.Text("a b c d e f"[: 2 * n - 1], "xy"[n % 2]) for n in (1, 4, 3, 2) * 5]
     preprocessor = ka.data.TextPreprocessor.build(examples)
-    return ka.data.text_batches(examples, preprocessor, 4, edges=(2,), **options)
+    return ka.data.batches(examples, preprocessor, 4, edges=(2,), **options)
 
 
 def several_labels(**options):
     examples = [ka.data.MultiLabelText("a b c d"[: 2 * n - 1], ("x",)) for n in (1, 4, 3, 2) * 5]
     preprocessor = ka.data.TextPreprocessor.build(examples, labels=["x", "y"])
-    return ka.data.multi_label_batches(examples, preprocessor, 4, edges=(2,), **options)
+    return ka.data.batches(examples, preprocessor, 4, edges=(2,), **options)
 
 
 def sentences(**options):
     examples = [ka.data.Sentence(("a",) * n, ("X",) * n) for n in (1, 7, 2, 5, 3) * 5]
     preprocessor = ka.data.TaggerPreprocessor.build(examples)
-    return ka.data.tagging_batches(examples, preprocessor, 4, edges=(3,), **options)
+    return ka.data.batches(examples, preprocessor, 4, edges=(3,), **options)
 
 
 def dependencies(**options):
@@ -38,7 +39,7 @@ def dependencies(**options):
     ]
     tagged = [ka.data.Sentence(tree.tokens, tree.relations) for tree in trees]
     preprocessor = ka.data.TaggerPreprocessor.build(tagged)
-    return ka.data.dependency_batches(trees, preprocessor, 4, edges=(2,), **options)
+    return ka.data.batches(trees, preprocessor, 4, edges=(2,), **options)
 
 
 def constituents(**options):
@@ -47,7 +48,7 @@ def constituents(**options):
     labels = ka.data.ConstituencyTree.collect(trees, dev_fraction=0).labels
     tagged = [ka.data.Sentence(tree.tokens, tree.tags) for tree in trees]
     preprocessor = ka.data.TaggerPreprocessor.build(tagged, labels)
-    return ka.data.constituency_batches(trees, preprocessor, 4, edges=(5,), **options)
+    return ka.data.batches(trees, preprocessor, 4, edges=(5,), **options)
 
 
 def questions(**options):
@@ -55,19 +56,21 @@ def questions(**options):
     preprocessor = ka.data.QuestionPreprocessor.build(asked)
     windows = [preprocessor.encode(*question[:2]).windows[0] for question in asked]
     places = [(0, k) for k in range(len(windows))]
-    return ka.data.question_batches(windows, places, preprocessor, 4, edges=(5,), **options)
+    return ka.data.batches(
+        list(zip(windows, places, strict=True)), preprocessor, 4, edges=(5,), **options
+    )
 
 
 def pairs(**options):
     examples = [("ab" * n, "ba" * (6 - n)) for n in (1, 5, 2, 3) * 5]
     characters = ka.data.Characters.build(["ab"])
     preprocessor = ka.data.SequencePreprocessor(characters, characters)
-    return ka.data.seq2seq_batches(examples, preprocessor, 4, edges=(8,), **options)
+    return ka.data.batches(examples, preprocessor, 4, edges=(8,), **options)
 
 
 def images(**options):
     pixels = np.random.default_rng(0).integers(0, 256, (11, 3, 3, 1)).astype("uint8")
-    return ka.data.image_batches((pixels, np.arange(11)), 4, **options)
+    return ka.data.batches(ka.data.ImageSplit(pixels, np.arange(11)), None, 4, **options)
 
 
 def captions(**options):
@@ -75,7 +78,7 @@ def captions(**options):
     preprocessor = ka.data.ImageTextPreprocessor(
         ka.data.Words.build(["a"]), image_size=4, channels=1
     )
-    return ka.data.caption_batches(examples, preprocessor, 4, **options)
+    return ka.data.batches(examples, preprocessor, 4, **options)
 
 
 def boxes(**options):
@@ -85,13 +88,13 @@ def boxes(**options):
         for k in range(7)
     ]
     preprocessor = ka.data.DetectionPreprocessor(["cell"], image_size=(8, 8))
-    return ka.data.detection_batches(examples, preprocessor, 4, **options)
+    return ka.data.batches(examples, preprocessor, 4, **options)
 
 
 def levels(**options):
     split = ka.data.ImageSplit(np.random.default_rng(0).random((7, 2, 2, 1)), np.arange(7) % 2)
     preprocessor = ka.data.PixelLevelsPreprocessor(["a", "b"], 2, num_levels=4)
-    return ka.data.pixel_batches(split, preprocessor, 4, **options)
+    return ka.data.batches(split, preprocessor, 4, **options)
 
 
 def sounds():
@@ -103,13 +106,13 @@ def sounds():
 
 def recordings(**options):
     preprocessor = ka.data.SpeechPreprocessor(["a"], sampling_rate=8000)
-    return ka.data.recording_batches(sounds(), preprocessor, 4, **options)
+    return ka.data.batches(sounds(), preprocessor, 4, **options)
 
 
 def speech(**options):
     characters = ka.data.Characters.build(["a"])
     preprocessor = ka.data.SpeechTextPreprocessor(characters, sampling_rate=8000)
-    return ka.data.speech_text_batches(sounds(), preprocessor, 4, **options)
+    return ka.data.batches(sounds(), preprocessor, 4, **options)
 
 
 TOKENS = np.random.default_rng(0).integers(5, 30, 63)
@@ -117,48 +120,43 @@ TOKENS = np.random.default_rng(0).integers(5, 30, 63)
 
 def windows(shuffle=False, **options):
     steps = 3 if shuffle else None
-    return ka.data.language_model_batches(TOKENS, 5, 4, steps=steps, **options)
+    return ka.data.batches(ka.data.TextWindows(TOKENS, 5, steps), None, 4, **options)
 
 
 def hidden(shuffle=False, **options):
     characters = ka.data.Characters.build(["abcdefghijklmnopqrstuvwxyz"], mask_token=True)
     steps = 3 if shuffle else None
-    return ka.data.masked_language_model_batches(TOKENS, 5, characters, 4, steps=steps, **options)
+    windows = ka.data.MaskedWindows(TOKENS, 5, characters, steps)
+    return ka.data.batches(windows, None, 4, **options)
 
 
 BATCHES = {
-    "text_batches": texts,
-    "multi_label_batches": several_labels,
-    "tagging_batches": sentences,
-    "dependency_batches": dependencies,
-    "constituency_batches": constituents,
-    "question_batches": questions,
-    "seq2seq_batches": pairs,
-    "image_batches": images,
-    "caption_batches": captions,
-    "detection_batches": boxes,
-    "pixel_batches": levels,
-    "recording_batches": recordings,
-    "speech_text_batches": speech,
-    "language_model_batches": windows,
-    "masked_language_model_batches": hidden,
+    "text": texts,
+    "multi_label": several_labels,
+    "tagging": sentences,
+    "dependency": dependencies,
+    "constituency": constituents,
+    "question": questions,
+    "seq2seq": pairs,
+    "image": images,
+    "caption": captions,
+    "detection": boxes,
+    "pixel": levels,
+    "recording": recordings,
+    "speech_text": speech,
+    "language_model": windows,
+    "masked_language_model": hidden,
 }
 # Masks are drawn for a batch as a whole.
-WHOLE = {"masked_language_model_batches"}
+WHOLE = {"masked_language_model"}
 
 
 def arrays(batch):
     return [np.asarray(array) for array in tf.nest.flatten(batch)]
 
 
-def test_every_function_is_tried():
-    assert_lists(
-        "BATCHES", BATCHES, [name for name in ka.data.__all__ if name.endswith("_batches")]
-    )
-
-
 @pytest.mark.parametrize("shuffle", quick([False, True], False))
-@pytest.mark.parametrize("name", quick(BATCHES, "recording_batches", "tagging_batches"))
+@pytest.mark.parametrize("name", quick(BATCHES, "recording", "tagging"))
 def test_shares_are_together_the_batch(name, shuffle):
     """Each as long as the batch is; one that has no four equal parts is read whole by all."""
     batches = BATCHES[name](shuffle=shuffle)
@@ -204,7 +202,7 @@ def test_other_data_sets_are_read_whole_and_cut():
     ]
 
 
-QUICK = ("seq2seq_batches", "image_batches", "tagging_batches", "recording_batches")
+QUICK = ("seq2seq", "image", "tagging", "recording")
 
 
 @pytest.mark.parametrize(
@@ -227,4 +225,15 @@ def test_keras_distributes_full_batches(name):
 
 def test_no_full_batch_is_refused():
     with pytest.raises(ValueError, match="drop_remainder=True leaves no batch.*smaller batch_size"):
-        ka.data.image_batches((np.zeros((3, 2, 2, 1)), np.zeros(3)), 4, drop_remainder=True)
+        ka.data.batches(
+            ka.data.ImageSplit(np.zeros((3, 2, 2, 1)), np.zeros(3)), None, 4, drop_remainder=True
+        )
+
+
+def test_the_table_of_batches_names_every_class_with_columns():
+    table = [line for line in ka.data.batches.__doc__.split("\n") if line.strip().startswith("|")]
+    names = set(re.findall(r"`(\w+)`", "".join(table)))
+    members = {name: getattr(ka.data, name) for name in ka.data.__all__}
+    expected = {name for name, member in members.items() if hasattr(member, "columns")}
+    assert expected - names == {name for name in expected if name.startswith("Subword")}
+    assert all(hasattr(ka.data, name) for name in names)

@@ -7,7 +7,6 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.cli.show import show
-from keras_attention.data.readers.multi_label_texts import encode_label_sets
 from keras_attention.tasks.multi_label_classifier import SHRINKAGE
 from keras_attention.tasks.recipes.kinds import LabelData
 from tests.small_runs import train
@@ -58,7 +57,7 @@ def test_any_number_of_labels(classifier):
 
 def test_thresholds_are_chosen_on_the_development_part(classifier):
     """Those of `find_label_thresholds` of the task's own probabilities."""
-    labels = encode_label_sets(DEV, classifier.preprocessor.labels)
+    labels = classifier.preprocessor.labels.encode_sets([labels for _, labels in DEV])
     shares = classifier.compute_shares(DEV)
     for k, text in enumerate(DEV[:3]):
         alone = {

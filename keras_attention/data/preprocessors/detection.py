@@ -1,14 +1,18 @@
 """`DetectionPreprocessor`: pictures of any size to the inputs of a detector."""
 
+import concurrent.futures
 import dataclasses
 import pathlib
 
 import numpy as np
 
+from keras_attention.data.columns import Columns, Computed
 from keras_attention.data.preprocessors.image import ImagePreprocessor
 from keras_attention.data.readers.image_folders import decode_picture, resize_picture
 from keras_attention.data.readers.images import scale_pixels
 from keras_attention.files.io import read_bytes
+
+MOST_BYTES = 4 << 30  # of resized pictures that are kept in memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +51,18 @@ class DetectionPreprocessor(ImagePreprocessor):
                 "a Resizing without size."
             )
 
+    def columns(self, examples):
+        """`Columns` of a list of `BoxedImage`, for `ka.data.batches`. Crowds are left out.
+
+        Labels are a dict of `"labels"`, int32 (B, M), -1 where there is no object, and `"boxes"`,
+        float32 (B, M, 4), middle, width and height (cx, cy, w, h) as shares of the picture's sides.
+        """
+        pictures = read_pictures([example.image for example in examples], self)
+        shape = (None, *self.image_size, self.channels)
+        images = Computed(lambda _, wanted: pictures(wanted), shape)
+        numbers, boxes = pad_objects(examples, self.labels.names)
+        return Columns(images, {"labels": numbers, "boxes": boxes}, count=len(examples))
+
     def read(self, picture):
         """One picture as the model takes it, and its own (height, width)."""
         return read_picture(picture, self.image_size, self.channels, self.resizing)
@@ -76,3 +92,51 @@ def read_picture(picture, image_size, channels, resizing):
             )
         pixels = scale_pixels(pixels)
     return resize_picture(pixels, image_size, resizing), pixels.shape[:2]
+
+
+def read_pictures(pictures, preprocessor):
+    """A function of indices (B,) to float32 (B, H, W, C), which keeps what fits into 4 GiB.
+
+    Args:
+        pictures: list of paths, bytes or arrays, which `preprocessor.read` reads and resizes.
+    """
+    shape = (*preprocessor.image_size, preprocessor.channels)
+    stored, most = {}, MOST_BYTES // int(np.prod(shape))
+
+    def load(index):
+        if index in stored:
+            return stored[index]
+        picture, _ = preprocessor.read(pictures[index])
+        picture = np.rint(picture * 255).astype("uint8")
+        if len(stored) < most:
+            stored[index] = picture
+        return picture
+
+    def read(indices):
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            return scale_pixels(np.stack(list(pool.map(load, map(int, indices)))))
+
+    return read
+
+
+def pad_objects(examples, names):
+    """int32 labels (n, M), -1 where there is no object, and float32 boxes (n, M, 4) as shares.
+
+    Args:
+        examples: list of `BoxedImage`.
+        names: of the classes.
+    """
+    ids = {name: k for k, name in enumerate(names)}
+    kept = [[(x, box) for x, box, crowd in e.objects() if not crowd] for e in examples]
+    most = max(1, *map(len, kept))
+    labels = np.full((len(examples), most), -1, "int32")
+    boxes = np.zeros((len(examples), most, 4), "float32")
+    for i, (example, objects) in enumerate(zip(examples, kept, strict=True)):
+        height, width = example.size
+        for k, (name, box) in enumerate(objects):
+            if name not in ids:
+                raise ValueError(f"The label {name!r} is none of the model's: {', '.join(ids)}.")
+            left, top, right, bottom = np.array(box) / [width, height, width, height]
+            labels[i, k] = ids[name]
+            boxes[i, k] = (left + right) / 2, (top + bottom) / 2, right - left, bottom - top
+    return labels, boxes

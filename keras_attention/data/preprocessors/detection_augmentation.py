@@ -6,7 +6,7 @@ LEAST = 0.3  # of an object that must be left of it in a part of its picture
 
 
 def detection_augmentation(flip=True, vertical_flip=False, crop=0.3, brightness=0.2, contrast=0.2):
-    """A function that changes pictures and their boxes at random, for `detection_batches`.
+    """A function that changes pictures and their boxes at random, for `ka.data.batches`.
 
     A part of the picture is cut out and enlarged to its size, so that objects get larger and other
     shapes; an object of which less than 0.3 is left is none any more. Keras's own layers move boxes
@@ -21,7 +21,7 @@ def detection_augmentation(flip=True, vertical_flip=False, crop=0.3, brightness=
 
     Returns:
         A function of images, float32 (B, H, W, C) from 0 to 1, labels as those of
-        `detection_batches`, and a seed, int32 (2,), that gives images and labels.
+        `ka.data.batches`, and a seed, int32 (2,), that gives images and labels.
 
     Example:
 

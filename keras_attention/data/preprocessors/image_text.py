@@ -5,7 +5,8 @@ import dataclasses
 import numpy as np
 
 from keras_attention.core.checks import check_height_and_width, check_whole_number
-from keras_attention.data.preprocessors.detection import read_picture
+from keras_attention.data.columns import Columns, Computed, pad_rows
+from keras_attention.data.preprocessors.detection import read_picture, read_pictures
 from keras_attention.data.preprocessors.image import MOST_CHANNELS
 from keras_attention.data.preprocessors.resizing import Resizing
 from keras_attention.data.preprocessors.sequence import TargetTexts
@@ -54,6 +55,28 @@ class ImageTextPreprocessor(TargetTexts):
 
     def __call__(self, pictures):
         return {"images": np.stack([self.read(picture)[0] for picture in pictures])}
+
+    def columns(self, examples):
+        """`Columns` of a list of `CaptionedImage`, each picture with each of its texts.
+
+        Inputs are `"images"`, float32 (B, H, W, C) from 0 to 1, and `"target_ids"`, int32 (B, U),
+        from BEGIN on. Labels are int32 (B, U), the token that follows, -1 at padding. U is that of
+        the longest text of all.
+        """
+        pairs = [(k, text) for k, example in enumerate(examples) for text in example.texts]
+        pictures = read_pictures([example.image for example in examples], self)
+        which = np.array([k for k, _ in pairs])
+        ids = self.target_ids([text for _, text in pairs])
+        inputs = {
+            "images": Computed(lambda _, wanted: pictures(which[wanted]), self.input_shape),
+            "target_ids": pad_rows([row[:-1] for row in ids], self.padding_id),
+        }
+        return Columns(inputs, pad_rows([row[1:] for row in ids], -1), count=len(pairs))
+
+    @property
+    def input_shape(self):
+        """(None, height, width, channels)."""
+        return (None, *self.image_size, self.channels)
 
     def read(self, picture):
         """One picture as the model takes it, and its own (height, width)."""

@@ -6,11 +6,10 @@ import pathlib
 import numpy as np
 
 from keras_attention.core.checks import check_height_and_width, check_whole_number
+from keras_attention.data.columns import Columns
 from keras_attention.data.preprocessors.image import MOST_CHANNELS
 from keras_attention.data.readers.images import scale_pixels
-from keras_attention.data.shares import check_batches, gather_batches
 from keras_attention.data.tokenizers.vocabulary import Labels
-from keras_attention.files.extras import import_tensorflow
 from keras_attention.files.manifest import record_files
 
 LABELS = "labels.txt"
@@ -94,6 +93,14 @@ class PixelLevelsPreprocessor:
         levels = np.rint(pixels * (self.num_levels - 1)).astype("int32")
         return np.concatenate([self.class_ids(numbers), levels.reshape(len(pixels), -1)], axis=1)
 
+    def columns(self, split):
+        """`Columns` of an `ImageSplit`: ids int32 (B, N) of the class and all levels but the last.
+
+        Labels are the N levels, where N is H · W · C.
+        """
+        ids = self(split.pixels, split.labels)
+        return Columns(ids[:, :-1], ids[:, 1:], count=len(split))
+
     def pictures(self, levels):
         """Pictures uint8 (n, H, W, C) of their levels, ints (n, H · W · C)."""
         pixels = np.clip(np.asarray(levels), 0, self.num_levels - 1) / (self.num_levels - 1)
@@ -103,50 +110,3 @@ class PixelLevelsPreprocessor:
         """Writes the labels into `folder`; the sizes are in the task's entries of the manifest."""
         self.labels.save(pathlib.Path(folder) / LABELS)
         record_files(folder, LABELS)
-
-
-def pixel_batches(
-    split, preprocessor, batch_size=32, *, shuffle=False, seed=0, drop_remainder=False
-):
-    """A `tf.data.Dataset` of (token ids, labels) batches for a language model of pixels.
-
-    Args:
-        split: `ImageSplit`.
-        preprocessor: `PixelLevelsPreprocessor`.
-        batch_size: int, pictures per batch. The last batch may be smaller.
-        shuffle: bool, whether every epoch has another order.
-        seed: int, of that order.
-        drop_remainder: bool, whether a smaller last batch is left out: what Keras's own
-            distributions want of several processes.
-
-    Returns:
-        A dataset whose cardinality is known: ids int32 (B, N) of the class and all levels but the
-        last, and as labels the N levels, where N is H · W · C.
-
-    Example:
-
-    ```python
-    import numpy as np
-    import keras_attention as ka
-
-    split = ka.data.ImageSplit(np.ones((3, 2, 2, 1), "float32"), np.array([0, 1, 1]))
-    preprocessor = ka.data.PixelLevelsPreprocessor(["a", "b"], 2, num_levels=4)
-    first, _ = ka.data.pixel_batches(split, preprocessor, batch_size=2)
-    assert first[0].numpy().tolist() == [[4, 3, 3, 3], [5, 3, 3, 3]]
-    assert first[1].numpy().tolist() == [[3, 3, 3, 3]] * 2
-    ```
-    """
-    if not len(split.labels):
-        raise ValueError("There are no pictures to make batches of.")
-    tf = import_tensorflow("pixel_batches")
-    ids = tf.constant(preprocessor(split.pixels, split.labels))
-    indices = tf.data.Dataset.range(len(ids))
-    if shuffle:
-        indices = indices.shuffle(len(ids), seed=seed)
-    indices = indices.batch(batch_size, drop_remainder=drop_remainder)
-    check_batches(len(indices))
-
-    def gather(_, index):
-        return tf.gather(ids[:, :-1], index), tf.gather(ids[:, 1:], index)
-
-    return gather_batches(tf, indices, gather)

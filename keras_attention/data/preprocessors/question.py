@@ -5,17 +5,15 @@ import dataclasses
 import numpy as np
 
 from keras_attention.core import checks
-from keras_attention.data.length_buckets import EDGES, batch_by_length
+from keras_attention.data.columns import Columns, Ragged, number_tokens
 from keras_attention.data.preprocessors.answer_spans import (
     EncodedQuestion,
     QuestionWindow,
     cut_windows,
 )
 from keras_attention.data.preprocessors.tagger import CHARACTERS, MOST_CHARACTERS, WORDS, spell
-from keras_attention.data.shares import gather_batches
 from keras_attention.data.tokenizers.subwords import PADDING_ID
 from keras_attention.data.tokenizers.vocabulary import Vocabulary, find_words, split_words
-from keras_attention.files.extras import import_tensorflow
 from keras_attention.files.fields import MOST_TOKENS
 from keras_attention.files.io import number_errors
 from keras_attention.files.manifest import read_preprocessing, save_preprocessing
@@ -172,6 +170,26 @@ class QuestionPreprocessor:
                 row[: len(window.tokens)] = self.spell(window.tokens)
         return inputs
 
+    def columns(self, examples):
+        """`Columns` of a list of (`QuestionWindow`, (first, last)), for `ka.data.batches`.
+
+        The pair says at which places of the window its answer begins and ends, or -1 where that
+        is not known. Labels are int32 (B, 2).
+        """
+        windows = [window for window, _ in examples]
+        labels = np.array([places for _, places in examples], "int32")
+        inputs = {
+            name: Ragged(
+                [window.inputs[name] for window in windows],
+                self.padding_id if name == "token_ids" else 0,
+            )
+            for name in windows[0].inputs
+        }
+        if self.characters is not None:
+            tokens, numbers = number_tokens([window.tokens for window in windows])
+            inputs["character_ids"] = Ragged(numbers, 0, self.spell(tokens))
+        return Columns(inputs, labels, lengths=[len(window.tokens) for window in windows])
+
     def spell(self, tokens):
         """Character ids (T, C) of tokens (T,); none of those that are no words."""
         letters = spell(tokens, self.characters, self.word_length)
@@ -270,82 +288,3 @@ def stack_windows(windows, padding_id, sequence_length=None):
         for row, window in zip(found[name], windows, strict=True):
             row[: len(window.tokens)] = window.inputs[name]
     return found
-
-
-def question_batches(
-    windows,
-    places,
-    preprocessor,
-    batch_size=32,
-    *,
-    shuffle=False,
-    seed=0,
-    edges=EDGES,
-    drop_remainder=False,
-):
-    """A `tf.data.Dataset` of (inputs, labels) batches for `fit` and `evaluate`.
-
-    Windows of about the same length share a batch, so that little of it is padding.
-
-    Args:
-        windows: list of `QuestionWindow`, as `preprocessor.encode` gives them.
-        places: list of (first, last), the places in each window where its answer begins and ends;
-            -1 where that is not known.
-        preprocessor: `QuestionPreprocessor`, or `SubwordQuestionPreprocessor`.
-        batch_size: int, windows per batch. Every bucket may end with a smaller one.
-        shuffle: bool, whether windows meet others in every epoch, in another order.
-        seed: int, of that order.
-        edges: ints, ascending: the longest window of each bucket. Longer ones than the last share a
-            bucket.
-        drop_remainder: bool, whether smaller last batches are left out: what Keras's own
-            distributions want of several processes.
-
-    Returns:
-        A dataset whose cardinality is known: what `preprocessor` gives, and labels int32 (B, 2).
-
-    Example:
-
-    ```python
-    import keras_attention as ka
-
-    context = "The cats sat on the mat."
-    asked = ka.data.Question("What sat?", context, (ka.data.Answer("cats", 4),))
-    preprocessor = ka.data.QuestionPreprocessor.build([asked], characters=False)
-    (window,) = preprocessor.encode(*asked[:2]).windows
-    batches = ka.data.question_batches([window] * 3, [(6, 6)] * 3, preprocessor, batch_size=2)
-    assert [labels.numpy().tolist() for _, labels in batches] == [[[6, 6], [6, 6]], [[6, 6]]]
-    ```
-    """
-    if not windows:
-        raise ValueError("windows is empty: there is nothing to make batches of.")
-    tf = import_tensorflow("question_batches")
-    labels = tf.constant(np.array(places, "int32"))
-    indices, locate = batch_by_length(
-        tf,
-        [len(window.tokens) for window in windows],
-        batch_size,
-        shuffle=shuffle,
-        seed=seed,
-        edges=edges,
-        drop_remainder=drop_remainder,
-    )
-    names = list(windows[0].inputs)
-    rows = {n: tf.constant(np.concatenate([w.inputs[n] for w in windows])) for n in names}
-    if preprocessor.characters is not None:  # the spelling of each word is kept once
-        numbers = {}
-        spelled = [numbers.setdefault(token, len(numbers)) for w in windows for token in w.tokens]
-        table = tf.constant(preprocessor.spell(list(numbers)))
-        spelled = tf.constant(np.array(spelled, "int32"))
-
-    def gather(indices, wanted):
-        where, inside = locate(indices, wanted)  # (B, T)
-        found = {}
-        for name, row in rows.items():
-            padding = preprocessor.padding_id if name == "token_ids" else 0
-            found[name] = tf.where(inside, tf.gather(row, where), padding)
-        if preprocessor.characters is not None:
-            letters = tf.gather(table, tf.gather(spelled, where))
-            found["character_ids"] = letters * tf.cast(inside[:, :, tf.newaxis], "int32")
-        return found, tf.gather(labels, wanted)
-
-    return gather_batches(tf, indices, gather)

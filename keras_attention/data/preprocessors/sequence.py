@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 
+from keras_attention.data.columns import Columns, Ragged
 from keras_attention.data.tokenizers.entries import Characters, Words
 from keras_attention.data.tokenizers.subwords import (
     BEGIN_ID,
@@ -111,6 +112,22 @@ class SequencePreprocessor:
         """int32 ids (T + 2,) of each of `texts`, from BEGIN to END."""
         begin, end = np.int32([BEGIN_ID]), np.int32([END_ID])
         return [np.concatenate([begin, row, end]) for row in self.target.encode(texts)]
+
+    def columns(self, pairs):
+        """`Columns` of a list of `Pair`, or of any (source, target) with more behind.
+
+        Inputs are int32 `"source_ids"` (B, S) and `"target_ids"` (B, T) from BEGIN on. Labels are
+        the tokens that follow, END at last, int32 (B, T), -1 at padding.
+        """
+        sources = self.source_ids([pair[0] for pair in pairs])
+        targets = self.target_ids([pair[1] for pair in pairs])
+        inputs = {
+            "source_ids": Ragged(sources, self.padding_id),
+            "target_ids": Ragged([row[:-1] for row in targets], self.padding_id),
+        }
+        labels = Ragged([row[1:] for row in targets], -1)
+        lengths = [max(len(s), len(t) - 1) for s, t in zip(sources, targets, strict=True)]
+        return Columns(inputs, labels, lengths=lengths)
 
     def texts(self, ids):
         """The texts that a model has written: ids (B, T), or a list of ids (T,), each up to END."""

@@ -6,6 +6,7 @@ import pathlib
 import numpy as np
 
 from keras_attention.core.checks import check_sound, check_whole_number
+from keras_attention.data.columns import Columns, Computed, Ragged
 from keras_attention.data.readers.sounds import read_sound
 from keras_attention.data.readers.sphinx import FEATURES, read_features
 
@@ -55,6 +56,19 @@ class SoundPreprocessor:
         for row, array in zip(joined, arrays, strict=True):
             row[: len(array)] = array
         return {self.input_name: joined, "lengths": lengths}
+
+    def sound_columns(self, recordings):
+        """The inputs of a model as columns, of a list of `Recording`."""
+        sounds = [recording.sound for recording in recordings]
+
+        def process(indices, wanted):
+            longest = max(indices, key=lambda i: len(sounds[i]))
+            # The longest sound of the batch says how long all are, also where it is not wanted.
+            return self([*(sounds[i] for i in wanted), sounds[longest]])[self.input_name][:-1]
+
+        lengths = np.array([len(sound) for sound in sounds], "int32")
+        shape = (None, None, *self.sound_shape)
+        return {self.input_name: Computed(process, shape), "lengths": lengths}
 
     def _read(self, sound):
         if isinstance(sound, str | pathlib.Path):
@@ -171,6 +185,12 @@ class SpeechPreprocessor(SoundPreprocessor):
                 f"{self.join(self.tokens)!r:.400}: replace it, or train with it."
             )
         return [ids[token] for token in self.split(text)]
+
+    def columns(self, recordings):
+        """`Columns` of a list of `Recording`. Labels are int32 (B, U), 0 at padding."""
+        labels = Ragged([self.encode(one.text) for one in recordings], 0, exact=True)
+        lengths = [len(one.sound) for one in recordings]
+        return Columns(self.sound_columns(recordings), labels, lengths=lengths, are_sounds=True)
 
     def decode(self, labels):
         """The text of labels, ints; blanks are nothing."""

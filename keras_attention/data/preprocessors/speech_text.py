@@ -4,18 +4,11 @@ import dataclasses
 
 import numpy as np
 
+from keras_attention.data.columns import Columns, Ragged
 from keras_attention.data.preprocessors.sequence import TargetTexts
 from keras_attention.data.preprocessors.speech import SoundPreprocessor
-from keras_attention.data.readers.recordings import (
-    batch_by_sound,
-    generate_batches,
-    pad_labels,
-    process_sounds,
-    sound_signature,
-)
 from keras_attention.data.tokenizers.entries import Characters
 from keras_attention.data.tokenizers.subwords import Subwords
-from keras_attention.files.extras import import_tensorflow
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,6 +19,7 @@ class SpeechTextPreprocessor(TargetTexts, SoundPreprocessor):
         target: `Characters` or `Subwords`, of what the model writes.
         sampling_rate: int, samples a second; None for features.
         num_features: int, features of a frame; None for waveforms.
+        ctc: bool, whether batches have labels for a CTC head, too.
 
     Calling it on a list of paths of WAV or FLAC files, or of arrays, samples (n,) or features
     (T, F), gives `"waveform"` or `"features"`, float32, and `"lengths"`, int32 (B,).
@@ -48,67 +42,30 @@ class SpeechTextPreprocessor(TargetTexts, SoundPreprocessor):
     target: Characters | Subwords
     sampling_rate: int | None = None
     num_features: int | None = None
+    ctc: bool = False
 
     def __post_init__(self):
         self.check_sounds()
 
+    def columns(self, recordings):
+        """`Columns` of a list of `Recording`.
 
-def speech_text_batches(
-    recordings,
-    preprocessor,
-    batch_size=16,
-    *,
-    ctc=False,
-    shuffle=False,
-    seed=0,
-    drop_remainder=False,
-):
-    """A `tf.data.Dataset` of batches for `ka.models.speech_to_text`, of similar lengths.
-
-    What is written is the translation of a recording, or its transcript where it has none.
-
-    Args:
-        recordings: list of `Recording`.
-        preprocessor: `SpeechTextPreprocessor`, or `SubwordSpeechPreprocessor`, whose prompt is read
-            and not learnt: the labels before its last token are -1.
-        batch_size: int; the last batch may be smaller.
-        ctc: bool, whether there are labels for a CTC head, which are those of the transcript.
-        shuffle: bool, whether recordings meet others in every epoch, in another order.
-        seed: int, of that order.
-        drop_remainder: bool, whether a smaller last batch is left out: what Keras's own
-            distributions want of several processes.
-
-    Returns:
-        A dataset of known cardinality. Inputs are what `preprocessor` gives for the sounds, and
-        `"target_ids"` int32 (B, U), from BEGIN on; labels are int32 (B, U), the token that
-        follows, -1 at padding; or with `ctc` a dict of these as `"logits"`, and as `"ctc_logits"`
-        int32 (B, L) of the transcript, 0 at padding.
-    """
-    if not recordings:
-        raise ValueError("recordings is empty: there is nothing to make batches of.")
-    tf = import_tensorflow("speech_text_batches")
-    targets = preprocessor.target_ids([find_target(recording) for recording in recordings])
-    prompt = np.size(preprocessor.start_token_id)  # tokens, one or several
-    following = [[*(-1 for _ in ids[1:prompt]), *ids[prompt:]] for ids in targets]
-    if ctc:
-        heard = preprocessor.target.encode([recording.text for recording in recordings])
-
-    def make(rows, wanted):
-        inputs = process_sounds(preprocessor, recordings, rows, wanted)
-        padding_id = preprocessor.padding_id or 0
-        inputs["target_ids"] = pad_labels([targets[i][:-1] for i in rows], padding_id)[wanted]
-        labels = pad_labels([following[i] for i in rows], -1)[wanted]
-        if ctc:
-            heard_there = pad_labels([heard[i] for i in rows])[wanted]
-            labels = {"logits": labels, "ctc_logits": heard_there}
-        return inputs, labels
-
-    ids = tf.TensorSpec((None, None), "int32")
-    inputs = {**sound_signature(tf, preprocessor), "target_ids": ids}
-    labels = {"logits": ids, "ctc_logits": ids} if ctc else ids
-    options = {"shuffle": shuffle, "seed": seed, "drop_remainder": drop_remainder}
-    order = batch_by_sound(recordings, batch_size, **options)
-    return generate_batches(tf, order, make, (inputs, labels))
+        What is written is the translation of a recording, or its transcript where it has none.
+        Inputs have `"target_ids"` int32 (B, U), from BEGIN on. Labels are int32 (B, U), the token
+        that follows, -1 at padding and in a prompt. With `ctc` they are a dict of these as
+        `"logits"`, and as `"ctc_logits"` int32 (B, L) of the transcript, 0 at padding.
+        """
+        targets = self.target_ids([find_target(recording) for recording in recordings])
+        prompt = np.size(self.start_token_id)  # tokens, one or several
+        following = [[*(-1 for _ in ids[1:prompt]), *ids[prompt:]] for ids in targets]
+        given = Ragged([ids[:-1] for ids in targets], self.padding_id or 0, exact=True)
+        inputs = {**self.sound_columns(recordings), "target_ids": given}
+        labels = Ragged(following, -1, exact=True)
+        if self.ctc:
+            heard = self.target.encode([recording.text for recording in recordings])
+            labels = {"logits": labels, "ctc_logits": Ragged(heard, 0, exact=True)}
+        lengths = [len(recording.sound) for recording in recordings]
+        return Columns(inputs, labels, lengths=lengths, are_sounds=True)
 
 
 def find_target(recording):

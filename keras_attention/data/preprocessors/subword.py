@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 
+from keras_attention.data.columns import Ragged
 from keras_attention.data.preprocessors.answer_spans import (
     EncodedQuestion,
     QuestionWindow,
@@ -11,10 +12,13 @@ from keras_attention.data.preprocessors.answer_spans import (
 )
 from keras_attention.data.preprocessors.question import (
     LIMITS,
+    QuestionPreprocessor,
     check_limits,
     read_limits,
     stack_windows,
 )
+from keras_attention.data.preprocessors.tagger import TaggerPreprocessor
+from keras_attention.data.preprocessors.text import TextPreprocessor
 from keras_attention.data.tokenizers.pretrained import (
     PAIR,
     TEXT,
@@ -73,6 +77,13 @@ class SubwordPreprocessor(TokenizerOwner):
         """What the model takes, of ids (B, T): with `"segment_ids"`, all 0, where it reads them."""
         return {"token_ids": ids, "segment_ids": ids * 0} if self.tokenizer.has_segments else ids
 
+    def as_columns(self, rows, words=None):
+        """The inputs of a model as columns, of a list of ids (T,)."""
+        token_ids = Ragged(rows, self.padding_id)
+        if not self.tokenizer.has_segments:
+            return token_ids
+        return {"token_ids": token_ids, "segment_ids": Ragged([row * 0 for row in rows], 0)}
+
     def config(self):
         """The entry in the manifest: all that an app needs to repeat the preprocessing."""
         return {"kind": self.kind, "labels": LABELS, "tokenizer": self.tokenizer.config()}
@@ -130,6 +141,8 @@ class SubwordTextPreprocessor(SubwordPreprocessor):
     def ids(self, text):
         """Token ids (T,) of one text."""
         return np.array(self.tokenizer.encode([text])[0], "int32")
+
+    columns = TextPreprocessor.columns
 
     def is_cut(self, text):
         """Whether the model sees the beginning of a text alone."""
@@ -195,6 +208,8 @@ class SubwordTaggerPreprocessor(SubwordPreprocessor):
         """Ids int32 (T,) of a sentence, and the places (W,) of those that carry the words' tags."""
         ids, places = self.tokenizer.encode_words(words)
         return np.array(ids, "int32"), np.array(places, "int64")
+
+    columns = TaggerPreprocessor.columns
 
     def count_pieces(self, words):
         """Count the pieces of a sentence of words, special ones included."""
@@ -324,6 +339,8 @@ class SubwordQuestionPreprocessor(TokenizerOwner):
     def stack(self, windows, sequence_length=None):
         """The model's inputs (B, T) for a list of `QuestionWindow`."""
         return stack_windows(windows, self.padding_id, sequence_length)
+
+    columns = QuestionPreprocessor.columns
 
     def config(self):
         """The entry in the manifest: all that an app needs to repeat the preprocessing."""

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from keras_attention.core.checks import check_whole_number
+from keras_attention.data.preprocessors.sequence import SequencePreprocessor
 from keras_attention.data.tokenizers.pretrained import PretrainedTokenizer, TokenizerOwner
 from keras_attention.data.tokenizers.subwords import check_texts
 from keras_attention.files.fields import MOST_ID
@@ -125,6 +126,8 @@ class SubwordSequencePreprocessor(TokenizerOwner):
         ]
         pairs = zip(rows, ends, strict=True)
         return [np.array([self.start_token_id, *row, *end], "int32") for row, end in pairs]
+
+    columns = SequencePreprocessor.columns
 
     def texts(self, ids):
         """The texts that a model has written: ids (B, T), or a list of ids (T,), each up to END."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from keras_attention.core.checks import check_whole_number
 from keras_attention.data.preprocessors.speech import SoundPreprocessor
+from keras_attention.data.preprocessors.speech_text import SpeechTextPreprocessor
 from keras_attention.data.preprocessors.subword_sequence import cut_at_end
 from keras_attention.data.tokenizers.pretrained import PretrainedTokenizer, TokenizerOwner
 from keras_attention.data.tokenizers.subwords import check_texts
@@ -93,6 +94,7 @@ class SubwordSpeechPreprocessor(TokenizerOwner, SoundPreprocessor):
     tasks: dict = dataclasses.field(default_factory=dict)
     language: str | None = None
     task: str | None = None
+    ctc: bool = False
     kind = "subword_speech"
 
     def __post_init__(self):
@@ -203,6 +205,8 @@ class SubwordSpeechPreprocessor(TokenizerOwner, SoundPreprocessor):
         rows = [self.tokenizer.encode_plain(f" {text.strip()}") for text in texts]
         prompt, end = self.find_prompt(), self.end_token_ids[:1]
         return [np.array([*prompt, *row, *end], "int32") for row in rows]
+
+    columns = SpeechTextPreprocessor.columns
 
     def texts(self, ids):
         """The texts that the model has written: ids (B, T), each up to END, without times."""

@@ -5,6 +5,10 @@ import dataclasses
 import numpy as np
 
 from keras_attention.core.checks import check_whole_number
+from keras_attention.data.columns import Columns, Ragged, number_tokens
+from keras_attention.data.readers.bracketed_trees import ConstituencyTree
+from keras_attention.data.readers.constituency_trees import encode_tree
+from keras_attention.data.readers.dependency_trees import DependencyTree
 from keras_attention.data.tokenizers.subwords import PADDING_ID
 from keras_attention.data.tokenizers.vocabulary import Labels, Vocabulary
 from keras_attention.files.manifest import read_preprocessing, save_preprocessing
@@ -148,6 +152,24 @@ class TaggerPreprocessor:
         """What a model without characters takes, of ids (B, T)."""
         return ids
 
+    def as_columns(self, rows, words):
+        """The inputs of a model as columns, of a list of ids (T,) and of the words of each."""
+        token_ids = Ragged(rows, self.padding_id)
+        if self.characters is None:
+            return token_ids
+        tokens, numbers = number_tokens(words)
+        return {"token_ids": token_ids, "character_ids": Ragged(numbers, 0, self.spell(tokens))}
+
+    def columns(self, examples):
+        """`Columns` of a list of `Sentence`, `DependencyTree` or `ConstituencyTree`.
+
+        Labels are int32 (B, T), -1 at padding and at pieces of a word after its first. Those of
+        dependency trees are a dict: `"arc_scores"`, the heads, and `"label_scores"`, the relations.
+        Constituency trees have `"target_ids"` among their inputs, from the begin id on; labels are
+        the ids that follow.
+        """
+        return place_labels(examples, self)
+
     def word_logits(self, logits, words):
         """Logits (W, L) of the words of one sentence, from those of a padded one (T, L)."""
         return np.asarray(logits)[: len(words)]
@@ -215,3 +237,47 @@ def spell(tokens, characters, word_length):
             token = token[: word_length - end] + token[len(token) - end :]
         row[: len(token)] = characters.ids(token)
     return ids
+
+
+def place_labels(examples, preprocessor):
+    """The `Columns` of `TaggerPreprocessor.columns`."""
+    words = [example.tokens for example in examples]
+    if isinstance(examples[0], ConstituencyTree):
+        rows = [preprocessor.encode(tokens)[0] for tokens in words]
+        inputs = preprocessor.as_columns(rows, words)
+        inputs = inputs if isinstance(inputs, dict) else {"token_ids": inputs}
+        targets = [encode_tree(tree, preprocessor.labels) for tree in examples]
+        inputs["target_ids"] = Ragged([ids[:-1] for ids in targets], PADDING_ID)
+        labels = Ragged([ids[1:] for ids in targets], -1)
+        return Columns(inputs, labels, lengths=[len(ids) - 1 for ids in targets])
+    of_trees = isinstance(examples[0], DependencyTree)
+    tags = [example.relations if of_trees else example.tags for example in examples]
+    check_tags(words, tags, preprocessor.labels)
+    rows, labels = [], []
+    for tokens, names in zip(words, tags, strict=True):
+        ids, places = preprocessor.encode(tokens)
+        row = np.full(len(ids), -1, "int32")
+        row[places] = preprocessor.labels.ids(names)
+        rows.append(ids)
+        labels.append(row)
+    labels = Ragged(labels, -1)
+    if of_trees:
+        heads = Ragged([tree.heads for tree in examples], -1)
+        labels = {"arc_scores": heads, "label_scores": labels}
+    return Columns(preprocessor.as_columns(rows, words), labels, lengths=list(map(len, rows)))
+
+
+def check_tags(words, tags, labels):
+    """Refuses a tag that is no label, and says where it stands.
+
+    Args:
+        words, tags: lists of lists of str, those of each sentence.
+    """
+    known = set(labels.names)
+    for number, sentence in enumerate(zip(words, tags, strict=True), start=1):
+        for token, tag in zip(*sentence, strict=True):
+            if tag not in known:
+                raise ValueError(
+                    f"Sentence {number} tags {token!r} as {tag!r}, which is not among the labels: "
+                    f"{', '.join(labels.names)}."
+                )

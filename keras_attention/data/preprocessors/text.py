@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from keras_attention.core.checks import check_whole_number
+from keras_attention.data.columns import Columns, Ragged
 from keras_attention.data.tokenizers.subwords import PADDING_ID
 from keras_attention.data.tokenizers.vocabulary import Labels, Vocabulary, split_words
 from keras_attention.files.fields import MOST_TOKENS
@@ -113,6 +114,21 @@ class TextPreprocessor:
         for row, ids in zip(token_ids, rows, strict=True):
             row[: len(ids)] = ids
         return token_ids
+
+    def as_columns(self, rows):
+        """The inputs of a model as columns, of a list of ids (T,)."""
+        return Ragged(rows, self.padding_id)
+
+    def columns(self, texts):
+        """`Columns` of a list of `Text` or `MultiLabelText`, for `ka.data.batches`.
+
+        Labels are int32 (B,), or for texts with several zeros and ones float32 (B, L).
+        """
+        names = [labels for _, labels in texts]
+        single = isinstance(names[0], str)
+        labels = self.labels.ids(names) if single else self.labels.encode_sets(names)
+        rows = list(number_errors("Text", [text for text, _ in texts], self.ids))
+        return Columns(self.as_columns(rows), labels, lengths=list(map(len, rows)))
 
     def split(self, text):
         """The words of a text that the model sees, as str; a ValueError if there is none."""

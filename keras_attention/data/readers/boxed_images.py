@@ -1,6 +1,5 @@
 """Pictures with boxes around what is in them: in memory, checked, and as batches."""
 
-import concurrent.futures
 import typing
 
 import numpy as np
@@ -8,10 +7,7 @@ import numpy as np
 from keras_attention.data.dataset import DataSet
 from keras_attention.data.readers.image_folders import read_image
 from keras_attention.data.readers.orientation import SIDEWAYS, turn_box
-from keras_attention.data.shares import check_batches, gather_batches, set_rows
-from keras_attention.files.extras import import_tensorflow
 
-MOST_BYTES = 4 << 30  # of resized pictures that batches keep in memory
 FORMAT = "xyxy"  # of boxes, as Keras names it: left, top, right, bottom in pixels
 
 
@@ -169,121 +165,3 @@ def convert_boxes(boxes, source, target, size):
         np.asarray(boxes, "float32"), source=source, target=target, height=height, width=width
     )
     return ops.convert_to_numpy(found)
-
-
-def detection_batches(
-    examples,
-    preprocessor,
-    batch_size=8,
-    *,
-    shuffle=False,
-    seed=0,
-    augment=None,
-    drop_remainder=False,
-):
-    """A `tf.data.Dataset` of (images, labels) batches for `ka.models.object_detector`.
-
-    Pictures are read and resized in the first epoch, and kept where they fit into 4 GiB. Crowds are
-    left out.
-
-    Args:
-        examples: list of `BoxedImage`, as `BoxedImage.collect` checks them.
-        preprocessor: `DetectionPreprocessor`.
-        batch_size: int; the last batch may be smaller.
-        shuffle: bool, whether every epoch has another order.
-        seed: int, of that order, and of the augmentation.
-        augment: a function of `ka.data.detection_augmentation()`, for training only.
-        drop_remainder: bool, whether a smaller last batch is left out: what Keras's own
-            distributions want of several processes.
-
-    Returns:
-        A dataset whose cardinality is known: float32 images (B, H, W, C) from 0 to 1, and a dict of
-        `"labels"`, int32 (B, M), -1 where there is no object, and `"boxes"`, float32 (B, M, 4),
-        middle, width and height (cx, cy, w, h) as shares of the picture's sides.
-
-    Example:
-
-    ```python
-    import numpy as np
-    import keras_attention as ka
-
-    image = np.zeros((20, 40, 3), "uint8")
-    cell = ka.data.BoxedImage(image, [(10, 5, 30, 15)], ["cell"], size=(20, 40))
-    preprocessor = ka.data.DetectionPreprocessor(["cell"], image_size=(10, 20))
-    ((images, labels),) = ka.data.detection_batches([cell], preprocessor)
-    assert images.shape == (1, 10, 20, 3) and labels["labels"].numpy().tolist() == [[0]]
-    assert labels["boxes"].numpy().tolist() == [[[0.5, 0.5, 0.5, 0.5]]]
-    ```
-    """
-    if not examples:
-        raise ValueError("examples is empty: there is nothing to make batches of.")
-    tf = import_tensorflow("detection_batches")
-    shape = (*preprocessor.image_size, preprocessor.channels)
-    read = make_picture_reader(examples, preprocessor, shape)
-    numbers, boxes = (tf.constant(x) for x in pad_objects(examples, preprocessor.labels.names))
-    indices = tf.data.Dataset.range(len(examples))
-    if shuffle:
-        indices = indices.shuffle(len(examples), seed=seed)
-    indices = indices.batch(batch_size, drop_remainder=drop_remainder)
-    count = len(indices)
-    check_batches(count)
-
-    def gather(_, index):
-        pixels = tf.numpy_function(read, [index], "uint8", stateful=False)
-        images = tf.cast(tf.ensure_shape(pixels, (None, *shape)), "float32") / 255.0
-        labels = {"labels": tf.gather(numbers, index), "boxes": tf.gather(boxes, index)}
-        return images, labels
-
-    if augment is None:
-        return gather_batches(tf, indices, gather)
-
-    def move(index, number):
-        found = augment(*gather(index, index), tf.cast(number, "int32"))
-        return set_rows(tf, found, index.shape[0])
-
-    seeds = tf.data.Dataset.random(seed=seed, rerandomize_each_iteration=True).batch(2)
-    batches = tf.data.Dataset.zip(indices, seeds).map(move)
-    return batches.apply(tf.data.experimental.assert_cardinality(count)).prefetch(2)
-
-
-def make_picture_reader(examples, preprocessor, shape):
-    """A function of indices (B,) -> uint8 (B, H, W, C), which remembers what fits into memory."""
-    known, most = {}, MOST_BYTES // int(np.prod(shape))
-
-    def load(index):
-        if index in known:
-            return known[index]
-        picture, _ = preprocessor.read(examples[index].image)
-        picture = np.rint(picture * 255).astype("uint8")
-        if len(known) < most:
-            known[index] = picture
-        return picture
-
-    def read(indices):
-        with concurrent.futures.ThreadPoolExecutor() as pool:
-            return np.stack(list(pool.map(load, map(int, indices))))
-
-    return read
-
-
-def pad_objects(examples, names):
-    """int32 labels (n, M), -1 where there is no object, and float32 boxes (n, M, 4) as shares.
-
-    Args:
-        examples: list of `BoxedImage`.
-        names: of the classes.
-    """
-    ids = {name: k for k, name in enumerate(names)}
-    kept = [[(x, box) for x, box, crowd in e.objects() if not crowd] for e in examples]
-    most = max(1, *map(len, kept))
-    labels = np.full((len(examples), most), -1, "int32")
-    boxes = np.zeros((len(examples), most, 4), "float32")
-    for i, (example, objects) in enumerate(zip(examples, kept, strict=True)):
-        height, width = example.size
-        for k, (name, box) in enumerate(objects):
-            if name not in ids:
-                raise ValueError(f"The label {name!r} is none of the model's: {', '.join(ids)}.")
-            left, top, right, bottom = np.array(box) / [width, height, width, height]
-            labels[i, k] = ids[name]
-            boxes[i, k] = (left + right) / 2, (top + bottom) / 2, right - left, bottom - top
-    return labels, boxes

@@ -10,14 +10,10 @@ from keras_attention.data.preprocessors.objects_as_text import (
     check_class_names,
     describe_objects,
 )
-from keras_attention.data.readers.boxed_images import make_picture_reader
 from keras_attention.data.readers.coco import find_coco_file, find_picture, is_coco, read_captions
 from keras_attention.data.readers.columns import SUFFIXES, UTF_8, find_suffix, read_columns
 from keras_attention.data.readers.image_folders import keep_readable
-from keras_attention.data.readers.recordings import pad_labels
-from keras_attention.data.shares import check_batches, gather_batches
 from keras_attention.data.splits import read_parts
-from keras_attention.files.extras import import_tensorflow
 from keras_attention.files.io import is_file
 
 # How a caller names the columns of a table.
@@ -194,65 +190,3 @@ def _read(path, images, columns, encoding, problems):
         raise ValueError(f"{path} holds no caption.")
     examples = [CaptionedImage(picture, tuple(texts)) for picture, texts in found.items()]
     return [example for example, _ in keep_readable(examples, problems)]
-
-
-def caption_batches(
-    examples, preprocessor, batch_size=32, *, shuffle=False, seed=0, drop_remainder=False
-):
-    """A `tf.data.Dataset` of batches for `ka.models.image_to_sequence`.
-
-    A picture with several texts is there with each of them. Pictures are read and resized in the
-    first epoch, and kept where they fit into 4 GiB.
-
-    Args:
-        examples: list of `CaptionedImage`.
-        preprocessor: `ImageTextPreprocessor`.
-        batch_size: int; the last batch may be smaller.
-        shuffle: bool, whether every epoch has another order.
-        seed: int, of that order.
-        drop_remainder: bool, whether a smaller last batch is left out: what Keras's own
-            distributions want of several processes.
-
-    Returns:
-        A dataset whose cardinality is known. Inputs are a dict of `"images"`, float32
-        (B, H, W, C) from 0 to 1, and `"target_ids"`, int32 (B, U), from BEGIN on; labels are int32
-        (B, U), the token that follows, -1 at padding. U is that of the longest text.
-
-    Example:
-
-    ```python
-    import numpy as np
-    import keras_attention as ka
-
-    examples = [ka.data.CaptionedImage(np.zeros((8, 8, 1)), ("a dark night", "night"))]
-    words = ka.data.Words.build(["a dark night"])
-    preprocessor = ka.data.ImageTextPreprocessor(words, image_size=4, channels=1)
-    ((inputs, labels),) = ka.data.caption_batches(examples, preprocessor)
-    assert inputs["images"].shape == (2, 4, 4, 1)
-    assert labels.numpy().tolist() == [[4, 5, 6, 3], [6, 3, -1, -1]]
-    ```
-    """
-    if not examples:
-        raise ValueError("examples is empty: there is nothing to make batches of.")
-    tf = import_tensorflow("caption_batches")
-    shape = (*preprocessor.image_size, preprocessor.channels)
-    read = make_picture_reader(examples, preprocessor, shape)
-    pairs = [(k, text) for k, example in enumerate(examples) for text in example.texts]
-    pictures = tf.constant([k for k, _ in pairs], "int64")
-    ids = preprocessor.target_ids([text for _, text in pairs])
-    given = tf.constant(pad_labels([row[:-1] for row in ids], preprocessor.padding_id))
-    following = tf.constant(pad_labels([row[1:] for row in ids], -1))
-    indices = tf.data.Dataset.range(len(pairs))
-    if shuffle:
-        indices = indices.shuffle(len(pairs), seed=seed)
-
-    indices = indices.batch(batch_size, drop_remainder=drop_remainder)
-    check_batches(len(indices))
-
-    def gather(_, index):
-        pixels = tf.numpy_function(read, [tf.gather(pictures, index)], "uint8", stateful=False)
-        images = tf.cast(tf.ensure_shape(pixels, (None, *shape)), "float32") / 255.0
-        inputs = {"images": images, "target_ids": tf.gather(given, index)}
-        return inputs, tf.gather(following, index)
-
-    return gather_batches(tf, indices, gather)

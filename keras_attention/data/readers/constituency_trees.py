@@ -5,7 +5,6 @@ import functools
 import numpy as np
 
 from keras_attention.core.tree_ids import CLOSE, EACH, END, FIRST_LABEL, START
-from keras_attention.data.length_buckets import EDGES, batch_by_length, locate_tokens
 from keras_attention.data.readers.bracketed_trees import (
     ConstituencyTree,
     build_tree,
@@ -13,10 +12,7 @@ from keras_attention.data.readers.bracketed_trees import (
     parse_brackets,
 )
 from keras_attention.data.readers.columns import UTF_8, read_lines
-from keras_attention.data.readers.tagged import Sentence, gather_sentences
-from keras_attention.data.shares import gather_batches
 from keras_attention.data.splits import read_parts
-from keras_attention.files.extras import import_tensorflow
 from keras_attention.files.io import prefix_errors
 
 
@@ -108,64 +104,3 @@ def decode_tree(ids, labels, tokens):
         raise ValueError("the ids have no end")
     names = [")" if i == CLOSE else labels.names[i - FIRST_LABEL] for i in ids[: ids.index(END)]]
     return build_tree(names, tokens)
-
-
-def constituency_batches(
-    trees,
-    preprocessor,
-    batch_size=32,
-    *,
-    shuffle=False,
-    seed=0,
-    edges=EDGES,
-    drop_remainder=False,
-):
-    """A `tf.data.Dataset` of (inputs, labels) batches for `ka.models.constituency_parser`.
-
-    Args:
-        trees: list of `ConstituencyTree`.
-        preprocessor: `TaggerPreprocessor` whose labels are those of `ConstituencyTree.collect`.
-        batch_size, shuffle, seed, edges, drop_remainder: as in `tagging_batches`; lengths are those
-            of the targets.
-
-    Returns:
-        A dataset whose cardinality is known. Inputs are a dict, what `preprocessor` makes of the
-        words and `"target_ids"` int32 (B, T); labels are the ids that follow, int32 (B, T), -1 at
-        padding.
-
-    Example:
-
-    ```python
-    import keras_attention as ka
-
-    trees = ka.data.parse_brackets("(S (NP (NNS Dogs)) (VP (VBP bark)))")
-    labels = ka.data.ConstituencyTree.collect(trees, dev_fraction=0).labels
-    sentences = [ka.data.Sentence(tree.tokens, tree.tags) for tree in trees]
-    preprocessor = ka.data.TaggerPreprocessor.build(sentences, labels)
-    ((inputs, labels),) = ka.data.constituency_batches(trees, preprocessor)
-    assert inputs["token_ids"].numpy().tolist() == [[2, 3]]
-    assert inputs["target_ids"].numpy().tolist() == [[1, 5, 4, 7, 3, 6, 8, 3, 3]]
-    assert labels.numpy().tolist() == [[5, 4, 7, 3, 6, 8, 3, 3, 2]]
-    ```
-    """
-    if not trees:
-        raise ValueError("trees is empty: there is nothing to make batches of.")
-    tf = import_tensorflow("constituency_batches")
-    targets = [encode_tree(tree, preprocessor.labels) for tree in trees]
-    lengths = [len(ids) - 1 for ids in targets]
-    options = {"shuffle": shuffle, "seed": seed, "edges": edges, "drop_remainder": drop_remainder}
-    indices, places = batch_by_length(tf, lengths, batch_size, **options)
-    sentences = [Sentence(tree.tokens, tree.tags) for tree in trees]
-    words = locate_tokens(tf, [len(sentence.tokens) for sentence in sentences], edges)
-    gather_words = gather_sentences(tf, sentences, preprocessor, words)
-    given = tf.constant(np.concatenate([ids[:-1] for ids in targets]))
-    following = tf.constant(np.concatenate([ids[1:] for ids in targets]))
-
-    def gather(indices, wanted):
-        inputs, _ = gather_words(indices, wanted)
-        inputs = inputs if isinstance(inputs, dict) else {"token_ids": inputs}
-        where, inside = places(indices, wanted)  # (B, T)
-        inputs = {**inputs, "target_ids": tf.where(inside, tf.gather(given, where), 0)}
-        return inputs, tf.where(inside, tf.gather(following, where), -1)
-
-    return gather_batches(tf, indices, gather)

@@ -1,15 +1,16 @@
 """Running text: in memory, from files, and as batches for language models."""
 
+import dataclasses
 import functools
 import pathlib
 
 import numpy as np
 
 from keras_attention.core.checks import check_whole_number
+from keras_attention.data.columns import Columns
 from keras_attention.data.dataset import DataSet
 from keras_attention.data.readers.columns import UTF_8, read_lines
-from keras_attention.data.shares import check_batches, gather_batches
-from keras_attention.files.extras import import_tensorflow
+from keras_attention.data.shares import gather_batches
 
 
 def from_plain_text(train=None, dev=None, test=None, *, dev_fraction=0.1, encoding=UTF_8):
@@ -98,27 +99,17 @@ def _text(path, encoding):
     return "\n".join(line for _, line in read_lines(path, encoding))
 
 
-def language_model_batches(
-    tokens, window_length, batch_size=32, *, steps=None, seed=0, drop_remainder=False
-):
-    """A `tf.data.Dataset` of (token ids, labels) batches for `fit` and `evaluate`.
-
-    The label of every token is the token that follows it.
+@dataclasses.dataclass(eq=False)
+class TextWindows:
+    """Windows of running text, to train a language model: the label of a token is the next one.
 
     Args:
         tokens: ints (L,), a text such as `characters.encode([text])[0]`.
         window_length: int T, the tokens that a model sees at once.
-        batch_size: int B, windows per batch.
         steps: int, how many batches of windows at random places make an epoch, as in nanoGPT: for
-            training. None for windows one after another, from the first token to the last, so that
-            every token but the first is asked for once: for scoring.
-        seed: int, of the places; every epoch has others.
-        drop_remainder: bool, whether a smaller last batch of windows in order is left out: what
-            Keras's own distributions want of several processes.
-
-    Returns:
-        A dataset whose cardinality is known: int32 ids and labels (B, T). Of windows in order the
-        last batch may be smaller; what its last window lacks is 0, with label -1.
+            training. Every epoch has others. None for windows one after another, from the first
+            token to the last, so that every token but the first is asked for once: for scoring.
+            What the last window lacks is 0 then, with label -1.
 
     For models with a memory, whose batches go on where the last one stopped, there is
     `contiguous_segments`.
@@ -130,51 +121,59 @@ def language_model_batches(
     import keras_attention as ka
 
     tokens = np.arange(1, 9)
-    ids, labels = next(iter(ka.data.language_model_batches(tokens, window_length=4)))
+    ids, labels = next(iter(ka.data.batches(ka.data.TextWindows(tokens, window_length=4))))
     assert ids.numpy().tolist() == [[1, 2, 3, 4], [5, 6, 7, 0]]
     assert labels.numpy().tolist() == [[2, 3, 4, 5], [6, 7, 8, -1]]
-    ids, labels = next(iter(ka.data.language_model_batches(tokens, 4, 2, steps=10)))
+    windows = ka.data.TextWindows(tokens, window_length=4, steps=10)
+    ids, labels = next(iter(ka.data.batches(windows, batch_size=2)))
     assert (labels.numpy() == ids.numpy() + 1).all()
     ```
     """
-    tf = import_tensorflow("language_model_batches")
-    tokens = check_tokens("language_model_batches", tokens)
-    window_length = check_whole_number("language_model_batches", "window_length", window_length)
-    batch_size = check_whole_number("language_model_batches", "batch_size", batch_size)
-    if steps is None:
-        ids, labels = (tf.constant(x) for x in _in_order(tokens, window_length))
-        indices = tf.data.Dataset.range(len(ids)).batch(batch_size, drop_remainder=drop_remainder)
-        check_batches(len(indices))
-        return gather_batches(
-            tf, indices, lambda _, index: (tf.gather(ids, index), tf.gather(labels, index))
-        )
-    check_whole_number("language_model_batches", "steps", steps)
-    places = len(tokens) - window_length
-    if places < 1:
-        raise ValueError(
-            f"The text has {len(tokens)} tokens: too few for a window of {window_length} and the "
-            "token after it. Choose a smaller window_length."
-        )
-    text, offsets = tf.constant(tokens), tf.range(window_length + 1)
 
-    def draw(seed):
-        return tf.random.stateless_uniform((batch_size,), seed, 0, places, "int32")
+    tokens: np.ndarray
+    window_length: int
+    steps: int | None = None
 
-    def gather(_, begins):
-        windows = tf.gather(text, begins[:, tf.newaxis] + offsets)  # (B, T + 1)
-        return windows[:, :-1], windows[:, 1:]
+    def __post_init__(self):
+        self.tokens = check_tokens("TextWindows", self.tokens)
+        check_whole_number("TextWindows", "window_length", self.window_length)
+        if self.steps is None:
+            return
+        check_whole_number("TextWindows", "steps", self.steps)
+        if len(self.tokens) <= self.window_length:
+            raise ValueError(
+                f"The text has {len(self.tokens)} tokens: too few for a window of "
+                f"{self.window_length} and the token after it. Choose a smaller window_length."
+            )
 
-    # Two numbers seed a batch; every pass over the data set draws new ones.
-    seeds = tf.data.Dataset.random(seed, rerandomize_each_iteration=True).batch(2)
-    return gather_batches(tf, seeds.take(steps).map(draw), gather)
+    def __len__(self):
+        """How many windows there are in order, or batches of those at random places."""
+        return self.steps or -(-(len(self.tokens) - 1) // self.window_length)
 
+    def columns(self):
+        """`Columns`: ids and labels, int32 (B, T)."""
+        if self.steps is not None:
+            return Columns(draw=self._draw)
+        size = len(self), self.window_length
+        ids, labels = np.zeros(size, "int32"), np.full(size, -1, "int32")
+        ids.ravel()[: len(self.tokens) - 1] = self.tokens[:-1]
+        labels.ravel()[: len(self.tokens) - 1] = self.tokens[1:]
+        return Columns(ids, labels, count=len(self))
 
-def _in_order(tokens, length):
-    """Ids and labels (n, T) of windows one after another."""
-    count = -(-(len(tokens) - 1) // length)
-    ids, labels = np.zeros(count * length, "int32"), np.full(count * length, -1, "int32")
-    ids[: len(tokens) - 1], labels[: len(tokens) - 1] = tokens[:-1], tokens[1:]
-    return ids.reshape(count, length), labels.reshape(count, length)
+    def _draw(self, tf, batch_size, seed, drop_remainder):
+        text, offsets = tf.constant(self.tokens), tf.range(self.window_length + 1)
+        places = len(self.tokens) - self.window_length
+
+        def draw(seed):
+            return tf.random.stateless_uniform((batch_size,), seed, 0, places, "int32")
+
+        def gather(_, begins):
+            windows = tf.gather(text, begins[:, tf.newaxis] + offsets)  # (B, T + 1)
+            return windows[:, :-1], windows[:, 1:]
+
+        # Two numbers seed a batch; every pass over the data set draws new ones.
+        seeds = tf.data.Dataset.random(seed, rerandomize_each_iteration=True).batch(2)
+        return gather_batches(tf, seeds.take(self.steps).map(draw), gather)
 
 
 def check_tokens(owner, tokens):

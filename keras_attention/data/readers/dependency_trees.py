@@ -3,18 +3,13 @@
 import functools
 import typing
 
-import numpy as np
-
 from keras_attention.data.dataset import DataSet
-from keras_attention.data.length_buckets import EDGES, batch_by_length
 from keras_attention.data.problems import report_problems
 from keras_attention.data.readers.columns import UTF_8
 from keras_attention.data.readers.conllu import COLUMNS, read_words
-from keras_attention.data.readers.tagged import Sentence, gather_sentences
 from keras_attention.data.readers.tfds_builder import find_builder, find_splits, prepare_builder
-from keras_attention.data.shares import gather_batches
 from keras_attention.data.splits import read_parts
-from keras_attention.files.extras import import_tensorflow, import_tfds
+from keras_attention.files.extras import import_tfds
 
 HEAD, RELATION = COLUMNS.index("head"), COLUMNS.index("deprel")
 
@@ -201,55 +196,3 @@ def _read_split(builder, split):
             if rows:
                 trees.append(DependencyTree(*zip(*rows, strict=True)))
     return trees
-
-
-def dependency_batches(
-    trees,
-    preprocessor,
-    batch_size=32,
-    *,
-    shuffle=False,
-    seed=0,
-    edges=EDGES,
-    drop_remainder=False,
-):
-    """A `tf.data.Dataset` of (inputs, labels) batches for `ka.models.dependency_parser`.
-
-    Args:
-        trees: list of `DependencyTree`.
-        preprocessor: `TaggerPreprocessor` whose labels are the relations.
-        batch_size, shuffle, seed, edges, drop_remainder: as in `tagging_batches`.
-
-    Returns:
-        A dataset whose cardinality is known. Labels are a dict of int32 (B, T), -1 at padding:
-        `"arc_scores"`, the heads, and `"label_scores"`, the relations.
-
-    Example:
-
-    ```python
-    import keras_attention as ka
-
-    tree = ka.data.DependencyTree(("Dogs", "bark"), (2, 0), ("nsubj", "root"))
-    preprocessor = ka.data.TaggerPreprocessor.build([ka.data.Sentence(tree.tokens, tree.relations)])
-    ((inputs, labels),) = ka.data.dependency_batches([tree], preprocessor)
-    assert labels["arc_scores"].numpy().tolist() == [[2, 0]]
-    assert labels["label_scores"].numpy().tolist() == [[0, 1]]
-    ```
-    """
-    if not trees:
-        raise ValueError("trees is empty: there is nothing to make batches of.")
-    tf = import_tensorflow("dependency_batches")
-    lengths = [len(tree.tokens) for tree in trees]
-    options = {"shuffle": shuffle, "seed": seed, "edges": edges, "drop_remainder": drop_remainder}
-    indices, places = batch_by_length(tf, lengths, batch_size, **options)
-    sentences = [Sentence(tree.tokens, tree.relations) for tree in trees]
-    gather = gather_sentences(tf, sentences, preprocessor, places)
-    heads = tf.constant(np.concatenate([tree.heads for tree in trees]), "int32")
-
-    def gather_trees(indices, wanted):
-        where, inside = places(indices, wanted)  # (B, T)
-        inputs, relations = gather(indices, wanted)
-        found = tf.where(inside, tf.gather(heads, where), -1)
-        return inputs, {"arc_scores": found, "label_scores": relations}
-
-    return gather_batches(tf, indices, gather_trees)

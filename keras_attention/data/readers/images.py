@@ -4,9 +4,9 @@ import dataclasses
 
 import numpy as np
 
-from keras_attention.core.lazy import keras, keras_internals
+from keras_attention.core.lazy import keras
+from keras_attention.data.columns import Columns, Pixels
 from keras_attention.data.dataset import DataSet
-from keras_attention.data.shares import check_batches, gather_batches, set_rows
 from keras_attention.data.splits import hold_out
 from keras_attention.files.extras import import_tensorflow
 
@@ -99,6 +99,10 @@ class ImageSplit:
         """(height, width, channels)."""
         return self.pixels.shape[1:]
 
+    def columns(self):
+        """`Columns`: images float32 (B, H, W, C) from 0 to 1, and labels int32 (B,)."""
+        return Columns(Pixels(self.pixels), self.labels, count=len(self))
+
     def arrays(self, start=0, stop=None):
         """Images `start` to `stop` as float32 from 0 to 1 (n, H, W, C), and their labels (n,)."""
         return scale_pixels(self.pixels[start:stop]), self.labels[start:stop]
@@ -122,69 +126,6 @@ def encode_png(picture):
     return tf.io.encode_png(np.rint(picture * 255).astype("uint8")).numpy()
 
 
-def image_batches(
-    split, batch_size=32, *, shuffle=False, seed=0, augment=None, drop_remainder=False
-):
-    """A `tf.data.Dataset` of (images, labels) batches for `fit` and `evaluate`.
-
-    Args:
-        split: `ImageSplit`, or a pair of arrays: images (n, H, W, C), uint8 or floats from 0 to 1,
-            and int labels (n,).
-        batch_size: int; the last batch may be smaller.
-        shuffle: bool, whether every epoch has another order.
-        seed: int, of that order, and of what layers of Keras draw in `augment`.
-        augment: a function of images (B, H, W, C), such as `ka.data.image_augmentation()`, run
-            as in training: for training only.
-        drop_remainder: bool, whether a smaller last batch is left out: what Keras's own
-            distributions want of several processes.
-
-    Returns:
-        A dataset whose cardinality is known: float32 images (B, H, W, C) from 0 to 1, and int32
-        labels (B,).
-
-    Example:
-
-    ```python
-    import numpy as np
-    import keras_attention as ka
-
-    pixels = np.full((5, 4, 4, 3), 255, "uint8")
-    batches = ka.data.image_batches((pixels, np.arange(5)), batch_size=2, shuffle=True)
-    images, labels = next(iter(batches))
-    assert images.shape == (2, 4, 4, 3) and float(images[0, 0, 0, 0]) == 1.0 and len(batches) == 3
-    ```
-    """
-    tf = import_tensorflow("image_batches")
-    split = ImageSplit.of(split)
-    pixels, labels = split.pixels, split.labels
-    if not len(labels):
-        raise ValueError("The split is empty: there is nothing to make batches of.")
-    scale = 255.0 if pixels.dtype == "uint8" else 1.0
-    pixels, labels = tf.constant(pixels), tf.constant(labels)
-    indices = tf.data.Dataset.range(len(labels))
-    if shuffle:
-        indices = indices.shuffle(len(labels), seed=seed)
-
-    indices = indices.batch(batch_size, drop_remainder=drop_remainder)
-    check_batches(len(indices))
-
-    def gather(_, index):
-        return tf.cast(tf.gather(pixels, index), "float32") / scale, tf.gather(labels, index)
-
-    if augment is None:
-        return gather_batches(tf, indices, gather)
-
-    def move(index, number):
-        images, found = gather(index, index)
-        if isinstance(augment, keras.layers.Layer):
-            keras_internals.seed_layers(augment, number % 2**30)
-        return set_rows(tf, (augment(images, training=True), found), index.shape[0])
-
-    # One at a time, each by numbers of its own, so that all runs and processes draw the same.
-    numbers = tf.data.Dataset.random(seed, rerandomize_each_iteration=True).batch(2)
-    return tf.data.Dataset.zip(indices, numbers).map(move).prefetch(2)
-
-
 def image_augmentation(
     shift=0.08, flip=False, seed=0, *, rotation=0.0, zoom=0.0, brightness=0.0, contrast=0.0
 ):
@@ -202,7 +143,7 @@ def image_augmentation(
             a share of them.
 
     Returns:
-        A `keras.layers.Pipeline` of Keras's preprocessing layers, for `image_batches(augment=)`.
+        A `keras.layers.Pipeline` of Keras's preprocessing layers, for `ka.data.batches(augment=)`.
 
     Example:
 
@@ -212,7 +153,8 @@ def image_augmentation(
 
     pixels = np.full((4, 8, 8, 1), 255, "uint8")
     augment = ka.data.image_augmentation(shift=0.25, flip=True)
-    images, _ = next(iter(ka.data.image_batches((pixels, np.zeros(4)), 4, augment=augment)))
+    split = ka.data.ImageSplit(pixels, np.zeros(4))
+    images, _ = next(iter(ka.data.batches(split, batch_size=4, augment=augment)))
     assert set(np.unique(images)) == {0.0, 1.0}
     ```
     """

@@ -6,13 +6,9 @@ import pathlib
 import typing
 import warnings
 
-import numpy as np
-
 from keras_attention.data.dataset import DataSet
-from keras_attention.data.length_buckets import EDGES
 from keras_attention.data.problems import report_problems
 from keras_attention.data.readers.columns import SUFFIXES, UTF_8, find_suffix, read_columns
-from keras_attention.data.readers.texts import make_text_batches
 from keras_attention.data.splits import read_parts
 from keras_attention.data.tokenizers.vocabulary import sort_labels
 
@@ -166,58 +162,3 @@ def _check_commas(path, rows):
                 stacklevel=2,
             )
             return
-
-
-def encode_label_sets(examples, labels):
-    """Zeros and ones float32 (n, L) of a list of `MultiLabelText`.
-
-    Args:
-        labels: `Labels`. A label that is none of them is a ValueError.
-    """
-    encoded = np.zeros((len(examples), len(labels)), "float32")
-    for row, (_, names) in zip(encoded, examples, strict=True):
-        row[labels.ids(names)] = 1.0
-    return encoded
-
-
-def multi_label_batches(
-    texts,
-    preprocessor,
-    batch_size=32,
-    *,
-    shuffle=False,
-    seed=0,
-    edges=EDGES,
-    drop_remainder=False,
-):
-    """A `tf.data.Dataset` of (token ids, labels) batches for `fit` and `evaluate`.
-
-    Args:
-        texts: list of `MultiLabelText`.
-        The others as for `text_batches`.
-
-    Returns:
-        A dataset whose cardinality is known: what `preprocessor` gives, and zeros and ones float32
-        (B, L).
-
-    Example:
-
-    ```python
-    import keras_attention as ka
-
-    texts = [ka.data.MultiLabelText("very good", ("joy", "love")), ("so so", ())]
-    preprocessor = ka.data.TextPreprocessor.build(texts, labels=["anger", "joy", "love"])
-    ((ids, labels),) = ka.data.multi_label_batches(texts, preprocessor, edges=(2,))
-    assert ids.shape == (2, 2) and labels.numpy().tolist() == [[0, 1, 1], [0, 0, 0]]
-    ```
-    """
-    return make_text_batches(
-        [text for text, _ in texts],
-        encode_label_sets(texts, preprocessor.labels),
-        preprocessor,
-        batch_size,
-        shuffle=shuffle,
-        seed=seed,
-        edges=edges,
-        drop_remainder=drop_remainder,
-    )

@@ -4,11 +4,7 @@ import functools
 import pathlib
 import typing
 
-import numpy as np
-
-from keras_attention.core.checks import check_whole_number
 from keras_attention.data.dataset import DataSet
-from keras_attention.data.length_buckets import EDGES, batch_by_length, locate_tokens
 from keras_attention.data.problems import report_problems
 from keras_attention.data.readers.columns import (
     SUFFIXES,
@@ -20,9 +16,7 @@ from keras_attention.data.readers.columns import (
     read_lines,
     read_rows,
 )
-from keras_attention.data.shares import gather_batches
 from keras_attention.data.splits import read_parts
-from keras_attention.files.extras import import_tensorflow
 
 # How a caller names the columns of a file.
 NAMED_BY = (
@@ -183,100 +177,3 @@ def _lines(path, encoding):
     """The lines, without spaces around them. An end of line at the end of the file begins none."""
     lines = [line.strip() for _, line in read_lines(path, encoding)]
     return lines[:-1] if not lines[-1] else lines
-
-
-def seq2seq_batches(
-    pairs,
-    preprocessor,
-    batch_size=64,
-    *,
-    max_tokens=None,
-    shuffle=False,
-    seed=0,
-    edges=EDGES,
-    drop_remainder=False,
-):
-    """A `tf.data.Dataset` of (inputs, labels) batches for `fit` and `evaluate`.
-
-    The decoder is given the target from BEGIN on, and is asked at every place for the token that
-    follows, END at last. Pairs whose longer side is of about the same length share a batch, so
-    that little of it is padding. Both sides are padded to the next of `edges` and so take few
-    lengths: XLA compiles one program for each two of them.
-
-    Args:
-        pairs: list of `Pair`, or of any (source, target) with more behind, as `WrittenDate`.
-        preprocessor: `SequencePreprocessor` or `SubwordSequencePreprocessor` with a source.
-        batch_size: int, the most pairs in a batch. Every bucket may end with a smaller batch.
-        max_tokens: int, the most tokens of a batch, padding included, on its longer side; where
-            they are long, fewer pairs than `batch_size` share a batch. None for no such limit.
-        shuffle: bool, whether pairs meet others in every epoch, in another order.
-        seed: int, of that order.
-        edges: ints, ascending: the longest pair of each bucket, BEGIN or END included. Longer ones
-            than the last share a bucket.
-        drop_remainder: bool, whether smaller last batches are left out: what Keras's own
-            distributions want of several processes, without `max_tokens`.
-
-    Returns:
-        A dataset whose cardinality is known. Inputs are int32 `{"source_ids": (B, S),
-        "target_ids": (B, T)}`, with padding behind; labels are int32 (B, T), -1 at padding.
-
-    Example:
-
-    ```python
-    import keras_attention as ka
-
-    dates = ka.data.dates("train", 8, locales=("de", "en"))
-    characters = ka.data.Characters.build([text for date in dates for text in date[:2]])
-    preprocessor = ka.data.SequencePreprocessor(characters, characters)
-    inputs, labels = next(iter(ka.data.seq2seq_batches(dates, preprocessor, 4)))
-    assert inputs["target_ids"].shape == labels.shape == (4, 11)  # BEGIN, or END, and 2024-03-04
-    assert preprocessor.texts(labels.numpy())[0] in [date.iso for date in dates]
-    ```
-    """
-    if not pairs:
-        raise ValueError("pairs is empty: there is nothing to make batches of.")
-    check_whole_number("seq2seq_batches", "batch_size", batch_size)
-    tf = import_tensorflow("seq2seq_batches")
-    sources = preprocessor.source_ids([pair[0] for pair in pairs])
-    targets = preprocessor.target_ids([pair[1] for pair in pairs])
-    lengths = [max(len(s), len(t) - 1) for s, t in zip(sources, targets, strict=True)]
-    sizes = _sizes(batch_size, max_tokens)
-    options = {"shuffle": shuffle, "seed": seed, "edges": edges, "drop_remainder": drop_remainder}
-    indices, _ = batch_by_length(tf, lengths, sizes, **options)
-    gather = _gather(tf, sources, targets, edges, preprocessor.padding_id)
-    return gather_batches(tf, indices, gather)
-
-
-def _gather(tf, sources, targets, edges, padding_id):
-    """The `gather` of `gather_batches`, from indices of pairs to their (inputs, labels)."""
-    source_places = locate_tokens(tf, [len(row) for row in sources], edges)
-    target_places = locate_tokens(tf, [len(row) - 1 for row in targets], edges)
-    source_ids = tf.constant(np.concatenate(sources))
-    target_ids = tf.constant(np.concatenate([row[:-1] for row in targets]))
-    following = tf.constant(np.concatenate([row[1:] for row in targets]))
-
-    def gather(indices, wanted):
-        where, inside = source_places(indices, wanted)  # (B, S)
-        inputs = {"source_ids": tf.where(inside, tf.gather(source_ids, where), padding_id)}
-        where, inside = target_places(indices, wanted)  # (B, T)
-        inputs["target_ids"] = tf.where(inside, tf.gather(target_ids, where), padding_id)
-        return inputs, tf.where(inside, tf.gather(following, where), -1)
-
-    return gather
-
-
-def _sizes(batch_size, max_tokens):
-    """How many pairs share a batch, for the length that a bucket is padded to."""
-    if max_tokens is None:
-        return lambda edge: batch_size
-    check_whole_number("seq2seq_batches", "max_tokens", max_tokens)
-
-    def size(edge):
-        if edge > max_tokens:
-            raise ValueError(
-                f"max_tokens={max_tokens}: the longest pairs are padded to {edge} tokens. Give "
-                f"{edge} or more, or leave out long pairs."
-            )
-        return min(batch_size, max_tokens // edge)
-
-    return size

@@ -3,16 +3,11 @@
 import functools
 import typing
 
-import numpy as np
-
 from keras_attention.data.dataset import DataSet
-from keras_attention.data.length_buckets import EDGES, batch_by_length
 from keras_attention.data.problems import report_problems
 from keras_attention.data.readers.columns import UTF_8, line_error, read_lines
 from keras_attention.data.readers.conllu import COLUMNS, read_words
-from keras_attention.data.shares import gather_batches
 from keras_attention.data.splits import add_dev, read_parts
-from keras_attention.files.extras import import_tensorflow
 
 
 class Sentence(typing.NamedTuple):
@@ -197,107 +192,3 @@ def _index(column):
     if column not in COLUMNS[2:]:
         raise ValueError(f"column={column!r}: expected one of {', '.join(COLUMNS[2:])}.")
     return COLUMNS.index(column)
-
-
-def tagging_batches(
-    sentences,
-    preprocessor,
-    batch_size=32,
-    *,
-    shuffle=False,
-    seed=0,
-    edges=EDGES,
-    drop_remainder=False,
-):
-    """A `tf.data.Dataset` of (inputs, labels) batches for `fit` and `evaluate`.
-
-    Sentences of about the same length share a batch, so that little of it is padding. Lengths are
-    padded to the next of `edges` and so take few values: XLA compiles one program for each.
-
-    Args:
-        sentences: list of `Sentence`.
-        preprocessor: `TaggerPreprocessor`, or `SubwordTaggerPreprocessor`.
-        batch_size: int, sentences per batch. Every bucket may end with a smaller one.
-        shuffle: bool, whether sentences meet others in every epoch, in another order.
-        seed: int, of that order.
-        edges: ints, ascending: the longest sentence of each bucket. Longer ones than the last
-            share a bucket.
-        drop_remainder: bool, whether smaller last batches are left out: what Keras's own
-            distributions want of several processes.
-
-    Returns:
-        A dataset whose cardinality is known. Inputs are what `preprocessor` gives; labels are
-        int32 (B, T), -1 at padding and at pieces of a word after its first.
-
-    Example:
-
-    ```python
-    import keras_attention as ka
-
-    sentences = [ka.data.Sentence(("a",) * n, ("X",) * n) for n in (1, 2, 9)]
-    preprocessor = ka.data.TaggerPreprocessor.build(sentences, characters=False)
-    batches = ka.data.tagging_batches(sentences, preprocessor, batch_size=2)
-    assert [labels.shape.as_list() for _, labels in batches] == [[2, 8], [1, 9]]
-    assert len(batches) == 2
-    ```
-    """
-    if not sentences:
-        raise ValueError("sentences is empty: there is nothing to make batches of.")
-    tf = import_tensorflow("tagging_batches")
-    encoded = [preprocessor.encode(sentence.tokens) for sentence in sentences]
-    lengths = [len(ids) for ids, _ in encoded]
-    options = {"shuffle": shuffle, "seed": seed, "edges": edges, "drop_remainder": drop_remainder}
-    indices, places = batch_by_length(tf, lengths, batch_size, **options)
-    gather = gather_sentences(tf, sentences, preprocessor, places, encoded)
-    return gather_batches(tf, indices, gather)
-
-
-def check_tags(sentences, labels):
-    """Refuses a tag that is no label, and says where it stands."""
-    known = set(labels.names)
-    for number, sentence in enumerate(sentences, start=1):
-        for token, tag in zip(sentence.tokens, sentence.tags, strict=True):
-            if tag not in known:
-                raise ValueError(
-                    f"Sentence {number} tags {token!r} as {tag!r}, which is not among the labels: "
-                    f"{', '.join(labels.names)}."
-                )
-
-
-def gather_sentences(tf, sentences, preprocessor, places, encoded=None):
-    """The `gather` of `gather_batches`, from indices of sentences to their (inputs, labels).
-
-    Args:
-        sentences, preprocessor: as in `tagging_batches`.
-        places: function of `batch_by_length`.
-        encoded: for each sentence what `preprocessor.encode` gives; None has it encode them.
-    """
-    check_tags(sentences, preprocessor.labels)
-    if encoded is None:
-        encoded = [preprocessor.encode(sentence.tokens) for sentence in sentences]
-    # All sentences lie end to end; a batch is gathered from where each begins.
-    words = tf.constant(np.concatenate([ids for ids, _ in encoded]))
-    labels = tf.constant(_place_tags(sentences, encoded, preprocessor.labels))
-    tokens = [token for sentence in sentences for token in sentence.tokens]
-    characters = tf.constant(preprocessor.spell(tokens)) if preprocessor.characters else None
-
-    def gather(indices, wanted):
-        where, inside = places(indices, wanted)  # (B, T)
-        token_ids = tf.where(inside, tf.gather(words, where), preprocessor.padding_id)
-        label_ids = tf.where(inside, tf.gather(labels, where), -1)
-        if characters is None:
-            return preprocessor.as_inputs(token_ids), label_ids
-        character_ids = tf.gather(characters, where) * tf.cast(inside[:, :, tf.newaxis], "int32")
-        return {"token_ids": token_ids, "character_ids": character_ids}, label_ids
-
-    return gather
-
-
-def _place_tags(sentences, encoded, labels):
-    """int32 ids of tags beside the ids of all sentences, -1 where a token has none."""
-    found = []
-    for sentence, (ids, places) in zip(sentences, encoded, strict=True):
-        row = np.full(len(ids), -1, "int32")
-        row[places] = labels.ids(sentence.tags)
-        found.append(row)
-    return np.concatenate(found)

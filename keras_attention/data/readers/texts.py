@@ -4,10 +4,7 @@ import functools
 import pathlib
 import typing
 
-import numpy as np
-
 from keras_attention.data.dataset import DataSet
-from keras_attention.data.length_buckets import EDGES, batch_by_length
 from keras_attention.data.problems import report_problems
 from keras_attention.data.readers.columns import (
     SUFFIXES,
@@ -16,11 +13,8 @@ from keras_attention.data.readers.columns import (
     read_columns,
     read_lines,
 )
-from keras_attention.data.shares import gather_batches
 from keras_attention.data.splits import read_parts
 from keras_attention.data.tokenizers.vocabulary import sort_labels
-from keras_attention.files.extras import import_tensorflow
-from keras_attention.files.io import number_errors
 
 
 class Text(typing.NamedTuple):
@@ -146,67 +140,3 @@ def _content(file, encoding):
     if not text:
         raise ValueError(f"{file}: the text is empty.")
     return text
-
-
-def text_batches(
-    texts,
-    preprocessor,
-    batch_size=32,
-    *,
-    shuffle=False,
-    seed=0,
-    edges=EDGES,
-    drop_remainder=False,
-):
-    """A `tf.data.Dataset` of (token ids, labels) batches for `fit` and `evaluate`.
-
-    Texts of about the same length share a batch, so that little of it is padding. Lengths are
-    padded to the next of `edges` and so take few values: XLA compiles one program for each.
-
-    Args:
-        texts: list of `Text`.
-        preprocessor: `TextPreprocessor`, or `SubwordTextPreprocessor`.
-        batch_size: int, texts per batch. Every bucket may end with a smaller one.
-        shuffle: bool, whether texts meet others in every epoch, in another order.
-        seed: int, of that order.
-        edges: ints, ascending: the longest text of each bucket. Longer ones than the last share a
-            bucket.
-        drop_remainder: bool, whether smaller last batches are left out: what Keras's own
-            distributions want of several processes.
-
-    Returns:
-        A dataset whose cardinality is known: what `preprocessor` gives, and labels int32 (B,).
-
-    Example:
-
-    ```python
-    import keras_attention as ka
-
-    texts = [ka.data.Text("very good", "yes"), ka.data.Text("bad", "no"), ka.data.Text("so", "no")]
-    preprocessor = ka.data.TextPreprocessor.build(texts)
-    batches = ka.data.text_batches(texts, preprocessor, batch_size=2, edges=(1,))
-    assert [ids.shape.as_list() for ids, _ in batches] == [[2, 1], [1, 2]]
-    assert [labels.numpy().tolist() for _, labels in batches] == [[0, 0], [1]]
-    ```
-    """
-    labels = preprocessor.labels.ids([label for _, label in texts])
-    options = {"shuffle": shuffle, "seed": seed, "edges": edges, "drop_remainder": drop_remainder}
-    words = [text for text, _ in texts]
-    return make_text_batches(words, labels, preprocessor, batch_size, **options)
-
-
-def make_text_batches(texts, labels, preprocessor, batch_size, **options):
-    """Batches of texts, a list of str, with an array of labels (n, ...). See `text_batches`."""
-    if not texts:
-        raise ValueError("texts is empty: there is nothing to make batches of.")
-    tf = import_tensorflow("text_batches")
-    rows = list(number_errors("Text", texts, preprocessor.ids))
-    labels, words = tf.constant(labels), tf.constant(np.concatenate(rows))
-    indices, places = batch_by_length(tf, [len(row) for row in rows], batch_size, **options)
-
-    def gather(indices, wanted):
-        where, inside = places(indices, wanted)  # (B, T)
-        ids = tf.where(inside, tf.gather(words, where), preprocessor.padding_id)
-        return preprocessor.as_inputs(ids), tf.gather(labels, wanted)
-
-    return gather_batches(tf, indices, gather)

@@ -182,6 +182,13 @@ class Labels:
                 "Correct it, or train a model with examples of it."
             ) from error
 
+    def encode_sets(self, sets):
+        """Zeros and ones float32 (n, L) of n collections of labels. An unknown one is an error."""
+        encoded = np.zeros((len(sets), len(self)), "float32")
+        for row, names in zip(encoded, sets, strict=True):
+            row[self.ids(names)] = 1.0
+        return encoded
+
     @functools.cached_property
     def _ids(self):
         return {name: i for i, name in enumerate(self.names)}

@@ -4,13 +4,18 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.data import Characters, Subwords, masked_language_model_batches
+from keras_attention.data import Characters, Subwords
 
 pytestmark = pytest.mark.tensorflow
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 TEXT = LETTERS * 40
 CHARACTERS = Characters.build([LETTERS], mask_token=True)
 (TOKENS,) = CHARACTERS.encode([TEXT])
+
+
+def batch_windows(tokens, window_length, tokenizer, batch_size=32, *, seed=0, **options):
+    windows = ka.data.MaskedWindows(tokens, window_length, tokenizer, **options)
+    return ka.data.batches(windows, batch_size=batch_size, seed=seed)
 
 
 def epoch(batches):
@@ -27,7 +32,7 @@ def whole(ids, labels):
 
 
 def test_shares_are_berts():
-    ids, labels = epoch(masked_language_model_batches(TOKENS, 100, CHARACTERS, 50, steps=40))
+    ids, labels = epoch(batch_windows(TOKENS, 100, CHARACTERS, 50, steps=40))
     selected = labels >= 0
     assert ids.shape == (2000, 100) and (selected.sum(axis=1) == 15).all()
     np.testing.assert_allclose(selected.mean(axis=0), 0.15, atol=0.05)  # every place alike
@@ -43,7 +48,7 @@ def test_shares_are_berts():
 
 def test_masks_change_by_batch_and_epoch_and_repeat_by_seed():
     def make(seed):
-        return masked_language_model_batches(TOKENS, 20, CHARACTERS, 8, steps=4, seed=seed)
+        return batch_windows(TOKENS, 20, CHARACTERS, 8, steps=4, seed=seed)
 
     batches = make(1)
     first, second = epoch(batches), epoch(batches)
@@ -58,7 +63,7 @@ def test_masks_change_by_batch_and_epoch_and_repeat_by_seed():
 @pytest.mark.parametrize("length", [2, 19, 20, 21, 80, 81, 97])
 def test_windows_in_order_hide_the_same_tokens_in_every_pass(length):
     tokens = TOKENS[:length]
-    batches = masked_language_model_batches(tokens, 20, CHARACTERS, 2, seed=3)
+    batches = batch_windows(tokens, 20, CHARACTERS, 2, seed=3)
     ids, labels = epoch(batches)
     np.testing.assert_array_equal(epoch(batches), (ids, labels))
     count = -(-length // 20)
@@ -67,13 +72,13 @@ def test_windows_in_order_hide_the_same_tokens_in_every_pass(length):
     assert text[:length].tolist() == tokens.tolist() and not text[length:].any()
     expected = [max(1, round(0.15 * min(20, length - 20 * k))) for k in range(count)]
     assert (labels >= 0).sum(axis=1).tolist() == expected
-    other = epoch(masked_language_model_batches(tokens, 20, CHARACTERS, 2, seed=4))
+    other = epoch(batch_windows(tokens, 20, CHARACTERS, 2, seed=4))
     assert length == 2 or (other[1] != labels).any()
 
 
 def test_rates():
     def ids_and_labels(**rates):
-        return epoch(masked_language_model_batches(TOKENS, 100, CHARACTERS, 50, **rates))
+        return epoch(batch_windows(TOKENS, 100, CHARACTERS, 50, **rates))
 
     ids, labels = ids_and_labels(mask_selection_rate=1, mask_token_rate=1, random_token_rate=0)
     assert (ids[labels >= 0] == 4).all() and (labels >= 0).sum() == len(TOKENS)
@@ -87,12 +92,10 @@ def test_special_tokens_are_never_asked_for():
     tokens = np.array([1, 2, 3, 4, 7, 1, 2, 3, 4, 8] * 5)
     for steps in (None, 3):
         ids, labels = epoch(
-            masked_language_model_batches(
-                tokens, 10, CHARACTERS, steps=steps, mask_selection_rate=1.0
-            )
+            batch_windows(tokens, 10, CHARACTERS, steps=steps, mask_selection_rate=1.0)
         )
         assert set(labels[labels >= 0]) == {7, 8} and (labels >= 0).mean() == 0.2
-    ids, labels = epoch(masked_language_model_batches(np.ones(10, int), 5, CHARACTERS))
+    ids, labels = epoch(batch_windows(np.ones(10, int), 5, CHARACTERS))
     assert (labels == -1).all() and (ids == 1).all()
 
 
@@ -106,9 +109,7 @@ def test_a_mask_in_the_middle_of_the_vocabulary():
             return 12
 
     ids, labels = epoch(
-        masked_language_model_batches(
-            np.full(1000, 5), 10, Tokenizer(), mask_token_rate=0, random_token_rate=1
-        )
+        batch_windows(np.full(1000, 5), 10, Tokenizer(), mask_token_rate=0, random_token_rate=1)
     )
     assert set(ids[labels >= 0]) == {4, 5, 6, 7, 9, 10, 11}
 
@@ -117,14 +118,14 @@ def test_subwords():
     lines = ["the cat sat on the mat", "the cats sit", "a cat, the mat"] * 5
     subwords = Subwords.build(lines, 20, mask_token=True)
     (tokens,) = subwords.encode([" ".join(lines)])
-    ids, labels = epoch(masked_language_model_batches(tokens, 16, subwords, steps=5))
+    ids, labels = epoch(batch_windows(tokens, 16, subwords, steps=5))
     assert ids.max() < len(subwords) and (ids == subwords.mask_token_id).any()
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (dict(tokens=[5]), r"masked_language_model_batches: tokens of shape \(1,\)"),
+        (dict(tokens=[5]), r"MaskedWindows: tokens of shape \(1,\)"),
         (dict(tokenizer=Characters.build(["ab"])), r"has no \[MASK\]: build it with mask_token=Tr"),
         (dict(tokenizer=None), r"None has no \[MASK\]"),
         (dict(window_length=0), r"window_length=0\): .* at least 1"),
@@ -139,4 +140,4 @@ def test_subwords():
 def test_errors(options, message):
     arguments = dict(tokens=TOKENS, window_length=10, tokenizer=CHARACTERS) | options
     with pytest.raises(ValueError, match=message):
-        ka.data.masked_language_model_batches(**arguments)
+        batch_windows(**arguments)

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from keras_attention.data import ImageSplit, PixelLevelsPreprocessor, pixel_batches
+import keras_attention as ka
+from keras_attention.data import ImageSplit, PixelLevelsPreprocessor
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -38,9 +39,9 @@ def test_preprocessor_refuses_invalid_settings_and_pictures(options, message):
         PixelLevelsPreprocessor(**{"labels": ["a"], "image_size": 4} | options)
     with pytest.raises(ValueError, match=r"shape \(5, 4, 1\): expected \(4, 4, 1\)"):
         PixelLevelsPreprocessor(["a"], 4)(np.zeros((1, 5, 4, 1), "uint8"), [0])
-    with pytest.raises(ValueError, match="There are no pictures"):
+    with pytest.raises(ValueError, match="There is no example"):
         empty = ImageSplit(np.zeros((0, 4, 4, 1), "uint8"), np.zeros(0, "int32"))
-        pixel_batches(empty, PixelLevelsPreprocessor(["a"], 4))
+        ka.data.batches(empty, PixelLevelsPreprocessor(["a"], 4))
 
 
 def test_labels_are_saved(tmp_path):
@@ -53,7 +54,7 @@ def test_batches_come_in_another_order():
     pixels = (np.arange(6).reshape(6, 1, 1, 1) / 5).astype("float32") * np.ones((6, 2, 2, 1))
     split = ImageSplit(pixels.astype("float32"), np.zeros(6, "int32"))
     preprocessor = PixelLevelsPreprocessor(["a"], 2, num_levels=6)
-    batches = pixel_batches(split, preprocessor, 4, shuffle=True, seed=3)
+    batches = ka.data.batches(split, preprocessor, 4, shuffle=True, seed=3)
     assert len(batches) == 2
     orders = []
     for _ in range(2):

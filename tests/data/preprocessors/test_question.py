@@ -155,7 +155,7 @@ def test_batches_are_what_the_preprocessor_gives(make):
     preprocessor = make(maximum_length=30, maximum_question=8, stride=4)
     windows = preprocessor.encode(ASKED.question, CONTEXT).windows
     places = [(k + 1, k + 2) for k in range(len(windows))]
-    batches = ka.data.question_batches(windows, places, preprocessor, 2, edges=(64,))
+    batches = ka.data.batches(list(zip(windows, places, strict=True)), preprocessor, 2, edges=(64,))
     inputs, labels = zip(*batches.as_numpy_iterator(), strict=True)
     whole = preprocessor.stack(windows)
     assert set(whole) == set(inputs[0]) and len(batches) == -(-len(windows) // 2)
@@ -174,7 +174,7 @@ def test_a_batch_sees_the_spelling():
     assert (letters[0, 0] == 0).all() and (letters[0, window.begin - 1] == 0).all()
     word = window.tokens.index("dog")
     np.testing.assert_array_equal(letters[0, word, :3], preprocessor.characters.ids("dog"))
-    (inputs, _), *_ = ka.data.question_batches([window], [(0, 0)], preprocessor).take(1)
+    (inputs, _), *_ = ka.data.batches([(window, (0, 0))], preprocessor).take(1)
     np.testing.assert_array_equal(inputs["character_ids"], letters)
 
 

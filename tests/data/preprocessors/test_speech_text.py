@@ -1,5 +1,7 @@
 """Sounds with the texts that are written of them: ids, batches, translations, numbers."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import soundfile
@@ -22,7 +24,9 @@ def test_batches_hold_what_is_written_and_what_is_heard():
     recordings = [record(30, "one", "eins"), record(10, "two"), record(20, "a", "zwei")]
     preprocessor = make(["one two eins zwei a"], sampling_rate=100)
     seen = {}
-    for inputs, labels in ka.data.speech_text_batches(recordings, preprocessor, 2, ctc=True):
+    for inputs, labels in ka.data.batches(
+        recordings, dataclasses.replace(preprocessor, ctc=True), 2
+    ):
         assert inputs["waveform"].shape[1] == inputs["lengths"].numpy().max()
         for length, ids, following, heard in zip(
             inputs["lengths"].numpy(),
@@ -37,7 +41,7 @@ def test_batches_hold_what_is_written_and_what_is_heard():
             assert written[-1] == preprocessor.end_token_id
             seen[int(length)] = preprocessor.texts([written, heard[heard > 0]])
     assert seen == {30: ["eins", "one"], 10: ["two", "two"], 20: ["zwei", "a"]}
-    inputs, labels = next(iter(ka.data.speech_text_batches(recordings, preprocessor, 3)))
+    inputs, labels = next(iter(ka.data.batches(recordings, preprocessor, 3)))
     assert labels.shape == inputs["target_ids"].shape
 
 

@@ -83,8 +83,8 @@ def test_words_become_ids_without_tensorflow(tmp_path, preprocessor, monkeypatch
     loaded = TaggerPreprocessor.load(tmp_path)
     inputs = loaded([["cat"]])
     assert type(inputs["token_ids"]) is np.ndarray and inputs["token_ids"].tolist() == [[3]]
-    with pytest.raises(ImportError, match=r"ka.data.tagging_batches needs TensorFlow .*\[keras\]"):
-        ka.data.tagging_batches([Sentence(("a",), ("DET",))], loaded)
+    with pytest.raises(ImportError, match=r"ka.data.batches needs TensorFlow .*\[keras\]"):
+        ka.data.batches([Sentence(("a",), ("DET",))], loaded)
 
 
 def test_feeds_the_model(preprocessor):

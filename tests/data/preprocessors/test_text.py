@@ -5,7 +5,8 @@ import sys
 import numpy as np
 import pytest
 
-from keras_attention.data import Text, TextPreprocessor, text_batches
+import keras_attention as ka
+from keras_attention.data import Text, TextPreprocessor
 from keras_attention.files.word_pattern import OLD_PATTERN
 
 
@@ -77,8 +78,8 @@ def test_a_pattern_of_ones_own_is_saved(tmp_path):
 def test_texts_become_ids_without_tensorflow(preprocessor, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow", None)  # importing it is an error now
     assert type(preprocessor(["cat"])) is np.ndarray
-    with pytest.raises(ImportError, match=r"ka.data.text_batches needs TensorFlow .*\[keras\]"):
-        text_batches([Text("a", "things")], preprocessor)
+    with pytest.raises(ImportError, match=r"ka.data.batches needs TensorFlow .*\[keras\]"):
+        ka.data.batches([Text("a", "things")], preprocessor)
 
 
 def test_errors(tmp_path, preprocessor):

@@ -61,7 +61,7 @@ def test_batches_hold_shares_of_the_sides_and_no_crowds():
     one, two = draw(2, 3)[:2]
     two = two._replace(crowds=(True,) + (False,) * (len(two.boxes) - 1))
     preprocessor = ka.data.DetectionPreprocessor(LABELS, (12, 16))
-    ((images, truth),) = ka.data.detection_batches([one, two], preprocessor)
+    ((images, truth),) = ka.data.batches([one, two], preprocessor)
     assert images.shape == (2, 12, 16, 3)
     expected = one.image.reshape(12, 2, 16, 2, 3).mean((1, 3)) / 255
     np.testing.assert_allclose(images[0], expected, atol=0.15)  # with antialiasing
@@ -81,7 +81,7 @@ def test_orders_and_changes_are_the_same_for_a_seed_and_others_in_every_epoch():
     preprocessor = ka.data.DetectionPreprocessor(LABELS, (12, 16))
 
     def make(seed):
-        return ka.data.detection_batches(
+        return ka.data.batches(
             draw(6, 0),
             preprocessor,
             4,
@@ -122,4 +122,4 @@ def test_pictures_come_as_files_bytes_and_arrays(tmp_path):
 def test_a_label_that_the_model_does_not_know():
     preprocessor = ka.data.DetectionPreprocessor(["dark"], (12, 16))
     with pytest.raises(ValueError, match="'light' is none of the model's"):
-        ka.data.detection_batches(draw(9, 0), preprocessor)
+        ka.data.batches(draw(9, 0), preprocessor)

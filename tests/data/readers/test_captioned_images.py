@@ -99,8 +99,8 @@ def test_texts_that_are_none():
         ka.data.CaptionedImage.collect([(NIGHT, ("night", " "))])
     with pytest.raises(ValueError, match="captions.txt is no file of captions"):
         ka.data.from_captions(train="captions.txt")
-    with pytest.raises(ValueError, match="examples is empty"):
-        ka.data.caption_batches([], None)
+    with pytest.raises(ValueError, match="There is no example"):
+        ka.data.batches([], None)
 
 
 def test_every_text_of_a_picture_is_in_an_epoch():
@@ -108,7 +108,7 @@ def test_every_text_of_a_picture_is_in_an_epoch():
     examples += [ka.data.CaptionedImage(DAY, ("day",))] * 3
     words = ka.data.Words.build(["a dark night", "day"])
     preprocessor = ka.data.ImageTextPreprocessor(words, image_size=4)
-    batches = ka.data.caption_batches(examples, preprocessor, 2, shuffle=True, seed=1)
+    batches = ka.data.batches(examples, preprocessor, 2, shuffle=True, seed=1)
     assert len(batches) == 3
     for _ in range(2):
         seen = []

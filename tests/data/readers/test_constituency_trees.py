@@ -137,7 +137,7 @@ def test_batches_hold_the_labels_of_their_words():
     for characters in (True, False):
         preprocessor = ka.data.TaggerPreprocessor.build(sentences, labels, characters=characters)
         seen = 0
-        batches = ka.data.constituency_batches(trees, preprocessor, 4, shuffle=True, seed=3)
+        batches = ka.data.batches(trees, preprocessor, 4, shuffle=True, seed=3)
         for inputs, following in batches:
             assert ("character_ids" in inputs) == characters
             for row in range(len(following)):

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.data import Characters, language_model_batches
+from keras_attention.data import Characters
+
+
+def batch_windows(tokens, window_length, batch_size=32, *, steps=None, **options):
+    windows = ka.data.TextWindows(tokens, window_length, steps)
+    return ka.data.batches(windows, batch_size=batch_size, **options)
 
 
 def test_plain_text(tmp_path):
@@ -64,7 +69,7 @@ def test_errors_of_plain_text(tmp_path):
 @pytest.mark.parametrize("length", [2, 11, 12, 13, 23, 24, 25])
 def test_windows_in_order_ask_for_every_token_once(length):
     tokens = np.arange(1, length + 1)
-    batches = language_model_batches(tokens, window_length=4, batch_size=2)
+    batches = batch_windows(tokens, window_length=4, batch_size=2)
     ids = np.concatenate([np.asarray(x) for x, _ in batches]).reshape(-1)
     labels = np.concatenate([np.asarray(y) for _, y in batches]).reshape(-1)
     inside = labels >= 0
@@ -85,29 +90,29 @@ def test_windows_at_random_places():
         assert all((x + 1 == y).all() and (np.diff(x) == 1).all() for x, y in parts)
         return [x[:, 0].tolist() for x, _ in parts]
 
-    batches = language_model_batches(tokens, 7, 5, steps=40, seed=1)
+    batches = batch_windows(tokens, 7, 5, steps=40, seed=1)
     first, second = epoch(batches), epoch(batches)
     assert len(batches) == len(first) == 40
     begins = np.bincount(np.ravel(first), minlength=3)
     assert len(begins) == 3 and (begins > 40).all()  # of 200, every place about a third
-    again = language_model_batches(tokens, 7, 5, steps=40, seed=1)
+    again = batch_windows(tokens, 7, 5, steps=40, seed=1)
     assert first != second and [epoch(again), epoch(again)] == [first, second]
-    assert first != epoch(language_model_batches(tokens, 7, 5, steps=40, seed=2))
+    assert first != epoch(batch_windows(tokens, 7, 5, steps=40, seed=2))
 
 
 @pytest.mark.tensorflow
 def test_errors_of_windows():
     with pytest.raises(ValueError, match="has 4 tokens: too few for a window of 4 and the token"):
-        language_model_batches([1, 2, 3, 4], 4, steps=1)
+        batch_windows([1, 2, 3, 4], 4, steps=1)
     with pytest.raises(ValueError, match=r"tokens of shape \(1,\) .*two or more. Make them of a"):
-        language_model_batches([1], 4)
+        batch_windows([1], 4)
     with pytest.raises(ValueError, match=r"shape \(1, 9\) and dtype int64: expected ints \(L,\)"):
-        language_model_batches([range(9)], 4)
+        batch_windows([range(9)], 4)
     with pytest.raises(ValueError, match="dtype <U1: expected ints"):
-        language_model_batches(list("text"), 4)
+        batch_windows(list("text"), 4)
     for name in ("window_length", "batch_size", "steps"):
         with pytest.raises(ValueError, match=rf"{name}=0\): .* at least 1"):
-            language_model_batches([1, 2, 3], **{"window_length": 1, name: 0})
+            batch_windows([1, 2, 3], **{"window_length": 1, name: 0})
 
 
 def test_shakespeare(data_root):

@@ -71,7 +71,7 @@ def test_batches_hold_the_heads_of_their_sentences():
     sentences = [ka.data.Sentence(tree.tokens, tree.relations) for tree in trees]
     preprocessor = ka.data.TaggerPreprocessor.build(sentences, characters=False)
     seen = 0
-    for ids, labels in ka.data.dependency_batches(trees, preprocessor, 4, shuffle=True, seed=3):
+    for ids, labels in ka.data.batches(trees, preprocessor, 4, shuffle=True, seed=3):
         ids, labels = ids.numpy(), {name: x.numpy() for name, x in labels.items()}
         for row, heads, relations in zip(ids, *labels.values(), strict=True):
             words = [preprocessor.words.entries[i] for i in row if i]

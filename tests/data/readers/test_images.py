@@ -2,7 +2,11 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.data import ImageSplit, image_batches
+from keras_attention.data import ImageSplit
+
+
+def batch_images(split, batch_size=32, **options):
+    return ka.data.batches(ImageSplit.of(split), batch_size=batch_size, **options)
 
 
 @pytest.fixture
@@ -36,14 +40,14 @@ def test_arrays_are_floats_from_0_to_1(pixels):
 
 def test_batches_of_floats_keep_their_values():
     floats = np.linspace(0, 1, 2 * 4 * 6).reshape(2, 4, 6, 1)
-    images, labels = next(iter(image_batches((floats, [1, 0]), 2)))
+    images, labels = next(iter(batch_images((floats, [1, 0]), 2)))
     assert images.dtype == "float32" and np.asarray(labels).tolist() == [1, 0]
     np.testing.assert_allclose(images, floats, rtol=1e-6)
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_batches(pixels, shuffle):
-    batches = image_batches((pixels, np.arange(23)), 5, shuffle=shuffle, seed=1)
+    batches = batch_images((pixels, np.arange(23)), 5, shuffle=shuffle, seed=1)
     assert len(batches) == len(list(batches)) == 5
     seen = []
     for images, labels in batches:
@@ -55,7 +59,7 @@ def test_batches(pixels, shuffle):
 
 def test_shuffling_changes_by_epoch_and_repeats_by_seed(pixels):
     def epochs(seed):
-        batches = image_batches((pixels, np.arange(23)), 23, shuffle=True, seed=seed)
+        batches = batch_images((pixels, np.arange(23)), 23, shuffle=True, seed=seed)
         return [np.asarray(labels).tolist() for _ in range(2) for _, labels in batches]
 
     first, second = epochs(1)
@@ -71,12 +75,12 @@ def test_augmentation_turns_zooms_and_lights(options):
     picture[:, 3:9, 3:9] = (0.4, 0.6, 0.8)
     augment = ka.data.image_augmentation(shift=0.0, seed=3, **options)
     (images,) = [
-        np.asarray(x) for x, _ in image_batches((picture, np.zeros(32)), 32, augment=augment)
+        np.asarray(x) for x, _ in batch_images((picture, np.zeros(32)), 32, augment=augment)
     ]
     assert images.shape == picture.shape and 0 <= images.min() <= images.max() <= 1
     changed = np.abs(images - picture).max(axis=(1, 2, 3))
     assert (changed > 1e-3).mean() > 0.9 and len(np.unique(changed)) > 20
-    (same,) = [np.asarray(x) for x, _ in image_batches((picture, np.zeros(32)), 32)]
+    (same,) = [np.asarray(x) for x, _ in batch_images((picture, np.zeros(32)), 32)]
     np.testing.assert_array_equal(same, picture)
 
 
@@ -88,7 +92,7 @@ def test_augmentation_moves_and_mirrors():
 
     def epochs(flip):
         augment = ka.data.image_augmentation(shift=0.2, flip=flip, seed=3)
-        batches = image_batches(split, 64, augment=augment)
+        batches = batch_images(split, 64, augment=augment)
         return [np.asarray(images) for _ in range(2) for images, _ in batches]
 
     first, second = epochs(flip=True)
@@ -102,15 +106,15 @@ def test_augmentation_moves_and_mirrors():
 
 def test_errors(pixels):
     with pytest.raises(ValueError, match=r"shape \(23, 5, 7\) and labels of shape \(23,\)"):
-        image_batches((pixels[..., 0], np.arange(23)))
+        batch_images((pixels[..., 0], np.arange(23)))
     with pytest.raises(ValueError, match=r"labels of shape \(22,\)"):
-        image_batches((pixels, np.arange(22)))
+        batch_images((pixels, np.arange(22)))
     with pytest.raises(ValueError, match="float64 from 0.0 to 22.0: expected uint8, or floats"):
         ImageSplit.collect((pixels.astype(float), np.arange(23)), labels="abc")
     with pytest.raises(ValueError, match="A label is -1"):
-        image_batches((pixels, np.arange(23) - 1))
-    with pytest.raises(ValueError, match="The split is empty"):
-        image_batches((pixels[:0], []))
+        batch_images((pixels, np.arange(23) - 1))
+    with pytest.raises(ValueError, match="There is no example"):
+        batch_images((pixels[:0], []))
 
 
 @pytest.mark.slow
@@ -120,7 +124,7 @@ def test_augmentation_is_the_same_whatever_was_read_before():
 
     def epochs(count):
         augment = ka.data.image_augmentation(shift=0.3, flip=True, rotation=0.2)
-        batches = ka.data.image_batches((pixels, np.arange(36)), 4, augment=augment, seed=3)
+        batches = batch_images((pixels, np.arange(36)), 4, augment=augment, seed=3)
         assert len(batches) == 9
         for _ in zip(range(count), batches, strict=False):
             pass

@@ -147,7 +147,7 @@ def test_batches_hold_zeros_and_ones():
     data = MultiLabelText.collect([(t, tuple(names)) for t, names in train], dev_fraction=0)
     preprocessor = ka.data.TextPreprocessor.build(data.train, data.labels)
     found = []
-    for ids, labels in ka.data.multi_label_batches(data.train, preprocessor, 4, shuffle=True):
+    for ids, labels in ka.data.batches(data.train, preprocessor, 4, shuffle=True):
         assert labels.dtype == "float32" and labels.shape[1] == 3
         lengths = np.count_nonzero(np.asarray(ids), axis=1)
         found += [(int(n), *map(int, row)) for n, row in zip(lengths, labels.numpy(), strict=True)]
@@ -156,4 +156,4 @@ def test_batches_hold_zeros_and_ones():
     ]
     assert sorted(found) == sorted(expected)
     with pytest.raises(ValueError, match="The label 'd' is not among the labels: a, b, c"):
-        ka.data.multi_label_batches([MultiLabelText("word", ("d",))], preprocessor)
+        ka.data.batches([MultiLabelText("word", ("d",))], preprocessor)

@@ -193,7 +193,7 @@ def test_batches_hold_every_recording_once(features):
     rate = 8000 if features is None else None
     preprocessor = ka.data.SpeechPreprocessor("ab", rate, features)
     options = dict(batch_size=4, shuffle=True, seed=1)
-    batches = ka.data.recording_batches(every, preprocessor, **options)
+    batches = ka.data.batches(every, preprocessor, **options)
     assert len(batches) == 6
     epochs = []
     for _ in range(2):

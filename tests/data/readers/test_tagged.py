@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.data import Sentence, TaggerPreprocessor, tagging_batches
+from keras_attention.data import Sentence, TaggerPreprocessor
 from keras_attention.data.splits import hold_out
 
 
@@ -282,7 +282,7 @@ LENGTHS = [1, 8, 9, 3, 16, 17, 40, 2, 8, 5, 24, 7, 1]
 def test_every_sentence_once_with_its_neighbours_in_length(shuffle):
     sentences = sentences_of(LENGTHS)
     preprocessor = TaggerPreprocessor.build(sentences, word_length=5)
-    batches = tagging_batches(sentences, preprocessor, 3, shuffle=shuffle, seed=1)
+    batches = ka.data.batches(sentences, preprocessor, 3, shuffle=shuffle, seed=1)
     assert sorted(read(batches, preprocessor)) == sorted(sentences)
     widths = sorted(labels.shape[1] for _, labels in batches)
     assert widths == [8, 8, 8, 16, 24, 40]  # 8 sentences up to 8 long, 2 to 16, 2 to 24, 1 of 40
@@ -292,7 +292,7 @@ def test_every_sentence_once_with_its_neighbours_in_length(shuffle):
 def test_inputs_equal_the_preprocessors():
     data = ka.data.from_conllu(TINY)
     preprocessor = TaggerPreprocessor.build(data.train[:9], data.labels, word_length=6)
-    inputs, labels = next(iter(tagging_batches(data.train, preprocessor, 4, edges=[])))
+    inputs, labels = next(iter(ka.data.batches(data.train, preprocessor, 4, edges=[])))
     first = data.train[:4]
     length = max(len(s.tokens) for s in data.train)
     expected = preprocessor([s.tokens for s in first], sequence_length=length)
@@ -313,19 +313,19 @@ def test_shuffling_changes_by_epoch_and_repeats_by_seed():
     preprocessor = TaggerPreprocessor.build(sentences, word_length=5)
 
     def epochs(seed):
-        batches = tagging_batches(sentences, preprocessor, 4, shuffle=True, seed=seed)
+        batches = ka.data.batches(sentences, preprocessor, 4, shuffle=True, seed=seed)
         return [read(batches, preprocessor) for _ in range(2)]
 
     first, second = epochs(1)
     assert first != second and [first, second] == epochs(1) and first != epochs(2)[0]
-    plain = tagging_batches(sentences, preprocessor, 4)
+    plain = ka.data.batches(sentences, preprocessor, 4)
     assert read(plain, preprocessor) == sentences
 
 
 def test_words_alone_and_own_edges():
     sentences = sentences_of([2, 3, 7])
     preprocessor = TaggerPreprocessor.build(sentences, characters=False)
-    batches = list(tagging_batches(sentences, preprocessor, 2, edges=[4, 6]))
+    batches = list(ka.data.batches(sentences, preprocessor, 2, edges=[4, 6]))
     assert [ids.shape.as_list() for ids, _ in batches] == [[2, 4], [1, 7]]
 
 
@@ -344,16 +344,16 @@ def test_fits_with_a_known_number_of_steps():
         ka.training.MaskedSparseCategoricalCrossentropy(),
         metrics=[ka.training.MaskedSparseCategoricalAccuracy(name="accuracy")],
     )
-    batches = tagging_batches(data.train, preprocessor, 8, shuffle=True)
+    batches = ka.data.batches(data.train, preprocessor, 8, shuffle=True)
     history = model.fit(batches, validation_data=batches, shuffle=False, verbose=0).history
     assert np.isfinite(history["val_loss"]).all() and 0 < history["val_accuracy"][0] < 1
 
 
 def test_errors():
     preprocessor = TaggerPreprocessor.build(sentences_of([2]))
-    with pytest.raises(ValueError, match="sentences is empty"):
-        tagging_batches([], preprocessor)
+    with pytest.raises(ValueError, match="There is no example"):
+        ka.data.batches([], preprocessor)
     with pytest.raises(
         ValueError, match=r"Sentence \d+ tags .* as 'Z', which is not among the labels: E, O"
     ):
-        tagging_batches([Sentence(("a",), ("Z",))], preprocessor)
+        ka.data.batches([Sentence(("a",), ("Z",))], preprocessor)

@@ -10,7 +10,6 @@ from keras_attention.data import (
     TextPreprocessor,
     from_text_files,
     read_texts,
-    text_batches,
 )
 
 
@@ -187,28 +186,28 @@ def read(batches, preprocessor):
 
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_every_text_once_with_its_neighbours_in_length(preprocessor, shuffle):
-    batches = text_batches(TEXTS, preprocessor, 3, shuffle=shuffle, seed=1)
+    batches = ka.data.batches(TEXTS, preprocessor, 3, shuffle=shuffle, seed=1)
     assert sorted(read(batches, preprocessor)) == sorted(TEXTS)
     assert sorted(ids.shape[1] for ids, _ in batches) == [8, 8, 8, 16, 24, 40]
     assert len(batches) == 6
 
 
 def test_inputs_equal_the_preprocessors(preprocessor):
-    ids, labels = next(iter(text_batches(TEXTS[:4], preprocessor, 4, edges=[])))
+    ids, labels = next(iter(ka.data.batches(TEXTS[:4], preprocessor, 4, edges=[])))
     np.testing.assert_array_equal(ids, preprocessor([text for text, _ in TEXTS[:4]]))
     assert [preprocessor.labels.names[i] for i in labels] == [label for _, label in TEXTS[:4]]
 
 
 def test_longer_texts_are_cut():
     short = TextPreprocessor.build(TEXTS, maximum_length=5)
-    widths = {ids.shape[1] for ids, _ in text_batches(TEXTS, short, 4)}
+    widths = {ids.shape[1] for ids, _ in ka.data.batches(TEXTS, short, 4)}
     assert widths == {5}
 
 
 def test_batches_refuse(preprocessor):
-    with pytest.raises(ValueError, match="texts is empty"):
-        text_batches([], preprocessor)
+    with pytest.raises(ValueError, match="There is no example"):
+        ka.data.batches([], preprocessor)
     with pytest.raises(ValueError, match="'other' is not among the labels: L0, L1, L2"):
-        text_batches([Text("a", "other")], preprocessor)
+        ka.data.batches([Text("a", "other")], preprocessor)
     with pytest.raises(ValueError, match="^Text 2: ' ' holds no word"):
-        text_batches([Text("a", "L0"), Text(" ", "L0")], preprocessor)
+        ka.data.batches([Text("a", "L0"), Text(" ", "L0")], preprocessor)

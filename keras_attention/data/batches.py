@@ -1,0 +1,222 @@
+"""`batches`: examples as batches of arrays, for `fit` and `evaluate`."""
+
+import numpy as np
+
+from keras_attention.core.checks import check_whole_number
+from keras_attention.core.lazy import keras, keras_internals
+from keras_attention.data.columns import find_edges, read_columns
+from keras_attention.data.shares import check_batches, gather_batches, set_rows
+from keras_attention.files.extras import import_tensorflow
+
+EDGES = (8, 16, 24, 32, 40, 48, 64, 96, 128, 192, 256, 384, 512)
+
+
+def batches(
+    examples,
+    preprocessor=None,
+    batch_size=32,
+    *,
+    max_tokens=None,
+    shuffle=False,
+    seed=0,
+    edges=EDGES,
+    augment=None,
+    drop_remainder=False,
+):
+    """Return a `tf.data.Dataset` of (inputs, labels) batches for `fit` and `evaluate`.
+
+    Examples of about the same length share a batch, so that little of it is padding. Lengths are
+    padded to the next of `edges` and so take few values: XLA compiles one program for each.
+
+    | preprocessor | examples |
+    | --- | --- |
+    | `TextPreprocessor` | `Text`, `MultiLabelText` |
+    | `TaggerPreprocessor` | `Sentence`, `DependencyTree`, `ConstituencyTree` |
+    | `SequencePreprocessor` | `Pair` |
+    | `QuestionPreprocessor` | (`QuestionWindow`, (first, last)), the places of its answer |
+    | `SpeechPreprocessor`, `SpeechTextPreprocessor` | `Recording` |
+    | `ImageTextPreprocessor` | `CaptionedImage`, which is there with each of its texts |
+    | `DetectionPreprocessor` | `BoxedImage` |
+    | `PixelLevelsPreprocessor` | `ImageSplit` |
+    | None | `ImageSplit`, `TextWindows`, `MaskedWindows` |
+
+    Args:
+        examples: list of examples of one kind, or what the table says.
+        preprocessor: what turns them into arrays. Its method `columns` says into which. None for
+            examples that are numbers already.
+        batch_size: int, the most examples in a batch. The last batch may be smaller, and so may
+            the last one of each length.
+        max_tokens: int, the most tokens of a batch, padding included: where examples are long,
+            fewer than `batch_size` share a batch. None for no such limit.
+        shuffle: bool, whether examples meet others in every epoch, in another order.
+        seed: int, of that order, and of what `augment` draws.
+        edges: ints, ascending: the longest example of each bucket. Longer ones than the last share
+            a bucket.
+        augment: a Keras layer of the inputs, such as `ka.data.image_augmentation()`, or a function
+            of inputs, labels and a seed, int32 (2,), to both, such as
+            `ka.data.detection_augmentation()`. For training only.
+        drop_remainder: bool, whether smaller last batches are left out: what Keras's own
+            distributions want of several processes, without `max_tokens`.
+
+    Returns:
+        A dataset whose cardinality is known.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    sentences = [ka.data.Sentence(("a",) * n, ("X",) * n) for n in (1, 2, 9)]
+    preprocessor = ka.data.TaggerPreprocessor.build(sentences, characters=False)
+    batches = ka.data.batches(sentences, preprocessor, batch_size=2)
+    assert [labels.shape.as_list() for _, labels in batches] == [[2, 8], [1, 9]]
+    assert len(batches) == 2
+    ```
+    """
+    batch_size = check_whole_number("batches", "batch_size", batch_size)
+    tf = import_tensorflow("batches")
+    if not len(examples):
+        raise ValueError("There is no example to make batches of: expected one or more.")
+    columns = examples.columns() if preprocessor is None else preprocessor.columns(examples)
+    options = {"seed": seed, "drop_remainder": drop_remainder}
+    if columns.draw is not None:
+        return columns.draw(tf, batch_size, **options)
+    if columns.lengths is None:
+        indices = _batch_in_turn(tf, columns.count, batch_size, shuffle=shuffle, **options)
+    elif columns.are_sounds:
+        indices = _batch_by_sound(tf, columns.lengths, batch_size, shuffle=shuffle, **options)
+    else:
+        size_of = _limit_tokens(batch_size, max_tokens)
+        indices = batch_by_length(
+            tf, columns.lengths, size_of, shuffle=shuffle, edges=edges, **options
+        )
+    read_inputs, read_labels = (
+        read_columns(tf, x, edges) for x in (columns.inputs, columns.labels)
+    )
+
+    def gather(indices, wanted):
+        return read_inputs(indices, wanted), read_labels(indices, wanted)
+
+    if augment is None:
+        return gather_batches(tf, indices, gather)
+
+    def move(index, number):
+        inputs, labels = gather(index, index)
+        if isinstance(augment, keras.layers.Layer):
+            keras_internals.seed_layers(augment, number % 2**30)
+            found = augment(inputs, training=True), labels
+        else:
+            found = augment(inputs, labels, tf.cast(number, "int32"))
+        return set_rows(tf, found, index.shape[0])
+
+    # One at a time, each by numbers of its own, so that all runs and processes draw the same.
+    numbers = tf.data.Dataset.random(seed, rerandomize_each_iteration=True).batch(2)
+    moved = tf.data.Dataset.zip(indices, numbers).map(move)
+    return moved.apply(tf.data.experimental.assert_cardinality(len(indices))).prefetch(2)
+
+
+def _limit_tokens(batch_size, max_tokens):
+    """How many examples share a batch, for the length that a bucket is padded to."""
+    if max_tokens is None:
+        return lambda edge: batch_size
+    check_whole_number("batches", "max_tokens", max_tokens)
+
+    def size(edge):
+        if edge > max_tokens:
+            raise ValueError(
+                f"max_tokens={max_tokens}: the longest examples are padded to {edge} tokens. Give "
+                f"{edge} or more, or leave out long ones."
+            )
+        return min(batch_size, max_tokens // edge)
+
+    return size
+
+
+def _batch_in_turn(tf, count, batch_size, *, shuffle, seed, drop_remainder):
+    """Batch the indices of examples of one length, a dataset of int64 (B,)."""
+    indices = tf.data.Dataset.range(count)
+    if shuffle:
+        indices = indices.shuffle(count, seed=seed)
+    indices = indices.batch(batch_size, drop_remainder=drop_remainder)
+    check_batches(len(indices))
+    return indices
+
+
+def _batch_by_sound(tf, lengths, batch_size, *, shuffle, seed, drop_remainder):
+    """Batch the indices of sounds of similar lengths, a dataset of int64 (B,)."""
+    lengths, size = np.array(lengths), batch_size if drop_remainder else None
+    last = len(lengths) // batch_size * batch_size if drop_remainder else len(lengths)
+    count = -(-last // batch_size)
+    check_batches(count)
+    generator = np.random.default_rng(seed)
+
+    def cut():
+        # Lengths are blurred, so that a recording meets others in every epoch.
+        blur = generator.uniform(0.8, 1.25, len(lengths)) if shuffle else 1.0
+        order = np.argsort(lengths * blur, kind="stable")
+        cuts = [order[start : start + batch_size] for start in range(0, last, batch_size)]
+        yield from (cuts[k] for k in (generator.permutation(count) if shuffle else range(count)))
+
+    signature = tf.TensorSpec((size,), "int64")
+    indices = tf.data.Dataset.from_generator(cut, output_signature=signature)
+    return indices.apply(tf.data.experimental.assert_cardinality(count))
+
+
+def batch_by_length(tf, lengths, size_of, *, shuffle, seed, edges, drop_remainder=False):
+    """Batch indices of examples that share a bucket.
+
+    Args:
+        lengths: ints (n,), of the examples.
+        size_of: function of the edge of a bucket that gives the size of its batches. It is called
+            for buckets that hold examples.
+        edges: ints, ascending: the longest example of each bucket. Longer ones than the last share
+            a bucket.
+        drop_remainder: bool, whether the last batch of a bucket is left out where it is smaller.
+            TensorFlow then knows the size of a batch, if it is the same in all buckets.
+
+    Returns:
+        A dataset of int64 indices (B,) whose cardinality is known.
+    """
+    lengths, edges = np.asarray(lengths), find_edges(lengths, edges)
+    buckets = np.searchsorted(edges, lengths)
+    counts = np.bincount(buckets, minlength=len(edges))
+    batch_sizes = [size_of(edge) if n else 1 for edge, n in zip(edges, counts, strict=True)]
+    cuts = _cuts(counts, batch_sizes, drop_remainder)
+    check_batches(len(cuts))
+    indices = _shuffled(tf, buckets, cuts, seed) if shuffle else _in_order(tf, buckets, cuts)
+    sizes = set((cuts[:, 1] - cuts[:, 0]).tolist())
+    if drop_remainder and len(sizes) == 1:
+        indices = indices.map(lambda batch: tf.ensure_shape(batch, (*sizes,)))
+    return indices.apply(tf.data.experimental.assert_cardinality(len(cuts)))
+
+
+def _cuts(counts, batch_sizes, drop_remainder):
+    """(begin, end) of every batch (steps, 2), where examples lie bucket by bucket."""
+    cuts, begin = [], 0
+    for count, size in zip(counts, batch_sizes, strict=True):
+        kept = count // size * size if drop_remainder else count
+        begins = np.arange(begin, begin + kept, size)
+        cuts.append(np.stack([begins, np.minimum(begins + size, begin + count)], axis=1))
+        begin += count
+    return np.concatenate(cuts)
+
+
+def _in_order(tf, buckets, cuts):
+    order = tf.constant(np.argsort(buckets, kind="stable"))
+    return tf.data.Dataset.from_tensor_slices(cuts).map(lambda cut: order[cut[0] : cut[1]])
+
+
+def _shuffled(tf, buckets, cuts, seed):
+    buckets, cuts = tf.constant(buckets, "float64"), tf.constant(cuts)
+
+    def epoch(seeds):
+        # All at once: to sort an epoch takes less time than to pass it example by example.
+        draw = tf.random.stateless_uniform(tf.shape(buckets), seeds[:2], dtype="float64")
+        order = tf.argsort(buckets + draw)
+        turn = tf.argsort(tf.random.stateless_uniform((len(cuts),), seeds[2:]))
+        batches = tf.data.Dataset.from_tensor_slices(tf.gather(cuts, turn))
+        return batches.map(lambda cut: order[cut[0] : cut[1]])
+
+    # Four numbers seed an epoch; every pass over the data set draws new ones.
+    seeds = tf.data.Dataset.random(seed, rerandomize_each_iteration=True).batch(4)
+    return seeds.take(1).flat_map(epoch)
