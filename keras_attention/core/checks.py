@@ -110,9 +110,13 @@ def refuse_ragged(owner, *inputs):
             )
 
 
+class TrainsAnother:
+    """Base of a model that trains another one, and whose outputs are not those of that one."""
+
+
 def check_gives_logits(model):
-    """Refuses a model that trains another one without giving what that one gives."""
-    if not getattr(model, "gives_logits", True):
+    """Refuse a model that only trains another one."""
+    if isinstance(model, TrainsAnother):
         raise ValueError(
             f"A {type(model).__name__} gives the vectors before the last layer: it is for training "
             "alone. Generate with the model that it was made of, save and export that one."

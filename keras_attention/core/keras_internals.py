@@ -9,16 +9,23 @@ from keras.src import backend
 from keras.src.backend.common import global_state
 from keras.src.backend.common.name_scope import current_path
 from keras.src.backend.common.variables import AutocastScope
+from keras.src.layers.convolutional.base_conv import BaseConv
 from keras.src.layers.preprocessing.data_layer import DataLayer
 from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
 from keras.src.losses.loss import reduce_weighted_values
+from keras.src.models.functional import Functional
 from keras.src.ops.numpy import NotEqual, Pad
 from keras.src.saving import saving_lib, serialization_lib
+
+from keras_attention.core.token_layout import BatchLayout, get_batch_layout
 
 # The operations in the graphs of our builders. HDF5 files name them without their module, and Keras
 # looks such names up among its layers and registered classes only.
 for _operation in (NotEqual, Pad):
     keras.saving.get_custom_objects().setdefault(_operation.__name__, _operation)
+
+
+LOW_RANK = (keras.layers.Dense, keras.layers.EinsumDense, keras.layers.Embedding, BaseConv)
 
 
 def get_mask(tensor):
@@ -107,6 +114,11 @@ def forget_compilation(model):
     model.optimizer, model.compiled = None, False
 
 
+def has_low_rank(layer):
+    """Return whether the kernel of a layer has LoRA matrices beside it."""
+    return isinstance(layer, LOW_RANK) and layer.lora_enabled
+
+
 def merge_low_rank(layer):
     """A dense layer whose kernel has in it what its LoRA matrices had learnt, and no such matrices.
 
@@ -121,6 +133,12 @@ def merge_low_rank(layer):
     layer._kernel.assign(kernel)
     layer.lora_kernel_b.assign(keras.ops.zeros_like(layer.lora_kernel_b))
     layer._kernel.trainable = True
+
+
+def is_functional(model):
+    """Return whether a model has symbolic inputs and outputs: functional, or built sequential."""
+    built = isinstance(model, keras.Sequential) and model._functional is not None
+    return built or isinstance(model, Functional)
 
 
 def producer(tensor):
@@ -310,7 +328,7 @@ def lay_out_every_batch():
 
     Keras asks for the layouts of the first batch of an epoch and puts all others into the same, so
     that one of another size, such as the last, is an error where its devices do not divide it. A
-    distribution that has a method `lay_out_batch` is asked by that one; for others all is as ever.
+    `BatchLayout` lays out each batch by itself.
     """
     from keras.src.backend.jax.trainer import JAXEpochIterator
 
@@ -319,7 +337,7 @@ def lay_out_every_batch():
         return
 
     def lay_out(iterator, distribution):
-        if hasattr(distribution, "lay_out_batch"):
+        if isinstance(distribution, BatchLayout):
             return map(distribution.lay_out_batch, iterator.data_adapter.get_jax_iterator())
         return lay_out_first(iterator, distribution)
 
@@ -327,7 +345,7 @@ def lay_out_every_batch():
 
 
 def gather_predictions():
-    """Has `predict` on JAX give its outputs to a distribution that has a method `gather_outputs`.
+    """Has `predict` on JAX give its outputs to `BatchLayout.gather_outputs`.
 
     Keras makes NumPy arrays of them, which fails where other processes hold some of the rows.
     """
@@ -346,9 +364,8 @@ def gather_predictions():
 
         def gather(state, iterator):
             outputs, state = step(state, iterator)
-            distribution = keras.distribution.distribution()
-            if hasattr(distribution, "gather_outputs"):
-                outputs = distribution.gather_outputs(outputs)
+            if (layout := get_batch_layout()) is not None:
+                outputs = layout.gather_outputs(outputs)
             return outputs, state
 
         trainer.predict_function = gather

@@ -12,7 +12,15 @@ import threading
 
 from keras import ops
 
-_local = threading.local()
+
+class _Local(threading.local):
+    """The active scopes of a thread."""
+
+    def __init__(self):
+        self.scopes = []
+
+
+_local = _Local()
 
 MASK_CONSTANT = -1e9
 
@@ -21,11 +29,11 @@ class Scope:
     """A context manager that layers can see while it is active. Subclass it for each purpose."""
 
     def __enter__(self):
-        _stack().append(self)
+        _local.scopes.append(self)
         return self
 
     def __exit__(self, *exception):
-        _stack().remove(self)
+        _local.scopes.remove(self)
 
 
 class Recording(Scope):
@@ -248,7 +256,7 @@ class SegmentMemory(CacheScope):
 
 def current(kind):
     """The innermost active scope of class `kind`, or None."""
-    return next((scope for scope in reversed(_stack()) if isinstance(scope, kind)), None)
+    return next((scope for scope in reversed(_local.scopes) if isinstance(scope, kind)), None)
 
 
 def wants_weights(layer):
@@ -292,9 +300,3 @@ def is_token(length):
         return None
     positions = ops.arange(length, dtype="int32") + decoding.index
     return ops.expand_dims(positions, axis=0) >= ops.expand_dims(start, axis=1)
-
-
-def _stack():
-    if not hasattr(_local, "stack"):
-        _local.stack = []
-    return _local.stack

@@ -129,7 +129,7 @@ def find_axes(layer, name, shape):
     axes = _repeat(axes, len(shape))
     if len(axes) == len(shape):
         return axes
-    if getattr(layer, "quantization_mode", None) is not None:  # several numbers in one
+    if layer.quantization_mode is not None:  # several numbers in one
         return None
     raise ValueError(
         f"{type(layer).__name__} {layer.name!r} names {len(axes)} axes of its weight {name!r}, "

@@ -1,6 +1,5 @@
 """Checkpoints that several processes write together, by Orbax: `OrbaxBackup` and `load_orbax`."""
 
-import importlib
 import pathlib
 import re
 
@@ -9,6 +8,7 @@ import numpy as np
 
 from keras_attention.core import keras_internals
 from keras_attention.core.versions import require_keras
+from keras_attention.files.extras import import_extra
 
 NEEDED = "3.14"  # the first version with `keras.callbacks.OrbaxCheckpoint`
 OrbaxCheckpoint = getattr(keras.callbacks, "OrbaxCheckpoint", keras.callbacks.Callback)
@@ -54,7 +54,7 @@ class OrbaxBackup(OrbaxCheckpoint):
 
     def __init__(self, folder, max_to_keep=1, **options):
         require_keras(NEEDED, "ka.distribution.OrbaxBackup")
-        import_orbax("OrbaxBackup")
+        import_orbax("ka.distribution.OrbaxBackup")
         folder = str(pathlib.Path(folder).absolute())
         super().__init__(folder, max_to_keep=max_to_keep, **options)
 
@@ -86,7 +86,7 @@ def load_orbax(folder, model=None, *, step=None, compile=True):
     Raises:
         ValueError: there is no such checkpoint, or it is of a model with other weights.
     """
-    ocp = import_orbax("load_orbax")
+    ocp = import_orbax("ka.distribution.load_orbax")
     folder = pathlib.Path(folder).absolute()
     if not folder.is_dir():
         raise ValueError(f"There is no folder {folder}: expected one that OrbaxBackup filled.")
@@ -102,21 +102,15 @@ def load_orbax(folder, model=None, *, step=None, compile=True):
             config = checkpointer.load_checkpointables(step, {"model_config": None})
             json = config["model_config"]["config"]
             model = keras_internals.read_model_config(json, compile=compile)
-        if getattr(model, "optimizer", None) is not None:
+        if model.compiled:
             model.optimizer.build(model.trainable_variables)
         _load_state(checkpointer, step, model)
     return model
 
 
-def import_orbax(name):
-    """`orbax.checkpoint.v1`, or an error that says how to install it."""
-    try:
-        return importlib.import_module("orbax.checkpoint").v1
-    except ImportError as error:
-        raise ImportError(
-            f"ka.distribution.{name} needs Orbax ({error}). Install it with: "
-            "pip install 'keras-attention-zoo[jax]'"
-        ) from error
+def import_orbax(feature):
+    """Import `orbax.checkpoint.v1`, which `feature` needs."""
+    return import_extra("orbax.checkpoint", feature, "Orbax", "jax").v1
 
 
 def _load_state(checkpointer, step, model):
@@ -125,7 +119,7 @@ def _load_state(checkpointer, step, model):
     groups = {
         "trainable_variables": model.trainable_variables,
         "non_trainable_variables": model.non_trainable_variables,
-        "optimizer_variables": getattr(getattr(model, "optimizer", None), "variables", []),
+        "optimizer_variables": model.optimizer.variables if model.compiled else [],
     }
     matched, wanted = {}, {}
     for name in found:

@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_attention.core import keras_internals
 from keras_attention.core.checks import check_whole_number
-from keras_attention.core.token_layout import SEQUENCE
+from keras_attention.core.token_layout import SEQUENCE, BatchLayout
 from keras_attention.core.versions import require_keras
 from keras_attention.core.weight_axes import find_axes
 from keras_attention.data.shares import Share, read_share
@@ -16,7 +16,7 @@ from keras_attention.distribution.split import MESH_AXES, split_weight
 from keras_attention.files.extras import import_tensorflow
 
 
-class RoleParallel(keras.distribution.ModelParallel):
+class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
     """Splits the weights of any model by what their axes are, and every batch among devices.
 
     For the JAX backend, whose compiler adds the messages between devices: a model, its `fit` and

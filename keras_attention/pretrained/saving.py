@@ -99,7 +99,7 @@ def _find_task(model, source):
 def collect(model, source, labels=None):
     """({name: array}, the content of config.json) of a model that began as `source`."""
     builder = model.name
-    if any(getattr(layer, "lora_enabled", False) for layer in keras_internals.all_layers(model)):
+    if any(map(keras_internals.has_low_rank, keras_internals.all_layers(model))):
         raise ValueError(
             f"{builder} is adapted by LoRA, whose matrices Hugging Face's files of a model do not "
             "have: call ka.training.merge_lora(model) first, which adds them to the kernels."

@@ -105,12 +105,10 @@ def _structure(cell):
 @contextlib.contextmanager
 def hold_dropout(cell, batch_size, width, training):
     """A context in which `cell` drops the same inputs (B, width) at every step of a loop."""
-    drops = training and hasattr(cell, "get_dropout_mask")
-    if drops:
-        ones = ops.ones((batch_size, width), dtype=cell.compute_dtype)
-        cell.get_dropout_mask(ones)
+    if training:
+        cell.get_dropout_mask(ops.ones((batch_size, width), dtype=cell.compute_dtype))
     yield
-    if drops:
+    if training:
         cell.reset_dropout_mask()
 
 
@@ -120,7 +118,7 @@ def draw_dropout(cell, batch_size, width):
     JAX refuses random numbers that are drawn inside the loop and kept outside of it.
     """
     for each in unstack_cells(cell):
-        if hasattr(each, "get_dropout_mask"):
+        if isinstance(each, keras_internals.DropoutRNNCell):
             each.get_dropout_mask(ops.ones((batch_size, width), dtype=cell.compute_dtype))
             state = ops.ones((batch_size, state_sizes(each)[0]), dtype=cell.compute_dtype)
             each.get_recurrent_dropout_mask(state)
@@ -130,7 +128,7 @@ def draw_dropout(cell, batch_size, width):
 def forget_dropout(cell):
     """Drops the masks of `draw_dropout`, so that the next loop draws new ones."""
     for each in unstack_cells(cell):
-        if hasattr(each, "reset_dropout_mask"):
+        if isinstance(each, keras_internals.DropoutRNNCell):
             each.reset_dropout_mask()
             each.reset_recurrent_dropout_mask()
 

@@ -15,8 +15,14 @@ FEEDBACK = (None, "argmax", "sample")
 IMPOSSIBLE = -1e9  # the logit of what is never predicted
 
 
+class TeacherForced:
+    """Base of layers that may be fed their own predictions in training."""
+
+    teacher_forcing = None  # the weight with the probability of a given token, if there is one
+
+
 @keras.saving.register_keras_serializable(package="keras_attention")
-class FeedbackDecoder(IntegerInputs, keras.layers.Layer):
+class FeedbackDecoder(TeacherForced, IntegerInputs, keras.layers.Layer):
     """Embedding, `RecurrentDecoder` and output layer as one, for scheduled sampling.
 
     (Bengio et al., 2015, section 2.4.) In training each token that the decoder is fed is the given

@@ -1,4 +1,4 @@
-"""`AdamW`: Keras's optimizer, whose step passes over each variable once on TensorFlow."""
+"""`AdamW`: Keras's optimizer, with one pass over each variable per step on TensorFlow."""
 
 import keras
 
@@ -7,21 +7,20 @@ from keras_attention.core import keras_internals
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class AdamW(keras.optimizers.AdamW):
-    """`keras.optimizers.AdamW` (Loshchilov and Hutter, 2019) with the same results, sooner.
+    """`keras.optimizers.AdamW` (Loshchilov and Hutter, 2019), faster on TensorFlow.
 
-    Keras computes a step in ten operations for each variable, each of which reads and writes memory
-    as large as the variable. On TensorFlow this one calls the kernel that does all of them in one
-    pass. Elsewhere, with `amsgrad`, and under a `tf.distribute` strategy it is Keras's own.
+    Keras computes a step in ten operations per variable, and each of them reads and writes memory
+    as large as the variable. On TensorFlow this class calls the kernel that does it in one pass. On
+    other backends, with `amsgrad` and under a `tf.distribute` strategy it runs Keras's own step.
 
-    The gradient of an embedding table is rows, of which some belong to the same token: they are
-    added up first, and then all rows of the table change, as Adam's moments of every row decay.
-    Keras's squares each of them, and only then adds them up: its second moment of frequent tokens
-    is smaller than Adam's. Where `global_clipnorm` or `gradient_accumulation_steps` has made one
-    tensor of the rows, both are the same.
+    The gradient of an embedding table is a list of rows, some of them for the same token. They are
+    summed first, and then all rows of the table change, since Adam's moments of every row decay.
+    Keras squares each row before it sums them, so its second moment of frequent tokens is smaller
+    than Adam's. With `global_clipnorm` or `gradient_accumulation_steps` both are equal.
 
-    The arguments are those of `keras.optimizers.AdamW`, and so are the variables and their order:
-    what one has saved the other loads. A step differs by up to 7 millionths of its size: Keras
-    multiplies by 1 - beta_2 as Python computes it, and corrects the bias by that of float32.
+    Arguments, variables and their order are those of `keras.optimizers.AdamW`, so each loads what
+    the other saved. A step differs by up to 7 millionths of its size: Keras computes 1 - beta_2 in
+    Python, and corrects the bias in float32.
 
     Example:
 
@@ -72,7 +71,7 @@ class AdamW(keras.optimizers.AdamW):
 
 
 def _is_one_process_on_tensorflow():
-    """Whether variables are one each, which kernels of TensorFlow may change in place."""
+    """Return whether kernels of TensorFlow may change variables in place."""
     if keras.backend.backend() != "tensorflow":
         return False
     import tensorflow as tf

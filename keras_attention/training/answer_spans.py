@@ -1,4 +1,4 @@
-"""Loss and metric of spans, whose first and last places two outputs of a model find."""
+"""Loss and metric of answer spans: a first and a last place, each an output of the model."""
 
 import keras
 from keras import ops
@@ -10,23 +10,22 @@ from keras_attention.training.metrics import MaskedMean, read_positions
 
 
 def stack_ends(outputs):
-    """Logits (B, 2, T) of a dict with `"start_logits"` and `"end_logits"` (B, T)."""
+    """Return logits (B, 2, T) from a dict with `"start_logits"` and `"end_logits"` (B, T)."""
     return ops.stack([outputs["start_logits"], outputs["end_logits"]], axis=1)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class SpanCrossentropy(MaskedSparseCategoricalCrossentropy):
-    """The mean of the cross-entropies of a span's first and last place (Devlin et al., 2019).
+    """Mean of the cross-entropies of a span's first and last place (Devlin et al., 2019).
 
-    For `ka.training.JointModel`, as `ka.models.question_answerer` has two outputs.
-
-    Args: as for `MaskedSparseCategoricalCrossentropy`. With `label_smoothing` places that cannot
-    be, whose logits are -100, count for the loss.
+    Compile it with `ka.training.JointModel`: `ka.models.question_answerer` has two outputs.
+    Arguments are those of `MaskedSparseCategoricalCrossentropy`. With `label_smoothing`, impossible
+    places, whose logits are -100, add to the loss.
 
     Call arguments:
-        y_true: int (B, 2), the first and the last place; -1 in rows that do not count.
+        y_true: int (B, 2), the first and the last place; -1 in rows to ignore.
         y_pred: dict with `"start_logits"` and `"end_logits"` (B, T).
-        sample_weight: (B,), or of the shape of `y_true`.
+        sample_weight: (B,) or (B, 2).
 
     Example:
 
@@ -52,21 +51,19 @@ class SpanCrossentropy(MaskedSparseCategoricalCrossentropy):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class SpanF1(MaskedMean):
-    """F1 of the places of the best span with those of the right one.
+    """F1 between the places of the best predicted span and those of the true one.
 
-    The best span is the one with the largest sum of its start's and its end's logit, as
-    `ka.data.search_span` finds it. For `ka.training.JointModel`.
+    The best span has the largest sum of start and end logit, as in `ka.data.search_span`. Compile
+    it with `ka.training.JointModel`.
 
     Args:
-        maximum_answer: int, the places of a span at most.
-        ignore_class: int, the label of rows that are left out.
-        name: str.
-        dtype: of the result.
+        maximum_answer: int, the largest number of places in a span.
+        ignore_class: int, the label of rows to ignore.
 
     Call arguments of `update_state`:
-        y_true: int (B, 2), the first and the last place. Where both are 0, there is no span.
+        y_true: int (B, 2), the first and the last place; both 0 for no span.
         y_pred: dict with `"start_logits"` and `"end_logits"` (B, T).
-        sample_weight: of the shape of `y_true`, or (B,).
+        sample_weight: (B,) or (B, 2).
 
     Example:
 
@@ -99,7 +96,7 @@ class SpanF1(MaskedMean):
         super().update_state(ops.divide(2.0 * shared, ops.maximum(both, 1.0)), weights)
 
     def _find_best(self, logits):
-        """First and last places (B,) of the best spans."""
+        """Return the first and last places (B,) of the best spans."""
         length = ops.shape(logits)[2]
         scores = ops.expand_dims(logits[:, 0], 2) + ops.expand_dims(logits[:, 1], 1)  # (B, T, T)
         places = ops.arange(length)

@@ -1,27 +1,27 @@
-"""How much boxes overlap: intersection over union, plain and generalized."""
+"""Overlap of boxes: intersection over union, plain and generalized."""
 
 from keras import ops
 
 
 def find_corners(boxes):
-    """(x0, y0, x1, y1) of boxes (..., 4) given as (cx, cy, w, h)."""
+    """Convert boxes (..., 4) from (cx, cy, w, h) to (x0, y0, x1, y1)."""
     middles, sizes = ops.split(boxes, 2, axis=-1)
     return ops.concatenate([middles - sizes / 2, middles + sizes / 2], axis=-1)
 
 
 def compute_overlaps(first, second):
-    """Intersection over union, and its generalized form, of boxes and boxes.
+    """Compute the intersection over union of boxes, and its generalized form.
 
-    The generalized one is -1 at the least: it takes from the other the share of the smallest box
-    around both that neither covers (Rezatofighi et al., 2019), so that boxes apart have a gradient.
+    The generalized form subtracts the share of the smallest box around both that neither covers
+    (Rezatofighi et al., 2019). It is at least -1, and has a gradient for boxes that do not touch.
     `keras.utils.bounding_boxes` has the plain and the complete form.
 
     Args:
-        first, second: float (..., 4), corners (x0, y0, x1, y1), of shapes that broadcast:
-            (B, Q, 1, 4) and (B, 1, M, 4) for all pairs.
+        first, second: float (..., 4), corners (x0, y0, x1, y1), of shapes that broadcast: (B, Q, 1,
+            4) and (B, 1, M, 4) for all pairs.
 
     Returns:
-        Two tensors (...). Boxes without area give 0 where both unions are empty.
+        Two tensors (...). Two boxes without area give 0.
 
     Example:
 
@@ -50,7 +50,7 @@ def compute_overlaps(first, second):
 
 
 def _measure(corners):
-    """The areas (...) of boxes (..., 4)."""
+    """Compute the areas (...) of boxes (..., 4)."""
     return _multiply_sides(ops.maximum(corners[..., 2:] - corners[..., :2], 0.0))
 
 

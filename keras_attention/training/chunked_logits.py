@@ -1,4 +1,4 @@
-"""`ChunkedLogits`: a model of tokens trained without ever holding the logits of all of them."""
+"""`ChunkedLogits`: training of a token model that never holds the logits of all tokens."""
 
 import keras
 from keras import ops
@@ -13,34 +13,30 @@ from keras_attention.training.sum_over_chunks import sum_over_chunks
 METRICS = (MaskedSparseCategoricalAccuracy, MaskedPerplexity)
 
 
-class ChunkedLogits(keras.Model):
-    """Trains a model of tokens with the logits of some of them at a time.
+class ChunkedLogits(checks.TrainsAnother, keras.Model):
+    """Trains a token model with the logits of a few tokens at a time.
 
-    The logits of T tokens over a vocabulary of V, and their gradients, are often larger than all
-    else in a training step. Here the last layer, the loss and the metrics take `chunk_size` tokens
-    at once, and the gradient of a chunk is taken along with its loss (Hsu et al., 2024, *Liger
-    kernel*): nothing is computed twice, and the result is the same.
+    The logits of T tokens over a vocabulary of V, and their gradients, are often the largest
+    tensors of a training step. Here the last layer, the loss and the metrics run on `chunk_size`
+    tokens at a time, and the gradient of a chunk is computed with its loss (Hsu et al., 2024,
+    *Liger kernel*). Nothing is computed twice, and the result is the same.
 
-    It shares the layers of `model`, which stays the one to generate with, to export and to save:
-    this one refuses all three. What it gives when it is called are the vectors before the last
-    layer.
+    The layers are shared with `model`, so generate with, export and save that model: this one
+    refuses. Its output is the vectors before the last layer.
 
     Args:
-        model: functional `keras.Model` whose one output is logits (B, T, V), given by a
-            `TokenEmbedding(...)(x, reverse=True)` or a `keras.layers.Dense`: a
-            `causal_language_model`, `masked_language_model`, `seq2seq_transformer`,
-            `encoder_decoder`, or one of your own. Bias, soft cap and scale of logits are theirs.
-        chunk_size: int, tokens of a batch whose logits are computed at once, as many of each row.
-            Memory grows with it; where it is small the gradient of the last layer is added up
-            often.
+        model: functional `keras.Model` with one output, logits (B, T, V) of a `keras.layers.Dense`
+            or of `TokenEmbedding(...)(x, reverse=True)`: a `causal_language_model`,
+            `masked_language_model`, `seq2seq_transformer`, `encoder_decoder`, or your own.
+        chunk_size: int, tokens per chunk, equally many from each row. Memory grows with it. A small
+            value adds up the gradient of the last layer often.
 
     In `compile`:
-        loss: a Keras loss from logits that gives each token a number, such as
-            `MaskedSparseCategoricalCrossentropy`, with label smoothing or without. Its reduction is
-            as always: padding and ignored labels do not count, and on several devices the mean is
-            over the tokens of all of them.
+        loss: a Keras loss from logits with a value for each token, such as
+            `MaskedSparseCategoricalCrossentropy`. Padding and ignored labels do not count. On
+            several devices the mean is over the tokens of all of them.
         metrics, weighted_metrics: lists of `MaskedSparseCategoricalAccuracy` and
-            `MaskedPerplexity`; those of whole rows want `model` itself.
+            `MaskedPerplexity`. For metrics of whole rows evaluate `model`.
 
     Example:
 
@@ -59,8 +55,6 @@ class ChunkedLogits(keras.Model):
     ```
     """
 
-    gives_logits = False  # `checks.check_gives_logits` refuses it
-
     def __init__(self, model, chunk_size=128):
         checks.check_whole_number("ChunkedLogits", "chunk_size", chunk_size)
         hidden, head = split_logits(model)
@@ -68,25 +62,23 @@ class ChunkedLogits(keras.Model):
         self.head, self.chunk_size = head, chunk_size
 
     def compile(self, optimizer, loss, metrics=(), weighted_metrics=(), **options):
-        """As `keras.Model.compile`, of one loss and of metrics of tokens."""
+        """Compile as `keras.Model.compile` does, with one loss and with metrics of tokens."""
         if not isinstance(loss, keras.losses.Loss) or loss.reduction in (None, "none"):
             raise ValueError(
-                f"ChunkedLogits.compile: loss={loss!r}: expected a Keras loss of logits that is "
+                f"ChunkedLogits.compile(loss={loss!r}): expected a Keras loss of logits that is "
                 "reduced to one number, such as "
                 "ka.training.MaskedSparseCategoricalCrossentropy()."
             )
         if options.pop("loss_weights", None) is not None:
             raise ValueError(
-                "ChunkedLogits.compile: loss_weights= are of several losses, and there is one: "
-                "leave it out."
+                "ChunkedLogits.compile has one loss: expected no loss_weights=. Leave it out."
             )
         for metric in (*(metrics or ()), *(weighted_metrics or ())):
             if type(metric) not in METRICS:
-                name = getattr(metric, "name", metric)
                 raise ValueError(
-                    f"ChunkedLogits.compile: {name!r} cannot be computed of some tokens at a time: "
-                    f"expected {' or '.join(each.__name__ for each in METRICS)}. Compile the model "
-                    "that it was made of with others, and evaluate that one."
+                    f"ChunkedLogits.compile: {metric!r} cannot be computed from some tokens: "
+                    f"expected {' or '.join(each.__name__ for each in METRICS)}. For other metrics "
+                    "compile and evaluate the model that ChunkedLogits was made of."
                 )
         super().compile(optimizer, **options)
         self.chunked_loss = loss
@@ -115,18 +107,18 @@ class ChunkedLogits(keras.Model):
         return loss
 
     def save(self, *args, **kwargs):
-        """Refuses: `model` is the one to save."""
+        """Refuse: save `model`."""
         checks.check_gives_logits(self)
 
     def get_config(self):
-        """Refuses, as `save`."""
+        """Refuse: save `model`."""
         checks.check_gives_logits(self)
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         return self.get_metrics_result()  # they were updated with the loss
 
     def _cut(self, hidden, labels, sample_weight):
-        """Vectors (K, B, C, D), and labels, weights and whether they count, (K, B, C)."""
+        """Return vectors (K, B, C, D), and labels, counted tokens and weights (K, B, C)."""
         batch, length = ops.shape(labels)[0], ops.shape(labels)[1]
         mask = keras_internals.get_mask(hidden)
         counts = ops.ones_like(labels, dtype="bool") if mask is None else ops.cast(mask, "bool")
@@ -152,7 +144,7 @@ class ChunkedLogits(keras.Model):
         return cut(ops.convert_to_tensor(hidden)), [cut(each) for each in data]
 
     def _compute_chunk(self, hidden, weights, data, state):
-        """The sum of the losses of a chunk, and (what a mean divides by, states of metrics)."""
+        """Return the sum of losses, and the new state: divisor of the mean, then metrics."""
         labels, counts, *sample_weight = data
         sample_weight = sample_weight[0] if sample_weight else None
         others = [ops.convert_to_tensor(each) for each in self.head.non_trainable_variables]
@@ -161,8 +153,8 @@ class ChunkedLogits(keras.Model):
         values = loss.call(labels, ops.cast(logits, loss.dtype))
         if len(values.shape) != 2:
             raise ValueError(
-                f"ChunkedLogits: {loss.name} gives an array of {len(values.shape)} axes: expected "
-                "a loss for each token (B, T)."
+                f"ChunkedLogits: the loss {loss.name} has {len(values.shape)} axes: expected a "
+                "value for each token (B, T). Choose a loss of logits and int labels."
             )
         total, count = sum_losses(values, sample_weight, counts, loss.reduction)
         logits = ops.stop_gradient(logits)
@@ -177,19 +169,18 @@ class ChunkedLogits(keras.Model):
 
 
 def split_logits(model):
-    """The vectors before the last layer of a model of tokens, and a model from them to logits.
+    """Split a token model before its last layer.
 
     Returns:
         The symbolic vectors (B, T, D) that the inputs of `model` give, and a functional
-        `keras.Model` (B, T, D) -> (B, T, V) of the layers of `model`.
+        `keras.Model` (B, T, D) -> (B, T, V) with the last layers of `model`.
     """
-    outputs = getattr(model, "outputs", None)
-    if not isinstance(model, keras.Model) or not outputs or len(outputs) != 1:
+    if not keras_internals.is_functional(model) or len(model.outputs) != 1:
         raise ValueError(
-            f"ChunkedLogits: {getattr(model, 'name', model)!r} is no functional keras.Model with "
-            "one output. Make one of it first: keras.Model(model.input, model.outputs[0])."
+            f"ChunkedLogits(model={model!r}): expected a functional keras.Model with one output. "
+            "Make one of it first: keras.Model(model.input, model.outputs[0])."
         )
-    tensor = outputs[0]
+    tensor = model.outputs[0]
     while isinstance(keras_internals.producer(tensor), keras.layers.Identity):
         (tensor,) = keras_internals.inputs_of(tensor)
     layer = keras_internals.producer(tensor)
@@ -206,4 +197,4 @@ def split_logits(model):
             "keras.layers.Dense, or of a TokenEmbedding with reverse=True."
         )
     (hidden,) = keras_internals.inputs_of(tensor)
-    return hidden, keras.Model(hidden, outputs[0], name="head")
+    return hidden, keras.Model(hidden, model.outputs[0], name="head")

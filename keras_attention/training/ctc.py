@@ -1,4 +1,4 @@
-"""Connectionist temporal classification: loss and accuracy of labels without places in time."""
+"""Connectionist temporal classification: loss and accuracy of labels without times."""
 
 import keras
 from keras import ops
@@ -14,24 +14,23 @@ from keras_attention.training.replicas import GlobalMeanLoss, count_replicas
 class MaskedCTC(GlobalMeanLoss):
     """-log of the probability of all alignments of the labels (Graves et al., 2006, section 4).
 
-    `keras.losses.CTC` with padding left out: of the labels by their id, of the frames by the mask
-    that the model left on its logits. On TensorFlow it calls the op of sparse labels,
-    which takes less than half of the time.
+    It is `keras.losses.CTC` without padding: labels equal to `blank_id`, and frames that the mask
+    of the logits leaves out. On TensorFlow it calls the op for sparse labels, which is more than
+    twice as fast.
 
     Args:
-        blank_id: int, the class between labels, which is also what labels are padded with.
-        reduction: as in every Keras loss; the mean is over utterances.
-        name: str.
-        dtype: computed in float32 unless said otherwise, also under mixed precision.
+        blank_id: int, the class between labels, and the padding of labels.
+        reduction: as in every Keras loss. The mean is over utterances.
+        dtype: None for float32, also under mixed precision.
 
     Call arguments:
         y_true: int labels (B, U), padded with `blank_id` at the end.
-        y_pred: logits (B, T, V). Their implicit mask, bool (B, T), is true for the frames of an
-            utterance, which come first; without it all T count.
+        y_pred: logits (B, T, V). Their implicit mask, bool (B, T), is True for the frames of an
+            utterance, which come first. Without a mask all T frames count.
         sample_weight: (B,).
 
-    An utterance with fewer frames than its labels need (one each, and one more between two equal
-    ones) has no alignment: its loss is 0, as is its gradient.
+    An utterance has no alignment if it has fewer frames than labels, plus one between two equal
+    labels. Its loss and its gradient are 0.
 
     Example:
 
@@ -54,7 +53,7 @@ class MaskedCTC(GlobalMeanLoss):
         self.blank_id = checks.check_whole_number("MaskedCTC", "blank_id", blank_id, least=0)
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        """The mask of the frames goes with the labels: Keras would weigh the losses (B,) by it."""
+        """Pass the mask of frames with the labels: Keras would weight the losses (B,) with it."""
         y_true = {"labels": match_rows(type(self).__name__, y_true, y_pred)}
         y_pred = ops.convert_to_tensor(y_pred)
         mask = keras_internals.get_mask(y_pred)
@@ -77,11 +76,10 @@ class MaskedCTC(GlobalMeanLoss):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class CTCTranscriptAccuracy(keras.metrics.Mean):
-    """The share of utterances whose labels greedy decoding finds exactly.
+    """Share of utterances whose labels greedy decoding finds exactly.
 
     Args:
         blank_id: int, as in `MaskedCTC`.
-        name: str. dtype: of the result.
 
     Call arguments of `update_state`:
         y_true: int labels (B, U), padded with `blank_id` at the end.
@@ -124,13 +122,12 @@ class CTCTranscriptAccuracy(keras.metrics.Mean):
 
 
 def compute_ctc_loss(labels, logits, lengths, blank_id=0):
-    """The loss of each utterance, float (B,); 0 where there are too few frames for its labels.
+    """Compute the loss of each utterance, float (B,). It is 0 with too few frames for the labels.
 
     Args:
         labels: int32 (B, U), padded with `blank_id` at the end.
         logits: float (B, T, V).
-        lengths: int32 (B,), the frames of each utterance.
-        blank_id: int.
+        lengths: int32 (B,), the number of frames of each utterance.
     """
     rows = ops.shape(labels)[0]
     if count_replicas() > 1:  # TensorFlow's op fails where a replica has no row: it gets one
@@ -162,7 +159,7 @@ def compute_ctc_loss(labels, logits, lengths, blank_id=0):
 
 
 def _compute_silence(logits, lengths, blank_id):
-    """The loss of utterances without labels: all frames are blank."""
+    """Return the loss of utterances without labels: all their frames are blank."""
     blank = ops.log_softmax(logits, axis=-1)[:, :, blank_id]
     return -ops.sum(ops.where(mask_lengths(lengths, ops.shape(logits)[1]), blank, 0.0), axis=1)
 

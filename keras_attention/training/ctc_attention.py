@@ -1,4 +1,4 @@
-"""Loss and metrics of encoder-decoders of speech that learn alignments by CTC beside."""
+"""Loss and metrics of speech encoder-decoders that also learn alignments by CTC."""
 
 import keras
 from keras import ops
@@ -13,23 +13,23 @@ from keras_attention.training.replicas import GlobalMeanLoss
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class CTCAttention(GlobalMeanLoss):
-    """CTC of the encoder and cross-entropy of the decoder together (Watanabe et al., 2017, eq. 13).
+    """CTC loss of the encoder plus cross-entropy of the decoder (Watanabe et al., 2017, eq. 13).
 
     `ctc_weight · CTC + (1 - ctc_weight) · cross-entropy`, both summed over the labels of an
-    utterance. For `ka.training.JointModel`, as `ka.models.speech_to_text(..., ctc_head=True)` has
-    two outputs. CTC finds where things are said within an epoch or two; attention alone takes far
-    longer.
+    utterance. CTC finds alignments within an epoch or two, attention without it takes far longer.
+    Compile it with `ka.training.JointModel`: `ka.models.speech_to_text(..., ctc_head=True)` has two
+    outputs.
 
     Args:
         ctc_weight: float, from 0 to 1.
-        label_smoothing: float, of the cross-entropy, as in `MaskedSparseCategoricalCrossentropy`.
-        reduction, name, dtype: as in every Keras loss. The mean is over utterances.
+        label_smoothing: float, for the cross-entropy, as in `MaskedSparseCategoricalCrossentropy`.
+        reduction: as in every Keras loss. The mean is over utterances.
 
     Call arguments:
-        y_true: dict of int labels: `"logits"` (B, U), -1 at padding, and `"ctc_logits"` (B, L), 0
-            at padding, as `ka.data.batches` gives them.
-        y_pred: dict of `"logits"` (B, U, V) and `"ctc_logits"` (B, T, V), whose implicit mask is
-            that of the frames, as in `MaskedCTC`.
+        y_true: dict of int labels: `"logits"` (B, U), padded with -1, and `"ctc_logits"` (B, L),
+            padded with 0, as `ka.data.batches` gives them.
+        y_pred: dict of `"logits"` (B, U, V) and `"ctc_logits"` (B, T, V), with a mask of the
+            frames, as in `MaskedCTC`.
         sample_weight: (B,).
 
     Example:
@@ -63,9 +63,7 @@ class CTCAttention(GlobalMeanLoss):
         self._ctc = MaskedCTC(reduction=None)
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        """The loss by CTC and the mask of tokens go along with the labels: Keras would weigh the
-        losses (B,) by that mask.
-        """
+        """Pass the CTC loss and the mask with the labels: Keras would weight losses with it."""
         of_frames = self._ctc(y_true["ctc_logits"], y_pred["ctc_logits"])
         logits = ops.convert_to_tensor(y_pred["logits"])
         labels = match_labels(type(self).__name__, y_true["logits"], logits)
@@ -89,7 +87,7 @@ class CTCAttention(GlobalMeanLoss):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class DecoderAccuracy(MaskedSparseCategoricalAccuracy):
-    """`MaskedSparseCategoricalAccuracy` of the logits of the decoder, for `JointModel`."""
+    """`MaskedSparseCategoricalAccuracy` of the decoder's logits, for `JointModel`."""
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         super().update_state(y_true["logits"], y_pred["logits"], sample_weight)
@@ -97,7 +95,7 @@ class DecoderAccuracy(MaskedSparseCategoricalAccuracy):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class DecoderSequenceAccuracy(MaskedSequenceAccuracy):
-    """`MaskedSequenceAccuracy` of the logits of the decoder, for `JointModel`."""
+    """`MaskedSequenceAccuracy` of the decoder's logits, for `JointModel`."""
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         super().update_state(y_true["logits"], y_pred["logits"], sample_weight)

@@ -1,4 +1,4 @@
-"""Loss and metrics of dependency parsers: heads, and the relations to them."""
+"""Loss and metrics of dependency parsers."""
 
 import keras
 from keras import ops
@@ -12,19 +12,19 @@ from keras_attention.training.replicas import GlobalMeanLoss
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class DependencyCrossentropy(GlobalMeanLoss):
-    """Cross-entropy of the head of each word, plus that of its relation to the right head.
+    """Cross-entropy of each word's head, plus that of its relation to the true head.
 
     (Dozat and Manning, 2017, section 3.2.)
 
     Args:
-        label_smoothing: float, of relations, as in `MaskedSparseCategoricalCrossentropy`.
-        reduction, name, dtype: as in every Keras loss. The mean is over the words.
+        label_smoothing: float, for relations, as in `MaskedSparseCategoricalCrossentropy`.
+        reduction: as in every Keras loss. The mean is over words.
 
     Call arguments:
-        y_true: dict of int (B, T), -1 at padding: `"arc_scores"`, the heads, and
-            `"label_scores"`, the relations, as `ka.data.batches` gives them.
-        y_pred: dict of `"arc_scores"` (B, T, T + 1) and `"label_scores"` (B, T, T + 1, L), as
-            `ka.models.dependency_parser` gives them.
+        y_true: dict of int (B, T), padded with -1: `"arc_scores"`, the heads, and `"label_scores"`,
+            the relations, as `ka.data.batches` gives them.
+        y_pred: dict of `"arc_scores"` (B, T, T + 1) and `"label_scores"` (B, T, T + 1, L), the
+            outputs of `ka.models.dependency_parser`.
 
     Example:
 
@@ -60,7 +60,7 @@ class DependencyCrossentropy(GlobalMeanLoss):
 
 
 class AttachmentScore(MaskedMean):
-    """The share of words whose best head is right; subclasses ask for the relation, too."""
+    """Share of words with the right head, and in subclasses with the right relation."""
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         heads, relations, counts = _read_truth(self, y_true, y_pred)
@@ -76,13 +76,9 @@ class AttachmentScore(MaskedMean):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class UnlabeledAttachment(AttachmentScore):
-    """The share of words whose best head is right (UAS), before heads are made a tree.
+    """Share of words whose best head is right (UAS), before heads are made a tree.
 
-    Args:
-        name: str.
-        dtype: of the result.
-
-    Call arguments of `update_state`: as those of `DependencyCrossentropy`.
+    Call arguments of `update_state` are those of `DependencyCrossentropy`.
 
     Example:
 
@@ -103,26 +99,9 @@ class UnlabeledAttachment(AttachmentScore):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class LabeledAttachment(AttachmentScore):
-    """The share of words whose best head and relation to it are right (LAS).
+    """Share of words whose best head and its relation are right (LAS).
 
-    Args:
-        name: str.
-        dtype: of the result.
-
-    Call arguments of `update_state`: as those of `DependencyCrossentropy`.
-
-    Example:
-
-    ```python
-    import numpy as np
-    import keras_attention as ka
-
-    metric = ka.training.LabeledAttachment()
-    truth = {"arc_scores": np.array([[2, 0]]), "label_scores": np.array([[1, 0]])}
-    arcs = np.array([[[0, 0, 9], [9, 0, 0]]], "float32")
-    metric.update_state(truth, {"arc_scores": arcs, "label_scores": np.zeros((1, 2, 3, 5))})
-    assert float(metric.result()) == 0.5
-    ```
+    Arguments are those of `UnlabeledAttachment`.
     """
 
     default_name, labeled = "labeled_attachment", True
@@ -140,6 +119,6 @@ def _read_truth(owner, y_true, y_pred):
 
 
 def _take_heads(label_scores, heads):
-    """(B, T, L), the scores of relations to the given heads, of (B, T, S, L)."""
+    """Return the relation scores (B, T, L) of the heads (B, T), from (B, T, S, L)."""
     chosen = ops.expand_dims(ops.expand_dims(heads, -1), -1)
     return ops.take_along_axis(label_scores, chosen, axis=2)[:, :, 0]

@@ -63,7 +63,7 @@ def enable_lora(model, rank, targets=TARGETS, *, lora_alpha=None):
     body, _ = _split(model)
     adapted, names = [], set()
     for layer in _below(body):
-        if getattr(layer, "lora_enabled", False):
+        if keras_internals.has_low_rank(layer):
             raise ValueError(f"{model.name} is adapted by LoRA already: call merge_lora first.")
         if isinstance(layer, ProjectionOwner):
             there = layer._projections()
@@ -99,7 +99,7 @@ def merge_lora(model):
     """
     body, _ = _split(model)
     for layer in _below(body):
-        if getattr(layer, "lora_enabled", False):
+        if keras_internals.has_low_rank(layer):
             keras_internals.merge_low_rank(layer)
     frozen, kept = _FROZEN.pop(model, (None, ()))
     if frozen is None:  # it was saved and loaded in between
@@ -252,8 +252,8 @@ def _split(model):
     blocks = [layer for layer in layers if _BLOCK.fullmatch(layer.name)]
     if not blocks:
         raise ValueError(
-            f"{getattr(model, 'name', model)!r} has no layer block_0: expected a functional model "
-            "of blocks, as ka.models.text_classifier builds it."
+            f"{model!r} has no layer block_0: expected a functional model of blocks, as "
+            "ka.models.text_classifier builds it."
         )
     last = layers.index(blocks[-1])
     body = layers[: last + 1] + [one for one in layers[last + 1 :] if one.name == "final_norm"]

@@ -1,4 +1,4 @@
-"""Sparse cross-entropy from logits, with label smoothing and padding left out."""
+"""Sparse cross-entropy from logits, with label smoothing and without padding."""
 
 import keras
 from keras import ops
@@ -10,32 +10,28 @@ from keras_attention.training.replicas import GlobalMeanLoss
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class MaskedSparseCategoricalCrossentropy(GlobalMeanLoss):
-    """Sparse cross-entropy from logits; labels equal to `ignore_class` do not count.
+    """Sparse cross-entropy from logits that leaves out labels equal to `ignore_class`.
 
-    Keras's `SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)`, plus label
-    smoothing (Szegedy et al., 2016, section 7), which Keras has for one-hot labels only: of L
-    classes, the target of the right one is 1 - label_smoothing + label_smoothing / L and that of
-    every other one label_smoothing / L.
+    It is Keras's `SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)` with label
+    smoothing (Szegedy et al., 2016, section 7), which Keras has for one-hot labels only. Of L
+    classes, the target of the right one is 1 - label_smoothing + label_smoothing / L, and the
+    others have label_smoothing / L.
 
     Args:
         label_smoothing: float, 0 to below 1.
-        class_weights: list of L floats above 0, the weight of each class; None for 1. A position
-            has the weight of its label.
-        ignore_class: int, the label of positions that are left out, such as padding.
-        reduction: as in every Keras loss. The mean is over the positions that count, so that more
-            padding changes nothing, and on several devices over those of all of them. A batch in
-            which nothing counts has loss 0.
-        name: str.
-        dtype: computed in float32 unless said otherwise, also under mixed precision.
+        class_weights: list of L floats above 0; a position has the weight of its label. None for 1.
+        ignore_class: int, the label of positions to leave out, such as padding.
+        reduction: as in every Keras loss. The mean is over the positions that count, on all devices
+            together, so that more padding changes nothing. It is 0 if nothing counts.
+        dtype: None for float32, also under mixed precision.
 
     Call arguments:
-        y_true: int labels (B, T), or of any shape; a last axis of size 1 is left out, as in Keras.
-        y_pred: logits, the shape of `y_true` and one axis of L classes.
-        sample_weight: of the shape of `y_true`, or of its first axes: (B,) are weights of rows.
-            (`class_weight=` of `fit` is only for labels (B,): Keras takes labels (B, T) for
-            one-hot labels and draws a wrong weight of each row from them. Give `class_weights`.)
-
-    A padding mask that the model left on `y_pred` takes positions out as well.
+        y_true: int labels (B, T), or of any shape. A last axis of size 1 is dropped, as in Keras.
+        y_pred: logits, the shape of `y_true` and an axis of L classes. A padding mask on them
+            leaves positions out, too.
+        sample_weight: in the shape of `y_true` or of its first axes: (B,) are weights of rows. (Use
+            `class_weights`, not `class_weight=` of `fit`: Keras takes labels (B, T) for one-hot
+            labels and computes a wrong weight for each row.)
 
     Example:
 
@@ -90,15 +86,14 @@ class MaskedSparseCategoricalCrossentropy(GlobalMeanLoss):
 
 
 def compute_crossentropy(labels, logits, label_smoothing=0.0):
-    """-log of the probabilities of `labels`, with label smoothing.
+    """Compute -log of the probabilities of `labels`, with label smoothing.
 
-    The backends' fused loss is slower on a CPU and would need another pass over the classes for
+    The fused losses of the backends are slower on a CPU, and need another pass over the classes for
     smoothing.
 
     Args:
-        labels: int32 (...), below L. TensorFlow raises an error on CPUs where one is not.
+        labels: int32 (...), below L. On CPUs TensorFlow raises an error otherwise.
         logits: floats (..., L).
-        label_smoothing: float, as in `MaskedSparseCategoricalCrossentropy`.
 
     Returns:
         (...), in the dtype of the logits.

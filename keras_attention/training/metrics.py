@@ -1,4 +1,4 @@
-"""Metrics that leave padding out: accuracies and perplexity."""
+"""Accuracies and perplexity without padding."""
 
 import keras
 from keras import ops
@@ -9,13 +9,13 @@ from keras_attention.training.losses import compute_crossentropy
 
 
 def read_positions(metric, y_true, y_pred, sample_weight=None):
-    """The label of every position, and its weight: 0 where it is ignored or masked.
+    """Return the label and the weight of every position. Ignored and masked ones have weight 0.
 
     Args:
         metric: with an `ignore_class`.
         y_true: int labels.
-        y_pred: logits or probabilities, of the shape of the labels and one axis of classes.
-        sample_weight: of the shape of the labels, or of its leading axes; or None.
+        y_pred: logits or probabilities, the shape of the labels and an axis of classes.
+        sample_weight: in the shape of the labels, or of its first axes; or None.
 
     Returns:
         int32 labels, and weights in the metric's dtype, of one shape.
@@ -32,11 +32,10 @@ def read_positions(metric, y_true, y_pred, sample_weight=None):
 
 
 class MaskedMean(keras.metrics.Mean):
-    """A mean that leaves some positions out; subclasses define the values in `update_state`.
+    """A mean over the positions that count. Subclasses define the values in `update_state`.
 
     Args:
-        ignore_class: int, the label of positions that are left out, such as padding.
-        name: str. dtype: of the result.
+        ignore_class: int, the label of positions to leave out, such as padding.
     """
 
     def __init__(self, ignore_class=-1, name=None, dtype=None):
@@ -44,9 +43,9 @@ class MaskedMean(keras.metrics.Mean):
         self.ignore_class = ignore_class
 
     def add_positions(self, values, weights):
-        """Adds each position by its own weight; Keras's own mean first averages rows.
+        """Add each position with its own weight. Keras's mean first averages rows.
 
-        A sum of all axes leaves a batch split among devices where a reshape would gather it.
+        A sum of all axes leaves a batch split among devices; a reshape would gather it.
         """
         weights = ops.cast(weights, self.dtype)
         self.total.assign_add(ops.sum(ops.multiply(ops.cast(values, self.dtype), weights)))
@@ -57,28 +56,25 @@ class MaskedMean(keras.metrics.Mean):
 
 
 def find_right(y_true, y_pred):
-    """Where the largest of `y_pred` (..., L) is the label's: bool, in the shape of `y_true`."""
+    """Return where the largest of `y_pred` (..., L) is that of the label, as bool."""
     return ops.equal(y_true, ops.cast(ops.argmax(y_pred, axis=-1), "int32"))
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class MaskedSparseCategoricalAccuracy(MaskedMean):
-    """The share of positions whose largest logit is the label's; `ignore_class` is left out.
+    """Share of positions whose largest logit is that of the label.
 
-    Every position weighs the same. Keras's own mean weighs every *row* of a batch the same, so
-    that tokens count differently in batches of different lengths.
+    Every position has the same weight. Keras's mean gives every *row* of a batch the same weight,
+    so that tokens count differently in batches of different lengths.
 
     Args:
-        ignore_class: int, the label of positions that are left out, such as padding.
-        name: str.
-        dtype: of the result.
+        ignore_class: int, the label of positions to leave out, such as padding.
 
     Call arguments of `update_state`:
         y_true: int labels (B, T), or of any shape.
-        y_pred: logits or probabilities, the shape of `y_true` and one axis of classes.
-        sample_weight: of the shape of `y_true`, or of its leading axes.
-
-    A padding mask that the model left on `y_pred` takes positions out as well.
+        y_pred: logits or probabilities, the shape of `y_true` and an axis of classes. A padding
+            mask on them leaves positions out, too.
+        sample_weight: in the shape of `y_true` or of its first axes.
 
     Example:
 
@@ -101,24 +97,20 @@ class MaskedSparseCategoricalAccuracy(MaskedMean):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class MaskedSequenceAccuracy(MaskedMean):
-    """The share of rows in which the largest logit is the label's at every position.
+    """Share of rows in which the largest logit is that of the label at every position.
 
-    For a decoder with teacher forcing, it is the share of rows that greedy decoding generates
-    exactly: it leaves the target only where another logit is the largest.
+    For a decoder with teacher forcing this is the share of rows that greedy decoding generates
+    exactly.
 
     Args:
-        ignore_class: int, the label of positions that are left out, such as padding. A row in
-            which all are left out does not count.
-        name: str.
-        dtype: of the result.
+        ignore_class: int, the label of positions to leave out, such as padding. Rows without any
+            other position do not count.
 
     Call arguments of `update_state`:
         y_true: int labels (B, T).
-        y_pred: logits or probabilities (B, T, L).
-        sample_weight: (B,) or (B, T). Positions of weight 0 are left out; a row has the largest
-            weight of its positions.
-
-    A padding mask that the model left on `y_pred` takes positions out as well.
+        y_pred: logits or probabilities (B, T, L), with or without a padding mask.
+        sample_weight: (B,) or (B, T). Positions of weight 0 are left out. The weight of a row is
+            the largest of its positions.
 
     Example:
 
@@ -150,21 +142,10 @@ class MaskedSequenceAccuracy(MaskedMean):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class MaskedPerplexity(MaskedMean):
-    """Perplexity: e to the power of the mean cross-entropy of a token.
+    """Perplexity: e to the power of the mean cross-entropy of a token, without label smoothing.
 
-    Every token of an epoch weighs the same, and labels are never smoothed.
-
-    Args:
-        ignore_class: int, the label of positions that are left out, such as padding.
-        name: str.
-        dtype: of the result.
-
-    Call arguments of `update_state`:
-        y_true: int labels (B, T), or of any shape.
-        y_pred: logits, the shape of `y_true` and one axis of classes.
-        sample_weight: of the shape of `y_true`, or of its leading axes.
-
-    A padding mask that the model left on `y_pred` takes positions out as well.
+    Arguments are those of `MaskedSparseCategoricalAccuracy`, but `y_pred` are logits. Every token
+    of an epoch has the same weight.
 
     Example:
 

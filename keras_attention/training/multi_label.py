@@ -1,4 +1,4 @@
-"""Loss and metric of texts that have any number of labels."""
+"""Loss and metric of texts with any number of labels."""
 
 import keras
 from keras import ops
@@ -12,16 +12,15 @@ BINS = 100  # thresholds that `MacroF1` tries
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class MultiLabelCrossentropy(GlobalMeanLoss):
-    """The mean of the binary cross-entropies of all labels, from logits.
+    """Mean of the binary cross-entropies of all labels, from logits.
 
-    Keras's `BinaryCrossentropy(from_logits=True)`, plus a weight for each label where it is true,
-    so that rare labels count (PyTorch's `pos_weight`).
+    It is Keras's `BinaryCrossentropy(from_logits=True)` with a weight for each label where it is
+    true (PyTorch's `pos_weight`), so that rare labels count.
 
     Args:
         positive_weights: list of float, one for each label; None for 1.
-        label_smoothing: float, 0 to below 1: targets are moved so far towards 0.5.
-        reduction, name: as in every Keras loss.
-        dtype: computed in float32 unless said otherwise, also under mixed precision.
+        label_smoothing: float, 0 to below 1, which moves targets towards 0.5.
+        dtype: None for float32, also under mixed precision.
 
     Call arguments:
         y_true: zeros and ones (B, L).
@@ -71,16 +70,13 @@ class MultiLabelCrossentropy(GlobalMeanLoss):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class MacroF1(keras.metrics.Metric):
-    """The mean F1 of all labels, each with the threshold that suits it best.
+    """Mean F1 of all labels, each with its best threshold.
 
-    Thresholds are usually chosen after the training. This metric compares epochs before that, as if
-    the best ones were chosen on these examples. `find_label_thresholds` gives the same F1, but
-    tries all thresholds and not 99.
+    Thresholds are usually chosen after training. This metric compares epochs before that, with the
+    best of 99 thresholds on these examples. `find_label_thresholds` tries all thresholds.
 
     Args:
         num_labels: int, L.
-        name: str.
-        dtype: of the result.
 
     Call arguments of `update_state`:
         y_true: zeros and ones (B, L).

@@ -7,6 +7,7 @@ import keras
 
 from keras_attention.core import checks, keras_internals
 from keras_attention.core.part import Part, get
+from keras_attention.recurrent.feedback import TeacherForced
 
 
 class TeacherForcing(Part):
@@ -209,9 +210,8 @@ class ScheduledSampling(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         layers = keras_internals.all_layers(self.model)
-        self._weights = [
-            w for w in (getattr(x, "teacher_forcing", None) for x in layers) if w is not None
-        ]
+        forced = [layer.teacher_forcing for layer in layers if isinstance(layer, TeacherForced)]
+        self._weights = [weight for weight in forced if weight is not None]
         if not self._weights:
             raise ValueError(
                 f"{self.model.name} is always fed the given tokens: there is nothing to schedule. "

@@ -7,11 +7,11 @@ from keras import ops
 
 from keras_attention.blocks.padding import find_padding
 from keras_attention.core import checks, keras_internals
-from keras_attention.recurrent.feedback import predicted_ids
+from keras_attention.recurrent.feedback import TeacherForced, predicted_ids
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class TwoPasses(keras.layers.Layer):
+class TwoPasses(TeacherForced, keras.layers.Layer):
     """Runs a model on the given target, and again on a target mixed with what it predicted.
 
     (Mihaylova and Martins, 2019, *Scheduled sampling for Transformers*, section 3; Duckworth et
@@ -59,12 +59,13 @@ class TwoPasses(keras.layers.Layer):
         if isinstance(model, dict):
             # of a copy: Keras takes the config of a functional model apart
             model = keras.saving.deserialize_keras_object(copy.deepcopy(model))
-        inputs = getattr(model, "input", None)
+        inputs = model.input if keras_internals.is_functional(model) else None
         if not isinstance(inputs, dict) or "target_ids" not in inputs:
             raise ValueError(
-                f"model={model!r}: expected a functional keras.Model whose inputs are a dict with "
-                f"'target_ids', such as ka.models.seq2seq_transformer(...); its inputs are "
-                f"{sorted(inputs) if isinstance(inputs, dict) else inputs}."
+                f"model={model!r}, whose inputs are "
+                f"{sorted(inputs) if isinstance(inputs, dict) else inputs}: expected a functional "
+                "keras.Model whose inputs are a dict with 'target_ids', such as "
+                "ka.models.seq2seq_transformer(...)."
             )
         self.model, self.feedback, self.passes, self.seed = model, feedback, passes, seed
         checks.check_choice(self, "feedback", ("argmax", "sample"))

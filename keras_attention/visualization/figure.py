@@ -6,6 +6,8 @@ notebook, on a server without a display and in threads, and no global state chan
 
 import pathlib
 
+from keras_attention.files.extras import import_extra
+
 COLORS = "viridis"
 
 # Fonts with Chinese, Japanese and Korean, which matplotlib's own font lacks.
@@ -22,16 +24,11 @@ WIDE_FONTS = (
 
 def new_figure(width, height, title=None):
     """An empty figure of `width` × `height` inches with an Agg canvas."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(
-            "Pictures need matplotlib, which is not installed: "
-            "pip install 'keras-attention-zoo[viz]'."
-        ) from error
-    figure = Figure(figsize=(width, height), dpi=120, layout="constrained")
-    FigureCanvasAgg(figure)
+    library = ("A picture", "matplotlib", "viz")
+    figure = import_extra("matplotlib.figure", *library).Figure(
+        figsize=(width, height), dpi=120, layout="constrained"
+    )
+    import_extra("matplotlib.backends.backend_agg", *library).FigureCanvasAgg(figure)
     if title:
         figure.suptitle(title, parse_math=False)
     return figure

@@ -141,11 +141,11 @@ def test_chunked_logits_refuse_unsupported_models_and_losses():
     model = untied()[0]
     fitted = T.ChunkedLogits(model)
     loss = T.MaskedSparseCategoricalCrossentropy()
-    with pytest.raises(ValueError, match="loss='sparse_categorical_crossentropy': expected"):
+    with pytest.raises(ValueError, match="loss='sparse_categorical_crossentropy'.: expected"):
         fitted.compile("sgd", "sparse_categorical_crossentropy")
     with pytest.raises(ValueError, match="expected a Keras loss of logits that is reduced"):
         fitted.compile("sgd", T.MaskedSparseCategoricalCrossentropy(reduction=None))
-    with pytest.raises(ValueError, match="'masked_sequence_accuracy' cannot be computed of some"):
+    with pytest.raises(ValueError, match="masked_sequence_accuracy.* cannot be computed from some"):
         fitted.compile("sgd", loss, metrics=[T.MaskedSequenceAccuracy()])
     with pytest.raises(ValueError, match="chunk_size"):
         T.ChunkedLogits(model, 0)
@@ -156,9 +156,9 @@ def test_chunked_logits_refuse_unsupported_models_and_losses():
         T.ChunkedLogits(T.with_two_passes(translator()[0]))
     x = keras.Input((3,))
     two = keras.Model(x, [keras.layers.Dense(2)(x), keras.layers.Dense(2)(x)], name="two")
-    with pytest.raises(ValueError, match="'two' is no functional keras.Model with one output"):
+    with pytest.raises(ValueError, match="two.*expected a functional keras.Model with one output"):
         T.ChunkedLogits(two)
-    with pytest.raises(ValueError, match="loss_weights= are of several losses, and there is one"):
+    with pytest.raises(ValueError, match="expected no loss_weights="):
         fitted.compile("sgd", loss, loss_weights=[0.5])
     fitted.compile("sgd", loss, run_eagerly=True)
     ids, hidden = draw_tokens(), fitted(draw_tokens())

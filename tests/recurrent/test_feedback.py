@@ -101,7 +101,7 @@ def test_every_weight_has_a_gradient(feedback):
 
 def test_without_feedback_there_is_nothing_to_schedule():
     layer = made(feedback=None)
-    assert not hasattr(layer, "teacher_forcing")
+    assert layer.teacher_forcing is None
     ids, encoded, mask = inputs()
     training = forced(layer, ids, encoded, mask, training=True)
     np.testing.assert_allclose(training, forced(layer, ids, encoded, mask), atol=1e-6)

@@ -174,7 +174,7 @@ def test_it_fits_the_transformer():
 
 def test_scheduled_sampling_refuses_wrong_models_and_options():
     ids = keras.Input((3,), name="token_ids")
-    with pytest.raises(ValueError, match="'target_ids'.*its inputs are"):
+    with pytest.raises(ValueError, match="whose inputs are .*'target_ids'"):
         ka.training.with_two_passes(keras.Model(ids, keras.layers.Dense(3)(ids)))
     with pytest.raises(ValueError, match="feedback=None"):
         certain(feedback=None)
