@@ -1,4 +1,4 @@
-"""Fine-tuning of a part of a model: low-rank changes, frozen blocks, lower rates below."""
+"""Fine-tuning of a part of a model: LoRA, frozen blocks, lower rates for lower layers."""
 
 import re
 import weakref
@@ -18,31 +18,29 @@ _FROZEN = weakref.WeakKeyDictionary()  # model -> what `enable_lora` froze of it
 
 
 def enable_lora(model, rank, targets=TARGETS, *, lora_alpha=None):
-    """Trains low-rank changes of a model's projections, and its head (Hu et al., 2021).
+    """Train low-rank changes of a model's projections, and its head (Hu et al., 2021).
 
-    The narrow matrices are trained, and the layers after the last block; all else keeps its values.
-    The change of a kernel (D, N, H) is (D, N, rank) · (rank, H), as in `keras.layers.EinsumDense`.
-    `BatchNormalization` keeps its moving statistics, and normalizes with them. Layers that are
-    frozen already get no changes, and stay frozen after `merge_lora`.
+    The narrow matrices and the layers after the last block are trained, the rest is frozen. The
+    change of a kernel (D, N, H) is (D, N, rank) · (rank, H), as in `keras.layers.EinsumDense`.
+    `BatchNormalization` keeps its moving statistics and normalizes with them. Layers that are
+    already frozen get no changes, and stay frozen after `merge_lora`.
 
-    Call `merge_lora` before the model is saved: a file keeps which layers are frozen and not which
-    weights, so that all of a loaded model is trained. Call `merge_lora` and `enable_lora` on it.
-
-    `merge_lora` adds to the kernels what was learnt, after which the model is an ordinary one. Call
-    `model.compile` after either.
+    `merge_lora` adds the changes to the kernels, and the model is then an ordinary one. Call
+    `model.compile` after either. Call `merge_lora` before you save the model: a file does not say
+    which weights are frozen, so all weights of a loaded model are trained.
 
     Args:
         model: functional `keras.Model` of a builder here with one stack of blocks, or an
             encoder-decoder.
         rank: int, columns of the narrow matrices, such as 8.
-        targets: list of names of projections: `"query"`, `"key"`, `"value"` and
+        targets: list of names of projections, or `"all"`: `"query"`, `"key"`, `"value"` and
             `"attention_output"` of attention, `"intermediate"`, `"gate"` and `"output"` of
-            feed-forward networks; or `"all"` of them.
-        lora_alpha: float, what is learnt is multiplied by lora_alpha / rank; None is rank.
+            feed-forward networks.
+        lora_alpha: float; the change is multiplied by lora_alpha / rank. None for rank.
 
     Raises:
-        ValueError: the model has no such projection, all of them are frozen, or the model is
-            adapted already.
+        ValueError: the model has no such projection, all of them are frozen, or LoRA is enabled
+            already.
 
     Example:
 
@@ -91,11 +89,11 @@ def enable_lora(model, rank, targets=TARGETS, *, lora_alpha=None):
 
 
 def merge_lora(model):
-    """Adds to the kernels what `enable_lora` has trained; what it froze is trainable again.
+    """Add to the kernels what `enable_lora` has trained, and make trainable what it froze.
 
-    Layers that were frozen since, such as by `freeze`, stay frozen.
-    Outputs stay as they are. Files that are saved or exported afterwards are those of an ordinary
-    model, of its size and speed. It is to be compiled anew, if it is to be trained on.
+    Layers that were frozen since, for example by `freeze`, stay frozen. Outputs stay the same.
+    Files saved or exported afterwards are those of an ordinary model. Compile the model again to
+    train it.
     """
     body, _ = _split(model)
     for layer in _below(body):
@@ -115,13 +113,13 @@ def merge_lora(model):
 
 
 def freeze(model, num_blocks=None):
-    """Lets a model train its upper layers alone: the others keep their values.
+    """Freeze the lower layers of a model, so that only the upper ones are trained.
 
     Args:
         model: functional `keras.Model` of a builder here with one stack of blocks. In an
             encoder-decoder the decoder's blocks come after the encoder's.
-        num_blocks: int, how many blocks from the bottom keep their values, embeddings included;
-            None for all of them, so that only the head is trained. `unfreeze` undoes it. Call
+        num_blocks: int, how many blocks to freeze from the bottom, with the embeddings. None
+            freezes all, so that only the head is trained. `unfreeze` undoes it. Call
             `model.compile` afterwards.
 
     Example:
@@ -152,28 +150,26 @@ def freeze(model, num_blocks=None):
 
 
 def unfreeze(model):
-    """Lets all layers of a model be trained again; it is to be compiled anew for that."""
+    """Make all layers of a model trainable. Compile it again to train it."""
     for layer in _list_layers(model):  # `model.trainable = True` does not reach them
         layer.trainable = True
     keras_internals.forget_compilation(model)
 
 
 def layer_rates(model, decay):
-    """Factors of the learning rate by which lower layers learn less (Howard and Ruder, 2018).
+    """Compute factors of the learning rate, lower for lower layers (Howard and Ruder, 2018).
 
-    The head has 1, and each block `decay` times that of the one above; embeddings come last.
-    Weights that several layers share, such as the tokens' table of an encoder-decoder, have the
-    factor of the lowest.
+    The head has 1, and each block `decay` times the factor of the block above. Embeddings come
+    last. Weights that several layers share have the factor of the lowest.
 
     Args:
-        model: functional `keras.Model` of a builder here, or a model around one: that which is
-            compiled, with the parts frozen that are to be.
+        model: functional `keras.Model` of a builder here, or a model around one: the one to
+            compile, after `freeze` and `enable_lora`.
         decay: float above 0, at most 1, such as 0.9.
 
     Returns:
-        list of float, a factor for each of `model.trainable_variables`, for `LayerwiseAdamW`. By
-        their places, as paths of variables are not unique, such as of an encoder's and a decoder's
-        last norms.
+        list of float, a factor for each of `model.trainable_variables`, for `LayerwiseAdamW`. They
+        go by place, since paths of variables are not unique.
     """
     if not 0 < decay <= 1:
         raise ValueError(f"decay={decay!r}: expected a number above 0, at most 1.")
@@ -193,15 +189,14 @@ def layer_rates(model, decay):
 class LayerwiseAdamW(AdamW):
     """AdamW with a factor of the learning rate for each variable.
 
-    The factor is of the step by the gradient; the weight decay stays as it is.
+    The factor applies to the step by the gradient. The weight decay stays the same.
 
     Args:
-        rates: list of float, a factor for each variable that is trained, in the order of the
-            model's `trainable_variables`, such as of `layer_rates`; None for 1.
-        The others as for `keras.optimizers.AdamW`.
+        rates: list of float, a factor for each of the model's `trainable_variables`, as from
+            `layer_rates`; None for 1. Other arguments are those of `keras.optimizers.AdamW`.
 
     Raises:
-        ValueError: there are more or fewer variables to train than factors.
+        ValueError: the number of variables to train differs.
 
     Example:
 
@@ -247,7 +242,7 @@ class LayerwiseAdamW(AdamW):
 
 
 def _split(model):
-    """(layers of a model up to the norm after the last block, the blocks among them)."""
+    """Return the layers up to the norm after the last block, and the blocks among them."""
     layers = _list_layers(model)
     blocks = [layer for layer in layers if _BLOCK.fullmatch(layer.name)]
     if not blocks:
@@ -261,7 +256,7 @@ def _split(model):
 
 
 def _list_layers(model):
-    """The layers of a functional model, and of the encoder and the decoder in it, in order.
+    """List the layers of a functional model, and of the encoder and decoder in it, in order.
 
     Blocks that run as one loop are in the place of the loop.
     """
@@ -274,7 +269,7 @@ def _list_layers(model):
 
 
 def _below(layers):
-    """Each of `layers`, and all that they hold, once."""
+    """List each of `layers`, and all layers inside them, once."""
     found = {}
     for layer in layers:
         found |= {id(one): one for one in keras_internals.all_layers(layer)}
@@ -282,10 +277,10 @@ def _below(layers):
 
 
 def _list_trained(layers):
-    """Return what training changes in `layers` and all that they hold, and the frozen variables.
+    """Return what training changes in `layers` and inside them, and the frozen variables.
 
-    Keras updates the moving statistics of a `BatchNormalization` unless the layer is frozen: the
-    first list holds such layers, too.
+    Keras updates the moving statistics of a `BatchNormalization` unless the layer is frozen, so the
+    first list has such layers, too.
     """
     below = _below(layers)
     variables = [v for layer in below for v in keras_internals.trained_variables(layer)]
@@ -295,7 +290,7 @@ def _list_trained(layers):
 
 
 def _list_held(layers, frozen):
-    """Ids of frozen layers and of their variables, without the layers in `frozen`."""
+    """Return ids of frozen layers and of their variables, without the layers in `frozen`."""
     known = {id(one) for one in frozen}
     outer = [one for one in _below(layers) if not one.trainable and id(one) not in known]
     held = _below(outer)

@@ -1,4 +1,4 @@
-"""The loss of a set of objects: each is given to one query, and the others are to find nothing."""
+"""The loss of a set of objects: each object is matched with one query."""
 
 import keras
 import numpy as np
@@ -20,36 +20,34 @@ WORST = 1e6  # the cost of a pair that is no number
 class HungarianLoss(GlobalMeanLoss):
     """The set loss of DETR (Carion et al., 2020, section 3.1), for `ka.models.object_detector`.
 
-    The queries of an image and its objects are matched one to one so that the sum of costs is
-    least, by SciPy. A matched query is to give the class and the box of its object, by L1 and
-    generalized IoU; the others are to give no object. The sum over an image is divided by the
-    objects of the batch, as in the paper. Outputs of layers before the last, where there are any,
-    are matched by themselves, and their losses added; and so are those of heads that find each
-    object several times, where the model has any.
+    SciPy matches the queries of an image with its objects, one to one, with the least sum of costs.
+    A matched query learns the class of its object, and its box by L1 and generalized IoU. The other
+    queries learn "no object". The sum over an image is divided by the objects of the batch, as in
+    the paper. The outputs of earlier layers are matched by themselves and their losses added, and
+    so are those of heads that find each object several times.
 
-    For `ka.training.JointModel`, as the model has several outputs. SciPy runs on the CPU: on
-    TensorFlow, compile with `jit_compile=False`.
+    Compile it with `ka.training.JointModel`, since the model has several outputs. SciPy runs on the
+    CPU: on TensorFlow, compile with `jit_compile=False`.
 
     Args:
-        classification: `"focal"`, a sigmoid for each class with the focal loss (Lin et al., 2017),
-            as in Deformable DETR (Zhu et al., 2021); `"varifocal"`, such a sigmoid that is to say
-            how much the box and its object overlap, so that the best boxes come first (Zhang et
-            al., 2021, *VarifocalNet*, equation 2; costs are the focal ones, as in RT-DETR); or
-            `"cross_entropy"`, a softmax whose last class is no object, as in the paper.
-        class_weight: float, of the classification in loss and cost; None for 1 with cross-entropy,
-            else 2.
-        l1_weight, giou_weight: floats, of the two losses of boxes, and costs.
-        no_object_weight: float, of queries without object in the cross-entropy, which is a weighted
-            mean over queries.
-        one_to_many: int, how many queries each object has in those outputs (6 in Jia et al., 2023,
-            *DETRs with Hybrid Matching*). All objects together should have far fewer than there
-            are: without any left, those outputs do not learn where nothing is.
+        classification: `"focal"`, a sigmoid per class with the focal loss (Lin et al., 2017), as in
+            Deformable DETR (Zhu et al., 2021). `"varifocal"`, a sigmoid that learns the overlap of
+            box and object, so that the best boxes come first (Zhang et al., 2021, *VarifocalNet*,
+            equation 2, with the focal costs, as in RT-DETR). `"cross_entropy"`, a softmax whose
+            last class is "no object", as in the paper.
+        class_weight: float, weight of the classification in loss and cost. None for 1 with
+            cross-entropy, else 2.
+        l1_weight, giou_weight: floats, weights of the two losses and costs of boxes.
+        no_object_weight: float, weight of queries without object in the cross-entropy, which is a
+            weighted mean over queries.
+        one_to_many: int, queries per object in the outputs that find each object several times (6
+            in Jia et al., 2023, *DETRs with Hybrid Matching*). Those outputs need far more queries
+            than objects, or they do not learn where nothing is.
         reduction, name, dtype: as in every Keras loss. `sample_weight` is (B,).
 
     Call arguments:
         y_true: dict of `"labels"`, int (B, M), -1 where there is no object, and `"boxes"`, float
-            (B, M, 4), (cx, cy, w, h) as shares of the image's sides, as
-            `ka.data.batches` gives them.
+            (B, M, 4), (cx, cy, w, h) as shares of the image's sides.
         y_pred: dict of outputs of `ka.models.object_detector`.
 
     Example:
@@ -118,7 +116,7 @@ class HungarianLoss(GlobalMeanLoss):
         return loss
 
     def _compute_layer(self, labels, boxes, logits, found):
-        """The loss (B,) of one layer's logits (B, Q, C) and boxes (B, Q, 4)."""
+        """Compute the loss (B,) of one layer's logits (B, Q, C) and boxes (B, Q, 4)."""
         logits, found = ops.cast(logits, "float32"), ops.cast(found, "float32")
         chosen = match_objects(self.compute_costs(labels, boxes, logits, found), labels)
         matched = ops.greater_equal(chosen, 0)  # (B, M)
@@ -136,7 +134,7 @@ class HungarianLoss(GlobalMeanLoss):
         return of_boxes + self._class_weight * of_classes
 
     def _compute_classification(self, labels, logits, given, iou, share):
-        """The loss (B,) of logits (B, Q, C); `given` (B, M, Q) is 1 where object m has query q."""
+        """Compute the loss (B,) of logits (B, Q, C). `given` (B, M, Q) is 1 for matched pairs."""
         classes = logits.shape[2]
         kinds = ops.one_hot(labels, classes)  # (B, M, C), zeros for padding
         if self.classification == "varifocal":
@@ -166,7 +164,7 @@ class HungarianLoss(GlobalMeanLoss):
         return images * ops.sum(weights * losses, axis=1) / sum_over_replicas(ops.sum(weights))
 
     def compute_costs(self, labels, boxes, logits, found):
-        """What it costs to give object m to query q, float (B, Q, M)."""
+        """Compute the costs (B, Q, M) of matching query q with object m."""
         if self.classification != "cross_entropy":
             shares = ops.sigmoid(logits)
             right = BALANCE * (1.0 - shares) ** FOCUS * ops.softplus(-logits)
@@ -183,15 +181,15 @@ class HungarianLoss(GlobalMeanLoss):
 
 
 def match_objects(costs, labels):
-    """The query of each object, so that the sum of costs is least, and no query has two.
+    """Match each object with a query of its own, with the least sum of costs.
 
     Args:
         costs: float (B, Q, M).
         labels: int (B, M), -1 where there is no object.
 
     Returns:
-        int32 (B, M); -1 where there is no object, and for those that are left over where there are
-        more objects than queries. No gradient goes through it.
+        int32 (B, M), the queries. -1 where there is no object, and for objects that are left where
+        there are more objects than queries. There is no gradient.
 
     Example:
 
@@ -220,7 +218,7 @@ def match_objects(costs, labels):
 
 
 def assign(costs, labels):
-    """`match_objects` of NumPy arrays, by SciPy."""
+    """Compute `match_objects` of NumPy arrays with SciPy."""
     scipy = import_extra("scipy.optimize", "ka.training.HungarianLoss", "SciPy", "detection")
     costs, labels = np.asarray(costs), np.asarray(labels)
     chosen = np.full(labels.shape, -1, "int32")

@@ -1,20 +1,20 @@
-"""`JointModel`: a model of several outputs whose loss and metrics take all of them at once."""
+"""`JointModel`: a model with several outputs, whose loss and metrics take all of them."""
 
 import keras
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class JointModel(keras.Model):
-    """Trains a functional model of several outputs with one loss and with metrics of them all.
+    """Trains a functional model of several outputs with one loss and metrics over all of them.
 
-    Keras gives each output a loss and metrics of its own. The two ends of an answer, or the head of
-    a word and its relation, are right only together.
+    Keras gives each output a loss and metrics of its own. But the two ends of an answer, or the
+    head of a word and its relation, are only right together.
 
     Args:
-        model: functional `keras.Model`. Its layers are shared: to train this one trains it.
+        model: functional `keras.Model`. Its layers are shared, so training this trains it.
 
-    In `compile`, `loss` is a Keras loss and `metrics` a list of Keras metrics, whose `y_pred` is
-    what the model gives, such as a dict of its outputs, and whose `y_true` is what the data give.
+    In `compile`, `loss` is a Keras loss and `metrics` a list of Keras metrics. Their `y_pred` is
+    what the model returns, such as a dict, and their `y_true` what the data has.
 
     Example:
 
@@ -41,7 +41,7 @@ class JointModel(keras.Model):
         super().__init__(model.input, model.output, name=model.name)
 
     def compile(self, optimizer, loss, metrics=(), **options):
-        """As `keras.Model.compile`, of one loss and of metrics that take all outputs."""
+        """Compile as `keras.Model.compile` does, with one loss and metrics over all outputs."""
         super().compile(optimizer, **options)
         self.joint_loss, self.joint_metrics = loss, list(metrics)
         self._joint_options = options

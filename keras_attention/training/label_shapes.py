@@ -1,4 +1,4 @@
-"""Labels and weights in the shapes that losses and metrics compute with, or an error."""
+"""Labels and weights in the shapes that losses and metrics compute with."""
 
 from keras import ops
 
@@ -6,9 +6,9 @@ from keras_attention.core.checks import refuse_ragged
 
 
 def match_labels(name, labels, predictions):
-    """Labels (...) for predictions (..., L), of classes.
+    """Return labels (...) for predictions (..., L) of classes.
 
-    As in Keras, labels (..., 1) lose their last axis. Every other difference is an error: arrays of
+    As in Keras, labels (..., 1) lose their last axis. Any other difference is an error: arrays of
     different shapes would broadcast, and each label would meet the predictions of all.
 
     Args:
@@ -17,8 +17,8 @@ def match_labels(name, labels, predictions):
         predictions: logits or probabilities, with the axis of classes last.
 
     Returns:
-        `labels` in the shape of `predictions` without its last axis. A size that is
-        unknown while TensorFlow traces is compared when the graph runs.
+        `labels` in the shape of `predictions` without its last axis. A size that TensorFlow does
+        not know while it traces is compared when the graph runs.
     """
     refuse_ragged(name, labels)
     given, classes = shape_of(labels), shape_of(predictions)
@@ -36,7 +36,7 @@ def match_labels(name, labels, predictions):
 
 
 def match_targets(name, targets, predictions):
-    """Targets of the same shape as predictions (B, L), of labels that are each true or not.
+    """Return targets in the shape of predictions (B, L), for labels that are each true or not.
 
     As in Keras, targets (B,) are for predictions (B, 1).
     """
@@ -67,7 +67,7 @@ def match_rows(name, labels, predictions):
 
 
 def check_objects(name, y_true, y_pred):
-    """Refuse objects whose labels (B, M) and boxes (B, M, 4) do not go with logits (B, Q, C)."""
+    """Refuse labels (B, M) and boxes (B, M, 4) that do not fit logits (B, Q, C)."""
     labels, boxes, logits = map(shape_of, (y_true["labels"], y_true["boxes"], y_pred["logits"]))
     have_ranks = len(labels) == 2 and _agree(boxes, (*labels, 4)) and len(logits) == 3
     if not (have_ranks and _agree(labels[:1], logits[:1])):
@@ -78,14 +78,14 @@ def check_objects(name, y_true, y_pred):
 
 
 def match_weights(name, weights, shape, dtype=None):
-    """Weights of rows, or of positions, as they are multiplied with an array of `shape`.
+    """Return weights of rows, or of positions, in a shape that multiplies an array of `shape`.
 
-    Weights (B,) are those of rows, whatever follows, also where an array (B, T) has B = T.
+    Weights (B,) are those of rows, also for an array (B, T) with B = T.
 
     Args:
         name: str, the loss or metric, for the error.
         weights: floats of `shape` or of its first axes. An axis of size 1 is broadcast.
-        shape: tuple of the sizes that are known, and None.
+        shape: tuple of sizes, None where unknown.
         dtype: of the result.
     """
     refuse_ragged(name, weights)
@@ -135,7 +135,7 @@ def _agree(shape, other_shape):
 
 
 def _check_when_run(labels, shape, other):
-    """`labels`, after an operation that fails where a size that was not known is not `other`'s."""
+    """Return `labels`, with an operation that fails if a size unknown now differs later."""
     if None not in (*shape, *shape_of(labels)):
         return labels
     zeros = ops.zeros_like(other, dtype=labels.dtype)

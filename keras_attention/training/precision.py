@@ -16,16 +16,16 @@ BATCH, LENGTH, WIDTH = 4, 128, 768  # with less, what is not products decides as
 
 
 def fastest_dtype_policy():
-    """`"mixed_bfloat16"` where this machine trains a block faster in it, or else `"float32"`.
+    """Return `"mixed_bfloat16"` if this machine trains a block faster in it, else `"float32"`.
 
-    GPUs, TPUs and processors with AMX or AVX512-BF16 do; on others bfloat16 is several times
-    slower. Their names do not tell (TensorFlow's XLA, for one, does not use AMX), so training steps
-    of a block of BERT-base's width are timed under both, in turn, for a few seconds, on the backend
-    and the device in use. The median of their ratios, and not one measurement, decides, and
-    bfloat16 has to be faster by 15 %.
+    GPUs, TPUs and processors with AMX or AVX512-BF16 do. On others bfloat16 is several times
+    slower. The name of a processor does not tell: TensorFlow's XLA, for example, does not use AMX.
+    So training steps of a block of BERT-base's width are timed in both, in turn, for a few seconds,
+    on the backend and the device in use. The median of the ratios decides, and bfloat16 must be 15
+    % faster.
 
     Returns:
-        The name of a Keras dtype policy. Weights stay float32 under both.
+        The name of a Keras dtype policy. Weights stay float32 in both.
 
     Example:
 
@@ -55,12 +55,12 @@ def fastest_dtype_policy():
 
 
 def _compare(exact, rounded, rounds):
-    """How many times as fast the second step is as the first, in each of some rounds."""
+    """Return how many times as fast the second step is as the first, for each round."""
     return [_time(exact) / _time(rounded) for _ in range(rounds)]
 
 
 def _make_step(policy):
-    """A function that trains a block once and waits for it; it has run once, and is compiled."""
+    """Make a function that trains a block once. It has run once, and is compiled."""
     block = EncoderBlock(
         MultiHeadAttention(12, WIDTH // 12, dtype=policy, name="attention"),
         FeedForward(4 * WIDTH, dtype=policy, name="feed_forward"),
@@ -80,7 +80,7 @@ def _make_step(policy):
 
 
 def _time(step):
-    """Seconds of a step."""
+    """Return the seconds of a step."""
     start = time.perf_counter()
     step()
     return time.perf_counter() - start

@@ -1,4 +1,4 @@
-"""Sums over the replicas that share a batch, the losses that divide by them, and their metrics."""
+"""Sums over the replicas that share a batch, and losses and metrics that use them."""
 
 import keras
 from keras import ops
@@ -8,11 +8,12 @@ from keras_attention.training.label_shapes import match_weights, shape_of
 
 
 def count_replicas():
-    """How many replicas compute a batch together, each with rows of its own: 1 for one device.
+    """Return how many replicas compute a batch together, each with its own rows: 1 on one device.
 
-    On TensorFlow those of the `tf.distribute` strategy in whose `run` this is called; on PyTorch
-    the processes of `torch.distributed`, as far as gradients are computed: without them, a process
-    may evaluate alone. On JAX there is one: its arrays are those of all devices.
+    On TensorFlow these are the replicas of the `tf.distribute` strategy in whose `run` this is
+    called. On PyTorch these are the processes of `torch.distributed` while gradients are computed;
+    otherwise 1, since a process may evaluate by itself. On JAX it is 1: its arrays span all
+    devices.
     """
     backend = keras.backend.backend()
     if backend == "tensorflow":
@@ -35,9 +36,9 @@ def _count_processes():
 
 
 def sum_over_replicas(values):
-    """The sum of a tensor over all replicas, without a gradient; of one replica the tensor itself.
+    """Sum a tensor over all replicas, without a gradient.
 
-    Every replica has to call it, as often as the others.
+    Every replica must call it equally often.
     """
     if count_replicas() == 1:
         return values
@@ -58,17 +59,17 @@ def _sum_over_processes(values):
 
 
 def divide_by_all(total, count):
-    """A loss of one device from each replica's sum of losses and the number it is divided by.
+    """Divide the sum of losses over all replicas by the sum of counts.
 
     Args:
         total: float scalar, the sum of this replica's losses.
-        count: float scalar, by how much it is divided; 0 where nothing counts.
+        count: float scalar, what to divide it by; 0 if nothing counts.
 
     Returns:
-        `Σ total / Σ count`, sums over the replicas, with the gradient of this replica's share: such
-        that the step is that of one device where `tf.distribute` sums the gradients of all
-        replicas, and PyTorch averages them. On TensorFlow it is divided by the number of replicas,
-        as the losses of Keras are. 0 where nothing counts.
+        `Σ total / Σ count` over the replicas, 0 if nothing counts. The gradient is this replica's
+        share, so that the step equals that of one device where `tf.distribute` sums the gradients
+        of all replicas and PyTorch averages them. On TensorFlow the value is divided by the number
+        of replicas, like Keras's losses.
     """
     replicas = count_replicas()
     if replicas == 1:
@@ -82,15 +83,18 @@ def divide_by_all(total, count):
 
 
 class GlobalMeanLoss(keras.losses.Loss):
-    """A Keras loss whose mean is over what counts on all replicas together, as on one device.
+    """A Keras loss whose mean is over what counts on all replicas, as on one device.
 
-    Keras's own mean is that of each replica: where one has more padding than another, its tokens
-    weigh more, and the gradients are not those of one device. What the replicas return is the loss
-    of the whole batch, whatever rows each has, or none. It holds under `tf.distribute` and
-    `torch.distributed`; on one device, and on JAX, it is Keras's loss as it is.
+    Keras takes the mean of each replica. If one has more padding, its tokens weigh more, and
+    gradients differ from those of one device. Here every replica returns the loss of the whole
+    batch, whatever rows it has. This works under `tf.distribute` and `torch.distributed`. On one
+    device, and on JAX, it is Keras's loss.
 
-    Weights (B,) are those of rows. Keras's own losses broadcast them to the last axis: of losses
-    (B, T) with B = T, they would be weights of positions.
+    Weights (B,) are weights of rows. Keras's losses broadcast them to the last axis: for losses (B,
+    T) with B = T they would be weights of positions.
+
+    Attributes:
+        own_arguments: names of the arguments that a subclass adds, for its config.
     """
 
     default_name, own_arguments = None, ()
@@ -106,7 +110,7 @@ class GlobalMeanLoss(keras.losses.Loss):
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
     def get_loss_shape(self, y_pred):
-        """The shape of what `call` returns, as far as it is known."""
+        """Return the shape of what `call` returns, as far as it is known."""
         return shape_of(y_pred)[:-1]
 
     def __call__(self, y_true, y_pred, sample_weight=None):
@@ -128,10 +132,10 @@ class GlobalMeanLoss(keras.losses.Loss):
 
 
 def reduce_losses(losses, sample_weight, mask, reduction):
-    """The loss of all replicas from the losses of the positions of each.
+    """Reduce the losses of the positions of each replica to the loss of all replicas.
 
     Args:
-        losses: floats, of any shape; their own implicit mask takes positions out, too.
+        losses: floats, of any shape. Their implicit mask takes positions out, too.
         sample_weight: broadcast to them, or None.
         mask: bool in their shape, or None.
         reduction: as in every Keras loss, but not None.
@@ -140,7 +144,7 @@ def reduce_losses(losses, sample_weight, mask, reduction):
 
 
 def sum_losses(losses, sample_weight, mask, reduction):
-    """(their sum, what a mean divides it by), of one replica; arguments as in `reduce_losses`."""
+    """Return the sum of one replica's losses, and the divisor of their mean."""
     masks = [each for each in (mask, keras_internals.get_mask(losses)) if each is not None]
     mask = None if not masks else masks[0] if len(masks) == 1 else ops.logical_and(*masks)
     total = keras_internals.sum_losses(losses, sample_weight, mask)
@@ -149,22 +153,22 @@ def sum_losses(losses, sample_weight, mask, reduction):
 
 
 def reduce_sums(total, count, reduction):
-    """The loss of all replicas from each one's `sum_losses`."""
+    """Reduce the `sum_losses` of each replica to the loss of all replicas."""
     if reduction != "sum":
         return divide_by_all(total, count)
     return divide_by_all(total, ops.full_like(total, 1.0 / count_replicas()))
 
 
 def merge_metrics(metrics):
-    """Adds up what the metrics of all processes have counted, so that each has the result of all.
+    """Add up what the metrics of all processes counted, so that each has the result of all.
 
-    PyTorch's processes (`torch.distributed`) each count their own rows. Call it in every process
-    when a data set is through; a metric that goes on counting is to be reset first. With one
-    process, and on other backends, whose metrics are those of all devices, nothing happens.
+    Each process of PyTorch (`torch.distributed`) counts its own rows. Call this in every process
+    after a data set, and reset metrics that go on counting first. With one process, and on other
+    backends, nothing happens.
 
     Args:
-        metrics: list of Keras metrics whose variables are sums, as all of `ka.training` and the
-            means of Keras have them.
+        metrics: list of Keras metrics whose variables are sums: all of `ka.training`, and Keras's
+            means.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""A callback that empties memories of earlier segments before each pass over a text."""
+"""A callback that empties the memory of earlier segments."""
 
 import keras
 
@@ -9,10 +9,9 @@ from keras_attention.core import keras_internals
 class ResetMemory(keras.callbacks.Callback):
     """Empties the model's memory of earlier segments before each pass over a text.
 
-    That is before every epoch, every evaluation and every prediction, for each `SegmentRecurrence`
-    that keeps its memory itself (`with_memory(model, length, batch_size=...)`). An evaluation
-    between the batches of an epoch would leave its memory to the batches after it; `fit` evaluates
-    after them.
+    That is before every epoch, evaluation and prediction, for each `SegmentRecurrence` with a
+    memory of its own (`with_memory(model, length, batch_size=...)`). An evaluation between the
+    batches of an epoch would leave its memory to the batches after it. `fit` evaluates after them.
 
     Example:
 

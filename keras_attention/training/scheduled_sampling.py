@@ -11,9 +11,9 @@ from keras_attention.recurrent.feedback import TeacherForced
 
 
 class TeacherForcing(Part):
-    """A schedule of teacher forcing: `schedule(step)` is the probability of the given token, ε.
+    """A schedule of teacher forcing: `schedule(step)` is the probability ε of the given token.
 
-    `step` counts from 0, in updates or in epochs; see `ScheduledSampling`.
+    `step` counts from 0, in updates or in epochs: see `ScheduledSampling`.
     """
 
     def __call__(self, step):
@@ -37,7 +37,7 @@ class ConstantForcing(TeacherForcing):
     probability: float
 
     def __post_init__(self):
-        _check_share(self, "probability")
+        checks.check_number(self, "probability", least=0, most=1)
 
     def __call__(self, step):
         return self.probability
@@ -49,7 +49,7 @@ class LinearForcing(TeacherForcing):
     """`ε_i = max(least, start - slope · i)` (Bengio et al., 2015, section 2.4, *linear decay*).
 
     Args:
-        slope: float above 0, the paper's c: how much the probability falls in a step.
+        slope: float above 0, the paper's c, by which the probability falls per step.
         start: float from 0 to 1, k. least: float from 0 to 1, ε.
 
     Example:
@@ -68,7 +68,8 @@ class LinearForcing(TeacherForcing):
 
     def __post_init__(self):
         checks.check_number(self, "slope", above=0)
-        _check_share(self, "start", "least")
+        checks.check_number(self, "start", least=0, most=1)
+        checks.check_number(self, "least", least=0, most=1)
 
     def __call__(self, step):
         return max(self.least, self.start - self.slope * step)
@@ -95,7 +96,7 @@ class ExponentialForcing(TeacherForcing):
     base: float
 
     def __post_init__(self):
-        _check_share(self, "base")
+        checks.check_number(self, "base", least=0, most=1)
 
     def __call__(self, step):
         return self.base**step
@@ -106,10 +107,10 @@ class ExponentialForcing(TeacherForcing):
 class InverseSigmoidForcing(TeacherForcing):
     """`ε_i = k / (k + exp(i / k))` (Bengio et al., 2015, section 2.4, *inverse sigmoid decay*).
 
-    Near 1 at first, one half at step `k · log k`, and near 0 at the end.
+    It is near 1 at first, one half at step `k · log k`, and near 0 at the end.
 
     Args:
-        k: float of at least 1, how slowly it falls.
+        k: float of at least 1. Larger values fall more slowly.
 
     Example:
 
@@ -125,9 +126,7 @@ class InverseSigmoidForcing(TeacherForcing):
     k: float
 
     def __post_init__(self):
-        checks.check_number(self, "k")
-        if self.k < 1:
-            raise ValueError(f"InverseSigmoidForcing(k={self.k}): k must be at least 1.")
+        checks.check_number(self, "k", least=1)
 
     def __call__(self, step):
         # k / (k + exp(i / k)), written so that no exponential overflows late in training
@@ -143,7 +142,7 @@ NAMES = {
 
 
 def get_teacher_forcing(identifier):
-    """The schedule that `identifier` means: a schedule, its config, or a constant."""
+    """Return the schedule for a schedule, its config, or a constant."""
     if isinstance(identifier, int | float) and not isinstance(identifier, bool):
         return ConstantForcing(identifier)
     schedule = get(identifier, names=NAMES, family="teacher forcing", base=TeacherForcing)
@@ -152,29 +151,19 @@ def get_teacher_forcing(identifier):
     return schedule
 
 
-def _check_share(schedule, *names):
-    for name in names:
-        checks.check_number(schedule, name)
-        if not 0 <= getattr(schedule, name) <= 1:
-            raise ValueError(
-                f"{type(schedule).__name__}({name}={getattr(schedule, name)!r}): {name} must be "
-                "a number from 0 to 1."
-            )
-
-
 class ScheduledSampling(keras.callbacks.Callback):
     """Lowers how often the model is fed given tokens, by a schedule (Bengio et al., 2015).
 
-    For models that can be fed their own predictions in training: recurrent ones built with
+    It is for models that can be fed their own predictions in training: recurrent ones built with
     `feedback=`, and any sequence-to-sequence model through `with_two_passes`. It sets the weight
-    `teacher_forcing` of their layers, the probability of a given token, which evaluation and
-    prediction ignore, and logs it as `teacher_forcing` at the end of each epoch.
+    `teacher_forcing` of their layers, the probability of a given token, and logs it at the end of
+    each epoch. Evaluation and prediction ignore the weight.
 
     Args:
         schedule: `ConstantForcing`, `LinearForcing`, `ExponentialForcing`, `InverseSigmoidForcing`,
             a config of one, or a number for a constant.
         per: `"step"` counts the optimizer's updates, so that a resumed training continues where it
-            stopped; `"epoch"` counts epochs.
+            stopped. `"epoch"` counts epochs.
 
     Example:
 
@@ -204,8 +193,7 @@ class ScheduledSampling(keras.callbacks.Callback):
     def __init__(self, schedule, per="step"):
         super().__init__()
         self.schedule, self.per = get_teacher_forcing(schedule), per
-        if per not in ("step", "epoch"):
-            raise ValueError(f"ScheduledSampling(per={per!r}): per must be 'step' or 'epoch'.")
+        checks.check_choice(self, "per", ("step", "epoch"))
         self._weights, self._now = [], None
 
     def on_train_begin(self, logs=None):

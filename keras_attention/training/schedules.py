@@ -7,7 +7,7 @@ from keras_attention.core.checks import check_whole_number
 
 
 def warmup_cosine(peak, warmup_steps, total_steps, final=0.0):
-    """A linear warm-up to `peak`, then a half cosine: Keras's `CosineDecay`.
+    """Make Keras's `CosineDecay` with a linear warm-up to `peak`, then a half cosine.
 
     (Loshchilov and Hutter, 2017; Goyal et al., 2017, for the warm-up.) Step 0 has rate 0, step
     `warmup_steps` has `peak`, step `total_steps` and all later ones have `final * peak`.
@@ -15,11 +15,8 @@ def warmup_cosine(peak, warmup_steps, total_steps, final=0.0):
     Args:
         peak: float, the highest learning rate.
         warmup_steps: int, may be 0.
-        total_steps: int, warm-up included: usually steps per epoch times epochs.
+        total_steps: int, with the warm-up: usually steps per epoch times epochs.
         final: float, the last rate as a share of `peak`.
-
-    Returns:
-        A `keras.optimizers.schedules.CosineDecay`.
 
     Example:
 

@@ -1,26 +1,25 @@
-"""The sum of a function over chunks of its input, whose gradients are computed along with it.
+"""The sum of a function over chunks of its input, with gradients computed along the way.
 
-A gradient taken afterwards would need what every chunk had computed, or compute it again. Where
-the result is one number, the gradients of a chunk can be taken at once, and what it had computed is
-forgotten: `Σ f(x_k, w)` has the gradients `f'(x_k)` of each chunk and `Σ f'(w)`, and whatever comes
-later only multiplies them.
+A gradient taken afterwards needs what every chunk computed, or computes it again. Where the result
+is one number, `Σ f(x_k, w)`, the gradients `f'(x_k)` of each chunk and `Σ f'(w)` can be taken at
+once, and later steps only multiply them.
 """
 
 import keras
 
 
 def sum_over_chunks(compute, chunks, weights, data, state, differentiable=True):
-    """`Σ_k compute(chunks[k], weights, data[k], state)`, in the memory of one chunk.
+    """Compute `Σ_k compute(chunks[k], weights, data[k], state)` in the memory of one chunk.
 
     Args:
-        compute: function of a chunk, the weights, the data of the chunk and the state that gives
-            (a float scalar, the next state). It reads no trainable variables but `weights`.
-        chunks: float tensor (K, ...), which has a gradient.
-        weights: list of float tensors, which have gradients.
-        data: list of tensors (K, ...), which have none.
-        state: list of tensors, which go from chunk to chunk, without gradients.
-        differentiable: bool, whether gradients may be wanted. TensorFlow computes them if so; the
-            others know by themselves.
+        compute: function of a chunk, the weights, the data of the chunk and the state that returns
+            a float scalar and the next state. It reads no trainable variables but `weights`.
+        chunks: float tensor (K, ...), with a gradient.
+        weights: list of float tensors, with gradients.
+        data: list of tensors (K, ...), without gradients.
+        state: list of tensors, handed from chunk to chunk, without gradients.
+        differentiable: bool, whether TensorFlow computes gradients. Other backends decide by
+            themselves.
 
     Returns:
         The sum, and the last state.
@@ -94,7 +93,7 @@ def _refuse_second_order(*upstream):
 
 
 def _scale(upstream, gradient):
-    """In float32: of a half, the mean over all tokens may be too small."""
+    """Multiply in float32: in a half the mean over all tokens may be too small."""
     scaled = keras.ops.cast(gradient, "float32") * keras.ops.cast(upstream, "float32")
     return keras.ops.cast(scaled, gradient.dtype)
 

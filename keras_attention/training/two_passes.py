@@ -1,4 +1,4 @@
-"""Scheduled sampling in two passes, for models that see the whole target at once."""
+"""Scheduled sampling in two passes, for models that read the whole target at once."""
 
 import copy
 
@@ -12,20 +12,19 @@ from keras_attention.recurrent.feedback import TeacherForced, predicted_ids
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class TwoPasses(TeacherForced, keras.layers.Layer):
-    """Runs a model on the given target, and again on a target mixed with what it predicted.
+    """Runs a model on the given target, and again on a mix of it with the predictions.
 
     (Mihaylova and Martins, 2019, *Scheduled sampling for Transformers*, section 3; Duckworth et
     al., 2019, *Parallel scheduled sampling*, with more passes.) A Transformer decodes all positions
-    at once, so it cannot be fed its prediction at the position before; it is fed those of a first
+    at once, so it cannot be fed its prediction at the position before. It is fed those of a first
     pass. In training, each token but the first is the given one with probability `teacher_forcing`,
-    and otherwise the predicted one; no gradient flows through predictions. Outside of training
-    there is one pass, on the given tokens. `with_two_passes` makes a model of it.
+    else the predicted one, without a gradient. Otherwise there is one pass, on the given tokens.
+    `with_two_passes` makes a model of it.
 
     Args:
         model: a functional `keras.Model` whose inputs are a dict with `"target_ids"` int (B, T),
             0 = padding, and whose output is logits (B, T, V), those at t for token t + 1.
-        feedback: `"argmax"` to feed the likeliest token, or `"sample"` to draw it from the
-            predicted distribution. Id 0 is not fed.
+        feedback: `"argmax"` to feed the likeliest token, or `"sample"` to draw it. Id 0 is not fed.
         passes: int, how often targets are mixed, each time with the predictions of the last pass.
         seed: int.
 
@@ -33,7 +32,7 @@ class TwoPasses(TeacherForced, keras.layers.Layer):
         inputs: dict, the inputs of the model.
 
     Attributes:
-        teacher_forcing: a non-trainable weight, 1.0 at first, that the callback
+        teacher_forcing: a non-trainable weight, 1.0 at first, which the callback
             `ScheduledSampling` sets.
 
     Example:
@@ -97,7 +96,7 @@ class TwoPasses(TeacherForced, keras.layers.Layer):
         return self.model({**inputs, "target_ids": mixed}, training=True)
 
     def _given(self, target):
-        """Which tokens are the given ones: bool (B, T)."""
+        """Return which tokens are the given ones: bool (B, T)."""
         coins = keras.random.uniform(ops.shape(target), seed=self.seed_generator)
         first = ops.cast(ops.arange(ops.shape(target)[1]), "int32") == 0
         stays = ops.logical_or(coins < self.teacher_forcing, ops.expand_dims(first, axis=0))
@@ -106,7 +105,7 @@ class TwoPasses(TeacherForced, keras.layers.Layer):
         return ops.logical_or(stays, ops.equal(target, self._padding.id))
 
     def _after(self, logits, target):
-        """The predicted tokens at their positions, (B, T), the first one as given."""
+        """Return the predicted tokens at their positions, (B, T), the first one as given."""
         uniform = None
         if self.feedback == "sample":
             uniform = keras.random.uniform(ops.shape(target), seed=self.seed_generator)
@@ -130,9 +129,9 @@ class TwoPasses(TeacherForced, keras.layers.Layer):
 
 
 def with_two_passes(model, feedback="argmax", passes=1, seed=None):
-    """The same model, for training with scheduled sampling in two passes: see `TwoPasses`.
+    """Return the model for training with scheduled sampling in two passes: see `TwoPasses`.
 
-    It shares the weights of `model`, which stays the one to generate with and to export.
+    It shares the weights of `model`, with which you generate and export.
 
     Args:
         model, feedback, passes, seed: as in `TwoPasses`.
