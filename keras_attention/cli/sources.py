@@ -6,6 +6,7 @@ import pathlib
 import numpy as np
 
 from keras_attention import data
+from keras_attention.cli.readers import READERS, SPOKEN_DIGITS, SPOKEN_NUMBERS
 from keras_attention.data.made_up.dates import LOCALES
 from keras_attention.files.fields import Fields
 from keras_attention.files.manifest import MANIFEST
@@ -126,7 +127,7 @@ LICENCES = {
 }
 
 
-OWN_SPLITS = ("spoken_digit", "spoken_numbers")  # of one part in TFDS
+OWN_SPLITS = (SPOKEN_DIGITS, SPOKEN_NUMBERS)  # of one part in TFDS
 
 
 REMEMBERED = ("dataset", "label_column", "text_column", "languages", "encoding", "turns")
@@ -222,13 +223,7 @@ class Source:
         if self.dataset is not None:
             columns = () if self.dataset in NAMED else ("label_column", "text_column")
             return f"--dataset {self.dataset}", columns
-        return get_task_class(builder).list_file_options(self)
-
-    def list_options_by_name(self):
-        """`TaskInterface.list_file_options` of texts with labels, or of tagged sentences."""
-        if any(_find_kind(path) == "texts" for path in self.files.values()):
-            return "texts", ("label_column", "text_column", "encoding", "on_error")
-        return "files of tagged sentences", ("label_column", "encoding", "on_error")
+        return READERS[builder].describe(self)
 
     def load(self, builder):
         """The data for the task of `builder`, a `ka.data.DataSet`."""
@@ -237,22 +232,21 @@ class Source:
                 "Name a data set with --dataset, or give files with --train, --dev and --test"
                 + (": both were given." if self.files else ".")
             )
-        task_class = get_task_class(builder)
         if self.languages is not None and "languages" not in self._list_options(builder)[1]:
             raise ValueError(
                 f"--languages {self.languages} is for pairs of texts, which {builder} does not "
                 "take."
             )
         if self.files:
-            loaded = task_class.read_files(self)
+            loaded = READERS[builder].read_files(self)
         elif self.dataset in NAMED:
             loaded = NAMED[self.dataset][0](self.data_dir)
         else:
-            loaded = task_class.read_tfds(self)
-        self._check_kind(loaded.kind, builder)
+            loaded = READERS[builder].read_tfds(self)
+        self.check_kind(loaded.kind, builder)
         return loaded
 
-    def _check_kind(self, kind, builder):
+    def check_kind(self, kind, builder):
         """Refuses examples of the class `kind` that the task of `builder` does not take."""
         if kind is not get_task_class(builder).example_kind:
             other = find_builder(kind)
@@ -262,59 +256,15 @@ class Source:
                 + (f"; {other} does." if other else ".")
             )
 
-    def read_by_name(self, wanted):
-        """`TaskInterface.read_files` of texts, CoNLL-U or CoNLL, by the names of the files.
-
-        Args:
-            wanted: the `example_kind` of the task.
-        """
-        kinds = {_find_kind(path) for path in self.files.values()}
-        if len(kinds) > 1:
-            raise ValueError(
-                f"The files are of several kinds, {' and '.join(sorted(kinds))}: give one."
-            )
-        if wanted is data.Text and kinds == {"CoNLL"}:
-            kinds = {"texts"}  # whose reader says how files of texts are named
-        self._check_kind(data.Text if kinds == {"texts"} else data.Sentence, find_builder(wanted))
-        if kinds == {"CoNLL-U"}:
-            column = choose_value(self.label_column, "upos")
-            return data.from_conllu(**self.files, column=column, **self.reading)
-        if kinds == {"texts"}:
-            return data.from_text_files(
-                **self.files,
-                text_column=self.choose_column("text_column", "text"),
-                label_column=self.choose_column("label_column", "label"),
-                **self.reading,
-            )
-        try:
-            column = -1 if self.label_column is None else int(self.label_column)
-        except ValueError as error:
-            raise ValueError(
-                f"--label-column {self.label_column}: the columns of CoNLL files have numbers, "
-                "from 0; -1 is the last. Names are for CoNLL-U files, which end in .conllu."
-            ) from error
-        return data.from_conll(**self.files, label_column=column, **self.reading)
-
     def choose_column(self, option, default):
         """The name of a column, or its number in a file whose first row names none.
 
         Args:
             option: `"text_column"` or `"label_column"`.
         """
-        value = choose_value(getattr(self, option), default)
+        value = getattr(self, option)
+        value = default if value is None else value
         return int(value) if value.isdecimal() else value
-
-    def read_recordings(self):
-        """`TaskInterface.read_files` of recordings."""
-        text_column = self.choose_column("text_column", "text")
-        columns = {"sound_column": 0} if isinstance(text_column, int) else {}
-        return data.from_recordings(
-            **self.files,
-            **columns,
-            text_column=text_column,
-            sampling_rate=self.sampling_rate,
-            **self.reading,
-        )
 
     @property
     def encodings(self):
@@ -356,15 +306,3 @@ def _describe_pictures(metadata):
         resizing = data.Resizing.read(Fields(MANIFEST, metadata["resizing"], "resizing"))
         found["resizing"] = None if resizing == data.Resizing() else resizing
     return found
-
-
-def choose_value(value, default):
-    """`value`, or `default` where it is None."""
-    return default if value is None else value
-
-
-def _find_kind(path):
-    path = pathlib.Path(path)
-    if path.is_dir() or {".csv", ".tsv", ".jsonl"} & set(path.suffixes[-2:]):
-        return "texts"
-    return "CoNLL-U" if ".conllu" in path.suffixes else "CoNLL"

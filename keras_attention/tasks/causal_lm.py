@@ -8,7 +8,7 @@ from keras_attention import data, training
 from keras_attention.core.checks import check_many, check_whole_number
 from keras_attention.core.lazy import generation, models, visualization
 from keras_attention.data.preprocessors.sequence import build_tokenizer
-from keras_attention.data.readers.dialogues import LINES, SEPARATOR, TURNS, holds_dialogues
+from keras_attention.data.readers.dialogues import SEPARATOR, TURNS
 from keras_attention.export.generation.token_choice import TokenChoice
 from keras_attention.files.fields import MOST_TOKENS
 from keras_attention.files.io import prefix_errors
@@ -109,22 +109,6 @@ class CausalLM(RunningTextTask):
                 converses="dialogues" in data_set.about,
             ),
         )
-
-    @classmethod
-    def read_files(cls, source):
-        """Files of dialogues, or else of running text."""
-        files = list(source.files.values())
-        others = [path for path in files if not holds_dialogues(path, **source.encodings)]
-        if not others:
-            return data.join_dialogues(data.from_dialogue_files(**source.files, **source.reading))
-        for path in others:
-            if len(others) < len(files) or path.endswith(LINES):
-                raise ValueError(
-                    f"{path} holds no dialogues: expected JSON lines with turns or messages, or "
-                    "ChatterBot's YAML, as in the other files; or running text in all, in files "
-                    "such as .txt."
-                )
-        return super().read_files(source)
 
     def adapt(self, data_set):
         """Learns that it converses from what is dialogues."""

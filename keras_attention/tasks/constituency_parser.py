@@ -123,14 +123,6 @@ class ConstituencyParser(SentenceTask):
         return words + 2 * (self.spare_constituents + EACH * words) + 1
 
     @classmethod
-    def list_file_options(cls, source):
-        return "files of bracketed trees", ("encoding",)
-
-    @classmethod
-    def read_files(cls, source):
-        return data.from_bracketed_files(**source.files, **source.encodings)
-
-    @classmethod
     def load_preprocessor(cls, folder, manifest):
         return data.TaggerPreprocessor.load(folder)
 

@@ -73,18 +73,6 @@ class DependencyParser(SentenceTask):
         return model, preprocessor, dict(maximum_length=recipe.data.max_length)
 
     @classmethod
-    def list_file_options(cls, source):
-        return "files of dependency trees", ("encoding", "on_error")
-
-    @classmethod
-    def read_files(cls, source):
-        return data.from_conllu_trees(**source.files, **source.reading)
-
-    @classmethod
-    def read_tfds(cls, source):
-        return data.from_tfds_trees(source.dataset, data_dir=source.data_dir)
-
-    @classmethod
     def load_preprocessor(cls, folder, manifest):
         return data.TaggerPreprocessor.load(folder)
 

@@ -11,34 +11,13 @@ class ImageTask(Task):
     """A task of pictures, each of one class."""
 
     example_kind, holds = data.ImageSplit, "images"
+    unit = "images"
 
     @classmethod
     def collect(cls, examples):
         split = data.ImageSplit.of(examples)
         names = [str(k) for k in range(int(split.labels.max(initial=0)) + 1)]
         return data.ImageSplit.collect(split, labels=names, dev_fraction=0)
-
-    @classmethod
-    def list_file_options(cls, source):
-        return "folders of pictures", ("image_size", "on_error")
-
-    @classmethod
-    def read_files(cls, source):
-        return data.from_image_folder(
-            **source.files,
-            image_size=source.image_size or IMAGE_SIZE,
-            color_mode=source.color_mode,
-            resizing=source.resizing,
-            labels=source.labels,
-            **source.skipping,
-        )
-
-    @classmethod
-    def count_examples(cls, data_set):
-        return {f"{part} images": len(split) for part, split in data_set.parts.items()}
-
-    def find_labels(self, data_set):
-        return data_set.labels
 
     def check_image_shape(self, data_set):
         """Refuses pictures of another size than the model's."""

@@ -9,7 +9,6 @@ from keras_attention.data.preprocessors.image import MOST_CHANNELS
 from keras_attention.data.preprocessors.objects_as_text import BINS, MOST_BINS, find_objects
 from keras_attention.data.preprocessors.resizing import Resizing
 from keras_attention.data.preprocessors.sequence import build_tokenizer
-from keras_attention.data.readers.coco import has_captions, is_coco
 from keras_attention.data.tokenizers.subwords import UNKNOWN_ID
 from keras_attention.files.fields import MOST_PIXELS, Fields
 from keras_attention.files.io import prefix_errors
@@ -62,6 +61,7 @@ class ImageToText(WritingTask):
 
     builders = ("image_to_sequence",)
     example_kind, holds, example = data.CaptionedImage, "pictures with texts", "picture.png"
+    unit = "images"
     score_names = ("bleu", "exact_match", "map")
 
     def __init__(self, model, preprocessor, *, labels=None, bins=BINS, **writing):
@@ -140,33 +140,6 @@ class ImageToText(WritingTask):
             "resizing": self.preprocessor.resizing.config(),
             "pixels": "float32 from 0 to 1, row 0 on top",
         }
-
-    @classmethod
-    def list_file_options(cls, source):
-        return "pictures with texts", ("image_size", "text_column", "encoding", "on_error")
-
-    @classmethod
-    def read_files(cls, source):
-        """COCO's captions, a table of pictures and texts, or boxes, which become texts."""
-        files = source.files.values()
-        if all(is_coco(path) and not has_captions(path) for path in files):
-            boxes = data.from_coco(**source.files, image_size=source.image_size, **source.skipping)
-            return data.caption_objects(boxes)
-        return data.from_captions(
-            **source.files,
-            text_column=source.choose_column("text_column", "text"),
-            image_size=source.image_size,
-            **source.reading,
-        )
-
-    @classmethod
-    def read_tfds(cls, source):
-        options = {"image_size": source.image_size, "data_dir": source.data_dir}
-        return data.caption_objects(data.from_tfds_boxes(source.dataset, **options))
-
-    @classmethod
-    def count_examples(cls, data_set):
-        return {f"{part} images": len(split) for part, split in data_set.parts.items() if split}
 
     def adapt(self, data_set):
         """Refuses objects of other classes, or places, than the model's words name."""

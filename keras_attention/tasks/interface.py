@@ -4,7 +4,7 @@ import abc
 import dataclasses
 import typing
 
-from keras_attention import data, training
+from keras_attention import training
 from keras_attention.core.lazy import models
 
 
@@ -34,6 +34,7 @@ class TaskInterface(abc.ABC):
     builders = ()
     example_kind = None
     holds = ""  # what its data are, for errors
+    unit = "texts"  # what examples are, in the plural
     example = ""  # an input that `predict` takes, for the card and the page
     predict_options = ()  # keywords of `predict`
     takes_context = False  # whether an input of `predict` is a question with its context
@@ -78,25 +79,13 @@ class TaskInterface(abc.ABC):
         """dict, the manifest's entries that `read_settings` reads, and what an app needs."""
 
     @classmethod
-    @abc.abstractmethod
     def count_examples(cls, data):
-        """dict, what there is in a data set -> how many."""
-
-    @classmethod
-    def list_file_options(cls, source):
-        """(what the files of a `Source` are, names of its options that apply to them)."""
-        return source.list_options_by_name()
-
-    @classmethod
-    def read_files(cls, source):
-        """The data set in the files of a `Source`."""
-        return source.read_by_name(cls.example_kind)
-
-    @classmethod
-    def read_tfds(cls, source):
-        """The data set of TFDS that a `Source` names."""
-        columns = {"label_column": source.label_column, "text_column": source.text_column}
-        return data.from_tfds(source.dataset, data_dir=source.data_dir, **columns)
+        """dict, what there is in a data set -> how many, without parts that are empty."""
+        return {
+            f"{part} {cls.unit}": len(examples)
+            for part, examples in data.parts.items()
+            if len(examples)
+        }
 
     @abc.abstractmethod
     def make_training_batches(self, examples, recipe):
@@ -159,10 +148,6 @@ class TaskInterface(abc.ABC):
 
     def check_data(self, data):
         """Refuses a data set that the model cannot read, before it is trained on or scored."""
-        return None
-
-    def find_labels(self, data):
-        """The labels of a data set; None for a task whose examples have none."""
         return None
 
     def replace_head(self, num_labels):

@@ -81,19 +81,6 @@ class MultiLabelClassifier(TextTask):
         labels = list(self.preprocessor.labels.names)
         return {"labels": labels, "thresholds": list(self.thresholds)}
 
-    @classmethod
-    def list_file_options(cls, source):
-        return "texts with lists of labels", ("label_column", "text_column", "encoding", "on_error")
-
-    @classmethod
-    def read_files(cls, source):
-        return data.from_multi_label_files(
-            **source.files,
-            text_column=source.choose_column("text_column", "text"),
-            label_column=source.choose_column("label_column", "labels"),
-            **source.reading,
-        )
-
     def with_labels(self, labels):
         self.thresholds = (THRESHOLD,) * len(labels)
         return super().with_labels(labels)

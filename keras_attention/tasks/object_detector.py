@@ -11,7 +11,6 @@ from keras_attention.core.lazy import keras, keras_internals, models, visualizat
 from keras_attention.data.preprocessors.image import MOST_CHANNELS
 from keras_attention.data.preprocessors.resizing import Resizing
 from keras_attention.data.readers.boxed_images import convert_boxes
-from keras_attention.data.readers.coco import is_coco
 from keras_attention.files.fields import MOST_PIXELS, Fields
 from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.folders import MANIFEST
@@ -115,35 +114,9 @@ class ObjectDetector(Task):
         }
 
     @classmethod
-    def list_file_options(cls, source):
-        return "pictures with boxes", ("image_size", "on_error")
-
-    @classmethod
-    def read_files(cls, source):
-        """COCO's JSON, or Pascal VOC, by the names of the files."""
-        kinds = {is_coco(path) for path in source.files.values()}
-        if len(kinds) > 1:
-            raise ValueError("The files are of several kinds, COCO's and Pascal VOC's: give one.")
-        read = data.from_coco if kinds == {True} else data.from_voc
-        about = {"labels": source.labels, "image_size": source.image_size}
-        return read(**source.files, **about, **source.skipping)
-
-    @classmethod
-    def read_tfds(cls, source):
-        return data.from_tfds_boxes(
-            source.dataset,
-            labels=source.labels,
-            image_size=source.image_size,
-            data_dir=source.data_dir,
-        )
-
-    @classmethod
     def count_examples(cls, data_set):
         counts = {f"{part} images": len(split) for part, split in data_set.parts.items() if split}
         return counts | {"train objects": sum(len(example.boxes) for example in data_set.train)}
-
-    def find_labels(self, data_set):
-        return data_set.labels
 
     @property
     def has_no_object(self):

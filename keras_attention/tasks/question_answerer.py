@@ -71,6 +71,7 @@ class QuestionAnswerer(Task):
 
     builders = ("question_answerer",)
     example_kind, holds = data.Question, "questions with contexts"
+    unit = "questions"
     example = "Where did the cat sit?"
     takes_context = True
 
@@ -110,22 +111,10 @@ class QuestionAnswerer(Task):
     def settings(self):
         return {"no_answer": self.no_answer, "threshold": self.threshold}
 
-    @classmethod
-    def count_examples(cls, data_set):
-        return {f"{part} questions": len(split) for part, split in data_set.parts.items() if split}
-
     def find_example(self, data_set):
         """The first question of the data."""
         every = data_set.test or data_set.dev or data_set.train
         return every[0].question if every else self.example
-
-    @classmethod
-    def list_file_options(cls, source):
-        return "files of questions", ("on_error",)
-
-    @classmethod
-    def read_files(cls, source):
-        return data.from_question_files(**source.files, **source.skipping)
 
     def hold_out(self, train, dev, seed):
         """(train, dev): without dev, a tenth of the contexts of train becomes it."""

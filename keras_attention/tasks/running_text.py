@@ -1,6 +1,6 @@
 """`RunningTextTask`: what tasks share whose examples are text, and no list."""
 
-from keras_attention import data, training
+from keras_attention import training
 from keras_attention.data.readers.corpus import split_text
 from keras_attention.tasks.task import DEV_FRACTION, Task
 
@@ -9,24 +9,13 @@ class RunningTextTask(Task):
     """A task whose examples are text: a str, or a list of them, which are one after another."""
 
     example_kind, holds = str, "running text"
+    unit = "characters"
     lower_is_better = True
 
     @classmethod
     def collect(cls, examples):
         text = examples if isinstance(examples, str) else "\n".join(examples)
         return split_text(text, dev_fraction=0)
-
-    @classmethod
-    def list_file_options(cls, source):
-        return "running text", ("encoding",)
-
-    @classmethod
-    def read_files(cls, source):
-        return data.from_plain_text(**source.files, **source.encodings)
-
-    @classmethod
-    def count_examples(cls, data_set):
-        return {f"{part} characters": len(text) for part, text in data_set.parts.items() if text}
 
     def hold_out(self, train, dev, seed):
         """The last tenth of the text."""

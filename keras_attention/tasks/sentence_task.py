@@ -72,9 +72,6 @@ class SentenceTask(LengthLimit, Task):
         sentences = data_set.test or data_set.dev or data_set.train
         return " ".join(choose_pictured(sentences)) if sentences else self.example
 
-    def find_labels(self, data_set):
-        return data_set.labels
-
     def check_inputs(self, path, run, labels=None):
         """Refuses a file that was made for other vocabularies than those beside it."""
         preprocessor = self.preprocessor

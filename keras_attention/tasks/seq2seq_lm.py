@@ -1,12 +1,10 @@
 """`Seq2SeqLM`: texts to texts, by a Transformer or a recurrent network with attention."""
 
-import pathlib
-
 from keras_attention import data, training
 from keras_attention.core.checks import check_many, check_whole_number
 from keras_attention.core.lazy import generation, models
 from keras_attention.data.preprocessors.sequence import build_tokenizer
-from keras_attention.data.readers.dialogues import TURNS, holds_dialogues, join_turns
+from keras_attention.data.readers.dialogues import join_turns
 from keras_attention.files.fields import MOST_TOKENS
 from keras_attention.files.io import number_errors, prefix_errors
 from keras_attention.tasks.generators import generate_texts, get_generation_options
@@ -64,6 +62,7 @@ class Seq2SeqLM(WritingTask):
 
     builders = ("seq2seq_transformer", "seq2seq_recurrent")
     example_kind, holds, example = data.Pair, "pairs of texts", "Ein Mann fährt Fahrrad."
+    unit = "pairs"
     score_names = ("bleu", "exact_match", "rouge", PERPLEXITY)
 
     def __init__(self, model, preprocessor, *, turns=None, **writing):
@@ -124,42 +123,6 @@ class Seq2SeqLM(WritingTask):
     @property
     def settings(self):
         return super().settings | ({} if self.turns is None else {"turns": self.turns})
-
-    @classmethod
-    def list_file_options(cls, source):
-        if source.languages is not None:
-            return "aligned files", ("languages", "encoding", "on_error")
-        if source.files and _hold_dialogues(source):
-            return "dialogues", ("turns", "encoding", "on_error")
-        return "pairs of texts", ("label_column", "text_column", "encoding", "on_error")
-
-    @classmethod
-    def read_files(cls, source):
-        """Aligned files if there are languages, or else files of dialogues or with two columns."""
-        if source.languages is None:
-            if _hold_dialogues(source):
-                dialogues = data.from_dialogue_files(**source.files, **source.reading)
-                return data.pair_dialogues(dialogues, source.turns or TURNS)
-            columns = (
-                source.choose_column("text_column", "source"),
-                source.choose_column("label_column", "target"),
-            )
-            return data.from_pair_files(**source.files, columns=columns, **source.reading)
-        both = source.languages.split("-")
-        if len(both) != 2 or not all(both):
-            raise ValueError(
-                f"languages={source.languages!r}: expected two, such as de-en, for files that end "
-                "in .de and .en: train='corpus/train' is corpus/train.de and corpus/train.en."
-            )
-        aligned = {
-            part: tuple(_add_language(path, language) for language in both)
-            for part, path in source.files.items()
-        }
-        return data.from_pair_files(**aligned, **source.reading)
-
-    @classmethod
-    def count_examples(cls, data_set):
-        return {f"{part} pairs": len(split) for part, split in data_set.parts.items() if split}
 
     def describe_data(self, data_set):
         """For the card: how many pairs are too long to train on, if any are."""
@@ -370,15 +333,3 @@ def _choose_source(sources, preprocessor):
 def _check_word(text):
     if not text.strip():
         raise ValueError(f"{text!r} holds no word.")
-
-
-def _hold_dialogues(source):
-    """Whether all files of a `Source` are of dialogues."""
-    return all(holds_dialogues(path, **source.encodings) for path in source.files.values())
-
-
-def _add_language(path, language):
-    """`corpus/train` as `corpus/train.de`, or that gzipped where only this is there."""
-    plain = pathlib.Path(f"{path}.{language}")
-    gzipped = pathlib.Path(f"{plain}.gz")
-    return gzipped if gzipped.exists() and not plain.exists() else plain

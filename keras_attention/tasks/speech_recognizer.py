@@ -24,8 +24,6 @@ from keras_attention.tasks.task import Task
 
 ROWS = 16  # recordings that are scored at a time
 PICTURED = 40  # vectors of a recording that a picture shows
-DIGITS = "spoken_digit"  # what TFDS calls it
-SPEEDS = (0.85, 0.92, 1.0, 1.08, 1.17)  # of its recordings in training: measured, fewer errors
 MOST_RATE, MOST_FEATURES = 1_000_000, 1 << 16
 BEAM = 16  # prefixes that a search for known words holds
 BLANK = "·"  # how pictures show a vector that is neither a character nor a word
@@ -64,6 +62,7 @@ class SpeechRecognizer(Task):
 
     builders = ("speech_recognizer",)
     example_kind, holds, example = data.Recording, "recordings with transcripts", "recording.wav"
+    unit = "recordings"
     predict_options = ("words",)
 
     @classmethod
@@ -111,27 +110,6 @@ class SpeechRecognizer(Task):
         else:
             sizes = {"inputs": "waveform", "sampling_rate": self.preprocessor.sampling_rate}
         return about | sizes
-
-    @classmethod
-    def list_file_options(cls, source):
-        return "recordings", ("text_column", "encoding", "on_error")
-
-    @classmethod
-    def read_files(cls, source):
-        return source.read_recordings()
-
-    @classmethod
-    def read_tfds(cls, source):
-        if source.dataset != DIGITS:
-            raise ValueError(
-                f"dataset={source.dataset!r}: of TFDS a recognizer takes {DIGITS}, joined to "
-                "strings of digits. Give files with train=, dev= and test=."
-            )
-        return data.connected_digits(speeds=SPEEDS, data_dir=source.data_dir)
-
-    @classmethod
-    def count_examples(cls, data_set):
-        return {f"{part} recordings": len(found) for part, found in data_set.parts.items() if found}
 
     def check_data(self, data):
         check_rate(data, self.preprocessor)

@@ -13,7 +13,6 @@ from keras_attention.files.io import prefix_errors
 from keras_attention.files.manifest import PREPROCESSING, read_manifest
 from keras_attention.tasks.length_limit import LengthLimit
 from keras_attention.tasks.speech_recognizer import (
-    DIGITS,
     ROWS,
     check_rate,
     check_sounds,
@@ -23,8 +22,6 @@ from keras_attention.tasks.speech_recognizer import (
 )
 from keras_attention.tasks.writing_task import WritingTask
 from keras_attention.training.scores.texts import score_texts
-
-NUMBERS = "spoken_numbers"
 
 
 class SpeechToText(LengthLimit, WritingTask):
@@ -64,6 +61,7 @@ class SpeechToText(LengthLimit, WritingTask):
 
     builders = ("speech_to_text",)
     example_kind, holds, example = data.Recording, "recordings with texts", "recording.wav"
+    unit = "recordings"
     score_names = ("error_rates", "translation")
     predict_options = ("beam", "language", "task")
     longest = 160
@@ -111,29 +109,6 @@ class SpeechToText(LengthLimit, WritingTask):
         name = "sampling_rate" if kind == "waveform" else "num_features"
         about = {"inputs": kind, name: getattr(self.preprocessor, name)}
         return about | super().settings
-
-    @classmethod
-    def list_file_options(cls, source):
-        return "recordings", ("text_column", "encoding", "on_error")
-
-    @classmethod
-    def read_files(cls, source):
-        return source.read_recordings()
-
-    @classmethod
-    def read_tfds(cls, source):
-        if source.dataset not in (DIGITS, NUMBERS):
-            raise ValueError(
-                f"dataset={source.dataset!r}: of TFDS it takes {DIGITS}, joined to strings of "
-                f"digits, and {NUMBERS}, the same with German numbers to write. Give files with "
-                "train=, dev= and test=."
-            )
-        read = data.spoken_numbers if source.dataset == NUMBERS else data.connected_digits
-        return read(top_db=data.made_up.spoken_digits.TOP_DB, data_dir=source.data_dir)
-
-    @classmethod
-    def count_examples(cls, data_set):
-        return {f"{part} recordings": len(found) for part, found in data_set.parts.items() if found}
 
     @property
     def length_limit(self):

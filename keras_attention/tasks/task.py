@@ -376,7 +376,7 @@ class Task(TaskInterface):
         Returns:
             tuple of str, sentences that say what is new.
         """
-        labels = self.find_labels(data)
+        labels = data.labels
         known = labels and self.preprocessor.labels.names
         if labels is None or set(labels) <= set(known):
             return ()

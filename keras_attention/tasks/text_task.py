@@ -49,18 +49,11 @@ class TextTask(Task):
     def load_preprocessor(cls, folder, manifest):
         return load_preprocessor(folder, *PREPROCESSORS)
 
-    @classmethod
-    def count_examples(cls, data_set):
-        return {f"{part} texts": len(split) for part, split in data_set.parts.items() if split}
-
     def find_example(self, data_set):
         """A text of the data of a good length."""
         every = [text for text, _ in data_set.test or data_set.dev or data_set.train]
         fitting = (text for text in every if len(self.preprocessor.split(text)) in PICTURED)
         return " ".join(next(fitting, every[0] if every else self.example).split())
-
-    def find_labels(self, data_set):
-        return data_set.labels
 
     def compute_all_logits(self, texts):
         """Return logits (n, L) of a list of str."""

@@ -110,7 +110,7 @@ def test_a_language_model_converses():
 @pytest.mark.slow
 def test_a_language_model_knows_whether_it_was_trained_on_dialogues(tmp_path):
     path = write_dialogues(tmp_path / "talk.jsonl", 30)
-    read = ka.tasks.CausalLM.read_files(Source(files={"train": path}))
+    read = Source(files={"train": path}).load("causal_language_model")
     assert "dialogues" in read.about and " <turn> How was it? <turn> " in read.train
     task = ka.tasks.CausalLM.from_data(read, max_length=32, **TINY)
     assert re.fullmatch(r"I was in \w+\. <turn>", task.find_example(read))
@@ -124,7 +124,7 @@ def test_a_language_model_knows_whether_it_was_trained_on_dialogues(tmp_path):
     assert ka.tasks.from_preset(tmp_path / "talks").converses
 
     (tmp_path / "play.txt").write_text(read.train)
-    plain = ka.tasks.CausalLM.read_files(Source(files={"train": tmp_path / "play.txt"}))
+    plain = Source(files={"train": tmp_path / "play.txt"}).load("causal_language_model")
     other = ka.tasks.CausalLM.from_data(plain, max_length=32, **TINY)
     other.save_to_preset(tmp_path / "goes_on")
     again = ka.tasks.from_preset(tmp_path / "goes_on")
@@ -142,20 +142,23 @@ def test_a_language_model_takes_no_other_json_lines(tmp_path):
     texts["b.jsonl"].write_text('{"text": "A play."}')
     texts["c.jsonl"].write_text('{"turns": [')
     texts["d.yml"].write_text("title: a play")
-    read = ka.tasks.CausalLM.read_files
     for wrong, files in (
         ("a.txt", {"train": talk, "dev": texts["a.txt"]}),
         ("b.jsonl", {"train": texts["b.jsonl"]}),
         ("c.jsonl", {"train": texts["c.jsonl"]}),
     ):
         with pytest.raises(ValueError, match=f"{wrong} holds no dialogues: expected JSON lines"):
-            read(Source(files=files))
-    assert read(Source(files={"train": texts["d.yml"]})).train.startswith("title")
+            Source(files=files).load("causal_language_model")
+    play = Source(files={"train": texts["d.yml"]}).load("causal_language_model")
+    assert play.train.startswith("title")
 
 
 def test_files_are_read_with_the_turns_of_the_model(new, tmp_path):
     source = Source(files={"test": write_dialogues(tmp_path / "talk.jsonl", 3)})
-    read = ka.tasks.Seq2SeqLM.read_files
+
+    def read(source):
+        return source.load("seq2seq_transformer")
+
     task, _ = new  # of 2 turns
     assert read(source).about["turns"] == 3
     assert read(source.like(task.metadata)).about["turns"] == 2

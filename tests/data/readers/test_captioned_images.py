@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from keras_attention.cli.readers import read_captions
 from keras_attention.data.readers.coco import has_captions
 
 NIGHT, DAY = np.zeros((8, 8, 3), "uint8"), np.full((8, 8, 3), 255, "uint8")
@@ -50,7 +51,7 @@ def test_captions_of_coco_in_a_folder(pictures):
     source = types.SimpleNamespace(
         files={"test": pictures}, image_size=None, reading={}, choose_column=lambda *names: "text"
     )
-    assert len(ka.tasks.ImageToText.read_files(source).test) == 2
+    assert len(read_captions(source).test) == 2
     (pictures / "annotations.json").write_text('{"annotations": [{"bbox": [1, 1, 1, 1]}]}')
     assert not has_captions(pictures) and not has_captions(pictures / "night.png")
 
