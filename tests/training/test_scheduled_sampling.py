@@ -40,10 +40,10 @@ def test_a_number_stays():
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda: ka.training.ConstantForcing(1.5), r"probability=1.5\).*from 0 to 1"),
+        (lambda: ka.training.ConstantForcing(1.5), r"probability=1.5\).*of at most 1"),
         (lambda: ka.training.LinearForcing(-0.1), r"slope=-0.1\).*above 0"),
-        (lambda: ka.training.LinearForcing(0.1, least=2), r"least=2\).*from 0 to 1"),
-        (lambda: ka.training.ExponentialForcing(1.01), r"base=1.01\).*from 0 to 1"),
+        (lambda: ka.training.LinearForcing(0.1, least=2), r"least=2\).*of at most 1"),
+        (lambda: ka.training.ExponentialForcing(1.01), r"base=1.01\).*of at most 1"),
         (lambda: ka.training.InverseSigmoidForcing(0.5), r"k=0.5\).*at least 1"),
         (lambda: get_teacher_forcing("linear"), "LinearForcing needs slope"),
         (lambda: get_teacher_forcing(None), "schedule=None.*LinearForcing"),

@@ -10,7 +10,7 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalize_answer(text):
-    """An answer without case, punctuation, English articles and spare spaces.
+    """Return an answer without case, punctuation, English articles and extra spaces.
 
     (Rajpurkar et al., 2016, section 6.1: the official script.)
 
@@ -25,16 +25,16 @@ def normalize_answer(text):
 
 
 def compute_exact_match(prediction, answer):
-    """1.0 where two answers are the same but for what `normalize_answer` takes away, else 0.0."""
+    """Return 1.0 if two answers are equal after `normalize_answer`, else 0.0."""
     return float(normalize_answer(prediction) == normalize_answer(answer))
 
 
 def compute_answer_f1(prediction, answer, version="2.0"):
-    """F1 of the words of two answers, each as often as it is there.
+    """Compute the F1 of the words of two answers, with their counts.
 
     Args:
-        version: `"1.1"` or `"2.0"` of the official script: where one of the two has no word, 1.1
-            says 0, and 2.0 whether the other has none, too.
+        version: `"1.1"` or `"2.0"` of the official script. If one of the two has no words, 1.1
+            gives 0, and 2.0 gives 1 if the other has none either.
     """
     predicted, true = (normalize_answer(text).split() for text in (prediction, answer))
     if version != "1.1" and not (predicted and true):
@@ -44,21 +44,20 @@ def compute_answer_f1(prediction, answer, version="2.0"):
 
 
 def score_answers(predictions, answers, *, version="2.0"):
-    """Exact match and F1 of predictions, each against the best of its answers.
+    """Compute exact match and F1 of predictions, each against the best of its answers.
 
     (Rajpurkar et al., 2016, section 6.1; 2018, *SQuAD 2.0*, section 5.)
 
     Args:
-        predictions: list of str; empty where there is no answer.
-        answers: list of lists of str: what people answered; empty where the context has no answer.
-        version: `"1.1"` or `"2.0"`, of the official script. 2.0 leaves answers out of which
-            `normalize_answer` leaves nothing, and takes a question without others as one that has
-            no answer.
+        predictions: list of str; empty for no answer.
+        answers: list of lists of str, human answers; empty if the context has no answer.
+        version: `"1.1"` or `"2.0"` of the official script. 2.0 drops answers of which
+            `normalize_answer` leaves nothing. A question without others has no answer.
 
     Returns:
-        dict: `"exact_match"` and `"f1"`, from 0 to 1 (the scripts print percent); and by 2.0, where
-        some questions have an answer and some have none, the same of each kind:
-        `"answerable_exact_match"`, `"answerable_f1"`, `"unanswerable_exact_match"`.
+        dict: `"exact_match"` and `"f1"`, from 0 to 1 (the scripts print percent). With 2.0, if only
+        some questions have an answer, also `"answerable_exact_match"`, `"answerable_f1"` and
+        `"unanswerable_exact_match"`.
 
     Example:
 
@@ -97,14 +96,14 @@ def score_answers(predictions, answers, *, version="2.0"):
 
 
 def find_threshold(scores, missing):
-    """The threshold with the highest mean score, as the official script of SQuAD 2.0 finds it.
+    """Find the threshold with the highest mean score, like the official script of SQuAD 2.0.
 
-    It lies halfway between two questions, and not at one, whose answer would then hang on rounding.
+    It lies halfway between two questions, so that no answer depends on rounding.
 
     Args:
-        scores: list of (score of the answer, score of none), each from 0 to 1, of each question.
-        missing: list of float, how much likelier the model finds that there is no answer: none is
-            given where it is above the threshold.
+        scores: list of (score of the answer, score of no answer), each from 0 to 1.
+        missing: list of float, for each question how much likelier the model finds "no answer".
+            Above the threshold no answer is given.
 
     Returns:
         (the threshold, the mean score with it).

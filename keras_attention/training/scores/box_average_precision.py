@@ -1,4 +1,4 @@
-"""`BoxAveragePrecision`: how good boxes are while a detector is trained."""
+"""`BoxAveragePrecision`: the quality of boxes during training."""
 
 import keras
 import numpy as np
@@ -13,23 +13,22 @@ COCO = tuple(float(x) for x in np.round(np.arange(0.5, 1.0, 0.05), 2))
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class BoxAveragePrecision(keras.metrics.Metric):
-    """Mean average precision of boxes, over classes and overlaps, fast enough for every epoch.
+    """Mean average precision of boxes over classes and overlaps, fast enough for every epoch.
 
-    It chooses the epoch; what is reported is `ka.training.score_boxes`, which is COCO's own. Here
-    each query has one box, of its likeliest class; it is right if it is the surest of those whose
-    best object of this class, by intersection over union, is the same, as in Pascal VOC
+    Use it to choose an epoch, and report `ka.training.score_boxes`, which is COCO's own. Here each
+    query has one box, of its likeliest class. A box is right if it has the highest score among
+    those with the same best object of this class, by intersection over union, as in Pascal VOC
     (Everingham et al., 2010, section 4.2). Scores fall into `num_thresholds` bins, and the area
-    under precision over recall is that of its steps. Crowds, which COCO leaves out, are no objects
-    here.
+    under precision over recall is a sum of steps. COCO leaves crowds out; here they are not
+    objects.
 
     Args:
         num_classes: int.
-        no_object: bool, whether logits have a last class for no object, and are for a softmax.
-        iou_thresholds: floats, how much a box must overlap; COCO's ten by default.
+        no_object: bool, whether logits have a last class for "no object", and go through a softmax.
+        iou_thresholds: floats, required overlaps; COCO's ten by default.
         num_thresholds: int, bins of scores from 0 to 1.
-        name: str. dtype: of the result.
 
-    Call arguments of `update_state`: as those of `HungarianLoss`.
+    Call arguments of `update_state` are those of `HungarianLoss`.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Mean average precision of boxes as COCO computes it, by its own tools."""
+"""Mean average precision of boxes by COCO's own tools."""
 
 import contextlib
 import io
@@ -11,19 +11,19 @@ NAMES = {"map": 0, "map50": 1, "map75": 2, "map_small": 3, "map_medium": 4, "map
 
 
 def score_boxes(wanted, found, *, labels=None):
-    """COCO's average precisions, by `pycocotools` (Lin et al., 2014).
+    """Compute COCO's average precisions with `pycocotools` (Lin et al., 2014).
 
     Args:
         wanted: list, for each image its objects: (label, box) or (label, box, whether it is a
             crowd), where a box is (x0, y0, x1, y1) in pixels.
-        found: list, for each image what was found: (label, score, box). The 100 best count.
-        labels: the names of all classes, over which is averaged; None for those in `wanted`.
+        found: list, for each image its predictions: (label, score, box). The 100 best count.
+        labels: the names of all classes to average over; None for those in `wanted`.
 
     Returns:
-        dict: `"map"`, the mean over overlaps of 0.5, 0.55, ... 0.95, `"map50"` and `"map75"` of
-        those alone, and `"map_small"`, `"map_medium"`, `"map_large"` of objects of less than 32²
-        pixels, less than 96², and others; NaN where there are none. And `"by_label"`, a dict of
-        label -> (map, map50).
+        dict: `"map"`, the mean over overlaps of 0.5, 0.55, ... 0.95; `"map50"` and `"map75"` at one
+        overlap; `"map_small"`, `"map_medium"`, `"map_large"` for objects of less than 32² pixels,
+        less than 96², and the rest, NaN where there are none; `"by_label"`, a dict of label ->
+        (map, map50).
 
     Example:
 
@@ -100,7 +100,7 @@ def _list_found(found, numbers):
 
 
 def _to_sides(box):
-    """[x, y, width, height] of (x0, y0, x1, y1), as COCO has it."""
+    """Convert (x0, y0, x1, y1) to COCO's [x, y, width, height]."""
     x0, y0, x1, y1 = map(float, box)
     return [x0, y0, x1 - x0, y1 - y0]
 
@@ -110,7 +110,7 @@ def _read_score(value):
 
 
 def _read_labels(run, labels, numbers):
-    """{label: (map, map50)}, of objects of every size."""
+    """Return {label: (map, map50)} over objects of every size."""
     table = run.eval["precision"][:, :, :, 0, -1]  # (overlaps, recalls, classes)
     places = {number: k for k, number in enumerate(run.params.catIds)}
     found = {}

@@ -1,4 +1,4 @@
-"""Scores of constituency trees: precision, recall and F1 of brackets, as EVALB computes them."""
+"""Precision, recall and F1 of the brackets of constituency trees, as EVALB computes them."""
 
 import collections
 
@@ -8,20 +8,20 @@ SAME = {"PRT": "ADVP"}
 
 
 def score_brackets(found, wanted, *, punctuation=False):
-    """Labelled precision, recall and F1 of the brackets of trees (Black et al., 1991).
+    """Compute labelled precision, recall and F1 of the brackets of trees (Black et al., 1991).
 
-    By EVALB (Sekine and Collins, 1997) with the settings of Collins (1997), `COLLINS.prm`: words
-    with a tag of punctuation are left out, and so are brackets around nothing but them; `TOP` is no
-    bracket, and `ADVP` is `PRT`. Which words are punctuation the wanted tree says: EVALB leaves
-    sentences out whose found tags disagree with that.
+    As EVALB (Sekine and Collins, 1997) with `COLLINS.prm`, the settings of Collins (1997): it
+    leaves out words with a tag of punctuation, brackets around only such words, and `TOP`, and
+    takes `ADVP` for `PRT`. The tags of the wanted tree say which words are punctuation. EVALB skips
+    sentences whose found tags disagree.
 
     Args:
         found, wanted: lists of `ka.data.ConstituencyTree` over the same words.
-        punctuation: bool, whether words of punctuation count, and every label is one of its own.
+        punctuation: bool, whether to count words of punctuation and keep all labels apart.
 
     Returns:
-        dict of floats from 0 to 1, over all trees together: `f1`, `precision`, `recall`; `exact`,
-        the share of trees all of whose brackets are right; and `tags`, the share of right tags.
+        dict of floats from 0 to 1, over all trees: `f1`, `precision`, `recall`; `exact`, the share
+        of trees with only right brackets; `tags`, the share of right tags.
 
     Raises:
         ValueError: the trees are not over the same words.
@@ -52,7 +52,7 @@ def score_brackets(found, wanted, *, punctuation=False):
 
 
 def _compare_trees(found, wanted, punctuation):
-    """Counts of one tree; none where all of its words are left out."""
+    """Count the brackets of one tree, or nothing if all its words are left out."""
     if found.tokens != wanted.tokens:
         raise ValueError(
             f"{' '.join(found.tokens)[:60]!r} are not the words of {' '.join(wanted.tokens)[:60]!r}"
@@ -75,7 +75,7 @@ def _compare_trees(found, wanted, punctuation):
 
 
 def _list_brackets(tree, counted, punctuation):
-    """Counts of (label, start, end), of words that are counted; of none there is no bracket."""
+    """Count brackets (label, start, end) around words that count."""
     brackets, places = collections.Counter(), iter(counted)
 
     def visit(node, start):

@@ -1,4 +1,4 @@
-"""`ClassF1`: F1 of each class, their mean, and the confusion matrix."""
+"""`ClassF1`: the mean F1 of classes, and the confusion matrix."""
 
 import keras
 from keras import ops
@@ -9,27 +9,25 @@ from keras_attention.training.metrics import read_positions
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class ClassF1(keras.metrics.Metric):
-    """The mean F1 of the classes (macro F1), where each example or position has one class.
+    """Mean F1 of the classes (macro F1), for examples or positions with one class each.
 
-    F1 is 2 · precision · recall / (precision + recall). Accuracy is high for a model that always
-    gives the most frequent class. Macro F1 is not: each class counts the same. A class that
-    neither occurs nor is predicted is left out of the mean, as in scikit-learn's `f1_score`.
+    F1 is 2 · precision · recall / (precision + recall). A model that always predicts the most
+    frequent class has a high accuracy but a low macro F1, because each class counts equally. A
+    class that neither occurs nor is predicted does not count, as in scikit-learn's `f1_score`.
 
     Args:
         num_classes: int, L.
-        ignore_class: int, the label of positions that are left out, such as padding.
-        name: str.
-        dtype: of the counts.
+        ignore_class: int, the label of positions to leave out, such as padding.
 
     Attributes:
-        counts: (L, L), the confusion matrix: row i and column j count the positions of class i
-            that were predicted as class j.
+        counts: (L, L), the confusion matrix: row i, column j counts the positions of class i that
+            were predicted as class j.
 
     Call arguments of `update_state`:
-        y_true: int labels from 0 to L - 1 of shape (B,), (B, T), or any other. The result is NaN
-            after any other label that is not left out.
-        y_pred: logits or probabilities, the shape of `y_true` and one axis of L classes.
-        sample_weight: of the shape of `y_true`, or of its first axes.
+        y_true: int labels from 0 to L - 1 of shape (B,), (B, T), or any other. Another label that
+            is not left out makes the result NaN.
+        y_pred: logits or probabilities, the shape of `y_true` and an axis of L classes.
+        sample_weight: in the shape of `y_true` or of its first axes.
 
     Raises:
         ValueError: `y_pred` has another number of classes.

@@ -1,10 +1,10 @@
-"""How different texts are that a model has written: distinct n-grams, and the commonest text."""
+"""Diversity of generated texts: distinct n-grams, and the most common text."""
 
 import collections
 
 
 def compute_distinct(texts, size):
-    """Distinct n-grams of words as a share of all of them.
+    """Compute the share of distinct n-grams of words among all n-grams.
 
     Li et al. (2016, section 5.2) divide by the number of words, which gives less for n above 1.
 
@@ -13,7 +13,7 @@ def compute_distinct(texts, size):
         size: int n.
 
     Returns:
-        float from 0 to 1; 0 where no text has so many words.
+        float from 0 to 1; 0 if no text has n words.
 
     Example:
 
@@ -33,7 +33,7 @@ def compute_distinct(texts, size):
 
 
 def compute_repetition(texts):
-    """The share of texts that are the commonest one, from 0 to 1.
+    """Compute the share of the most common text, from 0 to 1.
 
     Example:
 
@@ -48,7 +48,7 @@ def compute_repetition(texts):
 
 
 def score_diversity(texts):
-    """All of it: `"distinct_1"`, `"distinct_2"` and `"commonest_reply"`, from 0 to 1.
+    """Compute `"distinct_1"`, `"distinct_2"` and `"commonest_reply"`, each from 0 to 1.
 
     Example:
 

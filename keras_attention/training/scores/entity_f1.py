@@ -1,4 +1,4 @@
-"""Precision, recall and F1 of whole entities, from BIO tags and the like."""
+"""Precision, recall and F1 of whole entities, from BIO tags and similar ones."""
 
 import keras
 import numpy as np
@@ -16,9 +16,8 @@ class TagScheme:
     neighbours.
 
     Args:
-        labels: list of str; `O`, `B-X`, `I-X`, or plain `B` and `I` where there is one type. Or
-            tags of BIOES, BILOU or BMES: `S-X` and `U-X` are single tokens, `E-X` and `L-X` last
-            ones.
+        labels: list of str: `O`, `B-X`, `I-X`, or plain `B` and `I` for one type. Or tags of BIOES,
+            BILOU or BMES: `S-X` and `U-X` are single tokens, `E-X` and `L-X` last ones.
     """
 
     def __init__(self, labels):
@@ -40,7 +39,7 @@ class TagScheme:
         return 0 if kind is None else 1 + self.types.index(kind)
 
     def read(self, labels):
-        """Label ids (B, T) -> `begins`, `types` (B, T). An ignored id, below 0, is read as `O`."""
+        """Convert label ids (B, T) to `begins` and `types`. Ids below 0 are read as `O`."""
         known = ops.cast(labels >= 0, "int32")
         labels = ops.maximum(labels, 0)
         begins, ends, types = (
@@ -51,9 +50,9 @@ class TagScheme:
 
 
 def left_align(true, predicted, weights):
-    """Moves the positions of weight 0 to the end of each row and makes them -1 in both tags.
+    """Move the positions of weight 0 to the end of each row, and set both tags there to -1.
 
-    Positions left out then follow the sentence. All three are (B, T).
+    All three arguments are (B, T).
     """
     kept = ops.not_equal(weights, 0)
     length = ops.shape(true)[1]
@@ -106,7 +105,7 @@ AVERAGES = ("micro", "macro", "weighted", None)
 
 
 class EntityMetric(keras.metrics.Metric):
-    """Counts the actual entities, the predicted ones, and those predicted correctly."""
+    """Counts the true, the predicted and the correctly predicted entities."""
 
     def __init__(self, labels, average="micro", ignore_class=-1, name=None, dtype=None):
         super().__init__(name=name or self.default_name, dtype=dtype)
@@ -128,13 +127,13 @@ class EntityMetric(keras.metrics.Metric):
         return list(self.scheme.types)
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        """Adds the entities of a batch.
+        """Add the entities of a batch.
 
         Args:
             y_true: int labels (B, T).
             y_pred: logits or probabilities (B, T, L).
-            sample_weight: (B,) or (B, T). An entity has the weight of its first token; tokens of
-                weight 0 are left out as padding is.
+            sample_weight: (B,) or (B, T). An entity has the weight of its first token. Tokens of
+                weight 0 are left out like padding.
         """
         true, weights = read_positions(self, y_true, y_pred, sample_weight)
         predicted = ops.cast(ops.argmax(y_pred, axis=-1), "int32")
@@ -150,7 +149,7 @@ class EntityMetric(keras.metrics.Metric):
         self.correct.assign_add(self._count(right, true[1], weights))
 
     def _count(self, starts, types, weights):
-        """Weighted number of entities of each type; `starts`, `types`, `weights` (B, T)."""
+        """Return the weighted number of entities of each type, from (B, T) each."""
         each = ops.one_hot(types - 1, len(self.scheme.types), dtype=self.dtype)  # (B, T, types)
         return ops.sum(each * ops.expand_dims(ops.cast(starts, self.dtype) * weights, -1), (0, 1))
 
@@ -180,22 +179,19 @@ class EntityMetric(keras.metrics.Metric):
 class EntityF1(EntityMetric):
     """F1 of entities: 2 · precision · recall / (precision + recall).
 
-    Tags are those of BIO, BIOES, BILOU or BMES.
-    An entity counts as found only if its first token, its last token and its type are all right.
-    Equal to `seqeval.metrics.f1_score` in its default mode, which reads tags as the CoNLL
-    evaluation script does: `I-X` after `O`, or after another type, begins an entity too.
-    Counts are summed over batches, so that the score is the whole data set's.
+    Tags are those of BIO, BIOES, BILOU or BMES. An entity is right if its first token, its last
+    token and its type are. The result equals `seqeval.metrics.f1_score` in its default mode, which
+    reads tags like the CoNLL evaluation script: `I-X` after `O`, or after another type, begins an
+    entity too. Counts are summed over batches.
 
     Args:
-        labels: list of str, the tag of every class: `O`, `B-X` and `I-X`; or `S-X`, `E-X` too.
-        average: `"micro"` over all entities; `"macro"`, the mean over types; `"weighted"`, by the
+        labels: list of str, the tag of every class.
+        average: `"micro"` over all entities; `"macro"`, the mean over types; `"weighted"` by the
             number of entities of each type; None for a score per type, in the order of `types`.
-        ignore_class: int, the label of positions that are left out, such as padding, or the later
-            pieces of a word: an entity goes on across them.
-        name: str.
-        dtype: of the counts.
+        ignore_class: int, the label of positions to leave out, such as padding or the later pieces
+            of a word. An entity continues across them.
 
-    `EntityPrecision` and `EntityRecall` take the same arguments. See `update_state` for shapes.
+    `EntityPrecision` and `EntityRecall` take the same arguments. `update_state` describes shapes.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Tags of BIO, BIOES, BILOU and BMES: which are of entities, and where entities begin and end."""
+"""Tags of BIO, BIOES, BILOU and BMES, and the entities that they mark."""
 
 # The letters before a type in BIO, BIOES (IOBES), BILOU and BMES: S and U are of a single token, E
 # and L of the last one, I and M of those between.
@@ -6,7 +6,7 @@ FIRST, LAST, INSIDE = "BSU", "ESLU", "IM"
 
 
 def is_entity_tag(tag):
-    """Return whether a tag is `O`, or such as `B-person`, by one of the schemes."""
+    """Return whether a tag is `O`, or one of these schemes, such as `B-person`."""
     return tag == "O" or (tag[:1] in (*FIRST, *LAST, *INSIDE) and tag[1:2] == "-")
 
 

@@ -1,19 +1,18 @@
-"""Scores and thresholds of sets of labels, in NumPy."""
+"""Scores and thresholds of label sets, in NumPy."""
 
 import numpy as np
 
 
 def score_label_sets(labels, predicted):
-    """F1 of sets of labels, as scikit-learn's `f1_score` computes it.
+    """Compute F1 scores of label sets like scikit-learn's `f1_score`.
 
     Args:
-        labels: zeros and ones (n, L), what is right.
+        labels: zeros and ones (n, L), the true labels.
         predicted: zeros and ones (n, L).
 
     Returns:
-        dict: `"macro_f1"`, the mean of the labels' F1; `"micro_f1"`, of all decisions together; and
-        `"sample_f1"`, the mean of the examples' F1. Where there is neither a label nor a
-        prediction, F1 is 0.
+        dict: `"macro_f1"`, the mean over labels; `"micro_f1"`, over all decisions; `"sample_f1"`,
+        the mean over examples. F1 without labels and predictions is 0.
 
     Example:
 
@@ -45,23 +44,23 @@ def score_label_sets(labels, predicted):
 
 
 def _compute_f1(right, both):
-    """F1 of the decisions that are right, and of labels and predictions together."""
+    """Compute F1 from the right decisions, and from labels plus predictions."""
     return 2.0 * right / np.maximum(both, 1)
 
 
 def find_label_thresholds(labels, probabilities, shrinkage=0.0):
-    """The threshold of each label with which its F1 is highest.
+    """Find the threshold of each label with the highest F1.
 
-    Of a rare label a handful of examples would decide. With `shrinkage` an example counts by so
-    much as its probability says, and by the rest as its label: of 1 it is the F1 that the model
-    itself expects (Lipton et al., 2014, *Optimal Thresholding of Classifiers to Maximize F1*).
-
-    A label is given where its probability is above the threshold. It lies halfway between two
-    examples, so that none hangs on rounding; of several that are as good it is the highest. A
+    A label is given if its probability is above the threshold. The threshold lies halfway between
+    two examples, so that none depends on rounding, and it is the highest of equally good ones. A
     label that no example has is never given: its threshold is 1.
 
+    For a rare label a handful of examples would decide. `shrinkage` mixes an example's probability
+    into its label; 1 gives the F1 that the model itself expects (Lipton et al., 2014, *Optimal
+    Thresholding of Classifiers to Maximize F1*).
+
     Args:
-        labels: zeros and ones (n, L), what is right.
+        labels: zeros and ones (n, L), the true labels.
         probabilities: floats (n, L), from 0 to 1.
         shrinkage: float, from 0 to 1.
 
@@ -90,7 +89,7 @@ def find_label_thresholds(labels, probabilities, shrinkage=0.0):
 
 
 def _find_threshold(labels, probabilities):
-    """The threshold of one label, of how much of it (n,) there is in each example."""
+    """Find the threshold of one label, from its amount (n,) in each example."""
     if not labels.any():
         return 1.0
     order = np.argsort(-probabilities, kind="stable")

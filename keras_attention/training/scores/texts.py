@@ -1,18 +1,16 @@
-"""Scores of written texts beside right ones: BLEU, chrF, ROUGE, exact match, word and character
-error rates, by the libraries that the field compares with.
-"""
+"""Scores of generated texts: BLEU, chrF, ROUGE, exact match, word and character error rates."""
 
 from keras_attention.files.extras import import_extra
 
 
 def score_texts(name, written, wanted):
-    """{name: score} of texts.
+    """Return {name: score} for texts.
 
     Args:
-        name: `"exact_match"` and `"rouge"` are shares, `"bleu"` goes from 0 to 100; `"translation"`
-            is `score_translations`, `"error_rates"` are those of words and characters.
-        written, wanted: lists of str. For BLEU and exact matches a text that is wanted may be a
-            tuple of several, any of which is right.
+        name: `"exact_match"`, a share; `"rouge"`, shares; `"bleu"`, 0 to 100; `"translation"`, as
+            `score_translations`; `"error_rates"` of words and characters.
+        written, wanted: lists of str. For BLEU and exact matches a wanted text may be a tuple of
+            alternatives.
     """
     if name == "bleu":
         return _compute_bleu(written, wanted)
@@ -29,7 +27,7 @@ def score_texts(name, written, wanted):
 
 
 def check_scorer(name):
-    """Raises before a training if the library that computes its score is not installed."""
+    """Raise an ImportError before training if the library for a score is missing."""
     if name == "bleu":
         _import_sacrebleu()
     if name == "rouge":
@@ -37,10 +35,10 @@ def check_scorer(name):
 
 
 def score_translations(written, wanted):
-    """chrF of a corpus (Popović, 2015), from 0 to 100, and the share that is exactly right.
+    """Compute chrF of a corpus (Popović, 2015), from 0 to 100, and the share of exact matches.
 
     Args:
-        written, wanted: lists of str, as many of each: translations, and references.
+        written, wanted: lists of str of equal length: translations, and references.
 
     Returns:
         dict of `exact_match` and `chrf`.
@@ -66,14 +64,14 @@ def score_translations(written, wanted):
 
 
 def compute_word_error_rate(references, hypotheses):
-    """The words wrong, missing or too many, per word of the references (Levenshtein, 1966).
+    """Compute wrong, missing and extra words per word of the references (Levenshtein, 1966).
 
     Args:
-        references, hypotheses: lists of str, as many of each: what was said, and what was heard.
-            Words are what is between spaces; capitals and signs count.
+        references, hypotheses: lists of str of equal length. Words are separated by spaces.
+            Capitals and punctuation count.
 
     Returns:
-        float, 0 for a perfect transcript. It exceeds 1 where more is heard than was said.
+        float, 0 for perfect transcripts. Extra words can bring it above 1.
 
     Example:
 
@@ -88,10 +86,7 @@ def compute_word_error_rate(references, hypotheses):
 
 
 def compute_character_error_rate(references, hypotheses):
-    """The same of characters, those between words included.
-
-    Args:
-        references, hypotheses: as of `compute_word_error_rate`.
+    """Compute the same for characters, spaces included.
 
     Example:
 
@@ -115,7 +110,7 @@ def _compute_exact_match(written, wanted):
 
 
 def _compute_bleu(written, wanted):
-    """sacreBLEU (Post, 2018) of the whole, with its own tokens, and the same in lower case."""
+    """Compute sacreBLEU (Post, 2018) of the corpus, with its own tokens, also in lower case."""
     bleu = _import_sacrebleu().corpus_bleu
     every = list(map(_list_references, wanted))
     most = max(map(len, every))
@@ -128,7 +123,7 @@ def _compute_bleu(written, wanted):
 
 
 def _compute_rouge(written, wanted):
-    """F1 of ROUGE-1, ROUGE-2 and ROUGE-L (Lin, 2004) by keras_hub, means over the texts."""
+    """Compute F1 of ROUGE-1, ROUGE-2 and ROUGE-L (Lin, 2004) with keras_hub, means over texts."""
     found = {}
     for name, metric in _make_rouge().items():
         metric.update_state(wanted, written)
@@ -143,7 +138,7 @@ def _make_rouge():
 
 
 def _import_jiwer(references, hypotheses):
-    """Import jiwer after a check of what it is to compare."""
+    """Check references and hypotheses, and import jiwer."""
     if len(references) != len(hypotheses):
         raise ValueError(
             f"{len(references)} references and {len(hypotheses)} hypotheses: expected as many of "
