@@ -53,14 +53,15 @@ def check_rows_and_columns(owner, name, value, least=1):
     return tuple(check_whole_number(owner, name, side, least) for side in value)
 
 
-def check_whole_numbers(part, *names, least=1):
-    """Makes the attributes `names` of `part` ints of at least `least`, or raises ValueError.
+def check_whole_numbers(part, *names, least=1, optional=False):
+    """Make the attributes `names` of `part` ints of at least `least`, or None if `optional`.
 
     NumPy integers become ints, so that configs are plain JSON. Frozen dataclasses are changed, too.
     """
     for name in names:
-        number = check_whole_number(type(part).__name__, name, getattr(part, name), least)
-        object.__setattr__(part, name, number)
+        if not (optional and getattr(part, name) is None):
+            number = check_whole_number(type(part).__name__, name, getattr(part, name), least)
+            object.__setattr__(part, name, number)
 
 
 def check_choice(part, name, choices):
@@ -73,9 +74,13 @@ def check_choice(part, name, choices):
         )
 
 
-def check_number(part, name, above=-math.inf, below=math.inf, least=-math.inf, most=math.inf):
-    """Refuses a value of attribute `name` that is not a finite number within the bounds."""
+def check_number(
+    part, name, above=-math.inf, below=math.inf, least=-math.inf, most=math.inf, optional=False
+):
+    """Refuse a value of attribute `name` that is not a finite number within the bounds."""
     value = getattr(part, name)
+    if optional and value is None:
+        return
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not (real and above < value < below and least <= value <= most):
         bounds = {"above": above, "below": below, "of at least": least, "of at most": most}

@@ -36,9 +36,15 @@ def _revive(value):
 class LayerPart(keras.layers.Layer):
     """A part with weights: a layer that passes masks on and whose config has no unknown keys."""
 
+    own_arguments = ()  # names of the arguments that a class adds, for its config
+
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
+
+    def get_config(self):
+        names = (name for cls in type(self).__mro__ for name in vars(cls).get("own_arguments", ()))
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
     @classmethod
     def from_config(cls, config):

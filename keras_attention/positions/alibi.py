@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_attention.core import checks
 from keras_attention.core.part import Part
-from keras_attention.positions.base import Position, Weighted
+from keras_attention.positions.base import Position, WeightedBias
 from keras_attention.positions.indices import count_queries_and_keys, distances
 from keras_attention.positions.relative_scores import check_heads
 
@@ -68,7 +68,7 @@ def compute_slopes(num_heads):
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class LearnedALiBi(Weighted):
+class LearnedALiBi(WeightedBias):
     """`ALiBi` with learned slopes, initialized to its own (Press et al., 2022, section 3).
 
     The logarithms of the slopes are learned, so that slopes stay positive.
@@ -95,8 +95,7 @@ class LearnedALiBi(Weighted):
     """
 
     weight_axes = {"log_slopes": ("heads",)}
-
-    roles = frozenset({"bias"})
+    own_arguments = ("causal",)
 
     def __init__(self, causal=False, initializer=None, **kwargs):
         super().__init__(initializer, **kwargs)
@@ -108,16 +107,13 @@ class LearnedALiBi(Weighted):
         initializer = _compute_log_slopes if self._as_alibi else None
         self.log_slopes = self.add_table((shape[2],), "log_slopes", initializer)
 
-    def call(self, query, key=None, query_positions=None, key_positions=None):
-        return self.bias(query_positions, key_positions, query, key)
-
     def bias(self, query_positions, key_positions, query, key=None):
         self.check_built()
         far = compute_distance_penalty(query_positions, key_positions, query, key, self.causal)
         return far * ops.reshape(ops.exp(self.log_slopes), (1, -1, 1, 1))
 
     def get_config(self):
-        config = {**super().get_config(), "causal": self.causal}
+        config = super().get_config()
         return {**config, "initializer": None} if self._as_alibi else config
 
 

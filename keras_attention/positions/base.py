@@ -170,3 +170,12 @@ class Weighted(IntegerInputs, Position, LayerPart):
     def get_config(self):
         initializer = keras.initializers.serialize(self.initializer)
         return {**super().get_config(), "initializer": initializer}
+
+
+class WeightedBias(Weighted):
+    """A position with weights that adds to the scores."""
+
+    roles = frozenset({"bias"})
+
+    def call(self, query, key=None, query_positions=None, key_positions=None):
+        return self.bias(query_positions, key_positions, query, key)

@@ -5,7 +5,7 @@ import numpy as np
 from keras import ops
 
 from keras_attention.core import checks
-from keras_attention.positions.base import Weighted
+from keras_attention.positions.base import WeightedBias
 from keras_attention.positions.indices import count_queries_and_keys, distances
 from keras_attention.positions.relative_scores import (
     check_heads,
@@ -17,7 +17,7 @@ from keras_attention.positions.relative_scores import (
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class Disentangled(Weighted):
+class Disentangled(WeightedBias):
     """Adds content-to-position and position-to-content scores (DeBERTa; He et al., 2021).
 
     scores + (q · k_r[d] + k · q_r[d]) / √H, where d is the distance i - j, clipped, and each head
@@ -67,7 +67,7 @@ class Disentangled(Weighted):
         "query_table": ("rows", "heads", "head_dim"),
     }
 
-    roles = frozenset({"bias"})
+    own_arguments = ("max_distance", "num_buckets", "scale")
 
     def __init__(self, max_distance=512, num_buckets=None, scale=None, initializer=None, **kwargs):
         super().__init__(initializer, **kwargs)
@@ -76,8 +76,7 @@ class Disentangled(Weighted):
         if num_buckets is not None:
             checks.check_whole_numbers(self, "num_buckets", least=4)
             self._check_buckets()
-        if scale is not None:
-            checks.check_number(self, "scale")
+        checks.check_number(self, "scale", optional=True)
         reach = np.arange(-self.max_distance, self.max_distance + 1)
         self._bucket_of_step = self.buckets(reach).astype("int32")
 
@@ -86,9 +85,6 @@ class Disentangled(Weighted):
         rows = 2 * (self.num_buckets or self.max_distance)
         self.key_table = self.add_table((rows, *shape[2:]), "key_table")
         self.query_table = self.add_table((rows, *shape[2:]), "query_table")
-
-    def call(self, query, key, query_positions=None, key_positions=None):
-        return self.bias(query_positions, key_positions, query, key)
 
     def bias(self, query_positions, key_positions, query, key=None):
         self.check_built()
@@ -127,11 +123,3 @@ class Disentangled(Weighted):
                 f"already tell {self.num_buckets // 2} distances apart; max_distance must be at "
                 f"least {self.num_buckets // 2 + 2}. Or leave num_buckets out."
             )
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "max_distance": self.max_distance,
-            "num_buckets": self.num_buckets,
-            "scale": self.scale,
-        }

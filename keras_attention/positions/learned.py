@@ -56,7 +56,7 @@ class Learned(Weighted):
     """
 
     weight_axes = {"table": ("rows", "embed")}
-
+    own_arguments = ("max_length",)
     roles = frozenset({"embed"})
 
     def __init__(self, max_length, initializer=None, **kwargs):
@@ -156,9 +156,6 @@ class Learned(Weighted):
             self._check_length(x)
         return keras.KerasTensor(x.shape, dtype=x.dtype)
 
-    def get_config(self):
-        return {**super().get_config(), "max_length": self.max_length}
-
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Learned2D(Weighted):
@@ -195,7 +192,7 @@ class Learned2D(Weighted):
         "row_table": ("rows", "embed"),
         "prefix_table": ("rows", "embed"),
     }
-
+    own_arguments = ("grid", "prefix")
     roles = frozenset({"embed"})
 
     def __init__(self, grid, prefix=0, initializer=None, **kwargs):
@@ -272,6 +269,3 @@ class Learned2D(Weighted):
         if positions is None:
             check_grid_length(self, x.shape[1], exact=False)
         return keras.KerasTensor(x.shape, dtype=x.dtype)
-
-    def get_config(self):
-        return {**super().get_config(), "grid": self.grid, "prefix": self.prefix}

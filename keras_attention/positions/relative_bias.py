@@ -7,12 +7,13 @@ import numpy as np
 from keras import ops
 
 from keras_attention.core import checks
-from keras_attention.positions.base import Weighted
+from keras_attention.positions.base import WeightedBias
 from keras_attention.positions.indices import count_queries_and_keys, expand_positions
+from keras_attention.positions.relative_scores import check_heads
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class RelativeBias(Weighted):
+class RelativeBias(WeightedBias):
     """Adds to each head's scores a learned number for the distance (Raffel et al., 2020, T5).
 
     Distances j - i share buckets: half of a direction's n buckets hold one distance each, 0 to
@@ -50,7 +51,7 @@ class RelativeBias(Weighted):
 
     weight_axes = {"table": ("rows", "heads")}
 
-    roles = frozenset({"bias"})
+    own_arguments = ("num_buckets", "max_distance", "bidirectional")
 
     def __init__(
         self, num_buckets=32, max_distance=128, bidirectional=True, initializer=None, **kwargs
@@ -66,15 +67,8 @@ class RelativeBias(Weighted):
         self._bucket_of_step = self.buckets(reach).astype("int32")
 
     def build(self, shape):
-        if len(shape) != 4 or shape[2] is None:
-            raise ValueError(
-                "RelativeBias adds to the scores of queries of shape (batch, length, heads, size), "
-                f"the number of heads known; received {tuple(shape)}."
-            )
+        check_heads(self, shape)
         self.table = self.add_table((self.num_buckets, shape[2]))
-
-    def call(self, query, key=None, query_positions=None, key_positions=None):
-        return self.bias(query_positions, key_positions, query, key)
 
     def bias(self, query_positions, key_positions, query, key=None):
         self.check_built()
@@ -126,11 +120,3 @@ class RelativeBias(Weighted):
                 f"RelativeBias(max_distance={self.max_distance}): {self.num_buckets} buckets "
                 f"already tell {self._exact} distances apart; max_distance must be larger."
             )
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_buckets": self.num_buckets,
-            "max_distance": self.max_distance,
-            "bidirectional": self.bidirectional,
-        }

@@ -44,8 +44,7 @@ class Scalar(Position, Part):
 
     def __post_init__(self):
         checks.check_choice(self, "scaled", (True, False))
-        if self.length is not None:
-            checks.check_whole_numbers(self, "length", least=2)
+        checks.check_whole_numbers(self, "length", least=2, optional=True)
 
     def embed(self, x, positions=None):
         index = ops.cast(expand_positions(count(positions, x), 2), "float32")  # (1 or B, T, 1)

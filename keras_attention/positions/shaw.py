@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention.core import checks
-from keras_attention.positions.base import Weighted
+from keras_attention.positions.base import WeightedBias
 from keras_attention.positions.indices import count, count_queries_and_keys, distances
 from keras_attention.positions.relative_scores import (
     check_heads,
@@ -16,7 +16,7 @@ from keras_attention.positions.relative_scores import (
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class Shaw(Weighted):
+class Shaw(WeightedBias):
     """Adds a learned vector for the distance to each key and to each value (Shaw et al., 2018).
 
     scores + q · a^K[clip(j - i)] / √H (equation 5) and output + Σ weights · a^V[clip(j - i)]
@@ -52,7 +52,7 @@ class Shaw(Weighted):
 
     weight_axes = {"key_table": ("rows", "head_dim"), "value_table": ("rows", "head_dim")}
 
-    roles = frozenset({"bias"})
+    own_arguments = ("max_distance", "use_values", "value_dim", "scale")
 
     def __init__(
         self,
@@ -68,10 +68,8 @@ class Shaw(Weighted):
         self.value_dim, self.scale = value_dim, scale
         checks.check_whole_numbers(self, "max_distance")
         checks.check_choice(self, "use_values", (True, False))
-        if value_dim is not None:
-            checks.check_whole_numbers(self, "value_dim")
-        if scale is not None:
-            checks.check_number(self, "scale")
+        checks.check_whole_numbers(self, "value_dim", optional=True)
+        checks.check_number(self, "scale", optional=True)
 
     def build(self, shape):
         check_heads(self, shape)
@@ -79,9 +77,6 @@ class Shaw(Weighted):
         if self.use_values:
             width = self.value_dim or shape[3]
             self.value_table = self.add_table((self._rows, width), "value_table")
-
-    def call(self, query, key=None, query_positions=None, key_positions=None):
-        return self.bias(query_positions, key_positions, query, key)
 
     def bias(self, query_positions, key_positions, query, key=None):
         self.check_built()
@@ -104,12 +99,3 @@ class Shaw(Weighted):
         """The row of each pair of positions, int (1 or B, T, S)."""
         steps = ops.squeeze(distances(i, j), axis=1)
         return ops.clip(steps, -self.max_distance, self.max_distance) + self.max_distance
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "max_distance": self.max_distance,
-            "use_values": self.use_values,
-            "value_dim": self.value_dim,
-            "scale": self.scale,
-        }

@@ -5,7 +5,7 @@ import numpy as np
 from keras import ops
 
 from keras_attention.core import checks
-from keras_attention.positions.base import Weighted
+from keras_attention.positions.base import WeightedBias
 from keras_attention.positions.indices import count_queries_and_keys, expand_positions
 from keras_attention.positions.patch_grid import (
     check_grid,
@@ -18,22 +18,19 @@ from keras_attention.positions.relative_scores import check_heads
 PREFIX_ROWS = 3  # prefix to grid, grid to prefix, prefix to prefix, as in BEiT
 
 
-class GridBias(Weighted):
+class GridBias(WeightedBias):
     """Adds to each head's scores a number for the distance in rows and in columns.
 
     Subclasses compute the numbers in `bias_table` (distances, N): one for each distance in rows,
     i - j from -reach to reach, times each in columns, then, with a prefix, `PREFIX_ROWS` more.
     """
 
-    roles = frozenset({"bias"})
+    own_arguments = ("grid", "prefix")
 
     def __init__(self, grid, prefix=0, initializer=None, **kwargs):
         super().__init__(initializer, **kwargs)
         self.grid, self.prefix = grid, prefix
         check_grid(self)
-
-    def call(self, query, key=None, query_positions=None, key_positions=None):
-        return self.bias(query_positions, key_positions, query, key)
 
     def check_length(self, length, exact=True):
         check_grid_length(self, length, exact)
@@ -88,9 +85,6 @@ class GridBias(Weighted):
         check_heads(self, shape)
         return shape[2]
 
-    def get_config(self):
-        return {**super().get_config(), "grid": self.grid, "prefix": self.prefix}
-
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class SwinBias(GridBias):
@@ -126,6 +120,7 @@ class SwinBias(GridBias):
     """
 
     weight_axes = {"table": ("rows", "heads")}
+    own_arguments = ("max_distance",)
 
     def __init__(self, grid, prefix=0, max_distance=None, initializer=None, **kwargs):
         super().__init__(grid, prefix, initializer, **kwargs)
@@ -167,9 +162,6 @@ class SwinBias(GridBias):
             other.table.assign(ops.concatenate([table, last], axis=0))
         return other
 
-    def get_config(self):
-        return {**super().get_config(), "max_distance": self.max_distance}
-
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class ContinuousBias(GridBias):
@@ -208,6 +200,7 @@ class ContinuousBias(GridBias):
     """
 
     weight_axes = {"hidden_kernel": ("inner", "inner"), "kernel": ("inner", "heads")}
+    own_arguments = ("hidden_dim", "pretrained_grid")
 
     def __init__(
         self, grid, prefix=0, hidden_dim=512, pretrained_grid=None, initializer=None, **kwargs
@@ -240,10 +233,3 @@ class ContinuousBias(GridBias):
         steps = np.stack(np.meshgrid(*steps, indexing="ij"), axis=-1).reshape(-1, 2)
         largest = np.maximum(np.array(self.pretrained_grid or self.grid) - 1, 1)
         return np.sign(steps) * np.log2(1 + np.abs(8 * steps / largest)) / np.log2(8)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "hidden_dim": self.hidden_dim,
-            "pretrained_grid": self.pretrained_grid,
-        }

@@ -6,7 +6,7 @@ from keras import ops
 
 from keras_attention.core import checks
 from keras_attention.core.shapes import merges_tokens, prepend_batch
-from keras_attention.positions.base import Weighted
+from keras_attention.positions.base import WeightedBias
 from keras_attention.positions.indices import (
     check_max_wavelength,
     compute_angles,
@@ -22,7 +22,7 @@ from keras_attention.positions.relative_scores import (
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class TransformerXL(Weighted):
+class TransformerXL(WeightedBias):
     """Adds Transformer-XL's terms of distance and of content bias (Dai et al., 2019).
 
     To the score q · k (term a of section 3.3), adds (q + v) · W r(i - j) (terms b and d) and
@@ -66,18 +66,16 @@ class TransformerXL(Weighted):
         "position_bias": ("heads", "head_dim"),
     }
 
-    roles = frozenset({"bias"})
+    own_arguments = ("hidden_dim", "max_wavelength", "scale")
 
     def __init__(
         self, hidden_dim=None, max_wavelength=10000, scale=None, initializer=None, **kwargs
     ):
         super().__init__(initializer, **kwargs)
         self.hidden_dim, self.max_wavelength, self.scale = hidden_dim, max_wavelength, scale
-        if hidden_dim is not None:
-            checks.check_whole_numbers(self, "hidden_dim", least=2)
+        checks.check_whole_numbers(self, "hidden_dim", least=2, optional=True)
         check_max_wavelength(self)
-        if scale is not None:
-            checks.check_number(self, "scale")
+        checks.check_number(self, "scale", optional=True)
 
     def build(self, shape):
         check_heads(self, shape)
@@ -92,9 +90,6 @@ class TransformerXL(Weighted):
         self.kernel = self.add_table((width, heads, size), "kernel")
         self.content_bias = self.add_table((heads, size), "content_bias")
         self.position_bias = self.add_table((heads, size), "position_bias")
-
-    def call(self, query, key, query_positions=None, key_positions=None):
-        return self.bias(query_positions, key_positions, query, key)
 
     def bias(self, query_positions, key_positions, query, key=None):
         self.check_built()
@@ -148,11 +143,3 @@ class TransformerXL(Weighted):
         rates = float(self.max_wavelength) ** (-2.0 * np.arange(width // 2) / width)
         angle = compute_angles(ops.expand_dims(positions, axis=2), rates[None, None])
         return ops.sin(angle), ops.cos(angle)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "hidden_dim": self.hidden_dim,
-            "max_wavelength": self.max_wavelength,
-            "scale": self.scale,
-        }

@@ -133,10 +133,8 @@ class AttentionCell(ProjectionOwner, keras_internals.CellWithDropout):
             name_axes(self._combine, kernel=("units", "inner"))
 
     def _check_arguments(self):
-        if self.attention_dim is not None:
-            checks.check_whole_numbers(self, "attention_dim")
-        if self.encoded_dim is not None:
-            checks.check_whole_numbers(self, "encoded_dim")
+        checks.check_whole_numbers(self, "attention_dim", optional=True)
+        checks.check_whole_numbers(self, "encoded_dim", optional=True)
         if self.attention == "bahdanau" and not self.input_feeding:
             raise ValueError(
                 "input_feeding=False with attention='bahdanau': what Bahdanau's cell attends to is "

@@ -45,8 +45,7 @@ class LocalWindow(keras.layers.Layer):
         self.supports_masking = True
         self.half_width, self.units = half_width, units
         checks.check_whole_numbers(self, "half_width")
-        if units is not None:
-            checks.check_whole_numbers(self, "units")
+        checks.check_whole_numbers(self, "units", optional=True)
 
     def build(self, state_shape, mask_shape=None):
         width = state_shape[-1]

@@ -69,10 +69,8 @@ class LongRoPE(Scaling, Part):
             object.__setattr__(self, name, tuple(map(float, factors)))
         checks.check_whole_numbers(self, "original_length", least=2)
         checks.check_number(self, "factor", above=0)
-        if self.attention_factor is not None:
-            checks.check_number(self, "attention_factor", above=0)
-        if self.length is not None:
-            checks.check_whole_numbers(self, "length")
+        checks.check_number(self, "attention_factor", above=0, optional=True)
+        checks.check_whole_numbers(self, "length", optional=True)
 
     @property
     def amplitude(self):

@@ -84,8 +84,7 @@ class DynamicNTK(Scaling, Part):
     def __post_init__(self):
         checks.check_number(self, "factor", above=0)
         checks.check_whole_numbers(self, "original_length")
-        if self.length is not None:
-            checks.check_whole_numbers(self, "length")
+        checks.check_whole_numbers(self, "length", optional=True)
 
     def rates(self, size, max_wavelength, positions):
         length = compute_length(positions, self.length)

@@ -54,8 +54,7 @@ class YaRN(Scaling, Part):
             checks.check_number(self, name, above=0)
         checks.check_whole_numbers(self, "original_length")
         checks.check_choice(self, "truncate", (True, False))
-        if self.attention_factor is not None:
-            checks.check_number(self, "attention_factor", above=0)
+        checks.check_number(self, "attention_factor", above=0, optional=True)
         if self.beta_fast <= self.beta_slow:
             raise ValueError(
                 f"YaRN(beta_fast={self.beta_fast}, beta_slow={self.beta_slow}): beta_fast, the "
