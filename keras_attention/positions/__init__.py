@@ -1,4 +1,4 @@
-"""Positions: where each token is. embed(x), rotate(q) and rotate(k), or bias(i, j), in float32."""
+"""Positions: they add to tokens, rotate queries and keys, or add to scores, in float32."""
 
 from keras_attention.core import part
 from keras_attention.positions import scalings
@@ -37,7 +37,7 @@ NAMES = {
 
 
 def get(identifier, dtype=None):
-    """The position that `identifier` means: a position, its name, its config, None, or a list.
+    """Return the position for a position, its name, its config, None, or a list of those.
 
     Example:
 

@@ -20,13 +20,13 @@ class ALiBi(Position, Part):
     """Subtracts the distance from the scores, times a slope for each head (Press et al., 2022).
 
     bias = -m |i - j|. The slopes m of N heads are 2^(-8/N), 2^(-16/N), ..., 2^(-8) for a power of
-    two, and otherwise those of the power below followed by every other one of the power above, as
-    in the paper's code.
+    two. Otherwise they are those of the power below, then every other one of the power above, as in
+    the paper's code.
 
     Args:
-        causal: False, the symmetric form, for attention in both directions. True, the paper's
-            form for a causal mask, -m max(i - j, 0): the same up to the query, and no bias for
-            later keys, which only a mask then hides.
+        causal: False for the symmetric form, True for the paper's form with a causal mask,
+            -m max(i - j, 0). It is the same up to the query, and later keys, which the mask hides,
+            have no bias.
 
     Example:
 
@@ -54,13 +54,13 @@ class ALiBi(Position, Part):
 
 
 def compute_distance_penalty(query_positions, key_positions, query, key, causal):
-    """-|i - j|, or -max(i - j, 0): float32 (1 or B, 1, T, S)."""
+    """Compute -|i - j|, or -max(i - j, 0): float32 (1 or B, 1, T, S)."""
     ahead = distances(*count_queries_and_keys(query_positions, key_positions, query, key))
     return ops.cast(ops.minimum(ahead, 0) if causal else -ops.abs(ahead), "float32")
 
 
 def compute_slopes(num_heads):
-    """The slope of each head, NumPy float64 (num_heads,)."""
+    """Compute the slope of each head, NumPy float64 (num_heads,)."""
     power = 2 ** int(math.log2(num_heads))  # the power of two at or below
     own = 2.0 ** (-8.0 * np.arange(1, power + 1) / power)
     between = 2.0 ** (-8.0 * np.arange(1, 2 * power + 1, 2) / (2 * power))
@@ -69,9 +69,9 @@ def compute_slopes(num_heads):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class LearnedALiBi(WeightedBias):
-    """`ALiBi` with learned slopes, initialized to its own (Press et al., 2022, section 3).
+    """`ALiBi` with learned slopes (Press et al., 2022, section 3).
 
-    The logarithms of the slopes are learned, so that slopes stay positive.
+    Their logarithms are learned, so slopes stay positive.
 
     Args:
         causal: bool, as in `ALiBi`.
@@ -118,5 +118,5 @@ class LearnedALiBi(WeightedBias):
 
 
 def _compute_log_slopes(shape, dtype):
-    """The logarithms of ALiBi's slopes."""
+    """Compute the logarithms of ALiBi's slopes."""
     return ops.convert_to_tensor(np.log(compute_slopes(shape[0])), dtype)

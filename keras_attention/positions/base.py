@@ -9,20 +9,20 @@ ROLES = ("embed", "rotate", "bias")
 
 
 class Position:
-    """Says where a token is, in one or more of three roles; other roles have no effect.
+    """Encodes where a token is, in one or more of three roles.
 
     *embed* adds to the tokens before the first layer, *rotate* rotates queries and keys, *bias*
-    adds to the scores. `roles` names the roles of a class, so that a builder can pass each part to
-    the layer that uses it (`for_role`). Everything is computed in float32, whatever the policy, and
-    cast to the tokens' dtype at the end: bfloat16 cannot count past 256.
+    adds to the scores. `roles` names the roles of a class, so that a builder passes each part to
+    the layer that uses it (`for_role`). Other roles have no effect. Everything is computed in
+    float32 and cast to the tokens' dtype at the end: bfloat16 cannot count past 256.
 
-    Positions are int tensors (T,) or (B, T) and count from 0; None means 0, 1, 2, ... With a cache,
-    a memory or packed documents they say where the tokens are, and those of the keys may differ
-    from those of the queries.
+    Positions are int tensors (T,) or (B, T) that count from 0; None means 0, 1, 2, ... With a
+    cache, a memory or packed documents they tell where the tokens are, and keys may have others
+    than queries.
 
     A position without weights is a frozen dataclass under `Position` and `Part`. One with weights
-    is a `Weighted`, which its owner builds with (B, T, D) for embed and (B, T, N, H) for the
-    others.
+    is a `Weighted`, which its owner builds with (B, T, D) for embed and (B, T, N, H) for the other
+    roles.
 
     Example:
 
@@ -54,64 +54,64 @@ class Position:
     roles = frozenset()
 
     def check_length(self, length, exact=True):
-        """Raises ValueError if the position does not fit a sequence of `length` tokens.
+        """Raise a ValueError if the position does not fit a sequence of `length` tokens.
 
-        Layers call it where the caller gives no positions. Most positions fit any length.
+        Layers call it if the caller gives no positions. Most positions fit any length.
 
         Args:
-            length: int, or None where it is unknown until a graph runs.
+            length: int, or None if unknown until a graph runs.
             exact: bool, whether the sequence must be whole, not only its beginning.
         """
 
     def embed(self, x, positions=None):
-        """Tokens `x` (B, T, D) with their positions added, (B, T, D), in the dtype of `x`."""
+        """Add positions to tokens `x` (B, T, D), in the dtype of `x`."""
         return x
 
     def rotate(self, x, positions=None):
-        """Queries or keys `x` (B, T, N, H), rotated by their positions; same shape and dtype."""
+        """Rotate queries or keys `x` (B, T, N, H) by their positions, in the dtype of `x`."""
         return x
 
     def rotate_key(self, x, positions=None):
-        """Keys `x` (B, S, K, H), where they rotate unlike queries; by default as `rotate`."""
+        """Rotate keys `x` (B, S, K, H), by default as `rotate`."""
         return self.rotate(x, positions)
 
     def bias(self, query_positions, key_positions, query, key=None):
-        """The bias added to the scores.
+        """Compute the bias added to the scores.
 
         Args:
             query_positions: int (T,) or (B, T); None counts along the query.
-            key_positions: int (S,) or (B, S); None counts along the key, or, without a key, means
-                self-attention.
+            key_positions: int (S,) or (B, S); None counts along the key, or means self-attention if
+                there is no key.
             query: (B, T, N, H), after `rotate`, for N and for biases that depend on content.
             key: (B, S, N or K, H), after `rotate`, for biases that depend on content.
 
         Returns:
-            float32 (1 or B, N, T, S), or None for nothing.
+            float32 (1 or B, N, T, S), or None.
         """
         return None
 
     def values(self, query_positions, key_positions, weights):
-        """The term added to the attention's output, for positions with vectors for the values.
+        """Compute the term added to the attention's output, if values have vectors.
 
         Args:
             query_positions, key_positions: as for `bias`.
             weights: (B, N, T, S), after dropout.
 
         Returns:
-            float32 (B, T, N, Hv), or None for nothing.
+            float32 (B, T, N, Hv), or None.
         """
         return None
 
 
 class Weighted(IntegerInputs, Position, LayerPart):
-    """A position with weights, which stay in float32 under every policy.
+    """A position with weights, which stay float32 under every policy.
 
-    A subclass is registered, adds its table in `build` and returns its constructor's arguments from
-    `get_config`; unknown keys of a config are an error.
+    A subclass is registered, adds its tables in `build`, and names the arguments of its constructor
+    in `own_arguments`, for `get_config`. Unknown keys of a config are an error.
 
     Args:
-        initializer: for the weights; None is the normal distribution with deviation 0.02 of BERT
-            and ViT.
+        initializer: of the weights; None is the normal distribution with deviation 0.02 of BERT and
+            ViT.
 
     Example:
 
@@ -146,7 +146,7 @@ class Weighted(IntegerInputs, Position, LayerPart):
         self.initializer = keras.initializers.get(initializer)
 
     def add_table(self, shape, name="table", initializer=None):
-        """A trainable float32 table that mixed precision leaves alone."""
+        """Add a trainable float32 weight that mixed precision leaves unchanged."""
         initializer = self.initializer if initializer is None else initializer
         if isinstance(initializer, keras.initializers.Initializer):
             # a copy for each: an initializer object draws the same values every time
@@ -160,7 +160,7 @@ class Weighted(IntegerInputs, Position, LayerPart):
         )
 
     def check_built(self):
-        """Raises ValueError if `build` has not been called."""
+        """Raise a ValueError if `build` has not been called."""
         if not self.built:
             raise ValueError(
                 f"{type(self).__name__} has no weights yet: the layer that owns it must call its "

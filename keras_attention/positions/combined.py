@@ -1,4 +1,4 @@
-"""Combined positions: several as one, and the parts of them that play a role."""
+"""Combined positions, and the parts of them that play a role."""
 
 import keras
 from keras import ops
@@ -13,8 +13,8 @@ from keras_attention.positions.base import ROLES, Position
 class CombinedPositions(Position, LayerPart):
     """Several positions as one: they embed and rotate in turn, and their biases are summed.
 
-    `get` combines a list, so a list works wherever a position is expected. It is a layer, because
-    its parts may be layers; it plays every role that one of its parts plays.
+    `get` makes one of a list, so a list works wherever a position is expected. It is a layer,
+    because its parts may be layers, and has every role of its parts.
 
     Args:
         parts: list of positions, at least one.
@@ -102,15 +102,15 @@ class CombinedPositions(Position, LayerPart):
 
 
 def _sum(terms):
-    """The sum of the terms that are not None; None if all are."""
+    """Return the sum of the terms that are not None, or None."""
     terms = [term for term in terms if term is not None]
     return sum(terms[1:], terms[0]) if terms else None
 
 
 def for_role(position, *roles):
-    """The part or parts of `position` that play one of `roles`; None if none does.
+    """Return the parts of `position` that have one of `roles`, as one position, or None.
 
-    A builder takes one `position` argument and hands its parts to the layers that use them.
+    A builder takes one `position` argument and passes its parts to the layers that use them.
 
     Args:
         position: a position or None.

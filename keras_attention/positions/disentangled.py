@@ -20,23 +20,23 @@ from keras_attention.positions.relative_scores import (
 class Disentangled(WeightedBias):
     """Adds content-to-position and position-to-content scores (DeBERTa; He et al., 2021).
 
-    scores + (q · k_r[d] + k · q_r[d]) / √H, where d is the distance i - j, clipped, and each head
+    scores + (q · k_r[d] + k · q_r[d]) / √H, where d is the clipped distance i - j, and each head
     learns vectors k_r and q_r for each d (equation 4: c2p and p2c). The second term of equation 4
-    has j - i; the authors' code has i - j, and so does this class. The paper's k_r and q_r are
-    products of an embedding shared by all layers with a layer's projections; here they are learned
-    directly, which is the same function, and DeBERTa's products can be loaded into them.
+    has j - i. The authors' code has i - j, as this class. In the paper k_r and q_r are products of
+    an embedding, shared by all layers, with a layer's projections. Here they are learned directly,
+    which is the same function, and DeBERTa's products can be loaded into them.
 
     The paper divides the three terms of the score by √(3H), which keeps the variance of their sum.
-    The score `scaled_dot` and this class divide by √H; the softmax's temperature does the rest:
-    `MultiHeadAttention(..., position="disentangled", normalizer=Softmax(temperature=3**0.5))` is
-    the paper's attention.
+    This class and the score `scaled_dot` divide by √H, and a temperature does the rest: the paper's
+    attention is `MultiHeadAttention(..., position="disentangled",
+    normalizer=Softmax(temperature=3**0.5))`.
 
     Args:
         max_distance: int, k in the paper: larger distances count as this one.
-        num_buckets: int, the number of buckets for the distances of one direction. None is
-            `max_distance`, one for each, as in the first DeBERTa; with fewer, the first half are
-            exact and the rest grow logarithmically, as in the second and third (their
-            position_buckets, 256 for a max_distance of 512).
+        num_buckets: int, buckets for the distances of one direction. None is `max_distance`, one
+            for each, as in the first DeBERTa. With fewer, the first half are exact and the rest
+            grow logarithmically, as in the second and third (position_buckets, 256 for a
+            max_distance of 512).
         scale: float, the factor of both terms; None is 1/√H.
         initializer: of the tables (2 num_buckets, N, H); None is a normal distribution with
             deviation 0.02.
@@ -98,13 +98,13 @@ class Disentangled(WeightedBias):
         return c2p + ops.transpose(p2c, (0, 1, 3, 2))
 
     def _index(self, i, j):
-        """The row of each pair of positions, int (1 or B, T, S)."""
+        """Return the row for each pair of positions, int (1 or B, T, S)."""
         steps = -ops.squeeze(distances(i, j), axis=1)
         steps = ops.clip(steps, -self.max_distance, self.max_distance) + self.max_distance
         return ops.take(ops.convert_to_tensor(self._bucket_of_step), steps, axis=0)
 
     def buckets(self, relative):
-        """The row of each distance i - j, NumPy ints."""
+        """Return the row for each distance i - j, NumPy ints."""
         relative = np.asarray(relative)
         rows = self.num_buckets or self.max_distance
         if self.num_buckets is not None:

@@ -1,4 +1,4 @@
-"""Indices of tokens as tensors: counted, checked, and subtracted to distances."""
+"""Positions of tokens as tensors: counted, checked, and subtracted."""
 
 from keras import ops
 
@@ -6,7 +6,7 @@ from keras_attention.core import scope
 
 
 def resolve_positions(positions, x, axis=1):
-    """`positions`, or, while a model decodes, those of the new tokens `x`; None means 0, 1, ..."""
+    """Return `positions`, or in decoding those of the new tokens `x`. None means 0, 1, ..."""
     decoding = scope.current(scope.Decoding)
     if positions is not None or decoding is None or decoding.tracing:
         return positions
@@ -14,7 +14,7 @@ def resolve_positions(positions, x, axis=1):
 
 
 def count(positions, x, axis=1):
-    """`positions`, or 0, 1, 2, ... along an axis of `x`: int32 (T,) or (B, T)."""
+    """Return `positions`, or 0, 1, 2, ... along an axis of `x`: int32 (T,) or (B, T)."""
     positions = resolve_positions(positions, x, axis)
     if positions is None:
         return ops.arange(ops.shape(x)[axis], dtype="int32")
@@ -33,7 +33,7 @@ def count(positions, x, axis=1):
 
 
 def count_queries_and_keys(query_positions, key_positions, query, key=None):
-    """`count` for queries and keys; without key or key positions, the keys are the queries."""
+    """Do `count` for queries and keys. Without key and key positions, keys are the queries."""
     query_positions = count(query_positions, query)
     if key_positions is None and key is None:
         return query_positions, query_positions
@@ -41,14 +41,14 @@ def count_queries_and_keys(query_positions, key_positions, query, key=None):
 
 
 def expand_positions(positions, *axes):
-    """(T,) or (B, T) -> (1 or B, T), with axes of length 1 inserted at `axes`, in order."""
+    """Return (T,) or (B, T) as (1 or B, T), with axes of length 1 inserted at `axes`, in order."""
     for axis in (*([0] if len(positions.shape) == 1 else []), *axes):
         positions = ops.expand_dims(positions, axis=axis)
     return positions
 
 
 def distances(query_positions, key_positions):
-    """j - i for each query position i and key position j: int32 (1 or B, 1, T, S)."""
+    """Compute j - i for each query position i and key position j: int32 (1 or B, 1, T, S)."""
     i = expand_positions(count(query_positions, None), 1, 3)  # (1 or B, 1, T, 1)
     # The same order of axes as in masks, so that a graph holds this tensor once: of two reshapes of
     # one tensor, LiteRT may overwrite one in place, and so change both.
@@ -57,7 +57,7 @@ def distances(query_positions, key_positions):
 
 
 def to_numpy_or_none(positions):
-    """`positions` as NumPy, or None while they are symbolic and only the runtime can check."""
+    """Return `positions` as NumPy, or None if they are symbolic and only the runtime can check."""
     try:
         return ops.convert_to_numpy(positions)
     except Exception:  # each backend raises its own class for symbolic tensors
@@ -65,12 +65,12 @@ def to_numpy_or_none(positions):
 
 
 def compute_angles(positions, rates):
-    """Positions times `rates`, of as many axes, in float32 whatever the policy."""
+    """Multiply positions by `rates`, of as many axes, in float32 under every policy."""
     return ops.cast(positions, "float32") * ops.convert_to_tensor(rates, "float32")
 
 
 def check_max_wavelength(part):
-    """Refuses a `max_wavelength` that is not a number above 0."""
+    """Refuse a `max_wavelength` that is not a number above 0."""
     value = part.max_wavelength
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e30:
         raise ValueError(

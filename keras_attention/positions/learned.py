@@ -24,9 +24,9 @@ from keras_attention.positions.patch_grid import (
 class Learned(Weighted):
     """Adds a learned vector for each position (Gehring et al., 2017; BERT and ViT).
 
-    There is no vector past `max_length`: a longer input is an error as soon as its length is known
-    (in a graph or a LiteRT file of unknown length, when it runs). `extend` makes the table longer,
-    `interpolate` resizes that of an image.
+    An input longer than `max_length` is an error as soon as its length is known: in a graph or a
+    LiteRT file of unknown length, when it runs. `extend` makes the table longer, `interpolate`
+    resizes that of an image.
 
     Args:
         max_length: int, the number of positions.
@@ -35,9 +35,9 @@ class Learned(Weighted):
 
     Call arguments:
         x: (B, T, D), T at most max_length.
-        positions: int (T,) or (B, T), each from 0 to max_length - 1. Default: 0, 1, 2, ... Others
-            are an error; where they are known only at run time, TensorFlow on the CPU and LiteRT
-            raise it; GPUs and JAX do not check.
+        positions: int (T,) or (B, T), each from 0 to max_length - 1; None for 0, 1, 2, ... Others
+            are an error, which TensorFlow on the CPU and LiteRT raise at run time. GPUs and JAX do
+            not check.
 
     Example:
 
@@ -91,15 +91,15 @@ class Learned(Weighted):
         return ops.cast(ops.cast(x, "float32") + rows, x.dtype)
 
     def extend(self, new_length, initializer=None):
-        """This position with a table of `new_length` vectors.
+        """Return this position with a table of `new_length` vectors.
 
         Args:
             new_length: int, at least `max_length`.
             initializer: for the new rows; by default the position's own.
 
         Returns:
-            A new `Learned`, built if this one is. To use it in a trained model, build the model
-            anew with `Learned(new_length)` and set the weights of its position to these.
+            A new `Learned`, built if this one is. For a trained model, build the model again with
+            `Learned(new_length)` and set the weights of its position to these.
         """
         new_length = checks.check_whole_number("extend", "new_length", new_length, self.max_length)
         config = {**self.get_config(), "max_length": new_length}
@@ -114,17 +114,17 @@ class Learned(Weighted):
         return longer
 
     def interpolate(self, grid, new_grid, prefix=0, method="bicubic"):
-        """This position for an image of another size, its table resized.
+        """Return this position for an image of another size, with a resized table.
 
         Args:
             grid: (rows, columns) of the patches that the table is for; (1, n) for text.
-            new_grid: (rows, columns) wanted.
+            new_grid: (rows, columns) of the new image.
             prefix: int, the number of first vectors that stay: class token, registers.
             method: as in `interpolate`.
 
         Returns:
-            A new, built `Learned`. To use it in a trained model, build the model anew for the new
-            size and set the weights of its position to these.
+            A new, built `Learned`. For a trained model, build the model again for the new size and
+            set the weights of its position to these.
         """
         self.check_built()
         table = interpolate(self.table, grid, new_grid, prefix, method)
@@ -159,7 +159,7 @@ class Learned(Weighted):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Learned2D(Weighted):
-    """Adds a learned vector of the column to half of the features, of the row to the other half.
+    """Adds a learned vector of the column to half of the features, and of the row to the rest.
 
     Carion et al. (2020, DETR); Dosovitskiy et al. (2021, appendix D.4). It has rows + columns
     vectors where `Learned` has rows · columns.
@@ -172,7 +172,7 @@ class Learned2D(Weighted):
 
     Call arguments:
         x: (B, T, D), T at most prefix + rows · columns, D even.
-        positions: int (T,) or (B, T). Default: 0, 1, 2, ...
+        positions: int (T,) or (B, T); None for 0, 1, 2, ...
 
     Example:
 
@@ -229,7 +229,7 @@ class Learned2D(Weighted):
         return ops.cast(ops.cast(x, "float32") + vectors, x.dtype)
 
     def _vectors(self, positions):
-        """float32 (1 or B, T, D)."""
+        """Return the vectors of positions, float32 (1 or B, T, D)."""
         rows, columns = compute_coordinates(positions, self.grid, self.prefix)
         vectors = ops.concatenate(
             [ops.take(self.column_table, columns, axis=0), ops.take(self.row_table, rows, axis=0)],
@@ -242,15 +242,9 @@ class Learned2D(Weighted):
         return in_front * is_in_front + vectors * (1 - is_in_front)
 
     def interpolate(self, new_grid, method="bicubic"):
-        """This position for an image of `new_grid`, each table resized along its axis.
+        """Return this position for an image of `new_grid`, each table resized along its axis.
 
-        Args:
-            new_grid: (rows, columns).
-            method: as in `interpolate`.
-
-        Returns:
-            A new `Learned2D`, built if this one is. To use it in a trained model, build the model
-            anew for the new grid and set the weights of its position to these.
+        Arguments and result are those of `SwinBias.interpolate`.
         """
         new_grid = checks.check_rows_and_columns("interpolate", "new_grid", new_grid)
         other = self.from_config({**self.get_config(), "grid": new_grid})

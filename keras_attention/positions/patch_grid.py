@@ -7,7 +7,7 @@ from keras_attention.core import checks, scope
 
 
 def check_grid(part, optional=False):
-    """Makes `part.grid` a pair of ints above 0 and `part.prefix` an int, or raises ValueError."""
+    """Make `part.grid` a pair of ints above 0 and `part.prefix` an int, or raise a ValueError."""
     checks.check_whole_numbers(part, "prefix", least=0)
     if optional and part.grid is None:
         if part.prefix:
@@ -21,7 +21,7 @@ def check_grid(part, optional=False):
 
 
 def compute_coordinates(positions, grid, prefix):
-    """The rows and the columns of `positions`, int tensors of its shape.
+    """Return the rows and the columns of `positions`, int tensors of its shape.
 
     Patches are numbered row by row after the prefix, whose tokens are all at (0, 0).
     """
@@ -32,13 +32,13 @@ def compute_coordinates(positions, grid, prefix):
 
 
 def count_grid_tokens(part):
-    """The number of tokens of a grid and its prefix."""
+    """Return the number of tokens of a grid and its prefix."""
     rows, columns = part.grid
     return part.prefix + rows * columns
 
 
 def check_grid_length(part, length, exact=True):
-    """Refuses more tokens than the grid has, or, if `exact` and not decoding, fewer."""
+    """Refuse more tokens than the grid has, or, if `exact` and not decoding, fewer."""
     scope.limit_length(count_grid_tokens(part), f"{type(part).__name__}(grid={part.grid})")
     exact = exact and scope.current(scope.Decoding) is None
     more = "and move learned weights to it with interpolate(), "
@@ -46,7 +46,7 @@ def check_grid_length(part, length, exact=True):
 
 
 def check_grid_positions(part, values):
-    """Refuses positions outside the grid; `values` is NumPy, or None while symbolic."""
+    """Refuse positions outside the grid. `values` is NumPy, or None if symbolic."""
     if values is None or not values.size:
         return
     first, last, places = values.min(), values.max(), count_grid_tokens(part)
@@ -61,15 +61,15 @@ METHODS = ("bicubic", "bilinear", "nearest")
 
 
 def interpolate(table, grid, new_grid, prefix=0, method="bicubic"):
-    """A table of vectors for patches, resized to an image of another size.
+    """Resize a table of vectors for patches to an image of another size.
 
-    The vectors are resized as the pixels of an image (Dosovitskiy et al., 2021, section 3.2), with
+    Vectors are resized like the pixels of an image (Dosovitskiy et al., 2021, section 3.2), with
     antialiasing. Those of the prefix (class token, registers) stay.
 
     Args:
         table: (prefix + rows · columns, D), row by row.
         grid: (rows, columns) of the table.
-        new_grid: (rows, columns) wanted. For text, both have one row.
+        new_grid: (rows, columns) of the result. For text, both have one row.
         prefix: int, the number of vectors before the grid.
         method: `"bicubic"`, `"bilinear"` or `"nearest"`.
 

@@ -16,13 +16,13 @@ from keras_attention.positions.relative_scores import check_heads
 class RelativeBias(WeightedBias):
     """Adds to each head's scores a learned number for the distance (Raffel et al., 2020, T5).
 
-    Distances j - i share buckets: half of a direction's n buckets hold one distance each, 0 to
-    n/2 - 1; the others grow as powers up to `max_distance`, and the last holds all larger
-    distances. With `bidirectional` each direction has half of the buckets, the past first; without,
-    all are for the past and every later key counts as distance 0.
+    Distances j - i share buckets. Half of a direction's n buckets hold one distance each, 0 to n/2
+    - 1. The others grow as powers up to `max_distance`, and the last holds all larger distances.
+    With `bidirectional` each direction has half of the buckets, the past first. Without it all
+    buckets are for the past, and later keys count as distance 0.
 
-    Buckets are computed exactly, in whole numbers without a logarithm, in the constructor, so that
-    all backends and the exported model agree at the edges.
+    The constructor computes buckets exactly, in whole numbers without a logarithm, so that all
+    backends and the exported model agree at the edges.
 
     Args:
         num_buckets: int, at least 2; with `bidirectional` even and at least 4.
@@ -79,7 +79,7 @@ class RelativeBias(WeightedBias):
         return ops.transpose(ops.take(by_step, steps, axis=0), (0, 3, 1, 2))
 
     def buckets(self, relative):
-        """The bucket of each distance j - i, NumPy ints (T5's `relative_position_bucket`)."""
+        """Return the bucket of each distance j - i, as NumPy ints, like T5."""
         relative = np.asarray(relative)
         if not self.bidirectional:
             return self._bucket_of_distance(np.maximum(-relative, 0))
@@ -91,7 +91,7 @@ class RelativeBias(WeightedBias):
         return np.where(distance < self._exact, distance, shared)
 
     def _edges(self):
-        """The first distance of each shared bucket.
+        """Return the first distance of each shared bucket.
 
         Distance d is in shared bucket k of n or a later one when log(d/e) / log(m/e) >= k/n, with e
         exact distances and m the largest: in whole numbers, when d^n >= m^k e^(n-k).

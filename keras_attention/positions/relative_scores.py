@@ -6,7 +6,7 @@ from keras_attention.core.shapes import merges_tokens, prepend_batch
 
 
 def multiply_per_head(x, table, scale):
-    """`x` (B, T, N or K, H) times `table` (R, N, H), head by head: float32 (B, T, R, N).
+    """Multiply `x` (B, T, N or K, H) with `table` (R, N, H) head by head: float32 (B, T, R, N).
 
     With fewer heads in `x` than in `table`, head n uses head n // (N / K).
     """
@@ -24,10 +24,11 @@ def multiply_per_head(x, table, scale):
 
 
 def multiply_rows_per_head(x, table):
-    """(N, B, T, H) times (N, H, A): (N, B · T, A), or (N, B, T, A) where tokens are not merged.
+    """Multiply (N, B, T, H) with (N, H, A): (N, B · T, A), or (N, B, T, A) with unmerged tokens.
 
-    One matrix product for each head, over all rows: where several batches are broadcast against one
-    head, TensorFlow 2.21 with oneDNN gives different numbers each time and writes out of bounds.
+    It is one matrix product for each head, over all rows. If several batches are broadcast against
+    one head, TensorFlow 2.21 with oneDNN returns different numbers each time and writes out of
+    bounds.
     """
     heads, size, _ = table.shape
     if not merges_tokens():
@@ -36,7 +37,7 @@ def multiply_rows_per_head(x, table):
 
 
 def multiply_shared(x, table, scale):
-    """`x` (B, T, N, H) times `table` (R, H), the same for every head: float32 (B, T, R, N)."""
+    """Multiply `x` (B, T, N, H) with `table` (R, H), shared by heads: float32 (B, T, R, N)."""
     if not merges_tokens():
         return ops.einsum("btnh,rh->btrn", ops.cast(x, "float32") * scale, table)
     _, length, heads, size = ops.shape(x)
@@ -47,7 +48,7 @@ def multiply_shared(x, table, scale):
 
 
 def gather_pairs(products, index):
-    """`products[b, t, index[b, t, s], n]`: (B, T, R, N) and int (1 or B, T, S) to (B, N, T, S)."""
+    """Gather `products[b, t, index[b, t, s], n]` from (B, T, R, N) to (B, N, T, S)."""
     batch, length = ops.shape(products)[:2]
     if not merges_tokens():
         index = ops.broadcast_to(index, (batch, *ops.shape(index)[1:]))
@@ -59,9 +60,9 @@ def gather_pairs(products, index):
 
 
 def sum_pairs(weights, index, rows):
-    """The sum of the weights of each index: (B, N, T, S) to (B, T, N, R).
+    """Sum the weights of each index: (B, N, T, S) to (B, T, N, R).
 
-    The transpose of `gather_pairs`.
+    It is the transpose of `gather_pairs`.
     """
     batch, heads, length, _ = ops.shape(weights)
     if not merges_tokens():
@@ -74,18 +75,18 @@ def sum_pairs(weights, index, rows):
 
 
 def _flat_index(index, batch, length, rows):
-    """`index` as rows of a table (B · T · R, ...)."""
+    """Return `index` as rows of a table (B · T · R, ...)."""
     first = ops.arange(batch * length, dtype="int32") * rows
     return index + ops.reshape(first, (batch, length, 1))
 
 
 def get_scale(part, query):
-    """The factor of a part of the score: its own `scale`, or 1/√H as in `ScaledDot`."""
+    """Return the factor of a part of the score: its own `scale`, or 1/√H as in `ScaledDot`."""
     return query.shape[3] ** -0.5 if part.scale is None else part.scale
 
 
 def check_key(part, key):
-    """Raises ValueError if a bias that depends on the keys has none."""
+    """Raise a ValueError if a bias that depends on the keys has none."""
     if key is None:
         raise ValueError(
             f"{type(part).__name__} looks at the keys: give bias() the key (B, S, N, H) too."
@@ -93,7 +94,7 @@ def check_key(part, key):
 
 
 def check_heads(part, shape):
-    """Refuses a shape other than (batch, length, heads, size), heads and size known."""
+    """Refuse a shape other than (batch, length, heads, size) with known heads and size."""
     if len(shape) != 4 or None in shape[2:]:
         raise ValueError(
             f"{type(part).__name__} adds to the scores of queries of shape (batch, length, heads, "

@@ -26,26 +26,26 @@ class Rotary(Position, Part):
     """Rotates pairs of features by an angle that grows with the position (Su et al., 2021, eq. 34).
 
     Pair k of R/2 rotates by p · max_wavelength^(-2k/R), so that the product of a query at i and a
-    key at j depends on i - j alone. All heads rotate alike; R = H unless `rotary_dim` is given.
+    key at j depends only on i - j. All heads rotate alike; R = H unless `rotary_dim` is given.
 
     On a grid (axial; Heo et al., 2024) the first half of the pairs rotates by the row, the second
-    by the column, each as R/2 features would alone. DINOv3 counts from -1 to 1 over n rows and
-    columns, which gives the same scores as `scaling=Linear(n / (4 * math.pi))`.
+    by the column, each like R/2 features. DINOv3 counts from -1 to 1 over n rows and columns, which
+    gives the same scores as `scaling=Linear(n / (4 * math.pi))`.
 
     Args:
-        layout: which features are a pair. `"half"`: k and k + R/2, as GPT-NeoX and Llama's
-            published weights, and the faster one (one concatenation); `"interleaved"`: 2k and
-            2k + 1, as in the paper and GPT-J. They differ by a permutation of features, which the
-            query and key projections can learn; `convert_layout` permutes learned projections.
+        layout: which features are a pair. `"half"`: k and k + R/2, as in GPT-NeoX and Llama's
+            published weights, and faster (one concatenation). `"interleaved"`: 2k and 2k + 1, as in
+            the paper and GPT-J. They differ by a permutation of features, which projections can
+            learn; `convert_layout` permutes learned projections.
         max_wavelength: number above 0. The longest wavelength is almost 2π times as long.
         rotary_dim: even int, how many of the H features rotate, the first ones; None is all.
         scaling: a part of `keras_attention.positions.scalings`, for inputs longer than those of
             training, its name, its config, or None.
-        grid: (rows, columns) of an image whose patches are the tokens, row by row; None for
-            text. Positions still count 0, 1, 2, ... along the tokens.
+        grid: (rows, columns) of an image whose patches are the tokens, row by row; None for text.
+            Positions still count 0, 1, 2, ... along the tokens.
         prefix: int, the number of tokens before the grid; they do not rotate. Without explicit
-            positions, attention refuses any known number of tokens but prefix + rows · columns; a
-            causal model may have fewer, the beginning of an image.
+            positions, attention refuses a known number of tokens other than prefix + rows ·
+            columns. A causal model may have fewer, the beginning of an image.
 
     Example:
 
@@ -88,7 +88,7 @@ class Rotary(Position, Part):
         return rotate_pairs(x, self.angle(count(positions, x), size), self.layout, amplitude)
 
     def angle(self, positions, size):
-        """The angle of each pair at `positions` (T,) or (B, T): float32 (1 or B, T, 1, size/2)."""
+        """Compute the angle of each pair at `positions`: float32 (1 or B, T, 1, size/2)."""
         if self.grid is None:
             return self._along(positions, size)
         if size % 4:
@@ -119,21 +119,21 @@ class XPos(Position, Part):
     """`Rotary` whose pairs decay with the distance, the fast ones most (Sun et al., 2023).
 
     Pair k of R/2 of a query at i is multiplied by z^(i / scale_base), that of a key at j by
-    z^(-j / scale_base), with z = (2k/R + 0.4) / 1.4, so that their product holds z^((i - j) /
-    scale_base). It decays for keys before the query and grows for those after it: for causal
-    attention.
+    z^(-j / scale_base), with z = (2k/R + 0.4) / 1.4, so that their product has
+    z^((i - j) / scale_base). It decays for keys before the query and grows for later ones: use it
+    with causal attention.
 
-    Keys grow with their position, although products do not: features around 1 stay within float16
+    Keys grow with their position, although products do not. Features around 1 stay within float16
     up to 4000 positions from `middle`, within float32 and bfloat16 up to 35,000.
 
     Args:
-        layout: `"half"` or `"interleaved"`, which features are a pair; see `Rotary`. The paper's
+        layout: `"half"` or `"interleaved"`, which features are a pair: see `Rotary`. The paper's
             code interleaves.
         max_wavelength: number above 0.
         rotary_dim: even int, how many of the H features rotate, the first ones; None is all.
-        scale_base: number above 0: the larger, the slower pairs decay.
-        middle: int, the position with factor 1. It changes no product: half of the longest length
-            keeps the numbers smallest.
+        scale_base: number above 0. Pairs decay more slowly with a larger one.
+        middle: int, the position with factor 1. It changes no product. Half of the longest length
+            keeps numbers smallest.
 
     Example:
 
@@ -185,7 +185,7 @@ LAYOUTS = ("half", "interleaved")
 
 
 def check_layout(part):
-    """Refuses a `layout` or a `rotary_dim` that does not pair features."""
+    """Refuse a `layout` or a `rotary_dim` that does not pair features."""
     checks.check_choice(part, "layout", LAYOUTS)
     if part.rotary_dim is not None:
         checks.check_whole_numbers(part, "rotary_dim", least=2)
@@ -197,7 +197,7 @@ def check_layout(part):
 
 
 def compute_rotary_size(part, head_size):
-    """How many of a head's features rotate, the first ones: an even number."""
+    """Return how many of a head's features rotate, an even number."""
     name = type(part).__name__
     size = head_size if part.rotary_dim is None else part.rotary_dim
     if size > head_size:
@@ -214,7 +214,7 @@ def compute_rotary_size(part, head_size):
 
 
 def rotate_pairs(x, angle, layout, amplitude=None):
-    """`x` (B, T, N, H) with its first features rotated, in its dtype.
+    """Rotate the first features of `x` (B, T, N, H), in its dtype.
 
     Args:
         angle: float32 (1 or B, T, 1, R/2), one for each pair, in radians.
@@ -235,7 +235,7 @@ def rotate_pairs(x, angle, layout, amplitude=None):
 
 
 def _expand_pairs(first, second, layout):
-    """Values for the first and the second of each pair, in the order of the features."""
+    """Return values for the first and the second of each pair, in the order of the features."""
     if layout == "half":
         return ops.concatenate([first, second], axis=3)
     pairs = first.shape[3]
@@ -244,7 +244,7 @@ def _expand_pairs(first, second, layout):
 
 
 def _swap_pairs(x, layout):
-    """`x` with the two features of each pair swapped."""
+    """Swap the two features of each pair."""
     if layout == "half":
         half = x.shape[3] // 2
         # Slices: GPU delegates remove a split whose parts are concatenated, in whatever order.
@@ -256,14 +256,14 @@ def _swap_pairs(x, layout):
 
 
 def convert_layout(weights, source, target, rotary_dim=None):
-    """Permutes weights of query and key projections from one layout of `Rotary` to the other.
+    """Permute weights of query and key projections from one layout of `Rotary` to the other.
 
     The layouts pair different features, so a projection trained with one needs its outputs permuted
-    for the other; both then give the same scores.
+    for the other. Both then give the same scores.
 
     Args:
-        weights: NumPy or tensor whose last axis is a head's H features: a kernel (D, N, H), a
-            bias (N, H), a scale of query or key norm (H,).
+        weights: NumPy or tensor whose last axis is a head's H features: a kernel (D, N, H), a bias
+            (N, H), a scale of query or key norm (H,).
         source, target: `"half"` or `"interleaved"`.
         rotary_dim: even int, how many of the H features rotate, the first ones; None is all.
 

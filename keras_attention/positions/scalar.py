@@ -1,4 +1,4 @@
-"""Scalar positions: the index itself, added to the tokens."""
+"""Scalar positions: the index, added to the tokens."""
 
 import dataclasses
 
@@ -16,9 +16,9 @@ from keras_attention.positions.indices import count, expand_positions
 class Scalar(Position, Part):
     """Adds the position, one number, to every feature: a baseline for comparison.
 
-    The two ideas that lectures start with (for example Kazemnejad, *Transformer Architecture: The
-    Positional Encoding*, 2019). The raw index p outgrows the token. Scaled to 0..1 over the
-    sequence, p / (T - 1), it stays small, but the size of a step depends on the length.
+    Lectures start with it (for example Kazemnejad, *Transformer Architecture: The Positional
+    Encoding*, 2019). The raw index p outgrows the token. Scaled to 0..1, p / (T - 1), it stays
+    small, but the size of a step depends on the length.
 
     Args:
         scaled: bool, whether positions are scaled so that the last one is 1.

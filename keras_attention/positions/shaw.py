@@ -20,13 +20,13 @@ class Shaw(WeightedBias):
     """Adds a learned vector for the distance to each key and to each value (Shaw et al., 2018).
 
     scores + q · a^K[clip(j - i)] / √H (equation 5) and output + Σ weights · a^V[clip(j - i)]
-    (equation 3), where clip keeps a distance between -max_distance and max_distance. The vectors
-    are the same for all heads, as in the paper. No vector is made for a pair of positions: each
-    query is multiplied with the 2 max_distance + 1 vectors, and pairs gather their scores.
+    (equation 3), where clip keeps a distance between -max_distance and max_distance. Heads share
+    the vectors, as in the paper. No vector is made for a pair of positions: each query is
+    multiplied with the 2 max_distance + 1 vectors, and pairs gather their scores.
 
     Args:
         max_distance: int, k in the paper: larger distances share one vector.
-        use_values: bool, whether values get vectors too; the paper finds keys alone as good.
+        use_values: bool, whether values get vectors too. The paper finds keys without them as good.
         value_dim: int, the size of a head of the values; None is that of the queries.
         scale: float, the factor of q · a^K; None is 1/√H, as in the score `scaled_dot`.
         initializer: of the tables (2 max_distance + 1, H or value_dim); None is a normal
@@ -96,6 +96,6 @@ class Shaw(WeightedBias):
         return 2 * self.max_distance + 1
 
     def _index(self, i, j):
-        """The row of each pair of positions, int (1 or B, T, S)."""
+        """Return the row for each pair of positions, int (1 or B, T, S)."""
         steps = ops.squeeze(distances(i, j), axis=1)
         return ops.clip(steps, -self.max_distance, self.max_distance) + self.max_distance

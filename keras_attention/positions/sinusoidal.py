@@ -34,9 +34,9 @@ class Sinusoidal(Position, Part):
 
     Args:
         layout: `"interleaved"`, the paper's, sine and cosine in turn; or `"concatenated"`, all
-            sines first: the same numbers in another order. (tensor2tensor, where the second layout
-            comes from, divides the exponent by n - 1, n = D/2, where the paper divides by n: the
-            same as max_wavelength=10000 ** (n / (n - 1)) here.)
+            sines first, the same numbers in another order. (tensor2tensor, which has the second
+            layout, divides the exponent by n - 1, n = D/2, where the paper divides by n. That is
+            max_wavelength=10000 ** (n / (n - 1)) here.)
         max_wavelength: number above 0. The longest wavelength is almost 2π times as long.
 
     Example:
@@ -66,7 +66,7 @@ class Sinusoidal(Position, Part):
         return ops.cast(ops.cast(x, "float32") + waves, x.dtype)
 
     def waves(self, positions, width):
-        """The term added at `positions`, (T,) or (B, T): float32 (1 or B, T, width)."""
+        """Compute the term for `positions` (T,) or (B, T): float32 (1 or B, T, width)."""
         rates, is_sine = compute_frequencies(width, self.layout, self.max_wavelength)
         angle = compute_angles(expand_positions(positions, 2), rates[None, None])
         # Sine and cosine of every feature, of which one is kept: LiteRT runs this as one XNNPACK
@@ -76,12 +76,11 @@ class Sinusoidal(Position, Part):
 
 
 def check_layout(part):
-    """Refuses an unknown `layout`."""
     checks.check_choice(part, "layout", ("interleaved", "concatenated"))
 
 
 def compute_frequencies(width, layout, max_wavelength):
-    """The rate of each feature, NumPy (width,), and whether it is a sine, bool (width,)."""
+    """Return the rate of each feature, NumPy (width,), and whether it is a sine, bool (width,)."""
     feature = np.arange(width)
     if layout == "interleaved":
         pair, is_sine = feature // 2, feature % 2 == 0
@@ -94,17 +93,17 @@ def compute_frequencies(width, layout, max_wavelength):
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Sinusoidal2D(Position, Part):
-    """Adds `Sinusoidal` of the column to half of the features, of the row to the other half.
+    """Adds `Sinusoidal` of the column to half of the features, and of the row to the rest.
 
-    As in MAE (He et al., 2022); of an odd width the column has one feature more. MoCo v3 and
-    big_vision divide exponents by n - 1 instead of n = D/4: the same as
+    As in MAE (He et al., 2022). With an odd width the column has one feature more. MoCo v3 and
+    big_vision divide exponents by n - 1 instead of n = D/4: that is
     max_wavelength=10000 ** (n / (n - 1)) here.
 
     Args:
         grid: (rows, columns) of the image in patches; tokens are the patches, row by row.
-        prefix: int, the number of tokens before the grid; nothing is added to them.
-        layout: of each half: `"concatenated"`, all sines first, as in MAE; or `"interleaved"`,
-            sine and cosine in turn.
+        prefix: int, the number of tokens before the grid, to which nothing is added.
+        layout: of each half: `"concatenated"`, all sines first, as in MAE; or `"interleaved"`, sine
+            and cosine in turn.
         max_wavelength: number above 0. The longest wavelength is almost 2π times as long.
 
     Example:
@@ -144,7 +143,7 @@ class Sinusoidal2D(Position, Part):
         return ops.cast(ops.cast(x, "float32") + waves, x.dtype)
 
     def waves(self, positions, width):
-        """The term added at `positions`, (T,) or (B, T): float32 (1 or B, T, width)."""
+        """Compute the term for `positions` (T,) or (B, T): float32 (1 or B, T, width)."""
         halves = (width + 1) // 2, width // 2
         of_column, of_row = (
             compute_frequencies(half, self.layout, self.max_wavelength) for half in halves

@@ -21,8 +21,8 @@ PREFIX_ROWS = 3  # prefix to grid, grid to prefix, prefix to prefix, as in BEiT
 class GridBias(WeightedBias):
     """Adds to each head's scores a number for the distance in rows and in columns.
 
-    Subclasses compute the numbers in `bias_table` (distances, N): one for each distance in rows,
-    i - j from -reach to reach, times each in columns, then, with a prefix, `PREFIX_ROWS` more.
+    Subclasses compute the numbers in `bias_table` (distances, N): one for each distance in rows, i
+    - j from -reach to reach, times each in columns, then, with a prefix, `PREFIX_ROWS` more.
     """
 
     own_arguments = ("grid", "prefix")
@@ -48,7 +48,7 @@ class GridBias(WeightedBias):
         return ops.transpose(ops.take(self.bias_table(), index, axis=0), (0, 3, 1, 2))
 
     def bias_table(self):
-        """The bias of each distance and head, float32 (distances, N)."""
+        """Compute the bias of each distance and head, float32 (distances, N)."""
         raise NotImplementedError(f"{type(self).__name__}.bias_table")
 
     @property
@@ -63,7 +63,7 @@ class GridBias(WeightedBias):
         return (2 * rows + 1) * (2 * columns + 1)
 
     def _index(self, i, j):
-        """The row of the table for queries i (1 or B, T, 1) and keys j (1 or B, 1, S)."""
+        """Return the row of the table for queries i (1 or B, T, 1) and keys j (1 or B, 1, S)."""
         steps = [
             ops.clip(of_i - of_j, -reach, reach) + reach
             for of_i, of_j, reach in zip(
@@ -81,7 +81,7 @@ class GridBias(WeightedBias):
         return ops.where(ops.logical_or(i < self.prefix, j < self.prefix), in_front, index)
 
     def num_heads(self, shape):
-        """The N of queries of `shape` (B, T, N, H)."""
+        """Return the N of queries of `shape` (B, T, N, H)."""
         check_heads(self, shape)
         return shape[2]
 
@@ -92,14 +92,14 @@ class SwinBias(GridBias):
 
     Liu et al. (2021, Swin, equation 4): a table of (2 rows - 1)(2 columns - 1) numbers for each
     head, in the order of the published weights (i - j, row by row). Pairs with a token of the
-    prefix have three numbers more: prefix to grid, grid to prefix, prefix to prefix (BEiT).
+    prefix have three more numbers: prefix to grid, grid to prefix, prefix to prefix (BEiT).
 
     Args:
-        grid: (rows, columns) of the tokens, row by row: those of a window, if each window is its
-            own sequence; those of the image, if a mask such as `Window2D` makes the windows.
+        grid: (rows, columns) of the tokens, row by row: those of a window if each window is a
+            sequence, those of the image if a mask such as `Window2D` makes the windows.
         prefix: int, the number of tokens before the grid.
-        max_distance: (rows, columns): larger distances count as these. For windows made by a mask,
-            so that the table is no larger than a window. None is the grid's own.
+        max_distance: (rows, columns): larger distances count as these. With windows made by a mask
+            it keeps the table as small as a window. None is the grid's own.
         initializer: of the table; None is a normal distribution with deviation 0.02.
 
     Call arguments:
@@ -142,15 +142,15 @@ class SwinBias(GridBias):
         return ops.convert_to_tensor(self.table)
 
     def interpolate(self, new_grid, method="bicubic"):
-        """This position for `new_grid`, its table resized.
+        """Return this position for `new_grid`, with a resized table.
 
         Args:
             new_grid: (rows, columns).
             method: as in `interpolate`.
 
         Returns:
-            A new `SwinBias`, built if this one is. To use it in a trained model, build the model
-            anew for the new grid and set the weights of its position to these.
+            A new position, built if this one is. For a trained model, build the model again for the
+            new grid and set the weights of its position to these.
         """
         new_grid = checks.check_rows_and_columns("interpolate", "new_grid", new_grid)
         other = self.from_config({**self.get_config(), "grid": new_grid})
@@ -167,9 +167,9 @@ class SwinBias(GridBias):
 class ContinuousBias(GridBias):
     """Adds a bias that a small network computes from the distance (Liu et al., 2022, Swin V2).
 
-    The distance i - j in rows and in columns, divided by the grid's largest and spaced
-    logarithmically, sign(d) log2(1 + |8 d|) / log2(8) (equation 4), goes through a hidden layer
-    with ReLU to a number x for each head; 16 sigmoid(x) is added, as in the published code. The
+    The distance i - j in rows and in columns is divided by the grid's largest and spaced
+    logarithmically, sign(d) log2(1 + |8 d|) / log2(8) (equation 4). A hidden layer with ReLU makes
+    a number x for each head of it, and 16 sigmoid(x) is added, as in the published code. The
     network runs once for each distance, not for each pair. Its weights do not depend on the grid:
     on another grid, set `pretrained_grid` to the one that they were learned on.
 
@@ -228,7 +228,7 @@ class ContinuousBias(GridBias):
         return table
 
     def distances(self):
-        """The network's inputs: NumPy (distances, 2), from -8 to 8 before the logarithm."""
+        """Return the network's inputs: NumPy (distances, 2), from -8 to 8 before the logarithm."""
         steps = [np.arange(-reach, reach + 1) for reach in self.reach]
         steps = np.stack(np.meshgrid(*steps, indexing="ij"), axis=-1).reshape(-1, 2)
         largest = np.maximum(np.array(self.pretrained_grid or self.grid) - 1, 1)

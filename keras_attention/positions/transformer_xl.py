@@ -25,14 +25,14 @@ from keras_attention.positions.relative_scores import (
 class TransformerXL(WeightedBias):
     """Adds Transformer-XL's terms of distance and of content bias (Dai et al., 2019).
 
-    To the score q · k (term a of section 3.3), adds (q + v) · W r(i - j) (terms b and d) and
-    u · k (term c), all times 1/√H, where r(d) holds the sines, then the cosines, of the distance d
-    in D/2 wavelengths, W projects them for each head, and u and v are learned.
+    To the score q · k (term a of section 3.3), adds (q + v) · W r(i - j) (terms b and d) and u · k
+    (term c), all times 1/√H. r(d) holds the sines, then the cosines, of the distance d in D/2
+    wavelengths, W projects them for each head, and u and v are learned.
 
     r(i - j) is never made: by the addition theorems, (q + v) W, rotated by i, is multiplied with
-    the sinusoids of j. That is exact for any positions, memories and chunks included, without a
-    relative shift. A pair of positions costs N · D products where the score costs N · H: a smaller
-    `hidden_dim` is cheaper.
+    the sinusoids of j. That is exact for any positions, with memories and chunks too, without a
+    relative shift. A pair of positions costs N · D products where the score costs N · H, so a
+    smaller `hidden_dim` is cheaper.
 
     Args:
         hidden_dim: even int, D, the width of r; None is the model's, N · H, as in the paper.
@@ -43,8 +43,8 @@ class TransformerXL(WeightedBias):
 
     Call arguments:
         query: (B, T, N, H). key: (B, S, K, H).
-        query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S). Keys of a memory
-            of M tokens are at -M to -1, or the queries at M, M + 1, ...
+        query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S). Keys of a memory of
+            M tokens are at -M to -1, or the queries at M, M + 1, ...
 
     Example:
 
@@ -99,7 +99,7 @@ class TransformerXL(WeightedBias):
         return (by_distance + self._content_term(ops.cast(key, "float32"))) * get_scale(self, query)
 
     def _position_terms(self, i, j, query):
-        """(q + v) · W r(i - j), float32 (B, N, T, S)."""
+        """Compute (q + v) · W r(i - j), float32 (B, N, T, S)."""
         i, j = expand_positions(i), expand_positions(j)  # (1 or B, T), (1 or B, S)
         origin = i[:, :1]
         if not i.shape[1]:  # without queries, keys count from 0
@@ -127,7 +127,7 @@ class TransformerXL(WeightedBias):
         return ops.reshape(ops.matmul(rotated, waves), shape)
 
     def _content_term(self, key):
-        """u · k, float32 (B, N, 1, S)."""
+        """Compute u · k, float32 (B, N, 1, S)."""
         heads, size = self.content_bias.shape
         length, groups = ops.shape(key)[1:3]
         batch, *_ = prepend_batch(key, length)
@@ -138,7 +138,7 @@ class TransformerXL(WeightedBias):
         return ops.reshape(ops.transpose(liked, (1, 0, 3, 2)), (batch, heads, 1, length))
 
     def _waves(self, positions):
-        """Sines and cosines, float32 (1 or B, T, D/2) each."""
+        """Return sines and cosines, float32 (1 or B, T, D/2) each."""
         width = self.kernel.shape[0]
         rates = float(self.max_wavelength) ** (-2.0 * np.arange(width // 2) / width)
         angle = compute_angles(ops.expand_dims(positions, axis=2), rates[None, None])

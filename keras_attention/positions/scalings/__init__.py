@@ -19,7 +19,7 @@ NAMES = {
 
 
 def get(identifier):
-    """The scaling that `identifier` means: a scaling, its name, its config, or None.
+    """Return the scaling for a scaling, its name, its config, or None.
 
     Example:
 

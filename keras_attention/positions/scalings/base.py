@@ -36,7 +36,7 @@ class Scaling:
     amplitude = 1.0  # factor of the rotated features
 
     def rates(self, size, max_wavelength, positions):
-        """The angle of each pair at position 1.
+        """Compute the angle of each pair at position 1.
 
         Args:
             size: even int, R, the number of features that rotate.
@@ -50,12 +50,12 @@ class Scaling:
 
 
 def unscaled(size, max_wavelength):
-    """The rates of the paper, max_wavelength^(-2k/R): NumPy (R / 2,)."""
+    """Compute the rates of the paper, max_wavelength^(-2k/R): NumPy (R / 2,)."""
     return float(max_wavelength) ** (-2.0 * np.arange(size // 2) / size)
 
 
 def compute_length(positions, length=None):
-    """`length`, or one more than the last position of each row: float32 (1 or B, 1, 1, 1)."""
+    """Return `length`, or one more than each row's last position: float32 (1 or B, 1, 1, 1)."""
     if length is None:
         scope.refuse_decoding(
             "a rotary scaling that goes by the length of the text (DynamicNTK, LongRoPE) would "
@@ -66,5 +66,5 @@ def compute_length(positions, length=None):
 
 
 def get_attention_factor(part, default):
-    """The `attention_factor` of a scaling, or `default` where it is None."""
+    """Return the `attention_factor` of a scaling, or `default` for None."""
     return default if part.attention_factor is None else part.attention_factor

@@ -1,4 +1,4 @@
-"""Llama 3.1's scaling: long wavelengths stretched, short ones kept."""
+"""Llama 3.1's scaling: long wavelengths stretched, short ones unchanged."""
 
 import dataclasses
 import math
@@ -14,15 +14,15 @@ from keras_attention.positions.scalings.base import Scaling, unscaled
 @keras.saving.register_keras_serializable(package="keras_attention")
 @dataclasses.dataclass(frozen=True)
 class Llama3(Scaling, Part):
-    """Stretches long wavelengths by `factor` and keeps short ones (Llama 3.1; Dubey et al., 2024).
+    """Stretches long wavelengths by `factor`, and no short ones (Llama 3.1; Dubey et al., 2024).
 
     A wavelength that fits less than `low_frequency_factor` times into `original_length` positions
-    is stretched, one that fits more than `high_frequency_factor` times stays; between the two, the
+    is stretched, one that fits more than `high_frequency_factor` times stays. Between the two, the
     rate is interpolated linearly in the number of periods.
 
     Args:
         factor: number above 0, how many times longer the inputs are than in training.
-        original_length: int, the length that the model was trained at.
+        original_length: int, the length in training.
         low_frequency_factor, high_frequency_factor: numbers above 0, the first the smaller.
 
     Example:

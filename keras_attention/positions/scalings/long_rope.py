@@ -25,13 +25,13 @@ class LongRoPE(Scaling, Part):
     Ding et al. (2024), as in Phi-3: `long_factors` are for inputs longer than `original_length`.
     Queries and keys grow by √(1 + ln(factor) / ln(original_length)) at any length.
 
-    The length is one more than the last position of each row, taken for queries and for keys alone:
-    both must reach equally far, as in self-attention, and keys in a cache stay rotated for the
-    length at their time. Otherwise fix `length`.
+    The length is one more than the last position of each row, separately for queries and keys. Both
+    must reach equally far, as in self-attention, and keys in a cache stay rotated for the length at
+    their time. Otherwise set `length`.
 
     Args:
         short_factors, long_factors: R / 2 numbers above 0.
-        original_length: int, the length that the model was trained at, at least 2.
+        original_length: int, the length in training, at least 2.
         factor: number above 0, how many times longer the longest inputs are.
         attention_factor: float, the factor of queries and keys; None is as above.
         length: int, the length to assume; None is that of the given positions.

@@ -16,7 +16,7 @@ from keras_attention.positions.scalings.base import Scaling, compute_length, uns
 class NTK(Scaling, Part):
     """Multiplies max_wavelength by factor^(R / (R - 2)) (bloc97, 2023; Peng et al., 2024, eq. 8).
 
-    The fastest pair rotates as before, the slowest `factor` times slower.
+    The fastest pair rotates as before, the slowest `factor` times more slowly.
 
     Args:
         factor: number above 0, how many times longer the inputs are than in training.
@@ -43,7 +43,7 @@ class NTK(Scaling, Part):
 
 
 def compute_exponents(size):
-    """The exponent of `factor` in the rate of each pair, from 0 to -1: NumPy (R / 2,)."""
+    """Return the exponent of `factor` in the rate of each pair, 0 to -1: NumPy (R / 2,)."""
     return -2.0 * np.arange(size // 2) / max(size - 2, 1)
 
 
@@ -52,15 +52,12 @@ def compute_exponents(size):
 class DynamicNTK(Scaling, Part):
     """`NTK` with a factor that grows with the length L (emozilla, 2023).
 
-    The factor is factor · L / original_length - (factor - 1), or 1 up to `original_length`.
-
-    L is one more than the last position of each row, taken for queries and for keys alone: both
-    must reach equally far, as in self-attention, and keys in a cache stay rotated for the length at
-    their time. Otherwise fix `length`.
+    The factor is factor · L / original_length - (factor - 1), or 1 up to `original_length`. L is as
+    in `LongRoPE`.
 
     Args:
         factor: number above 0.
-        original_length: int, the length that the model was trained at.
+        original_length: int, the length in training.
         length: int, the L to assume; None is that of the given positions.
 
     Example:

@@ -1,4 +1,4 @@
-"""YaRN: long wavelengths stretched, short ones kept, with a ramp between."""
+"""YaRN: long wavelengths stretched, short ones unchanged, with a ramp between."""
 
 import dataclasses
 import math
@@ -16,16 +16,16 @@ from keras_attention.positions.scalings.base import Scaling, get_attention_facto
 class YaRN(Scaling, Part):
     """Stretches the pairs that rotate less than once in training by `factor` (Peng et al., 2024).
 
-    Pairs that rotate more than `beta_fast` times in `original_length` positions stay, those that
-    rotate less than `beta_slow` times are slowed as by `Linear`, with a ramp between the two
-    (section 3.2). Queries and keys grow by 0.1 ln(factor) + 1, to make up for the softmax over more
-    keys (equation 15).
+    Pairs that rotate more than `beta_fast` times in `original_length` positions stay. Those that
+    rotate less than `beta_slow` times are slowed as by `Linear`, with a ramp between (section 3.2).
+    Queries and keys grow by 0.1 ln(factor) + 1, to make up for the softmax over more keys (equation
+    15).
 
     Args:
         factor: number above 0, how many times longer the inputs are than in training.
-        original_length: int, the length that the model was trained at.
-        beta_fast, beta_slow: numbers above 0, rotations in `original_length`; beta and alpha in
-            the paper.
+        original_length: int, the length in training.
+        beta_fast, beta_slow: numbers above 0, rotations in `original_length`; beta and alpha in the
+            paper.
         attention_factor: float, the factor of queries and keys; None is the paper's.
         truncate: bool, whether the ramp begins and ends at whole pairs, as in the paper's code.
 
@@ -77,6 +77,6 @@ class YaRN(Scaling, Part):
         return plain * (1 - stretched) + plain / self.factor * stretched
 
     def _pair(self, turns, size, max_wavelength):
-        """The pair, a real number, that rotates `turns` times in `original_length` positions."""
+        """Return the pair, a real number, with `turns` rotations in `original_length` positions."""
         rate = 2 * math.pi * turns / self.original_length
         return -size * math.log(rate) / (2 * math.log(max_wavelength))
