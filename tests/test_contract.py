@@ -545,13 +545,13 @@ class Attending(keras.layers.Layer):
             self.part.build(*[heads_shape] * (2 if self.family == "score" else 1))
 
     def call(self, heads, padding):
-        return ka.attention.attend(
-            *(heads, heads, heads),
-            **{self.family: self.part},
-            attention_mask=keras.ops.expand_dims(padding, axis=(1, 2)),
-            return_weights=False,
+        visibility = ka.attention.Visibility(
+            self.part if self.family == "mask" else None,
+            key_mask=padding,
             **placed(self.part, query_positions=heads, key_positions=heads),
         )
+        part = {self.family: self.part} | {"mask": visibility}
+        return ka.attention.attend(*(heads, heads, heads), **part, return_weights=False)
 
     def compute_output_shape(self, heads_shape, padding_shape):
         return heads_shape

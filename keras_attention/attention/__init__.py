@@ -1,12 +1,13 @@
 """The parts put together: `attend`, its kernels, and the layers made of it."""
 
 from keras_attention.attention import feature_maps, kernels
-from keras_attention.attention.attend import attend
+from keras_attention.attention.attend import Equation, attend
 from keras_attention.attention.attention import Attention
 from keras_attention.attention.base import AttentionLayer
 from keras_attention.attention.differential import DifferentialAttention
+from keras_attention.attention.explain import explain
 from keras_attention.attention.faiss_memory import FaissMemory
-from keras_attention.attention.kernels import Case, Choice, choose, explain
+from keras_attention.attention.kernels import Choice, choose
 from keras_attention.attention.latent import LatentAttention
 from keras_attention.attention.linear import LinearAttention
 from keras_attention.attention.memorizing import MemorizingAttention
@@ -14,13 +15,14 @@ from keras_attention.attention.multi_head import MultiHeadAttention
 from keras_attention.attention.projection import HeadProjection
 from keras_attention.attention.residual import ResidualAttention
 from keras_attention.attention.segment_recurrence import SegmentRecurrence, with_memory
+from keras_attention.attention.visibility import Visibility
 
 __all__ = [
     "Attention",
     "AttentionLayer",
-    "Case",
     "Choice",
     "DifferentialAttention",
+    "Equation",
     "FaissMemory",
     "HeadProjection",
     "LatentAttention",
@@ -29,6 +31,7 @@ __all__ = [
     "MultiHeadAttention",
     "ResidualAttention",
     "SegmentRecurrence",
+    "Visibility",
     "attend",
     "choose",
     "explain",

@@ -3,11 +3,8 @@
 import keras
 from keras import ops
 
-from keras_attention.attention import axes, kv_cache
-from keras_attention.attention.attend import AttendArguments
 from keras_attention.attention.base import AttentionLayer
-from keras_attention.attention.inputs import check_given, padding_mask
-from keras_attention.core import scope
+from keras_attention.attention.inputs import check_call
 from keras_attention.core.shapes import prepend_batch
 
 
@@ -62,11 +59,6 @@ class Attention(AttentionLayer):
         super().__init__(**parts, dropout=dropout, seed=seed, **kwargs)
 
     def build(self, input_shape):
-        self.build_parts(*self._heads(input_shape))
-
-    @staticmethod
-    def _heads(input_shape):
-        """The shapes of query and key as one head each, (B, T, 1, D)."""
         if not isinstance(input_shape[0], (list, tuple)) or len(input_shape) not in (2, 3):
             raise ValueError(
                 f"Attention is called on a list [query, value] or [query, value, key]. "
@@ -78,8 +70,9 @@ class Attention(AttentionLayer):
                 "Attention is called on (batch, ..., length, features), query, value and key with "
                 f"the same axes in front of the length. Received: inputs of shape {input_shape}"
             )
-        query, key = input_shape[0], input_shape[-1]
-        return tuple((shape[0], shape[-2], 1, shape[-1]) for shape in (query, key))
+        query, value, key = input_shape[0], input_shape[1], input_shape[-1]
+        self._widths = {"key": key[-1], "value": value[-1]}
+        self.build_parts(*((shape[0], shape[-2], 1, shape[-1]) for shape in (query, key)))
 
     def call(
         self,
@@ -89,65 +82,48 @@ class Attention(AttentionLayer):
         return_attention_scores=False,
         use_causal_mask=False,
     ):
-        like, dims = inputs[0], (len(inputs[0].shape) - 2,)
-        query_mask, value_mask = mask[:2] if mask is not None else (None, None)
-        self._check_masks(inputs, mask)
-        inputs = [axes.to_sequences(self._as_float(x), dims) for x in inputs]  # (B, T, D)
-        query_mask, value_mask = (
-            x if x is None else axes.to_sequences(ops.convert_to_tensor(x), dims, features=0)
-            for x in (query_mask, value_mask)
-        )
-        query, value, key = (ops.expand_dims(x, axis=2) for x in (inputs[0], inputs[1], inputs[-1]))
-        part = self.mask_part(use_causal_mask)
-        cached = kv_cache.extend_cache(
-            self,
-            lambda positions: kv_cache.rotate_and_transpose(
-                self.position, {"key": key, "value": value}, positions
-            ),
-            {"key": (1, inputs[-1].shape[-1]), "value": (1, inputs[1].shape[-1])},
-            like,
-            inputs[1],
-            mask=part,
-            value_mask=value_mask,
-        )
-        positions = {}
-        if cached is not None:
-            key, value, value_mask = cached.heads["key"], cached.heads["value"], cached.mask
-            positions = cached.positions
-        call = AttendArguments(
-            mask=part,
-            attention_mask=padding_mask(value_mask=value_mask),
+        query_mask, value_mask = (None, None) if mask is None else mask[:2]
+        query, value, *key = (self._as_float(x) for x in inputs)
+        outputs = super().call(
+            query,
+            value,
+            *key,
             query_mask=query_mask,
-            cached=cached is not None,
+            value_mask=value_mask,
+            return_attention_scores=return_attention_scores,
             training=training,
-            return_weights=return_attention_scores,
-            implementation=self.implementation if cached is None else None,
-            **positions,
+            use_causal_mask=use_causal_mask,
         )
-        output, weights = self.attend(query, key, value, call)
-        scope.record_weights(self, weights)
-        # a reshape, not a squeeze, which LiteRT lacks for shapes that are not known
-        output = ops.reshape(
-            output, prepend_batch(output, ops.shape(output)[1], inputs[1].shape[-1])
-        )
-        output = axes.from_sequences(output, like, dims)
         if not return_attention_scores:
-            return output
-        shape = prepend_batch(weights, *ops.shape(weights)[2:])
-        if len(like.shape) > 3:
-            shape = (*ops.shape(like)[:-2], *shape[1:])
+            return outputs
+        output, weights = outputs  # (B, ..., 1, T, S)
+        lengths = ops.shape(weights)[-2:]
+        shape = prepend_batch(weights, *lengths)
+        if len(query.shape) > 3:
+            shape = (*ops.shape(query)[:-2], *lengths)
         return output, ops.reshape(weights, shape)
-
-    def _check_masks(self, inputs, mask):
-        query, value = (x.shape for x in inputs[:2])
-        padding = (
-            {} if mask is None else dict(zip(("query_mask", "value_mask"), mask, strict=False))
-        )
-        check_given(self.name, query, value, (len(query) - 2,), **padding)
 
     def _as_float(self, x):
         """`x`, of whole numbers as floats, which Keras casts by itself."""
         return x if keras.backend.is_float_dtype(x.dtype) else ops.cast(x, self.compute_dtype)
+
+    def attended_axes(self, query):
+        return (len(query.shape) - 2,)
+
+    def project_query(self, query):
+        return ops.expand_dims(query, axis=2)
+
+    def project_key_value(self, value, key, visibility):
+        return {"key": ops.expand_dims(key, axis=2), "value": ops.expand_dims(value, axis=2)}
+
+    @property
+    def cache_shapes(self):
+        return {name: (1, width) for name, width in self._widths.items()}
+
+    def project_output(self, output, query):
+        # a reshape, not a squeeze, which LiteRT lacks for shapes that are not known
+        shape = prepend_batch(output, ops.shape(output)[1], output.shape[3])
+        return ops.reshape(output, shape)
 
     def compute_mask(self, inputs, mask=None):
         return None if mask is None else mask[0]
@@ -158,13 +134,13 @@ class Attention(AttentionLayer):
     def compute_output_spec(
         self, inputs, mask=None, training=None, return_attention_scores=False, **kwargs
     ):
-        self._check_masks(inputs, mask)
-        shapes = [x.shape for x in inputs]
-        output = keras.KerasTensor(self.compute_output_shape(shapes), self.compute_dtype)
+        query, value = inputs[0].shape, inputs[1].shape
+        padding = dict(zip(("query_mask", "value_mask"), mask or (), strict=False))
+        check_call(self.name, query, value, padding, (len(query) - 2,))
+        output = keras.KerasTensor((*query[:-1], value[-1]), self.compute_dtype)
         if not return_attention_scores:
             return output
-        weights = (*shapes[0][:-1], shapes[1][-2])
-        return output, keras.KerasTensor(weights, self.compute_dtype)
+        return output, keras.KerasTensor((*query[:-1], value[-2]), self.compute_dtype)
 
 
 def _differ(shape, other):

@@ -31,6 +31,11 @@ def to_sequences(x, axes, features=1):
     return ops.reshape(x, (rows, length, *kept))
 
 
+def rows_to_sequences(mask, axes):
+    """A mask (B, dims...) -> (B·rest, T), as `to_sequences`; None for None."""
+    return None if mask is None else to_sequences(mask, axes, features=0)
+
+
 def from_sequences(x, like, axes):
     """Undoes `to_sequences`: (B·rest, T, features...) -> `like`'s batch and dims, then features."""
     rank = len(like.shape)
@@ -45,10 +50,14 @@ def from_sequences(x, like, axes):
 
 
 def mask_to_sequences(mask, query, axes):
-    """A mask (B, [N, or rest...], query dims, key dims) -> (B·rest or 1, N or 1, T, S).
+    """A mask (B, [N, or rest...], query dims, key dims) -> bool (B·rest or 1, N or 1, T, S).
 
     Missing axes are filled in front of the query dims, as `keras.layers.MultiHeadAttention` does.
+    None is None.
     """
+    if mask is None:
+        return None
+    mask = ops.cast(ops.convert_to_tensor(mask), "bool")
     attended, rest = 2 * len(axes), len(query.shape) - 2 - len(axes)
     full = 2 + rest + attended
     while len(mask.shape) < full:

@@ -1,15 +1,24 @@
 """`AttentionLayer`: masks, positions, cache, recording and dropout around `attend`, once."""
 
 import dataclasses
-import inspect
+import functools
+import operator
 
 import keras
 
 from keras_attention import masks
-from keras_attention.attention import arguments, axes, kv_cache, segment_memory
-from keras_attention.attention.attend import AttendArguments, attend_in_layer
-from keras_attention.attention.inputs import AttentionInputs, join_masks
-from keras_attention.core import checks, keras_internals, scope, token_layout
+from keras_attention.attention import (
+    arguments,
+    axes,
+    inputs,
+    kernels,
+    kv_cache,
+    segment_memory,
+)
+from keras_attention.attention.attend import Equation, compute_attention
+from keras_attention.attention.raw_scores import RawScores, check_previous
+from keras_attention.attention.visibility import Visibility
+from keras_attention.core import checks, keras_internals, scope
 from keras_attention.core.integer_inputs import IntegerInputs
 from keras_attention.core.sharing import serialize_shared
 
@@ -17,11 +26,13 @@ from keras_attention.core.sharing import serialize_shared
 class AttentionLayer(IntegerInputs, keras.layers.Layer):
     """What all attention layers share; a layer states its projections and its equation.
 
-    A layer has `num_heads`, and says what each step of `call` is:
+    A layer has `num_heads`, and says what each step of `call` is. `call` makes two records, that
+    all steps hand on: `Equation`, what is computed, and `Visibility`, who sees whom.
 
     1. `project_query`: by default `_query_dense`, which its `build` makes.
     2. `project_key_value`: a dict of all that later queries need, such as key and value.
-    3. `attend_heads`: its equation, which calls `self.attend`, with `bias=` if it adds to scores.
+    3. `attend_heads`: its equation, which calls `self.attend`, with a bias in the `Equation` if it
+       adds to scores.
     4. `project_output`: by default `_output_dense`.
 
     `cache_shapes` states what a cache keeps of a token, by the names of `project_key_value`;
@@ -64,7 +75,7 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
         query_positions: int (T,) or (B, T), value_positions: int (S,) or (B, S): where the tokens
             are, for `mask` and `position`. Default: 0, 1, 2, ...; where query and value are one
             tensor, positions given for one hold for both.
-        score: a part that scores in the place of the layer's in this call; for subclasses.
+        previous_scores, return_raw_scores: see `ResidualAttention`, which alone takes them.
 
     Masks that are given together must all allow a pair. A query that may attend to nothing gives
     exact zeros before the output projection, and the output carries the query's mask.
@@ -83,8 +94,8 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
         def project_query(self, query):
             return keras.ops.expand_dims(query, axis=2)  # (B, T, 1, D)
 
-        def project_key_value(self, inputs):
-            heads = keras.ops.expand_dims(inputs.value_sequence, axis=2)
+        def project_key_value(self, value, key, visibility):
+            heads = keras.ops.expand_dims(value, axis=2)
             return {"key": heads, "value": heads}
 
         def project_output(self, output, query):
@@ -97,9 +108,11 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
     ```
     """
 
+    num_heads, key_dim = 1, None
     attention_axes = None  # all but batch and features
     num_memory_slots = 0
     remembers_segments = False  # whether it attends to the hidden states of earlier segments
+    hands_on_scores = False  # whether it adds the scores of the layer below to its own
     _parts = ("score", "normalizer", "mask", "position")  # those that are arguments
     _flash_attention = None
 
@@ -147,8 +160,8 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
 
         Keras makes a tensor of each argument, and casts each, so that in `call` they would be two.
         """
-        query = kwargs.get("query", args[0] if args else None)
-        value = kwargs.get("value", args[1] if len(args) > 1 else None)
+        arguments = self.name_arguments(args, kwargs)
+        query, value = arguments.get("query"), arguments.get("value")
         if query is not None and value is query:
             tensor = self.dtype_policy.convert_input(query, self.autocast, self.input_dtype)
             mask = keras_internals.get_mask(query)
@@ -174,80 +187,139 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
         value_segment_ids=None,
         query_positions=None,
         value_positions=None,
-        score=None,
+        previous_scores=None,
+        return_raw_scores=False,
     ):
-        given = inputs = AttentionInputs(
-            query=query,
-            value=value,
-            key=value if key is None else key,
-            query_mask=query_mask,
-            value_mask=value_mask,
-            key_mask=key_mask,
-            attention_mask=attention_mask,
-            segment_ids=segment_ids,
-            value_segment_ids=value_segment_ids,
-            query_positions=query_positions,
-            value_positions=value_positions,
-            attended=self.attended_axes(query),
+        key = value if key is None else key
+        attended = self.attended_axes(query)
+        self._check_scores(query, value, attended, previous_scores, return_raw_scores)
+        inputs.check_call(
+            self.name,
+            query.shape,
+            value.shape,
+            {
+                "query_mask": query_mask,
+                "value_mask": value_mask,
+                "key_mask": key_mask,
+                "attention_mask": attention_mask,
+                "segment_ids": segment_ids,
+                "value_segment_ids": value_segment_ids,
+                "query_positions": query_positions,
+                "value_positions": value_positions,
+            },
+            attended,
+            self.num_heads,
         )
-        inputs.check(self.name, self.num_heads)
-        if self.remembers_segments:
-            inputs = segment_memory.join_past(self, inputs)
-        mask = self.mask_part(use_causal_mask)
-        cached = self._extend_cache(inputs, mask)
-        if cached is None:
-            heads, inputs = self.project_key_value(inputs), inputs.with_shared_positions()
-        else:
-            heads, inputs = cached.heads, inputs.in_cache(cached)
-        apart = cached is None and token_layout.count_sequence_devices() is not None
-        mask_tensor = inputs.mask_tensor(segments=not apart)
-        told = self.padding == "right" and cached is None and inputs.value is given.value
+        if self._flash_attention and return_attention_scores:
+            raise ValueError(
+                "Returning attention scores is not supported when flash attention is enabled. "
+                "Please disable flash attention to access attention scores."
+            )
+        if key_mask is not None and key_mask is not value_mask:
+            value_mask = masks.all_of(value_mask, key_mask)
+        if value_segment_ids is None:
+            value_segment_ids = segment_ids
+        if value is query and key is value:  # positions of either are of both
+            query_positions = value_positions if query_positions is None else query_positions
+            value_positions = query_positions if value_positions is None else value_positions
+        visibility = Visibility(
+            mask=self.mask_part(use_causal_mask),
+            attention_mask=axes.mask_to_sequences(attention_mask, query, attended),
+            query_mask=axes.rows_to_sequences(query_mask, attended),
+            key_mask=axes.rows_to_sequences(value_mask, attended),
+            query_positions=query_positions,
+            key_positions=value_positions,
+            segments=None if segment_ids is None else (segment_ids, value_segment_ids),
+        )
+        heads, visibility, cached = self._project(query, value, key, visibility, attended)
+        equation = self.make_equation(training)
+        if self.hands_on_scores:
+            if previous_scores is not None:
+                previous_scores = axes.weights_to_sequences(previous_scores, query, value, attended)
+            equation = dataclasses.replace(
+                equation, score=RawScores(equation.score, previous_scores)
+            )
+        sequence = axes.to_sequences(query, attended)
         output, weights = self.attend_heads(
-            self.project_query(inputs.query_sequence),
+            self.project_query(sequence),
             heads,
-            AttendArguments(
-                mask=mask,
-                attention_mask=mask_tensor,
-                segments=inputs.segment_pair() if apart else None,
-                query_mask=inputs.query_padding,
-                query_positions=inputs.query_positions,
-                key_positions=inputs.value_positions,
-                lengths=inputs.padding_lengths(mask_tensor) if told else None,
-                cached=cached is not None,
-                training=training,
-                return_weights=return_attention_scores,
-                implementation=self.implementation if cached is None else None,
-                score=score,
-                inputs=given,
-            ),
+            equation,
+            visibility,
+            return_attention_scores or scope.wants_weights(self),
+            kernels.CACHED if cached else self.implementation,
         )
         scope.record_weights(self, weights)
-        output = self.project_output(output, inputs.query_sequence)
-        output = axes.from_sequences(output, query, inputs.attended)
-        if not return_attention_scores:
-            return output
-        return output, axes.weights_from_sequences(
-            weights, query, inputs.value, inputs.attended, self.num_memory_slots
-        )
+        output = self.project_output(output, sequence)
+        outputs = [axes.from_sequences(output, query, attended)]
+        if return_attention_scores:
+            slots = self.num_memory_slots
+            outputs.append(axes.weights_from_sequences(weights, query, value, attended, slots))
+        if return_raw_scores:
+            raw = equation.score.raw
+            outputs.append(axes.weights_from_sequences(raw, query, value, attended))
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _project(self, query, value, key, visibility, attended):
+        """What is attended to, its `Visibility`, and whether both come from a cache."""
+        values = axes.to_sequences(value, attended)
+        keys = values if key is value else axes.to_sequences(key, attended)
+        if self.remembers_segments:
+            past = segment_memory.join_past(self, query, values, keys, visibility)
+            values, keys, visibility = past
+        cached = None
+        if 1 in attended:
+            cached = kv_cache.extend_cache(self, query, values, keys, visibility)
+        if cached is not None:
+            return *cached, True
+        if self.padding == "right" and values is value:
+            visibility = visibility.with_lengths_of_masks()
+        return self.project_key_value(values, keys, visibility), visibility, False
+
+    def _check_scores(self, query, value, attended, previous_scores, return_raw_scores):
+        """Refuses scores of the layer below that are not such as this layer hands on."""
+        if previous_scores is None and not return_raw_scores:
+            return
+        if not self.hands_on_scores:
+            raise ValueError(
+                f"{self.name} was given previous_scores or return_raw_scores=True, which only "
+                "ResidualAttention takes. Leave them out, or use ResidualAttention."
+            )
+        if scope.current(scope.Decoding) is None:  # a cache makes scores of all tokens so far
+            shape = axes.weights_shape(self.num_heads, query.shape, value.shape, attended)
+            check_previous(previous_scores, shape)
+
+    def make_equation(self, training=False):
+        """The `Equation` of a call: the parts, and the dropout of weights in training."""
+        dropout = self._drop_weights if training and self.dropout else None
+        return Equation(self.score, self.normalizer, self.position, dropout=dropout)
+
+    def _drop_weights(self, weights):
+        drop = self._dropout_layer
+        return weights if drop is None else drop(weights, training=True)
 
     def project_query(self, query):
         """Queries (B, T, D) in heads, (B, T, N, H)."""
         return self._query_dense(query)
 
-    def project_key_value(self, inputs):
-        """What is attended to, as `attend_heads` takes it: a dict, name -> (B, S, ...)."""
+    def project_key_value(self, value, key, visibility):
+        """What is attended to, as `attend_heads` takes it: a dict, name -> (B, S, ...).
+
+        Args:
+            value, key: (B, S, D). visibility: `Visibility`; a layer that rotates its keys itself
+                takes their positions from it.
+        """
         raise NotImplementedError(
             f"{type(self).__name__} has no project_key_value, which gives what is attended to: a "
             'dict such as {"key": (B, S, K, H), "value": (B, S, K, H)}.'
         )
 
-    def project_for_cache(self, inputs, positions):
+    def project_for_cache(self, value, key, visibility):
         """`project_key_value` as a cache keeps it: name -> (B, ..., S, H), with keys rotated.
 
         (B, S, K, H) becomes (B, K, S, H), and (B, S, C) stays.
         """
-        heads = self.project_key_value(inputs)
-        return kv_cache.rotate_and_transpose(self.position, heads, positions)
+        heads = self.project_key_value(value, key, visibility)
+        return kv_cache.rotate_and_transpose(self.position, heads, visibility.key_positions)
 
     @property
     def cache_shapes(self):
@@ -258,22 +330,48 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
             'such as {"key": (num_heads, key_dim), "value": (num_heads, key_dim)}.'
         )
 
-    def attend_heads(self, query, heads, call, **parts):
+    def attend_heads(
+        self, query, heads, equation, visibility, return_weights=False, implementation=None
+    ):
         """The layer's equation: output (B, T, N, Hv), and weights or None, which `attend` gives.
 
         Args:
             query: from `project_query`.
-            heads: from `project_key_value`, or, `call.cached`, from a cache.
-            call: `AttendArguments`.
-            parts: from a subclass, such as `bias`; go to `attend`.
+            heads: from `project_key_value`, or from a cache.
+            equation: from `make_equation`. visibility: `Visibility`, to hand on unchanged.
+            return_weights: bool, whether anybody wants the weights.
+            implementation: that of the layer, or `kernels.CACHED` for heads from a cache.
         """
-        return self.attend(query, heads["key"], heads["value"], call, **parts)
+        how = return_weights, implementation
+        return self.attend(query, heads["key"], heads["value"], equation, visibility, *how)
+
+    def attend(
+        self,
+        query,
+        key,
+        value,
+        equation,
+        visibility,
+        return_weights=False,
+        implementation=None,
+    ):
+        """Output (B, T, N, Hv), and with `return_weights` the weights (B, N, T, S), else None.
+
+        Where another kernel than `dense` is named, it computes the output, and `dense` the weights.
+        """
+        arguments, flash = (query, key, value, equation, visibility), self._flash_attention
+        if not (return_weights and self.names_kernel(implementation)):
+            return compute_attention(*arguments, return_weights, implementation, flash)
+        _, weights = compute_attention(*arguments, return_weights=True)
+        return compute_attention(*arguments, False, implementation, flash)[0], weights
+
+    def names_kernel(self, implementation):
+        """Whether a kernel is asked for that gives no weights."""
+        return implementation not in (None, "dense", kernels.CACHED) or bool(self._flash_attention)
 
     def project_output(self, output, query):
         """Heads (B, T, N, Hv) back to (B, T, D); `query` (B, T, D) is what the layer was given."""
         return self._output_dense(output)
-
-    attend = attend_in_layer  # attend(query, key, value, call, **parts)
 
     def mask_part(self, use_causal_mask=False):
         """The mask part that a call attends with, or None."""
@@ -283,58 +381,25 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
         """Which axes of `query` are attended over, sorted."""
         return axes.resolve_axes(self.attention_axes, len(query.shape))
 
-    def _extend_cache(self, inputs, mask):
-        """What a cache holds of the tokens so far, these included, or None without a cache."""
-        if scope.current(scope.Decoding) is None or 1 not in inputs.attended:
-            return None
-        return kv_cache.extend_cache(
-            self,
-            lambda positions: self.project_for_cache(inputs, positions),
-            self.cache_shapes,
-            inputs.query,
-            inputs.value_sequence,
-            mask=mask,
-            value_mask=inputs.key_padding,
-            query_positions=inputs.query_positions,
-            attention_mask=inputs.attention_mask,
-            value_positions=inputs.value_positions,
-            segment_ids=inputs.segment_ids,
-            value_segment_ids=inputs.value_segment_ids,
-        )
-
     def compute_output_shape(self, query_shape, value_shape, key_shape=None):
         return tuple(query_shape)
 
-    def compute_output_spec(
-        self,
-        query,
-        value,
-        key=None,
-        query_mask=None,
-        value_mask=None,
-        key_mask=None,
-        attention_mask=None,
-        return_attention_scores=False,
-        **kwargs,
-    ):
-        names = {field.name for field in dataclasses.fields(AttentionInputs)}
-        given = {name: x for name, x in kwargs.items() if name in names}
-        attended = self.attended_axes(query)
-        padding = (query_mask, value_mask, key_mask)
-        inputs = AttentionInputs(
-            query, value, key, *padding, attention_mask, attended=attended, **given
-        )
-        inputs.check(self.name, self.num_heads)
-        key_shape = value.shape if key is None else key.shape
-        output = keras.KerasTensor(
-            self.compute_output_shape(query.shape, value.shape, key_shape), self.compute_dtype
-        )
-        if not return_attention_scores:
-            return output
-        shape = axes.weights_shape(
-            self.num_heads, query.shape, value.shape, attended, self.num_memory_slots
-        )
-        return output, keras.KerasTensor(shape, self.compute_dtype)
+    def compute_output_spec(self, *args, **kwargs):
+        arguments = self.name_arguments(args, kwargs)
+        query, value, key = (arguments.get(name) for name in ("query", "value", "key"))
+        key = value if key is None else key
+        attended, raw = self.attended_axes(query), arguments.get("return_raw_scores")
+        self._check_scores(query, value, attended, arguments.get("previous_scores"), raw)
+        sizes = query.shape, value.shape
+        inputs.check_call(self.name, *sizes, arguments, attended, self.num_heads)
+        shapes = [self.compute_output_shape(*sizes, key.shape)]
+        if arguments.get("return_attention_scores"):
+            slots = self.num_memory_slots
+            shapes.append(axes.weights_shape(self.num_heads, *sizes, attended, slots))
+        if raw:
+            shapes.append(axes.weights_shape(self.num_heads, *sizes, attended))
+        outputs = [keras.KerasTensor(shape, self.compute_dtype) for shape in shapes]
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def get_config(self):
         parts = {
@@ -353,18 +418,7 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
         }
 
 
-def extends_call(call):
-    """Decorates a `call` that takes the arguments of another `call` too, as **kwargs.
-
-    The signature then names the arguments of both, for Keras, which fills in a mask where the
-    signature names it, and for `help`. What `call` does, does not depend on it.
-    """
-    inherited = inspect.signature(call).parameters
-
-    def decorate(extended):
-        own = inspect.signature(extended).parameters.values()
-        own = [p for p in own if p.kind is p.KEYWORD_ONLY and p.name not in inherited]
-        extended.__signature__ = inspect.Signature([*inherited.values(), *own])
-        return extended
-
-    return decorate
+def join_masks(*parts):
+    """The mask part that allows what all of `parts` allow; None, as a part, allows everything."""
+    parts = [part for part in parts if part is not None]
+    return functools.reduce(operator.and_, parts) if parts else None

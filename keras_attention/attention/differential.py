@@ -108,28 +108,30 @@ class DifferentialAttention(AttentionLayer, ProjectionOwner):
             setattr(self, f"_{name}", weight)
         self.build_parts((query_shape[0], None, heads, self.key_dim))  # of one map
 
-    def project_key_value(self, inputs):
+    def project_key_value(self, value, key, visibility):
         """Keys of both maps (B, S, K, 2H), not rotated, and values (B, S, K, Hv)."""
-        key, value = self._key_dense(inputs.key_sequence), self._value_dense(inputs.value_sequence)
-        return {"key": key, "value": value}
+        return {"key": self._key_dense(key), "value": self._value_dense(value)}
 
     @property
     def cache_shapes(self):
         heads = self.num_key_value_heads
         return {"key": (heads, 2 * self.key_dim), "value": (heads, self.value_dim)}
 
-    def project_for_cache(self, inputs, positions):
-        heads = self.project_key_value(inputs)
+    def project_for_cache(self, value, key, visibility):
+        heads, positions = self.project_key_value(value, key, visibility), visibility.key_positions
         if self.position is not None:
             maps = ops.split(heads["key"], 2, axis=3)
-            rotated = [self.position.rotate_key(key, positions) for key in maps]
+            rotated = [self.position.rotate_key(keys, positions) for keys in maps]
             heads["key"] = ops.concatenate(rotated, axis=3)
         return kv_cache.rotate_and_transpose(None, heads, positions)
 
-    def attend_heads(self, query, heads, call):
+    def attend_heads(
+        self, query, heads, equation, visibility, return_weights=False, implementation=None
+    ):
         queries, keys = (ops.split(x, 2, axis=3) for x in (query, heads["key"]))
+        how = equation, visibility, return_weights, implementation
         (first, weights), (second, other) = (
-            self.attend(queries[i], keys[i], heads["value"], call) for i in (0, 1)
+            self.attend(queries[i], keys[i], heads["value"], *how) for i in (0, 1)
         )
         factor = ops.cast(self._lambda(), first.dtype)
         if weights is not None:

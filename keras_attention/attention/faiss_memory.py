@@ -6,6 +6,7 @@ import numpy as np
 from keras import ops
 
 from keras_attention.attention.attend import attend
+from keras_attention.attention.visibility import Visibility
 from keras_attention.core import checks, scope
 
 
@@ -174,7 +175,7 @@ def _attend(score, query, keys, values, there):
         keys,
         values,
         score=score,
-        attention_mask=there.reshape(batch * length, heads, 1, k),
+        mask=Visibility(attention_mask=there.reshape(batch * length, heads, 1, k)),
     )
     return ops.reshape(answers, (batch, length, heads, values.shape[-1]))
 

@@ -1,5 +1,7 @@
 """Structures between the projections of multi-head attention: norms, slots, mixed heads, a sink."""
 
+import dataclasses
+
 import keras
 from keras import ops
 
@@ -80,24 +82,11 @@ class HeadStructures(keras.layers.Layer):
         """Normalized keys (B, S, K, H)."""
         return key if self.key_norm is None else self.key_norm(key)
 
-    def wrap(self, normalizer, score, query, value, cached=False):
-        """Normalizer and values with all structures, in place of `normalizer` and `value`.
-
-        `query` (B, T, N, H) has not been rotated; `value` is (B, S, K, Hv), or (B, K, S, Hv) if it
-        is `cached`.
-        """
+    def wrap_normalizer(self, normalizer):
+        """`normalizer` between talking heads, with the sink in its denominator."""
         if self.sink is not None:
-            normalizer = self.sink.wrap(normalizer)
-        if self.talking_heads is not None:
-            normalizer = self.talking_heads.wrap(normalizer)
-        if self.slots is not None:
-            normalizer = self.slots.wrap(normalizer, score, query)
-            value = self.slots.append_to(value, cached)
-        return normalizer, value
-
-    def wrap_position(self, position):
-        """`position` for the tokens alone: memory slots have none."""
-        return position if None in (self.slots, position) else self.slots.wrap_position(position)
+            normalizer = SoftmaxWithSink(normalizer, self.sink)
+        return normalizer if self.talking_heads is None else Talking(normalizer, self.talking_heads)
 
 
 class MemorySlots(keras.layers.Layer):
@@ -140,17 +129,17 @@ class MemorySlots(keras.layers.Layer):
         slots = shapes.tile(ops.expand_dims(slots, axis=0), (ops.shape(value)[0], 1, 1, 1))
         return ops.concatenate([value, slots], axis=2 if heads_first else 1)
 
-    def wrap(self, normalizer, score, query):
-        """`normalizer`, for rows to which the slots' scores are appended.
+    def join(self, equation, query):
+        """`equation`, for rows to which the scores of the slots are appended.
 
         `query` (B, T, N, H) has not been rotated: the score of a slot does not depend on
         the query's position.
         """
-        return _WithSlots(normalizer, self._scores(score, query))
-
-    def wrap_position(self, position):
-        """`position`, for weights that end with those of the slots."""
-        return _PositionWithSlots(position, self.num_slots)
+        normalizer = _WithSlots(equation.normalizer, self._scores(equation.score, query))
+        position = equation.position
+        if position is not None:
+            position = _PositionWithSlots(position, self.num_slots)
+        return dataclasses.replace(equation, normalizer=normalizer, position=position)
 
     def _scores(self, score, query):
         """(B, N, T, M)."""
@@ -239,19 +228,16 @@ class TalkingHeads(keras.layers.Layer):
             for name in ("score_kernel", "weight_kernel")
         )
 
-    def wrap(self, normalizer):
-        """`normalizer`, between the two mixings."""
-        return _Talking(normalizer, self.score_kernel, self.weight_kernel)
 
+class Talking(Normalizer):
+    """A normalizer between the two mixings of `TalkingHeads`."""
 
-class _Talking(Normalizer):
-    def __init__(self, normalizer, score_kernel, weight_kernel):
-        self.normalizer = normalizer
-        self.score_kernel, self.weight_kernel = score_kernel, weight_kernel
+    def __init__(self, normalizer, heads):
+        self.normalizer, self.heads = normalizer, heads
 
     def __call__(self, scores, mask=None):
-        weights = self.normalizer(_mix(scores, self.score_kernel), mask)
-        weights = _mix(weights, self.weight_kernel)
+        weights = self.normalizer(_mix(scores, self.heads.score_kernel), mask)
+        weights = _mix(weights, self.heads.weight_kernel)
         if mask is not None and mask.shape[1] != 1:
             weights = ops.multiply(weights, ops.cast(mask, weights.dtype))
         return weights
@@ -290,20 +276,21 @@ class Sink(keras.layers.Layer):
             autocast=False,
         )
 
-    def wrap(self, softmax):
-        """`softmax`, with the sink in its denominator, after its temperature and soft cap."""
-        return _SoftmaxWithSink(softmax, self.logits)
 
+class SoftmaxWithSink(Normalizer):
+    """A softmax with a `Sink` in its denominator, after its temperature and soft cap."""
 
-class _SoftmaxWithSink(Normalizer):
-    def __init__(self, softmax, logits):
-        self.softmax, self.logits = softmax, logits
-        self.temperature = softmax.temperature
-        self.exponents, self.sink = softmax.exponents, logits
+    def __init__(self, softmax, sink):
+        self.softmax, self.layer = softmax, sink
+        self.temperature, self.exponents = softmax.temperature, softmax.exponents
+
+    @property
+    def sink(self):
+        return self.layer.logits
 
     def prepare(self, scores):
         return self.softmax.prepare(scores)
 
     def normalize(self, scores, allowed):
         scores = scores / self.temperature
-        return softmax_with_sink(scores, ops.reshape(self.logits, (1, -1, 1, 1)))
+        return softmax_with_sink(scores, ops.reshape(self.sink, (1, -1, 1, 1)))

@@ -1,185 +1,12 @@
-"""Call arguments of attention layers: the masks they make, and what is refused of them."""
+"""Checks of what a call of attention is given: masks, positions and segments that do not fit."""
 
-import dataclasses
-import functools
 import math
-import operator
 
 import keras
 import numpy as np
-from keras import ops
 
-from keras_attention import masks
-from keras_attention.attention import axes
 from keras_attention.attention.kv_cache import looks_back
 from keras_attention.positions.indices import to_numpy_or_none
-
-
-@dataclasses.dataclass(frozen=True)
-class AttentionInputs:
-    """The tensors that one call of an attention layer is given, by the names of `call`.
-
-    Args:
-        query: (B, dims..., D). value, key: (B, dims..., D).
-        attended: the axes of `query` that are attended over. As a sequence, a tensor has these in
-            one axis, and all others in its batch.
-    """
-
-    query: object
-    value: object
-    key: object
-    query_mask: object = None
-    value_mask: object = None
-    key_mask: object = None
-    attention_mask: object = None
-    segment_ids: object = None
-    value_segment_ids: object = None
-    query_positions: object = None
-    value_positions: object = None
-    attended: tuple = (1,)
-
-    def check(self, owner, heads):
-        """Refuses, in the name of a layer with this many heads, what does not fit."""
-        given = {name: getattr(self, name) for name in (*_ROWS, "attention_mask")}
-        check_given(owner, self.query.shape, self.value.shape, self.attended, heads, **given)
-
-    @functools.cached_property
-    def query_sequence(self):
-        """(B, T, D)."""
-        return axes.to_sequences(self.query, self.attended)
-
-    @functools.cached_property
-    def value_sequence(self):
-        """(B, S, D)."""
-        return axes.to_sequences(self.value, self.attended)
-
-    @functools.cached_property
-    def key_sequence(self):
-        """(B, S, D)."""
-        if self.key is self.value:
-            return self.value_sequence
-        return axes.to_sequences(self.key, self.attended)
-
-    @property
-    def query_padding(self):
-        """Which queries are tokens, bool (B, T), or None for all."""
-        return self._mask_to_sequence(self.query_mask)
-
-    @property
-    def key_padding(self):
-        """Which keys are tokens, by one mask or both: bool (B, dims...), or None for all."""
-        if self.key_mask is None or self.key_mask is self.value_mask:
-            return self.value_mask
-        return masks.all_of(self.value_mask, self.key_mask)
-
-    def mask_tensor(self, segments=True):
-        """What all masks but the query's allow: bool, broadcastable to (B, N, T, S), or None.
-
-        `segments` are among them, or a kernel makes their mask itself, from `segment_pair`.
-        """
-        given = self.attention_mask
-        if given is not None:
-            given = ops.cast(ops.convert_to_tensor(given), "bool")
-            given = axes.mask_to_sequences(given, self.query, self.attended)
-        key_mask = None if self.key_mask is self.value_mask else self.key_mask
-        padding = (self._mask_to_sequence(mask) for mask in (self.value_mask, key_mask))
-        segments = segment_mask(self.segment_ids, self.value_segment_ids) if segments else None
-        return masks.all_of(given, padding_mask(None, *padding), segments)
-
-    def padding_lengths(self, mask_tensor):
-        """The padding in numbers, if it comes after the tokens and no other mask is given, or None.
-
-        `mask_tensor` is what the method of this name gave.
-        """
-        key_mask = self.key_padding
-        others = (self.attention_mask, self.segment_ids, self.value_segment_ids)
-        if key_mask is None or len(key_mask.shape) != 2 or any(x is not None for x in others):
-            return None
-        keys = count_tokens(key_mask)
-        queries = keys if self.query_mask is key_mask else count_tokens(self.query_mask)
-        return PaddingLengths(queries, keys, self.query_mask, mask_tensor)
-
-    def segment_pair(self):
-        """The documents of queries and keys, int (B, T) and (B, S), or None."""
-        if self.segment_ids is None:
-            segment_mask(self.segment_ids, self.value_segment_ids)  # refuses those of values alone
-            return None
-        values = self.segment_ids if self.value_segment_ids is None else self.value_segment_ids
-        return tuple(ops.convert_to_tensor(x) for x in (self.segment_ids, values))
-
-    def with_shared_positions(self):
-        """The same, where query and value are one tensor: positions of either are of both."""
-        if self.value is not self.query or self.key is not self.value:
-            return self
-        queries, values = self.query_positions, self.value_positions
-        return dataclasses.replace(
-            self,
-            query_positions=values if queries is None else queries,
-            value_positions=queries if values is None else values,
-        )
-
-    def in_cache(self, cached):
-        """The same over all tokens that `cached`, a `CachedHeads`, holds."""
-        return dataclasses.replace(
-            self,
-            value_mask=cached.mask,
-            key_mask=None,
-            query_positions=cached.query_positions,
-            value_positions=cached.key_positions,
-        )
-
-    def _mask_to_sequence(self, mask):
-        return mask if mask is None else axes.to_sequences(mask, self.attended, features=0)
-
-
-@dataclasses.dataclass(frozen=True)
-class PaddingLengths:
-    """How many tokens come before the padding of each row, and the masks that say so.
-
-    Args:
-        queries, keys: int32 (B,); one tensor where queries and keys have one mask; or None.
-        query_mask: bool (B, T), or None. attention_mask: bool (B, 1, 1, S).
-    """
-
-    queries: object
-    keys: object
-    query_mask: object
-    attention_mask: object
-
-
-def count_tokens(mask):
-    """How many tokens each row of a mask (B, T) has: int32 (B,), or None for None."""
-    return None if mask is None else ops.sum(ops.cast(mask, "int32"), axis=1)
-
-
-def join_masks(*parts):
-    """The mask part that allows what all of `parts` allow; None, as a part, allows everything."""
-    parts = [part for part in parts if part is not None]
-    return functools.reduce(operator.and_, parts) if parts else None
-
-
-def positions_of(x, given=None):
-    """`given`, or 0, 1, 2, ... along the second axis of `x`."""
-    return ops.arange(ops.shape(x)[1], dtype="int32") if given is None else given
-
-
-def padding_mask(query_mask=None, value_mask=None, key_mask=None):
-    """Padding of queries, bool (B, T), and of keys, bool (B, S), as one mask (B, 1, T or 1, S)."""
-    rows = query_mask if query_mask is None else ops.cast(query_mask, "bool")
-    rows = rows if rows is None else ops.expand_dims(ops.expand_dims(rows, axis=1), axis=3)
-    columns = (mask for mask in (value_mask, key_mask) if mask is not None)
-    return masks.all_of(rows, *(masks.padding(mask) for mask in columns))
-
-
-def segment_mask(query_segments=None, key_segments=None):
-    """Packed documents: bool (B, 1, T, S); the keys' segments default to the queries'."""
-    if query_segments is None and key_segments is not None:
-        raise ValueError(
-            "value_segment_ids came without segment_ids, which say to which of these segments each "
-            "query belongs. Give both; to hide padding alone, give value_mask=ids != 0."
-        )
-    return masks.same_segment(query_segments, key_segments)
-
 
 _TOKENS = "True for a token and False for padding"
 _DOCUMENTS = "the number of each token's document"
@@ -196,32 +23,52 @@ _ROWS = {
 }
 
 
-def check_given(owner, query_shape, value_shape, attended=(1,), heads=None, **given):
+def check_call(owner, query_shape, value_shape, arguments, attended=(1,), heads=None):
     """Refuses call arguments that do not fit queries and values, and numbers that are no mask.
 
     Args:
         owner: str, what messages call the layer.
         query_shape, value_shape: (B, dims..., D), sizes or None.
+        arguments: dict of call arguments of `AttentionLayer` by name, each a tensor, an array, a
+            list or None. Those that are no mask, no segments and no positions are ignored.
         attended: which of the axes are attended over.
         heads: int, N, or None if there is no axis of heads that an `attention_mask` could have.
-        given: the call arguments of `MultiHeadAttention` of these names, each a tensor, an array,
-            a list or None: `query_mask`, `value_mask`, `key_mask`, `attention_mask`,
-            `segment_ids`, `value_segment_ids`, `query_positions`, `value_positions`.
     """
     shapes = {"query": tuple(query_shape), "value": tuple(value_shape)}
     for name, shape in shapes.items():
         check_rank(owner, name, shape)
-    attention_mask = given.pop("attention_mask", None)
-    for name, x in given.items():
-        side, _ = _ROWS[name]
-        check_rows(owner, name, x, side, shapes[side], attended)
-    if given.get("value_segment_ids") is None:
-        check_rows(
-            owner, "segment_ids", given.get("segment_ids"), "value", shapes["value"], attended
+    for name, (side, _) in _ROWS.items():
+        check_rows(owner, name, arguments.get(name), side, shapes[side], attended)
+    segments = arguments.get("segment_ids")
+    if arguments.get("value_segment_ids") is None:
+        check_rows(owner, "segment_ids", segments, "value", shapes["value"], attended)
+    elif segments is None:
+        raise ValueError(
+            "value_segment_ids came without segment_ids, which say to which of these segments each "
+            "query belongs. Give both; to hide padding alone, give value_mask=ids != 0."
         )
+    attention_mask = arguments.get("attention_mask")
     if attention_mask is not None:
         check_mask(owner, "attention_mask", attention_mask)
-        _check_broadcastable(owner, shape_of(attention_mask), *shapes.values(), attended, heads)
+        _check_attention_mask(owner, shape_of(attention_mask), *shapes.values(), attended, heads)
+
+
+def check_heads(query, key, key_axis, bias, visibility):
+    """Refuses what does not fit queries (B, T, N, H) and keys, whose length is axis `key_axis`."""
+    if len(query.shape) != 4 or len(key.shape) != 4:
+        raise ValueError(
+            "attend takes queries and keys of shape (batch, length, heads, size); received query "
+            f"{tuple(query.shape)} and key {tuple(key.shape)}. Split the heads first: reshape to "
+            "(batch, length, heads, size)."
+        )
+    batch, queries, heads, _ = query.shape
+    keys = key.shape[key_axis]
+    _check_broadcastable("attention_mask", visibility.attention_mask, (batch, heads, queries, keys))
+    _check_broadcastable("bias", bias, (batch, heads, queries, keys))
+    _check_positions("query_positions", visibility.query_positions, queries, batch)
+    _check_positions("key_positions", visibility.key_positions, keys, batch)
+    check_rows("attend", "query_mask", visibility.query_mask, "query", (batch, queries, heads))
+    check_rows("attend", "key_mask", visibility.key_mask, "key", (batch, keys, heads))
 
 
 def check_rank(owner, name, shape):
@@ -258,7 +105,7 @@ def check_mask(owner, name, mask):
     )
 
 
-def check_positions(owner, name, positions, length, batch=None):
+def _check_positions(name, positions, length, batch):
     """Refuses positions that are not (T,) or (B, T) for T = `length` tokens."""
     if positions is None:
         return
@@ -267,7 +114,7 @@ def check_positions(owner, name, positions, length, batch=None):
         _same(shape[-1], length) and (len(shape) == 1 or _fits(shape[0], batch))
     ):
         raise ValueError(
-            f"{owner} was given {name} of shape {shape}, {_POSITIONS}, for {_say(length)} tokens: "
+            f"attend was given {name} of shape {shape}, {_POSITIONS}, for {_say(length)} tokens: "
             f"expected ({_say(length)},) or (batch, {_say(length)})."
         )
 
@@ -284,17 +131,15 @@ def check_lengths(mask, position, queries, keys, query_positions=None, key_posit
                 part.check_length(length, exact)
 
 
-def check_broadcastable(owner, name, x, shape):
+def _check_broadcastable(name, x, shape):
     """Refuses a mask or a bias that does not broadcast to `shape`, (B, N, T, S)."""
     if x is None:
         return
-    if name == "attention_mask":
-        check_mask(owner, name, x)
     given = shape_of(x)
     tail = shape[len(shape) - len(given) :]
     if len(given) > len(shape) or not all(map(_fits, given, tail)):
         raise ValueError(
-            f"{owner} was given {name} of shape {given}, which does not broadcast to "
+            f"attend was given {name} of shape {given}, which does not broadcast to "
             f"(batch, heads, queries, keys) = {_show(shape)}."
         )
 
@@ -331,7 +176,7 @@ def check_rows(owner, name, x, side, shape, attended=(1,)):
     )
 
 
-def _check_broadcastable(owner, given, query_shape, value_shape, attended, heads):
+def _check_attention_mask(owner, given, query_shape, value_shape, attended, heads):
     """Checks an attention mask, (B, [rest..., N,] query dims, key dims)."""
     rest = [size for axis, size in enumerate(query_shape[1:-1], 1) if axis not in attended]
     queries = [query_shape[axis] for axis in attended]

@@ -8,62 +8,45 @@ from keras_attention import masks
 from keras_attention.core import in_place, scope
 
 
-@dataclasses.dataclass(frozen=True)
-class CachedHeads:
-    """All that new tokens may attend to, as a cache keeps it.
-
-    Attributes:
-        heads: dict, name -> (B, ..., S, H).
-        query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S).
-        mask: bool (1 or B, S), which slices hold tokens, or None for all.
-    """
-
-    heads: dict
-    query_positions: object
-    key_positions: object
-    mask: object
-
-    @property
-    def positions(self):
-        """The positions as arguments of `attend`."""
-        return {"query_positions": self.query_positions, "key_positions": self.key_positions}
-
-
-def extend_cache(
-    layer, make, kept, query, value, *, mask, value_mask=None, query_positions=None, **refused
-):
+def extend_cache(layer, query, value, key, visibility):
     """Appends new keys and values to those that a decoding scope keeps for `layer`.
 
     Args:
-        make: function of positions, (S,) or (B, S), to the cache entries of the value: a dict,
-            name -> (B, ..., S, H). Not called for a source that was encoded before.
-        kept: dict, name -> its shape for one token: `{"key": (K, H), ...}`.
-        query: (B, T, D). value: (B, S, D).
-        mask: the mask part that it attends with, or None.
-        value_mask: bool (B, S), as the layer received it, or None.
-        query_positions: of the new tokens; None counts on from those in the cache.
-        refused: call arguments that a cache cannot honour; one that is not None is an error.
+        layer: an `AttentionLayer`. query: (B, T, D). value, key: (B, S, D).
+        visibility: `Visibility` of the new tokens, whose `mask` and `key_mask` a cache takes.
+            Without positions they count on from the tokens in the cache.
 
     Returns:
-        `CachedHeads`; None where the layer computes as without a cache.
+        All that the new tokens may attend to, a dict, name -> (B, ..., S, H), and its `Visibility`;
+        or None where the layer computes as without a cache.
     """
     decoding = scope.current(scope.Decoding)
     if decoding is None:
         return None
-    _check_arguments(layer, query, refused)
-    slot = decoding.slot(layer)
+    _check_arguments(layer, query, visibility)
+    slot, kept = decoding.slot(layer), layer.cache_shapes
     if decoding.tracing:
-        _declare(slot, value, mask, kept, value_mask)
+        _declare(slot, value, kept, visibility)
         return None
     of_source = not any(name in slot or f"recent_{name}" in slot for name in kept)
     if decoding.encoding and not of_source:
         return None
-    if query_positions is None:
-        query_positions = decoding.positions(ops.shape(query)[1])
-    make = _check_entries(layer, make, kept)
+    i = visibility.query_positions
+    i = decoding.positions(ops.shape(query)[1]) if i is None else i
+
+    def project(positions):
+        at_positions = dataclasses.replace(visibility, key_positions=positions)
+        heads = layer.project_for_cache(value, key, at_positions)
+        _check_entries(layer, heads, kept)
+        return heads
+
     if of_source:
-        return _read_source(slot, make, kept, value, value_mask, query_positions)
-    return _append_tokens(slot, make(query_positions), mask, value_mask, query_positions)
+        heads, j, key_mask = _read_source(slot, project, value, visibility.key_mask)
+    else:
+        heads, j, key_mask = _append_tokens(slot, project(i), visibility)
+    return heads, dataclasses.replace(
+        visibility, key_mask=key_mask, query_positions=i, key_positions=j
+    )
 
 
 def rotate_and_transpose(position, heads, positions):
@@ -76,22 +59,16 @@ def rotate_and_transpose(position, heads, positions):
     return {name: heads_first(x) if len(x.shape) == 4 else x for name, x in heads.items()}
 
 
-def _check_entries(layer, make, kept):
-    """`make`, with an error if it does not give what is `kept` of every token."""
-
-    def make_entries(positions):
-        entries = make(positions)
-        given = {name: (*x.shape[1:-2], x.shape[-1]) for name, x in entries.items()}
-        stated = {name: tuple(shape) for name, shape in kept.items()}
-        if given != stated:
-            raise ValueError(
-                f"{layer.name} gives its cache {given} of a token, and its cache_shapes state "
-                f"{stated}. State there what project_key_value (or project_for_cache) gives: each "
-                "name, and its shape without batch and length."
-            )
-        return entries
-
-    return make_entries
+def _check_entries(layer, heads, kept):
+    """Refuses heads other than what is `kept` of every token."""
+    given = {name: (*x.shape[1:-2], x.shape[-1]) for name, x in heads.items()}
+    stated = {name: tuple(shape) for name, shape in kept.items()}
+    if given != stated:
+        raise ValueError(
+            f"{layer.name} gives its cache {given} of a token, and its cache_shapes state "
+            f"{stated}. State there what project_key_value (or project_for_cache) gives: each "
+            "name, and its shape without batch and length."
+        )
 
 
 def heads_first(x):
@@ -99,7 +76,14 @@ def heads_first(x):
     return ops.transpose(x, (0, 2, 1, 3))
 
 
-def _check_arguments(layer, query, refused):
+def _check_arguments(layer, query, visibility):
+    """Refuses call arguments that a cache cannot honour."""
+    shared = visibility.key_positions is visibility.query_positions
+    refused = {
+        "attention_mask": visibility.attention_mask,
+        "value_positions": None if shared else visibility.key_positions,
+        "segment_ids": visibility.segments,
+    }
     if given := [name for name, argument in refused.items() if argument is not None]:
         raise ValueError(
             f"{layer.name} decodes token by token and was given {given[0]}, which is about all "
@@ -112,22 +96,22 @@ def _check_arguments(layer, query, refused):
         )
 
 
-def _declare(slot, value, mask, heads, value_mask):
+def _declare(slot, value, shapes, visibility):
     """Declares the entries of a layer; a value of another length than the tokens is a source."""
-    dtype = slot.layer.compute_dtype
+    dtype, key_mask = slot.layer.compute_dtype, visibility.key_mask
     if value.shape[1] != slot.scope.spec.length:
-        kept = {f"source_{name}": scope.Source(shape, dtype) for name, shape in heads.items()}
-        if value_mask is not None:
-            kept["source_mask"] = scope.Source((), "bool")
+        entries = {f"source_{name}": scope.Source(shape, dtype) for name, shape in shapes.items()}
+        if key_mask is not None:
+            entries["source_mask"] = scope.Source((), "bool")
     else:
-        slot.declare_mask(mask)
-        window = window_of(mask)
-        kept = {name: scope.Sequence(shape, dtype, window) for name, shape in heads.items()}
-        if value_mask is not None:
-            of_mask, is_new = _mask_slot(slot, value_mask, window)
+        slot.declare_mask(visibility.mask)
+        window = window_of(visibility.mask)
+        entries = {name: scope.Sequence(shape, dtype, window) for name, shape in shapes.items()}
+        if key_mask is not None:
+            of_mask, is_new = _mask_slot(slot, key_mask, window)
             if is_new:
                 of_mask.declare(mask=scope.Sequence((), "bool", window))
-    slot.declare(**kept)
+    slot.declare(**entries)
 
 
 def window_of(mask):
@@ -148,17 +132,16 @@ def looks_back(mask):
     return right is not None and right <= 0
 
 
-def _read_source(slot, make, kept, value, value_mask, query_positions):
-    """`CachedHeads` of a source, which is written while it is encoded."""
+def _read_source(slot, project, value, key_mask):
+    """Heads, key positions and key mask of a source, which is written while it is encoded."""
     if slot.scope.encoding:
-        new = make(ops.arange(ops.shape(value)[1], dtype="int32"))
+        new = project(ops.arange(ops.shape(value)[1], dtype="int32"))
         slot.update(**{f"source_{name}": x for name, x in new.items()})
-        if value_mask is not None:
-            slot.update(source_mask=ops.cast(value_mask, "bool"))
-    heads = {name: slot[f"source_{name}"] for name in kept}
-    keys = ops.arange(_length_of(heads), dtype="int32")
-    mask = slot["source_mask"] if "source_mask" in slot else None
-    return CachedHeads(heads, query_positions, keys, mask)
+        if key_mask is not None:
+            slot.update(source_mask=ops.cast(key_mask, "bool"))
+    heads = {name: slot[f"source_{name}"] for name in slot.layer.cache_shapes}
+    j = ops.arange(_length_of(heads), dtype="int32")
+    return heads, j, slot["source_mask"] if "source_mask" in slot else None
 
 
 def is_first(decoding):
@@ -166,24 +149,25 @@ def is_first(decoding):
     return isinstance(decoding.index, int) and decoding.index == 0
 
 
-def _append_tokens(slot, heads, mask, value_mask, query_positions):
-    """`CachedHeads` of the tokens: `heads` (B, ..., T, H) of new ones behind those kept."""
-    decoding, length = slot.scope, _length_of(heads)
-    rolls = f"recent_{next(iter(heads))}" in slot
-    found = {name: _append(slot, name, new, rolls) for name, new in heads.items()}
-    count = _length_of(found)
+def _append_tokens(slot, new, visibility):
+    """All heads, key positions and key mask: those of `new` (B, ..., T, H) behind those kept."""
+    decoding, length = slot.scope, _length_of(new)
+    mask, key_mask = visibility.mask, visibility.key_mask
+    rolls = f"recent_{next(iter(new))}" in slot
+    heads = {name: _append(slot, name, x, rolls) for name, x in new.items()}
+    count = _length_of(heads)
     indices = ops.arange(count, dtype="int32")
     if rolls:
         indices = indices + (decoding.index + length - count)
-    keys, is_token = _positions_since_start(indices, decoding)
+    j, is_token = _positions_since_start(indices, decoding)
     if rolls and not is_first(decoding):
         is_token = masks.all_of(is_token, ops.expand_dims(indices >= 0, axis=0))
     elif not looks_back(mask) and not is_first(decoding):
         filled = indices < decoding.index + length
         is_token = masks.all_of(is_token, ops.expand_dims(filled, axis=0))
-    if value_mask is not None:
-        is_token = masks.all_of(is_token, _append_mask(slot, value_mask, window_of(mask), rolls))
-    return CachedHeads(found, query_positions, keys, is_token)
+    if key_mask is not None:
+        is_token = masks.all_of(is_token, _append_mask(slot, key_mask, window_of(mask), rolls))
+    return heads, j, is_token
 
 
 def _length_of(heads):
@@ -231,10 +215,7 @@ def _check_room(slot, name, new, axis):
     index, length, room = slot.scope.index, ops.shape(new)[axis], ops.shape(slot[name])[axis]
     more = "Begin with a larger max_length, or keep the newest alone: memory_length=..."
     if not all(isinstance(size, int) for size in (index, length, room)):
-        if (
-            "room",
-            name,
-        ) not in slot.scope.shared:  # once: others have as much room
+        if ("room", name) not in slot.scope.shared:  # once: others have as much room
             slot.scope.shared["room", name] = room
             sentence = f"The new tokens do not fit the cache of {slot.layer.name}. {more}"
             in_place.assert_room(index, length, room, sentence)

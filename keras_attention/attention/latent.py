@@ -6,11 +6,10 @@ import functools
 import keras
 from keras import ops
 
-from keras_attention.attention import arguments
-from keras_attention.attention.attend import AttendArguments
-from keras_attention.attention.base import AttentionLayer
-from keras_attention.attention.inputs import AttentionInputs, check_lengths
+from keras_attention.attention import arguments, inputs, kernels
+from keras_attention.attention.base import AttentionLayer, join_masks
 from keras_attention.attention.projection import PROJECTION_AXES, ProjectionOwner, project
+from keras_attention.attention.visibility import Visibility
 from keras_attention.core import checks, scope, shapes
 from keras_attention.core.shapes import prepend_batch
 
@@ -58,7 +57,7 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
     cache = layer.compress(x[:, :6])  # (B, S, C + R)
     assert cache.shape == (2, 6, 12)
     cache = np.concatenate([cache, layer.compress(x[:, 6:], [6])], axis=1)
-    last = layer.attend_compressed(x[:, 6:], cache, query_positions=[6])
+    last = layer.attend_compressed(x[:, 6:], cache, ka.attention.Visibility(query_positions=[6]))
     assert np.allclose(last, whole[:, 6:], atol=1e-5)
     ```
     """
@@ -129,23 +128,26 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
             query = self._query_norm(self._query_down(query))
         return self._query_dense(query)
 
-    def project_key_value(self, inputs):
-        if inputs.key is not inputs.value:
+    def project_key_value(self, value, key, visibility):
+        if key is not value:
             raise ValueError(f"{self.name} makes its keys of the values. Leave key out.")
-        positions = inputs.with_shared_positions().value_positions
-        return {"latent": self.compress(inputs.value_sequence, positions)}
+        return {"latent": self.compress(value, visibility.key_positions)}
 
-    def project_for_cache(self, inputs, positions):
-        return {"latent": self.compress(inputs.value_sequence, positions)}
+    project_for_cache = project_key_value  # already rotated
 
     @property
     def cache_shapes(self):
         return {"latent": (self.latent_dim + self.rotary_dim,)}
 
-    def attend_heads(self, query, heads, call):
-        absorb = call.cached and self._key_up.quantization_mode is None
-        call = dataclasses.replace(call, cached=False)  # a latent cache is (B, S, C + R) as well
-        return self._attend_latent(query, heads["latent"], call, absorb)
+    def attend_heads(
+        self, query, heads, equation, visibility, return_weights=False, implementation=None
+    ):
+        """As in `AttentionLayer`, of latent vectors (B, S, C + R), also from a cache."""
+        latent, absorb = heads["latent"], False
+        if implementation == kernels.CACHED:
+            absorb, implementation = self._key_up.quantization_mode is None, None
+        how = return_weights, implementation
+        return self._attend_latent(query, latent, absorb, equation, visibility, *how)
 
     def compress(self, value, positions=None):
         """The latent vectors and the rotated shared keys of `value`, all that later queries need.
@@ -167,59 +169,46 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
         )
         return ops.concatenate([latent, rotated], axis=2)
 
-    def attend_compressed(
-        self,
-        query,
-        compressed,
-        *,
-        absorb=True,
-        training=None,
-        use_causal_mask=False,
-        query_positions=None,
-        value_positions=None,
-        **given,
-    ):
+    def attend_compressed(self, query, compressed, visibility=None, *, absorb=True, training=None):
         """Attention of `query` over values that `compress` has compressed.
 
         Args:
             query: (B, T, D).
             compressed: (B, S, latent_dim + rotary_dim).
+            visibility: `Visibility`, beside the layer's own mask, or None. Positions default to
+                0, 1, 2, ..., so that a query after a cache of S tokens needs its own.
             absorb: bool, whether keys and values stay compressed, and queries and outputs go
                 through their projections instead. The same output; less work
                 for few queries over many keys, as in decoding, and more for many queries.
             training: bool, whether dropout is active.
-            use_causal_mask: bool, whether keys after a query are hidden from it.
-            query_positions: int (T,) or (B, T), value_positions: int (S,) or (B, S). Default:
-                0, 1, 2, ..., so that a query after a cache of S tokens needs its own.
-            given: other masks, with the names of the call arguments.
 
         Returns:
             The output (B, T, D).
         """
         self._check_built()
-        positions = {"query_positions": query_positions, "value_positions": value_positions}
-        inputs = AttentionInputs(query, compressed, compressed, **positions, **given)
-        call = AttendArguments(
-            mask=self.mask_part(use_causal_mask),
-            attention_mask=inputs.mask_tensor(),
-            query_mask=inputs.query_mask,
-            query_positions=query_positions,
-            key_positions=value_positions,
-            training=training,
-            implementation=self.implementation,
+        visibility = Visibility() if visibility is None else visibility
+        visibility = dataclasses.replace(visibility, mask=join_masks(self.mask, visibility.mask))
+        output, weights = self._attend_latent(
+            self.project_query(query),
+            compressed,
+            absorb,
+            self.make_equation(training),
+            visibility,
+            scope.wants_weights(self),
+            self.implementation,
         )
-        output, weights = self._attend_latent(self.project_query(query), compressed, call, absorb)
         scope.record_weights(self, weights)
         return self._output_dense(output)
 
-    def _attend_latent(self, query, compressed, call, absorb):
+    def _attend_latent(self, query, compressed, absorb, equation, visibility, *how):
         """Output (B, T, N, Hv) and weights or None, of queries (B, T, N, H + R)."""
-        lengths, positions = (query.shape[1], compressed.shape[1]), call.query_positions
-        check_lengths(call.mask, self.position, *lengths, positions, call.key_positions)
+        i, j = visibility.query_positions, visibility.key_positions
+        lengths = query.shape[1], compressed.shape[1]
+        inputs.check_lengths(visibility.mask, self.position, *lengths, i, j)
         query = ops.multiply(query, (self.key_dim + self.rotary_dim) ** -0.5)
         query, rotated_query = ops.split(query, [self.key_dim], axis=3)
         if self.position is not None:
-            rotated_query = self.position.rotate(rotated_query, positions)
+            rotated_query = self.position.rotate(rotated_query, i)
         compressed = ops.cast(compressed, self.compute_dtype)
         latent, rotated = ops.split(compressed, [self.latent_dim], axis=2)
         rotated = ops.expand_dims(rotated, axis=2)  # (B, S, 1, R)
@@ -232,7 +221,8 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
             key = ops.concatenate([self._key_up(latent), rotated], axis=3)
             value = self._value_up(latent)
         query = ops.concatenate([query, rotated_query], axis=3)
-        output, weights = self.attend(query, key, value, call, position=None)
+        equation = dataclasses.replace(equation, position=None)  # rotated already
+        output, weights = self.attend(query, key, value, equation, visibility, *how)
         if absorb:
             output = self._through(self._value_up, "btnc,cnh->btnh", output)
         return output, weights

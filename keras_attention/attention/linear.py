@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_attention import masks
 from keras_attention.attention import arguments, feature_maps
-from keras_attention.attention.inputs import check_given, check_rank
+from keras_attention.attention.inputs import check_call, check_rank
 from keras_attention.attention.projection import ProjectionOwner, project
 from keras_attention.core import checks, scope
 from keras_attention.core.shapes import prepend_batch
@@ -133,7 +133,7 @@ class LinearAttention(ProjectionOwner):
         return_state=False,
     ):
         padding = {"query_mask": query_mask, "value_mask": value_mask, "key_mask": key_mask}
-        check_given(self.name, query.shape, value.shape, **padding)
+        check_call(self.name, query.shape, value.shape, padding)
         key = value if key is None else key
         causal = use_causal_mask or isinstance(self.mask, masks.Causal)
         if causal:

@@ -4,10 +4,11 @@ import keras
 from keras import ops
 
 from keras_attention import masks, normalizers
-from keras_attention.attention import segment_memory
+from keras_attention.attention import kernels, segment_memory
 from keras_attention.attention.attend import attend
 from keras_attention.attention.faiss_memory import FaissMemory
 from keras_attention.attention.multi_head import MultiHeadAttention
+from keras_attention.attention.visibility import Visibility
 from keras_attention.core import checks, scope
 
 
@@ -96,31 +97,40 @@ class MemorizingAttention(MultiHeadAttention):
             name="memory_gate", shape=(self.num_heads,), initializer=self.gate_initializer
         )
 
-    def attend_heads(self, query, heads, call):
-        local, weights = super().attend_heads(query, heads, call)
-        found = self._search(query, heads, call)
-        if found is None:
+    def project_for_cache(self, value, key, visibility):
+        new = self.project_key_value(value, key, visibility), visibility.key_mask
+        scope.current(scope.Decoding).shared["new tokens", id(self)] = new  # not rotated
+        return super().project_for_cache(value, key, visibility)
+
+    def attend_heads(
+        self, query, heads, equation, visibility, return_weights=False, implementation=None
+    ):
+        how = equation, visibility, return_weights, implementation
+        local, weights = super().attend_heads(query, heads, *how)
+        new = heads, visibility.key_mask
+        if implementation == kernels.CACHED:
+            new = scope.current(scope.Decoding).shared["new tokens", id(self)]
+        answer = self._search(query, *new, visibility.segments)
+        if answer is None:
             return local, weights
-        remembered, any_found = found
+        remembered, any_found = answer
         gate = ops.sigmoid(ops.cast(self.memory_gate, "float32"))
         gate = ops.reshape(gate, (1, 1, -1, 1)) * any_found
         gate = ops.cast(gate, local.dtype)
         return gate * remembered + (1 - gate) * local, weights
 
-    def _search(self, query, heads, call):
+    def _search(self, query, heads, tokens, segments):
         """The memory's answer (B, T, N, Hv), and whether it holds anything (B, 1, 1, 1).
 
-        None without a memory. Afterwards the memory holds the segment's keys and values, too.
+        None without a memory. Afterwards the memory holds the segment's keys and values, too, of
+        those that are `tokens` (B, S).
         """
         if scope.current(scope.SegmentMemory) is None and scope.current(FaissMemory) is None:
             return None
-        if call.inputs.segment_ids is not None:
-            raise segment_memory.packed_text_error(self, "segment_ids")
-        if call.cached:  # a cache holds rotated keys, a memory those that are not
-            heads = self.project_key_value(call.inputs)
+        if segments is not None:
+            raise segment_memory.packed_text_error(self)
         length = ops.shape(query)[1]  # earlier segments may stand in front
         key, value = (heads[name][:, -length:] for name in ("key", "value"))
-        tokens = call.inputs.key_padding
         tokens = tokens if tokens is None else tokens[:, -length:]
         tokens = masks.all_of(tokens, scope.is_token(length))  # not a prompt's padding
         index = scope.current(FaissMemory)
@@ -145,7 +155,7 @@ class MemorizingAttention(MultiHeadAttention):
             ops.cast(slot["values"], dtype),
             score=self.score,
             normalizer=normalizers.TopK(self.num_neighbors),
-            attention_mask=masks.padding(filled),
+            mask=Visibility(key_mask=filled),
         )
         before, number = [slot["keys"], slot["values"]], slot["num_keys"]
         (keys, values), count = segment_memory.append_tokens(before, number, [key, value], tokens)

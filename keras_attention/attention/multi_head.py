@@ -1,15 +1,17 @@
 """Multi-head attention: `keras.layers.MultiHeadAttention`, open to any part."""
 
+import dataclasses
+
 import keras
 from keras import ops
 
 from keras_attention import masks
-from keras_attention.attention import arguments, axes, kv_cache
-from keras_attention.attention.attend import AttendArguments
-from keras_attention.attention.base import AttentionLayer
+from keras_attention.attention import arguments, axes, kernels, kv_cache
+from keras_attention.attention.base import AttentionLayer, join_masks
 from keras_attention.attention.head_structures import QK_NORMS, HeadStructures
-from keras_attention.attention.inputs import join_masks, positions_of
+from keras_attention.attention.kernels.axis_pieces import WholeAxis
 from keras_attention.attention.projection import ProjectionOwner, copy_initializer, project
+from keras_attention.attention.visibility import Visibility
 from keras_attention.core import checks
 
 
@@ -180,18 +182,21 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         self.build_parts((query_shape[0], None, *query_heads))
         self._structures = None  # after the weights that Keras's layer has too
         if self.qk_norm or self.sink or self.num_memory_slots or self.talking_heads:
-            self._structures = HeadStructures(
-                query_heads,
-                value_heads,
-                self.qk_norm,
-                self.sink,
-                self.num_memory_slots,
-                self.talking_heads,
-                epsilon=self.qk_norm_epsilon,
-                dtype=self.dtype_policy,
-                name="structures",
-            )
+            self._structures = self._make_structures()
             self._structures.build()
+
+    def _make_structures(self):
+        return HeadStructures(
+            (self.num_heads, self.key_dim),
+            (self.num_key_value_heads, self.value_dim),
+            self.qk_norm,
+            self.sink,
+            self.num_memory_slots,
+            self.talking_heads,
+            epsilon=self.qk_norm_epsilon,
+            dtype=self.dtype_policy,
+            name="structures",
+        )
 
     def _projection(self, output_shape, input_shape, name, use_bias=None, **kwargs):
         """Makes and builds a projection from the axes `input_shape` to the axes `output_shape`."""
@@ -215,40 +220,63 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         query = self._query_dense(query)
         return self._structures.normalize_query(query) if self._structures else query
 
-    def project_key_value(self, inputs):
+    def project_key_value(self, value, key, visibility):
         """Keys (B, S, K, H), not rotated, and values (B, S, K, Hv)."""
-        key = self._key_dense(inputs.key_sequence)
+        key = self._key_dense(key)
         if self._structures:
             key = self._structures.normalize_key(key)
-        return {"key": key, "value": self._value_dense(inputs.value_sequence)}
+        return {"key": key, "value": self._value_dense(value)}
 
     @property
     def cache_shapes(self):
         heads = self.num_key_value_heads
         return {"key": (heads, self.key_dim), "value": (heads, self.value_dim)}
 
-    def project_for_cache(self, inputs, positions):
+    def project_for_cache(self, value, key, visibility):
         if self._is_overridden:  # an override gets keys that are not rotated
-            heads = self.project_key_value(inputs)
-            return kv_cache.rotate_and_transpose(None, heads, positions)
-        return super().project_for_cache(inputs, positions)
+            heads = self.project_key_value(value, key, visibility)
+            return kv_cache.rotate_and_transpose(None, heads, visibility.key_positions)
+        return super().project_for_cache(value, key, visibility)
 
-    def attend_heads(self, query, heads, call, **parts):
-        if self._is_overridden:
-            return self._call_override(query, heads["key"], heads["value"], call, **parts)
-        return self._attend_with_structures(query, heads["key"], heads["value"], call, **parts)
-
-    def _attend_with_structures(self, query, key, value, call, **parts):
-        if not self._structures:
-            return self.attend(query, key, value, call, **parts)
-        if self.num_memory_slots:  # a query that is padding attends to the slots
-            call = call.with_query_mask_inside()
-        normalizer, value = self._structures.wrap(
-            self.normalizer, self.score, query, value, call.cached
+    def make_equation(self, training=False):
+        equation = super().make_equation(training)
+        if training and self._is_overridden:  # which computes dropout itself, if there is any
+            equation = dataclasses.replace(equation, dropout=self._drop_weights)
+        if not (self.sink or self.talking_heads):
+            return equation
+        structures = self._structures if self.built else self._make_structures()
+        return dataclasses.replace(
+            equation, normalizer=structures.wrap_normalizer(equation.normalizer)
         )
-        position = self._structures.wrap_position(self.position)
-        parts = {**parts, "normalizer": normalizer, "position": position}
-        return self.attend(query, key, value, call, **parts)
+
+    def attend_heads(
+        self, query, heads, equation, visibility, return_weights=False, implementation=None
+    ):
+        if not self._is_overridden:
+            how = equation, visibility, return_weights, implementation
+            return super().attend_heads(query, heads, *how)
+        key, value = heads["key"], heads["value"]
+        if implementation == kernels.CACHED:
+            key, value = kv_cache.heads_first(key), kv_cache.heads_first(value)
+        training = equation.dropout is not None
+        return self._call_override(query, key, value, visibility, return_weights, training)
+
+    def attend(
+        self,
+        query,
+        key,
+        value,
+        equation,
+        visibility,
+        return_weights=False,
+        implementation=None,
+    ):
+        if self.num_memory_slots:
+            visibility = visibility.hide_padded_queries()  # a query that is padding sees the slots
+            equation = self._structures.slots.join(equation, query)
+            value = self._structures.slots.append_to(value, implementation == kernels.CACHED)
+        how = equation, visibility, return_weights, implementation
+        return super().attend(query, key, value, *how)
 
     def project_output(self, output, query):
         if self.use_gate:
@@ -279,16 +307,21 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         """
         if attention_mask is not None and len(attention_mask.shape) == 3:
             attention_mask = ops.expand_dims(attention_mask, axis=1)
-        call = AttendArguments(
-            mask=self.mask_part(use_causal_mask),
-            attention_mask=attention_mask,
+        visibility = Visibility(
+            self.mask_part(use_causal_mask),
+            attention_mask,
             query_positions=query_positions,
             key_positions=key_positions,
-            training=training,
-            return_weights=return_attention_scores,
-            implementation=self.implementation,
         )
-        return self._attend_with_structures(query, key, value, call)
+        return self.attend(
+            query,
+            key,
+            value,
+            self.make_equation(training and self.dropout),
+            visibility,
+            return_attention_scores,
+            self.implementation,
+        )
 
     @property
     def _is_overridden(self):
@@ -298,21 +331,22 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         """
         return type(self)._compute_attention is not MultiHeadAttention._compute_attention
 
-    def _call_override(self, query, key, value, call):
+    def _call_override(self, query, key, value, visibility, return_weights, training):
         """`_compute_attention` with what Keras gives it: keys by length, and all masks as one."""
-        if call.cached:
-            key, value = kv_cache.heads_first(key), kv_cache.heads_first(value)
-        positions = {"query_positions": call.query_positions, "key_positions": call.key_positions}
-        i, j = map(positions_of, (query, key), positions.values())
-        mask = call.with_query_mask_inside().attention_mask
+        visibility = visibility.hide_padded_queries()
+        i, j = visibility.positions(WholeAxis(ops.shape(query)[1]), WholeAxis(ops.shape(key)[1]))
+        positions = {
+            "query_positions": visibility.query_positions,
+            "key_positions": visibility.key_positions,
+        }
         return self._compute_attention(
             query,
             key,
             value,
-            masks.all_of(mask, masks.materialize(call.mask, i, j)),
-            call.training,
-            call.return_weights,
-            **{name: given for name, given in positions.items() if given is not None},
+            visibility.allows(i, j, visibility.tensor),
+            training,
+            return_weights,
+            **{name: where for name, where in positions.items() if where is not None},
         )
 
     def compute_output_shape(self, query_shape, value_shape, key_shape=None):

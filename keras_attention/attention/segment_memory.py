@@ -6,7 +6,6 @@ import keras
 from keras import ops
 
 from keras_attention import masks
-from keras_attention.attention.inputs import positions_of
 from keras_attention.core import scope
 
 
@@ -59,103 +58,65 @@ def _take_rows(x, order):
     return ops.reshape(ops.take(flat, rows, axis=0), (-1, order.shape[1], *x.shape[2:]))
 
 
-@dataclasses.dataclass(frozen=True)
-class SegmentPast:
-    """The tokens of earlier segments, in front of those of this one.
+def join_past(layer, query, value, key, visibility):
+    """Puts what a self-attention remembers of earlier segments in front (Dai et al., 2019, 3.2).
 
-    Attributes:
-        hidden: (B, M, D).
-        mask: bool (B, M), False where the memory is not filled yet.
-    """
-
-    hidden: object
-    mask: object
-
-    def join_hidden(self, segment):
-        """The hidden states of the memory and the segment, (B, M + T, D)."""
-        return ops.concatenate([ops.cast(self.hidden, segment.dtype), segment], axis=1)
-
-    def join_masks(self, segment, *segment_masks):
-        """Which of the M + T are tokens, bool (B, M + T)."""
-        given = [ops.cast(mask, "bool") for mask in segment_masks if mask is not None]
-        own = masks.all_of(ops.ones(ops.shape(segment)[:2], dtype="bool"), *given)
-        return ops.concatenate([self.mask, own], axis=1)
-
-    def widen_mask(self, attention_mask, segment):
-        """A mask (..., T, T) of the segment as one (..., T, M + T) that hides no memory."""
-        if attention_mask is None:
-            return None
-        attention_mask = ops.cast(ops.convert_to_tensor(attention_mask), "bool")
-        if attention_mask.shape[-1] == 1 != segment.shape[1]:
-            return attention_mask  # one column stands for all keys
-        ones = ops.ones((*ops.shape(attention_mask)[:-1], self.hidden.shape[1]), dtype="bool")
-        return ops.concatenate([ones, attention_mask], axis=-1)
-
-    def join_positions(self, segment, query_positions=None, value_positions=None):
-        """Positions of the T queries, and of the M + T keys that end with those of the segment."""
-        length = self.hidden.shape[1]
-        default = positions_of(segment) + length
-        given = [x for x in (query_positions, value_positions) if x is not None] or [default]
-        queries, keys = (ops.cast(ops.convert_to_tensor(x), "int32") for x in (given[0], given[-1]))
-        before = ops.take(keys, [0], axis=-1) + ops.arange(-length, 0, dtype="int32")
-        return queries, ops.concatenate([before, keys], axis=-1)
-
-
-def recall_past(layer, query, value, key, value_mask=None, key_mask=None, **packed):
-    """The memory of `layer`, a self-attention, of earlier segments (Dai et al., 2019, 3.2).
-
-    The hidden states of this segment join its memory for the next call. `packed` are arguments
-    that pack several texts into a row, which a memory cannot tell apart.
+    The hidden states of this segment join the memory of `layer` for the next call.
 
     Returns:
-        `SegmentPast`, or None outside a `scope.SegmentMemory` and for cross-attention.
+        Value, key and `Visibility` of the M + T tokens; unchanged outside a `scope.SegmentMemory`
+        and for cross-attention.
     """
     memory = scope.current(scope.SegmentMemory)
-    if memory is None or not memory.length or value is not query or key is not value:
-        return None
-    if len(query.shape) != 3:
-        return None
-    if given := [name for name, x in packed.items() if x is not None]:
-        raise packed_text_error(layer, given[0])
+    within_one = value is query and key is value and len(query.shape) == 3
+    if memory is None or not memory.length or not within_one:
+        return value, key, visibility
+    if visibility.segments is not None:
+        raise packed_text_error(layer)
     slot = memory.slot(layer, "hidden")
     if slot is None:
-        return None
+        return value, key, visibility
     if slot.tracing:
         dtype = keras.backend.standardize_dtype(query.dtype)
         hidden = scope.State((memory.length, query.shape[-1]), dtype)
         slot.declare(hidden=hidden, num_hidden=scope.State((), "int32"))
-        return None
+        return value, key, visibility
     hidden, count = slot["hidden"], slot["num_hidden"]
-    tokens = masks.all_of(value_mask, key_mask)
-    [after], number = append_tokens([hidden], count, [query], tokens)
+    [after], number = append_tokens([hidden], count, [query], visibility.key_mask)
     slot.update(hidden=after, num_hidden=number)
-    return SegmentPast(hidden, filled_mask(count, memory.length))
+    joined = ops.concatenate([ops.cast(hidden, query.dtype), query], axis=1)
+    return joined, joined, _see_past(visibility, query, filled_mask(count, memory.length))
 
 
-def join_past(layer, inputs):
-    """The `AttentionInputs` of `layer` with what it remembers of earlier segments in front."""
-    segment, padding = inputs.query, (inputs.value_mask, inputs.key_mask)
-    packed = {"segment_ids": inputs.segment_ids, "value_segment_ids": inputs.value_segment_ids}
-    past = recall_past(layer, segment, inputs.value, inputs.key, *padding, **packed)
-    if past is None:
-        return inputs
-    joined, positions = past.join_hidden(segment), (inputs.query_positions, inputs.value_positions)
-    query_positions, value_positions = past.join_positions(segment, *positions)
+def _see_past(visibility, segment, filled):
+    """`Visibility` of a segment (B, T, D), with the slices of a memory that are `filled` (B, M)."""
+    length, attention_mask = filled.shape[1], visibility.attention_mask
+    i, j = visibility.query_positions, visibility.key_positions
+    if i is None and j is None:
+        i = ops.arange(ops.shape(segment)[1], dtype="int32") + length
+    i, j = (
+        ops.cast(ops.convert_to_tensor(x), "int32")
+        for x in (j if i is None else i, i if j is None else j)
+    )
+    before = ops.take(j, [0], axis=-1) + ops.arange(-length, 0, dtype="int32")
+    key_mask = visibility.key_mask
+    key_mask = key_mask if key_mask is None else ops.cast(key_mask, "bool")
+    own = masks.all_of(ops.ones(ops.shape(segment)[:2], dtype="bool"), key_mask)
+    if attention_mask is not None and not attention_mask.shape[-1] == 1 != segment.shape[1]:
+        ones = ops.ones((*ops.shape(attention_mask)[:-1], length), dtype="bool")
+        attention_mask = ops.concatenate([ones, attention_mask], axis=-1)  # hides no memory
     return dataclasses.replace(
-        inputs,
-        value=joined,
-        key=joined,
-        value_mask=past.join_masks(segment, *padding),
-        key_mask=None,
-        attention_mask=past.widen_mask(inputs.attention_mask, segment),
-        query_positions=query_positions,
-        value_positions=value_positions,
+        visibility,
+        attention_mask=attention_mask,
+        key_mask=ops.concatenate([filled, own], axis=1),
+        query_positions=i,
+        key_positions=ops.concatenate([before, j], axis=-1),
     )
 
 
-def packed_text_error(layer, argument):
+def packed_text_error(layer):
     """The error for several texts in a row, where a memory is of one text."""
     return ValueError(
-        f"{layer.name} remembers earlier segments of one text, and {argument} packs several texts "
+        f"{layer.name} remembers earlier segments of one text, and segment_ids packs several texts "
         "into a row: the memory would not know whose it is. Leave one of the two out."
     )

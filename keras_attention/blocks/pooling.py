@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention.attention import attend
-from keras_attention.attention.inputs import padding_mask
+from keras_attention.attention.visibility import Visibility
 from keras_attention.core import scope, shapes
 from keras_attention.core.checks import check_whole_number
 from keras_attention.core.integer_inputs import IntegerInputs
@@ -119,7 +119,7 @@ class Pooling(keras.layers.Layer):
     def _attention(self, inputs, mask):
         x = ops.expand_dims(inputs, axis=2)  # (B, T, 1, D)
         query = shapes.tile(ops.cast(self.query, x.dtype), (ops.shape(x)[0], 1, 1, 1))
-        output, weights = attend(query, x, x, attention_mask=padding_mask(value_mask=mask))
+        output, weights = attend(query, x, x, mask=Visibility(key_mask=mask))
         scope.record_weights(self, weights)
         return ops.reshape(output, (-1, inputs.shape[-1]))
 

@@ -24,12 +24,17 @@ class IntegerInputs:
 
     def __call__(self, *args, **kwargs):
         names = keras_internals.list_call_arguments(self)[: len(args)]
-        arguments = {**dict(zip(names, args, strict=True)), **kwargs}
+        arguments = self.name_arguments(args, kwargs)
         checks.refuse_ragged(type(self).__name__, *arguments.values())
         whole = {name: to_integers(arguments[name]) for name in self.get_integer_inputs(arguments)}
         args = tuple(whole.get(name, x) for name, x in zip(names, args, strict=True))
         kwargs = {name: whole.get(name, x) for name, x in kwargs.items()}
         return super().__call__(*args, **kwargs)
+
+    def name_arguments(self, args, kwargs):
+        """Return the arguments of a call of the layer by their names in `call`."""
+        names = keras_internals.list_call_arguments(self)[: len(args)]
+        return {**dict(zip(names, args, strict=True)), **kwargs}
 
     def get_integer_inputs(self, arguments):
         """Names of the arguments in `arguments` that are whole numbers."""

@@ -1,5 +1,7 @@
 """Self-attention in every layer: positions of one stand for both, also where Keras casts them."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -57,14 +59,14 @@ class OneHead(ka.attention.AttentionLayer):
     def project_query(self, query):
         return keras.ops.expand_dims(query, axis=2)
 
-    def project_key_value(self, inputs):
-        x = inputs.value_sequence
-        heads = keras.ops.expand_dims(x, axis=2)
-        return {"key": heads, "value": heads, "bias": x[..., :1]}
+    def project_key_value(self, value, key, visibility):
+        heads = keras.ops.expand_dims(value, axis=2)
+        return {"key": heads, "value": heads, "bias": value[..., :1]}
 
-    def attend_heads(self, query, heads, call):
+    def attend_heads(self, query, heads, equation, visibility, *how):
         bias = keras.ops.transpose(heads["bias"], (0, 2, 1))[:, :, None]  # (B, 1, 1, S)
-        return super().attend_heads(query, heads, call, bias=bias)
+        equation = dataclasses.replace(equation, bias=bias)
+        return super().attend_heads(query, heads, equation, visibility, *how)
 
     def project_output(self, output, query):
         return keras.ops.squeeze(output, axis=2)
@@ -124,8 +126,9 @@ def test_a_cache_of_other_entries_than_stated_is_refused(stated):
 
 def test_a_bias_of_a_subclass_leaves_the_sink_in():
     class Biased(ka.attention.MultiHeadAttention):
-        def attend_heads(self, query, heads, call):
-            return super().attend_heads(query, heads, call, bias=np.full((1, 1, 1, T), 2.0))
+        def attend_heads(self, query, heads, equation, visibility, *how):
+            equation = dataclasses.replace(equation, bias=np.full((1, 1, 1, T), 2.0))
+            return super().attend_heads(query, heads, equation, visibility, *how)
 
     own = ka.attention.MultiHeadAttention(2, 4, sink=True)
     biased = Biased(2, 4, sink=True)

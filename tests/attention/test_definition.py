@@ -95,9 +95,7 @@ def test_equals_the_definition(score, normalizer, mask):
         VALUE,
         score=SCORES[score],
         normalizer=part,
-        mask=structure,
-        attention_mask=PADDING[:, None, None],
-        **places,
+        mask=ka.attention.Visibility(structure, key_mask=PADDING, **places),
     )
     expected, expected_weights = definition.attention(
         QUERY,

@@ -92,8 +92,10 @@ def step(**sizes):
 
     def attend(query, key, value, bias):
         query, key, value, bias = map(last_of, (query, key, value, bias))
-        where = {"mask": "causal", "query_positions": np.array([keys - 1]), "score": Half()}
-        output, weights = ka.attention.attend(query, key, value, bias=bias, **where)
+        visibility = ka.attention.Visibility("causal", query_positions=np.array([keys - 1]))
+        output, weights = ka.attention.attend(
+            query, key, value, bias=bias, mask=visibility, score=Half()
+        )
         return {"output": output, "weights": weights}
 
     one = [(b, 1, 1, 2 * size), *[(b, keys, 1, 2 * size)] * 2, (rows, 1, 1, 2 * keys)]
@@ -176,12 +178,14 @@ def test_any_parts(sizes, cached):
                 *(heads_first if cached else (key, value)),
                 score=score,
                 normalizer=normalizer,
-                mask=mask,
+                mask=ka.attention.Visibility(
+                    mask,
+                    attention_mask=seen,
+                    query_positions=where + tf.range(length),
+                    key_positions=np.arange(keys),
+                ),
                 position=position,
-                attention_mask=seen,
-                query_positions=where + tf.range(length),
-                key_positions=np.arange(keys),
-                cached=cached,
+                implementation="dense_cached" if cached else None,
                 return_weights=True,
             )
             found |= {f"output of {case}": output, f"weights of {case}": weights}

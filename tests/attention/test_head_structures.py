@@ -132,7 +132,7 @@ def test_large_scores_and_sinks_neither_overflow_nor_vanish(size):
     sink = ka.attention.MultiHeadAttention(1, H, sink=True)
     sink.build((B, T, D), (B, S, D))
     sink.weights[-1].assign([size])
-    normalizer = sink._structures.sink.wrap(ka.normalizers.Softmax())
+    normalizer = sink._structures.wrap_normalizer(ka.normalizers.Softmax())
     weights = normalizer(np.full((1, 1, 2, 4), size, "float16"), np.array([True] * 3 + [False]))
     np.testing.assert_allclose(weights, [[[[0.25] * 3 + [0]] * 2]], atol=1e-3)
 

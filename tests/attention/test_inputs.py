@@ -129,6 +129,7 @@ ATTEND = {
     "attention_mask": np.ones((B, 1, S, T), bool),
     "bias": np.ones((3, T, S), "float32"),
     "query_mask": np.ones((B, S), bool),
+    "key_mask": np.ones((B, T), bool),
     "query_positions": np.arange(1),
     "key_positions": np.arange(S + 1),
 }
@@ -138,7 +139,11 @@ ATTEND = {
 def test_attend_refuses_what_does_not_fit(name):
     query, key = QUERY.reshape(B, T, 2, 4), VALUE.reshape(B, S, 2, 4)
     with pytest.raises(ValueError, match=rf"attend was given {name} of shape"):
-        ka.attention.attend(query, key, key, **{name: ATTEND[name]})
+        if name == "bias":
+            ka.attention.attend(query, key, key, bias=ATTEND[name])
+        else:
+            visibility = ka.attention.Visibility(**{name: ATTEND[name]})
+            ka.attention.attend(query, key, key, mask=visibility)
 
 
 def test_attend_refuses_other_than_heads():

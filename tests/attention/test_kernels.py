@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from keras import ops
 
 import keras_attention as ka
+from keras_attention.attention import kernels
 from keras_attention.attention.kernels import softmax_tensorflow
 from tests.grids import quick, thinned
 
@@ -98,9 +99,8 @@ def attention(kernel, dtype, mask, heads, batch, queries, keys, **case):
             *inputs[:3],
             score=score,
             normalizer=case["normalizer"],
-            mask=mask,
+            mask=ka.attention.Visibility(mask, attention_mask=allowed),
             position=position,
-            attention_mask=allowed,
             bias=inputs[3] if case["biased"] else None,
             return_weights=False,
             implementation=kernel,
@@ -334,14 +334,17 @@ def test_explain_in_training_and_with_weights():
     assert "weights" in ka.attention.explain(layer, 4096, return_attention_scores=True).reason
 
 
-def test_the_layer_computes_with_the_kernel_that_explain_names(monkeypatch):
-    used = []
-    run = ka.attention.kernels.run_kernel
+def list_kernels_that_run(monkeypatch):
+    """Return a list to which every kernel that runs from now on adds its name."""
+    used, bind = [], kernels.bind
     monkeypatch.setattr(
-        ka.attention.kernels,
-        "run_kernel",
-        lambda name, *a, **k: used.append(name) or run(name, *a, **k),
+        kernels, "bind", lambda name, *flash: used.append(name) or bind(name, *flash)
     )
+    return used
+
+
+def test_the_layer_computes_with_the_kernel_that_explain_names(monkeypatch):
+    used = list_kernels_that_run(monkeypatch)
     x = np.random.default_rng(0).normal(size=(1, 1100, 8)).astype("float32")
     layer = ka.attention.MultiHeadAttention(2, 4, mask=ka.masks.Window(20), dropout=0.5)
     plain = layer(x, x)
@@ -367,7 +370,11 @@ def test_recording_gets_the_weights_that_a_kernel_does_not_hold():
     [
         ("flash", {}, "Unknown kernel 'flash'. Known: dense, fused, banded, chunked, ring"),
         ("banded", {"mask": "causal"}, "banded.*no band"),
-        ("banded", {"mask": ka.masks.Window(2), "query_positions": [0, 1, 2]}, "positions are"),
+        (
+            "banded",
+            {"mask": ka.attention.Visibility(ka.masks.Window(2), query_positions=[0, 1, 2])},
+            "positions are given",
+        ),
         ("chunked", {"return_weights": True}, "weights are asked for"),
         ("chunked", {"dropout": lambda weights: weights}, "dropout"),
         ("fused", {}, "tensorflow has no attention of its own"),
@@ -412,12 +419,7 @@ def test_weights_can_be_seen_whatever_the_kernel():
 
 
 def test_a_named_kernel_computes_the_output_also_where_weights_are_looked_at(monkeypatch):
-    used = []
-    run = ka.attention.kernels.run_kernel
-    kernels = ka.attention.kernels
-    monkeypatch.setattr(
-        kernels, "run_kernel", lambda name, *a, **k: used.append(name) or run(name, *a, **k)
-    )
+    used = list_kernels_that_run(monkeypatch)
     x = np.random.default_rng(0).normal(size=(1, 70, 8)).astype("float32")
     named = {"mask": ka.masks.Window(5), "implementation": "banded"}
     for layer in [
@@ -435,10 +437,43 @@ def test_a_named_kernel_computes_the_output_also_where_weights_are_looked_at(mon
         assert weights.shape[-2:] == (70, 70)
 
 
-def test_a_named_kernel_does_not_attend_to_a_cache():
-    x = np.zeros((1, 3, 1, 4), "float32")
-    with pytest.raises(ValueError, match="implementation='chunked' with cached=True"):
-        ka.attention.attend(x, x, x, cached=True, implementation="chunked")
+EXPLAINED = {
+    "causal": {"mask": "causal"},
+    "window": {"mask": ka.masks.Window(9)},
+    "global tokens": {"mask": ka.masks.Window(9) | ka.masks.Global(2)},
+    "named": {"mask": ka.masks.Window(9), "implementation": "chunked"},
+    "dropout": {"mask": "causal", "dropout": 0.5},
+    "bias": {"mask": "causal", "position": "alibi"},
+    "structures": {"sink": True, "talking_heads": True, "num_memory_slots": 1},
+    "prefix": {"mask": ka.masks.Causal() | ka.masks.Prefix(2)},
+}
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("positions", [False, True])
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_explain_and_the_call_get_the_same_choice(monkeypatch, name, positions, training):
+    choices, choose = [], kernels.choose
+    monkeypatch.setattr(kernels, "choose", lambda *a: choices.append(choose(*a)) or choices[-1])
+    layer = ka.attention.MultiHeadAttention(2, 4, **EXPLAINED[name])
+    for length in (0, 1, 100, 300):
+        case = {"training": training, "return_attention_scores": length == 100}
+        said = ka.attention.explain(layer, length, positions=positions, **case)
+        choices.clear()
+        x = tf.zeros((1, length, 8))
+        layer(x, x, query_positions=np.arange(length) if positions else None, **case)
+        assert choices[-1] == said
+
+
+def test_a_layer_with_a_named_kernel_attends_to_a_cache(monkeypatch):
+    x = keras.Input((None, 8))
+    layer = ka.attention.MultiHeadAttention(2, 4, mask="causal", implementation="chunked")
+    model = keras.Model(x, layer(x, x))
+    cache = ka.generation.initial_cache(model, 1, 3)
+    used = list_kernels_that_run(monkeypatch)
+    with ka.generation.decoding_scope(cache, 0):
+        model(np.zeros((1, 1, 8), "float32"))
+    assert used == ["dense_cached"]
 
 
 def test_explain_says_what_it_explains():
@@ -480,8 +515,9 @@ def test_masks_of_every_shape(known, mask, shape):
     given = random.random(shape) < 0.5
 
     def attend(given, kernel):
-        how = {"mask": mask, "return_weights": False, "implementation": kernel}
-        return ka.attention.attend(q, k, v, attention_mask=given, **how)
+        visibility = ka.attention.Visibility(mask, attention_mask=given)
+        how = {"return_weights": False, "implementation": kernel}
+        return ka.attention.attend(q, k, v, mask=visibility, **how)
 
     signature = [tf.TensorSpec(shape if known else [None] * 4, "bool")]
     for kernel in ("chunked", "banded") if isinstance(mask, ka.masks.Window) else ("chunked",):

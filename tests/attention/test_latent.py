@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 import keras_attention as ka
+from keras_attention.attention import Visibility
 from tests.attention import definition
 from tests.litert import assert_converts
 
@@ -93,7 +94,10 @@ def test_absorbed_equals_plain(variant):
         query, value = tf.Variable(QUERY), tf.Variable(VALUE)
         with tf.GradientTape() as tape, ka.visualization.record_attention(layer) as maps:
             output = layer.attend_compressed(
-                query, layer.compress(value), absorb=absorb, attention_mask=allowed
+                query,
+                layer.compress(value),
+                Visibility(attention_mask=allowed[:, None]),
+                absorb=absorb,
             )
             loss = tf.reduce_sum(output**2)
         (weights,) = maps.values()
@@ -114,7 +118,8 @@ def test_decoding_from_the_cache_equals_the_full_pass(pieces, absorb):
     for length in pieces:
         new, where = VALUE[:, start : start + length], np.arange(start, start + length)
         cache = np.concatenate([cache, layer.compress(new, where)], axis=1)
-        outputs.append(layer.attend_compressed(new, cache, query_positions=where, absorb=absorb))
+        visibility = Visibility(query_positions=where)
+        outputs.append(layer.attend_compressed(new, cache, visibility, absorb=absorb))
         start += length
     assert cache.shape == (B, S, C + R)
     np.testing.assert_allclose(np.concatenate(outputs, axis=1), whole, atol=1e-5)
@@ -128,8 +133,10 @@ def test_decoding_rows_of_different_lengths():
     output = layer.attend_compressed(
         new,
         cache,
-        query_positions=LENGTHS[:, None],
-        value_mask=np.concatenate([PADDING, np.ones((B, 1), bool)], axis=1),
+        Visibility(
+            query_positions=LENGTHS[:, None],
+            key_mask=np.concatenate([PADDING, np.ones((B, 1), bool)], axis=1),
+        ),
     )
     for b, length in enumerate(LENGTHS):
         alone = np.concatenate([VALUE[b : b + 1, :length], new[b : b + 1]], axis=1)
@@ -146,7 +153,8 @@ def test_a_step_exports_with_its_cache():
         known, new = tf.shape(cache)[1], tf.shape(tokens)[1]
         where = tf.range(known, known + new)
         cache = tf.concat([cache, layer.compress(tokens, where)], axis=1)
-        return {"output": layer.attend_compressed(tokens, cache, query_positions=where), "c": cache}
+        visibility = Visibility(query_positions=where)
+        return {"output": layer.attend_compressed(tokens, cache, visibility), "c": cache}
 
     arrays = {"tokens": VALUE[:, 4:], "cache": np.asarray(layer.compress(VALUE[:, :4]))}
     np.testing.assert_allclose(
@@ -166,7 +174,8 @@ def test_a_step_exports_with_a_cache_of_fixed_size():
         where = tf.reshape(index, (1,))
         new = layer.compress(token, where)
         cache = keras.ops.slice_update(cache, (0, index, 0), new)
-        return {"output": layer.attend_compressed(token, cache, query_positions=where), "c": cache}
+        visibility = Visibility(query_positions=where)
+        return {"output": layer.attend_compressed(token, cache, visibility), "c": cache}
 
     whole = np.asarray(layer(VALUE, VALUE))
     cache = np.zeros((B, S, C + R), "float32")
@@ -187,7 +196,8 @@ def test_an_empty_row_gives_zeros_and_no_gradient(dtype, absorb):
     query = tf.Variable(QUERY)
     with tf.GradientTape() as tape:
         compressed = layer.compress(VALUE)
-        output = layer.attend_compressed(query, compressed, attention_mask=nothing, absorb=absorb)
+        visibility = Visibility(attention_mask=nothing[:, None])
+        output = layer.attend_compressed(query, compressed, visibility, absorb=absorb)
         empty = tf.reduce_sum(output[1]) + tf.reduce_sum(output[0, 1])
     assert compressed.dtype == output.dtype == layer.compute_dtype
     assert np.all(np.asarray(output)[1] == 0) and np.all(np.asarray(output)[0, 1] == 0)
@@ -280,7 +290,7 @@ def test_every_kernel_gives_the_same(kernel, absorb):
         query = tf.Variable(QUERY)
         with tf.GradientTape() as tape:
             compressed = layer.compress(query)
-            output = layer.attend_compressed(query, compressed, absorb=absorb, use_causal_mask=True)
+            output = layer.attend_compressed(query, compressed, Visibility("causal"), absorb=absorb)
             loss = tf.reduce_sum(output**2)
         results.append([output, tape.gradient(loss, query), layer.get_weights()])
     for dense, other in zip(results[0][:2], results[1][:2], strict=True):

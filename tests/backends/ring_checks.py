@@ -9,7 +9,7 @@ import numpy as np
 from keras import ops
 
 import keras_attention as ka
-from keras_attention.attention.head_structures import Sink
+from keras_attention.attention.head_structures import Sink, SoftmaxWithSink
 from keras_attention.attention.kernels.ring_jax import choose_rows, plan_hops
 
 B, T, N, H = 2, 64, 4, 8
@@ -55,7 +55,8 @@ def attention(
     padded=False,
     packed=False,
     bias=None,
-    **kwargs,
+    dropout=None,
+    **visible,
 ):
     """Output, and the gradients of query, key, value, bias and weights."""
     random = np.random.default_rng(0)
@@ -70,10 +71,10 @@ def attention(
         allowed = allowed[:, None, None]
         if padded == "queries, too":
             allowed = allowed & (random.random((1, 1, T, 1)) < 0.7)
-        kwargs["attention_mask"] = allowed
+        visible["attention_mask"] = allowed
     if packed:
         documents = np.sort(random.integers(0, 4, (B, T)))
-        kwargs["segments"] = (documents, documents)
+        visible["segments"] = (documents, documents)
     score, position = ka.scores.get(score), ka.positions.get(position)
     parts = [part for part in (score, position) if isinstance(part, keras.layers.Layer)]
     for part in parts:
@@ -82,7 +83,7 @@ def attention(
         sink = Sink(N)
         sink.build()
         sink.logits.assign(random.normal(size=N))
-        normalizer = sink.wrap(ka.normalizers.Softmax(temperature=1.3))
+        normalizer = SoftmaxWithSink(ka.normalizers.Softmax(temperature=1.3), sink)
         parts.append(sink)
     weights = [weight for part in parts for weight in part.trainable_weights]
 
@@ -96,7 +97,8 @@ def attention(
                 normalizer=normalizer,
                 return_weights=False,
                 implementation=implementation,
-                **kwargs,
+                mask=ka.attention.Visibility(**visible),
+                dropout=dropout,
             )
         return ops.sum(ops.cast(output * upstream, "float32")), output
 

@@ -10,11 +10,11 @@ from tests.backends.attention_cases import LENGTHS, WINDOW, B, T, draw_heads
 
 
 def test_lengths_alone_hide_padding_from_every_kernel():
-    given = {"query_lengths": LENGTHS, "key_lengths": LENGTHS, "mask": WINDOW}
-    dense, _ = ka.attention.attend(*draw_heads(), **given)
+    visibility = ka.attention.Visibility(WINDOW, query_lengths=LENGTHS, key_lengths=LENGTHS)
+    dense, _ = ka.attention.attend(*draw_heads(), mask=visibility)
     for implementation in ("banded", "chunked"):
         found = ka.attention.attend(
-            *draw_heads(), **given, return_weights=False, implementation=implementation
+            *draw_heads(), mask=visibility, return_weights=False, implementation=implementation
         )
         np.testing.assert_allclose(
             ops.convert_to_numpy(found), ops.convert_to_numpy(dense), atol=2e-6
@@ -24,11 +24,10 @@ def test_lengths_alone_hide_padding_from_every_kernel():
 
 def test_a_layer_that_changes_the_mask_gives_up_the_lengths():
     class Hiding(ka.attention.MultiHeadAttention):
-        def attend_heads(self, query, heads, call, **parts):
+        def attend_heads(self, query, heads, equation, visibility, *how):
             first = ops.reshape(ops.arange(T) > 0, (1, 1, 1, T))
-            mask = ops.logical_and(call.attention_mask, first)
-            call = dataclasses.replace(call, attention_mask=mask)
-            return super().attend_heads(query, heads, call, **parts)
+            visibility = dataclasses.replace(visibility, attention_mask=first)
+            return super().attend_heads(query, heads, equation, visibility, *how)
 
     x = ops.convert_to_tensor(np.random.default_rng(0).normal(size=(B, T, 8)).astype("float32"))
     tokens = ops.convert_to_tensor(np.arange(T)[None] < LENGTHS[:, None])

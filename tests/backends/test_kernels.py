@@ -61,6 +61,8 @@ def attention(
     padded=False,
     empty=False,
     biased=False,
+    mask=None,
+    query_positions=None,
     **kwargs,
 ):
     """Output and gradients of query, key, value, bias and weights, by `kernel`, as float32."""
@@ -90,7 +92,7 @@ def attention(
             value,
             score=score,
             position=position,
-            attention_mask=allowed,
+            mask=ka.attention.Visibility(mask, allowed, query_positions=query_positions),
             bias=bias,
             return_weights=False,
             implementation=kernel,
@@ -152,9 +154,7 @@ def test_lengths_are_the_mask_of_padding(mask, same):
     tokens = np.arange(shared.T)[None] < lengths[:, None]
     expected = ka.attention.attend(
         *heads,
-        mask=mask,
-        attention_mask=tokens[:, None, None],
-        query_mask=tokens,
+        mask=ka.attention.Visibility(mask, query_mask=tokens, key_mask=tokens),
         return_weights=False,
         implementation="dense",
     )

@@ -251,7 +251,8 @@ def test_attention_gives_queries_and_keys_their_own():
     """The whole of attend: weights by the definition."""
     key = RANDOM.normal(size=(B, 7, N, H)).astype("float32")
     position, i = positions.XPos(scale_base=20), np.arange(2, 7)
-    _, weights = attention.attend(X, key, key, position=position, mask="causal", query_positions=i)
+    visibility = attention.Visibility("causal", query_positions=i)
+    _, weights = attention.attend(X, key, key, position=position, mask=visibility)
     for n in range(N):
         for t in range(T):
             q = faded(X[0, t, n], i[t], 1, "half", H, 10000, 20)

@@ -65,9 +65,8 @@ def test_attention_by_definition():
     value = RANDOM.normal(size=(B, S, N, H)).astype("float32")
     position, i = built(), np.arange(T) + S - T
     keys, values = (np.asarray(t) for t in (position.key_table, position.value_table))
-    output, weights = attention.attend(
-        QUERY, KEY, value, position=position, mask="causal", query_positions=i
-    )
+    visibility = attention.Visibility("causal", query_positions=i)
+    output, weights = attention.attend(QUERY, KEY, value, position=position, mask=visibility)
     for b in range(B):
         for n in range(N):
             for t in range(T):

@@ -1,33 +1,31 @@
 """Kernels: ways to compute the same attention, each equal to `dense` by test.
 
-A kernel is a module with two functions: one of its own name, and `refuses(case)`, which says why it
-cannot compute a `Case`, or None.
+A kernel is a module with a function of its own name, `kernel(query, key, value, equation,
+visibility)`, and all but `dense` have two more of the `lengths` (T, S), ints or None where they are
+not known: `refuses(lengths, equation, visibility)` says why it cannot compute an attention, or
+None, and `pays(lengths, visibility)` why it is the one to take, or None.
 """
 
 from keras_attention.attention.kernels import banded, chunked, dense, fused, ring
-from keras_attention.attention.kernels.bias_and_mask import BiasAndMask
 from keras_attention.attention.kernels.select import (
+    CACHED,
     NAMES,
-    Case,
     Choice,
+    bind,
     choose,
-    explain,
     get_kernel,
-    run_kernel,
 )
 
 __all__ = [
+    "CACHED",
     "NAMES",
-    "BiasAndMask",
-    "Case",
     "Choice",
     "banded",
+    "bind",
     "choose",
     "chunked",
     "dense",
-    "explain",
     "fused",
     "get_kernel",
     "ring",
-    "run_kernel",
 ]

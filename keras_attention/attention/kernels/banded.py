@@ -4,21 +4,30 @@ import numpy as np
 from keras import ops
 
 from keras_attention.attention.kernels import dense, sliced
-from keras_attention.attention.kernels.bias_and_mask import AxisIndices, AxisRange, WholeAxis
+from keras_attention.attention.kernels.axis_pieces import AxisIndices, AxisRange, WholeAxis
 
 LEAST_ROWS, MOST_ROWS = 64, 256
 
 
-def refuses(case):
-    """Why it cannot compute `case`, or None."""
-    if case.mask is None or None in case.mask.band():
+def refuses(lengths, equation, visibility):
+    """Return why it cannot compute an attention, or None."""
+    if visibility.mask is None or None in visibility.mask.band():
         return "the mask has no band: it bounds neither or only one side"
-    if case.positions:
+    if not visibility.positions_are_indices:
         return "positions are given, so that indices do not bound which keys a query attends to"
-    return sliced.refuses(case)
+    return sliced.refuses(lengths, equation, visibility)
 
 
-def banded(query, key, value, *, score, normalizer, bias_and_mask, dropout=None):
+def pays(lengths, visibility):
+    """Return why it is the kernel to take, or None."""
+    reach, keys = visibility.mask.reach(), lengths[1]
+    seen = reach.left + reach.right + 1 + len(reach.tokens) + rows_at_once(reach)
+    if seen > keys / 2:
+        return None
+    return f"a slice of the queries sees {seen} of {keys} keys"
+
+
+def banded(query, key, value, equation, visibility):
     """As `dense`, where the mask has a `band()`: O(T · width), plus global tokens.
 
     A slice of queries sees the keys from the first one's left bound to the last one's right bound,
@@ -26,19 +35,17 @@ def banded(query, key, value, *, score, normalizer, bias_and_mask, dropout=None)
     are keys for every slice; as queries they are computed apart.
     """
     length, keys = query.shape[1], key.shape[1]
-    reach = bias_and_mask.mask.reach()
+    reach = visibility.mask.reach()
     tokens = tuple(token for token in reach.tokens if token < keys)
     slices = _slices(length, keys, reach)
     global_keys = AxisIndices(tokens) if tokens else None
-    terms = dict(score=score, normalizer=normalizer, bias_and_mask=bias_and_mask)
-    output = sliced.attend_in_slices(
-        query, key, value, **terms, slices=slices, global_keys=global_keys
-    )
+    output = sliced.attend_in_slices(query, key, value, equation, visibility, slices, global_keys)
     queries = tuple(token for token in reach.tokens if token < length)
     if queries:
-        output = _replace(
-            output, queries, _attend_globally(AxisIndices(queries), query, key, value, **terms)
-        )
+        rows = _attend_globally(AxisIndices(queries), query, key, value, equation, visibility)
+        source = np.arange(length)
+        source[list(queries)] = length + np.arange(len(queries))
+        output = ops.take(ops.concatenate([output, rows], axis=1), source, axis=1)
     return output, None
 
 
@@ -60,21 +67,14 @@ def rows_at_once(reach):
     return min(max(width // 2, LEAST_ROWS), MOST_ROWS)
 
 
-def _attend_globally(indices, query, key, value, *, score, normalizer, bias_and_mask):
+def _attend_globally(indices, query, key, value, equation, visibility):
     """The output (B, tokens, N, Hv) of the global tokens as queries, over all keys."""
     query = indices.take(query, 1) if query.shape[1] != 1 else query
-    bias = None if bias_and_mask.bias is None else indices.take(bias_and_mask.bias, 2)
-    all_keys = WholeAxis(ops.shape(key)[1])
-    bias, mask = bias_and_mask.block(indices, all_keys, query, key, bias)
-    weights = dense.weigh(dense.scores_of(score, query, key), bias, mask, normalizer, value.dtype)
+    i, j = visibility.positions(indices, WholeAxis(ops.shape(key)[1]))
+    bias = equation.block_bias(i, j, query, key, indices.take(equation.bias, 2))
+    mask = visibility.allows(i, j, indices.take(visibility.tensor, 2))
+    scores = dense.scores_of(equation.score, query, key)
+    weights = dense.weigh(scores, bias, mask, equation.normalizer, value.dtype)
     output = dense.matmul_by_group(weights, ops.transpose(value, (0, 2, 1, 3)))
     output = ops.transpose(output, (0, 2, 1, 3))
-    return dense.plus(output, bias_and_mask.values(indices, all_keys, weights))
-
-
-def _replace(output, tokens, rows):
-    """`output` (B, T, N, Hv) with the rows `tokens` replaced."""
-    length = output.shape[1]
-    source = np.arange(length)
-    source[list(tokens)] = length + np.arange(len(tokens))
-    return ops.take(ops.concatenate([output, rows], axis=1), source, axis=1)
+    return dense.plus(output, equation.block_values(i, j, weights))

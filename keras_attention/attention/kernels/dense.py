@@ -3,36 +3,32 @@
 import numpy as np
 from keras import ops
 
-from keras_attention.attention.kernels.bias_and_mask import WholeAxis
+from keras_attention.attention.kernels.axis_pieces import WholeAxis
 from keras_attention.core.shapes import prepend_batch
 from keras_attention.scores.base import check_axes, score_pairs
 
 
-def refuses(case):
-    """Computes everything."""
-    return None
-
-
-def dense(query, key, value, *, score, normalizer, bias_and_mask, dropout=None):
-    """`weights = normalize(score(q, k) + bias, mask)`, `output = weights · v`.
+def dense(query, key, value, equation, visibility):
+    """Compute `weights = normalize(score(q, k) + bias, mask)` and `output = weights · v`.
 
     Args:
         query: (B, T, N, H). key: (B, S, K, H). value: (B, S, K, Hv). K divides N: query head h
             attends with key head h // (N / K).
-        score, normalizer: parts.
-        bias_and_mask: `BiasAndMask`, bias and mask.
-        dropout: callable applied to the weights before they meet the values, or None.
+        equation: `Equation`, what is computed. visibility: `Visibility`, who sees whom.
 
     Returns:
         The output (B, T, N, Hv) and the weights before dropout (B, N, T, S).
     """
     rows, columns = WholeAxis(ops.shape(query)[1]), WholeAxis(ops.shape(key)[1])
-    bias, mask = bias_and_mask.block(rows, columns, query, key, bias_and_mask.bias)
-    weights = weigh(scores_of(score, query, key), bias, mask, normalizer, value.dtype)
-    mixed = weights if dropout is None else dropout(weights)
-    output = matmul_by_group(mixed, ops.transpose(value, (0, 2, 1, 3)))  # (B, N, T, Hv)
+    i, j = visibility.positions(rows, columns)
+    bias = equation.block_bias(i, j, query, key, equation.bias)
+    mask = visibility.allows(i, j, visibility.tensor)
+    scores = scores_of(equation.score, query, key)  # (B, N, T, S)
+    weights = weigh(scores, bias, mask, equation.normalizer, value.dtype)
+    dropped = weights if equation.dropout is None else equation.dropout(weights)
+    output = matmul_by_group(dropped, ops.transpose(value, (0, 2, 1, 3)))  # (B, N, T, Hv)
     output = ops.transpose(output, (0, 2, 1, 3))
-    return plus(output, bias_and_mask.values(rows, columns, mixed)), weights
+    return plus(output, equation.block_values(i, j, dropped)), weights
 
 
 def weigh(scores, bias, mask, normalizer, dtype):
@@ -112,18 +108,20 @@ def repeat_heads(key, heads):
     return key if groups == heads else ops.repeat(key, heads // groups, axis=2)
 
 
-def dense_cached(query, key, value, *, score, normalizer, bias_and_mask, dropout=None):
+def dense_cached(query, key, value, equation, visibility):
     """As `dense`, over a cache: key (B, K, S, H) and value (B, K, S, Hv), not transposed."""
     rows, columns = WholeAxis(ops.shape(query)[1]), WholeAxis(ops.shape(key)[2])
     # (B, S, K, H); graphs leave it out if unused. LiteRT's converter makes a wrong graph of a
     # `transpose` right after the cache's update in a loop, and a right one of this.
     by_length = ops.einsum("bksh->bskh", key)
-    bias, mask = bias_and_mask.block(rows, columns, query, by_length, bias_and_mask.bias)
-    scores = _cached_scores(score, query, key, by_length)
-    weights = weigh(scores, bias, mask, normalizer, value.dtype)
-    mixed = weights if dropout is None else dropout(weights)
-    output = ops.transpose(matmul_by_group(mixed, value), (0, 2, 1, 3))  # (B, T, N, Hv)
-    return plus(output, bias_and_mask.values(rows, columns, mixed)), weights
+    i, j = visibility.positions(rows, columns)
+    bias = equation.block_bias(i, j, query, by_length, equation.bias)
+    mask = visibility.allows(i, j, visibility.tensor)
+    scores = _cached_scores(equation.score, query, key, by_length)
+    weights = weigh(scores, bias, mask, equation.normalizer, value.dtype)
+    dropped = weights if equation.dropout is None else equation.dropout(weights)
+    output = ops.transpose(matmul_by_group(dropped, value), (0, 2, 1, 3))  # (B, T, N, Hv)
+    return plus(output, equation.block_values(i, j, dropped)), weights
 
 
 def _cached_scores(score, query, key, by_length):

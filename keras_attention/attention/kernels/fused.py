@@ -5,47 +5,46 @@ import dataclasses
 import keras
 from keras import ops
 
-from keras_attention.attention.kernels.bias_and_mask import WholeAxis
+from keras_attention.attention.kernels.axis_pieces import WholeAxis
 from keras_attention.normalizers import Softmax
 
 
-def refuses(case):
-    """Why it cannot compute `case`, or None."""
+def refuses(lengths, equation, visibility):
+    """Return why it cannot compute an attention, or None."""
     if keras.backend.backend() not in ("jax", "torch"):
         return f"{keras.backend.backend()} has no attention of its own"
-    if case.weights:
-        return "the weights are asked for, which only dense holds"
-    if case.dropout:
-        return "dropout on the weights is active, which only dense applies"
-    if case.score.fold is None:
-        return f"{case.score} is no dot product"
-    if case.normalizer != Softmax(temperature=getattr(case.normalizer, "temperature", 1.0)):
-        return f"{case.normalizer} is not the softmax that backends have"
-    if case.biased:
+    if equation.score.fold is None:
+        return f"{equation.score} is no dot product"
+    normalizer = equation.normalizer
+    if normalizer != Softmax(temperature=normalizer.temperature):
+        return f"{normalizer} is not the softmax that backends have"
+    if equation.bias is not None or equation.position_biases:
         return "scores have a bias, which not every backend's attention takes"
     return None
 
 
-def takes_window(bias_and_mask, lengths, dtype, size, flash_attention=None):
-    """Whether flash attention computes a causal window, and no keys outside of it, on this device.
+def pays(lengths, visibility):
+    """Return why it is the kernel to take."""
+    return f"{keras.backend.backend()} has an attention of its own"
+
+
+def takes_window(query, lengths, visibility, flash_attention=None):
+    """Return whether flash attention computes a causal window, and no keys outside of it, here.
 
     Args:
-        bias_and_mask: `BiasAndMask`. lengths: T and S, ints or None. dtype: of the heads, a str.
-        size: int H. flash_attention: as in `fused`.
+        query: (B, T, N, H). lengths: T and S, ints or None. flash_attention: as in `fused`.
     """
     if keras.backend.backend() != "jax" or flash_attention is False:
         return False
     from keras_attention.attention.kernels import fused_jax
 
-    told = VisibleKeys.without_tensor(bias_and_mask, *lengths)
-    if told is None or told.window is None or fused_jax.simplify(told) is None:
+    visible = VisibleKeys.without_tensor(visibility, *lengths)
+    if visible is None or visible.window is None or fused_jax.simplify(visible) is None:
         return False
-    return fused_jax.has_flash(dtype, size)
+    return fused_jax.has_flash(query.dtype, query.shape[3] or 8)  # 8: flash attention takes it
 
 
-def fused(
-    query, key, value, *, score, normalizer, bias_and_mask, dropout=None, flash_attention=None
-):
+def fused(query, key, value, equation, visibility, flash_attention=None):
     """As `dense`, by the attention of JAX or PyTorch (Dao et al., 2022, on GPUs).
 
     A mask that is causal, a causal window or padding at the end is told in numbers where the
@@ -55,17 +54,18 @@ def fused(
     Args:
         flash_attention: bool, whether flash attention has to be taken, or None where it can.
     """
-    query, key, scale = score.fold(query, key)
-    query = ops.multiply(query, ops.cast(scale / normalizer.temperature, query.dtype))
-    told = VisibleKeys.without_tensor(bias_and_mask, query.shape[1], key.shape[1])
+    query, key, scale = equation.score.fold(query, key)
+    scale = scale / equation.normalizer.temperature
+    query = ops.multiply(query, ops.cast(scale, query.dtype))
+    visible = VisibleKeys.without_tensor(visibility, query.shape[1], key.shape[1])
     backend = _backend()
-    told = None if told is None else backend.simplify(told)
-    if told is None:
-        told = VisibleKeys.with_tensor(bias_and_mask, query, key)
+    visible = None if visible is None else backend.simplify(visible)
+    if visible is None:
+        visible = VisibleKeys.with_tensor(visibility, query, key)
     size = max(query.shape[3], value.shape[3])
     heads = [_widen(x, size) for x in (query, key, value)]
-    output = backend.attend(*heads, told, flash_attention)[..., : value.shape[3]]
-    return told.hide_empty_rows(output), None
+    output = backend.attend(*heads, visible, flash_attention)[..., : value.shape[3]]
+    return visible.hide_empty_rows(output), None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,38 +89,40 @@ class VisibleKeys:
     seen: object = None
 
     @classmethod
-    def without_tensor(cls, bias_and_mask, queries, keys):
+    def without_tensor(cls, visibility, queries, keys):
         """What needs no mask tensor, for T queries and S keys (ints, or symbols); or None."""
-        band, lengths = bias_and_mask.exact_band(), bias_and_mask.key_lengths
-        if band is None or (bias_and_mask.attention_mask is not None and lengths is None):
+        band, lengths = visibility.band(), visibility.key_lengths
+        if band is None:
             return None
         left, right = band
         if band == (None, None):
-            told = cls()
+            visible = cls()
         elif left is None and right == 0:
-            told = cls(is_causal=True)
+            visible = cls(is_causal=True)
         elif left is not None and left >= 0 == right and isinstance(queries, int):
             if queries != keys:  # some queries may see nothing, and backends differ
                 return None
-            told = cls(is_causal=True, window=left)
+            visible = cls(is_causal=True, window=left)
         else:
             return None
         if lengths is None:
-            return told
-        at_least_one = [None if x is None else ops.maximum(x, 1) for x in _lengths(bias_and_mask)]
-        if bias_and_mask.query_lengths is lengths and queries == keys:
-            at_least_one[1] = at_least_one[0]
+            return visible
+        query_lengths, key_lengths = (
+            None if x is None else ops.maximum(ops.cast(x, "int32"), 1)
+            for x in (visibility.query_lengths, lengths)
+        )
+        if visibility.query_lengths is lengths and queries == keys:
+            key_lengths = query_lengths
         rows = ops.reshape(lengths > 0, (-1, 1, 1, 1))
-        query_lengths, key_lengths = at_least_one
         return dataclasses.replace(
-            told, query_lengths=query_lengths, key_lengths=key_lengths, seen=rows
+            visible, query_lengths=query_lengths, key_lengths=key_lengths, seen=rows
         )
 
     @classmethod
-    def with_tensor(cls, bias_and_mask, query, key):
+    def with_tensor(cls, visibility, query, key):
         """Any mask, as a tensor."""
         rows, columns = WholeAxis(ops.shape(query)[1]), WholeAxis(ops.shape(key)[1])
-        _, mask = bias_and_mask.block(rows, columns, query, key)
+        mask = visibility.allows(*visibility.positions(rows, columns), visibility.tensor)
         if mask is None:
             return cls()
         seen = ops.any(mask, axis=3, keepdims=True)
@@ -152,13 +154,6 @@ class VisibleKeys:
         tokens = index < ops.expand_dims(self.query_lengths, axis=1)  # (B, T)
         tokens = ops.expand_dims(ops.expand_dims(tokens, axis=2), axis=3)
         return ops.where(tokens, output, ops.zeros_like(output))  # whatever the backend left there
-
-
-def _lengths(bias_and_mask):
-    return [
-        None if x is None else ops.cast(x, "int32")
-        for x in (bias_and_mask.query_lengths, bias_and_mask.key_lengths)
-    ]
 
 
 def _backend():

@@ -16,20 +16,20 @@ def has_flash(dtype, size):
     return keras_internals.can_use_flash_attention(heads, heads, heads)
 
 
-def simplify(told):
-    """`told` as it is handed over, or None where it has to become a tensor."""
+def simplify(visible):
+    """`visible` as it is handed over, or None where it has to become a tensor."""
     if jax.default_backend() == "tpu":
-        return None if told.key_lengths is not None or told.window is not None else told
-    if told.window is None:
-        return told
-    if told.lengths_are_implied:  # cuDNN takes no window beside lengths
-        return told.without_lengths()
-    return told if told.key_lengths is None else None
+        return None if visible.key_lengths is not None or visible.window is not None else visible
+    if visible.window is None:
+        return visible
+    if visible.lengths_are_implied:  # cuDNN takes no window beside lengths
+        return visible.without_lengths()
+    return visible if visible.key_lengths is None else None
 
 
-def attend(query, key, value, told, flash_attention):
-    """(B, T, N, H) of heads (B, T, N, H) and twice (B, S, K, H); `told` is a `VisibleKeys`."""
-    mask = told.mask
+def attend(query, key, value, visible, flash_attention):
+    """(B, T, N, H) of heads (B, T, N, H) and twice (B, S, K, H); `visible` is a `VisibleKeys`."""
+    mask = visible.mask
     if mask is not None:  # heads and batch may stay one
         mask = jnp.broadcast_to(mask, (*mask.shape[:2], query.shape[1], key.shape[1]))
     if jax.default_backend() == "tpu":
@@ -39,7 +39,7 @@ def attend(query, key, value, told, flash_attention):
             repeat_heads(value, query.shape[2]),
             mask=mask,
             scale=1.0,
-            is_causal=told.is_causal,
+            is_causal=visible.is_causal,
             flash_attention=flash_attention,
         )
     return jax.nn.dot_product_attention(
@@ -48,10 +48,10 @@ def attend(query, key, value, told, flash_attention):
         value,
         mask=mask,
         scale=1.0,
-        is_causal=told.is_causal,
-        query_seq_lengths=told.query_lengths,
-        key_value_seq_lengths=told.key_lengths,
-        local_window_size=None if told.window is None else (told.window, 0),
+        is_causal=visible.is_causal,
+        query_seq_lengths=visible.query_lengths,
+        key_value_seq_lengths=visible.key_lengths,
+        local_window_size=None if visible.window is None else (visible.window, 0),
         implementation="cudnn" if _takes_flash(query, key, mask, flash_attention) else "xla",
     )
 

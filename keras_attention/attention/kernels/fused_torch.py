@@ -8,39 +8,39 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from keras_attention.core import keras_internals
 
 
-def simplify(told):
-    """`told` as it is handed over, or None where it has to become a tensor.
+def simplify(visible):
+    """`visible` as it is handed over, or None where it has to become a tensor.
 
     PyTorch takes no lengths and no window.
     """
-    if told.window is not None:
+    if visible.window is not None:
         return None
-    if told.lengths_are_implied:
-        return told.without_lengths()
-    return told if told.key_lengths is None else None
+    if visible.lengths_are_implied:
+        return visible.without_lengths()
+    return visible if visible.key_lengths is None else None
 
 
-def attend(query, key, value, told, flash_attention):
-    """(B, T, N, H) of heads (B, T, N, H) and twice (B, S, K, H); `told` is a `VisibleKeys`.
+def attend(query, key, value, visible, flash_attention):
+    """(B, T, N, H) of heads (B, T, N, H) and twice (B, S, K, H); `visible` is a `VisibleKeys`.
 
     A mask stays bool: of floats flash attention takes none, and the others read four times more.
     """
     query, key, value = (x.transpose(1, 2) for x in (query, key, value))
     groups = query.shape[1] // key.shape[1]
-    if groups > 1 and not _takes_groups(query, told.mask):
+    if groups > 1 and not _takes_groups(query, visible.mask):
         key, value = (torch.repeat_interleave(x, groups, dim=1) for x in (key, value))
         groups = 1
     if flash_attention:
         keras_internals.can_use_flash_attention(
-            query, key, value, told.mask, told.is_causal, raise_error=True
+            query, key, value, visible.mask, visible.is_causal, raise_error=True
         )
     with _kernels(flash_attention):
         output = torch.nn.functional.scaled_dot_product_attention(
             query,
             key,
             value,
-            attn_mask=told.mask,
-            is_causal=told.is_causal,
+            attn_mask=visible.mask,
+            is_causal=visible.is_causal,
             scale=1.0,
             enable_gqa=groups > 1,
         )
@@ -48,7 +48,7 @@ def attend(query, key, value, told, flash_attention):
 
 
 def _takes_groups(query, mask):
-    """Whether heads that share a key stay so: on GPUs flash attention alone computes with them.
+    """Whether heads that share a key stay so: on GPUs flash attention computes only with them.
 
     It takes no mask and no float32, and the kernel that then runs forms all scores.
     """

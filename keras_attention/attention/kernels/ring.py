@@ -6,8 +6,8 @@ from keras_attention.attention.kernels.ring_tile import Tile
 from keras_attention.core import token_layout
 
 
-def refuses(case):
-    """Why it cannot compute `case`, or None."""
+def refuses(lengths, equation, visibility):
+    """Return why it cannot compute an attention, or None."""
     if keras.backend.backend() != "jax":
         return f"messages between devices are JAX's, and Keras runs on {keras.backend.backend()}"
     devices = token_layout.count_sequence_devices()
@@ -16,21 +16,23 @@ def refuses(case):
             "no distribution is active that splits a sequence among devices, such as "
             'RoleParallel({"data": 2, "sequence": 4})'
         )
-    if case.weights:
-        return "the weights are asked for, which only dense holds"
-    if case.dropout:
-        return "dropout on the weights is active, which only dense applies"
-    if case.normalizer.exponents is None:
-        return f"{case.normalizer} needs all scores of a row at once, and has no online form"
-    if None in (case.query_length, case.key_length):
+    if equation.normalizer.exponents is None:
+        return f"{equation.normalizer} needs all scores of a row at once, and has no online form"
+    if None in lengths:
         return "the lengths are not known when the model is traced"
-    for name, length in (("queries", case.query_length), ("keys", case.key_length)):
+    for name, length in zip(("queries", "keys"), lengths, strict=True):
         if length % devices or not length:
             return f"{length} {name} are not split evenly among sequence={devices} devices"
     return None
 
 
-def ring(query, key, value, *, score, normalizer, bias_and_mask, dropout=None):
+def pays(lengths, visibility):
+    """Return why it is the kernel to take, or None."""
+    devices = token_layout.count_sequence_devices()
+    return f"the sequence is split among {devices} devices" if devices > 1 else None
+
+
+def ring(query, key, value, equation, visibility):
     """As `dense`, on JAX, for a sequence that is split among devices (Liu et al., 2023).
 
     Each device keeps its queries. Keys, values, their positions and their masks go from device to
@@ -40,10 +42,10 @@ def ring(query, key, value, *, score, normalizer, bias_and_mask, dropout=None):
     """
     from keras_attention.attention.kernels import ring_jax
 
-    tile = Tile(score, normalizer, bias_and_mask)
+    tile = Tile(equation, visibility)
     rows, columns = tile.rows(query), tile.columns(key, value)
     reach = None
-    if bias_and_mask.mask is not None and bias_and_mask.positions_are_indices:
-        reach = bias_and_mask.mask.reach()
+    if visibility.mask is not None and visibility.positions_are_indices:
+        reach = visibility.mask.reach()
         reach = None if reach.tokens else reach
     return ring_jax.go_around(tile, rows, columns, reach), None

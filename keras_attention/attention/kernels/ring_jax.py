@@ -26,7 +26,8 @@ def go_around(tile, rows, columns, reach=None):
         rows, columns: what its methods of these names gave, for all queries and all keys.
         reach: the `Reach` of the mask where positions are indices, or None.
     """
-    sink = LOWEST if tile.normalizer.sink is None else tile.normalizer.sink
+    sink = tile.equation.normalizer.sink
+    sink = LOWEST if sink is None else sink
     sink = ops.reshape(ops.cast(ops.convert_to_tensor(sink), "float32"), (1, -1, 1, 1))
     return jax.jit(_Ring(tile, rows, columns, reach))(rows, columns, sink)
 

@@ -1,11 +1,10 @@
 """A tile of attention, some queries over some keys, as sums that are added up tile by tile."""
 
-import dataclasses
-
 from keras import ops
 
+from keras_attention import masks
 from keras_attention.attention.kernels import dense
-from keras_attention.attention.kernels.bias_and_mask import WholeAxis
+from keras_attention.attention.kernels.axis_pieces import WholeAxis
 
 HIDDEN = -1e30  # the exponent of what a mask hides; no reference is as low, so its exp is 0
 LOWEST = -1e20  # the least reference that exponents are taken from
@@ -19,31 +18,32 @@ class Tile:
     """The equation for some queries and some keys, cut from what `rows` and `columns` give.
 
     Args:
-        score, normalizer, bias_and_mask: as `dense`; the normalizer has `exponents`.
+        equation, visibility: as `dense`; the normalizer has `exponents`.
     """
 
-    def __init__(self, score, normalizer, bias_and_mask):
-        self.score, self.normalizer, self.given = score, normalizer, bias_and_mask
+    def __init__(self, equation, visibility):
+        self.equation, self.visibility = equation, visibility
+        self.mask = visibility.tensor_without_segments  # made outside of what JAX traces by parts
 
     def rows(self, query):
         """What is cut along the queries, by the names of `ROW_AXES`; `query` (B, T, N, H)."""
-        positions = WholeAxis(query.shape[1]).positions(self.given.query_positions)
-        found = {"query": query, "positions": ops.cast(positions, "int32")}
-        if self.given.segments is not None:
-            found["segments"] = self.given.segments[0]
-        return {**found, **self._masks(lambda queries, keys: queries)}
+        positions = WholeAxis(query.shape[1]).positions(self.visibility.query_positions)
+        rows = {"query": query, "positions": ops.cast(positions, "int32")}
+        if self.visibility.segments is not None:
+            rows["segments"] = self.visibility.segments[0]
+        return {**rows, **self._masks(lambda queries, keys: queries)}
 
     def columns(self, key, value):
         """What travels, by the names of `COLUMN_AXES`; key (B, S, K, H), value (B, S, K, Hv)."""
-        positions = WholeAxis(key.shape[1]).positions(self.given.key_positions)
-        found = {"key": key, "value": value, "positions": ops.cast(positions, "int32")}
-        if self.given.segments is not None:
-            found["segments"] = self.given.segments[1]
-        return {**found, **self._masks(lambda queries, keys: keys and not queries)}
+        positions = WholeAxis(key.shape[1]).positions(self.visibility.key_positions)
+        columns = {"key": key, "value": value, "positions": ops.cast(positions, "int32")}
+        if self.visibility.segments is not None:
+            columns["segments"] = self.visibility.segments[1]
+        return {**columns, **self._masks(lambda queries, keys: keys and not queries)}
 
     def _masks(self, belongs):
         """Mask and bias that `belongs(has an axis of queries, has an axis of keys)`."""
-        both = {"mask": self.given.attention_mask, "bias": self.given.bias}
+        both = {"mask": self.mask, "bias": self.equation.bias}
         return {
             name: x
             for name, x in both.items()
@@ -53,28 +53,25 @@ class Tile:
     def exponents(self, rows, columns, start):
         """Float32 (B, N, T, S), `HIDDEN` where masked, of keys whose first is `start`."""
         query, key = rows["query"], columns["key"]
-        block = dataclasses.replace(
-            self.given,
-            attention_mask=self._cut("mask", self.given.attention_mask, rows, columns, start),
-            query_positions=rows["positions"],
-            key_positions=columns["positions"],
-            segments=(rows["segments"], columns["segments"]) if "segments" in rows else None,
-        )
-        bias = self._cut("bias", self.given.bias, rows, columns, start)
-        bias, mask = block.block(
-            WholeAxis(query.shape[1]), WholeAxis(key.shape[1]), query, key, bias
-        )
-        scores = dense.scores_of(self.score, query, key)
+        i, j = rows["positions"], columns["positions"]
+        bias = self._cut("bias", self.equation.bias, rows, columns, start)
+        bias = self.equation.block_bias(i, j, query, key, bias)
+        tensor = self._cut("mask", self.mask, rows, columns, start)
+        if "segments" in rows:
+            segments = masks.same_segment(rows["segments"], columns["segments"])
+            tensor = masks.all_of(tensor, segments)
+        mask = self.visibility.allows(i, j, tensor)
+        scores = dense.scores_of(self.equation.score, query, key)
         if bias is not None:
             scores = ops.cast(scores, bias.dtype) + bias
-        exponents = self.normalizer.exponents(ops.cast(scores, "float32"))
+        exponents = self.equation.normalizer.exponents(ops.cast(scores, "float32"))
         return exponents if mask is None else ops.where(mask, exponents, HIDDEN)
 
-    def _cut(self, name, given, rows, columns, start):
+    def _cut(self, name, whole, rows, columns, start):
         if name in columns:
             return columns[name]
         if name not in rows:
-            return given
+            return whole
         x, size = rows[name], columns["key"].shape[1]
         return x if x.shape[3] == 1 else ops.slice(x, (0, 0, 0, start), (*x.shape[:3], size))
 
@@ -84,11 +81,10 @@ class Tile:
         value = columns["value"]
         weights = ops.cast(powers, value.dtype)
         output = dense.matmul_by_group(weights, ops.transpose(value, (0, 2, 1, 3)))
-        if self.given.position is not None:
-            more = self.given.position.values(rows["positions"], columns["positions"], weights)
-            if more is not None:
-                output = dense.plus(ops.transpose(output, (0, 2, 1, 3)), more)
-                output = ops.transpose(output, (0, 2, 1, 3))
+        more = self.equation.block_values(rows["positions"], columns["positions"], weights)
+        if more is not None:
+            output = dense.plus(ops.transpose(output, (0, 2, 1, 3)), more)
+            output = ops.transpose(output, (0, 2, 1, 3))
         return ops.cast(output, "float32"), ops.sum(powers, axis=3, keepdims=True)
 
     def add(self, rows, columns, start, state):

@@ -71,7 +71,7 @@ def zero_of(x):
 
 def _cuts(block, operands, tensors, rows, columns, after):
     """The cuts of a slice and the block that computes them; both wait for the tensors `after`."""
-    zero = block.bias_and_mask.zero
+    zero = block.zero
     by_numbers = after and not scope.current(scope.Export) and not keeps_order()
     with tf.control_dependencies(after):
         cuts = [

@@ -15,7 +15,7 @@ parts with fewer passes over the weights:
 import numpy as np
 import tensorflow as tf
 
-from keras_attention.attention.kernels.bias_and_mask import Operand
+from keras_attention.attention.kernels.axis_pieces import Operand
 from keras_attention.attention.kernels.sliced_tensorflow import (
     KeyGradients,
     QueryGradients,
@@ -28,17 +28,17 @@ from keras_attention.normalizers.softmax import LEAST_OF_EXP, Softmax
 MOST_PARALLEL = 2**17  # pairs of a slice: up to here the next one may begin before it ends
 
 
-def attend_in_slices(query, key, value, *, score, normalizer, bias_and_mask, slices, global_keys):
-    """(B, N, T, Hv), or None for what only `sliced_tensorflow` computes."""
-    if not _takes(query, key, value, score, normalizer, bias_and_mask, global_keys):
+def attend_in_slices(query, key, value, equation, visibility, slices, global_keys):
+    """Return (B, N, T, Hv), or None for what only `sliced_tensorflow` computes."""
+    if global_keys is not None or not _takes(query, key, value, equation, visibility):
         return None
-    query, key, scale = score.fold(query, key)
+    query, key, scale = equation.score.fold(query, key)
     if not isinstance(scale, (int, float)):
         return None
     query = tf.transpose(query, (0, 2, 1, 3))
     key, value = (tf.transpose(x, (0, 2, 1, 3)) for x in (key, value))
-    table, padding = _Table(bias_and_mask.mask, slices, query, key), bias_and_mask.attention_mask
-    scale = scale / normalizer.temperature
+    table, padding = _Table(visibility.mask, slices, query, key), visibility.tensor
+    scale = scale / equation.normalizer.temperature
     if table.is_empty or query.dtype != tf.float32:  # nothing to fuse with, or not fast
         query, scale = query * scale, 1.0
     if padding is not None:
@@ -51,25 +51,24 @@ def attend_in_slices(query, key, value, *, score, normalizer, bias_and_mask, sli
     return output if seen is None else output * tf.cast(seen, output.dtype)
 
 
-def _takes(query, key, value, score, normalizer, bias_and_mask, global_keys):
+def _takes(query, key, value, equation, visibility):
     """Whether this form computes it, judged before the score is folded."""
     if scope.current(scope.Export) or scope.mask_constant() > LEAST_OF_EXP:
         return False
-    given = bias_and_mask.attention_mask
-    if given is not None and (
-        tuple(given.shape[1:]) != (1, 1, key.shape[1]) or given.shape[0] not in (1, key.shape[0])
+    mask, normalizer = visibility.tensor, equation.normalizer
+    if mask is not None and (
+        tuple(mask.shape[1:]) != (1, 1, key.shape[1]) or mask.shape[0] not in (1, key.shape[0])
     ):
         return False
     return (
-        score.fold is not None
+        equation.score.fold is not None
         and query.shape[0] == key.shape[0] == value.shape[0]
         and query.dtype == key.dtype == value.dtype
-        and normalizer == Softmax(temperature=getattr(normalizer, "temperature", 1.0))
-        and (bias_and_mask.mask is None or bias_and_mask.mask.relative)
-        and bias_and_mask.position is None
-        and bias_and_mask.bias is None
-        and global_keys is None
-        and bias_and_mask.positions_are_indices
+        and normalizer == Softmax(temperature=normalizer.temperature)
+        and (visibility.mask is None or visibility.mask.relative)
+        and not equation.position_biases
+        and equation.bias is None
+        and visibility.positions_are_indices
         and query.dtype in (tf.float32, tf.bfloat16)
     )
 
