@@ -30,10 +30,12 @@ def files():
 def main(train, dev, epochs, picture):
     tagged = ka.data.from_conllu(train, dev)
     words = ka.data.TaggerPreprocessor.build(tagged.train, tagged.labels)
-    print(len(tagged.train), "sentences,", len(words.words), "words,", len(words.labels), "tags")
+    print(
+        len(tagged.train), "sentences,", len(words.tokenizer), "words,", len(words.labels), "tags"
+    )
 
     model = ka.models.sequence_labeler(
-        len(words.words),
+        len(words.tokenizer),
         len(words.labels),
         num_layers=2,
         num_heads=4,

@@ -122,11 +122,11 @@ def measure(name, texts, words, epochs, seeds):
     test = ka.data.batches(texts.test, words, 256)
     for seed in range(seeds):
         keras.utils.set_random_seed(seed)
-        model = MODELS[name](len(words.words))
+        model = MODELS[name](len(words.tokenizer))
         seconds.append(train(model, texts, words, epochs, seed))
         scores.append(model.evaluate(test, verbose=0)[1])
         print(f"{name}, seed {seed}: test accuracy {100 * scores[-1]:.2f} %, {seconds[-1]:.0f} s")
-    table = len(words.words) * WIDTH
+    table = len(words.tokenizer) * WIDTH
     return model, [
         name,
         f"{100 * np.mean(scores):.2f} %",

@@ -26,11 +26,6 @@ from keras_attention.data.preprocessors.speech import SpeechPreprocessor
 from keras_attention.data.preprocessors.speech_text import (
     SpeechTextPreprocessor,
 )
-from keras_attention.data.preprocessors.subword import (
-    SubwordQuestionPreprocessor,
-    SubwordTaggerPreprocessor,
-    SubwordTextPreprocessor,
-)
 from keras_attention.data.preprocessors.subword_masked_language import SubwordMaskedLMPreprocessor
 from keras_attention.data.preprocessors.subword_sequence import SubwordSequencePreprocessor
 from keras_attention.data.preprocessors.subword_speech import SubwordSpeechPreprocessor
@@ -151,11 +146,8 @@ __all__ = [
     "SpeechPreprocessor",
     "SpeechTextPreprocessor",
     "SubwordMaskedLMPreprocessor",
-    "SubwordQuestionPreprocessor",
     "SubwordSequencePreprocessor",
     "SubwordSpeechPreprocessor",
-    "SubwordTaggerPreprocessor",
-    "SubwordTextPreprocessor",
     "Subwords",
     "TaggerPreprocessor",
     "Text",

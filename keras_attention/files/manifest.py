@@ -74,8 +74,11 @@ def save_preprocessing(folder, config, parts):
     record_files(folder, *parts, **{PREPROCESSING: config})
 
 
-def read_preprocessing(folder, kind):
+def read_preprocessing(folder, kind, *other_kinds):
     """The config of this kind (`"tagger"`, `"classifier"`) that the manifest in `folder` holds.
+
+    Args:
+        kind, other_kinds: str, what the kind may be.
 
     Returns:
         `Fields`: what a manifest says is checked where it is read.
@@ -83,7 +86,7 @@ def read_preprocessing(folder, kind):
     folder = pathlib.Path(folder)
     content = Fields(folder / MANIFEST, read_manifest(folder, required=True))
     config = content.values.get(PREPROCESSING)
-    if not isinstance(config, dict) or config.get("kind") != kind:
+    if not isinstance(config, dict) or config.get("kind") not in (kind, *other_kinds):
         raise ValueError(
             f"{content.path} says nothing about a {kind}'s preprocessing: {folder} holds "
             f"no trained {kind}."

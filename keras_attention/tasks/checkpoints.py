@@ -18,9 +18,9 @@ from keras_attention.tasks import recipes
 from keras_attention.tasks.registry import get_builder
 
 PREPROCESSORS = {
-    "sequence_labeler": data.SubwordTaggerPreprocessor,
-    "text_classifier": data.SubwordTextPreprocessor,
-    "multi_label_classifier": data.SubwordTextPreprocessor,
+    "sequence_labeler": data.TaggerPreprocessor,
+    "text_classifier": data.TextPreprocessor,
+    "multi_label_classifier": data.TextPreprocessor,
 }
 LONGEST_ROW, LONGEST_QUESTION = 384, 64  # tokens, as Devlin et al. (2019) have them for SQuAD
 NAMELESS = ("LABEL_0", "LABEL_1")  # of a new head, until `fit` sees the labels
@@ -116,7 +116,7 @@ def _has_label_sets(folder):
 def _open_answers(folder, task_class, builder, found, places):
     """A task of questions, with a new head where the file has none of answers."""
     length = LONGEST_ROW if places is None else min(LONGEST_ROW, places)
-    preprocessor = data.SubwordQuestionPreprocessor(
+    preprocessor = data.QuestionPreprocessor(
         pretrained.tokenizer(folder),
         maximum_length=length,
         maximum_question=min(LONGEST_QUESTION, length // 4),

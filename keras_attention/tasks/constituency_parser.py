@@ -195,7 +195,7 @@ class ConstituencyParser(SentenceTask):
         preprocessor, characters = self.preprocessor, self.preprocessor.characters
         inspection.check_sizes(
             found,
-            vocabularies={"token_ids": len(preprocessor.words)}
+            vocabularies={"token_ids": len(preprocessor.tokenizer)}
             | ({"character_ids": len(characters)} if characters else {}),
             lengths={"character_ids": preprocessor.word_length} if characters else None,
         )

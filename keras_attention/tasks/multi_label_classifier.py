@@ -28,8 +28,7 @@ class MultiLabelClassifier(TextTask):
     Args:
         model: functional `keras.Model`, token ids (B, T) -> logits (B, num_classes), as
             `ka.models.text_classifier`.
-        preprocessor: `ka.data.TextPreprocessor`, or `ka.data.SubwordTextPreprocessor` for a model
-            that began as a checkpoint.
+        preprocessor: `ka.data.TextPreprocessor`.
         thresholds: list of float, one for each label, from 0 to 1; None for 0.5.
 
     Beside those of a `TextClassifier`, its recipe has the number `balance`: a label that is true

@@ -11,13 +11,11 @@ from keras_attention.data.preprocessors.answer_spans import locate_answer, place
 from keras_attention.export import inspection
 from keras_attention.files.io import number_errors, prefix_errors
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.labels import load_preprocessor
 from keras_attention.tasks.task import Task
 from keras_attention.training.scores.answers import compute_answer_f1, find_threshold
 
 PICTURED = 24  # tokens of a question and its context whose picture is easy to read
 ROWS = 64  # windows that are scored at a time
-PREPROCESSORS = (data.QuestionPreprocessor, data.SubwordQuestionPreprocessor)
 
 
 class FoundAnswer(typing.NamedTuple):
@@ -40,8 +38,7 @@ class QuestionAnswerer(Task):
         model: functional `keras.Model`, a dict of `token_ids` and `segment_ids` (B, T), and what
             else its preprocessor makes -> `start_logits` and `end_logits` (B, T), as
             `ka.models.question_answerer`.
-        preprocessor: `ka.data.QuestionPreprocessor`, or `ka.data.SubwordQuestionPreprocessor` for
-            a model that began as a checkpoint.
+        preprocessor: `ka.data.QuestionPreprocessor`.
         no_answer: bool, whether it may say that a context has no answer. The attribute of this name
             may be set later: with False it answers every question.
         threshold: float, by how much the logits of no answer have to be above those of the best
@@ -85,7 +82,7 @@ class QuestionAnswerer(Task):
         preprocessor = _build_preprocessor(data_set.train, recipe.data)
         characters = preprocessor.characters
         model = models.question_answerer(
-            len(preprocessor.words),
+            len(preprocessor.tokenizer),
             exact_match=True,
             no_answer=no_answer,
             character_vocabulary_size=len(characters) if characters else None,
@@ -101,7 +98,7 @@ class QuestionAnswerer(Task):
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
-        return load_preprocessor(folder, *PREPROCESSORS)
+        return data.QuestionPreprocessor.load(folder)
 
     @classmethod
     def read_settings(cls, manifest):

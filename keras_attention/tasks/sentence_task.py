@@ -114,7 +114,7 @@ def build_preprocessor(sentences, labels, options):
 
 def size_embeddings(preprocessor):
     """Keywords of a builder for the words and characters of a `TaggerPreprocessor`."""
-    sizes = {"vocabulary_size": len(preprocessor.words)}
+    sizes = {"vocabulary_size": len(preprocessor.tokenizer)}
     if characters := preprocessor.characters:
         sizes |= {"character_vocabulary_size": len(characters)}
         sizes |= {"word_length": preprocessor.word_length}

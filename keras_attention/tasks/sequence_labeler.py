@@ -10,7 +10,7 @@ from keras_attention.data.preprocessors.tagger import check_tags
 from keras_attention.data.tokenizers.vocabulary import find_words
 from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.labels import balance_classes, load_preprocessor, make_accuracy
+from keras_attention.tasks.labels import balance_classes, make_accuracy
 from keras_attention.tasks.runners import compute_each, softmax
 from keras_attention.tasks.sentence_task import (
     SentenceTask,
@@ -45,17 +45,13 @@ class Entity(typing.NamedTuple):
     characters: tuple | None = None
 
 
-PREPROCESSORS = (data.TaggerPreprocessor, data.SubwordTaggerPreprocessor)
-
-
 class SequenceLabeler(SentenceTask):
     """Tags every token of a sentence: parts of speech, entities, chunks.
 
     Args:
         model: functional `keras.Model`, token ids (B, T) -> logits (B, T, L), or a dict of
             `token_ids` and `character_ids` (B, T, C), as `ka.models.sequence_labeler`.
-        preprocessor: `ka.data.TaggerPreprocessor`, or `ka.data.SubwordTaggerPreprocessor` for a
-            model that began as a checkpoint.
+        preprocessor: `ka.data.TaggerPreprocessor`.
         maximum_length: int, the tokens of a sentence at most.
 
     Example:
@@ -90,7 +86,7 @@ class SequenceLabeler(SentenceTask):
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
-        return load_preprocessor(folder, *PREPROCESSORS)
+        return data.TaggerPreprocessor.load(folder)
 
     def make_training_batches(self, examples, recipe):
         examples = self.keep_short(examples, "The train part", training=True)

@@ -15,8 +15,7 @@ class TextClassifier(TextTask):
     Args:
         model: functional `keras.Model`, token ids (B, T) -> logits (B, num_classes), as
             `ka.models.text_classifier`.
-        preprocessor: `ka.data.TextPreprocessor`, or `ka.data.SubwordTextPreprocessor` for a model
-            that began as a checkpoint.
+        preprocessor: `ka.data.TextPreprocessor`.
 
     Example:
 

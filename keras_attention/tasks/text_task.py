@@ -7,13 +7,10 @@ from keras_attention.core.lazy import models, visualization
 from keras_attention.export import inspection
 from keras_attention.files.io import number_errors
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.labels import load_preprocessor
 from keras_attention.tasks.runners import compute_each
 from keras_attention.tasks.task import Task
 
 PICTURED = range(7, 15)  # words of a text whose picture is easy to read
-
-PREPROCESSORS = (data.TextPreprocessor, data.SubwordTextPreprocessor)
 
 
 class TextTask(Task):
@@ -22,8 +19,7 @@ class TextTask(Task):
     Args:
         model: functional `keras.Model`, token ids (B, T) -> logits (B, num_classes), as
             `ka.models.text_classifier`.
-        preprocessor: `ka.data.TextPreprocessor`, or `ka.data.SubwordTextPreprocessor` for a model
-            that began as a checkpoint.
+        preprocessor: `ka.data.TextPreprocessor`.
     """
 
     example = "A film to remember."
@@ -41,13 +37,13 @@ class TextTask(Task):
             maximum_length=options.max_length,
         )
         model = models.text_classifier(
-            len(preprocessor.words), len(preprocessor.labels), **recipe.model
+            len(preprocessor.tokenizer), len(preprocessor.labels), **recipe.model
         )
         return model, preprocessor, dict()
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
-        return load_preprocessor(folder, *PREPROCESSORS)
+        return data.TextPreprocessor.load(folder)
 
     def find_example(self, data_set):
         """A text of the data of a good length."""

@@ -136,8 +136,8 @@ def _describe_labeler(task):
     preprocessor = task.preprocessor
     length = min(TOKENS, task.maximum_length)
     about = {
-        "words": list(preprocessor.words.entries),
-        "lowercase": preprocessor.words.lowercase,
+        "words": list(preprocessor.tokenizer.entries),
+        "lowercase": preprocessor.tokenizer.lowercase,
         "characters": preprocessor.characters and list(preprocessor.characters.entries),
         "wordLength": preprocessor.word_length,
         "split": make_portable(preprocessor.pattern),
@@ -152,9 +152,9 @@ def _describe_classifier(task):
     preprocessor = task.preprocessor
     length = min(TOKENS, preprocessor.maximum_length)
     about = {
-        "words": list(preprocessor.words.entries),
-        "lowercase": preprocessor.words.lowercase,
-        "split": make_portable(preprocessor.pattern),
+        "words": list(preprocessor.tokenizer.entries),
+        "lowercase": preprocessor.tokenizer.lowercase,
+        "split": make_portable(preprocessor.tokenizer.pattern),
         "labels": list(preprocessor.labels.names),
         "length": length,
     }

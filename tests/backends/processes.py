@@ -43,7 +43,7 @@ def labeler():
         words = random.choice(["a", "b", "cc", "dd"], size=length)
         sentences.append(ka.data.Sentence(tuple(words), tuple(word[0].upper() for word in words)))
     preprocessor = ka.data.TaggerPreprocessor.build(sentences, characters=False)
-    model = ka.models.sequence_labeler(len(preprocessor.words), 4, **SIZE)
+    model = ka.models.sequence_labeler(len(preprocessor.tokenizer), 4, **SIZE)
     options = {"edges": (6,)}
     train = ka.data.batches(sentences[:30], preprocessor, 8, shuffle=True, **options)
     return model, train, ka.data.batches(sentences[30:], preprocessor, 8, **options)

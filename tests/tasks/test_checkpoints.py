@@ -146,7 +146,7 @@ def test_a_tagger_is_fine_tuned(tmp_path):
 
 def test_labels_of_pieces_after_the_first_do_not_count(tmp_path):
     folder = copy("bert-masked", tmp_path / "bert")
-    preprocessor = ka.data.SubwordTaggerPreprocessor(ka.pretrained.tokenizer(folder), ["A", "N"])
+    preprocessor = ka.data.TaggerPreprocessor(ka.pretrained.tokenizer(folder), ["A", "N"])
     sentences = [ka.data.Sentence(("dogs", "a"), ("N", "A"))]
     ((inputs, labels),) = ka.data.batches(sentences, preprocessor, edges=(6,))
     assert inputs["token_ids"].numpy().tolist() == [[2, 10, 8, 9, 3]]

@@ -14,7 +14,7 @@ def make_tokenizer(max_length=None):
 
 
 def test_a_sentence_of_too_many_pieces_is_left_out():
-    preprocessor = ka.data.SubwordTaggerPreprocessor(make_tokenizer(max_length=5), ["NOUN"])
+    preprocessor = ka.data.TaggerPreprocessor(make_tokenizer(max_length=5), ["NOUN"])
     task = ka.tasks.SequenceLabeler(None, preprocessor)
     one, two = (ka.data.Sentence(("dogs",) * n, ("NOUN",) * n) for n in (1, 2))
     assert task.keep_short([one, two], "The examples") == [one]  # [CLS] dog ##s [SEP]

@@ -183,7 +183,7 @@ def test_a_model_of_ones_own_becomes_a_preset(run, corpus, tmp_path):
     sentences = make_sentences(60, 2)
     preprocessor = ka.data.TaggerPreprocessor.build(sentences, characters=False)
     ids = keras.Input((None,), dtype="int32", name="token_ids")
-    x = ka.blocks.TokenEmbedding(len(preprocessor.words), 16)(ids)
+    x = ka.blocks.TokenEmbedding(len(preprocessor.tokenizer), 16)(ids)
     x = x + ka.attention.MultiHeadAttention(2, 8, mask=ka.masks.Window(2))(x, x)
     logits = keras.layers.Dense(len(preprocessor.labels), name="tags")(x)
     task = ka.tasks.SequenceLabeler(keras.Model(ids, logits, name="my_tagger"), preprocessor)

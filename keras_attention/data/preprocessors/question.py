@@ -5,19 +5,24 @@ import dataclasses
 import numpy as np
 
 from keras_attention.core import checks
-from keras_attention.data.columns import Columns, Ragged, number_tokens
+from keras_attention.data.columns import Columns, Ragged, number_tokens, pad_rows
 from keras_attention.data.preprocessors.answer_spans import (
     EncodedQuestion,
     QuestionWindow,
     cut_windows,
 )
-from keras_attention.data.preprocessors.tagger import CHARACTERS, MOST_CHARACTERS, WORDS, spell
-from keras_attention.data.tokenizers.subwords import PADDING_ID
-from keras_attention.data.tokenizers.vocabulary import Vocabulary, find_words, split_words
+from keras_attention.data.preprocessors.tagger import (
+    CHARACTERS,
+    LONGER_WORDS,
+    MOST_CHARACTERS,
+    load_spelling,
+    spell,
+)
+from keras_attention.data.preprocessors.tokenizer_owner import TokenizerOwner
+from keras_attention.data.tokenizers.pretrained import PAIR, TEXT, PretrainedTokenizer
+from keras_attention.data.tokenizers.vocabulary import Vocabulary, split_words
 from keras_attention.files.fields import MOST_TOKENS
 from keras_attention.files.io import number_errors
-from keras_attention.files.manifest import read_preprocessing, save_preprocessing
-from keras_attention.files.word_pattern import OLD_PATTERN, check_pattern, make_portable
 
 CLASS, SEPARATOR = "<cls>", "<sep>"  # no word is split off that reads so
 CLASS_ID, SEPARATOR_ID = 2, 3
@@ -26,22 +31,22 @@ LIMITS = ("maximum_length", "maximum_question", "maximum_answer", "stride")
 
 
 @dataclasses.dataclass(frozen=True)
-class QuestionPreprocessor:
+class QuestionPreprocessor(TokenizerOwner):
     """Turns questions and contexts into the inputs of `ka.models.question_answerer`.
 
-    A row is `<cls> question <sep> context`; a context that is too long becomes several rows, which
-    overlap. Answers are characters of the context.
+    A row is `<cls> question <sep> context`, or what a checkpoint makes of a pair of texts; a
+    context that is too long becomes several rows, which overlap. Answers are characters of the
+    context as it is.
 
     Args:
-        words: `Vocabulary`, which has `<cls>` and `<sep>` at the ids 2 and 3.
+        tokenizer: `Vocabulary` of words, which has `<cls>` and `<sep>` at the ids 2 and 3; or a
+            `PretrainedTokenizer` that knows pairs.
         characters: `Vocabulary` of characters, or None for a model that does not see the spelling.
         word_length: int C, characters of a word that the model sees. See `TaggerPreprocessor`.
         maximum_length: int, the tokens of a row at most.
-        maximum_question: int, the words of a question that are read.
-        maximum_answer: int, the words of an answer at most.
+        maximum_question: int, the tokens of a question that are read.
+        maximum_answer: int, the tokens of an answer at most.
         stride: int, the tokens that a row has in common with the next one of a long context.
-        pattern: str, a regular expression without capturing groups, whose matches are the words.
-            None stands for that of `ka.data.split_words`.
 
     Example:
 
@@ -54,30 +59,68 @@ class QuestionPreprocessor:
     inputs = preprocessor([(asked.question, context)])
     assert inputs["segment_ids"].tolist() == [[0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]]
     assert inputs["exact_match"].tolist() == [[0, 0, 1, 2, 2, 0, 0, 0, 0, 1, 2, 2, 0]]
+
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "who", "sat", "cat", "##s"]
+    tokenizer = ka.data.PretrainedTokenizer.from_vocabulary(pieces, lowercase=True)
+    encoded = ka.data.QuestionPreprocessor(tokenizer).encode("Who sat?", "Cats sat.")
+    assert encoded.windows[0].inputs["token_ids"].tolist() == [2, 4, 5, 1, 3, 6, 7, 5, 1, 3]
+    assert encoded.windows[0].inputs["segment_ids"].tolist() == [0, 0, 0, 0, 0, 1, 1, 1, 1, 1]
+    assert encoded.spans.tolist() == [[0, 3], [3, 4], [5, 8], [8, 9]]
     ```
     """
 
-    words: Vocabulary
+    tokenizer: Vocabulary | PretrainedTokenizer
     characters: Vocabulary | None = None
     word_length: int = 16
     maximum_length: int = 384
     maximum_question: int = 64
     maximum_answer: int = 30
     stride: int = 128
-    pattern: str | None = dataclasses.field(default=None, repr=False)
-    unit = "words"  # what it counts
+    kind = "question_answerer"
 
     def __post_init__(self):
-        if self.words.entries[CLASS_ID : SEPARATOR_ID + 1] != (CLASS, SEPARATOR):
+        owner = "QuestionPreprocessor"
+        if self.reads_words:
+            if self.tokenizer.entries[CLASS_ID : SEPARATOR_ID + 1] != (CLASS, SEPARATOR):
+                raise ValueError(
+                    f"The words of a {owner} have {CLASS} and {SEPARATOR} at the ids {CLASS_ID} "
+                    f"and {SEPARATOR_ID}: make it by {owner}.build."
+                )
+        else:
+            self._check_pair(owner)
+        checks.check_whole_number(owner, "word_length", self.word_length, most=MOST_CHARACTERS)
+        for name in LIMITS:
+            least = 0 if name == "stride" else 1
+            limit = getattr(self, name)
+            checks.check_whole_number(owner, name, limit, least=least, most=MOST_TOKENS)
+        taken = self.maximum_question + len(self.template) - 2
+        if self.maximum_length < 2 * taken:
             raise ValueError(
-                f"The words of a QuestionPreprocessor have {CLASS} and {SEPARATOR} at the ids "
-                f"{CLASS_ID} and {SEPARATOR_ID}: make it by QuestionPreprocessor.build."
+                f"{owner}: maximum_length={self.maximum_length} leaves no room for a context "
+                f"beside {taken} tokens of a question: give at least {2 * taken}, or a smaller "
+                "maximum_question."
             )
-        checks.check_whole_number(
-            "QuestionPreprocessor", "word_length", self.word_length, most=MOST_CHARACTERS
-        )
-        check_limits(self, special=2)
-        object.__setattr__(self, "pattern", check_pattern("QuestionPreprocessor", self.pattern))
+
+    def _check_pair(self, owner):
+        """Refuses a checkpoint's tokenizer that does not tell a question from its context."""
+        tokenizer = self.tokenizer
+        if tokenizer.pair is None or tokenizer.padding_id is None:
+            lacks = "pairs of texts" if tokenizer.pair is None else "padding"
+            raise ValueError(f"{owner}: this tokenizer's model knows no {lacks}.")
+        before = self.template.index(PAIR)
+        expected = [int(k >= before) for k in range(len(self.template))]
+        if tokenizer.has_segments and [segment for _, segment in tokenizer.pair] != expected:
+            raise ValueError(
+                f"{owner}: the segments of this tokenizer's pairs do not tell a question from its "
+                "context: expected 0 up to the context, and 1 from there on."
+            )
+
+    @property
+    def template(self):
+        """list of what a row consists of: `TEXT`, `PAIR`, and ids of special tokens."""
+        if self.reads_words:
+            return [CLASS_ID, TEXT, SEPARATOR_ID, PAIR]
+        return [what for what, _ in self.tokenizer.pair]
 
     @classmethod
     def build(
@@ -100,7 +143,7 @@ class QuestionPreprocessor:
                 once, however many questions are about it.
             characters: bool, whether the model sees the spelling, too.
             word_length: int.
-            pattern: str, or None, as in the constructor.
+            pattern: str, or None, as in `Vocabulary`.
             limits: the lengths of the constructor.
         """
         texts = [*dict.fromkeys(q.context for q in train), *(q.question for q in train)]
@@ -108,46 +151,43 @@ class QuestionPreprocessor:
         known = Vocabulary.build(
             words, min_count=min_count, max_size=max_size, lowercase=lowercase
         ).entries
-        vocabulary = Vocabulary((*known[:2], CLASS, SEPARATOR, *known[2:]), lowercase)
+        vocabulary = Vocabulary((*known[:2], CLASS, SEPARATOR, *known[2:]), lowercase, pattern)
         spelling = Vocabulary.build(c for word in words for c in word) if characters else None
-        return cls(vocabulary, spelling, word_length, pattern=pattern, **limits)
-
-    @property
-    def padding_id(self):
-        """int, the id after the end of a row."""
-        return PADDING_ID
-
-    @property
-    def vocabulary_size(self):
-        """int, how many ids of words there are."""
-        return len(self.words)
+        return cls(vocabulary, spelling, word_length, **limits)
 
     def encode(self, question, context):
         """The `EncodedQuestion` of two texts; a ValueError where one holds no word."""
-        asked = split_words(question, self.pattern)[: self.maximum_question]
-        found = find_words(context, self.pattern)
-        if not asked or not found:
-            empty = question if not asked else context
-            raise ValueError(f"{empty[:40]!r} holds no word.")
-        words = [word for word, _ in found]
-        front = (CLASS, *asked, SEPARATOR)
-        head = np.array([CLASS_ID, *self.words.ids(asked), SEPARATOR_ID], "int32")
-        matches = (
-            np.array([0, *_match(asked, words), 0], "int32"),
-            np.array(_match(words, asked), "int32"),
-        )
-        ids, windows = self.words.ids(words), []
-        room = self.maximum_length - len(front)
-        for first, count in cut_windows(len(words), room, self.stride):
+        asked, asked_names, _ = (x[: self.maximum_question] for x in self._read(question))
+        ids, names, spans = self._read(context)
+        if not asked or not ids:
+            raise ValueError(f"{(context if asked else question)[:40]!r} holds no word.")
+        front, front_names = [], []
+        place = self.template.index(PAIR)
+        for what in self.template[:place]:
+            front += asked if what == TEXT else [what]
+            front_names += asked_names if what == TEXT else self.tokenizer.pieces([what])
+        back = self.template[place + 1 :]
+        matches = None
+        if self.reads_words:
+            matches = [0, *_match(asked_names, names), 0], _match(names, asked_names)
+        room, windows = self.maximum_length - len(front) - len(back), []
+        for first, count in cut_windows(len(ids), room, self.stride):
             here = slice(first, first + count)
-            inputs = {
-                "token_ids": np.concatenate([head, ids[here]]),
-                "segment_ids": np.repeat(np.int32([0, 1]), [len(front), count]),
-                "exact_match": np.concatenate([matches[0], matches[1][here]]),
-            }
-            tokens = (*front, *words[here])
+            segments = np.repeat(np.int32([0, 1]), [len(front), count + len(back)])
+            row = np.array([*front, *ids[here], *back], "int32")
+            inputs = {"token_ids": row, "segment_ids": segments}
+            if matches is not None:
+                inputs["exact_match"] = np.array([*matches[0], *matches[1][here]], "int32")
+            tokens = (*front_names, *names[here], *self.tokenizer.pieces(back))
             windows.append(QuestionWindow(inputs, tokens, len(front), first, count))
-        return EncodedQuestion(windows, np.array([span for _, span in found]))
+        return EncodedQuestion(windows, spans)
+
+    def _read(self, text):
+        """(ids, the tokens as str, their characters int (n, 2)) of a text."""
+        ids, spans = self.tokenizer.encode_spans(text)
+        if self.reads_words:
+            return ids, [text[start:end] for start, end in spans], spans
+        return ids, self.tokenizer.pieces(ids), spans
 
     def __call__(self, pairs, sequence_length=None):
         """The model's inputs for all windows of pairs of a question and a context, in order.
@@ -162,7 +202,14 @@ class QuestionPreprocessor:
 
     def stack(self, windows, sequence_length=None):
         """The model's inputs (B, T) for a list of `QuestionWindow`."""
-        inputs = stack_windows(windows, PADDING_ID, sequence_length)
+        inputs = {
+            name: pad_rows(
+                [window.inputs[name] for window in windows],
+                self.padding_id if name == "token_ids" else 0,
+                sequence_length,
+            )
+            for name in (windows[0].inputs if windows else ())
+        }
         if self.characters is not None:
             shape = (*inputs["token_ids"].shape, self.word_length)
             inputs["character_ids"] = np.zeros(shape, "int32")
@@ -198,45 +245,34 @@ class QuestionPreprocessor:
 
     def config(self):
         """The entry in the manifest: all that an app needs to repeat the preprocessing."""
-        return {
-            "kind": "question_answerer",
-            "words": WORDS,
+        config = self.describe_tokenizer() | {name: getattr(self, name) for name in LIMITS}
+        if not self.reads_words:
+            return config
+        return config | {
             "characters": CHARACTERS if self.characters else None,
-            "lowercase": self.words.lowercase,
             "word_length": self.word_length,
-            "longer_words": "the first word_length - word_length // 2 characters and the last "
-            "word_length // 2",
+            "longer_words": LONGER_WORDS,
             "row": f"{CLASS} question {SEPARATOR} context",
             "exact_match": f"2 for a word that the other text has, whatever its case, 1 for one "
             f"of at least {STEM} characters of which the other text has the first {STEM}, else 0",
-            **{name: getattr(self, name) for name in LIMITS},
-            "padding_id": PADDING_ID,
-            "unknown_id": 1,
             "class_id": CLASS_ID,
             "separator_id": SEPARATOR_ID,
-            "split": make_portable(self.pattern),
         }
 
-    def save(self, folder):
-        """Writes the vocabularies into `folder`, and its config into `manifest.json` there.
-
-        Other entries of the manifest stay.
-        """
-        parts = {WORDS: self.words, CHARACTERS: self.characters}
-        save_preprocessing(folder, self.config(), {k: v for k, v in parts.items() if v is not None})
+    def parts(self):
+        characters = {} if self.characters is None else {CHARACTERS: self.characters}
+        return {**characters, **super().parts()}
 
     @classmethod
     def load(cls, folder):
         """Reads what `save` wrote."""
-        config = read_preprocessing(folder, "question_answerer")
-        characters = config.file("characters", default=None)
-        return cls(
-            Vocabulary.load(config.file("words"), config.flag("lowercase")),
-            Vocabulary.load(characters) if characters else None,
-            config.whole("word_length", most=MOST_CHARACTERS),
-            pattern=config.pattern("split", default=OLD_PATTERN),
-            **read_limits(config),
-        )
+        config, tokenizer = cls.load_tokenizer(folder)
+        spelling = load_spelling(config) if isinstance(tokenizer, Vocabulary) else ()
+        limits = {
+            name: config.whole(name, most=MOST_TOKENS, least=0 if name == "stride" else 1)
+            for name in LIMITS
+        }
+        return cls(tokenizer, *spelling, **limits)
 
 
 def _match(words, others):
@@ -247,44 +283,3 @@ def _match(words, others):
         2 if word in others else int(len(word) >= STEM and word[:STEM] in stems)
         for word in (word.lower() for word in words)
     ]
-
-
-def check_limits(preprocessor, special):
-    """Refuses lengths that leave no room for a context."""
-    owner = type(preprocessor).__name__
-    for name in LIMITS:
-        least = 0 if name == "stride" else 1
-        checks.check_whole_number(
-            owner, name, getattr(preprocessor, name), least=least, most=MOST_TOKENS
-        )
-    taken = preprocessor.maximum_question + special
-    if preprocessor.maximum_length < 2 * taken:
-        raise ValueError(
-            f"{owner}: maximum_length={preprocessor.maximum_length} leaves no room for a context "
-            f"beside {taken} tokens of a question: give at least {2 * taken}, or a smaller "
-            "maximum_question."
-        )
-
-
-def read_limits(config):
-    """The lengths that a manifest holds, a dict."""
-    return {
-        name: config.whole(name, most=MOST_TOKENS, least=0 if name == "stride" else 1)
-        for name in LIMITS
-    }
-
-
-def stack_windows(windows, padding_id, sequence_length=None):
-    """{name: int32 (B, T)} of a list of `QuestionWindow`; padding is `padding_id`, elsewhere 0."""
-    longest = max((len(window.tokens) for window in windows), default=0)
-    if sequence_length is not None and longest > sequence_length:
-        raise ValueError(
-            f"A question and its context have {longest} tokens, more than sequence_length="
-            f"{sequence_length}: use a smaller maximum_length."
-        )
-    shape, found = (len(windows), sequence_length or longest), {}
-    for name in windows[0].inputs if windows else ():
-        found[name] = np.full(shape, padding_id if name == "token_ids" else 0, "int32")
-        for row, window in zip(found[name], windows, strict=True):
-            row[: len(window.tokens)] = window.inputs[name]
-    return found

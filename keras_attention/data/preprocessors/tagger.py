@@ -5,27 +5,32 @@ import dataclasses
 import numpy as np
 
 from keras_attention.core.checks import check_whole_number
-from keras_attention.data.columns import Columns, Ragged, number_tokens
+from keras_attention.data.columns import Columns, Ragged, number_tokens, pad_rows
+from keras_attention.data.preprocessors.tokenizer_owner import TokenizerOwner
 from keras_attention.data.readers.bracketed_trees import ConstituencyTree
 from keras_attention.data.readers.constituency_trees import encode_tree
 from keras_attention.data.readers.dependency_trees import DependencyTree
+from keras_attention.data.tokenizers.pretrained import PretrainedTokenizer
 from keras_attention.data.tokenizers.subwords import PADDING_ID
 from keras_attention.data.tokenizers.vocabulary import Labels, Vocabulary
-from keras_attention.files.manifest import read_preprocessing, save_preprocessing
+from keras_attention.files.fields import MOST_TOKENS
 from keras_attention.files.word_pattern import check_pattern, make_portable
 
-WORDS, CHARACTERS, LABELS = "words.txt", "characters.txt", "labels.txt"
+CHARACTERS, LABELS = "characters.txt", "labels.txt"
+LONGER_WORDS = "the first word_length - word_length // 2 characters and the last word_length // 2"
 MOST_CHARACTERS = 1 << 10  # a longer string is no word
 
 
 @dataclasses.dataclass(frozen=True)
-class TaggerPreprocessor:
-    """Turns sentences into the inputs of `ka.models.sequence_labeler`, in NumPy alone.
+class TaggerPreprocessor(TokenizerOwner):
+    """Turns sentences into the inputs of `ka.models.sequence_labeler`, in NumPy.
 
     Args:
-        words: `Vocabulary` of the words.
+        tokenizer: `Vocabulary` of words, or `PretrainedTokenizer` for a model that began as a
+            checkpoint. The tag of a word is that of its first piece (Devlin et al., 2019, section
+            5.3).
         labels: `Labels`, or their names.
-        characters: `Vocabulary` of the characters, or None for a model that sees words only.
+        characters: `Vocabulary` of the characters, or None for a model that sees no spelling.
         word_length: int C, the characters of a word that the model sees, at most 1,024. Of a longer
             word these are the first half and the last: case and prefix are at its beginning,
             inflection is at its end, and what tells words apart least is in the middle.
@@ -33,11 +38,13 @@ class TaggerPreprocessor:
             A task uses it where it gets a text. None stands for that of `ka.data.split_words`.
 
     Calling it gives what the model takes: `{"token_ids": (B, T), "character_ids": (B, T, C)}`, or
-    without characters just the token ids (B, T); all int32, 0 where there is no word or character.
+    without characters only the token ids (B, T); all int32, with padding behind. Where a
+    checkpoint's model reads them, there are `"segment_ids"`, too.
 
     Example:
 
     ```python
+    import numpy as np
     import keras_attention as ka
 
     sentence = ka.data.Sentence(("Dogs", "bark"), ("NOUN", "VERB"))
@@ -45,22 +52,34 @@ class TaggerPreprocessor:
     inputs = preprocessor([["Dogs", "bark", "loudly"], ["Dogs"]])
     assert inputs["token_ids"].tolist() == [[2, 3, 1], [2, 0, 0]]
     assert inputs["character_ids"].shape == (2, 3, 8)
+
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "dog", "bark", "##s"]
+    tokenizer = ka.data.PretrainedTokenizer.from_vocabulary(pieces, lowercase=True)
+    preprocessor = ka.data.TaggerPreprocessor(tokenizer, ["NOUN", "VERB"])
+    assert preprocessor([["Dogs", "bark"]])["token_ids"].tolist() == [[2, 4, 6, 5, 3]]
+    logits = np.eye(2)[[[0, 0, 1, 1, 0]]]
+    assert preprocessor.tags(logits, [["Dogs", "bark"]]) == [["NOUN", "VERB"]]
     ```
     """
 
-    words: Vocabulary
+    tokenizer: Vocabulary | PretrainedTokenizer
     labels: Labels
     characters: Vocabulary | None = None
     word_length: int = 16
     pattern: str | None = dataclasses.field(default=None, repr=False)
-    maximum_length = None  # words are not cut into pieces, whose number a checkpoint limits
+    kind = "tagger"
 
     def __post_init__(self):
-        if not isinstance(self.labels, Labels):
-            object.__setattr__(self, "labels", Labels(self.labels))
+        self.check_labels()
+        self.check_padding()
         check_whole_number(
             "TaggerPreprocessor", "word_length", self.word_length, most=MOST_CHARACTERS
         )
+        if self.characters is not None and not self.reads_words:
+            raise ValueError(
+                "TaggerPreprocessor(characters=...) is for a vocabulary of words: a checkpoint's "
+                "model sees no spelling. Leave it out."
+            )
         object.__setattr__(self, "pattern", check_pattern("TaggerPreprocessor", self.pattern))
 
     @classmethod
@@ -103,62 +122,43 @@ class TaggerPreprocessor:
             sentences: list of lists of str, one for each token.
             sequence_length: int T, pads to that length; None pads to the longest sentence.
         """
-        sentences = [tuple(self._tokens(sentence)) for sentence in sentences]
-        length = self._length(sentences, sequence_length)
-        token_ids = np.zeros((len(sentences), length), "int32")
-        character_ids = self.characters and np.zeros((*token_ids.shape, self.word_length), "int32")
-        for row, tokens in enumerate(sentences):
-            token_ids[row, : len(tokens)] = self.words.ids(tokens)
-            if self.characters:
-                character_ids[row, : len(tokens)] = self.spell(tokens)
+        for sentence in sentences:
+            if isinstance(sentence, str):
+                raise ValueError(
+                    f"{sentence!r} is a text, not a list of tokens. Split it into words first, for "
+                    "example with ka.data.split_words(text)."
+                )
+        rows = [self.encode(words)[0] for words in sentences]
+        inputs = self.as_inputs(pad_rows(rows, self.padding_id, sequence_length))
         if self.characters is None:
-            return token_ids
-        return {"token_ids": token_ids, "character_ids": character_ids}
-
-    def _tokens(self, sentence):
-        if isinstance(sentence, str):
-            raise ValueError(
-                f"{sentence!r} is a text, not a list of tokens. Split it into words first, for "
-                "example with ka.data.split_words(text)."
-            )
-        return sentence
-
-    def _length(self, sentences, sequence_length):
-        longest = max(map(len, sentences), default=0)
-        if sequence_length is None:
-            return longest
-        if longest > sequence_length:
-            raise ValueError(
-                f"A sentence has {longest} tokens, more than sequence_length={sequence_length}. "
-                "Split it, or use a model for longer ones."
-            )
-        return sequence_length
+            return inputs
+        shape = (*inputs.shape, self.word_length)
+        character_ids = np.zeros(shape, "int32")
+        for row, tokens in zip(character_ids, sentences, strict=True):
+            row[: len(tokens)] = self.spell(tokens)
+        return {"token_ids": inputs, "character_ids": character_ids}
 
     @property
-    def padding_id(self):
-        """int, the id after the end of a sentence."""
-        return PADDING_ID
-
-    @property
-    def vocabulary_size(self):
-        """int, how many ids of words there are."""
-        return len(self.words)
+    def maximum_length(self):
+        """int, the tokens of a sentence that a checkpoint's model reads at most, or None."""
+        return self.tokenizer.max_length
 
     def encode(self, words):
-        """Ids int32 (T,) of a sentence, and the places (T,) of those that carry the words' tags."""
-        return self.words.ids(words), np.arange(len(words))
+        """Ids int32 (T,) of a sentence, and the places (W,) of those that carry the words' tags."""
+        ids, places = self.tokenizer.encode_words(words)
+        return np.array(ids, "int32"), np.array(places, "int64")
 
-    def as_inputs(self, ids):
-        """What a model without characters takes, of ids (B, T)."""
-        return ids
+    def count_pieces(self, words):
+        """Count the tokens of a sentence of words, special ones included."""
+        return len(self.tokenizer.encode_words(words, max_length=MOST_TOKENS)[0])
 
     def as_columns(self, rows, words):
         """The inputs of a model as columns, of a list of ids (T,) and of the words of each."""
-        token_ids = Ragged(rows, self.padding_id)
+        inputs = super().as_columns(rows)
         if self.characters is None:
-            return token_ids
+            return inputs
         tokens, numbers = number_tokens(words)
-        return {"token_ids": token_ids, "character_ids": Ragged(numbers, 0, self.spell(tokens))}
+        return {"token_ids": inputs, "character_ids": Ragged(numbers, 0, self.spell(tokens))}
 
     def columns(self, examples):
         """`Columns` of a list of `Sentence`, `DependencyTree` or `ConstituencyTree`.
@@ -171,8 +171,8 @@ class TaggerPreprocessor:
         return place_labels(examples, self)
 
     def word_logits(self, logits, words):
-        """Logits (W, L) of the words of one sentence, from those of a padded one (T, L)."""
-        return np.asarray(logits)[: len(words)]
+        """Logits (W, L) of the words of one sentence, from those of its tokens (T, L)."""
+        return np.asarray(logits)[self.encode(words)[1]]
 
     def spell(self, tokens):
         """Character ids (T, C) of tokens (T,), 0 after the end of a word."""
@@ -187,45 +187,55 @@ class TaggerPreprocessor:
 
     def name_places(self, words, tags):
         """For a picture: what each place is called that looks (with the tag), and that is seen."""
-        return [f"{word}  {tag}" for word, tag in zip(words, tags, strict=True)], list(words)
+        keys = self.tokenizer.name_words(words)
+        queries = list(keys)
+        for place, tag in zip(self.encode(words)[1], tags, strict=True):
+            queries[place] = f"{keys[place]}  {tag}"
+        return queries, keys
 
     def config(self):
         """The entry in the manifest: all that an app needs to repeat the preprocessing."""
-        return {
-            "kind": "tagger",
-            "words": WORDS,
-            "characters": CHARACTERS if self.characters else None,
+        config = {
+            **self.describe_tokenizer(),
             "labels": LABELS,
-            "lowercase": self.words.lowercase,
-            "word_length": self.word_length,
-            "longer_words": "the first word_length - word_length // 2 characters and the last "
-            "word_length // 2",
-            "lowercase_characters": False,
-            "padding_id": PADDING_ID,
-            "unknown_id": 1,
             "split": make_portable(self.pattern),
         }
+        if not self.reads_words:
+            return config
+        return config | {
+            "characters": CHARACTERS if self.characters else None,
+            "word_length": self.word_length,
+            "longer_words": LONGER_WORDS,
+            "lowercase_characters": False,
+        }
 
-    def save(self, folder):
-        """Writes the vocabularies into `folder`, and its config into `manifest.json` there.
-
-        Other entries of the manifest stay.
-        """
-        parts = {WORDS: self.words, LABELS: self.labels, CHARACTERS: self.characters}
-        save_preprocessing(folder, self.config(), {k: v for k, v in parts.items() if v is not None})
+    def parts(self):
+        characters = {} if self.characters is None else {CHARACTERS: self.characters}
+        return {LABELS: self.labels, **characters, **super().parts()}
 
     @classmethod
     def load(cls, folder):
         """Reads what `save` wrote."""
-        config = read_preprocessing(folder, "tagger")
-        characters = config.file("characters", default=None)
+        config, tokenizer = cls.load_tokenizer(folder, pattern=None)
+        # How texts are split is said for the tagger, and not for its vocabulary.
+        pattern, labels = config.pattern("split", default=None), Labels.load(config.file("labels"))
+        if not isinstance(tokenizer, Vocabulary):
+            return cls(tokenizer, labels, pattern=pattern)
         return cls(
-            Vocabulary.load(config.file("words"), config.flag("lowercase")),
-            Labels.load(config.file("labels")),
-            Vocabulary.load(characters) if characters else None,
-            config.whole("word_length", most=MOST_CHARACTERS),
-            config.pattern("split", default=None),  # earlier taggers have none
+            dataclasses.replace(tokenizer, pattern=None),
+            labels,
+            *load_spelling(config),
+            pattern,
         )
+
+
+def load_spelling(config):
+    """(`Vocabulary` of characters or None, how many of a word are read) of a manifest."""
+    characters = config.file("characters", default=None)
+    return (
+        Vocabulary.load(characters) if characters else None,
+        config.whole("word_length", most=MOST_CHARACTERS),
+    )
 
 
 def spell(tokens, characters, word_length):

@@ -5,30 +5,31 @@ import dataclasses
 import numpy as np
 
 from keras_attention.core.checks import check_whole_number
-from keras_attention.data.columns import Columns, Ragged
-from keras_attention.data.tokenizers.subwords import PADDING_ID
+from keras_attention.data.columns import Columns, pad_rows
+from keras_attention.data.preprocessors.tokenizer_owner import TokenizerOwner
+from keras_attention.data.tokenizers.pretrained import PretrainedTokenizer
+from keras_attention.data.tokenizers.subwords import check_texts
 from keras_attention.data.tokenizers.vocabulary import Labels, Vocabulary, split_words
 from keras_attention.files.fields import MOST_TOKENS
 from keras_attention.files.io import number_errors
-from keras_attention.files.manifest import read_preprocessing, save_preprocessing
-from keras_attention.files.word_pattern import OLD_PATTERN, check_pattern, make_portable
 
-WORDS, LABELS = "words.txt", "labels.txt"
+LABELS = "labels.txt"
+LENGTH = 512  # words that are read, unless another number is asked for
 
 
 @dataclasses.dataclass(frozen=True)
-class TextPreprocessor:
-    """Turns texts into the inputs of `ka.models.text_classifier`, in NumPy alone.
+class TextPreprocessor(TokenizerOwner):
+    """Turns texts into the inputs of `ka.models.text_classifier`, in NumPy.
 
     Args:
-        words: `Vocabulary` of the words.
+        tokenizer: `Vocabulary` of words, or `PretrainedTokenizer` for a model that began as a
+            checkpoint.
         labels: `Labels`, or their names.
-        maximum_length: int, the words of a text that the model sees. Of a longer text these are
-            the first.
-        pattern: str, a regular expression without capturing groups, whose matches are the words.
-            None stands for that of `ka.data.split_words`.
+        maximum_length: int, the tokens of a text that the model sees. Of a longer text these are
+            the first. None for the tokenizer's own limit, or 512 words.
 
-    Calling it on a list of texts gives the token ids int32 (B, T), 0 after the end of a text.
+    Calling it on a list of texts gives the token ids int32 (B, T), with padding after the end of a
+    text, or a dict with `"segment_ids"`, too, where a checkpoint's model reads them.
 
     Example:
 
@@ -37,25 +38,35 @@ class TextPreprocessor:
 
     train = [ka.data.Text("A joy, a real joy", "good"), ka.data.Text("real bore", "bad")]
     preprocessor = ka.data.TextPreprocessor.build(train, lowercase=True)
-    assert preprocessor.words.entries == ("<pad>", "<unk>", "a", "joy", "real", ",", "bore")
+    assert preprocessor.tokenizer.entries == ("<pad>", "<unk>", "a", "joy", "real", ",", "bore")
     assert preprocessor(["A joy", "what a real joy"]).tolist() == [[2, 3, 0, 0], [1, 2, 4, 3]]
     assert preprocessor.names([[2.0, 1.0], [0.0, 3.0]]) == ["bad", "good"]
+
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "good", "film", "##s"]
+    tokenizer = ka.data.PretrainedTokenizer.from_vocabulary(pieces, lowercase=True)
+    preprocessor = ka.data.TextPreprocessor(tokenizer, ["bad", "good"])
+    inputs = preprocessor(["Good films", "good"])
+    assert inputs["token_ids"].tolist() == [[2, 4, 5, 6, 3], [2, 4, 3, 0, 0]]
     ```
     """
 
-    words: Vocabulary
+    tokenizer: Vocabulary | PretrainedTokenizer
     labels: Labels
-    maximum_length: int = 512
-    pattern: str | None = dataclasses.field(default=None, repr=False)
-    unit = "words"  # what it counts
+    maximum_length: int | None = None
+    kind = "classifier"
 
     def __post_init__(self):
-        if not isinstance(self.labels, Labels):
-            object.__setattr__(self, "labels", Labels(self.labels))
-        check_whole_number(
-            "TextPreprocessor", "maximum_length", self.maximum_length, most=MOST_TOKENS
-        )
-        object.__setattr__(self, "pattern", check_pattern("TextPreprocessor", self.pattern))
+        self.check_labels()
+        self.check_padding()
+        length = self.maximum_length
+        if length is None:
+            length = LENGTH if self.reads_words else self.tokenizer.max_length
+            object.__setattr__(self, "maximum_length", length)
+        if length is not None:
+            check_whole_number("TextPreprocessor", "maximum_length", length, most=MOST_TOKENS)
+        if not self.reads_words and self.tokenizer.max_length != length:
+            tokenizer = dataclasses.replace(self.tokenizer, max_length=length)
+            object.__setattr__(self, "tokenizer", tokenizer)
 
     @classmethod
     def build(
@@ -66,37 +77,25 @@ class TextPreprocessor:
         min_count=1,
         max_size=None,
         lowercase=False,
-        maximum_length=512,
+        maximum_length=LENGTH,
         pattern=None,
     ):
-        """The vocabulary of `train`.
+        """One with the words of `train` as its vocabulary.
 
         Args:
             train: list of `Text`: the training part, and nothing of the others.
             labels: names of the labels, such as `data.labels`; None for those in `train`.
             min_count, max_size, lowercase: of the vocabulary, as in `Vocabulary.build`.
             maximum_length: int.
-            pattern: str, or None, as in the constructor.
+            pattern: str, or None, as in `Vocabulary`.
         """
         if labels is None:
             labels = sorted({label for _, label in train})
         seen = (word for text, _ in train for word in split_words(text, pattern)[:maximum_length])
-        words = Vocabulary.build(seen, min_count=min_count, max_size=max_size, lowercase=lowercase)
-        return cls(words, Labels(labels), maximum_length, pattern)
-
-    @property
-    def padding_id(self):
-        """int, the id after the end of a text."""
-        return PADDING_ID
-
-    @property
-    def vocabulary_size(self):
-        """int, how many ids there are."""
-        return len(self.words)
-
-    def as_inputs(self, ids):
-        """What the model takes, of ids (B, T)."""
-        return ids
+        words = Vocabulary.build(
+            seen, min_count=min_count, max_size=max_size, lowercase=lowercase, pattern=pattern
+        )
+        return cls(words, Labels(labels), maximum_length)
 
     def __call__(self, texts, sequence_length=None):
         """The model's inputs for a batch of texts.
@@ -106,18 +105,9 @@ class TextPreprocessor:
             sequence_length: int T, pads to that length, and cuts what is longer; None pads to the
                 longest text.
         """
-        if isinstance(texts, str):
-            raise ValueError(f"{texts[:40]!r} is one text: pass a list of texts.")
-        rows = [ids[:sequence_length] for ids in number_errors("Text", texts, self.ids)]
-        length = max(map(len, rows), default=0) if sequence_length is None else sequence_length
-        token_ids = np.zeros((len(rows), length), "int32")
-        for row, ids in zip(token_ids, rows, strict=True):
-            row[: len(ids)] = ids
-        return token_ids
-
-    def as_columns(self, rows):
-        """The inputs of a model as columns, of a list of ids (T,)."""
-        return Ragged(rows, self.padding_id)
+        texts = check_texts("TextPreprocessor", texts)
+        rows = list(number_errors("Text", texts, lambda text: self.ids(text, sequence_length)))
+        return self.as_inputs(pad_rows(rows, self.padding_id, sequence_length))
 
     def columns(self, texts):
         """`Columns` of a list of `Text` or `MultiLabelText`, for `ka.data.batches`.
@@ -131,19 +121,17 @@ class TextPreprocessor:
         return Columns(self.as_columns(rows), labels, lengths=list(map(len, rows)))
 
     def split(self, text):
-        """The words of a text that the model sees, as str; a ValueError if there is none."""
-        words = split_words(text, self.pattern)[: self.maximum_length]
-        if not words:
-            raise ValueError(f"{text!r} holds no word.")
-        return words
+        """The tokens of a text that the model sees, as str; a ValueError if there is none."""
+        return self.tokenizer.split(text, self.maximum_length)
 
     def is_cut(self, text):
-        """Whether the model sees the beginning of a text alone."""
-        return len(split_words(text, self.pattern)) > self.maximum_length
+        """Whether the model sees only the beginning of a text."""
+        return self.maximum_length is not None and self.tokenizer.count(text) > self.maximum_length
 
-    def ids(self, text):
-        """Token ids (T,) of one text."""
-        return self.words.ids(self.split(text))
+    def ids(self, text, most=None):
+        """Token ids int32 (T,) of one text, at most so many."""
+        limits = [n for n in (most, self.maximum_length) if n is not None]
+        return self.tokenizer.encode_text(text, min(limits, default=None))
 
     def names(self, logits):
         """The label that each row of logits (B, num_classes) gives, as a list of str."""
@@ -151,32 +139,19 @@ class TextPreprocessor:
 
     def config(self):
         """The entry in the manifest: all that an app needs to repeat the preprocessing."""
-        return {
-            "kind": "classifier",
-            "words": WORDS,
-            "labels": LABELS,
-            "lowercase": self.words.lowercase,
-            "maximum_length": self.maximum_length,
-            "longer_texts": "the first maximum_length words",
-            "padding_id": PADDING_ID,
-            "unknown_id": 1,
-            "split": make_portable(self.pattern),
-        }
+        config = {**self.describe_tokenizer(), "labels": LABELS}
+        if self.reads_words:
+            longer = "the first maximum_length words"
+            config |= {"maximum_length": self.maximum_length, "longer_texts": longer}
+        return config
 
-    def save(self, folder):
-        """Writes the vocabulary into `folder`, and its config into `manifest.json` there.
-
-        Other entries of the manifest stay.
-        """
-        save_preprocessing(folder, self.config(), {WORDS: self.words, LABELS: self.labels})
+    def parts(self):
+        return {LABELS: self.labels, **super().parts()}
 
     @classmethod
     def load(cls, folder):
         """Reads what `save` wrote."""
-        config = read_preprocessing(folder, "classifier")
-        return cls(
-            Vocabulary.load(config.file("words"), config.flag("lowercase")),
-            Labels.load(config.file("labels")),
-            config.whole("maximum_length", most=MOST_TOKENS),
-            config.pattern("split", default=OLD_PATTERN),
-        )
+        config, tokenizer = cls.load_tokenizer(folder)
+        words = isinstance(tokenizer, Vocabulary)
+        length = config.whole("maximum_length", most=MOST_TOKENS) if words else None
+        return cls(tokenizer, Labels.load(config.file("labels")), length)

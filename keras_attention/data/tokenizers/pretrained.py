@@ -66,6 +66,7 @@ class PretrainedTokenizer:
     padding_id: int | None = 0
     has_segments: bool = False
     max_length: int | None = None
+    unit, vocabulary_size = "subwords", None  # a model may have room for more ids than there are
 
     def __post_init__(self):
         for name in ("single", "pair"):
@@ -191,6 +192,22 @@ class PretrainedTokenizer:
                 f"{' '.join(words)[:40]!r}... Split it."
             )
         return ids, [before + place for place in places]
+
+    def encode_text(self, text, max_length=None):
+        """Ids int32 (T,) of one text, special tokens included."""
+        return np.array(self.encode([text], max_length=max_length)[0], "int32")
+
+    def split(self, text, max_length=None):
+        """The pieces that `encode_text` gives, as str."""
+        return self.pieces(self.encode_text(text, max_length))
+
+    def count(self, text):
+        """How many tokens a text has, special ones included."""
+        return len(self.encode([text], max_length=MOST_TOKENS)[0])
+
+    def name_words(self, words):
+        """The pieces that `encode_words` gives, as str."""
+        return self.pieces(self.encode_words(words)[0])
 
     def encode_spans(self, text):
         """The ids of one text without special tokens, and where each is in it.

@@ -62,6 +62,8 @@ class Vocabulary:
     Args:
         entries: tuple of str, the entry of every id, `<pad>` and `<unk>` first.
         lowercase: bool, whether words are lower-cased before they are looked up.
+        pattern: str, a regular expression without capturing groups, whose matches are the words of
+            a text. None stands for that of `ka.data.split_words`.
 
     Example:
 
@@ -76,9 +78,12 @@ class Vocabulary:
 
     entries: tuple
     lowercase: bool = False
+    pattern: str | None = None
+    padding_id, unit, max_length, has_segments = 0, "words", None, False
 
     def __post_init__(self):
         object.__setattr__(self, "entries", tuple(self.entries))
+        object.__setattr__(self, "pattern", check_pattern("Vocabulary", self.pattern))
         if self.entries[:2] != (PADDING, UNKNOWN):
             raise ValueError(
                 f"A vocabulary begins with {PADDING} and {UNKNOWN}, ids 0 and 1; "
@@ -87,7 +92,7 @@ class Vocabulary:
         check_entries(self.entries)
 
     @classmethod
-    def build(cls, tokens, *, min_count=1, max_size=None, lowercase=False):
+    def build(cls, tokens, *, min_count=1, max_size=None, lowercase=False, pattern=None):
         """The vocabulary of `tokens`, an iterable of str: take them from the training part only.
 
         Args:
@@ -95,16 +100,55 @@ class Vocabulary:
             min_count: int, rarer ones are unknown.
             max_size: int, the most ids, padding and unknown included; the most frequent stay.
             lowercase: bool, whether case is ignored.
+            pattern: str, or None, as in the constructor.
         """
         if max_size is not None:
             check_whole_number("Vocabulary.build", "max_size", max_size, least=2)
         counts = collections.Counter((t.lower() for t in tokens) if lowercase else tokens)
         known = [t for t, count in counts.items() if count >= min_count and _is_entry(t)]
         known.sort(key=lambda t: (-counts[t], t))
-        return cls((PADDING, UNKNOWN, *known)[:max_size], lowercase)
+        return cls((PADDING, UNKNOWN, *known)[:max_size], lowercase, pattern)
 
     def __len__(self):
         return len(self.entries)
+
+    @property
+    def vocabulary_size(self):
+        """int, how many ids there are."""
+        return len(self)
+
+    def split(self, text, max_length=None):
+        """The first words of a text, as str; a ValueError if there is none."""
+        words = split_words(text, self.pattern)[:max_length]
+        if not words:
+            raise ValueError(f"{text[:40]!r} holds no word.")
+        return words
+
+    def count(self, text):
+        """How many words a text has."""
+        return len(split_words(text, self.pattern))
+
+    def encode_text(self, text, max_length=None):
+        """Ids int32 (T,) of the first words of a text."""
+        return self.ids(self.split(text, max_length))
+
+    def encode_words(self, words, *, max_length=None):
+        """Ids int32 (T,) of a text that is split already, and where each word is among them."""
+        return self.ids(words), np.arange(len(words))
+
+    def encode_spans(self, text):
+        """(list of the ids of a text, int (n, 2), the characters from a start to before an end)."""
+        found = find_words(text, self.pattern)
+        spans = np.array([span for _, span in found], "int64").reshape(-1, 2)
+        return self.ids([word for word, _ in found]).tolist(), spans
+
+    def name_words(self, words):
+        """The tokens of a text that is split already, as str."""
+        return list(words)
+
+    def pieces(self, ids):
+        """The entries that `ids` (T,) stand for, as a list of str."""
+        return [self.entries[i] for i in ids]
 
     def ids(self, tokens):
         """int32 ids of a sequence of str, (T,)."""
@@ -121,10 +165,10 @@ class Vocabulary:
         write_entries(path, self.entries)
 
     @classmethod
-    def load(cls, path, lowercase=False):
-        """Reads what `save` wrote; `lowercase` is not in the file."""
+    def load(cls, path, lowercase=False, pattern=None):
+        """Reads what `save` wrote. `lowercase` and `pattern` are not in the file."""
         with prefix_errors(path):
-            return cls(read_entries(path), lowercase)
+            return cls(read_entries(path), lowercase, pattern)
 
     def __repr__(self):
         return f"Vocabulary({len(self)} entries, lowercase={self.lowercase})"

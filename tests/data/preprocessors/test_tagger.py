@@ -16,7 +16,7 @@ def preprocessor():
 
 
 def test_ids(preprocessor):
-    assert preprocessor.words.entries == ("<pad>", "<unk>", "the", "cat")
+    assert preprocessor.tokenizer.entries == ("<pad>", "<unk>", "the", "cat")
     assert preprocessor.labels.names == ("DET", "NOUN")
     assert preprocessor.characters.entries == ("<pad>", "<unk>", "e", "h", "t", "T", "a", "c")
     inputs = preprocessor([["The", "cats"], ["cat"]])
@@ -39,7 +39,7 @@ def test_long_words_keep_their_beginning_and_end(length, seen):
 
 
 def test_words_alone(preprocessor):
-    words = TaggerPreprocessor(preprocessor.words, ["A", "B"])
+    words = TaggerPreprocessor(preprocessor.tokenizer, ["A", "B"])
     assert words([["cat", "the", "x"]]).tolist() == [[3, 2, 1]]
     assert words([["cat"]], sequence_length=3).tolist() == [[3, 0, 0]]
     assert words([]).shape == (0, 0)
@@ -91,7 +91,7 @@ def test_feeds_the_model(preprocessor):
     data = ka.data.from_conllu(TINY)
     preprocessor = TaggerPreprocessor.build(data.train, data.labels, word_length=8)
     model = ka.models.sequence_labeler(
-        len(preprocessor.words),
+        len(preprocessor.tokenizer),
         len(preprocessor.labels),
         character_vocabulary_size=len(preprocessor.characters),
         word_length=preprocessor.word_length,
@@ -112,7 +112,7 @@ def test_errors(tmp_path, preprocessor):
     with pytest.raises(ValueError, match="has 3 tokens, more than sequence_length=2"):
         preprocessor([["a", "b", "c"]], sequence_length=2)
     with pytest.raises(ValueError, match=r"word_length=0\): .* at least 1"):
-        TaggerPreprocessor(preprocessor.words, ["A"], word_length=0)
+        TaggerPreprocessor(preprocessor.tokenizer, ["A"], word_length=0)
     with pytest.raises(FileNotFoundError, match="There is no file .*manifest.json"):
         TaggerPreprocessor.load(tmp_path)
     (tmp_path / "manifest.json").write_text('{"task": "vision"}')

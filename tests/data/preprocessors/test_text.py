@@ -17,7 +17,7 @@ def preprocessor():
 
 
 def test_ids(preprocessor):
-    assert preprocessor.words.entries == ("<pad>", "<unk>", "the", ",", "car", "cat")
+    assert preprocessor.tokenizer.entries == ("<pad>", "<unk>", "the", ",", "car", "cat")
     ids = preprocessor(["The car", "cat , dog the cat"])
     assert ids.dtype == np.int32 and ids.tolist() == [[2, 4, 0], [5, 3, 1]]
     assert preprocessor(["The car"], sequence_length=4).tolist() == [[2, 4, 0, 0]]
@@ -55,13 +55,13 @@ def test_earlier_manifests_keep_their_words(tmp_path, preprocessor, given):
     pattern = json.loads(path.read_text("utf-8"))["preprocessing"]["split"]
     assert re.findall(pattern, "हाँ❤\ufe0f!!") == ["ह", "ा", "ँ", "❤", "\ufe0f", "!!"]
     again = TextPreprocessor.load(tmp_path)
-    assert again.pattern == pattern and again.split("हाँ") == earlier.split("हाँ")
+    assert again.tokenizer.pattern == pattern and again.split("हाँ") == earlier.split("हाँ")
 
 
 def test_a_pattern_of_ones_own_is_saved(tmp_path):
     train = [Text("a-b c", "x")]
     preprocessor = TextPreprocessor.build(train, pattern="[a-z]")
-    assert preprocessor.words.entries[2:] == ("a", "b", "c")
+    assert preprocessor.tokenizer.entries[2:] == ("a", "b", "c")
     preprocessor.save(tmp_path)
     assert TextPreprocessor.load(tmp_path).split("A-b") == ["b"]
     for wrong in ("(a)b", "[a", "a*"):
@@ -83,12 +83,12 @@ def test_texts_become_ids_without_tensorflow(preprocessor, monkeypatch):
 
 
 def test_errors(tmp_path, preprocessor):
-    with pytest.raises(ValueError, match="'The cat' is one text: pass a list"):
+    with pytest.raises(ValueError, match="'The cat' is one text, expected a list"):
         preprocessor("The cat")
     with pytest.raises(ValueError, match="^Text 2: '  ' holds no word"):
         preprocessor(["cat", "  "])
     with pytest.raises(ValueError, match=r"maximum_length=0\): .* at least 1"):
-        TextPreprocessor(preprocessor.words, ["a"], maximum_length=0)
+        TextPreprocessor(preprocessor.tokenizer, ["a"], maximum_length=0)
     (tmp_path / "manifest.json").write_text('{"preprocessing": {"kind": "tagger"}}')
     with pytest.raises(ValueError, match=f"{tmp_path.name} holds no trained classifier"):
         TextPreprocessor.load(tmp_path)

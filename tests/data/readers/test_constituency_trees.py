@@ -141,7 +141,7 @@ def test_batches_hold_the_labels_of_their_words():
         for inputs, following in batches:
             assert ("character_ids" in inputs) == characters
             for row in range(len(following)):
-                words = [preprocessor.words.entries[i] for i in inputs["token_ids"][row] if i]
+                words = [preprocessor.tokenizer.entries[i] for i in inputs["token_ids"][row] if i]
                 given = inputs["target_ids"][row].numpy()
                 wanted = following[row].numpy()
                 number = (given > 0).sum()

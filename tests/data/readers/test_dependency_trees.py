@@ -74,7 +74,7 @@ def test_batches_hold_the_heads_of_their_sentences():
     for ids, labels in ka.data.batches(trees, preprocessor, 4, shuffle=True, seed=3):
         ids, labels = ids.numpy(), {name: x.numpy() for name, x in labels.items()}
         for row, heads, relations in zip(ids, *labels.values(), strict=True):
-            words = [preprocessor.words.entries[i] for i in row if i]
+            words = [preprocessor.tokenizer.entries[i] for i in row if i]
             tree = next(t for t in (CAT, RAN) if list(t.tokens) == words)
             assert heads.tolist() == [*tree.heads, *[-1] * (len(row) - len(words))]
             names = [preprocessor.labels.names[i] for i in relations if i >= 0]

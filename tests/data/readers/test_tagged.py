@@ -267,7 +267,7 @@ def read(batches, preprocessor):
             length = int((tags >= 0).sum())
             assert (ids[:length] != 0).all() and (ids[length:] == 0).all()
             assert (tags[length:] == -1).all()
-            tokens = tuple(preprocessor.words.entries[i] for i in ids[:length])
+            tokens = tuple(preprocessor.tokenizer.entries[i] for i in ids[:length])
             found.append(
                 Sentence(tokens, tuple(preprocessor.labels.names[i] for i in tags[:length]))
             )
@@ -335,7 +335,7 @@ def test_fits_with_a_known_number_of_steps():
     preprocessor = TaggerPreprocessor.build(data.train, data.labels, characters=False)
     model = keras.Sequential(
         [
-            keras.layers.Embedding(len(preprocessor.words), 8, mask_zero=True),
+            keras.layers.Embedding(len(preprocessor.tokenizer), 8, mask_zero=True),
             keras.layers.Dense(len(preprocessor.labels)),
         ]
     )

@@ -179,7 +179,7 @@ def read(batches, preprocessor):
         for row, label in zip(np.asarray(ids), np.asarray(labels), strict=True):
             length = int((row != 0).sum())
             assert (row[length:] == 0).all()
-            words = [preprocessor.words.entries[i] for i in row[:length]]
+            words = [preprocessor.tokenizer.entries[i] for i in row[:length]]
             found.append(Text(" ".join(words), preprocessor.labels.names[label]))
     return found
 

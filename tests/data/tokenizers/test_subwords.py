@@ -164,7 +164,7 @@ def test_errors_of_subwords(tmp_path, monkeypatch, subwords):
         Subwords.build(LINES, 9)
     with pytest.raises(ValueError, match=r"vocabulary_size=2\): .* at least 5"):
         Subwords.build(LINES, 2)
-    with pytest.raises(ValueError, match="There is no example"):
+    with pytest.raises(ValueError, match="texts is empty"):
         Subwords.build(["", " \n"], 40)
     with pytest.raises(ValueError, match="model_type='words': expected one of"):
         Subwords.build(LINES, 40, model_type="words")
