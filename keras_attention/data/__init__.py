@@ -23,12 +23,10 @@ from keras_attention.data.preprocessors.question import QuestionPreprocessor
 from keras_attention.data.preprocessors.resizing import Resizing
 from keras_attention.data.preprocessors.sequence import SequencePreprocessor
 from keras_attention.data.preprocessors.speech import SpeechPreprocessor
+from keras_attention.data.preprocessors.speech_prompt import SpeechPrompt
 from keras_attention.data.preprocessors.speech_text import (
     SpeechTextPreprocessor,
 )
-from keras_attention.data.preprocessors.subword_masked_language import SubwordMaskedLMPreprocessor
-from keras_attention.data.preprocessors.subword_sequence import SubwordSequencePreprocessor
-from keras_attention.data.preprocessors.subword_speech import SubwordSpeechPreprocessor
 from keras_attention.data.preprocessors.tagger import TaggerPreprocessor
 from keras_attention.data.preprocessors.text import TextPreprocessor
 from keras_attention.data.readers.boxed_images import BoxedImage
@@ -144,10 +142,8 @@ __all__ = [
     "SequencePreprocessor",
     "Span",
     "SpeechPreprocessor",
+    "SpeechPrompt",
     "SpeechTextPreprocessor",
-    "SubwordMaskedLMPreprocessor",
-    "SubwordSequencePreprocessor",
-    "SubwordSpeechPreprocessor",
     "Subwords",
     "TaggerPreprocessor",
     "Text",

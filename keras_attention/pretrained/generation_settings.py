@@ -89,7 +89,7 @@ def read_generation_settings(checkpoint):
 
 
 def read_speech_prompts(checkpoint):
-    """Keywords of `ka.data.SubwordSpeechPreprocessor`: the tokens that say what Whisper writes.
+    """Keywords of `ka.data.SpeechPrompt`: the tokens that say what Whisper writes.
 
     Raises:
         CheckpointError: `generation_config.json` does not say them, as in files before 2023.

@@ -7,8 +7,8 @@ import numpy as np
 from keras_attention import data, training
 from keras_attention.core.checks import check_many, check_whole_number
 from keras_attention.core.lazy import generation, models, visualization
-from keras_attention.data.preprocessors.sequence import build_tokenizer
 from keras_attention.data.readers.dialogues import SEPARATOR, TURNS
+from keras_attention.data.tokenizers.building import build_tokenizer
 from keras_attention.export.generation.token_choice import TokenChoice
 from keras_attention.files.fields import MOST_TOKENS
 from keras_attention.files.io import prefix_errors
@@ -18,12 +18,10 @@ from keras_attention.tasks.generators import (
     check_ids,
 )
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.labels import load_preprocessor
 from keras_attention.tasks.running_text import RunningTextTask, make_perplexity
 
 ROWS = 32  # windows at a time
 PICTURED = 24  # tokens
-PREPROCESSORS = (data.SequencePreprocessor, data.SubwordSequencePreprocessor)
 PART = "\ufffd"  # what a decoder gives for bytes of a character that are not all there
 WRITTEN = 300  # tokens that are written unless another number is asked for
 REPLIES = 500  # that are drawn for the scores of dialogues
@@ -36,8 +34,7 @@ class CausalLM(RunningTextTask):
     Args:
         model: functional `keras.Model`, token ids (B, T) -> logits (B, T, V), as
             `ka.models.causal_language_model`.
-        preprocessor: `ka.data.SequencePreprocessor` without a source, or
-            `ka.data.SubwordSequencePreprocessor` for a model that began as a checkpoint.
+        preprocessor: `ka.data.SequencePreprocessor` without a source.
         maximum_length: int, the tokens of a window that the model is trained on and scored by.
         temperature: float, of the chance with which it writes.
         max_length, max_new_tokens: int, what an exported file has room for, and how many tokens its
@@ -134,7 +131,7 @@ class CausalLM(RunningTextTask):
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
-        return load_preprocessor(folder, *PREPROCESSORS)
+        return data.SequencePreprocessor.load(folder)
 
     @classmethod
     def read_settings(cls, manifest):
@@ -303,7 +300,7 @@ class CausalLM(RunningTextTask):
         """Yields the text that each new token adds; a part of a character waits for the rest."""
         ids, end = list(prompt), self.preprocessor.end_token_id
         decode = self.preprocessor.target.decode
-        waits = isinstance(self.preprocessor, data.SubwordSequencePreprocessor)
+        waits = self.preprocessor.is_pretrained
         (before,) = decode([ids])
         for token in self.runner.stream(prompt, number, choice, end_token_id=end, seed=seed):
             if not np.isin(token, end):

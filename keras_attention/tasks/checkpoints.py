@@ -127,7 +127,7 @@ def _open_answers(folder, task_class, builder, found, places):
 def _open_masked(folder, task_class, builder, found, places, *, max_length=LENGTH):
     length = _bound(max_length, places)
     tokenizer = pretrained.tokenizer(folder)
-    preprocessor = data.SubwordMaskedLMPreprocessor(tokenizer, length)
+    preprocessor = data.MaskedLMPreprocessor(tokenizer, length)
     return task_class(pretrained.load(folder), preprocessor)
 
 
@@ -143,7 +143,7 @@ def _open_running_text(folder, task_class, builder, found, places, *, max_length
     window = _bound(max_length, places)
     # A text of any length is cut into windows, and not at its tokenizer's.
     tokenizer = dataclasses.replace(pretrained.tokenizer(folder), max_length=None)
-    preprocessor = data.SubwordSequencePreprocessor(tokenizer, settings.end_token_ids)
+    preprocessor = data.SequencePreprocessor(tokenizer, end_token_ids=settings.end_token_ids)
     temperature = {} if settings.temperature is None else {"temperature": settings.temperature}
     room = _bound(4 * window, places)
     return task_class(
@@ -170,8 +170,9 @@ def _open_pairs(
     score="bleu",
 ):
     settings = read_generation_settings(read_checkpoint(folder))
-    preprocessor = data.SubwordSequencePreprocessor(
-        pretrained.tokenizer(folder), settings.end_token_ids, settings.start_token_id, prefix
+    tokenizer = pretrained.tokenizer(folder)
+    preprocessor = data.SequencePreprocessor(
+        tokenizer, tokenizer, settings.end_token_ids, settings.start_token_id, prefix
     )
     penalty = settings.length_penalty if length_penalty is None else length_penalty
     return task_class(
@@ -205,13 +206,12 @@ def _open_speech(
     prompts = read_speech_prompts(checkpoint)
     prompts |= {k: v for k, v in (("language", language), ("task", task)) if v is not None}
     keywords = read_settings(checkpoint)[3]
-    preprocessor = data.SubwordSpeechPreprocessor(
+    preprocessor = data.SpeechTextPreprocessor(
         pretrained.tokenizer(folder),
         read_sound_processing(folder, keywords)["sampling_rate"],
-        keywords["num_frames"] * STRIDE,
-        settings.end_token_ids,
-        settings.start_token_id,
-        **prompts,
+        seconds=keywords["num_frames"] * STRIDE,
+        end_token_ids=settings.end_token_ids,
+        prompt=data.SpeechPrompt(settings.start_token_id, **prompts),
     )
     room = places - len(preprocessor.start_token_id) + 1
     penalty = settings.length_penalty if length_penalty is None else length_penalty
@@ -221,7 +221,7 @@ def _open_speech(
         beam=settings.beam if beam is None else beam,
         length_penalty=max(0.0, penalty),
         max_new_tokens=_bound(places // 2 if max_length is None else max_length, room),
-        score="translation" if preprocessor.task == "translate" else "error_rates",
+        score="translation" if preprocessor.prompt.task == "translate" else "error_rates",
         **settings.name_constraints(len(preprocessor.start_token_id)),
         builder=builder,
     )

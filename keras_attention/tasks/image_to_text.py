@@ -8,7 +8,7 @@ from keras_attention.core.lazy import models, visualization
 from keras_attention.data.preprocessors.image import MOST_CHANNELS
 from keras_attention.data.preprocessors.objects_as_text import BINS, MOST_BINS, find_objects
 from keras_attention.data.preprocessors.resizing import Resizing
-from keras_attention.data.preprocessors.sequence import build_tokenizer
+from keras_attention.data.tokenizers.building import build_tokenizer
 from keras_attention.data.tokenizers.subwords import UNKNOWN_ID
 from keras_attention.files.fields import MOST_PIXELS, Fields
 from keras_attention.files.io import prefix_errors

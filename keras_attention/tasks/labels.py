@@ -7,7 +7,6 @@ import numpy as np
 
 from keras_attention import training
 from keras_attention.core.checks import check_whole_number
-from keras_attention.files.manifest import PREPROCESSING, read_manifest
 from keras_attention.tasks.runners import softmax
 
 
@@ -16,13 +15,6 @@ class Classification(typing.NamedTuple):
 
     label: str
     probability: float
-
-
-def load_preprocessor(folder, plain, subword):
-    """The preprocessor in `folder`, of the class `subword` for a checkpoint's, else `plain`."""
-    said = read_manifest(folder).get(PREPROCESSING)
-    kind = said.get("kind") if isinstance(said, dict) else None
-    return (subword if kind == subword.kind else plain).load(folder)
 
 
 def make_accuracy():

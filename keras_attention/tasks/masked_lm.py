@@ -8,18 +8,17 @@ import numpy as np
 from keras_attention import data
 from keras_attention.core.checks import check_many
 from keras_attention.core.lazy import models, visualization
-from keras_attention.data.preprocessors.sequence import build_tokenizer
+from keras_attention.data.tokenizers.building import build_tokenizer
 from keras_attention.data.tokenizers.subwords import MASK_TOKEN
 from keras_attention.export import inspection
 from keras_attention.files.io import number_errors, prefix_errors
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.labels import check_top, load_preprocessor, make_accuracy
+from keras_attention.tasks.labels import check_top, make_accuracy
 from keras_attention.tasks.runners import compute_logits, score_batches
 from keras_attention.tasks.running_text import RunningTextTask, make_perplexity
 
 ROWS = 32  # windows at a time
 PICTURED = 24  # tokens
-PREPROCESSORS = (data.MaskedLMPreprocessor, data.SubwordMaskedLMPreprocessor)
 TOP = 5  # tokens that are given for each [MASK]
 
 
@@ -36,8 +35,7 @@ class MaskedLM(RunningTextTask):
     Args:
         model: functional `keras.Model`, token ids (B, T) -> logits (B, T, V), as
             `ka.models.masked_language_model`.
-        preprocessor: `ka.data.MaskedLMPreprocessor`, or `ka.data.SubwordMaskedLMPreprocessor` for a
-            model that began as a checkpoint.
+        preprocessor: `ka.data.MaskedLMPreprocessor`.
 
     Its examples are text: a str, or a list of them, which are one text after another.
 
@@ -81,7 +79,7 @@ class MaskedLM(RunningTextTask):
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
-        return load_preprocessor(folder, *PREPROCESSORS)
+        return data.MaskedLMPreprocessor.load(folder)
 
     @classmethod
     def read_settings(cls, manifest):
@@ -151,7 +149,7 @@ class MaskedLM(RunningTextTask):
         with visualization.record_attention(self.model) as maps:
             self.model(self.preprocessor.as_inputs(ids))
         layer, weights = list(maps.items())[-1]
-        tokens = self.preprocessor.name_tokens(ids[0])
+        tokens = self.preprocessor.tokenizer.name_tokens(ids[0])
         figure = visualization.attention_map(
             weights, tokens, tokens, title=f"{layer}: what each token looked at", path=path
         )

@@ -3,11 +3,7 @@
 import numpy as np
 
 from keras_attention import export
-from keras_attention.data import (
-    SequencePreprocessor,
-    SubwordSequencePreprocessor,
-    SubwordSpeechPreprocessor,
-)
+from keras_attention.data import SequencePreprocessor
 from keras_attention.export.checks.runner import Keras
 from keras_attention.export.inspection import inspect_model
 from keras_attention.files.manifest import (
@@ -177,8 +173,7 @@ def check_vocabularies(path, classes, limits):
         limits: dict, name of an input -> how many ids it knows, where that is known.
     """
     said = read_manifest(path.parent).get(PREPROCESSING)
-    roomy = (SubwordSequencePreprocessor.kind, SubwordSpeechPreprocessor.kind)
-    if isinstance(said, dict) and said.get("kind") in roomy:
+    if isinstance(said, dict) and "tokenizer" in said:
         return
     config = read_preprocessing(path.parent, "generator")
     preprocessor = SequencePreprocessor.load(path.parent)

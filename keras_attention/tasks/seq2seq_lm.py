@@ -3,19 +3,18 @@
 from keras_attention import data, training
 from keras_attention.core.checks import check_many, check_whole_number
 from keras_attention.core.lazy import generation, models
-from keras_attention.data.preprocessors.sequence import build_tokenizer
 from keras_attention.data.readers.dialogues import join_turns
+from keras_attention.data.tokenizers.building import build_tokenizer
 from keras_attention.files.fields import MOST_TOKENS
 from keras_attention.files.io import number_errors, prefix_errors
 from keras_attention.tasks.generators import generate_texts, get_generation_options
-from keras_attention.tasks.labels import load_preprocessor, make_accuracy
+from keras_attention.tasks.labels import make_accuracy
 from keras_attention.tasks.running_text import make_perplexity
 from keras_attention.tasks.writing_task import WritingTask
 from keras_attention.training.scores.texts import check_scorer, score_texts
 
 # Lengths of batches where no program is compiled for each: a third less padding than the default's.
 FINE = (*range(2, 64, 2), *range(64, 512, 8))
-PREPROCESSORS = (data.SequencePreprocessor, data.SubwordSequencePreprocessor)
 ROWS = 64  # pairs that are scored at a time
 PICTURED = range(12, 27)  # tokens of a source whose picture is easy to read
 REPLIES = 1000  # that are drawn for the scores of dialogues
@@ -30,8 +29,7 @@ class Seq2SeqLM(WritingTask):
     Args:
         model: functional `keras.Model`, source ids (B, S) and target ids (B, T) -> logits
             (B, T, V), as `ka.models.seq2seq_transformer` and `ka.models.seq2seq_recurrent`.
-        preprocessor: `ka.data.SequencePreprocessor` with a source, or
-            `ka.data.SubwordSequencePreprocessor` for a model that began as a checkpoint.
+        preprocessor: `ka.data.SequencePreprocessor` with a source.
         beam: int, how many texts the search holds at a time; 1 is greedy.
         length_penalty: float, of `ka.generation.Beam`: 0 prefers short texts.
         max_new_tokens: int, the tokens of a text at most.
@@ -114,7 +112,7 @@ class Seq2SeqLM(WritingTask):
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
-        return load_preprocessor(folder, *PREPROCESSORS)
+        return data.SequencePreprocessor.load(folder)
 
     @classmethod
     def read_settings(cls, manifest):
@@ -170,7 +168,7 @@ class Seq2SeqLM(WritingTask):
         A source that a checkpoint's tokenizer reads may have as many as it does not cut off.
         """
         sources = [()] * len(pairs)
-        if not isinstance(self.preprocessor, data.SubwordSequencePreprocessor):
+        if not self.preprocessor.is_pretrained:
             sources = self.preprocessor.source_ids([pair.source for pair in pairs])
         targets = self.preprocessor.target_ids([pair.target for pair in pairs])
         fitting = [

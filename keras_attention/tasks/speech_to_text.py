@@ -7,10 +7,9 @@ import numpy as np
 from keras_attention import data, training
 from keras_attention.core.checks import check_many
 from keras_attention.core.lazy import blocks, keras, models
-from keras_attention.data.preprocessors.sequence import build_tokenizer
 from keras_attention.data.preprocessors.speech_text import find_target
+from keras_attention.data.tokenizers.building import build_tokenizer
 from keras_attention.files.io import prefix_errors
-from keras_attention.files.manifest import PREPROCESSING, read_manifest
 from keras_attention.tasks.length_limit import LengthLimit
 from keras_attention.tasks.speech_recognizer import (
     ROWS,
@@ -35,8 +34,7 @@ class SpeechToText(LengthLimit, WritingTask):
 
     Args:
         model: functional `keras.Model`, as `ka.models.speech_to_text`.
-        preprocessor: `ka.data.SpeechTextPreprocessor`, or `ka.data.SubwordSpeechPreprocessor` for a
-            model that began as a checkpoint.
+        preprocessor: `ka.data.SpeechTextPreprocessor`.
         beam: int, how many texts the search holds at a time; 1 is greedy.
         length_penalty: float, of `ka.generation.Beam`: 0 prefers short texts.
         max_new_tokens: int, the tokens of a text at most.
@@ -97,9 +95,6 @@ class SpeechToText(LengthLimit, WritingTask):
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
-        said = read_manifest(folder).get(PREPROCESSING)
-        if isinstance(said, dict) and said.get("kind") == data.SubwordSpeechPreprocessor.kind:
-            return data.SubwordSpeechPreprocessor.load(folder)
         name = "sampling_rate" if manifest["inputs"] == "waveform" else "num_features"
         return data.SpeechTextPreprocessor.load(folder, **{name: manifest[name]})
 
@@ -217,13 +212,13 @@ class SpeechToText(LengthLimit, WritingTask):
 
     def _find_prompt(self, language, task):
         """The tokens that texts begin with, for a language and a task of Whisper's."""
-        if not isinstance(self.preprocessor, data.SubwordSpeechPreprocessor):
+        if self.preprocessor.prompt is None:
             name, value = ("task", task) if language is None else ("language", language)
             raise ValueError(
                 f"{name}={value!r} is for checkpoints of Whisper, and this model writes what it "
                 "was trained to write: leave it out."
             )
-        return self.preprocessor.find_prompt(language, task)
+        return self.preprocessor.prompt.find(language, task)
 
     def attention(self, example, path=None):
         """The maps of cross-attention: what each token that was written listened to."""
@@ -239,7 +234,7 @@ class SpeechToText(LengthLimit, WritingTask):
         """Where each of `count` vectors begins, in seconds; of features in frames."""
         length = int(sounds["lengths"][0])
         rate = self.preprocessor.sampling_rate
-        if isinstance(self.preprocessor, data.SubwordSpeechPreprocessor):
+        if self.preprocessor.prompt is not None:
             length = round(self.preprocessor.seconds * rate)  # silence is heard, too
         if rate is None:
             return [f"{k * length // count}" for k in range(count)]

@@ -54,7 +54,7 @@ def test_it_is_opened_by_its_files(task):
 def test_ids_are_those_of_transformers(task):
     sounds = task.preprocessor(draw_sounds())
     for options, expected in zip(WRITTEN[NAME], read_written(), strict=True):
-        prompt = task.preprocessor.find_prompt(**options)
+        prompt = task.preprocessor.prompt.find(**options)
         np.testing.assert_array_equal(task.runner(sounds, start_token_id=prompt), expected)
 
 
@@ -158,7 +158,7 @@ def test_a_model_of_one_language(tmp_path):
 def test_settings_choose_language_and_task(tmp_path):
     said = {"language": "<|de|>", "task": "translate", "num_beams": 2}
     task = ka.tasks.from_preset(change_settings(tmp_path / "german", **said))
-    about = task.preprocessor
+    about = task.preprocessor.prompt
     assert (about.language, about.task) == ("de", "translate") and task.beam == 2
     assert task.score == "translation"
 

@@ -24,13 +24,12 @@ def test_a_sentence_of_too_many_pieces_is_left_out():
 
 
 def test_a_recording_of_too_many_seconds_is_left_out():
-    preprocessor = ka.data.SubwordSpeechPreprocessor(
+    preprocessor = ka.data.SpeechTextPreprocessor(
         make_tokenizer(),
         sampling_rate=100,
         seconds=0.5,
         end_token_ids=(3,),
-        begin_token_id=2,
-        no_timestamps_id=2,
+        prompt=ka.data.SpeechPrompt(begin_token_id=2, no_timestamps_id=2),
     )
     task = ka.tasks.SpeechToText(None, preprocessor, max_new_tokens=3)
     short, long = (ka.data.Recording(np.zeros(n, "float32"), "dog") for n in (50, 51))

@@ -5,30 +5,28 @@ import dataclasses
 import numpy as np
 
 from keras_attention.core.checks import check_whole_number
-from keras_attention.data.preprocessors.sequence import TOKENIZERS
+from keras_attention.data.columns import pad_rows
+from keras_attention.data.preprocessors.tokenizer_owner import TokenizerOwner
 from keras_attention.data.tokenizers.entries import Characters
-from keras_attention.data.tokenizers.subwords import (
-    MASK_TOKEN,
-    PADDING_ID,
-    SPECIAL,
-    UNKNOWN_ID,
-    Subwords,
-    check_texts,
-)
+from keras_attention.data.tokenizers.pretrained import PretrainedTokenizer
+from keras_attention.data.tokenizers.subwords import MASK_TOKEN, Subwords, check_texts
 from keras_attention.files.fields import MOST_TOKENS
 from keras_attention.files.io import number_errors
-from keras_attention.files.manifest import read_preprocessing, save_preprocessing
 
 
 @dataclasses.dataclass(frozen=True)
-class MaskedLMPreprocessor:
-    """Turns texts into the inputs of `ka.models.masked_language_model`, in NumPy alone.
+class MaskedLMPreprocessor(TokenizerOwner):
+    """Turns texts into the inputs of `ka.models.masked_language_model`, in NumPy.
 
     Args:
-        tokenizer: `Characters` or `Subwords` with a `[MASK]`, built with `mask_token=True`.
-        maximum_length: int, the most tokens of a text, as many as the model was trained on at once.
+        tokenizer: `Characters` or `Subwords` with a `[MASK]`, built with `mask_token=True`; or a
+            `PretrainedTokenizer` with a mask, such as BERT's `[MASK]` or RoBERTa's `<mask>`.
+        maximum_length: int, the most tokens of a text, special ones included: as many as the model
+            was trained on at once.
 
-    Calling it on a list of texts gives the token ids int32 (B, T), 0 after the end of a text.
+    Calling it on a list of texts gives the token ids int32 (B, T), with padding after the end of a
+    text, or a dict with `"segment_ids"`, too. `[MASK]` in a text is the tokenizer's own mask,
+    however that is spelt.
 
     Example:
 
@@ -48,16 +46,15 @@ class MaskedLMPreprocessor:
     ```
     """
 
-    tokenizer: Characters | Subwords
+    tokenizer: Characters | Subwords | PretrainedTokenizer
     maximum_length: int = 512
-    padding_id = PADDING_ID
+    kind = "masked_language_model"
 
     def __post_init__(self):
-        if getattr(self.tokenizer, "mask_token_id", None) is None:
-            raise ValueError(
-                f"MaskedLMPreprocessor: {self.tokenizer!r} has no [MASK]: build it with "
-                "mask_token=True."
-            )
+        if self.tokenizer.mask_token_id is None:
+            mend = "" if self.is_pretrained else ": build it with mask_token=True"
+            raise ValueError(f"MaskedLMPreprocessor: {self.tokenizer!r} has no [MASK]{mend}.")
+        self.check_padding()
         check_whole_number(
             "MaskedLMPreprocessor", "maximum_length", self.maximum_length, most=MOST_TOKENS
         )
@@ -74,37 +71,19 @@ class MaskedLMPreprocessor:
         """
         texts = check_texts("MaskedLMPreprocessor", texts)
         rows = list(number_errors("Text", texts, self.ids))
-        longest = max(map(len, rows), default=0)
-        if sequence_length is not None and longest > sequence_length:
-            raise ValueError(
-                f"A text has {longest} tokens, more than sequence_length={sequence_length}."
-            )
-        token_ids = np.full((len(rows), sequence_length or longest), self.padding_id, "int32")
-        for row, ids in zip(token_ids, rows, strict=True):
-            row[: len(ids)] = ids
-        return self.as_inputs(token_ids)
-
-    @property
-    def vocabulary_size(self):
-        """int, how many ids the model knows; None where it may have room for more."""
-        return len(self.tokenizer)
-
-    def as_inputs(self, ids):
-        """What the model takes, of ids (B, T)."""
-        return ids
+        return self.as_inputs(pad_rows(rows, self.padding_id, sequence_length))
 
     def encode_plain(self, text):
-        """int32 ids (T,) of a text of any length."""
-        return self.tokenizer.encode([text])[0]
+        """int32 ids (T,) of a text of any length, without special tokens around it."""
+        text = text.replace(MASK_TOKEN, self.tokenizer.mask_token)
+        return np.array(self.tokenizer.encode_plain(text), "int32")
 
     def ids(self, text):
         """int32 ids (T,) of one text, as the model takes them."""
-        ids = self.encode_plain(text)
+        before, after = self.tokenizer.around
+        ids = np.array([*before, *self.encode_plain(text), *after], "int32")
         if not len(ids):
             raise ValueError(f"{text!r} holds no token.")
-        return self._check_length(text, ids)
-
-    def _check_length(self, text, ids):
         if len(ids) > self.maximum_length:
             raise ValueError(
                 f"The text has {len(ids)} tokens, over this model's limit of "
@@ -116,88 +95,45 @@ class MaskedLMPreprocessor:
         """The likeliest tokens of every `[MASK]`.
 
         Args:
-            ids: int32 (B, T), what the model was given.
+            ids: what the model was given, int32 (B, T), or a dict with them.
             logits: float (B, T, tokens), what it gave.
             top: int, how many tokens of each.
 
         Returns:
             For each text a list with an entry for each `[MASK]` in it: a list of dicts, the
-            likeliest first, with `"token"`, see `name_tokens`, and its `"probability"`. Padding,
+            likeliest first, with `"token"`, as it is to be read, and its `"probability"`. Padding,
             unknown and the like are no candidates.
         """
         top = check_whole_number("candidates", "top", top)
-        ids, logits = np.asarray(ids), np.array(logits, "float64")
-        logits[..., self._list_impossible(logits.shape[-1])] = -np.inf
+        ids = np.asarray(ids["token_ids"] if isinstance(ids, dict) else ids)
+        logits, known = np.array(logits, "float64"), len(self.tokenizer)
+        logits[..., [*self.tokenizer.special_ids, *range(known, logits.shape[-1])]] = -np.inf
         masked = ids == self.tokenizer.mask_token_id
         return [
             [self._rank(row, top) for row in rows[places]]
             for rows, places in zip(logits, masked, strict=True)
         ]
 
-    def _list_impossible(self, count):
-        """The ids below `count` that are no candidates."""
-        return [*range(len(SPECIAL)), self.tokenizer.mask_token_id]
-
     def _rank(self, logits, top):
         shares = np.exp(logits - logits.max())
         shares /= shares.sum()
         best = [int(i) for i in np.argsort(-shares, kind="stable")[:top] if shares[i] > 0]
-        names = self.name_tokens(best)
+        names = self.tokenizer.name_tokens(best)
         return [
             {"token": name, "probability": float(shares[i])}
             for name, i in zip(names, best, strict=True)
         ]
 
-    def name_tokens(self, ids):
-        """What `ids` (T,) stand for, to be read: a list of str.
-
-        Of subwords the space before a word is left out, and what goes on in a word begins with
-        `##`, as BERT writes it. Characters stay as they are.
-        """
-        pieces = self.tokenizer.pieces(ids)
-        if isinstance(self.tokenizer, Characters):
-            return pieces
-        special = {*range(len(SPECIAL)), self.tokenizer.mask_token_id}
-        return [
-            piece
-            if i in special
-            else piece.removeprefix("▁") or " "
-            if piece.startswith("▁")
-            else f"##{piece}"
-            for i, piece in zip(np.asarray(ids).tolist(), pieces, strict=True)
-        ]
-
     def config(self):
         """The entry in the manifest: all that an app needs to repeat the preprocessing."""
-        kind, file = self._kind
-        return {
-            "kind": "masked_language_model",
-            "tokens": {"kind": kind, "file": file},
+        return self.describe_tokenizer() | {
             "maximum_length": self.maximum_length,
-            "mask_token": MASK_TOKEN,
+            "mask_token": self.tokenizer.mask_token,
             "mask_token_id": self.tokenizer.mask_token_id,
-            "padding_id": PADDING_ID,
-            "unknown_id": UNKNOWN_ID,
         }
-
-    @property
-    def _kind(self):
-        """Which tokenizer it is, and the file for it."""
-        found = ((k, suffix) for k, (c, suffix) in TOKENIZERS.items() if type(self.tokenizer) is c)
-        kind, suffix = next(found)
-        return kind, f"tokens{suffix}"
-
-    def save(self, folder):
-        """Writes the vocabulary into `folder`, and its config into `manifest.json` there.
-
-        Other entries of the manifest stay.
-        """
-        save_preprocessing(folder, self.config(), {self._kind[1]: self.tokenizer})
 
     @classmethod
     def load(cls, folder):
         """Reads what `save` wrote."""
-        config = read_preprocessing(folder, "masked_language_model")
-        tokens = config.object("tokens")
-        kind, _ = TOKENIZERS[tokens.one_of("kind", TOKENIZERS)]
-        return cls(kind.load(tokens.file("file")), config.whole("maximum_length", most=MOST_TOKENS))
+        config, tokenizer = cls.load_tokenizer(folder)
+        return cls(tokenizer, config.whole("maximum_length", most=MOST_TOKENS))

@@ -15,7 +15,7 @@ from keras_attention.data.readers.corpus import check_tokens
 from keras_attention.data.shares import check_batches
 from keras_attention.data.tokenizers.entries import Characters
 from keras_attention.data.tokenizers.pretrained import PretrainedTokenizer
-from keras_attention.data.tokenizers.subwords import PADDING_ID, SPECIAL, Subwords
+from keras_attention.data.tokenizers.subwords import Subwords
 
 OWNER = "MaskedWindows"
 
@@ -77,7 +77,9 @@ class MaskedWindows:
         names = ("mask_selection_rate", "mask_token_rate", "random_token_rate")
         _check_rates(**{name: getattr(self, name) for name in names})
         self.mask_token_id = _find_mask_token(self.tokenizer)
-        self.special, self.around, self.padding_id = _find_special(self.tokenizer)
+        special = self.tokenizer.special_ids
+        self.special, self.around = special, self.tokenizer.around
+        self.padding_id = self.tokenizer.padding_id or 0
         self.text_length = self.window_length - sum(map(len, self.around))
         if self.text_length < 1:
             raise ValueError(
@@ -165,19 +167,12 @@ def select_tokens(tf, eligible, rate, seed):
 
 def _find_mask_token(tokenizer):
     """The id of `[MASK]`, or an error that says how to get one."""
-    if (mask_token_id := getattr(tokenizer, "mask_token_id", None)) is None:
+    if (mask_token_id := tokenizer.mask_token_id) is None:
         raise ValueError(
             f"{OWNER}: {tokenizer!r} has no [MASK]: build it with mask_token=True, as "
             "ka.data.Subwords.build(texts, vocabulary_size, mask_token=True)."
         )
     return mask_token_id
-
-
-def _find_special(tokenizer):
-    """(ids that are never hidden, those before and after a window, the padding)."""
-    if isinstance(tokenizer, PretrainedTokenizer):
-        return tokenizer.special_ids, tokenizer.around, tokenizer.padding_id or 0
-    return range(len(SPECIAL)), ((), ()), PADDING_ID
 
 
 def _check_rates(**rates):

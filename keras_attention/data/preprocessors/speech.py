@@ -73,7 +73,7 @@ class SoundPreprocessor:
     def _read(self, sound):
         if isinstance(sound, str | pathlib.Path):
             if self.sampling_rate is not None:
-                return read_sound(sound, self.sampling_rate)[0]
+                return self._check_length(read_sound(sound, self.sampling_rate)[0], sound)
             if pathlib.Path(sound).suffix != FEATURES:
                 raise ValueError(
                     f"{sound}: this model takes features, arrays (T, F) or files of Sphinx "
@@ -83,6 +83,16 @@ class SoundPreprocessor:
         array = check_sound("A sound", sound, self.sound_shape, instead="a path, or ")
         if not np.isfinite(array).all():
             raise ValueError("A sound holds NaN or infinity: expected finite numbers.")
+        return self._check_length(array, "A recording of samples")
+
+    def _check_length(self, array, name):
+        """`array`, where the model takes so many samples; an error says what has more."""
+        if self.is_long(array):
+            raise ValueError(
+                f"{name} has {len(array) / self.sampling_rate:.2f} seconds, and this model hears "
+                f"{self.seconds:g} at a time: cut it into pieces where nobody speaks, and pass "
+                "these."
+            )
         return array
 
 

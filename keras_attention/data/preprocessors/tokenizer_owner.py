@@ -1,12 +1,14 @@
 """`TokenizerOwner`: what preprocessors share that have a tokenizer of words or of a checkpoint."""
 
 from keras_attention.data.columns import Ragged
+from keras_attention.data.tokenizers.building import load_own_tokenizer, name_kind
 from keras_attention.data.tokenizers.pretrained import PretrainedTokenizer
+from keras_attention.data.tokenizers.subwords import UNKNOWN_ID
 from keras_attention.data.tokenizers.vocabulary import Labels, Vocabulary
 from keras_attention.files.manifest import read_preprocessing, save_preprocessing
 from keras_attention.files.word_pattern import OLD_PATTERN, make_portable
 
-WORDS = "words.txt"
+WORDS, TOKENS = "words.txt", "tokens"
 SUBWORD = "subword_"  # in front of the kind where the tokenizer is a checkpoint's
 
 
@@ -14,7 +16,7 @@ class TokenizerOwner:
     """A preprocessor, a dataclass whose field `tokenizer` is saved with it.
 
     Attributes:
-        tokenizer: `Vocabulary` or `PretrainedTokenizer`.
+        tokenizer: `Vocabulary`, `PretrainedTokenizer`, `Characters`, `Words` or `Subwords`.
         kind: str, what a manifest calls a preprocessor of words.
     """
 
@@ -24,6 +26,11 @@ class TokenizerOwner:
     def reads_words(self):
         """bool, whether the tokenizer is a vocabulary of words."""
         return isinstance(self.tokenizer, Vocabulary)
+
+    @property
+    def is_pretrained(self):
+        """bool, whether the tokenizer is a checkpoint's."""
+        return isinstance(self.tokenizer, PretrainedTokenizer)
 
     @property
     def padding_id(self):
@@ -66,20 +73,26 @@ class TokenizerOwner:
 
     def describe_tokenizer(self):
         """The tokenizer's entries in a manifest, and the kind of the preprocessor."""
-        if not self.reads_words:
+        if self.is_pretrained:
             return {"kind": SUBWORD + self.kind, "tokenizer": self.tokenizer.config()}
+        ids = {"padding_id": self.tokenizer.padding_id, "unknown_id": UNKNOWN_ID}
+        if not self.reads_words:
+            kind, suffix = name_kind(self.tokenizer)
+            return {"kind": self.kind, "tokens": {"kind": kind, "file": TOKENS + suffix}, **ids}
         return {
             "kind": self.kind,
             "words": WORDS,
             "lowercase": self.tokenizer.lowercase,
-            "padding_id": self.tokenizer.padding_id,
-            "unknown_id": 1,
+            **ids,
             "split": make_portable(self.tokenizer.pattern),
         }
 
     def parts(self):
         """{file name: what has a `save`}, the files beside the manifest."""
-        return {WORDS: self.tokenizer} if self.reads_words else self.tokenizer.parts()
+        if self.is_pretrained:
+            return self.tokenizer.parts()
+        name = WORDS if self.reads_words else TOKENS + name_kind(self.tokenizer)[1]
+        return {name: self.tokenizer}
 
     def save(self, folder):
         """Writes the tokenizer's files into `folder`, and its config into `manifest.json` there.
@@ -98,5 +111,7 @@ class TokenizerOwner:
         config = read_preprocessing(folder, cls.kind, SUBWORD + cls.kind)
         if config.values["kind"] != cls.kind:
             return config, PretrainedTokenizer.load(folder, config.object("tokenizer"))
+        if "tokens" in config.values:
+            return config, load_own_tokenizer(config.object("tokens"))
         lowercase, split = config.flag("lowercase"), config.pattern("split", default=pattern)
         return config, Vocabulary.load(config.file("words"), lowercase, split)

@@ -13,6 +13,7 @@ from keras_attention.data.tokenizers.subwords import (
     MASK_TOKEN,
     SPECIAL,
     UNKNOWN_ID,
+    OwnTokenizer,
     check_ids,
     check_texts,
     cut_at_end,
@@ -23,7 +24,7 @@ _MASK = re.compile(rf"({re.escape(MASK_TOKEN)})")
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Entries:
+class Entries(OwnTokenizer):
     """What tokenizers share that are a list of entries, one for each id."""
 
     entries: tuple

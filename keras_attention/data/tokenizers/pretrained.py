@@ -108,6 +108,11 @@ class PretrainedTokenizer:
         return self.engine.mask_id
 
     @property
+    def mask_token(self):
+        """str, how it spells its mask; None where it has none."""
+        return None if self.mask_token_id is None else self.engine.name(self.mask_token_id)
+
+    @property
     def special_ids(self):
         """frozenset of ints, the ids of special tokens and of padding."""
         padding = () if self.padding_id is None else (self.padding_id,)
@@ -123,6 +128,14 @@ class PretrainedTokenizer:
     def encode_plain(self, text):
         """The ids of a text of any length, without special tokens around it."""
         return self.engine.encode(text)
+
+    def encode_sources(self, texts):
+        """A list of int32 ids (T,) of texts that an encoder reads, special tokens included."""
+        return [np.array(row, "int32") for row in self.encode(texts)]
+
+    def name_tokens(self, ids):
+        """The pieces that `ids` (T,) stand for, as it writes them: a list of str."""
+        return self.pieces(ids)
 
     def encode_targets(self, texts):
         """Like `encode`, of texts that the model writes: Marian has other pieces for them."""

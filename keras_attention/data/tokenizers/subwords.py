@@ -56,8 +56,43 @@ MASK_ID = 4  # in tokenizers that are built with one
 MODEL_TYPES = ("unigram", "bpe")
 
 
+class OwnTokenizer:
+    """What `Characters`, `Words` and `Subwords` share: the special ids."""
+
+    padding_id, unit, max_length, has_segments = PADDING_ID, "tokens", None, False
+    mask_token = MASK_TOKEN
+    around = (), ()  # special tokens before and after a text
+
+    @property
+    def vocabulary_size(self):
+        """int, how many ids there are."""
+        return len(self)
+
+    @property
+    def special_ids(self):
+        """frozenset of ints, the ids of padding, unknown, BEGIN, END and `[MASK]`."""
+        mask = () if self.mask_token_id is None else (self.mask_token_id,)
+        return frozenset({*range(len(SPECIAL)), *mask})
+
+    def encode_plain(self, text):
+        """int32 ids (T,) of a text of any length."""
+        return self.encode([text])[0]
+
+    def encode_sources(self, texts):
+        """A list of int32 ids (T,) of texts that an encoder reads, with END."""
+        return [np.append(row, np.int32(END_ID)) for row in self.encode(texts)]
+
+    def encode_targets(self, texts):
+        """A list of int32 ids (T,) of texts that a decoder writes, without BEGIN and END."""
+        return self.encode(texts)
+
+    def name_tokens(self, ids):
+        """What `ids` (T,) stand for, to be read: a list of str."""
+        return self.pieces(ids)
+
+
 @dataclasses.dataclass(frozen=True, repr=False)
-class Subwords:
+class Subwords(OwnTokenizer):
     """A SentencePiece model (Kudo & Richardson, 2018), whose ids are those of `Characters`.
 
     Id 0 is padding, 1 everything unknown, 2 BEGIN and 3 END. So are they in what
@@ -222,6 +257,21 @@ class Subwords:
         """The pieces that `ids` (T,) stand for, as a list of str; `▁` is a space before a word."""
         ids = check_ids(np.asarray(ids).tolist(), len(self))
         return [self._processor.id_to_piece(i) for i in ids]
+
+    def name_tokens(self, ids):
+        """What `ids` (T,) stand for, to be read: a list of str.
+
+        The space before a word is left out, and what goes on in a word begins with `##`, as BERT
+        writes it.
+        """
+        return [
+            piece
+            if i in self.special_ids
+            else (piece.removeprefix(_SPACE) or " ")
+            if piece.startswith(_SPACE)
+            else f"##{piece}"
+            for i, piece in zip(np.asarray(ids).tolist(), self.pieces(ids), strict=True)
+        ]
 
     @functools.cached_property
     def _processor(self):

@@ -45,7 +45,7 @@ def test_names_of_subwords_are_berts():
     tokenizer = subwords()
     preprocessor = MaskedLMPreprocessor(tokenizer)
     entries = [tokenizer.pieces([i])[0] for i in range(len(tokenizer))]
-    names = preprocessor.name_tokens(range(len(tokenizer)))
+    names = preprocessor.tokenizer.name_tokens(range(len(tokenizer)))
     assert names[:5] == entries[:5]
     for entry, name in zip(entries[5:], names[5:], strict=True):
         expected = (entry[1:] or " ") if entry[0] == "▁" else f"##{entry}"

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_attention.data import Characters, SequencePreprocessor, Subwords
-from keras_attention.data.preprocessors.sequence import build_tokenizer
+from keras_attention.data.tokenizers.building import build_tokenizer
 
 GERMAN = Characters(["<pad>", "<unk>", "<begin>", "<end>", "a", "b"])
 ENGLISH = Characters(["<pad>", "<unk>", "<begin>", "<end>", "x", "y", "z"])
@@ -85,7 +85,7 @@ def test_errors(tmp_path):
     preprocessor = SequencePreprocessor(ENGLISH, GERMAN)
     with pytest.raises(ValueError, match="'ab' is one text, expected a list of texts"):
         preprocessor("ab")
-    with pytest.raises(ValueError, match="has 3 tokens, END included, more than sequence_length=2"):
+    with pytest.raises(ValueError, match="has 3 tokens, more than sequence_length=2"):
         preprocessor(["ab"], sequence_length=2)
     with pytest.raises(FileNotFoundError, match="There is no file .*manifest.json"):
         SequencePreprocessor.load(tmp_path)

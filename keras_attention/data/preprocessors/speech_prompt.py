@@ -1,0 +1,134 @@
+"""`SpeechPrompt`: the tokens that what Whisper writes begins with."""
+
+import dataclasses
+
+from keras_attention.core.checks import check_whole_number
+from keras_attention.files.fields import MOST_ID
+
+_NAMED = """
+    english en chinese zh german de spanish es russian ru korean ko french fr japanese ja
+    portuguese pt turkish tr polish pl catalan ca dutch nl arabic ar swedish sv italian it
+    indonesian id hindi hi finnish fi vietnamese vi hebrew he ukrainian uk greek el malay ms czech
+    cs romanian ro danish da hungarian hu tamil ta norwegian no thai th urdu ur croatian hr
+    bulgarian bg lithuanian lt latin la maori mi malayalam ml welsh cy slovak sk telugu te persian
+    fa latvian lv bengali bn serbian sr azerbaijani az slovenian sl kannada kn estonian et
+    macedonian mk breton br basque eu icelandic is armenian hy nepali ne mongolian mn bosnian bs
+    kazakh kk albanian sq swahili sw galician gl marathi mr punjabi pa sinhala si khmer km shona
+    sn yoruba yo somali so afrikaans af occitan oc georgian ka belarusian be tajik tg sindhi sd
+    gujarati gu amharic am yiddish yi lao lo uzbek uz faroese fo haitian_creole ht pashto ps
+    turkmen tk nynorsk nn maltese mt sanskrit sa luxembourgish lb myanmar my tibetan bo tagalog tl
+    malagasy mg assamese as tatar tt hawaiian haw lingala ln hausa ha bashkir ba javanese jw
+    sundanese su cantonese yue
+""".split()
+NAMES = dict(zip(_NAMED[::2], _NAMED[1::2], strict=True))  # of languages, as Whisper has them
+
+
+@dataclasses.dataclass(frozen=True)
+class SpeechPrompt:
+    """The tokens that say what a pretrained model of speech writes.
+
+    What Whisper writes begins with a prompt of special tokens: which language is spoken, and
+    whether to write it or to translate it into English (Radford et al., 2022, section 2.3).
+
+    Args:
+        begin_token_id: int, the first token of the prompt.
+        no_timestamps_id: int, the last token of the prompt. Ids above it are times, which texts are
+            without.
+        languages: dict, code -> id, such as `{"de": 50261}`; empty for a model of one language.
+        tasks: dict, name -> id, such as `{"transcribe": 50359, "translate": 50358}`; likewise.
+        language: str, one of `languages` by its code or its English name; None for English, or the
+            first, or in a model of one language.
+        task: str, one of `tasks`; None for the first.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    prompt = ka.data.SpeechPrompt(
+        begin_token_id=1,
+        no_timestamps_id=8,
+        languages={"de": 4, "en": 5},
+        tasks={"transcribe": 6, "translate": 7},
+    )
+    assert prompt.find() == (1, 5, 6, 8)
+    assert prompt.find("german", "translate") == (1, 4, 7, 8)
+    ```
+    """
+
+    begin_token_id: int
+    no_timestamps_id: int
+    languages: dict = dataclasses.field(default_factory=dict)
+    tasks: dict = dataclasses.field(default_factory=dict)
+    language: str | None = None
+    task: str | None = None
+
+    def __post_init__(self):
+        ids = {
+            "begin_token_id": (self.begin_token_id,),
+            "no_timestamps_id": (self.no_timestamps_id,),
+            "languages": self.languages.values(),
+            "tasks": self.tasks.values(),
+        }
+        for name, values in ids.items():
+            for i in values:
+                check_whole_number("SpeechPrompt", name, i, least=0, most=MOST_ID)
+        default = "en" if "en" in self.languages else next(iter(self.languages), None)
+        chosen = self._find_language(self.language or default)
+        object.__setattr__(self, "language", chosen)
+        object.__setattr__(self, "task", self.task or next(iter(self.tasks), None))
+        self.find()
+
+    def find(self, language=None, task=None):
+        """The ids that a text begins with, a tuple.
+
+        Args:
+            language: str, the code of what is spoken or its English name; None for the own.
+            task: str, `"transcribe"` or `"translate"`, into English; None for the own.
+        """
+        language = self._find_language(language or self.language)
+        task = task or self.task
+        if task is not None and task not in self.tasks:
+            raise ValueError(
+                f"task={task!r}: "
+                + (
+                    f"expected one of {', '.join(self.tasks)}."
+                    if self.tasks
+                    else "this model only writes what is said, in one language: leave it out."
+                )
+            )
+        chosen = [] if language is None else [self.languages[language]]
+        chosen += [] if task is None else [self.tasks[task]]
+        return (self.begin_token_id, *chosen, self.no_timestamps_id)
+
+    def _find_language(self, language):
+        """The code of a language in `languages`, or None."""
+        if language is None:
+            return None
+        name = str(language).lower().strip("<|>").replace(" ", "_")
+        code = NAMES.get(name, name)
+        if code not in self.languages:
+            raise ValueError(
+                f"language={language!r}: "
+                + (
+                    f"expected one of {', '.join(sorted(self.languages))}, or its English name."
+                    if self.languages
+                    else "this model knows one language: leave it out."
+                )
+            )
+        return code
+
+    @classmethod
+    def read(cls, config):
+        """Reads what a manifest's entry, `Fields`, has under the names of the arguments."""
+        choices = {}
+        for name in ("languages", "tasks"):
+            known = config.object(name)
+            choices[name] = {key: known.whole(key, least=0, most=MOST_ID) for key in known.values}
+        return cls(
+            config.whole("begin_token_id", least=0, most=MOST_ID),
+            config.whole("no_timestamps_id", least=0, most=MOST_ID),
+            **choices,
+            language=config.text("language", default=None),
+            task=config.text("task", default=None),
+        )
