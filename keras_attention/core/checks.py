@@ -25,7 +25,7 @@ def check_whole_number(owner, name, value, least=1, most=math.inf):
 def divide_exactly(name, size, by_name, by):
     """Return `size / by` as an int. The error says which `by` would divide it."""
     if size % by:
-        divisors = ", ".join(str(d) for d in range(1, size + 1) if size % d == 0 and d <= 64)
+        divisors = ", ".join(str(d) for d in range(1, min(size, 64) + 1) if size % d == 0)
         raise ValueError(f"{by_name}={by} does not divide {name}={size}. Choose one of {divisors}.")
     return size // by
 

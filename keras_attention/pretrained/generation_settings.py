@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from keras_attention.files.fields import MOST_BEAMS, MOST_ID, MOST_TOKENS
+from keras_attention.files.fields import MOST_BEAMS, MOST_ID, MOST_TOKENS, Fields
 from keras_attention.files.io import read_json
 from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
 
@@ -49,18 +49,19 @@ class GenerationSettings:
         return {name: getattr(self, name) for name in names.split()} | {"min_new_tokens": least}
 
 
-def _read_said(checkpoint):
-    """(what errors call the file, what it and `config.json` say, a dict)."""
+def _read_fields(checkpoint):
+    """The `Fields` of what `config.json` and `generation_config.json` say together."""
     path = checkpoint.folder / FILE
     try:
-        said = read_json(path) if path.is_file() else {}
+        written = read_json(path) if path.is_file() else {}
     except ValueError as error:
         raise CheckpointError(f"{path} is damaged: {error}") from error
-    if not isinstance(said, dict):
+    if not isinstance(written, dict):
         raise CheckpointError(f"{path} is damaged: expected a JSON object.")
-    name = path if said else checkpoint.folder / CONFIG
-    known = (checkpoint.config, said)
-    return name, {k: v for source in known for k, v in source.items() if v is not None}
+    values = checkpoint.config | {k: v for k, v in written.items() if v is not None}
+    return Fields(
+        path if written else checkpoint.folder / CONFIG, values, error_class=CheckpointError
+    )
 
 
 def read_generation_settings(checkpoint):
@@ -69,22 +70,30 @@ def read_generation_settings(checkpoint):
     Raises:
         CheckpointError: nothing says how a text ends, or a number is none.
     """
-    name, said = _read_said(checkpoint)
-    writes_for_texts = bool(said.get("is_encoder_decoder"))
-    start = None
-    if writes_for_texts:
-        begin = ("decoder_start_token_id", "bos_token_id", "pad_token_id")
-        start = _read_ids(name, said, *begin)[0]
-    drawn = said.get("do_sample") is True and "temperature" in said
+    fields, start, temperature = _read_fields(checkpoint), None, None
+    if fields.get("is_encoder_decoder"):
+        names = ("decoder_start_token_id", "bos_token_id", "pad_token_id")
+        first = next((name for name in names if fields.get(name) is not None), names[0])
+        start = _read_ids(fields, first)[0]
+    if fields.get("do_sample") is True:
+        temperature = fields.number("temperature", None, least=1e-6, most=1e6)
+    constraints = {}
+    if fields.get("forced_bos_token_id") is not None:
+        constraints["forced_bos_token_id"] = _read_ids(fields, "forced_bos_token_id")[0]
+    for name in ("suppress_tokens", "begin_suppress_tokens"):
+        if fields.get(name):
+            constraints[name] = _read_ids(fields, name)
     return GenerationSettings(
-        end_token_ids=_read_ids(name, said, "eos_token_id"),
+        end_token_ids=_read_ids(fields, "eos_token_id"),
         start_token_id=start,
-        beam=_read_number(name, said, "num_beams", 1, int, 1, MOST_BEAMS),
-        length_penalty=_read_number(name, said, "length_penalty", 1.0, float, -100, 100),
-        temperature=_read_number(name, said, "temperature", None, float, 1e-6, 1e6)
-        if drawn
-        else None,
-        **_read_constraints(name, said),
+        beam=fields.whole("num_beams", 1, most=MOST_BEAMS),
+        length_penalty=float(fields.number("length_penalty", 1.0, least=-100, most=100)),
+        temperature=temperature and float(temperature),
+        min_length=fields.whole("min_length", 0, least=0, most=MOST_TOKENS),
+        min_new_tokens=fields.whole("min_new_tokens", 0, least=0, most=MOST_TOKENS),
+        no_repeat_ngram_size=fields.whole("no_repeat_ngram_size", 0, least=0, most=MOST_TOKENS)
+        or None,
+        **constraints,
     )
 
 
@@ -94,56 +103,31 @@ def read_speech_prompts(checkpoint):
     Raises:
         CheckpointError: `generation_config.json` does not say them, as in files before 2023.
     """
-    path, said = _read_said(checkpoint)
-    if "no_timestamps_token_id" not in said:
+    fields = _read_fields(checkpoint)
+    if fields.get("no_timestamps_token_id") is None:
         raise CheckpointError(
-            f"{path} does not say no_timestamps_token_id, the token that ends Whisper's prompt: "
-            f"take {FILE} of the checkpoint of openai that this one was trained from."
+            f"{fields.path} does not say no_timestamps_token_id, the token that ends Whisper's "
+            f"prompt: take {FILE} of the checkpoint of openai that this one was trained from."
         )
-    found = {"no_timestamps_id": _read_ids(path, said, "no_timestamps_token_id")[0]}
+    found = {"no_timestamps_id": _read_ids(fields, "no_timestamps_token_id")[0]}
     for ours, theirs in (("languages", "lang_to_id"), ("tasks", "task_to_id")):
-        ids = said.get(theirs, {}) if said.get("is_multilingual", theirs in said) else {}
-        right = isinstance(ids, dict) and all(
-            type(i) is int and 0 <= i <= MOST_ID for i in ids.values()
-        )
-        if not right or (said.get("is_multilingual") and not ids):
-            raise CheckpointError(f"{path} says {theirs}={ids!r:.60}: expected names and ids.")
-        found[ours] = {name.strip("<|>"): i for name, i in ids.items()}
+        needed = fields.get("is_multilingual", theirs in fields)
+        ids = fields.get(theirs, {}) if needed else {}
+        if not isinstance(ids, dict) or (fields.get("is_multilingual") and not ids):
+            raise fields.error(theirs, "names and ids")
+        inner = fields.part(ids)
+        found[ours] = {name.strip("<|>"): inner.token_id(name) for name in ids}
     for name in ("language", "task"):
-        if found[f"{name}s"] and isinstance(said.get(name), str):
-            found[name] = said[name]
+        if found[f"{name}s"] and isinstance(fields.get(name), str):
+            found[name] = fields.get(name)
     found["tasks"] = dict(sorted(found["tasks"].items()))  # to transcribe comes first
     return found
 
 
-def _read_constraints(path, said):
-    """What may be written and what may not, by the names of Hugging Face, where it is said."""
-    found = {}
-    if "forced_bos_token_id" in said:
-        (found["forced_bos_token_id"],) = _read_ids(path, said, "forced_bos_token_id")[:1]
-    for name in ("suppress_tokens", "begin_suppress_tokens"):
-        if said.get(name):
-            found[name] = _read_ids(path, said, name)
-    for name in ("min_length", "min_new_tokens"):
-        found[name] = _read_number(path, said, name, 0, int, 0, MOST_TOKENS)
-    size = _read_number(path, said, "no_repeat_ngram_size", 0, int, 0, MOST_TOKENS)
-    return found | {"no_repeat_ngram_size": size or None}
-
-
-def _read_ids(path, said, *names):
-    """The ids under the first of the names that is there."""
-    found = next((said[name] for name in names if name in said), None)
-    ids = found if isinstance(found, list) else [found]
+def _read_ids(fields, name):
+    """An id or a list of ids, as a tuple of different ones."""
+    value = fields.get(name)
+    ids = value if isinstance(value, list) else [value]
     if not ids or not all(type(i) is int and 0 <= i <= MOST_ID for i in ids):
-        raise CheckpointError(
-            f"{path} says {names[0]}={found!r:.60}: expected an id, or a list of ids."
-        )
+        raise fields.error(name, "an id, or a list of ids")
     return tuple(dict.fromkeys(ids))
-
-
-def _read_number(path, said, name, default, kind, least, most):
-    value = said.get(name, default)
-    right = type(value) is int or (kind is float and type(value) is float)
-    if not right or not least <= value <= most:
-        raise CheckpointError(f"{path} says {name}={value!r:.60}: expected a number.")
-    return kind(value)

@@ -5,7 +5,7 @@ import dataclasses
 from keras_attention.data.preprocessors.resizing import Resizing
 from keras_attention.files.io import read_json
 from keras_attention.pretrained.checkpoint import CheckpointError
-from keras_attention.pretrained.config import ConfigReader
+from keras_attention.pretrained.config import read_config
 
 FILE = "preprocessor_config.json"
 # Of classes and arrays: pixels come out the same.
@@ -50,7 +50,7 @@ def read_image_processing(folder):
         )
     try:
         said = read_json(path) | {"model_type": "model of images"}
-        config = ConfigReader(said, path, IRRELEVANT)
+        config = read_config(said, path, IRRELEVANT)
         found = _read(config)
         config.finish()
     except CheckpointError:
@@ -64,7 +64,7 @@ def _read(config):
     resizes = config.flag("do_resize", True)
     size = _read_size(config, "size") if config.get("size") is not None else None
     resample = config.one_of("resample", RESAMPLINGS)
-    crops = config.flag("do_center_crop")
+    crops = config.flag("do_center_crop", False)
     cut = _read_size(config, "crop_size") if config.get("crop_size") is not None else None
     image_size = cut if crops else size
     if not resizes or size is None or (crops and cut is None):
@@ -90,7 +90,7 @@ def _read_size(config, name):
     size = config.get(name)
     if not isinstance(size, dict):
         return config.whole(name)
-    inner = config.inner(name)
+    inner = config.object(name, {})
     if "shortest_edge" in size:
         found = inner.whole("shortest_edge")
     else:
@@ -116,7 +116,7 @@ def _read_normalization(config):
             "those from 0 to 1 are given here."
         )
     factor = config.number("rescale_factor", LEVELS)
-    offset = config.flag("rescale_offset") if config.values.get("rescale_offset") else False
+    offset = config.flag("rescale_offset", False) if config.values.get("rescale_offset") else False
     if abs(factor - LEVELS) > 1e-6 or offset:
         raise CheckpointError(
             f"{config.path} says rescale_factor={factor} and rescale_offset={offset}: expected "
@@ -127,5 +127,5 @@ def _read_normalization(config):
         return None, None
     for name, values in (("image_mean", mean), ("image_std", std)):
         if not isinstance(values, list) or not all(type(x) in (int, float) for x in values):
-            raise CheckpointError(f"{config.path} says {name}={values!r:.60}: expected numbers.")
+            raise config.error(name, "numbers")
     return tuple(mean), tuple(std)

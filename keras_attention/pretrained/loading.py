@@ -15,7 +15,7 @@ from keras_attention import models
 from keras_attention.core import keras_internals
 from keras_attention.core.checks import check_whole_number
 from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
-from keras_attention.pretrained.config import ConfigReader
+from keras_attention.pretrained.config import read_config
 from keras_attention.pretrained.image_processing import read_image_processing
 from keras_attention.pretrained.keras_hub import read_checkpoint
 from keras_attention.pretrained.resized_positions import (
@@ -269,11 +269,11 @@ def read_settings(checkpoint, task=None, num_classes=None, pooling="auto"):
     """What `config.json` says, and what was asked for.
 
     Returns:
-        (module of the architecture, `ConfigReader`, builder, its keywords, whether a head is new).
+        (module of the architecture, `Fields`, builder, its keywords, whether a head is new).
     """
     path = checkpoint.folder / CONFIG
     architecture = find_architecture(checkpoint.model_type, path)
-    config = ConfigReader(checkpoint.config, path, architecture.IRRELEVANT)
+    config = read_config(checkpoint.config, path, architecture.IRRELEVANT)
     of_file = find_builder(architecture, config, checkpoint.tensors)
     own = architecture.IGNORED  # by builder, where a file may hold several models
     if isinstance(of_file, tuple):
@@ -348,7 +348,7 @@ def list_towers(checkpoint):
     """The builders of a file that holds several models; an empty tuple where it holds one."""
     path = checkpoint.folder / CONFIG
     architecture = find_architecture(checkpoint.model_type, path)
-    found = find_builder(architecture, ConfigReader(checkpoint.config, path), checkpoint.tensors)
+    found = find_builder(architecture, read_config(checkpoint.config, path), checkpoint.tensors)
     return found if isinstance(found, tuple) else ()
 
 

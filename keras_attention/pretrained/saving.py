@@ -15,7 +15,7 @@ from keras_attention.files.io import make_workplace, move_into_place, write_json
 from keras_attention.pretrained import loading
 from keras_attention.pretrained.aligned import copy_aligned
 from keras_attention.pretrained.checkpoint import CONFIG, DTYPES, INDEX, WEIGHTS
-from keras_attention.pretrained.config import ConfigReader
+from keras_attention.pretrained.config import read_config
 from keras_attention.pretrained.keras_hub import Preset, read_checkpoint
 from keras_attention.pretrained.resized_positions import POSITIONS
 from keras_attention.pretrained.sentence_transformers import list_parts
@@ -161,7 +161,7 @@ def _make_empty(stored, num_classes):
 
 def _find_builder(source, module):
     """The builder of a checkpoint, a tuple of them where it holds several models."""
-    config = ConfigReader(source.config, source.folder / CONFIG)
+    config = read_config(source.config, source.folder / CONFIG)
     return loading.find_builder(module, config, source.tensors)
 
 

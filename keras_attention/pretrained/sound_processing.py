@@ -3,7 +3,7 @@
 from keras_attention.blocks.log_mel_spectrogram import FRAME, STRIDE
 from keras_attention.files.io import read_json
 from keras_attention.pretrained.checkpoint import CheckpointError
-from keras_attention.pretrained.config import ConfigReader
+from keras_attention.pretrained.config import read_config
 
 FILE = "preprocessor_config.json"
 # Of classes and arrays, and what follows from the other numbers.
@@ -30,7 +30,7 @@ def read_sound_processing(folder, keywords):
             "writes it."
         )
     try:
-        config = ConfigReader(read_json(path) | {"model_type": "model of speech"}, path, IRRELEVANT)
+        config = read_config(read_json(path) | {"model_type": "model of speech"}, path, IRRELEVANT)
         rate = config.whole("sampling_rate", 16000)
         frames = keywords["num_frames"]
         expected = {

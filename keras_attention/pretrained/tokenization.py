@@ -4,7 +4,7 @@ from keras_attention.data.tokenizers.engines import parse_rules
 from keras_attention.data.tokenizers.pretrained import PretrainedTokenizer
 from keras_attention.files.io import read_bytes, read_json
 from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
-from keras_attention.pretrained.config import ConfigReader
+from keras_attention.pretrained.config import read_config
 from keras_attention.pretrained.keras_hub import Preset, read_checkpoint
 from keras_attention.pretrained.keras_hub_tokenizers import make_tokenizer
 from keras_attention.pretrained.loading import (
@@ -91,7 +91,7 @@ def _read_texts(checkpoint, said):
     """The keywords of the builder of a checkpoint that reads texts, and what fills them up."""
     path = checkpoint.folder / CONFIG
     architecture = find_architecture(checkpoint.model_type, path)
-    of_file = find_builder(architecture, ConfigReader(checkpoint.config, path), checkpoint.tensors)
+    of_file = find_builder(architecture, read_config(checkpoint.config, path), checkpoint.tensors)
     task = "text_encoder" if isinstance(of_file, tuple) else None  # the tower of texts
     keywords = read_settings(checkpoint, task)[3]
     if hasattr(architecture, "read_padding"):  # what fills texts up is a token to the model

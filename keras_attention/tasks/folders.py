@@ -298,7 +298,7 @@ def _fields(folder):
 
 
 def _checked(fields):
-    builder = fields.one_of("task", TASKS)
+    builder = fields.one_of("task", [*TASKS])
     for name in (*SOURCE, "example"):
         fields.text(name, default=None)
     if "pretrained" in fields:

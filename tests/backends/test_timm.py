@@ -4,7 +4,7 @@ import pytest
 import timm
 import torch
 
-from keras_attention.pretrained.config import ConfigReader
+from keras_attention.pretrained.config import read_config
 from keras_attention.pretrained.loading import find_architecture
 from tests.pretrained import make_foreign_checkpoints as made
 from tests.pretrained.test_foreign import assert_equal
@@ -33,7 +33,7 @@ def test_settings_read_from_timm_names_match_the_built_models():
         pixels = list(model.patch_embed.img_size)
         settings = {"architecture": name, "global_pool": model.global_pool}
         settings["pretrained_cfg"] = {"input_size": [3, *pixels]}
-        config = ConfigReader(settings, "config.json", module.IRRELEVANT)
+        config = read_config(settings, "config.json", module.IRRELEVANT)
         tensors = model.state_dict()
         builder = module.find_builder(config, tensors)
         found = module.head(config, builder, {}, tensors)

@@ -153,17 +153,17 @@ def test_save_refuses_keras_hub_presets_and_new_timm_heads(tmp_path):
         ({"architecture": 5}, None, "architecture=5: expected a vit"),
         ({"num_heads": None}, "model_args", "the file is 12 wide: expected 192, or num_heads in"),
         ({"num_heads": 5}, "model_args", "cannot be built: num_heads=5 does not divide"),
-        ({"num_heads": 2**40}, "model_args", "num_heads=1099511627776: expected a whole number"),
-        ({"act_layer": "snake"}, "model_args", "act_layer='snake': expected one of 'gelu'"),
+        ({"num_heads": 2**40}, "model_args", "num_heads is 1099511627776: expected a whole number"),
+        ({"act_layer": "snake"}, "model_args", "act_layer is 'snake': expected one of gelu"),
         ({"norm_layer": "rmsnorm"}, "model_args", "norm_layer='rmsnorm', which no loader"),
-        ({"qk_norm": True}, "model_args", "qk_norm=True: expected none"),
+        ({"qk_norm": True}, "model_args", "qk_norm is true: expected none"),
         ({"global_pool": "map"}, None, "lacks the tensor attn_pool"),
-        ({"global_pool": "prr"}, None, "global_pool='prr': expected one of 'token'"),
-        ({"pool_include_prefix": True}, "model_args", "pool_include_prefix=True: expected none"),
-        ({"model_args": [1]}, None, r"model_args=\[1\]: expected settings"),
-        ({"pretrained_cfg": 3}, None, "pretrained_cfg=3: expected settings"),
+        ({"global_pool": "prr"}, None, "global_pool is 'prr': expected one of token"),
+        ({"pool_include_prefix": True}, "model_args", "pool_include_prefix is true: expected none"),
+        ({"model_args": [1]}, None, "model_args is a list: expected an object"),
+        ({"pretrained_cfg": 3}, None, "pretrained_cfg is 3: expected an object"),
         ({"head_kind": "wide"}, None, "head_kind='wide', which no loader of a vit_tiny_patch16"),
-        ({"model_type": "vit"}, None, "num_hidden_layers=None: expected a whole number"),
+        ({"model_type": "vit"}, None, "num_hidden_layers is not there: expected a whole number"),
     ],
 )
 def test_settings_of_timm_that_are_not_known_are_refused(changes, inside, message, copy):
@@ -216,7 +216,12 @@ def test_an_image_of_another_size_than_is_said(copy):
         ("gpt2", {"num_layers": 3}, "config", "lacks the tensor layers/transformer_decoder_2/"),
         ("gpt2", {"num_layers": 1}, "config", "has the tensor layers/transformer_decoder_1/"),
         ("gpt2", {"vocabulary_size": 2**30}, "config", r"\(31, 12\) does not make embedding/table"),
-        ("gpt2", {"num_layers": 2**30}, "config", "1073741824: expected at most 1000 layers"),
+        (
+            "gpt2",
+            {"num_layers": 2**30},
+            "config",
+            "1073741824: expected .* from 1 to 1000",
+        ),
         (
             "gpt2",
             {"rotary": True},
@@ -224,12 +229,17 @@ def test_an_image_of_another_size_than_is_said(copy):
             "rotary=True, which no loader of a GPT2Backbone knows",
         ),
         ("llama", {"rope_position_scaling_factor": 2.0}, "config", "2.0: expected one of 1.0"),
-        ("llama", {"hidden_dim": "wide"}, "config", "hidden_dim='wide': expected a whole number"),
+        (
+            "llama",
+            {"hidden_dim": "wide"},
+            "config",
+            "hidden_dim is .wide.: expected a whole",
+        ),
         (
             "vit",
             {"use_class_token": False},
             "config",
-            "use_class_token=False: expected one of True",
+            "use_class_token is false: expected one of True",
         ),
         (
             "vit",
@@ -258,9 +268,9 @@ def test_settings_of_keras_hub_that_are_not_known(name, changes, inside, message
 @pytest.mark.parametrize(
     "name, changes, message",
     [
-        ("bert-texts", {"activation": "softmax"}, "activation='softmax': expected one of"),
-        ("vit", {"pooling": "gap"}, "pooling='gap': expected one of 'token'"),
-        ("vit", {"intermediate_dim": 8}, "intermediate_dim=8: expected none"),
+        ("bert-texts", {"activation": "softmax"}, "activation is 'softmax': expected one of"),
+        ("vit", {"pooling": "gap"}, "pooling is 'gap': expected one of token"),
+        ("vit", {"intermediate_dim": 8}, "intermediate_dim is 8: expected none"),
         ("vit", {"temperature_of_logits": 2}, "temperature_of_logits=2, which no loader"),
     ],
 )

@@ -142,7 +142,7 @@ def test_too_many_layers_are_refused_before_lists_of_them_are_made(name, key, tm
     folder = shutil.copytree(FOLDER / name, tmp_path / name)
 
     change_config(folder, lambda _: {key: 2**31 - 1, "layer_types": None})
-    with pytest.raises(CheckpointError, match=f"{key}=2147483647: expected at most 1000 layers"):
+    with pytest.raises(CheckpointError, match=f"{key} is 2147483647: expected .* to 1000"):
         ka.pretrained.describe(folder)
 
 

@@ -167,8 +167,8 @@ def test_settings_choose_language_and_task(tmp_path):
     "said, message",
     [
         ({"no_timestamps_token_id": None}, "does not say no_timestamps_token_id, the token that"),
-        ({"lang_to_id": None}, "says lang_to_id={}: expected names and ids"),
-        ({"task_to_id": {"transcribe": "x"}}, "says task_to_id={'transcribe': 'x'}: expected name"),
+        ({"lang_to_id": None}, "lang_to_id is not there: expected names and ids"),
+        ({"task_to_id": {"transcribe": "x"}}, "transcribe is 'x': expected a whole number"),
     ],
 )
 def test_prompts_that_files_do_not_say(said, message, tmp_path):

@@ -38,5 +38,5 @@ def name_kind(tokenizer):
 
 def load_own_tokenizer(fields):
     """The tokenizer that an entry of a manifest, `Fields`, names by its kind and its file."""
-    cls, _ = TOKENIZERS[fields.one_of("kind", TOKENIZERS)]
+    cls, _ = fields.one_of("kind", TOKENIZERS)
     return cls.load(fields.file("file"))

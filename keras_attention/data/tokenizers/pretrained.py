@@ -307,7 +307,7 @@ class PretrainedTokenizer:
             files[name] = read_bytes(path_inside(folder, name, fields.owner("files")))
         with prefix_errors(folder):
             return cls(
-                fields.one_of("kind", engines.KINDS),
+                fields.one_of("kind", [*engines.KINDS]),
                 files,
                 _read_template(fields, "text"),
                 None if fields.values.get("pair") is None else _read_template(fields, "pair"),

@@ -56,7 +56,7 @@ def settings(config):
         "attention_dropout": config.number("attention_dropout", 0.0),
         "position": "learned" if learned else positions.Sinusoidal("concatenated"),
         "max_length": config.whole("max_position_embeddings", 1024),
-        "scale_embeddings": config.flag("scale_embedding"),
+        "scale_embeddings": config.flag("scale_embedding", False),
         "normalize_embeddings": learned and config.flag("normalize_embedding", True),
         "source_padding_id": config.token_id("pad_token_id", 1),
         "target_padding_id": None,

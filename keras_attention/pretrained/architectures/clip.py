@@ -28,8 +28,9 @@ def settings(config):
 
 def head(config, builder, keywords, tensors):
     images = builder == "image_encoder"
-    tower = config.inner(
+    tower = config.object(
         find_tower(config, "vision" if images else "text"),
+        {},
         ("projection_dim", "tie_word_embeddings"),
     )
     found = {

@@ -65,8 +65,8 @@ def settings(config):
 
 def _read_gemma(config):
     """The settings of Gemma, 1 or 2: feed-forward networks are half as wide as is said."""
-    after = config.flag("use_post_ffw_norm")
-    if config.flag("use_post_attention_norm") != after:
+    after = config.flag("use_post_ffw_norm", False)
+    if config.flag("use_post_attention_norm", False) != after:
         raise CheckpointError(
             f"{config.path} says use_post_ffw_norm={after} and use_post_attention_norm={not after}:"
             " expected both, or neither."
@@ -75,7 +75,7 @@ def _read_gemma(config):
     config.flag("query_head_dim_normalize", True)
     # and their norms add 1e-6, whatever the last one adds
     config.one_of("layer_norm_epsilon", {1e-6: None}, 1e-6)
-    window, slides = config.whole("sliding_window_size", 4096), config.flag(SLIDES)
+    window, slides = config.whole("sliding_window_size", 4096), config.flag(SLIDES, False)
     cap, last_cap = (
         None if config.get(name) is None else float(config.number(name))
         for name in ("attention_logit_soft_cap", "final_logit_soft_cap")
@@ -98,9 +98,10 @@ def _read_gemma(config):
 def _read_llama(config, kind):
     """The settings of Llama and those built like it; whether logits are tied says the file."""
     config.get("tie_word_embeddings")
-    window = config.whole("sliding_window" if kind == "MistralBackbone" else "sliding_window_size",
-                          optional=True)  # fmt: skip
-    if kind == "QwenBackbone" and not config.flag(SLIDES):
+    window = config.whole(
+        "sliding_window" if kind == "MistralBackbone" else "sliding_window_size", None
+    )
+    if kind == "QwenBackbone" and not config.flag(SLIDES, False):
         window = None
     # those of Qwen3 add 1e-5 to queries and keys, whatever the other norms add
     third = {"qk_norm": "rms_norm", "qk_norm_epsilon": 1e-5} if kind == "Qwen3Backbone" else {}
@@ -132,7 +133,7 @@ def _read_rotary(config):
 
 
 def head(config, builder, keywords, tensors):
-    task = config.inner("task", (*keras_hub.IRRELEVANT, "model_type"))
+    task = config.object("task", {}, (*keras_hub.IRRELEVANT, "model_type"))
     task.finish()
     if config.values["model_type"] in LAYERS:
         return {"tie_embeddings": "layers/reversible_embedding/vars/1" not in tensors}

@@ -40,7 +40,7 @@ def find_builder(config, tensors):
     The head for masked tokens has an activation and an epsilon of its own, which in RoBERTa are
     those of its blocks; that of others is left out.
     """
-    kind, task = config.values["model_type"], config.inner("task").get("model_type", "")
+    kind, task = config.values["model_type"], config.object("task", {}).get("model_type", "")
     if task.endswith("TextClassifier"):
         return "text_classifier"
     same = kind in ("RobertaBackbone", "XLMRobertaBackbone")
@@ -91,7 +91,7 @@ def settings(config):
 
 
 def head(config, builder, keywords, tensors):
-    task = config.inner("task", keras_hub.IRRELEVANT)
+    task = config.object("task", {}, keras_hub.IRRELEVANT)
     for name in ("num_classes", "dropout", "hidden_dim", "model_type"):
         task.get(name)  # shapes say what counts
     task.one_of("activation", {None: None, "linear": None}, "linear")

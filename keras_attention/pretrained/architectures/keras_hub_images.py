@@ -49,7 +49,7 @@ def settings(config):
 
 
 def head(config, builder, keywords, tensors):
-    task = config.inner("task", keras_hub.IRRELEVANT)
+    task = config.object("task", {}, keras_hub.IRRELEVANT)
     for name in ("num_classes", "dropout", "model_type"):
         task.get(name)
     task.one_of("activation", {None: None, "linear": None}, "linear")

@@ -21,8 +21,8 @@ def settings(config):
         raise CheckpointError(
             f"{config.path} says hidden_act={activation!r}: there is no such gate."
         )
-    bias = config.flag("attention_bias")
-    if config.flag("mlp_bias") != bias:
+    bias = config.flag("attention_bias", False)
+    if config.flag("mlp_bias", False) != bias:
         raise CheckpointError(
             f"{config.path} says attention_bias={bias} and mlp_bias={not bias}: expected both, or "
             "neither."
@@ -46,7 +46,7 @@ def settings(config):
         "qk_norm": "rms_norm" if kind == "qwen3" else None,
         "position": positions.Rotary(**read_rotary(config)),
         "layer_masks": read_windows(config, kind, num_layers),
-        "tie_embeddings": config.flag("tie_word_embeddings"),
+        "tie_embeddings": config.flag("tie_word_embeddings", False),
         "padding_id": None,
     }
 
@@ -94,9 +94,9 @@ def read_rotary(config):
 
 def read_windows(config, kind, num_layers):
     """A mask for each layer, or None where all see everything before them."""
-    window = config.whole("sliding_window", optional=True)
+    window = config.whole("sliding_window", None)
     if kind in ("qwen2", "qwen3"):
-        window = window if config.flag("use_sliding_window") else None
+        window = window if config.flag("use_sliding_window", False) else None
     types = config.get("layer_types")
     if window is None:
         return None

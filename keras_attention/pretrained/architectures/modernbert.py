@@ -33,8 +33,8 @@ def settings(config):
         raise CheckpointError(
             f"{config.path} says hidden_activation={activation!r}: there is no such gate."
         )
-    bias = config.flag("attention_bias")
-    if config.flag("mlp_bias") != bias:
+    bias = config.flag("attention_bias", False)
+    if config.flag("mlp_bias", False) != bias:
         raise CheckpointError(
             f"{config.path} says attention_bias={bias} and mlp_bias={not bias}: expected both, or "
             "neither."
@@ -50,7 +50,7 @@ def settings(config):
         "attention_dropout": config.number("attention_dropout", 0.0),
         "norm": "pre",
         "first_norm": False,
-        "normalization": "layer_norm" if config.flag("norm_bias") else "layer_norm_no_bias",
+        "normalization": "layer_norm" if config.flag("norm_bias", False) else "layer_norm_no_bias",
         "epsilon": config.number("norm_eps", 1e-5),
         "use_bias": bias,
         "position": None,
@@ -90,7 +90,7 @@ def head(config, builder, keywords, tensors):
     """Keywords of the heads, which keep the transform that precedes the masked model's logits."""
     config.get("tie_word_embeddings")
     activation = config.one_of("classifier_activation", ACTIVATIONS, "gelu")
-    bias, logit_bias = config.flag("classifier_bias"), config.flag("decoder_bias", True)
+    bias, logit_bias = config.flag("classifier_bias", False), config.flag("decoder_bias", True)
     pooling = config.one_of("classifier_pooling", {"cls": "first", "mean": "mean"}, "cls")
     if builder == "text_encoder":
         return {}

@@ -31,7 +31,9 @@ def settings(config):
 def head(config, builder, keywords, tensors):
     is_alone = config.values["model_type"] in ALONE
     tower = (
-        config if is_alone else config.inner(f"{TOWERS[builder]}_config", ("tie_word_embeddings",))
+        config
+        if is_alone
+        else config.object(f"{TOWERS[builder]}_config", {}, ("tie_word_embeddings",))
     )
     width = tower.whole("hidden_size", 768)
     found = {

@@ -92,7 +92,7 @@ def head(config, builder, keywords, tensors):
             f"{config.path} says architecture={name!r:.60}: expected a vit, deit or deit3 of a "
             f"size among {', '.join(SIZES)}, such as vit_base_patch16_224."
         )
-    arguments = config.inner("model_args", IRRELEVANT_ARGUMENTS)
+    arguments = config.object("model_args", {}, IRRELEVANT_ARGUMENTS)
     width, channels, *patch_size = _read_shape(config, tensors, "patch_embed.proj.weight", 4)
     gelu = "gelu_tanh" if APPROXIMATE.fullmatch(name) else "gelu"
     gelu = "quick_gelu" if said["quick"] else gelu
@@ -155,7 +155,7 @@ def _list_prefix(tensors):
 
 def _find_heads(config, arguments, name, size, width):
     """The number of heads, which no shape says."""
-    heads = arguments.whole("num_heads", optional=True)
+    heads = arguments.whole("num_heads", None)
     heads = heads or UNUSUAL.get(name) or SIZES[size].get(width)
     if heads is None:
         raise CheckpointError(
@@ -182,7 +182,7 @@ def _find_image_size(config, arguments, tensors, patch_size, apart):
     """(height, width) of the images: as the settings say, if the file has as many positions."""
     _, places, _ = _read_shape(config, tensors, "pos_embed", 3)
     places -= 0 if apart else _count_prefix(tensors)
-    of_file = config.inner("pretrained_cfg").get("input_size", [None, None, None])
+    of_file = config.object("pretrained_cfg", {}).get("input_size", [None, None, None])
     size = arguments.get("img_size", of_file[1:])
     size = [size, size] if type(size) is int else list(size)
     known = len(size) == 2 and all(type(x) is int for x in size)

@@ -43,7 +43,7 @@ def settings(config):
         "key_bias": False,
         "position": "learned",
         "max_length": config.whole("max_target_positions", 448),
-        "scale_embeddings": config.flag("scale_embedding"),
+        "scale_embeddings": config.flag("scale_embedding", False),
         "target_padding_id": None,
         "epsilon": 1e-5,
     }
