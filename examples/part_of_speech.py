@@ -30,9 +30,7 @@ def files():
 def main(train, dev, epochs, picture):
     tagged = ka.data.from_conllu(train, dev)
     words = ka.data.TaggerPreprocessor.build(tagged.train, tagged.labels)
-    print(
-        len(tagged.train), "sentences,", len(words.tokenizer), "words,", len(words.labels), "tags"
-    )
+    print(f"{len(tagged.train)} sentences, {len(words.tokenizer)} words, {len(words.labels)} tags")
 
     model = ka.models.sequence_labeler(
         len(words.tokenizer),

@@ -32,6 +32,10 @@ def import_sentencepiece_messages(function):
     return _import(module, function, "SentencePiece", extra="nlp")
 
 
+def import_tokenizers(function):
+    return _import("tokenizers", function, "tokenizers", "pretrained")
+
+
 def import_soundfile(function):
     return _import("soundfile", function, "SoundFile", extra="speech")
 

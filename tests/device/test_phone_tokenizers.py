@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.data.tokenizers.engines import PlainEngine
+from keras_attention.data.tokenizers.engines import LibraryEngine
 from keras_attention.device import byte_bpe, word_piece
 from tests.conftest import ROOT
-from tests.data.tokenizers.test_pretrained import LINES, train_bytes, train_word_piece
+from tests.data.tokenizers.test_pretrained import LINES, make_plain, train_bytes, train_word_piece
 from tests.tasks.checkpoint_files import make_bert
 
 PROSE = (ROOT / "docs" / "guides" / "pretrained.md").read_text("utf-8").splitlines()
@@ -55,7 +55,7 @@ def test_a_copied_file_runs_where_nothing_else_is(module, tmp_path):
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["loaded"] == []
-    pieces = PlainEngine(content).pieces
+    pieces = make_plain(content)
     assert found["ids"] == [pieces.encode(line) for line in LINES + PROSE]
 
 
@@ -96,8 +96,7 @@ def test_javascript_reads_what_lies_beside_an_export(tmp_path):
     lines = ["The cats sat on the mat.", "A dog sat on [MASK] cats", *PROSE]
     tokenizer = task.preprocessor.tokenizer
     found = run_node(tmp_path, rules=rules, about=about, length=12, lines=lines)
-    plain = PlainEngine(tokenizer.files["tokenizer.json"])
-    assert found["ids"] == [plain.encode(line) for line in lines]
+    assert found["ids"] == [tokenizer.encode_plain(line) for line in lines]
     expected = tokenizer(lines, max_length=12)
     for column, array in expected.items():
         rows = np.array([row[column] for row in found["rows"]])
@@ -114,7 +113,7 @@ def test_javascript_gives_the_same_ids(lowercase, tmp_path):
     found = run_node(
         tmp_path, rules=json.loads(content), about=about, length=8, lines=LINES + PROSE
     )
-    tokenizer = PlainEngine(content)
+    tokenizer = LibraryEngine(content)
     expected = [tokenizer.encode(line) for line in LINES + PROSE]
     assert found["ids"] == expected
     assert [row["token_ids"] for row in found["rows"]] == [(row + 8 * [0])[:8] for row in expected]

@@ -1,13 +1,15 @@
-"""Engines of a `PretrainedTokenizer`: a library, or plain Python for phones."""
+"""Engines of a `PretrainedTokenizer`: the library `tokenizers`, or SentencePiece.
 
-import importlib.util
-import itertools
+SentencePiece's own files are read by `sentencepiece`: the reader of `tokenizers` for them,
+`from_spm`, takes unigram models only, and gives other ids where a text ends with spaces or names a
+special token.
+"""
+
 import json
 import re
+import string
 
-from keras_attention.device.byte_bpe import ByteBPE
-from keras_attention.device.word_piece import WordPiece
-from keras_attention.files.extras import import_sentencepiece
+from keras_attention.files.extras import import_sentencepiece, import_tokenizers
 from keras_attention.files.io import parse_json
 
 MASKS = ("[MASK]", "<mask>")
@@ -18,13 +20,6 @@ SENTINELS = 100  # of T5, `<extra_id_0>`, at the end of its vocabulary
 def make_engine(kind, files):
     """The engine of a tokenizer's files, {name: bytes}."""
     return KINDS[kind](*files.values())
-
-
-def _of_json(content):
-    """The library `tokenizers`, or plain Python where it is not installed."""
-    if importlib.util.find_spec("tokenizers") is not None:
-        return LibraryEngine(content)
-    return PlainEngine(content)
 
 
 def parse_rules(content):
@@ -46,8 +41,8 @@ class LibraryEngine:
     """
 
     def __init__(self, content):
-        import tokenizers
-
+        tokenizers = import_tokenizers("PretrainedTokenizer")
+        rules = parse_rules(content)
         try:
             self.rules = tokenizers.Tokenizer.from_str(content.decode("utf-8"))
         except Exception as error:  # the library raises Exception itself
@@ -55,7 +50,6 @@ class LibraryEngine:
         self.rules.no_padding()
         self.rules.no_truncation()
         self.size = self.rules.get_vocab_size()
-        rules = parse_rules(content)
         self.mask_id = next(filter(None, map(self.rules.token_to_id, MASKS)), None)
         unknown = rules["model"].get("unk_token")
         self.unknown_id = self.rules.token_to_id(unknown) if unknown else None
@@ -70,88 +64,30 @@ class LibraryEngine:
         found = self.rules.encode(text, add_special_tokens=False)
         return found.ids, found.offsets
 
+    def read_templates(self):
+        """What a text, and a pair of texts, become with the library's special tokens.
+
+        Returns:
+            Lists of (`"text"`, `"pair"` or an id, segment).
+        """
+        text = next(filter(self.encode, string.printable), "")
+        return self._frame(text), self._frame(text, text)
+
+    def _frame(self, *texts):
+        found, template = self.rules.encode(*texts), []
+        for i, segment, which in zip(found.ids, found.type_ids, found.sequence_ids, strict=True):
+            part = i if which is None else ("text", "pair")[which]
+            if which is None or part not in [what for what, _ in template]:
+                template.append((part, segment))
+        if len([what for what, _ in template if isinstance(what, str)]) < len(texts):
+            raise ValueError("tokenizer.json has no token of a printable character.")
+        return template
+
     def decode(self, ids, special):
         return self.rules.decode(ids, skip_special_tokens=not special)
 
     def name(self, i):
         return self.rules.id_to_token(i)
-
-
-class PlainEngine:
-    """WordPiece or byte-level BPE in plain Python.
-
-    Args:
-        content: bytes of a `tokenizer.json`.
-    """
-
-    def __init__(self, content):
-        rules = parse_rules(content)
-        added = rules.get("added_tokens") or []
-        try:
-            self.pieces = WordPiece.from_json(rules) or ByteBPE.from_json(rules)
-            plain = [x for x in added if not x["single_word"] and not x["normalized"]]
-            self.added = {x["content"]: x for x in plain}
-            self.special_ids = {x["id"] for x in added if x["special"]}
-            names = {x["id"]: x["content"] for x in added}
-        except (AttributeError, IndexError, KeyError, TypeError) as error:
-            raise ValueError(f"tokenizer.json is damaged: {error!r:.80}") from error
-        if self.pieces is None or len(plain) < len(added):
-            raise ImportError(
-                "This tokenizer.json is of a kind that needs the library tokenizers: "
-                "pip install 'keras-attention-zoo[pretrained]'."
-            )
-        self.names = self.pieces.names | names
-        self.size = len(self.names)
-        self.begins_words, self.unknown_id = self.pieces.begins_words, self.pieces.unknown_id
-        self.mask_id = next((self.added[m]["id"] for m in MASKS if m in self.added), None)
-        longest_first = sorted(filter(None, self.added), key=len, reverse=True)
-        self.split = re.compile(f"({'|'.join(map(re.escape, longest_first)) or '(?!)'})")
-
-    def encode(self, text):
-        ids = []
-        for _, part, added in self._parts(text):
-            ids += [self.added[part]["id"]] if added else self.pieces.encode(part)
-        return ids
-
-    def encode_spans(self, text):
-        ids, spans = [], []
-        for start, part, added in self._parts(text):
-            if added:
-                new, places = [self.added[part]["id"]], [(0, len(part))]
-            else:
-                new, places = self.pieces.encode_spans(part)
-            ids += new
-            spans += [(start + begin, start + end) for begin, end in places]
-        return ids, spans
-
-    def _parts(self, text):
-        """(start, part, whether it is a token of its own), of what lies between those."""
-        parts = self.split.split(text)
-        starts = [0, *itertools.accumulate(map(len, parts))]
-        for i in range(1, len(parts), 2):  # a token of its own may take the spaces beside it
-            token = self.added[parts[i]]
-            if token["lstrip"]:
-                parts[i - 1] = parts[i - 1].rstrip()
-            if token["rstrip"]:
-                starts[i + 1] += len(parts[i + 1]) - len(parts[i + 1].lstrip())
-                parts[i + 1] = parts[i + 1].lstrip()
-        return [(starts[i], part, i % 2 == 1) for i, part in enumerate(parts)]
-
-    def decode(self, ids, special):
-        if not special:
-            return self.pieces.decode([i for i in ids if i not in self.special_ids])
-        parts, run = [], []
-        for i in ids:
-            if i not in self.special_ids:
-                run.append(i)
-                continue
-            parts += [self.pieces.decode(run), self.names[i]] if run else [self.names[i]]
-            run = []
-        parts += [self.pieces.decode(run)] if run else []
-        return ("" if self.begins_words else " ").join(parts)
-
-    def name(self, i):
-        return self.names[i]
 
 
 class SentencePieceEngine:
@@ -269,54 +205,11 @@ def _load_sentence_piece(content):
 
 
 KINDS = {
-    "tokenizer.json": _of_json,
+    "tokenizer.json": LibraryEngine,
     "sentencepiece": SentencePieceEngine,
     "t5": lambda content: SentencePieceEngine(content, SENTINELS),
     "marian": MarianEngine,
 }
-
-
-# The special tokens around a text.
-
-
-def read_templates(rules):
-    """What a text, and a pair, become by the `post_processor` of a `tokenizer.json`.
-
-    Returns:
-        Lists of (`"text"`, `"pair"` or an id, segment); the second is None where there is none.
-    """
-    processor = rules["post_processor"]
-    parts = [processor]
-    if processor and processor["type"] == "Sequence":
-        parts = processor["processors"]
-    parts = [part for part in parts if part and part["type"] != "ByteLevel"]
-    if not parts:
-        return [("text", 0)], [("text", 0), ("pair", 1)]
-    kind, rule = parts[0].get("type"), parts[0]
-    try:
-        if len(parts) == 1 and kind in ("BertProcessing", "RobertaProcessing"):
-            begin, end, roberta = rule["cls"][1], rule["sep"][1], kind == "RobertaProcessing"
-            second = 0 if roberta else 1
-            between = [(end, 0), (end, 0)] if roberta else [(end, 0)]
-            single = [(begin, 0), ("text", 0), (end, 0)]
-            return single, [*single[:2], *between, ("pair", second), (end, second)]
-        if len(parts) == 1 and kind == "TemplateProcessing":
-            known = rule["special_tokens"]
-            return _read_parts(rule["single"], known), _read_parts(rule["pair"], known)
-    except (IndexError, KeyError, TypeError) as error:
-        raise ValueError(f"tokenizer.json is damaged: post_processor, {error!r:.80}") from error
-    raise ValueError(f"tokenizer.json has a post_processor of type {kind!r:.60}, not known here.")
-
-
-def _read_parts(parts, special):
-    found = []
-    for part in parts:
-        (kind, about), *_ = part.items()
-        if kind == "Sequence":
-            found.append(({"A": "text", "B": "pair"}[about["id"]], about["type_id"]))
-        else:
-            found += [(i, about["type_id"]) for i in special[about["id"]]["ids"]]
-    return found
 
 
 def write_word_piece(entries, lowercase):

@@ -7,11 +7,11 @@ import pathlib
 import numpy as np
 
 from keras_attention.core.checks import check_whole_number
-from keras_attention.data.tokenizers import engines as engines
+from keras_attention.data.columns import pad_rows
+from keras_attention.data.tokenizers import engines
 from keras_attention.data.tokenizers.subwords import check_texts
 from keras_attention.files.fields import MOST_ID, MOST_TOKENS
 from keras_attention.files.io import path_inside, prefix_errors, read_bytes, write_whole
-from keras_attention.files.manifest import save_preprocessing
 
 TEXT, PAIR = "text", "pair"  # the places of the texts among a template's special tokens
 
@@ -41,8 +41,8 @@ class PretrainedTokenizer:
         has_segments: bool, whether the model reads `"segment_ids"`, too.
         max_length: int, the tokens of a text at most, special ones included; None for no limit.
 
-    `tokenizer.json` is read by the library `tokenizers`, or, where that is not installed, by plain
-    Python, which gives the same ids of WordPiece and of byte-level BPE.
+    `tokenizer.json` is read by the library `tokenizers`. `keras_attention.device` has files for
+    apps that give the same ids of WordPiece and of byte-level BPE in plain Python.
 
     Example:
 
@@ -85,7 +85,7 @@ class PretrainedTokenizer:
         Raises:
             ValueError: it is damaged, or asks for special tokens in a way that is not known.
         """
-        single, pair = engines.read_templates(engines.parse_rules(content))
+        single, pair = engines.LibraryEngine(content).read_templates()
         return cls("tokenizer.json", {"tokenizer.json": content}, single, pair, **options)
 
     @classmethod
@@ -164,7 +164,7 @@ class PretrainedTokenizer:
         ids = self.stack([ids for ids, _ in found])
         if not self.has_segments:
             return ids
-        return {"token_ids": ids, "segment_ids": _fill([row for _, row in found], 0)}
+        return {"token_ids": ids, "segment_ids": pad_rows([row for _, row in found])}
 
     def stack(self, rows, length=None):
         """int32 ids (B, T) of lists of ids, with padding after the shorter ones.
@@ -178,7 +178,7 @@ class PretrainedTokenizer:
                 f"Texts of {min(lengths)} to {max(lengths)} tokens, and every id is a token to "
                 "this model: none fills short ones up. Use encode(), whose lists generate() takes."
             )
-        return _fill(rows, self.padding_id or 0, length)
+        return pad_rows(rows, self.padding_id or 0, length)
 
     def encode_words(self, words, *, max_length=None):
         """The ids of a text that is split into words already, and where each word begins.
@@ -369,29 +369,3 @@ def share_room(first, second, room):
         short = room // 2
         long = short + room % 2
     return (long, short) if first > second else (short, long)
-
-
-def _fill(rows, value, length=None):
-    """int32 (B, T) of lists of int, with `value` after the shorter ones."""
-    longest = max(map(len, rows), default=0)
-    if length is not None and longest > length:
-        raise ValueError(f"A text has {longest} tokens, more than sequence_length={length}.")
-    stacked = np.full((len(rows), longest if length is None else length), value, "int32")
-    for line, row in zip(stacked, rows, strict=True):
-        line[: len(row)] = row
-    return stacked
-
-
-class TokenizerOwner:
-    """A preprocessor with a `tokenizer`, which is saved with it, and a `config`."""
-
-    def parts(self):
-        """{file name: what has a `save`}, the files beside the manifest."""
-        return self.tokenizer.parts()
-
-    def save(self, folder):
-        """Writes the tokenizer's files into `folder`, and the config into `manifest.json` there.
-
-        Other entries of the manifest stay.
-        """
-        save_preprocessing(folder, self.config(), self.parts())
