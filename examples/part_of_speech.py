@@ -39,9 +39,10 @@ def main(train, dev, epochs, picture):
         num_heads=4,
         hidden_dim=96,
         intermediate_dim=192,
-        token_dropout=0.1,
         position=["alibi", "relative_bias"],
-        character_vocabulary_size=len(words.characters),
+        embedding=ka.models.TextEmbedding(
+            token_dropout=0.1, characters=ka.models.Characters(len(words.characters))
+        ),
     )
 
     model.compile(

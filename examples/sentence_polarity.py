@@ -34,7 +34,7 @@ def transformer(vocabulary_size):
         hidden_dim=WIDTH,
         intermediate_dim=2 * WIDTH,
         dropout=DROPOUT,
-        token_dropout=WORD_DROPOUT,
+        embedding=ka.models.TextEmbedding(token_dropout=WORD_DROPOUT),
         pooling="mean",
     )
 

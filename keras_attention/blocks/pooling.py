@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_attention.attention import attend
 from keras_attention.attention.visibility import Visibility
+from keras_attention.blocks.inner_layers import revive_layer
 from keras_attention.core import scope, shapes
 from keras_attention.core.checks import check_whole_number
 from keras_attention.core.integer_inputs import IntegerInputs
@@ -183,3 +184,17 @@ class FirstOf(IntegerInputs, keras.layers.Layer):
 
     def get_config(self):
         return {**super().get_config(), "token_id": self.token_id}
+
+
+def get_pooling(pooling, num_prefix_tokens=0):
+    """Return a pooling layer: the one that is given, or a `Pooling` by its mode.
+
+    Args:
+        pooling: a layer such as `AttentionPooling` or `FirstOf`, a mode of `Pooling`, or `"first"`
+            for its mode `"cls"` where no class token was put in front.
+        num_prefix_tokens: int, of the `Pooling`.
+    """
+    if not isinstance(pooling, str):
+        return revive_layer("pooling", pooling)
+    mode = "cls" if pooling == "first" else pooling
+    return Pooling(mode, num_prefix_tokens=num_prefix_tokens, name="pooling")

@@ -31,6 +31,7 @@ from keras_attention.models.speech_to_text import SIZES as _TRANSCRIBER_SIZES
 from keras_attention.models.speech_to_text import speech_to_text
 from keras_attention.models.text_classifier import SIZES as _CLASSIFIER_SIZES
 from keras_attention.models.text_classifier import text_classifier
+from keras_attention.models.text_embedding import Characters, TextEmbedding
 from keras_attention.models.text_encoder import SIZES as _ENCODER_SIZES
 from keras_attention.models.text_encoder import text_encoder
 from keras_attention.models.transformer import TransformerDecoder, TransformerEncoder
@@ -61,7 +62,7 @@ SIZES = {
 
 
 def sizes(builder):
-    """The published sizes of `builder`, as {name: keyword arguments}.
+    """Return the published sizes of `builder`, {name: keyword arguments}, parts included.
 
     Example:
 
@@ -74,10 +75,14 @@ def sizes(builder):
     """
     if builder not in SIZES:
         raise ValueError(f"No sizes for {builder!r}. Known builders: {', '.join(SIZES)}.")
-    return {name: dict(size) for name, size in SIZES[builder].items()}
+    # those with parts are functions: layers are made when they are asked for
+    made = {name: size() if callable(size) else size for name, size in SIZES[builder].items()}
+    return {name: dict(size) for name, size in made.items()}
 
 
 __all__ = [
+    "Characters",
+    "TextEmbedding",
     "ConformerEncoder",
     "RecurrentStack",
     "TransformerDecoder",

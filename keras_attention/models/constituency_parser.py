@@ -1,44 +1,45 @@
 """Constituency parsing as sequence to sequence: words to the labels of a tree."""
 
-import dataclasses
-
 import keras
 
+from keras_attention import positions
 from keras_attention.blocks import (
     AllowedLogits,
     ParserState,
     SegmentEmbedding,
     TokenEmbedding,
 )
+from keras_attention.blocks.inner_layers import copy_part
 from keras_attention.blocks.parser_state import DEEPEST
+from keras_attention.models.checks import check_unused
 from keras_attention.models.head import name_logits
-from keras_attention.models.keywords import get_position, takes_keywords_of
-from keras_attention.models.sequence_labeler import encode_words
-from keras_attention.models.stack_keywords import DecoderKeywords
+from keras_attention.models.text_embedding import TextEmbedding, unwrap_inputs
+from keras_attention.models.transformer import TransformerDecoder, TransformerEncoder
 
 SIZES = {}
-OWN = ("position", "mask", "layer_masks", "layer_positions", "shared_position")  # of the encoder
 
 
-@takes_keywords_of(
-    encode_words,
-    num_layers=3,
-    num_heads=6,
-    hidden_dim=192,
-    intermediate_dim=768,
-    dropout=0.1,
-    position="rotary",
-)
 def constituency_parser(
     vocabulary_size,
     num_constituents,
     num_tags,
     *,
     spare_constituents=8,
+    num_layers=3,
     num_decoder_layers=2,
+    num_heads=6,
+    hidden_dim=192,
+    intermediate_dim=768,
+    dropout=0.1,
+    score="scaled_dot",
+    normalizer="softmax",
+    mask=None,
+    position="rotary",
     decoder_position="alibi",
+    embedding=None,
+    encoder=None,
+    decoder=None,
     name="constituency_parser",
-    **encoder,
 ):
     """Transformer that writes the tree of a sentence, label by label.
 
@@ -54,11 +55,12 @@ def constituency_parser(
         num_tags: int, tags of words.
         spare_constituents: int, how many constituents may open in front of the first word; each
             word lets two more.
-        num_decoder_layers: int.
-        decoder_position: `position` of the decoder.
+        num_layers, num_heads, ..., encoder: sizes and parts, as in `text_encoder`. The decoder has
+            the sizes, `score` and `normalizer` of the encoder.
+        num_decoder_layers: int. decoder_position: `position` of the decoder.
+        decoder: `TransformerDecoder`; `num_decoder_layers` and what rotates or biases are then
+            stated in it.
         name: str.
-        encoder: keywords of `ka.models.sequence_labeler`: characters, tokens, and those of
-            `TransformerEncoder`, which the decoder has, too, but for `position`.
 
     Returns:
         A functional `keras.Model`. Inputs, a dict: those of `sequence_labeler`, and
@@ -83,45 +85,60 @@ def constituency_parser(
     assert sum(np.array(ids) >= 30) == 3  # as many tags as words
     ```
     """
-    inputs, x = encode_words(vocabulary_size, **encoder)
-    encoder_model = keras.Model(inputs, x, name="encoder")
-    decoder = _make_decoder(encoder, num_decoder_layers, decoder_position)
+    position, decoder_position = positions.get(position), positions.get(decoder_position)
+    sizes = dict(
+        num_heads=num_heads, intermediate_dim=intermediate_dim, score=score, normalizer=normalizer
+    )
+    of_encoder = dict(
+        num_layers=num_layers, mask=mask, position=positions.for_role(position, "rotate", "bias")
+    )
+    turning = positions.for_role(decoder_position, "rotate", "bias")
+    check_unused(constituency_parser, "encoder", encoder, **of_encoder)
+    check_unused(
+        constituency_parser,
+        "decoder",
+        decoder,
+        num_decoder_layers=num_decoder_layers,
+        decoder_position=turning,
+    )
+    if encoder is None:
+        encoder = TransformerEncoder.of_size(
+            hidden_dim=hidden_dim, dropout=dropout, **sizes, **of_encoder
+        )
+    if decoder is None:
+        decoder = TransformerDecoder.of_size(
+            num_decoder_layers,
+            hidden_dim=hidden_dim,
+            dropout=dropout,
+            position=turning,
+            name="decoder_block",
+            **sizes,
+        )
+    embedding = TextEmbedding() if embedding is None else embedding
+    inputs = embedding.inputs()
+    added = positions.for_role(position, "embed")
+    x, documents, _ = embedding(inputs, vocabulary_size, hidden_dim, added, dropout)
+    encoder_model = keras.Model(unwrap_inputs(inputs), encoder(x, **documents), name="encoder")
 
     target_ids = keras.Input((None,), dtype="int32", name="target_ids")
-    encoded = keras.Input((None, decoder.hidden_dim), dtype=x.dtype, name="encoded")
-    size = 4 + num_constituents + num_tags
+    encoded = keras.Input((None, hidden_dim), dtype=x.dtype, name="encoded")
     state = ParserState(num_constituents, num_tags, spare_constituents, name="state")
     word, depth, allowed = state(target_ids, encoded)
-    embedding = TokenEmbedding(
-        size,
-        decoder.hidden_dim,
-        position=decoder.embedding_position(),
-        padding=decoder.padding,
-        name="embedding",
-    )
-    x = embedding(target_ids)
-    word = keras.layers.Dense(decoder.hidden_dim, name="next_word")(word)
+    added = copy_part(positions.for_role(decoder_position, "embed"))
+    size = state.vocabulary_size
+    x = TokenEmbedding(size, hidden_dim, position=added, name="embedding")(target_ids)
+    word = keras.layers.Dense(hidden_dim, name="next_word")(word)
     x = keras.layers.Add(name="with_next_word")([x, word])
     x = SegmentEmbedding(DEEPEST + 1, name="depth")(x, depth)
-    x = keras.layers.Dropout(decoder.dropout, name="dropout")(x)
-    x = decoder(x, encoded, name="decoder_block")
+    x = keras.layers.Dropout(dropout, name="dropout")(x)
+    x = decoder(x, encoded)
     x = keras.layers.Concatenate(name="with_word")([x, word])
-    x = keras.layers.Dense(decoder.hidden_dim, activation="gelu", name="hidden")(x)
-    x = keras.layers.Dropout(decoder.dropout, name="hidden_dropout")(x)
+    x = keras.layers.Dense(hidden_dim, activation="gelu", name="hidden")(x)
+    x = keras.layers.Dropout(dropout, name="hidden_dropout")(x)
     logits = keras.layers.Dense(size, dtype="float32", name="all_logits")(x)
     logits = name_logits(AllowedLogits(dtype="float32", name="allowed")(logits, allowed))
-    decoder_model = keras.Model(
-        {"target_ids": target_ids, "encoded": encoded}, logits, name="decoder"
-    )
-    return _join(encoder_model, decoder_model, name)
-
-
-def _make_decoder(encoder, num_layers, position):
-    """The stack of the decoder: the encoder's, with another depth and positions of its own."""
-    fields = {field.name for field in dataclasses.fields(DecoderKeywords)} - set(OWN)
-    settings = {name: value for name, value in encoder.items() if name in fields}
-    position = get_position(position, encoder.get("max_length"))
-    return DecoderKeywords(**{**settings, "num_layers": num_layers, "position": position})
+    target = {"target_ids": target_ids, "encoded": encoded}
+    return _join(encoder_model, keras.Model(target, logits, name="decoder"), name)
 
 
 def _join(encoder, decoder, name):

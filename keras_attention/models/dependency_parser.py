@@ -2,36 +2,46 @@
 
 import keras
 
+from keras_attention import positions
 from keras_attention.blocks import Biaffine
-from keras_attention.models.keywords import takes_keywords_of
-from keras_attention.models.sequence_labeler import encode_words
+from keras_attention.models.checks import check_unused
+from keras_attention.models.text_embedding import TextEmbedding, unwrap_inputs
+from keras_attention.models.transformer import TransformerEncoder
 
 SIZES = {}
 
 
-@takes_keywords_of(encode_words)
 def dependency_parser(
     vocabulary_size,
     num_labels,
     *,
+    num_layers=3,
+    num_heads=6,
+    hidden_dim=192,
+    intermediate_dim=768,
+    dropout=0.1,
+    score="scaled_dot",
+    normalizer="softmax",
+    mask=None,
+    position="rotary",
+    embedding=None,
+    encoder=None,
     arc_dim=256,
     label_dim=96,
     head_dropout=0.33,
     name="dependency_parser",
-    **encoder,
 ):
     """Encoder of words with a biaffine head over pairs of them (Dozat and Manning, 2017).
 
-    The paper's encoder is `block="lstm"`; by default it is a Transformer's.
+    The paper's encoder is `encoder=RecurrentStack(3, 800)`; by default it is a Transformer's.
 
     Args:
         vocabulary_size: int, number of token ids.
         num_labels: int, relations.
+        num_layers, num_heads, ..., encoder: sizes and parts, as in `text_encoder`.
         arc_dim, label_dim: int, the sizes of the vectors in the two biaffine scores.
         head_dropout: float, on those vectors.
         name: str.
-        encoder: keywords of `ka.models.sequence_labeler`: characters, tokens, `block`, and those
-            of `TransformerEncoder`.
 
     Returns:
         A functional `keras.Model`. Inputs as those of `sequence_labeler`. Outputs, a dict of
@@ -53,8 +63,26 @@ def dependency_parser(
     assert scores["label_scores"].shape == (1, 5, 6, 37)
     ```
     """
-    inputs, x = encode_words(vocabulary_size, **encoder)
+    position = positions.get(position)
+    sizes = dict(
+        num_layers=num_layers,
+        num_heads=num_heads,
+        intermediate_dim=intermediate_dim,
+        score=score,
+        normalizer=normalizer,
+        mask=mask,
+        position=positions.for_role(position, "rotate", "bias"),
+    )
+    check_unused(dependency_parser, "encoder", encoder, **sizes)
+    if encoder is None:
+        encoder = TransformerEncoder.of_size(hidden_dim=hidden_dim, dropout=dropout, **sizes)
+    embedding = TextEmbedding() if embedding is None else embedding
+    inputs = embedding.inputs()
+    added = positions.for_role(position, "embed")
+    x, documents, _ = embedding(inputs, vocabulary_size, hidden_dim, added, dropout)
+    x = encoder(x, **documents)
     head = {"dropout": head_dropout, "dtype": "float32"}
     arcs = Biaffine(arc_dim, name="arc_scores", **head)(x)
     labels = Biaffine(label_dim, num_labels, name="label_scores", **head)(x)
-    return keras.Model(inputs, {"arc_scores": arcs, "label_scores": labels}, name=name)
+    outputs = {"arc_scores": arcs, "label_scores": labels}
+    return keras.Model(unwrap_inputs(inputs), outputs, name=name)

@@ -3,6 +3,7 @@
 import keras
 
 from keras_attention.blocks.feed_forward import get_activation
+from keras_attention.blocks.normalization import NORMALIZATIONS
 from keras_attention.core import keras_internals
 from keras_attention.core.checks import check_whole_number
 from keras_attention.core.weight_axes import name_axes
@@ -85,22 +86,23 @@ def _make_head(head, num_classes):
     return type(head).from_config({**config, "units": num_classes})
 
 
-def transform_hidden(x, stack, activation, *, units=None, use_bias=True):
-    """The transform before logits: a dense layer, an activation and a norm (Devlin et al., 2019).
+def make_transform(
+    units, activation="gelu", *, normalization="layer_norm", epsilon=1e-6, use_bias=True
+):
+    """Make the transform before logits: a dense layer and a norm (Devlin et al., 2019).
 
     Args:
-        x: (..., D). stack: `TransformerEncoder`, whose kind of norm it is.
+        units: int, of the dense layer.
         activation: a Keras activation, its name or that of a gate.
-        units: int, None for D. use_bias: bool, of the dense layer.
+        normalization: `"layer_norm"`, `"layer_norm_no_bias"` or `"rms_norm"`.
+        epsilon: float, of the norm. use_bias: bool, of the dense layer.
+
+    Returns a list of two layers.
     """
-    transform = keras.layers.Dense(
-        units or stack.hidden_dim,
-        activation=get_activation(activation),
-        use_bias=use_bias,
-        name="transform",
-    )
-    x = name_axes(transform, kernel=("embed", "embed"))(x)
-    return stack.make_normalization("transform_norm")(x)
+    activation = get_activation(activation)
+    dense = keras.layers.Dense(units, activation=activation, use_bias=use_bias, name="transform")
+    norm = NORMALIZATIONS[normalization](epsilon=epsilon, name="transform_norm")
+    return [name_axes(dense, kernel=("embed", "embed")), norm]
 
 
 def token_logits(x, embedding, tied):

@@ -2,60 +2,59 @@
 
 import keras
 
-from keras_attention.models.embeddings import embed_tokens
-from keras_attention.models.head import name_logits, transform_hidden
-from keras_attention.models.keywords import takes_keywords_of
-from keras_attention.models.stack_keywords import EncoderKeywords
+from keras_attention import positions
+from keras_attention.models.checks import check_unused
+from keras_attention.models.head import make_transform, name_logits
+from keras_attention.models.text_embedding import TextEmbedding, unwrap_inputs
+from keras_attention.models.transformer import TransformerEncoder
 
 
 def _bert(num_layers, num_heads, hidden_dim):
     return dict(
-        num_layers=num_layers,
-        num_heads=num_heads,
         hidden_dim=hidden_dim,
-        intermediate_dim=4 * hidden_dim,
-        position="learned",
-        max_length=512,
-        num_segments=2,
-        norm="post",
-        epsilon=1e-12,
+        position=positions.Learned(512),
+        embedding=TextEmbedding.of_bert(),
+        encoder=TransformerEncoder.of_size(
+            num_layers,
+            num_heads,
+            hidden_dim,
+            4 * hidden_dim,
+            dropout=0.1,
+            norm="post",
+            epsilon=1e-12,
+        ),
+        head=make_transform(hidden_dim, epsilon=1e-12),
     )
 
 
 SIZES = {
     # Devlin et al. (2019), section 3; with vocabulary_size=30522 the released models
-    "BERT-Base": _bert(12, 12, 768),
-    "BERT-Large": _bert(24, 16, 1024),
+    "BERT-Base": lambda: _bert(12, 12, 768),
+    "BERT-Large": lambda: _bert(24, 16, 1024),
     # Turc et al. (2019), table 1, the released compact models
-    "BERT-Tiny": _bert(2, 2, 128),
-    "BERT-Mini": _bert(4, 4, 256),
-    "BERT-Small": _bert(4, 8, 512),
-    "BERT-Medium": _bert(8, 8, 512),
+    "BERT-Tiny": lambda: _bert(2, 2, 128),
+    "BERT-Mini": lambda: _bert(4, 4, 256),
+    "BERT-Small": lambda: _bert(4, 8, 512),
+    "BERT-Medium": lambda: _bert(8, 8, 512),
 }
 
 
-@takes_keywords_of(
-    EncoderKeywords,
+def masked_language_model(
+    vocabulary_size,
+    *,
     num_layers=6,
     num_heads=6,
     hidden_dim=384,
     intermediate_dim=1536,
     dropout=0.1,
-    norm="post",
+    score="scaled_dot",
+    normalizer="softmax",
+    mask=None,
     position="rotary",
-)
-def masked_language_model(
-    vocabulary_size,
-    *,
-    num_segments=None,
-    embedding_dim=None,
-    packed=False,
-    padding_id=0,
-    transform_activation=None,
-    transform_bias=True,
-    logit_bias=True,
+    embedding=None,
+    encoder=None,
+    head=None,
     name="masked_language_model",
-    **encoder,
 ):
     """Bidirectional encoder with logits for every place (Devlin et al., 2019, task 1 of 3.1).
 
@@ -64,25 +63,16 @@ def masked_language_model(
 
     Args:
         vocabulary_size: int, number of token ids.
-        num_segments: int, kinds of segments, such as 2 for pairs of sentences, or None for none.
-        embedding_dim: int, the width of the embeddings and of the head, where it is not that of the
-            stack (Lan et al., 2020, *ALBERT*, section 3.1): a projection is between; or None.
-        packed: bool, whether rows hold several documents each: a second input tells them apart, so
-            that tokens see their own document alone and count from its first token.
-        padding_id: int, the id that is no token and is masked inside; None where every id is one.
-        transform_activation: an activation of the transform, None for that of the blocks, or of
-            their gates. transform_bias: bool, whether its dense layer has a bias.
-        logit_bias: bool, whether the logits have one.
+        num_layers, num_heads, ..., encoder: sizes and parts, as in `text_encoder`. The embedding is
+            `TextEmbedding.of_bert(num_segments=None)` where none is given, and the encoder has
+            `norm="post"`. Published sizes: `ka.models.sizes("masked_language_model")`.
+        head: layers before the inner products, called one after another, which end in the width of
+            the embeddings; None is the transform.
         name: str.
-        encoder: keywords of `TransformerEncoder`, which documents them: sizes, `dropout` (here of
-            embeddings too), norms, and the parts `score`, `normalizer`, `mask` and `position`.
-            Published sizes: `ka.models.sizes("masked_language_model")`.
 
     Returns:
-        A functional `keras.Model`. Input `"token_ids"` int32 (B, T); with `num_segments` a dict
-        with `"segment_ids"` int32 (B, T) too, from 0, and packed one with `"document_ids"` int32
-        (B, T), the number of each token's document, 1, 2, ..., and 0 for padding. Output: logits
-        (B, T, vocabulary_size), float32.
+        A functional `keras.Model`. Input `"token_ids"` int32 (B, T), or a dict of what the
+        `embedding` reads. Output: logits (B, T, vocabulary_size), float32.
 
     Example:
 
@@ -90,33 +80,36 @@ def masked_language_model(
     import numpy as np
     import keras_attention as ka
 
-    model = ka.models.masked_language_model(
-        100, num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=32, num_segments=2
-    )
+    size = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=32)
+    embedding = ka.models.TextEmbedding.of_bert(num_segments=2)
+    model = ka.models.masked_language_model(100, **size, embedding=embedding)
     pair = {"token_ids": np.array([[5, 7, 9, 0]]), "segment_ids": np.array([[0, 1, 1, 0]])}
     assert model(pair).shape == (1, 4, 100)
     assert "BERT-Base" in ka.models.sizes("masked_language_model")
     ```
     """
-    encoder = EncoderKeywords(**encoder)
-    x, inputs, embedding, documents = embed_tokens(
-        encoder,
-        vocabulary_size,
-        num_segments=num_segments,
-        embedding_dim=embedding_dim,
-        normalize_embeddings=True,
-        packed=packed,
-        initializer=keras.initializers.TruncatedNormal(stddev=0.02),
-        logit_bias=logit_bias,
-        padding_id=padding_id,
+    position = positions.get(position)
+    sizes = dict(
+        num_layers=num_layers,
+        num_heads=num_heads,
+        intermediate_dim=intermediate_dim,
+        score=score,
+        normalizer=normalizer,
+        mask=mask,
+        position=positions.for_role(position, "rotate", "bias"),
     )
+    check_unused(masked_language_model, "encoder", encoder, **sizes)
+    if encoder is None:
+        encoder = TransformerEncoder.of_size(
+            hidden_dim=hidden_dim, dropout=dropout, norm="post", **sizes
+        )
+    if embedding is None:
+        embedding = TextEmbedding.of_bert(num_segments=None, epsilon=1e-6)
+    inputs = embedding.inputs()
+    added = positions.for_role(position, "embed")
+    x, documents, tokens = embedding(inputs, vocabulary_size, hidden_dim, added, dropout)
     x = encoder(x, **documents)
-    x = transform_hidden(
-        x,
-        encoder,
-        encoder.activation if transform_activation is None else transform_activation,
-        units=embedding.hidden_dim,
-        use_bias=transform_bias,
-    )
-    logits = name_logits(embedding(x, reverse=True))
-    return keras.Model(inputs, logits, name=name)
+    for layer in make_transform(tokens.hidden_dim) if head is None else head:
+        x = layer(x)
+    logits = name_logits(tokens(x, reverse=True))
+    return keras.Model(unwrap_inputs(inputs), logits, name=name)

@@ -17,7 +17,6 @@ from keras_attention.blocks.token_embedding import PADDING
 from keras_attention.core import checks
 from keras_attention.models.conformer import ConformerEncoder
 from keras_attention.models.keywords import get_position
-from keras_attention.models.recurrent_stack import RecurrentStack
 from keras_attention.models.transformer import TransformerDecoder, TransformerEncoder
 
 
@@ -204,8 +203,6 @@ class ConformerKeywords(EncoderKeywords):
     _kinds = ("conformer", "encoder")
 
     def __post_init__(self):
-        if self.block in ("lstm", "gru") and self.key_dim is None:
-            object.__setattr__(self, "key_dim", max(1, self.hidden_dim // self.num_heads))
         super().__post_init__()
         if self.block not in self._kinds:
             kinds = ", ".join(map(repr, self._kinds))
@@ -220,8 +217,6 @@ class ConformerKeywords(EncoderKeywords):
     def make_stack(self, name):
         if self.block == "encoder":
             return super().make_stack(name)
-        if self.block != "conformer":
-            return RecurrentStack(self.num_layers, self.hidden_dim, self.block, self.dropout, name)
         convolution = ConvolutionModule(
             self.kernel_size or 31,
             normalization=self.convolution_norm or "batch_norm",
@@ -229,10 +224,3 @@ class ConformerKeywords(EncoderKeywords):
             use_bias=self.use_bias,
         )
         return ConformerEncoder(**self._list_settings(name), convolution=convolution)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class TextKeywords(ConformerKeywords):
-    """Keywords of the encoder of a text, which may be recurrent."""
-
-    _kinds = ("conformer", "encoder", "lstm", "gru")

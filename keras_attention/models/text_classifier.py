@@ -1,58 +1,70 @@
 """Text classification: one label or several for a whole text."""
 
+import dataclasses
+
 import keras
 
-from keras_attention.blocks import PathDropout, Pooling, TokenDropout, TokenEmbedding
+from keras_attention import positions
+from keras_attention.blocks import FirstOf, PathDropout, Pooling, TokenDropout, TokenEmbedding
+from keras_attention.blocks.pooling import get_pooling
 from keras_attention.core.checks import check_whole_number
-from keras_attention.models.keywords import takes_keywords_of
-from keras_attention.models.text_encoder import encode_text, text_encoder
+from keras_attention.models.checks import check_unused
+from keras_attention.models.sequence_labeler import BASE, BIG
+from keras_attention.models.text_embedding import TextEmbedding, unwrap_inputs
+from keras_attention.models.text_encoder import check_one_text
+from keras_attention.models.transformer import TransformerEncoder
 
 
 def _bert(num_layers, hidden_dim):
     return dict(
-        num_layers=num_layers,
-        num_heads=hidden_dim // 64,
         hidden_dim=hidden_dim,
-        intermediate_dim=4 * hidden_dim,
         dropout=0.1,
-        attention_dropout=0.1,
-        norm="post",
+        encoder=TransformerEncoder.of_size(
+            num_layers,
+            hidden_dim // 64,
+            hidden_dim,
+            4 * hidden_dim,
+            dropout=0.1,
+            attention_dropout=0.1,
+            position="rotary",
+            norm="post",
+        ),
         pooling="cls",
     )
 
 
 SIZES = {
-    # Vaswani et al. (2017), table 3, the base and big encoders
-    "base": dict(num_layers=6, num_heads=8, hidden_dim=512, intermediate_dim=2048),
-    "big": dict(num_layers=6, num_heads=16, hidden_dim=1024, intermediate_dim=4096, dropout=0.3),
+    "base": BASE,
+    "big": BIG,
     # The encoders of Devlin et al. (2019), section 3, and of Turc et al. (2019), table 1
-    "BERT-Tiny": _bert(2, 128),
-    "BERT-Mini": _bert(4, 256),
-    "BERT-Small": _bert(4, 512),
-    "BERT-Medium": _bert(8, 512),
-    "BERT-Base": _bert(12, 768),
-    "BERT-Large": _bert(24, 1024),
+    "BERT-Tiny": lambda: _bert(2, 128),
+    "BERT-Mini": lambda: _bert(4, 256),
+    "BERT-Small": lambda: _bert(4, 512),
+    "BERT-Medium": lambda: _bert(8, 512),
+    "BERT-Base": lambda: _bert(12, 768),
+    "BERT-Large": lambda: _bert(24, 1024),
 }
 
 
-@takes_keywords_of(
-    text_encoder,
-    without=["packed"],
+def text_classifier(
+    vocabulary_size,
+    num_classes,
+    *,
     num_layers=2,
     num_heads=4,
     hidden_dim=128,
     intermediate_dim=256,
     dropout=0.1,
+    score="scaled_dot",
+    normalizer="softmax",
+    mask=None,
     position="rotary",
-)
-def text_classifier(
-    vocabulary_size,
-    num_classes,
-    *,
+    embedding=None,
+    encoder=None,
     pooling="mean",
+    head=(),
     bag_of_words=None,
     name="text_classifier",
-    **encoder,
 ):
     """Transformer encoder with a label for the whole text, as for sentiment, topic or intent.
 
@@ -67,15 +79,16 @@ def text_classifier(
     Args:
         vocabulary_size: int, number of token ids.
         num_classes: int.
-        pooling: as in `text_encoder`, but None.
+        num_layers, num_heads, ..., pooling: sizes and parts, as in `text_encoder`. `dropout` is
+            also that of the pooled vector, and `pooling` is not None. Published sizes:
+            `ka.models.sizes("text_classifier")`.
+        head: layers between the pooled vector and the logits, called one after another, such as
+            BERT's pooler `keras.layers.Dense(hidden_dim, "tanh")`.
         bag_of_words: int, the width of a second vector beside the pooled one: a sum of word vectors
             that knows nothing of their order (Joulin et al., 2017, *fastText*). It is quick to
             learn, above all from long texts and with many classes. `PathDropout` joins both. None
             leaves it out.
         name: str.
-        encoder: keywords of `text_encoder`, which documents them: tokens, segments, `dropout` (here
-            of the pooled vector too), and with them those of `TransformerEncoder`: sizes, norms and
-            parts. Published sizes: `ka.models.sizes("text_classifier")`.
 
     Returns:
         A functional `keras.Model`. Inputs as of `text_encoder`: `"token_ids"` int32 (B, T). Output:
@@ -108,29 +121,48 @@ def text_classifier(
     """
     if pooling is None:
         raise ValueError(f"pooling=None: {name} has a label for each text, of one pooled vector.")
-    inputs, x = encode_text(vocabulary_size, pooling=pooling, **encoder)
-    x = keras.layers.Dropout(encoder["dropout"], name="pooled_dropout")(x)
+    position = positions.get(position)
+    sizes = dict(
+        num_layers=num_layers,
+        num_heads=num_heads,
+        intermediate_dim=intermediate_dim,
+        score=score,
+        normalizer=normalizer,
+        mask=mask,
+        position=positions.for_role(position, "rotate", "bias"),
+    )
+    check_unused(text_classifier, "encoder", encoder, **sizes)
+    if encoder is None:
+        encoder = TransformerEncoder.of_size(hidden_dim=hidden_dim, dropout=dropout, **sizes)
+    embedding = TextEmbedding() if embedding is None else embedding
+    if pooling == "cls":
+        embedding = dataclasses.replace(embedding, class_token=True)
+    inputs = embedding.inputs()
+    added = positions.for_role(position, "embed")
+    x, documents, _ = embedding(inputs, vocabulary_size, hidden_dim, added, dropout)
+    check_one_text(pooling, documents)
+    x = encoder(x)
+    pool = get_pooling(pooling)
+    x = pool(x, inputs["token_ids"]) if isinstance(pool, FirstOf) else pool(x)
+    for layer in head:
+        x = layer(x)
+    x = keras.layers.Dropout(dropout, name="pooled_dropout")(x)
     if bag_of_words is not None:
-        ids = inputs["token_ids"] if isinstance(inputs, dict) else inputs
-        bag = _sum_words(ids, vocabulary_size, bag_of_words, encoder)
+        bag = _sum_words(inputs["token_ids"], vocabulary_size, bag_of_words, embedding, dropout)
         x = PathDropout(name="paths")([x, bag])
     logits = keras.layers.Dense(num_classes, dtype="float32", name="logits")(x)
-    return keras.Model(inputs, logits, name=name)
+    return keras.Model(unwrap_inputs(inputs), logits, name=name)
 
 
-def _sum_words(ids, vocabulary_size, hidden_dim, encoder):
-    """Word vectors of a table of their own, summed: (B, hidden_dim).
-
-    Args:
-        encoder: keywords of `text_encoder`, of which the ids and the dropout are the same here.
-    """
+def _sum_words(ids, vocabulary_size, hidden_dim, embedding, dropout):
+    """Word vectors of a table of their own, summed: (B, hidden_dim)."""
     hidden_dim = check_whole_number("text_classifier", "bag_of_words", hidden_dim)
-    padding_id = encoder.get("padding_id", 0)
-    if rate := encoder.get("token_dropout"):
-        unknown = encoder.get("unknown_id", 1)
-        ids = TokenDropout(rate, unknown, padding_id=padding_id, name="bag_token_dropout")(ids)
+    padding_id = embedding.padding_id
+    if embedding.token_dropout:
+        settings = {"padding_id": padding_id, "name": "bag_token_dropout"}
+        ids = TokenDropout(embedding.token_dropout, embedding.unknown_id, **settings)(ids)
     words = TokenEmbedding(
         vocabulary_size, hidden_dim, padding_id=padding_id, name="bag_embedding"
     )(ids)
     bag = Pooling("root_sum", name="bag_of_words")(words)
-    return keras.layers.Dropout(encoder["dropout"], name="bag_dropout")(bag)
+    return keras.layers.Dropout(dropout, name="bag_dropout")(bag)

@@ -11,13 +11,13 @@ import weakref
 
 import keras
 
-from keras_attention import models
 from keras_attention.core import keras_internals
 from keras_attention.core.checks import check_whole_number
 from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
 from keras_attention.pretrained.config import read_config
 from keras_attention.pretrained.image_processing import read_image_processing
 from keras_attention.pretrained.keras_hub import read_checkpoint
+from keras_attention.pretrained.parts import build_model
 from keras_attention.pretrained.resized_positions import (
     POSITIONS,
     check_image_size,
@@ -65,7 +65,7 @@ class Description:
     Attributes:
         model_type: str, the architecture by its own name.
         builder: str, the function in `ka.models`.
-        keywords: dict, what it is called with.
+        keywords: dict, the settings of the checkpoint that it is built by.
         parameters: int, numbers in the model's weights.
         dtypes: tuple of str, the types in which the file has them.
         unused: tuple of str, tensors of the file that the model has no use for, such as another
@@ -197,7 +197,7 @@ def _build(
             raise ValueError(f"normalize_pixels=True is for images, and this is a {builder}.")
         found = read_image_processing(checkpoint.folder)
         more = {"pixel_mean": found.mean, "pixel_std": found.std}
-    build = functools.partial(getattr(models, builder), **keywords, **more)
+    build = functools.partial(build_model, builder, keywords | more)
     try:
         with _dtype_policy(dtype):
             model, variables = keras_internals.build_without_values(build)
@@ -290,8 +290,6 @@ def read_settings(checkpoint, task=None, num_classes=None, pooling="auto"):
         raise CheckpointError(f"{path} holds what is no setting: {error!r:.200}") from error
     keywords |= _choose_pooling(checkpoint, builder, keywords, fresh, pooling)
     config.finish()
-    if builder == "masked_language_model":
-        del keywords["normalize_embeddings"]  # it always does
     if builder in SIZED:
         if num_classes is None:
             num_classes = _count_classes(checkpoint, config, fresh)

@@ -18,7 +18,7 @@ from keras_attention.tasks.sentence_task import (
     SentenceTask,
     build_preprocessor,
     choose_pictured,
-    size_embeddings,
+    size_characters,
 )
 from keras_attention.training.scores.brackets import score_brackets
 
@@ -76,11 +76,11 @@ class ConstituencyParser(SentenceTask):
         spare = max(SPARE, *map(count_spare_constituents, data_set.train + data_set.dev))
         num_constituents = sum(name.startswith("(") for name in data_set.labels)
         model = models.constituency_parser(
-            num_constituents=num_constituents,
-            num_tags=len(data_set.labels) - num_constituents,
+            len(preprocessor.tokenizer),
+            num_constituents,
+            len(data_set.labels) - num_constituents,
             spare_constituents=spare,
-            **size_embeddings(preprocessor),
-            **recipe.model,
+            **recipe.list_keywords(characters=size_characters(preprocessor)),
         )
         return (
             model,

@@ -14,7 +14,7 @@ from keras_attention.tasks.sentence_task import (
     SentenceTask,
     build_preprocessor,
     choose_pictured,
-    size_embeddings,
+    size_characters,
 )
 
 ROWS = 32  # sentences that are parsed at a time
@@ -66,9 +66,9 @@ class DependencyParser(SentenceTask):
     def make_parts(cls, data_set, recipe, builder):
         sentences = [data.Sentence(tree.tokens, tree.relations) for tree in data_set.train]
         preprocessor = build_preprocessor(sentences, data_set.labels, recipe.data)
-        sizes = size_embeddings(preprocessor)
+        keywords = recipe.list_keywords(characters=size_characters(preprocessor))
         model = models.dependency_parser(
-            num_labels=len(preprocessor.labels), **sizes, **recipe.model
+            len(preprocessor.tokenizer), len(preprocessor.labels), **keywords
         )
         return model, preprocessor, dict(maximum_length=recipe.data.max_length)
 

@@ -242,8 +242,17 @@ def _describe_part(part):
     """
     if not hasattr(part, "get_config"):
         return getattr(part, "__name__", type(part).__name__)
-    config = {k: v for k, v in part.get_config().items() if k not in ("name", "dtype", "trainable")}
-    return {"class_name": type(part).__name__, "config": config}
+    return {"class_name": type(part).__name__, "config": _drop_names(part.get_config())}
+
+
+def _drop_names(config):
+    """A config without the names and dtypes of layers, at any depth."""
+    if isinstance(config, list | tuple):
+        return [_drop_names(value) for value in config]
+    if not isinstance(config, dict):
+        return config
+    left_out = ("name", "dtype", "trainable", "build_config", "shared_object_id")
+    return {key: _drop_names(value) for key, value in config.items() if key not in left_out}
 
 
 def flatten(settings, prefix=""):

@@ -71,7 +71,8 @@ class MaskedLM(RunningTextTask):
             options.tokens, [data_set.train], options.vocabulary_size, mask_token=True
         )
         preprocessor = data.MaskedLMPreprocessor(tokenizer, options.max_length)
-        return models.masked_language_model(len(tokenizer), **recipe.model), preprocessor, dict()
+        model = models.masked_language_model(len(tokenizer), **recipe.list_keywords())
+        return model, preprocessor, dict()
 
     @classmethod
     def check_manifest(cls, fields):

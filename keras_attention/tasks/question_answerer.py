@@ -11,6 +11,7 @@ from keras_attention.data.preprocessors.answer_spans import locate_answer, place
 from keras_attention.export import inspection
 from keras_attention.files.io import number_errors, prefix_errors
 from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.sentence_task import size_characters
 from keras_attention.tasks.task import Task
 from keras_attention.training.scores.answers import compute_answer_f1, find_threshold
 
@@ -80,14 +81,10 @@ class QuestionAnswerer(Task):
     def make_parts(cls, data_set, recipe, builder):
         no_answer = _lack_answers(data_set.train)
         preprocessor = _build_preprocessor(data_set.train, recipe.data)
-        characters = preprocessor.characters
+        embedding = {"num_segments": 2, "exact_match": True}
+        embedding["characters"] = size_characters(preprocessor)
         model = models.question_answerer(
-            len(preprocessor.tokenizer),
-            exact_match=True,
-            no_answer=no_answer,
-            character_vocabulary_size=len(characters) if characters else None,
-            **({"word_length": preprocessor.word_length} if characters else {}),
-            **recipe.model,
+            len(preprocessor.tokenizer), no_answer=no_answer, **recipe.list_keywords(**embedding)
         )
         return model, preprocessor, dict(no_answer=no_answer)
 

@@ -112,13 +112,12 @@ def build_preprocessor(sentences, labels, options):
     )
 
 
-def size_embeddings(preprocessor):
-    """Keywords of a builder for the words and characters of a `TaggerPreprocessor`."""
-    sizes = {"vocabulary_size": len(preprocessor.tokenizer)}
-    if characters := preprocessor.characters:
-        sizes |= {"character_vocabulary_size": len(characters)}
-        sizes |= {"word_length": preprocessor.word_length}
-    return sizes
+def size_characters(preprocessor):
+    """Settings of `ka.models.Characters` for those of a preprocessor, or None."""
+    characters = preprocessor.characters
+    if not characters:
+        return None
+    return {"vocabulary_size": len(characters), "word_length": preprocessor.word_length}
 
 
 def split_tokens(text, maximum_length, pattern=None):

@@ -16,7 +16,7 @@ from keras_attention.tasks.sentence_task import (
     SentenceTask,
     build_preprocessor,
     choose_pictured,
-    size_embeddings,
+    size_characters,
 )
 from keras_attention.training.scores.class_scores import score_tags
 from keras_attention.training.scores.entity_tags import find_spans, is_entity_tag
@@ -78,9 +78,9 @@ class SequenceLabeler(SentenceTask):
     @classmethod
     def make_parts(cls, data_set, recipe, builder):
         preprocessor = build_preprocessor(data_set.train, data_set.labels, recipe.data)
-        sizes = size_embeddings(preprocessor)
+        keywords = recipe.list_keywords(characters=size_characters(preprocessor))
         model = models.sequence_labeler(
-            num_labels=len(preprocessor.labels), **sizes, **recipe.model
+            len(preprocessor.tokenizer), len(preprocessor.labels), **keywords
         )
         return model, preprocessor, dict(maximum_length=recipe.data.max_length)
 

@@ -37,7 +37,7 @@ class TextTask(Task):
             maximum_length=options.max_length,
         )
         model = models.text_classifier(
-            len(preprocessor.tokenizer), len(preprocessor.labels), **recipe.model
+            len(preprocessor.tokenizer), len(preprocessor.labels), **recipe.list_keywords()
         )
         return model, preprocessor, dict()
 

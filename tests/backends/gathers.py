@@ -14,6 +14,7 @@ import numpy as np
 
 import keras_attention as ka
 from tests.backends import sharded
+from tests.stacks import embed_characters
 
 BATCH, LENGTH = 56, 72
 SEQUENCE = {
@@ -46,7 +47,7 @@ def vision():
 def spelled():
     """Words with their characters."""
     return ka.models.sequence_labeler(
-        sharded.VOCABULARY, sharded.CLASSES, character_vocabulary_size=20, **sharded.SIZE
+        sharded.VOCABULARY, sharded.CLASSES, embedding=embed_characters(20), **sharded.SIZE
     )
 
 

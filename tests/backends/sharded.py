@@ -7,14 +7,16 @@ import keras
 import numpy as np
 
 import keras_attention as ka
+from tests.stacks import make_encoder
 
 SIZE = dict(num_layers=1, num_heads=4, hidden_dim=16, intermediate_dim=32, dropout=0.1)
 BATCH, LENGTH, VOCABULARY, CLASSES = 16, 8, 40, 8
 
 
 def labeler(**stack):
+    encoder = make_encoder(**{**SIZE, "position": "relative_bias", **stack})
     return ka.models.sequence_labeler(
-        VOCABULARY, CLASSES, position="relative_bias", **{**SIZE, **stack}
+        VOCABULARY, CLASSES, hidden_dim=SIZE["hidden_dim"], encoder=encoder
     )
 
 
@@ -34,7 +36,9 @@ def causal():
 
 
 def masked():
-    return ka.models.masked_language_model(VOCABULARY, num_segments=2, **SIZE)
+    return ka.models.masked_language_model(
+        VOCABULARY, embedding=ka.models.TextEmbedding.of_bert(), **SIZE
+    )
 
 
 def translator():

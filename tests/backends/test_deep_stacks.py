@@ -7,6 +7,7 @@ import pytest
 import keras_attention as ka
 from tests.backends.marks import slow_on_tensorflow
 from tests.gradients import enabled
+from tests.stacks import make_encoder
 
 random = np.random.default_rng(0)
 B, T, D = 4, 5, 8
@@ -116,7 +117,8 @@ def test_a_saved_model_keeps_the_setting(tmp_path):
 def labeler(**kwargs):
     keras.backend.clear_session()
     keras.utils.set_random_seed(0)
-    return ka.models.sequence_labeler(20, 6, **{**SIZE, **DROPOUTS, **kwargs})
+    encoder = make_encoder(**{"position": "rotary", **SIZE, **DROPOUTS, **kwargs})
+    return ka.models.sequence_labeler(20, 6, hidden_dim=SIZE["hidden_dim"], encoder=encoder)
 
 
 IDS = random.integers(1, 20, size=(B, T)).astype("int32") * (np.arange(T) < [[5], [3], [4], [1]])

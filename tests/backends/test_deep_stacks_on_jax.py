@@ -35,7 +35,7 @@ def lower(model, x=IDS):
     [
         dict(position="relative_bias", shared_position=True),
         dict(norm="resi_dual", remat=True),
-        dict(position="rotary", layer_masks=["causal"] * 3, remat=True),
+        dict(position="rotary", mask="causal", remat=True),
     ],
 )
 def test_a_scanned_stack_has_the_gradients_of_its_layers(kwargs):
@@ -128,10 +128,18 @@ def test_low_rank_changes_of_scanned_layers_are_trained():
     [
         (dict(stochastic_depth=0.2), "block_0 and block_1 differ in stochastic_depth: 0.0 and 0.1"),
         (dict(num_blocks=1), "scan_layers=True with num_blocks=1"),
-        (dict(layer_masks=["causal", None, None]), "block_0 and block_1 differ in attention.mask"),
-        (dict(first_norm=False), "differ in norm.first_norm: False and True"),
+        (dict(norm=ka.blocks.PreNorm(first_norm=False)), "differ in norm.first_norm: False and"),
     ],
 )
 def test_refuses_layers_that_differ(wrong, message):
     with pytest.raises(ValueError, match=message):
         labeler(**wrong, scan_layers=True)
+
+
+def test_refuses_attentions_that_differ():
+    attention = [ka.attention.MultiHeadAttention(2, 4, mask=mask) for mask in ("causal", None)]
+    encoder = ka.models.TransformerEncoder(
+        2, attention=attention, feed_forward=ka.blocks.FeedForward(9), scan_layers=True
+    )
+    with pytest.raises(ValueError, match="block_0 and block_1 differ in attention.mask"):
+        encoder(keras.Input((None, D)))

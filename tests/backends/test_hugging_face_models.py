@@ -10,6 +10,7 @@ import transformers
 from keras import ops
 
 import keras_attention as ka
+from keras_attention.models.head import make_transform
 
 random = np.random.default_rng(0)
 V, D, N, FF, LAYERS, LENGTH = 31, 12, 3, 20, 2, 16
@@ -101,7 +102,14 @@ def test_bert():
     )
     theirs = drawn(transformers.BertForMaskedLM(config))
     published = ka.models.sizes("masked_language_model")["BERT-Base"]
-    ours = ka.models.masked_language_model(V, **{**published, **SMALL, "max_length": LENGTH})
+    ours = ka.models.masked_language_model(
+        V,
+        hidden_dim=D,
+        position=ka.positions.Learned(LENGTH),
+        embedding=published["embedding"],
+        encoder=ka.models.TransformerEncoder.of_size(**SMALL, norm="post", epsilon=1e-12),
+        head=make_transform(D, epsilon=1e-12),
+    )
     embedding, given = ours.get_layer("embedding"), theirs.bert.embeddings
     put(embedding.table, array(given.word_embeddings.weight))
     put(embedding.position, array(given.position_embeddings.weight))

@@ -107,5 +107,8 @@ def test_builders_pool_by_it():
     assert layer.attention.num_heads == 2 and layer.feed_forward.intermediate_dim == 12
     assert layer.feed_forward.activation is ka.blocks.quick_gelu
     texts = np.array([[5, 8, 2, 0, 0], [7, 2, 9, 4, 3]])
+    size["pooling"] = ka.blocks.AttentionPooling(
+        ka.attention.MultiHeadAttention(2, 4), ka.blocks.FeedForward(12)
+    )
     reader = ka.models.text_classifier(10, 3, **size)
     np.testing.assert_allclose(reader(texts)[:1], reader(texts[:1, :3]), atol=1e-5)

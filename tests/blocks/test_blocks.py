@@ -320,11 +320,8 @@ def test_refuses(make, message):
 def test_a_stack_of_rms_norms_keeps_the_mask_of_its_tokens():
     model = ka.models.sequence_labeler(
         *(20, 4),
-        num_layers=1,
-        num_heads=2,
         hidden_dim=8,
-        intermediate_dim=8,
-        normalization="rms_norm",
+        encoder=ka.models.TransformerEncoder.of_size(1, 2, 8, 8, normalization="rms_norm"),
     )
     mask = model(np.array([[3, 4, 0]], "int32"))._keras_mask
     np.testing.assert_array_equal(mask, [[True, True, False]])

@@ -1,5 +1,6 @@
 """A file of every builder in LiteRT.js: it loads, runs, and computes what the interpreter does."""
 
+import keras
 import numpy as np
 import pytest
 
@@ -11,6 +12,7 @@ from tests.browser.session import BrowserError
 from tests.export.conftest import vary
 from tests.grids import sampled
 from tests.made_once import make_once
+from tests.stacks import embed_characters
 from tests.tables import assert_lists, list_builders
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
@@ -21,14 +23,18 @@ TEXTS = {"max_length": 14, "max_new_tokens": 6}
 LENGTH = 4  # of sources and prompts
 WHOLE = {
     "sequence_labeler": lambda: ka.models.sequence_labeler(
-        50, 5, **SMALL, character_vocabulary_size=30, position=["alibi", "relative_bias"]
+        50, 5, **SMALL, embedding=embed_characters(30), position=["alibi", "relative_bias"]
     ),
     "dependency_parser": lambda: ka.models.dependency_parser(
         50, 5, **SMALL, arc_dim=12, label_dim=8
     ),
     "text_classifier": lambda: ka.models.text_classifier(50, 5, **SMALL, pooling="cls"),
     "text_encoder": lambda: ka.models.text_encoder(
-        50, **SMALL, pooling="last", num_segments=2, embedding_dim=6, pooler_activation="tanh"
+        50,
+        **SMALL,
+        pooling="last",
+        embedding=ka.models.TextEmbedding(num_segments=2, embedding_dim=6),
+        head=[keras.layers.Dense(16, "tanh", name="pooler")],
     ),
     "speech_recognizer": lambda: ka.models.speech_recognizer(
         9, **SMALL, num_mel_bins=12, subsampling=2, kernel_size=3
@@ -43,9 +49,14 @@ WHOLE = {
         (8, 12), 3, **SMALL, stem_filters=(8,), patch_size=2
     ),
     "question_answerer": lambda: ka.models.question_answerer(
-        50, **SMALL, exact_match=True, no_answer=True, character_vocabulary_size=30
+        50,
+        **SMALL,
+        no_answer=True,
+        embedding=embed_characters(30, num_segments=2, exact_match=True),
     ),
-    "masked_language_model": lambda: ka.models.masked_language_model(50, **SMALL, num_segments=2),
+    "masked_language_model": lambda: ka.models.masked_language_model(
+        50, **SMALL, embedding=ka.models.TextEmbedding.of_bert()
+    ),
     "causal_language_model": lambda: ka.models.causal_language_model(
         50, **SMALL, position="rotary", num_key_value_heads=1
     ),

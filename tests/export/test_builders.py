@@ -6,6 +6,7 @@ import pytest
 import keras_attention as ka
 from tests.export.helpers import assert_exports, randomize
 from tests.grids import sampled
+from tests.stacks import embed_characters
 
 
 def labeler(**settings):
@@ -22,7 +23,7 @@ def free_inputs(graph):
 @pytest.mark.slow
 def test_words_and_characters():
     model = labeler(
-        character_vocabulary_size=30,
+        embedding=embed_characters(30),
         position=["sinusoidal", "alibi", "relative_bias"],
         mask=ka.masks.Window(3),
     )
@@ -39,7 +40,7 @@ def test_texts():
         num_heads=2,
         hidden_dim=16,
         intermediate_dim=24,
-        token_dropout=0.1,
+        embedding=ka.models.TextEmbedding(token_dropout=0.1),
         pooling="cls",
     )
     assert free_inputs(assert_exports(model)) == {"token_ids": (None, None)}
@@ -61,7 +62,7 @@ def test_the_next_token():
 
 @pytest.mark.slow
 def test_tokens_that_were_masked():
-    model = writer("masked_language_model", num_segments=2)
+    model = writer("masked_language_model", embedding=ka.models.TextEmbedding.of_bert())
     inputs = free_inputs(assert_exports(model))
     assert inputs == {"token_ids": (None, None), "segment_ids": (None, None)}
 
@@ -92,7 +93,7 @@ def test_images():
 @pytest.mark.slow
 def test_a_server_needs_tensorflow_alone(tmp_path):
     """Layers of this package in the new process that can import neither Keras nor the package."""
-    model = labeler(character_vocabulary_size=30)
+    model = labeler(embedding=embed_characters(30))
     randomize(model)
     report = ka.export.to_saved_model(model, tmp_path / "saved_model")
     assert report.max_abs_error <= 1e-5

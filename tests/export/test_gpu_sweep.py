@@ -14,8 +14,10 @@ from keras_attention.export import convert, endpoint
 from keras_attention.export.checks import cases, gpu_delegate, runner
 from keras_attention.export.checks.parity import measure_parity
 from keras_attention.export.quantization import get_quantization
+from keras_attention.models.head import make_transform
 from tests.export.helpers import MASK_CONSTANT, find_delegate, randomize
 from tests.grids import sampled
+from tests.stacks import embed_characters
 from tests.tables import assert_lists, list_builders
 from tests.test_contract import CASES, WITH_PARTS, case_with
 
@@ -58,10 +60,21 @@ def builders():
             (8, 12), 5, patch_size=4, num_channels=1, **sizes, **kwargs
         )
 
-    poolings = ("cls", "mean", "max", "attention", "map")
-    bare = dict(use_bias=False, normalization="layer_norm_no_bias", transform_bias=False)
+    def bare(position, mask=None):
+        return ka.models.TransformerEncoder.of_size(
+            **sizes,
+            activation="geglu",
+            use_bias=False,
+            position=position,
+            mask=mask,
+            norm=ka.blocks.PreNorm(first_norm=False),
+            normalization="layer_norm_no_bias",
+        )
+
+    width, poolings = sizes["hidden_dim"], ("cls", "mean", "max", "attention")
+    transform = make_transform(width, normalization="layer_norm_no_bias", use_bias=False)
     return {
-        **{f"vision_transformer {mode}": images(pooling=mode) for mode in poolings},
+        **{f"vision_transformer {mode}": images(pooling=mode) for mode in (*poolings, "map")},
         **{
             f"text_classifier {mode}": lambda mode=mode: ka.models.text_classifier(
                 50, 5, pooling=mode, **sizes
@@ -70,7 +83,10 @@ def builders():
         },
         **{
             f"text_encoder {mode}": lambda mode=mode: ka.models.text_encoder(
-                50, pooling=mode, pooler_activation="quick_gelu", **sizes
+                50,
+                pooling=mode,
+                head=[keras.layers.Dense(width, ka.blocks.quick_gelu, name="pooler")],
+                **sizes,
             )
             for mode in ("first", "last")
         },
@@ -81,26 +97,27 @@ def builders():
             for mode in ("prefix", "cls_mean")
         },
         "text_encoder end": lambda: ka.models.text_encoder(
-            50, pooling="end", end_token_id=3, projection_dim=8, unit_length=True, **sizes
+            50,
+            pooling=ka.blocks.FirstOf(3, name="pooling"),
+            head=[
+                keras.layers.Dense(8, use_bias=False, name="projection"),
+                keras.layers.UnitNormalization(name="unit_length"),
+            ],
+            **sizes,
         ),
         "masked_language_model without biases": lambda: ka.models.masked_language_model(
             50,
-            activation="geglu",
-            norm="pre",
-            first_norm=False,
-            position=None,
-            logit_bias=False,
-            layer_positions=["rotary"],
-            layer_masks=[ka.masks.Window(3)],
-            **bare,
-            **sizes,
+            hidden_dim=width,
+            embedding=ka.models.TextEmbedding(normalization="layer_norm_no_bias"),
+            encoder=bare("rotary", ka.masks.Window(3)),
+            head=transform,
         ),
         "text_classifier transform": lambda: ka.models.text_classifier(
-            50, 5, transform_activation="gelu", **bare, **sizes
+            50, 5, hidden_dim=width, encoder=bare("rotary"), head=transform
         ),
         "sequence_labeler": lambda: ka.models.sequence_labeler(50, 5, **sizes),
         "sequence_labeler, characters": lambda: ka.models.sequence_labeler(
-            50, 5, character_vocabulary_size=30, mask=ka.masks.Window(3), **sizes
+            50, 5, embedding=embed_characters(30), mask=ka.masks.Window(3), **sizes
         ),
         "dependency_parser": lambda: ka.models.dependency_parser(
             50, 5, arc_dim=12, label_dim=8, **sizes
@@ -113,7 +130,10 @@ def builders():
             (16, 24), 3, queries=5, num_decoder_layers=2, patch_size=4, **sizes
         ),
         "question_answerer": lambda: ka.models.question_answerer(
-            50, exact_match=True, no_answer=True, **sizes
+            50,
+            no_answer=True,
+            embedding=ka.models.TextEmbedding(num_segments=2, exact_match=True),
+            **sizes,
         ),
         **{
             f"speech_recognizer {block}": lambda block=block: ka.models.speech_recognizer(
@@ -131,7 +151,7 @@ def builders():
             (16, 24), 9, stem_filters=(8, 8), patch_size=1, **sizes
         ),
         "masked_language_model": lambda: ka.models.masked_language_model(
-            50, num_segments=2, **sizes
+            50, embedding=ka.models.TextEmbedding.of_bert(), **sizes
         ),
         "causal_language_model": lambda: ka.models.causal_language_model(50, **sizes),
         "encoder_decoder": lambda: ka.models.encoder_decoder(50, structure="t5_1.1", **sizes),

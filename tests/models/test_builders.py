@@ -1,5 +1,6 @@
 """The builders: papers' sizes, padding, training, structure, errors."""
 
+import dataclasses
 import pathlib
 import re
 
@@ -9,8 +10,10 @@ import pytest
 
 import keras_attention as ka
 from keras_attention import models
+from keras_attention.models.head import make_transform
 from tests import contract
 from tests.grids import sampled
+from tests.stacks import embed_characters, make_encoder
 from tests.tables import assert_lists, list_builders
 
 STRUCTURE = pathlib.Path(__file__).parent / "structure"
@@ -62,41 +65,64 @@ def words(batch=2, length=5):
 BUILT = {
     "sequence_labeler": labeler,
     "sequence_labeler_characters": lambda: labeler(
-        character_vocabulary_size=30, position=["alibi", "relative_bias"], token_dropout=0.1
+        embedding=embed_characters(30, token_dropout=0.1), position=["alibi", "relative_bias"]
     ),
     "dependency_parser": lambda: ka.models.dependency_parser(
-        50, 7, num_layers=1, num_heads=2, hidden_dim=16, character_vocabulary_size=30
+        50, 7, num_layers=1, num_heads=2, hidden_dim=16, embedding=embed_characters(30)
     ),
     "constituency_parser": lambda: ka.models.constituency_parser(
-        50, 4, 3, num_layers=1, num_heads=2, hidden_dim=16, character_vocabulary_size=30
+        50, 4, 3, num_layers=1, num_heads=2, hidden_dim=16, embedding=embed_characters(30)
     ),
     "text_classifier": classifier,
-    "text_classifier_cls": lambda: classifier(
-        pooling="cls", position=["sinusoidal", "alibi"], norm="post", token_dropout=0.1
+    "text_classifier_cls": lambda: ka.models.text_classifier(
+        50,
+        7,
+        hidden_dim=16,
+        pooling="cls",
+        position="sinusoidal",
+        embedding=ka.models.TextEmbedding(token_dropout=0.1),
+        encoder=make_encoder(2, 2, 16, 20, dropout=0.1, position="alibi", norm="post"),
     ),
     "text_encoder": lambda: language_model(
         "text_encoder",
-        num_segments=2,
-        embedding_dim=6,
-        normalize_embeddings=True,
+        embedding=ka.models.TextEmbedding(
+            num_segments=2, embedding_dim=6, normalization="layer_norm"
+        ),
         pooling="first",
-        pooler_activation="tanh",
+        head=[keras.layers.Dense(16, "tanh", name="pooler")],
     ),
     "text_encoder_end": lambda: language_model(
-        "text_encoder", pooling="end", end_token_id=3, projection_dim=6, unit_length=True
+        "text_encoder",
+        pooling=ka.blocks.FirstOf(3, name="pooling"),
+        head=[
+            keras.layers.Dense(6, use_bias=False, name="projection"),
+            keras.layers.UnitNormalization(name="unit_length"),
+        ],
     ),
-    "text_classifier_bag_of_words": lambda: classifier(bag_of_words=6, token_dropout=0.2),
-    "text_classifier_transform": lambda: classifier(
-        transform_activation="gelu",
-        transform_bias=False,
-        use_bias=False,
-        normalize_embeddings=True,
-        first_norm=False,
-        normalization="layer_norm_no_bias",
-        activation="geglu",
+    "text_classifier_bag_of_words": lambda: classifier(
+        bag_of_words=6, embedding=ka.models.TextEmbedding(token_dropout=0.2)
+    ),
+    "text_classifier_transform": lambda: ka.models.text_classifier(
+        50,
+        7,
+        hidden_dim=16,
+        embedding=ka.models.TextEmbedding(normalization="layer_norm_no_bias"),
+        encoder=make_encoder(
+            *(2, 2, 16, 20),
+            activation="geglu",
+            dropout=0.1,
+            use_bias=False,
+            position="rotary",
+            norm=ka.blocks.PreNorm(first_norm=False),
+            normalization="layer_norm_no_bias",
+        ),
+        head=make_transform(16, normalization="layer_norm_no_bias", use_bias=False),
     ),
     "text_encoder_last": lambda: language_model(
-        "text_encoder", pooling="last", projection_dim=6, projection_bias=True, padding_id=None
+        "text_encoder",
+        pooling="last",
+        embedding=ka.models.TextEmbedding(padding_id=None),
+        head=[keras.layers.Dense(6, name="projection")],
     ),
     "image_encoder_map": lambda: ka.models.image_encoder(
         8,
@@ -133,12 +159,13 @@ BUILT = {
     "causal_language_model": lambda: language_model(
         "causal_language_model", position="learned", max_length=9, num_key_value_heads=1
     ),
-    "masked_language_model": lambda: language_model("masked_language_model", num_segments=2),
+    "masked_language_model": lambda: language_model(
+        "masked_language_model", embedding=ka.models.TextEmbedding.of_bert()
+    ),
     "question_answerer": lambda: language_model("question_answerer", no_answer=True),
     "question_answerer_words": lambda: language_model(
         "question_answerer",
-        exact_match=True,
-        character_vocabulary_size=30,
+        embedding=embed_characters(30, num_segments=2, exact_match=True),
         position=["alibi", "relative_bias"],
     ),
     "seq2seq_transformer": lambda: language_model(
@@ -215,9 +242,13 @@ def test_parameter_counts_are_the_papers(name, count):
 )
 def test_encoders_have_the_parameters_of_bert(name, count):
     size = ka.models.sizes("text_classifier")[name]
-    width, layers = size["hidden_dim"], size["num_layers"]
+    encoder = size["encoder"]
+    width, layers = size["hidden_dim"], encoder.num_layers
     one, two = (
-        ka.models.text_classifier(2, 2, **{**size, "num_layers": n}).count_params() for n in (1, 2)
+        ka.models.text_classifier(
+            2, 2, **size | {"encoder": dataclasses.replace(encoder, num_layers=n)}
+        ).count_params()
+        for n in (1, 2)
     )
     ours = one + (layers - 1) * (two - one) - width - 2 * (width + 1)  # class token and logits
     assert ours + (30522 - 2) * width == count - (512 + 2 + 2) * width - width * (width + 1)
@@ -270,7 +301,7 @@ def test_structure(name):
 
 @pytest.mark.parametrize("characters", [False, True])
 def test_padding_changes_nothing(characters):
-    model = labeler(character_vocabulary_size=30 if characters else None, position="rotary")
+    model = labeler(embedding=embed_characters(30) if characters else None)
     short = words(batch=1, length=3)
     long = {name: np.pad(x, [(0, 0), (0, 4), (0, 0)][: x.ndim]) for name, x in short.items()}
     if not characters:
@@ -297,7 +328,7 @@ def test_embeddings_are_scaled_before_their_positions_are_added(build):
         build(**k).get_layer("embedding")
         for k in (
             {"position": "sinusoidal"},
-            {"position": "sinusoidal", "scale_embeddings": True},
+            {"position": "sinusoidal", "embedding": ka.models.TextEmbedding(scale=True)},
             {"position": None},
         )
     )

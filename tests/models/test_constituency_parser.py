@@ -6,6 +6,7 @@ import pytest
 import keras_attention as ka
 from keras_attention.data.readers.constituency_trees import decode_tree
 from tests.grids import sampled
+from tests.stacks import embed_characters
 
 SIZE = dict(num_layers=1, num_decoder_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=20)
 LABELS = ka.data.Labels(("(A", "(B", "(C", "X", "Y"))
@@ -61,7 +62,7 @@ def test_every_text_is_a_tree_over_exactly_the_words(how):
 @pytest.mark.parametrize("quantization", sampled([None, "int8_weights"]))
 def test_files_write_trees(quantization, tmp_path):
     """Built-in ops alone, and the export compares the numbers with the model's."""
-    model = make_model(character_vocabulary_size=9, word_length=5, spare_constituents=2)
+    model = make_model(embedding=embed_characters(9, 5), spare_constituents=2)
     options = dict(start_token_id=1, end_token_id=2, max_new_tokens=5 * 6 + 5)
     report = ka.export.to_litert(
         model, tmp_path / "m.tflite", quantization=quantization, generate="greedy", **options

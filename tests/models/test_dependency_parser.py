@@ -4,16 +4,21 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from tests.stacks import embed_characters
 
-SIZE = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=20, arc_dim=8, label_dim=4)
-WORDS = {name: SIZE[name] for name in ("num_layers", "num_heads", "hidden_dim")}
+SIZE = dict(hidden_dim=16, arc_dim=8, label_dim=4)
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"block": "conformer", "kernel_size": 3}, {"block": "lstm"}]
-)
-def test_padding_changes_nothing(options):
-    model = ka.models.dependency_parser(30, 5, **SIZE, **options)
+ENCODERS = {
+    "Transformer": ka.models.TransformerEncoder.of_size(1, 2, 16, 20),
+    "Conformer": ka.models.ConformerEncoder.of_size(1, 2, 16, 20, kernel_size=3),
+    "LSTM": ka.models.RecurrentStack(1, 16, "lstm"),
+}
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_padding_changes_nothing(name):
+    model = ka.models.dependency_parser(30, 5, encoder=ENCODERS[name], **SIZE)
     ids = np.array([[4, 9, 7]], "int32")
     short, long = model(ids), model(np.pad(ids, [(0, 0), (0, 4)]))
     assert short["arc_scores"].shape == (1, 3, 4)
@@ -25,7 +30,7 @@ def test_padding_changes_nothing(options):
 
 def test_the_trunk_is_that_of_the_labeler():
     """Characters, too: the weights of a tagger are those of a parser, but for the heads."""
-    settings = dict(num_layers=1, num_heads=2, hidden_dim=16, character_vocabulary_size=9)
+    settings = dict(num_layers=1, num_heads=2, hidden_dim=16, embedding=embed_characters(9))
     labeler = ka.models.sequence_labeler(30, 7, **settings)
     parser = ka.models.dependency_parser(30, 5, arc_dim=8, label_dim=4, **settings)
     names = [w.path for w in labeler.weights if not w.path.startswith("logits")]
@@ -35,16 +40,17 @@ def test_the_trunk_is_that_of_the_labeler():
 
 def test_words_of_conformer_blocks_see_their_neighbours():
     """With a mask that shows a word itself alone, what it sees of others is the convolution."""
-    options = {"mask": ka.masks.Window(1), "block": "conformer", "kernel_size": 3}
-    model = ka.models.sequence_labeler(30, 5, **WORDS, **options)
+    encoder = ka.models.ConformerEncoder.of_size(
+        1, 2, 16, 20, kernel_size=3, mask=ka.masks.Window(1)
+    )
+    model = ka.models.sequence_labeler(30, 5, hidden_dim=16, encoder=encoder)
     before, after = (np.asarray(model(np.array([[4, 9, k, 7, 8]]))) for k in (3, 5))
     changed = np.abs(before - after).max(axis=-1)[0] > 1e-6
     assert changed.tolist() == [False, True, True, True, False]
 
 
-def test_builder_refuses_packed_conformers_and_unused_kernel_sizes():
-    build = ka.models.sequence_labeler
-    with pytest.raises(ValueError, match="packed=True puts those of other documents beside them"):
-        build(30, 5, **WORDS, block="conformer", packed=True)
-    with pytest.raises(ValueError, match="kernel_size=3 is of a convolution, which block='enc"):
-        build(30, 5, **WORDS, kernel_size=3)
+@pytest.mark.parametrize("name", ["Conformer", "LSTM"])
+def test_packed_documents_need_attention_only(name):
+    packed = ka.models.TextEmbedding(packed=True)
+    with pytest.raises(ValueError, match="was called on packed documents"):
+        ka.models.sequence_labeler(30, 5, hidden_dim=16, embedding=packed, encoder=ENCODERS[name])

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from tests.stacks import embed_characters
 
 SIZE = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=20)
 TOKENS = np.array([[5, 8, 2, 0], [7, 2, 9, 4]], "int32")
@@ -13,7 +14,7 @@ IMAGES = np.random.default_rng(0).random((2, 8, 8, 1), dtype="float32")
 BUILT = {
     "sequence_labeler": (lambda: ka.models.sequence_labeler(10, 7, **SIZE), TOKENS),
     "sequence_labeler_characters": (
-        lambda: ka.models.sequence_labeler(10, 7, character_vocabulary_size=9, **SIZE),
+        lambda: ka.models.sequence_labeler(10, 7, embedding=embed_characters(9), **SIZE),
         {"token_ids": TOKENS, "character_ids": np.ones((2, 4, 16), "int32")},
     ),
     "text_classifier": (lambda: ka.models.text_classifier(10, 7, pooling="cls", **SIZE), TOKENS),

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.models.masked_language_model import SIZES as BERT_SIZES
+from keras_attention.models.head import make_transform
+from tests.stacks import make_encoder
 
 random = np.random.default_rng(0)
 SMALL = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=20)
@@ -178,7 +179,9 @@ def test_the_depth_of_deep_norm_is_that_of_both_stacks():
 
 
 def test_a_masked_language_model_sees_both_sides_and_segments():
-    model = drawn(ka.models.masked_language_model(V, **SMALL, num_segments=2))
+    model = drawn(
+        ka.models.masked_language_model(V, **SMALL, embedding=ka.models.TextEmbedding.of_bert())
+    )
     x, segments = ids(), random.integers(0, 2, size=(2, 5)).astype("int32")
     logits = np.asarray(model({"token_ids": x, "segment_ids": segments}))
     longer = {"token_ids": padded(x), "segment_ids": padded(segments)}
@@ -190,16 +193,15 @@ def test_a_masked_language_model_sees_both_sides_and_segments():
         assert not np.allclose(changed[:, 0], logits[:, 0], atol=1e-2)
 
 
-def test_a_gate_lends_its_activation_to_the_head_of_a_masked_language_model():
-    model = ka.models.masked_language_model(V, **SMALL, activation="swiglu")
-    assert model.get_layer("transform").activation is keras.activations.silu
-
-
 def test_the_head_of_a_masked_language_model_may_do_without_biases():
-    options = dict(transform_activation="relu", transform_bias=False, logit_bias=False)
+    norm = dict(normalization="layer_norm_no_bias")
     model = drawn(
         ka.models.masked_language_model(
-            V, **SMALL, **options, use_bias=False, normalization="layer_norm_no_bias"
+            V,
+            hidden_dim=16,
+            embedding=ka.models.TextEmbedding(**norm),
+            encoder=make_encoder(**SMALL, **norm, norm="post", use_bias=False),
+            head=make_transform(16, "relu", use_bias=False, **norm),
         )
     )
     assert {weight.name for weight in model.weights if weight.name in ("bias", "beta")} == set()
@@ -209,12 +211,16 @@ def test_the_head_of_a_masked_language_model_may_do_without_biases():
 
 def test_labels_may_follow_the_transform_of_a_masked_language_model():
     """Of each token in a labeler, of the pooled vector in a classifier."""
-    labeler = drawn(ka.models.sequence_labeler(V, 4, **SMALL, transform_activation="relu"))
-    classifier = drawn(
-        ka.models.text_classifier(
-            V, 4, **SMALL, pooling="mean", transform_activation="relu", transform_bias=False
-        )
-    )
+    stack, transform = make_encoder(**SMALL), make_transform(16, "relu")
+
+    def encode(x):
+        for layer in (stack, *transform):
+            x = layer(x)
+        return x
+
+    labeler = drawn(ka.models.sequence_labeler(V, 4, hidden_dim=16, encoder=encode))
+    head = make_transform(16, "relu", use_bias=False)
+    classifier = drawn(ka.models.text_classifier(V, 4, **SMALL, pooling="mean", head=head))
     texts = ids()
     for model, before in ((labeler, "final_norm"), (classifier, "pooling")):
         dense, norm = model.get_layer("transform"), model.get_layer("transform_norm")
@@ -317,10 +323,11 @@ def test_sizes_are_those_of_the_papers():
     sizes = {"Base": (12, 768), "Large": (24, 1024), "Tiny": (2, 128), "Mini": (4, 256)}
     sizes |= {"Small": (4, 512), "Medium": (8, 512)}
     found = {
-        name.removeprefix("BERT-"): (one["num_layers"], one["hidden_dim"])
-        for name, one in BERT_SIZES.items()
+        name.removeprefix("BERT-"): (one["encoder"].num_layers, one["hidden_dim"])
+        for name, one in ka.models.sizes("masked_language_model").items()
     }
     assert found == sizes
-    for one in BERT_SIZES.values():
-        assert one["num_heads"] == one["hidden_dim"] // 64
-        assert one["intermediate_dim"] == 4 * one["hidden_dim"]
+    for one in ka.models.sizes("masked_language_model").values():
+        encoder, width = one["encoder"], one["hidden_dim"]
+        assert encoder.attention.num_heads == width // 64
+        assert encoder.feed_forward.intermediate_dim == 4 * width

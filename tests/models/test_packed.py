@@ -1,5 +1,7 @@
 """Documents packed in one row are read as if each came alone."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ import pytest
 import keras_attention as ka
 from tests.export.helpers import assert_exports
 from tests.grids import quick
+from tests.stacks import embed_characters, make_encoder
 
 SIZE = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=20)
 LENGTHS = [3, 4, 2]  # of the documents in a row of 11, of which two are padding
@@ -14,22 +17,27 @@ DOCUMENTS = np.array([[1] * 3 + [2] * 4 + [3] * 2 + [0] * 2])
 random = np.random.default_rng(0)
 
 BUILDERS = {
-    "sequence_labeler": lambda **kw: ka.models.sequence_labeler(50, 7, **SIZE, **kw),
-    "characters": lambda **kw: ka.models.sequence_labeler(
+    "sequence_labeler": lambda packed=False: ka.models.sequence_labeler(
+        50, 7, **SIZE, embedding=ka.models.TextEmbedding(packed=packed)
+    ),
+    "characters": lambda packed=False: ka.models.sequence_labeler(
         50,
         7,
-        character_vocabulary_size=30,
+        embedding=embed_characters(30, packed=packed),
         position=["sinusoidal", "relative_bias"],
         mask=ka.masks.Global(1) | ka.masks.Window(2),
         **SIZE,
-        **kw,
     ),
     "causal_language_model": lambda **kw: ka.models.causal_language_model(50, **SIZE, **kw),
     "learned": lambda **kw: ka.models.causal_language_model(
         50, position="learned", max_length=4, num_key_value_heads=1, num_blocks=1, **SIZE, **kw
     ),
-    "masked_language_model": lambda **kw: ka.models.masked_language_model(
-        50, num_segments=2, norm="resi_dual", position=["sinusoidal", "rotary"], **SIZE, **kw
+    "masked_language_model": lambda packed=False: ka.models.masked_language_model(
+        50,
+        hidden_dim=16,
+        position="sinusoidal",
+        embedding=dataclasses.replace(ka.models.TextEmbedding.of_bert(), packed=packed),
+        encoder=make_encoder(**SIZE, norm="resi_dual", position="rotary"),
     ),
 }
 

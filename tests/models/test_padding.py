@@ -1,19 +1,27 @@
 """`padding`: what is promised of a model's ids changes no number, and a broken promise is told."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
 
 import keras_attention as ka
 from keras_attention.core import keras_internals
+from tests.stacks import embed_characters
 
 SIZE = dict(num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=16, dropout=0.0)
 BUILDERS = {
     "causal_language_model": ((12,), SIZE),
     "masked_language_model": ((12,), SIZE),
-    "sequence_labeler": ((12, 5), SIZE | {"character_vocabulary_size": 9}),
-    "text_classifier": ((12, 3), SIZE | {"pooling": "cls"}),
+    "sequence_labeler": ((12, 5), SIZE),
+    "text_classifier": ((12, 3), SIZE),
     "seq2seq_transformer": ((12,), SIZE),
+}
+EMBEDDINGS = {
+    "masked_language_model": ka.models.TextEmbedding.of_bert(num_segments=None),
+    "sequence_labeler": embed_characters(9),
+    "text_classifier": ka.models.TextEmbedding(),
 }
 FULL = np.array([[5, 7, 3, 9, 7, 2], [4, 7, 1, 2, 3, 8]], "int32")
 RIGHT = np.array([[5, 7, 3, 9, 7, 2], [4, 7, 1, 0, 0, 0]], "int32")
@@ -23,7 +31,23 @@ LEFT = RIGHT[:, ::-1]
 def build(name, padding=None):
     arguments, settings = BUILDERS[name]
     keras.utils.set_random_seed(1)
-    return getattr(ka.models, name)(*arguments, **settings, padding=padding)
+    if name not in EMBEDDINGS:
+        return getattr(ka.models, name)(*arguments, **settings, padding=padding)
+    attention = ka.attention.MultiHeadAttention(
+        2, 4, position="rotary", padding="right" if padding == "right" else None
+    )
+    encoder = ka.models.TransformerEncoder(
+        1, attention=attention, feed_forward=ka.blocks.FeedForward(16)
+    )
+    more = {"pooling": "cls"} if name == "text_classifier" else {}
+    return getattr(ka.models, name)(
+        *arguments,
+        hidden_dim=8,
+        dropout=0.0,
+        embedding=dataclasses.replace(EMBEDDINGS[name], padding=padding),
+        encoder=encoder,
+        **more,
+    )
 
 
 def inputs(name, ids):

@@ -1,5 +1,6 @@
 """`padding_id`: another id than 0 is no token, or none is; in builders, generation and files."""
 
+import dataclasses
 import json
 
 import keras
@@ -8,6 +9,7 @@ import pytest
 
 import keras_attention as ka
 from tests.grids import sampled
+from tests.stacks import embed_characters
 
 V, PADDING = 12, 7
 SIZE = dict(num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=16, dropout=0.0)
@@ -15,7 +17,7 @@ BUILDERS = {
     "causal_language_model": ((V,), SIZE),
     "masked_language_model": ((V,), SIZE),
     "sequence_labeler": ((V, 5), SIZE),
-    "sequence_labeler, characters": ((V, 5), SIZE | {"character_vocabulary_size": 9}),
+    "sequence_labeler, characters": ((V, 5), SIZE),
     "text_classifier": ((V, 3), SIZE),
     "text_encoder": ((V,), SIZE | {"pooling": "last"}),
     "text_classifier, cls": ((V, 3), SIZE | {"pooling": "cls"}),
@@ -33,8 +35,17 @@ def build(name, padding_id):
     """A model whose weights are those of every other one of the name."""
     keras.utils.set_random_seed(1)
     arguments, settings = BUILDERS[name]
-    names = ("source_padding_id", "target_padding_id") if is_pair(name) else ("padding_id",)
-    settings = settings | dict.fromkeys(names, padding_id)
+    if is_pair(name):
+        settings = settings | dict.fromkeys(("source_padding_id", "target_padding_id"), padding_id)
+    elif name == "causal_language_model":
+        settings = settings | {"padding_id": padding_id}
+    else:
+        embedding = ka.models.TextEmbedding()
+        if name == "masked_language_model":
+            embedding = ka.models.TextEmbedding.of_bert(num_segments=None)
+        elif "characters" in name:
+            embedding = embed_characters(9)
+        settings = settings | {"embedding": dataclasses.replace(embedding, padding_id=padding_id)}
     model = getattr(ka.models, name.split(",")[0])(*arguments, **settings)
     keras.utils.set_random_seed(2)
     random = np.random.default_rng(0)

@@ -1,9 +1,12 @@
 """`question_answerer`: what counts as an answer, what is looked at, and what padding changes."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import keras_attention as ka
+from tests.stacks import embed_characters
 
 V, LETTERS, NOWHERE = 40, 20, -100.0
 SIZE = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=24)
@@ -47,7 +50,7 @@ def test_logits_are_a_linear_layer_over_the_encoder():
 
 def test_padding_changes_nothing_and_is_no_answer():
     model = ka.models.question_answerer(
-        V, exact_match=True, character_vocabulary_size=LETTERS, **SIZE
+        V, embedding=embed_characters(LETTERS, num_segments=2, exact_match=True), **SIZE
     )
     short = make_inputs()
     shape = short["token_ids"].shape
@@ -65,7 +68,7 @@ def test_padding_changes_nothing_and_is_no_answer():
 @pytest.mark.parametrize("feature", ["segment_ids", "exact_match", "character_ids", "token_ids"])
 def test_every_input_is_looked_at(feature):
     model = ka.models.question_answerer(
-        V, exact_match=True, character_vocabulary_size=LETTERS, **SIZE
+        V, embedding=embed_characters(LETTERS, num_segments=2, exact_match=True), **SIZE
     )
     inputs = make_inputs()
     inputs["exact_match"] = np.zeros_like(inputs["token_ids"])
@@ -80,7 +83,7 @@ def test_every_input_is_looked_at(feature):
 
 
 def test_without_embedded_segments_they_still_say_what_counts():
-    model = ka.models.question_answerer(V, num_segments=None, **SIZE)
+    model = ka.models.question_answerer(V, embedding=ka.models.TextEmbedding(), **SIZE)
     assert not any("segments" in weight.path for weight in model.weights)
     logits = call(model, make_inputs())
     assert (logits[:, :4] == NOWHERE).all() and (logits[:, 4:] > NOWHERE).all()
@@ -89,8 +92,12 @@ def test_without_embedded_segments_they_still_say_what_counts():
 def test_sizes_are_those_of_the_paper():
     """Devlin et al. (2019), section 3: L, A, H, and 4H."""
     sizes = ka.models.sizes("question_answerer")
-    words = ("num_layers", "num_heads", "hidden_dim", "intermediate_dim")
-    found = {name: tuple(size[word] for word in words) for name, size in sizes.items()}
+    found = {}
+    for name, size in sizes.items():
+        encoder = size["encoder"]
+        heads, inner = encoder.attention.num_heads, encoder.feed_forward.intermediate_dim
+        found[name] = (encoder.num_layers, heads, size["hidden_dim"], inner)
     assert found == {"BERT-Base": (12, 12, 768, 3072), "BERT-Large": (24, 16, 1024, 4096)}
-    model = ka.models.question_answerer(V, **(sizes["BERT-Base"] | {"num_layers": 1}))
+    one = dataclasses.replace(sizes["BERT-Base"]["encoder"], num_layers=1)
+    model = ka.models.question_answerer(V, **(sizes["BERT-Base"] | {"encoder": one}))
     assert model.get_layer("block_0").attention.num_heads == 12

@@ -7,14 +7,15 @@ import pytest
 import keras_attention as ka
 from tests.grids import sampled
 
-SIZE = dict(num_layers=2, num_heads=2, hidden_dim=12, intermediate_dim=20)
 IDS = np.array([[4, 9, 7, 0], [5, 3, 8, 6]], "int32")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block, layer", [("lstm", keras.layers.LSTM), ("gru", keras.layers.GRU)])
 def test_they_are_those_of_keras_in_both_directions(block, layer):
-    model = ka.models.text_encoder(30, block=block, **SIZE)
+    model = ka.models.text_encoder(
+        30, hidden_dim=12, encoder=ka.models.RecurrentStack(2, 12, block, 0.1)
+    )
     ids = keras.Input((None,), dtype="int32")
     x = keras.layers.Embedding(30, 12, mask_zero=True)(ids)
     for _ in range(2):
@@ -48,6 +49,8 @@ def test_each_call_of_a_stack_makes_its_own_cells():
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("quantization", sampled([None, "int8_weights"]))
 def test_their_files_need_built_in_operations_alone(quantization, tmp_path):
-    model = ka.models.sequence_labeler(30, 5, block="lstm", **{**SIZE, "hidden_dim": 64})
+    model = ka.models.sequence_labeler(
+        30, 5, hidden_dim=64, encoder=ka.models.RecurrentStack(2, 64)
+    )
     report = ka.export.to_litert(model, tmp_path / "model.tflite", quantization=quantization)
     assert report.max_abs_error < (1e-5 if quantization is None else 0.05)

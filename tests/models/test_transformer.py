@@ -1,6 +1,5 @@
 """Stacks of blocks: templates, norms, shared weights, and the keywords that builders forward."""
 
-import dataclasses
 import inspect
 
 import keras
@@ -9,8 +8,10 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.blocks import residuals
+from keras_attention.core import keras_internals
 from keras_attention.models.seq2seq_transformer import SIZES
 from tests.export.helpers import assert_exports
+from tests.stacks import make_encoder
 from tests.tables import assert_lists
 
 random = np.random.default_rng(0)
@@ -18,17 +19,10 @@ B, T, D = 2, 5, 8
 X = random.normal(size=(B, T, D)).astype("float32")
 
 
-def make_encoder(num_layers=4, num_heads=2, hidden_dim=D, intermediate_dim=12, **settings):
-    rare = {
-        name: settings.pop(name) for name in ("num_blocks", "shared_position") if name in settings
-    }
-    size = (num_layers, num_heads, hidden_dim, intermediate_dim)
-    return dataclasses.replace(ka.models.TransformerEncoder.of_size(*size, **settings), **rare)
-
-
 def stack(**settings):
     tokens = keras.Input((None, D), name="tokens")
-    return keras.Model(tokens, make_encoder(**settings)(tokens))
+    size = dict(num_layers=4, num_heads=2, hidden_dim=D, intermediate_dim=12)
+    return keras.Model(tokens, make_encoder(**size | settings)(tokens))
 
 
 def attend(**settings):
@@ -203,15 +197,6 @@ def test_one_block_called_again_in_a_functional_model():
     assert_exports(model)
 
 
-@pytest.mark.parametrize("builder", ["sequence_labeler", "vision_transformer"])
-def test_builders_take_num_blocks(builder):
-    size = dict(num_layers=3, num_heads=2, hidden_dim=8, intermediate_dim=8, num_blocks=1)
-    args = (9, 4) if builder == "sequence_labeler" else (8, 4)
-    extra = {} if builder == "sequence_labeler" else {"patch_size": 4}
-    model = getattr(ka.models, builder)(*args, norm="deep_norm", **size, **extra)
-    assert [layer.name for layer in model.layers if "block" in layer.name] == ["block_0"]
-
-
 @pytest.mark.parametrize("num_blocks", [0, 5, 1.5])
 def test_refuses_block_counts(num_blocks):
     with pytest.raises(ValueError, match=f"num_blocks={num_blocks}"):
@@ -238,7 +223,7 @@ def test_a_decoder_sees_no_future_but_all_of_its_source():
 
 
 def test_each_call_of_a_stack_makes_its_own_weights():
-    encoder = make_encoder(num_layers=2, position="relative_bias", shared_position=True)
+    encoder = make_encoder(2, 2, D, 12, position="relative_bias", shared_position=True)
     tokens = keras.Input((None, D))
     models = [keras.Model(tokens, encoder(tokens)) for _ in range(2)]
     shared = [
@@ -345,6 +330,13 @@ STACKED = {
 }
 
 
+TEXTS = {
+    name: arguments
+    for name, arguments in STACKED.items()
+    if name.startswith(("constituency", "dependency", "masked", "question", "sequence", "text"))
+}
+
+
 def test_every_builder_of_stacks_is_listed():
     signatures = {name: inspect.signature(getattr(ka.models, name)) for name in ka.models.__all__}
     takes = {name for name, found in signatures.items() if "intermediate_dim" in found.parameters}
@@ -355,14 +347,31 @@ def test_every_builder_of_stacks_is_listed():
 @pytest.mark.parametrize("builder", [*STACKED, "encoder_decoder"])
 def test_builders_refuse_unknown_keywords(builder):
     args = STACKED.get(builder, (9,))
-    with pytest.raises(TypeError, match="num_layer'. Did you mean num_layers?") as error:
-        getattr(ka.models, builder)(*args, num_layer=1)
-    message = str(error.value)
-    assert message.startswith(f"{builder}() got an unexpected keyword argument 'num_layer'")
-    for known in ("name", "hidden_dim", "normalizer", "epsilon"):
-        assert known in message
-    with pytest.raises(TypeError, match="'zzz'. It takes "):
+    with pytest.raises(TypeError, match=rf"{builder}\(\) got an unexpected keyword argument 'zzz'"):
         getattr(ka.models, builder)(*args, zzz=1)
+
+
+@pytest.mark.parametrize("builder", TEXTS)
+@pytest.mark.parametrize(
+    "unused", [{"num_layers": 9}, {"score": "cosine"}, {"mask": "causal"}, {"position": "alibi"}]
+)
+def test_builders_refuse_what_has_no_effect_beside_an_encoder(builder, unused):
+    (name,) = unused
+    if (builder, name) == ("constituency_parser", "score"):
+        pytest.skip("its decoder has the score")
+    encoder = make_encoder(1, 2, D, 12)
+    with pytest.raises(ValueError, match=rf"{builder}\({name}=.*encoder=.*has no effect beside"):
+        getattr(ka.models, builder)(*TEXTS[builder], hidden_dim=D, encoder=encoder, **unused)
+
+
+@pytest.mark.parametrize("builder", TEXTS)
+def test_any_function_of_vectors_may_be_an_encoder(builder):
+    build, args = getattr(ka.models, builder), TEXTS[builder]
+    more = {"num_heads": 2} if builder == "constituency_parser" else {}  # of its decoder
+    encoder = keras.layers.Dense(D, "tanh", name="any")
+    model = build(*args, hidden_dim=D, encoder=encoder, position="sinusoidal", **more)
+    layers = [layer for layer in keras_internals.all_layers(model) if layer.name == "any"]
+    assert layers == [encoder]
 
 
 def test_an_image_has_as_many_positions_as_patches():
@@ -370,11 +379,13 @@ def test_an_image_has_as_many_positions_as_patches():
         ka.models.vision_transformer(16, 4, max_length=9)
 
 
-def test_builders_forward_what_only_the_stack_knows():
-    model = ka.models.sequence_labeler(9, 4, **SIZE, use_bias=False, key_dim=3, epsilon=1e-3)
+def test_builders_take_any_stack():
+    encoder = ka.models.TransformerEncoder(
+        1, attention=attend(use_bias=False), feed_forward=ka.blocks.FeedForward(9), epsilon=1e-3
+    )
+    model = ka.models.sequence_labeler(9, 4, hidden_dim=D, encoder=encoder)
     block = model.get_layer("block_0")
-    assert block.attention.key_dim == 3 and not block.attention.use_bias
-    assert block.epsilon == 1e-3
+    assert not block.attention.use_bias and block.epsilon == 1e-3
 
 
 def test_sizes_are_those_of_the_paper():

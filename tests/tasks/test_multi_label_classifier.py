@@ -13,7 +13,14 @@ from tests.small_runs import train
 from tests.tasks.test_checkpoints import PIECES, copy
 
 SIGNS = {"joy": "what a joy", "anger": "how dare you", "fear": "oh no"}
-SIZE = dict(num_layers=1, num_heads=2, hidden_dim=16, dropout=0.0, token_dropout=0.0, min_count=1)
+SIZE = dict(
+    num_layers=1,
+    num_heads=2,
+    hidden_dim=16,
+    dropout=0.0,
+    embedding=ka.models.TextEmbedding(),
+    min_count=1,
+)
 FAST = dict(epochs=6, batch_size=8, learning_rate=0.02, verbose=False)
 
 

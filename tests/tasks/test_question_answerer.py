@@ -12,7 +12,12 @@ from tests.small_runs import train
 from tests.tasks.test_checkpoints import PIECES, copy
 
 PLACES = ("mat", "hat", "chair", "table", "bed", "roof")
-SIZE = dict(block="encoder", num_layers=1, num_heads=2, hidden_dim=16, dropout=0.0, min_count=1)
+SIZE = dict(
+    encoder=ka.models.TransformerEncoder.of_size(1, 2, 16, 32, position=["alibi", "relative_bias"]),
+    hidden_dim=16,
+    dropout=0.0,
+    min_count=1,
+)
 FAST = dict(epochs=6, batch_size=4, learning_rate=0.01, verbose=False)
 
 

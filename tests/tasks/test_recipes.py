@@ -85,7 +85,28 @@ def test_every_number_of_a_recipe_counts_in_training_or_is_settled():
         recipes.refuse_settled({"beam": 2})
 
 
-@pytest.mark.parametrize("name", ["question_answerer", "speech_recognizer", "speech_to_text"])
+def test_an_encoder_that_is_given_has_its_own_sizes():
+    recipe, encoder = recipes.choose_recipe("question_answerer"), ka.models.RecurrentStack(1, 8)
+    model = recipes.split_options(recipe, {"encoder": encoder, "hidden_dim": 8}).model
+    assert not model.keys() & {"make_encoder", "num_layers", "num_heads", "intermediate_dim"}
+    keywords = recipes.split_options(recipe, {"num_layers": 1}).list_keywords()
+    assert keywords["encoder"].num_layers == 1 and "num_layers" not in keywords
+
+
+def test_the_data_decide_on_characters():
+    recipe = recipes.choose_recipe("question_answerer")
+    characters = {"vocabulary_size": 30, "word_length": 9}
+    embedding = recipe.list_keywords(characters=characters, exact_match=True)["embedding"]
+    assert embedding == ka.models.TextEmbedding(
+        token_dropout=0.1, exact_match=True, characters=ka.models.Characters(30, 9, filters=32)
+    )
+    assert recipe.list_keywords(characters=None)["embedding"].characters is None
+    given = recipes.split_options(recipe, {"embedding": ka.models.TextEmbedding(scale=True)})
+    found = given.list_keywords(characters=characters)["embedding"]
+    assert found.scale and found.characters == ka.models.Characters(30, 9)
+
+
+@pytest.mark.parametrize("name", ["speech_recognizer", "speech_to_text"])
 def test_another_block_leaves_what_is_the_conformers_aside(name):
     assert "kernel_size" in recipes.choose_recipe(name).model
     recipe = recipes.split_options(recipes.choose_recipe(name), {"block": "encoder"})
@@ -106,12 +127,13 @@ def test_every_recipe_fits_its_builder(name):
     recipe = recipes.RECIPES[name]
     build = getattr(ka.models, get_builder(name.split("/")[0]))
     alone = ("question_answerer", "speech", "image_generator")
+    keywords = recipe.list_keywords()
     if "language_model" in name or name.startswith(alone):
-        model = build(50, **recipe.model)
+        model = build(50, **keywords)
     elif name == "constituency_parser":
-        model = build(50, 5, 7, **recipe.model)
+        model = build(50, 5, 7, **keywords)
     elif not name.startswith("vision_transformer"):
-        model = build(50, 5, **recipe.model)
+        model = build(50, 5, **keywords)
     else:
         size = {"vision_transformer/digits": 8, "vision_transformer/pretrained": 32}.get(name, 28)
         model = ka.models.vision_transformer(size, 10, **recipe.model)

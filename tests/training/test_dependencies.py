@@ -80,7 +80,7 @@ def test_a_small_parser_learns_trees():
     size = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=20, dropout=0.0)
     keras.utils.set_random_seed(0)
     parser = ka.models.dependency_parser(
-        30, L, arc_dim=16, label_dim=8, head_dropout=0.0, position="learned", max_length=9, **size
+        30, L, arc_dim=16, label_dim=8, head_dropout=0.0, position=ka.positions.Learned(9), **size
     )
     model = ka.training.JointModel(parser)
     metrics = [ka.training.LabeledAttachment(name="las")]

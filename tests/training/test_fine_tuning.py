@@ -8,6 +8,7 @@ import pytest
 from keras import ops
 
 import keras_attention as ka
+from tests.stacks import make_encoder
 
 SIZE = dict(num_layers=3, num_heads=2, hidden_dim=8, intermediate_dim=16, dropout=0.0)
 IDS = np.array([[3, 5, 7, 0], [2, 9, 4, 1]])
@@ -127,7 +128,8 @@ def test_lower_layers_learn_less():
 
 
 def test_blocks_that_share_weights_are_one():
-    model = build(num_blocks=1)
+    encoder = make_encoder(**SIZE, position="rotary", num_blocks=1)
+    model = ka.models.text_classifier(12, 2, hidden_dim=SIZE["hidden_dim"], encoder=encoder)
     assert rates_of(model)["embedding/table/embeddings"] == 0.25
 
 

@@ -165,6 +165,13 @@ def _replace(recipe, given, in_model):
     if "hidden_dim" in given:
         for name in ({"intermediate_dim", "embedding_dim"} & set(model)) - set(given):
             model[name] = model[name] * given["hidden_dim"] // model["hidden_dim"]
+        embedding = model.get("embedding")
+        if isinstance(embedding, dict) and "embedding_dim" in embedding:
+            width = embedding["embedding_dim"] * given["hidden_dim"] // model["hidden_dim"]
+            model["embedding"] = embedding | {"embedding_dim": width}
+    if given.get("encoder") is not None:  # it has sizes of its own
+        for name in ("make_encoder", "num_layers", "num_heads", "intermediate_dim", "position"):
+            model.pop(name, None)
     if given.get("block", "conformer") != "conformer":  # which alone has a convolution
         for name in ("kernel_size", "convolution_norm"):
             model.pop(name, None)

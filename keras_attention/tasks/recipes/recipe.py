@@ -3,6 +3,7 @@
 import dataclasses
 from dataclasses import MISSING
 
+from keras_attention.core.lazy import models
 from keras_attention.tasks.registry import TASKS
 
 LONGEST = 1 << 18  # tokens of a text
@@ -32,7 +33,9 @@ class Recipe:
     """How to build and train one kind of model.
 
     Attributes:
-        model: dict, keywords of the builder.
+        model: dict, keywords of the builder. `embedding` may be a dict of settings of
+            `ka.models.TextEmbedding`, and `make_encoder` a function of the sizes that makes the
+            encoder.
         epochs, batch_size, learning_rate (the peak), weight_decay, label_smoothing: as in Keras.
         fewest_steps: int, the batches of the whole training at least. Where examples are few, there
             are more epochs for that, up to four times as many.
@@ -84,6 +87,34 @@ class Recipe:
             raise ValueError(
                 f"lora_targets={self.lora_targets!r} are of low-rank changes: give lora_rank, too."
             )
+
+    def list_keywords(self, **embedding):
+        """Return the keywords of the builder, with the parts that sizes and data decide.
+
+        Args:
+            embedding: of builders of texts, settings of `ka.models.TextEmbedding` that the data
+                decide; `characters` is a dict of settings of `ka.models.Characters`, or None.
+        """
+        model = dict(self.model)
+        if "make_encoder" in model:
+            make_encoder, sizes = model.pop("make_encoder"), {}
+            for name in ("num_layers", "num_heads", "intermediate_dim"):
+                if name in model:
+                    sizes[name] = model.pop(name)
+            sizes |= {name: model[name] for name in ("hidden_dim", "dropout")}
+            model["encoder"] = make_encoder(**sizes)
+        settings, characters = model.get("embedding", {}), embedding.pop("characters", None)
+        own = {}
+        if isinstance(settings, dict):
+            own, settings = settings.get("characters", {}), dict(settings, characters=None)
+        if characters:
+            embedding["characters"] = models.Characters(**own | characters)
+        if isinstance(settings, dict):
+            if embedding or "embedding" in model:
+                model["embedding"] = models.TextEmbedding(**settings | embedding)
+        elif isinstance(settings, models.TextEmbedding):
+            model["embedding"] = dataclasses.replace(settings, **embedding)
+        return model
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Recipes of tasks that read texts: classes, labels of words, trees, answers."""
 
+from keras_attention.tasks.recipes.encoders import ConformerOfSize, RecurrentOfSize
 from keras_attention.tasks.recipes.kinds import (
     LabelData,
     QuestionData,
@@ -13,7 +14,7 @@ RECIPES = {
     # Chosen on held-out training texts of the sets in benchmarks/text_classification.py.
     "text_classifier": Recipe(
         model=size(1, 4, 128, 256)
-        | dict(dropout=0.3, token_dropout=0.2, pooling="mean", bag_of_words=128),
+        | dict(dropout=0.3, embedding=dict(token_dropout=0.2), pooling="mean", bag_of_words=128),
         epochs=12,
         fewest_steps=2000,
         batch_size=32,
@@ -26,7 +27,8 @@ RECIPES = {
     "text_classifier/pretrained": fine_tune(3, 32, 1e-4, LabelData()),
     # One wide layer: of GoEmotions' development part macro-F1 0.501, of two of 128 0.483.
     "multi_label_classifier": Recipe(
-        model=size(1, 6, 384, 384) | dict(dropout=0.5, token_dropout=0.1, pooling="attention"),
+        model=size(1, 6, 384, 384)
+        | dict(dropout=0.5, embedding=dict(token_dropout=0.1), pooling="attention"),
         epochs=5,
         batch_size=64,
         learning_rate=2e-3,
@@ -40,12 +42,9 @@ RECIPES = {
     "question_answerer": Recipe(
         model=size(3, 4, 128, 256)
         | dict(
-            block="conformer",
-            kernel_size=5,
+            make_encoder=ConformerOfSize(5, "gelu", ("alibi", "relative_bias")),
             dropout=0.3,
-            token_dropout=0.1,
-            character_filters=32,
-            position=["alibi", "relative_bias"],
+            embedding=dict(token_dropout=0.1, characters=dict(filters=32)),
         ),
         epochs=15,
         batch_size=64,
@@ -58,7 +57,9 @@ RECIPES = {
     "question_answerer/pretrained": fine_tune(3, 32, 1e-4),
     "sequence_labeler": Recipe(
         model=size(3, 6, 192, 768)
-        | dict(dropout=0.3, token_dropout=0.25, position=["alibi", "relative_bias"]),
+        | dict(
+            dropout=0.3, embedding=dict(token_dropout=0.25), position=["alibi", "relative_bias"]
+        ),
         epochs=12,
         batch_size=32,
         learning_rate=1e-3,
@@ -68,13 +69,11 @@ RECIPES = {
     # Dozat and Manning's encoder, a little smaller.
     "dependency_parser": Recipe(
         model=dict(
-            block="lstm",
+            make_encoder=RecurrentOfSize("lstm"),
             num_layers=3,
-            num_heads=8,  # of block="encoder", should it be asked for
             hidden_dim=640,
-            embedding_dim=160,
             dropout=0.33,
-            token_dropout=0.2,
+            embedding=dict(token_dropout=0.2, embedding_dim=160),
             arc_dim=400,
             label_dim=100,
         ),
@@ -90,7 +89,7 @@ RECIPES = {
         | dict(
             num_decoder_layers=2,
             dropout=0.3,
-            token_dropout=0.2,
+            embedding=dict(token_dropout=0.2),
             position=["alibi", "relative_bias"],
         ),
         epochs=40,

@@ -7,6 +7,7 @@ import pytest
 import keras_attention as ka
 from keras_attention.data import Sentence, TaggerPreprocessor
 from tests.data.readers.test_tagged import TINY
+from tests.stacks import embed_characters
 
 
 @pytest.fixture
@@ -93,8 +94,7 @@ def test_feeds_the_model(preprocessor):
     model = ka.models.sequence_labeler(
         len(preprocessor.tokenizer),
         len(preprocessor.labels),
-        character_vocabulary_size=len(preprocessor.characters),
-        word_length=preprocessor.word_length,
+        embedding=embed_characters(len(preprocessor.characters), preprocessor.word_length),
         num_layers=1,
         num_heads=2,
         hidden_dim=16,
