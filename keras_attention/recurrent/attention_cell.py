@@ -1,4 +1,4 @@
-"""`AttentionCell`, the recurrent cell that attends to an encoded source at every step."""
+"""`AttentionCell`: a recurrent cell that attends to an encoded source at every step."""
 
 import dataclasses
 
@@ -20,8 +20,7 @@ class EncodedSource:
     Attributes:
         values: (B, S, E), the encoder's output.
         mask: bool (B, S), True = a token.
-        keys: (B, S, 1, any width), what the score's `prepare` made of the values, or None where it
-            leaves them as they are.
+        keys: (B, S, 1, any width), the values after the score's `prepare`, or None if unchanged.
     """
 
     values: object
@@ -29,12 +28,12 @@ class EncodedSource:
     keys: object = None
 
     def prepared_keys(self):
-        """The keys (B, S, 1, width), as the score takes them."""
+        """Return the keys (B, S, 1, width) as the score takes them."""
         return ops.expand_dims(self.values, axis=2) if self.keys is None else self.keys
 
 
 def mask_or_ones(mask, encoded):
-    """`mask` as bool (B, S); all True for None."""
+    """Return `mask` as bool (B, S), all True for None."""
     if mask is None:
         return ops.ones(ops.shape(encoded)[:2], dtype="bool")
     return ops.cast(mask, "bool")
@@ -45,7 +44,7 @@ DEFAULT_SCORES = {"bahdanau": "additive", "luong": "bilinear"}
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class AttentionCell(ProjectionOwner, keras_internals.CellWithDropout):
-    """Wraps a Keras cell, so that it attends to an encoded source at every step.
+    """Wraps a Keras cell so that it attends to an encoded source at every step.
 
     With `attention="bahdanau"` (Bahdanau et al., 2015, section 3.1) it attends with the previous
     state, then steps: `c_t = attend(s_{t-1})`, `s_t = cell([x_t; c_t], s_{t-1})`. With `"luong"`
@@ -53,34 +52,33 @@ class AttentionCell(ProjectionOwner, keras_internals.CellWithDropout):
     `c_t = attend(h_t)`, `a_t = tanh(W_c [c_t; h_t])`, the paper's attentional vector h̃_t.
 
     Args:
-        cell: a Keras cell, such as `keras.layers.GRUCell(64)`; the last layer of a
+        cell: a Keras cell, such as `keras.layers.GRUCell(64)`. The last layer of a
             `StackedRNNCells` attends.
         attention: `"bahdanau"` or `"luong"`.
-        score: a part of `keras_attention.scores`, its name or its config; None is the paper's:
+        score: a part of `keras_attention.scores`, its name or its config. None is the paper's:
             `"additive"` for Bahdanau, `"bilinear"` (*general*) for Luong.
         normalizer: a part of `keras_attention.normalizers`, its name or its config.
         attention_dim: int, the size of the output `tanh(W_c [c_t; h_t])`. None is the cell's size
-            for Luong; for Bahdanau, None leaves this layer out, and the output is `[h_t; c_t]`.
-        input_feeding: bool, whether Luong's cell takes a_{t-1} beside x_t (section 3.3).
-            Bahdanau's cell always takes c_t.
+            for Luong. For Bahdanau it leaves this layer out, and the output is `[h_t; c_t]`.
+        input_feeding: bool, whether Luong's cell takes a_{t-1} with x_t (section 3.3). Bahdanau's
+            cell always takes c_t.
         local: a `LocalWindow`, which predicts at each step the part of the source to attend to
             (Luong et al., 2015, section 3.2, *local-p*); None attends to the whole source.
-        coverage: bool, whether the score takes into account how much each key was attended to so
-            far: the sum of its weights times a learned vector is added to the prepared key (See et
-            al., 2017, equation 11; Tu et al., 2016).
-        encoded_dim: int E, the width of the source. None takes it from the first source: that of
-            the `RecurrentDecoder` around the cell, or of `initial_states`.
+        coverage: bool, whether the score depends on how much each key was attended to so far: the
+            sum of its weights times a learned vector is added to the prepared key (See et al.,
+            2017, equation 11; Tu et al., 2016).
+        encoded_dim: int E, the width of the source. None takes it from the first source, given to
+            the `RecurrentDecoder` around the cell or to `initial_states`.
 
     Call arguments:
         inputs: (B, D), the tokens of one time.
         states: list: those of the cell, a_{t-1} with input feeding, the coverage (B, S) if there is
-            one, and last the source (B, S, E) and its mask (B, S), which stay as they are. See
-            `initial_states`.
+            one, and last the unchanged source (B, S, E) and its mask (B, S). See `initial_states`.
 
     Returns the output (B, `output_size`) and the list of new states.
 
-    In `keras.layers.RNN` the keys are projected anew at each step, because a cell there has no way
-    to keep them, and `return_state=True` does not work in a functional model.
+    In `keras.layers.RNN` the keys are projected again at each step, since a cell has no way to keep
+    them there, and `return_state=True` does not work in a functional model.
     `keras_attention.recurrent.RecurrentDecoder` projects once, shows its weights, and exports.
 
     Example:
@@ -143,7 +141,7 @@ class AttentionCell(ProjectionOwner, keras_internals.CellWithDropout):
 
     @property
     def _attention_size(self):
-        """The size of a_t, or None where there is none."""
+        """The size of a_t, or None if there is none."""
         if self.attention == "luong" and self.attention_dim is None:
             return cells.output_size(self.cell)
         return self.attention_dim
@@ -158,7 +156,7 @@ class AttentionCell(ProjectionOwner, keras_internals.CellWithDropout):
 
     @property
     def own_state_sizes(self):
-        """The sizes of the states but for the source; the coverage's, None, is the source's."""
+        """The sizes of the states without the source. The coverage has None."""
         sizes = cells.state_sizes(self.cell)
         if self._feeds:
             sizes = [*sizes, self._attention_size]
@@ -203,7 +201,7 @@ class AttentionCell(ProjectionOwner, keras_internals.CellWithDropout):
         self.encoded_dim = width
 
     def prepare(self, encoded, mask=None):
-        """The `EncodedSource` of an encoder's output (B, S, E) and its mask (B, S), for `step`."""
+        """Return the `EncodedSource` of an output (B, S, E) and its mask (B, S), for `step`."""
         values = ops.expand_dims(encoded, axis=2)
         keys = self.score.prepare(values)
         if keys is values:  # the score leaves them as they are: a cache need not hold them twice
@@ -211,7 +209,7 @@ class AttentionCell(ProjectionOwner, keras_internals.CellWithDropout):
         return EncodedSource(encoded, mask_or_ones(mask, encoded), keys)
 
     def step(self, inputs, states, source, training=None):
-        """One step: (B, D), the states but for the source, and that as `prepare` gave it.
+        """Run one step on (B, D), the states without the source, and the source from `prepare`.
 
         Returns the output, the new states, and the weights (B, S).
         """
@@ -232,7 +230,7 @@ class AttentionCell(ProjectionOwner, keras_internals.CellWithDropout):
         return output, [*hidden, *fed, *covered], weights
 
     def _attend(self, hidden, source, coverage):
-        """The context (B, E) and the weights (B, S)."""
+        """Return the context (B, E) and the weights (B, S)."""
         query = hidden[cells.query_index(self.cell)]
         keys = source.prepared_keys()  # (B, S, 1, width)
         if coverage is not None:
@@ -267,7 +265,7 @@ class AttentionCell(ProjectionOwner, keras_internals.CellWithDropout):
         return output, [*states, encoded, mask]
 
     def initial_states(self, encoded, mask=None, states=None):
-        """The states to start from, for `keras.layers.RNN(cell)(x, initial_state=...)`.
+        """Return the states to start from, for `keras.layers.RNN(cell)(x, initial_state=...)`.
 
         Args:
             encoded: (B, S, E), the source. mask: bool (B, S), True = a token, or None.
@@ -280,7 +278,7 @@ class AttentionCell(ProjectionOwner, keras_internals.CellWithDropout):
         return [*self.start(encoded, states), encoded, mask]
 
     def start(self, encoded, states=None):
-        """The states without the source: those given, then zeros.
+        """Return the states without the source: the given ones, then zeros.
 
         Args:
             encoded: (B, S, E). states: list, the cell's, or None.
@@ -294,7 +292,7 @@ class AttentionCell(ProjectionOwner, keras_internals.CellWithDropout):
         ]
 
     def get_initial_state(self, batch_size=None):
-        """Refuses: without a source there is no state."""
+        """Refuse: there is no state without a source."""
         raise ValueError(
             f"{self.name} attends to a source, which is among its states: call "
             "keras.layers.RNN(cell)(x, initial_state=cell.initial_states(encoded, mask))."

@@ -1,4 +1,4 @@
-"""The cache of a recurrent decoder: its source, and its states after the last piece."""
+"""The cache of a recurrent decoder: its source, and its latest states."""
 
 import keras
 from keras import ops
@@ -9,7 +9,7 @@ from keras_attention.recurrent.attention_cell import EncodedSource
 
 
 def fill_slot(slot, cell, source, states):
-    """Keeps the source and the first states; where the cache is traced, declares their entries."""
+    """Store the source and the first states, or declare their entries while the cache is traced."""
     tensors = {**_of_source(source), **_of_states(cell, states)}
     if slot.tracing:
         slot.declare(**{name: _entry(name, x) for name, x in tensors.items()})
@@ -18,7 +18,7 @@ def fill_slot(slot, cell, source, states):
 
 
 def read_slot(slot, cell):
-    """The `EncodedSource` and the states that were kept."""
+    """Return the stored `EncodedSource` and states."""
     keys = ops.expand_dims(slot["keys"], axis=2) if "keys" in slot else None
     values = slot["values"]
     states = [
@@ -28,13 +28,13 @@ def read_slot(slot, cell):
 
 
 def update_states(slot, cell, states):
-    """Keeps the states for the next call, in the dtypes of the cache."""
+    """Store the states for the next call, in the dtypes of the cache."""
     named = _of_states(cell, states)
     slot.update(**{name: ops.cast(x, slot[name].dtype) for name, x in named.items()})
 
 
 def with_start(inputs, mask):
-    """`mask` (B, T) or None, and False for padding in front of a row of the batch."""
+    """Combine `mask` (B, T) or None with the padding in front of rows."""
     return masks.all_of(mask, scope.is_token(ops.shape(inputs)[1]))
 
 
@@ -47,7 +47,7 @@ def _of_source(source):
 
 
 def _of_states(cell, states):
-    """The states by name; the coverage, of the source's length, is the last one."""
+    """Name the states. The coverage, as long as the source, is the last one."""
     names = [f"state_{i}" for i in range(len(states))]
     if cell.coverage:
         names[-1] = "coverage"
@@ -55,7 +55,7 @@ def _of_states(cell, states):
 
 
 def _entry(name, x):
-    """The `CacheEntry` of a tensor: the coverage is as long as the source."""
+    """Return the `CacheEntry` of a tensor."""
     if name == "coverage":
         return scope.SourceState(tuple(x.shape[2:]), _dtype(x))
     if name in ("values", "mask", "keys"):

@@ -16,15 +16,15 @@ NAMES = {
 
 
 def get_cell(identifier, units, num_layers=1):
-    """A cell by name, with `units`, or a cell or its config as it is.
+    """Return a cell for a name, a Keras cell, or a cell's config.
 
     Args:
         identifier: `"gru"`, `"lstm"`, `"rnn"`, a Keras cell, or a cell's config.
-        units: int, the size of a cell that is made from its name.
+        units: int, the size of a cell made from its name.
         num_layers: int, how many cells made from a name are stacked.
 
     Returns:
-        A Keras cell; several stacked ones are a `keras.layers.StackedRNNCells`.
+        A Keras cell; several are a `keras.layers.StackedRNNCells`.
 
     Example:
 
@@ -48,7 +48,7 @@ def get_cell(identifier, units, num_layers=1):
 
 
 def check_cell(cell):
-    """`cell`, revived if it is a config; an error if it is no Keras cell."""
+    """Return `cell`, or the cell of a config, or raise an error if it is no Keras cell."""
     if isinstance(cell, dict):  # a copy: Keras takes the config of stacked cells apart
         cell = keras.saving.deserialize_keras_object(copy.deepcopy(cell))
     if not isinstance(cell, keras.layers.Layer) or not hasattr(cell, "state_size"):
@@ -60,37 +60,37 @@ def check_cell(cell):
 
 
 def copy_cell(cell, **changes):
-    """Another cell of the same config."""
+    """Return another cell of the same config."""
     config = {**cell.get_config(), **changes}
     return type(cell).from_config(config)
 
 
 def state_sizes(cell):
-    """The sizes of all states of `cell`, those of stacked cells one after the other."""
+    """Return the sizes of all states of `cell`, with those of stacked cells in order."""
     return [int(size) for size in keras.tree.flatten(cell.state_size)]
 
 
 def output_size(cell):
-    """The size of the output of `cell`: that of its first state, unless it states another."""
+    """Return the size of the output of `cell`: its `output_size`, or that of its first state."""
     cell = cell.cells[-1] if isinstance(cell, keras.layers.StackedRNNCells) else cell
     size = getattr(cell, "output_size", None)
     return state_sizes(cell)[0] if size is None else size
 
 
 def query_index(cell):
-    """The index of the state that attends: the hidden state of the last layer."""
+    """Return the index of the state that attends: the hidden state of the last layer."""
     if isinstance(cell, keras.layers.StackedRNNCells):
         return len(state_sizes(cell)) - len(state_sizes(cell.cells[-1]))
     return 0
 
 
 def zero_states(cell, batch_size):
-    """A list of zeros, one tensor (B, size) for each state."""
+    """Return a list of zeros (B, size), one for each state."""
     return [ops.zeros((batch_size, size), dtype=cell.compute_dtype) for size in state_sizes(cell)]
 
 
 def step_cell(cell, inputs, states, training=None):
-    """One step: (B, D) and the list of states to the output (B, U) and the list of new states."""
+    """Run one step on (B, D) and a list of states. Return the output (B, U) and new states."""
     packed = keras.tree.pack_sequence_as(_structure(cell), list(states))
     given = {"training": training} if keras_internals.takes_training(cell) else {}
     output, new = cell(inputs, packed, **given)
@@ -98,13 +98,13 @@ def step_cell(cell, inputs, states, training=None):
 
 
 def _structure(cell):
-    """The nesting of the states, which is a list even where there is one."""
+    """Return the nesting of the states, a list even for one."""
     return [cell.state_size] if isinstance(cell.state_size, int) else list(cell.state_size)
 
 
 @contextlib.contextmanager
 def hold_dropout(cell, batch_size, width, training):
-    """A context in which `cell` drops the same inputs (B, width) at every step of a loop."""
+    """Let an `AttentionCell` drop the same inputs (B, width) at every step inside."""
     if training:
         cell.get_dropout_mask(ops.ones((batch_size, width), dtype=cell.compute_dtype))
     yield
@@ -113,7 +113,7 @@ def hold_dropout(cell, batch_size, width, training):
 
 
 def draw_dropout(cell, batch_size, width):
-    """Draws the dropout of a cell, the same at every step, before a loop begins.
+    """Draw the dropout of a cell, the same at every step, before a loop begins.
 
     JAX refuses random numbers that are drawn inside the loop and kept outside of it.
     """
@@ -126,7 +126,7 @@ def draw_dropout(cell, batch_size, width):
 
 
 def forget_dropout(cell):
-    """Drops the masks of `draw_dropout`, so that the next loop draws new ones."""
+    """Drop the masks of `draw_dropout`, so that the next loop draws new ones."""
     for each in unstack_cells(cell):
         if isinstance(each, keras_internals.DropoutRNNCell):
             each.reset_dropout_mask()
@@ -134,5 +134,5 @@ def forget_dropout(cell):
 
 
 def unstack_cells(cell):
-    """The cells of a stack, first to last, or the cell itself."""
+    """Return the cells of a stack, first to last, or the cell itself."""
     return cell.cells if isinstance(cell, keras.layers.StackedRNNCells) else [cell]

@@ -15,25 +15,24 @@ class RecurrentDecoder(keras.layers.Layer):
 
     (Bahdanau et al., 2015; Luong et al., 2015.) The keys are projected once for all steps. The
     weights (B, 1, T, S) can be seen with `record_attention`. In a decoding scope a call continues
-    from the states of the one before; an exported file needs built-in ops only.
+    from the states of the last call. An exported file only needs built-in ops.
 
     Args:
         cell: an `AttentionCell`.
         coverage_loss: float, the weight of the coverage loss (See et al., 2017, equation 12), which
-            is added with `add_loss` in training: the mean over tokens of
-            `Σ_s min(weight_s, coverage_s)`. For cells with coverage.
+            `add_loss` adds in training: the mean over tokens of `Σ_s min(weight_s, coverage_s)`.
+            For cells with coverage.
 
     Call arguments:
         inputs: (B, T, D), the target tokens so far as vectors.
         encoded: (B, S, E), the encoder's output.
-        initial_states: list of tensors, the states of the inner cell, each (B, size); None is
-            zeros.
+        initial_states: list of tensors (B, size), the states of the inner cell; None is zeros.
         inputs_mask: bool (B, T). encoded_mask: bool (B, S). True = a token; filled by Keras from
             the implicit masks.
 
-    Masking: padding of the source is not attended to, and a source that is all padding gives a
-    context of zeros. Where the target is padding the output is zero and the states stay as they
-    are. The output (B, T, `cell.output_size`) carries the target's mask.
+    Masking: padding of the source is not attended to, and a source of only padding gives a context
+    of zeros. At padding of the target the output is zero and the states stay. The output (B, T,
+    `cell.output_size`) carries the target's mask.
 
     Example:
 
@@ -97,7 +96,7 @@ class RecurrentDecoder(keras.layers.Layer):
         return outputs["output"]
 
     def begin_decoding(self, encoded, initial_states=None, encoded_mask=None):
-        """The `CacheSlot`, or None; the `EncodedSource`; and the initial states."""
+        """Return the `CacheSlot` or None, the `EncodedSource`, and the initial states."""
         decoding = scope.current(scope.Decoding)
         slot = None if decoding is None else decoding.slot(self)
         if slot is not None and not (decoding.tracing or decoding.encoding):
@@ -110,13 +109,13 @@ class RecurrentDecoder(keras.layers.Layer):
         return slot, source, states
 
     def keep_states(self, slot, states):
-        """Keeps the states for the next call."""
+        """Store the states for the next call."""
         decoding = scope.current(scope.Decoding)
         if slot is not None and not (decoding.tracing or decoding.encoding):
             cache.update_states(slot, self.cell, states)
 
     def observe_step(self, weights, states, training=None):
-        """Further outputs of a step: the weights, if they are recorded, and the coverage loss."""
+        """Return further outputs of a step: weights to record, and the coverage loss."""
         seen = {}
         if scope.wants_weights(self):
             seen["weights"] = weights  # (B, S)
@@ -126,7 +125,7 @@ class RecurrentDecoder(keras.layers.Layer):
         return seen
 
     def record_steps(self, outputs, mask):
-        """Records the weights and adds the loss, from the outputs of all steps."""
+        """Record the weights and add the loss, from the outputs of all steps."""
         if "weights" in outputs:
             scope.record_weights(self, ops.expand_dims(outputs["weights"], axis=1))
         if "covered" in outputs:
@@ -140,10 +139,6 @@ class RecurrentDecoder(keras.layers.Layer):
 
     def compute_output_shape(self, inputs_shape, encoded_shape, initial_states_shape=None):
         return (*inputs_shape[:2], self.cell.output_size)
-
-    def compute_output_spec(self, inputs, encoded, *args, **kwargs):
-        shape = self.compute_output_shape(inputs.shape, encoded.shape)
-        return keras.KerasTensor(shape, self.compute_dtype)
 
     def get_config(self):
         return {

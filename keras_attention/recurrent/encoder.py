@@ -1,4 +1,4 @@
-"""The recurrent encoder, and the bridge from its final states to the initial ones of a decoder."""
+"""The recurrent encoder, and the bridge from its final states to a decoder's initial ones."""
 
 import keras
 from keras import ops
@@ -14,17 +14,17 @@ LAYERS = {keras.layers.GRUCell: keras.layers.GRU, keras.layers.LSTMCell: keras.l
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class RecurrentEncoder(keras.layers.Layer):
-    """Layers of recurrent cells over a sequence, in one direction or in both.
+    """Layers of recurrent cells over a sequence, in one direction or both.
 
     (Schuster and Paliwal, 1997; Bahdanau et al., 2015, section 3.2.) The cells are Keras's, and so
-    is the loop that trains them. In an exported file and in a decoding scope the loop is
-    `keras_attention.recurrent.recur`, which needs built-in ops only.
+    is the loop in training. In exported files and decoding scopes the loop is
+    `keras_attention.recurrent.recur`, which only needs built-in ops.
 
     Args:
-        cell: a Keras cell, such as `keras.layers.GRUCell(64)`; every layer and direction has one
-            of this config.
+        cell: a Keras cell, such as `keras.layers.GRUCell(64)`. Every layer and direction has one of
+            this config.
         num_layers: int.
-        bidirectional: bool, whether a second cell in each layer reads backwards; the outputs of
+        bidirectional: bool, whether a second cell in each layer reads backwards. The outputs of
             both are concatenated.
         dropout: float, applied between layers (Zaremba et al., 2014).
 
@@ -34,10 +34,10 @@ class RecurrentEncoder(keras.layers.Layer):
 
     Returns:
         The outputs (B, S, E) of the last layer, E the size of the cell, twice in two directions;
-        and the final states, a list: for each layer, for each state of the cell, (B, E).
+        and the list of final states (B, E), for each layer, for each state of the cell.
 
-    Masking: padding changes no state, whichever side it is on, so that both directions begin at
-    a token. The outputs are zeros there, and carry the mask.
+    Masking: padding changes no state, whichever side it is on, so that both directions begin at a
+    token. The outputs are zeros there, and carry the mask.
 
     Example:
 
@@ -115,13 +115,6 @@ class RecurrentEncoder(keras.layers.Layer):
         states = [(input_shape[0], ways * size) for size in cells.state_sizes(self.cell)]
         return (*input_shape[:2], self._width), states * self.num_layers
 
-    def compute_output_spec(self, inputs, mask=None, training=None):
-        output, states = self.compute_output_shape(inputs.shape)
-        return (
-            keras.KerasTensor(output, self.compute_dtype),
-            [keras.KerasTensor(shape, self.compute_dtype) for shape in states],
-        )
-
     def get_config(self):
         return {
             **super().get_config(),
@@ -133,10 +126,10 @@ class RecurrentEncoder(keras.layers.Layer):
 
 
 class _Rows(keras.layers.Layer):
-    """Lists of layers, so that each is found when weights are saved.
+    """Lists of layers that Keras finds when it saves weights.
 
     Keras 3.12 to 3.14 do not save layers in a list of lists. Keras 3.15 does, and names the lists
-    like the attributes here: files saved with the plain list still load.
+    like the attributes here, so files saved with the plain list still load.
     """
 
     def __init__(self, rows, **kwargs):
@@ -151,7 +144,7 @@ class _Rows(keras.layers.Layer):
 
 
 def _run_layer(layer, x, mask, training):
-    """The output (B, S, U) of a Keras RNN, in the order of its input, and its final states."""
+    """Return the output (B, S, U) of a Keras RNN, in the order of its input, and final states."""
     if scope.current(scope.Export) or scope.current(scope.Decoding):
         states = cells.zero_states(layer.cell, ops.shape(x)[0])
 
@@ -167,13 +160,13 @@ def _run_layer(layer, x, mask, training):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Bridge(ProjectionOwner):
-    """Makes a decoder's initial states of an encoder's final ones, one dense layer for each.
+    """Makes a decoder's initial states from an encoder's final ones, with a dense layer for each.
 
-    (Bahdanau et al., 2015, appendix A.2.2: `s_0 = tanh(W_s h_1)`.) Where encoder and decoder have
-    as many states, each is made of its counterpart, or else each of all.
+    (Bahdanau et al., 2015, appendix A.2.2: `s_0 = tanh(W_s h_1)`.) If both have equally many
+    states, each is made from its counterpart, otherwise each from all.
 
     Args:
-        sizes: list of ints, those of the decoder's states; see `state_sizes`.
+        sizes: list of ints, those of the decoder's states: see `state_sizes`.
         activation: of the dense layers.
 
     Call arguments:
@@ -224,10 +217,6 @@ class Bridge(ProjectionOwner):
 
     def compute_output_shape(self, states_shape):
         return [(states_shape[0][0], size) for size in self.sizes]
-
-    def compute_output_spec(self, states):
-        shapes = self.compute_output_shape([state.shape for state in states])
-        return [keras.KerasTensor(shape, self.compute_dtype) for shape in shapes]
 
     def get_config(self):
         activation = keras.activations.serialize(self.activation)

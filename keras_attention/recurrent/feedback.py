@@ -1,9 +1,10 @@
-"""The decoder of token ids, which in training may be fed what it predicts."""
+"""The decoder of token ids, which can be fed its predictions in training."""
 
 import keras
 from keras import ops
 
 from keras_attention import masks
+from keras_attention.blocks.inner_layers import revive_layer
 from keras_attention.blocks.padding import find_padding
 from keras_attention.core import checks
 from keras_attention.core.integer_inputs import IntegerInputs
@@ -26,30 +27,29 @@ class FeedbackDecoder(TeacherForced, IntegerInputs, keras.layers.Layer):
     """Embedding, `RecurrentDecoder` and output layer as one, for scheduled sampling.
 
     (Bengio et al., 2015, section 2.4.) In training each token that the decoder is fed is the given
-    one with probability `teacher_forcing`, and otherwise the one that the decoder itself predicted
-    at the step before; each token draws anew. Otherwise, and always with `feedback=None`, all
-    tokens are the given ones, and embedding and output layer are not in the loop.
+    one with probability `teacher_forcing`, else its own prediction at the step before. Each token
+    draws again. Otherwise, and always with `feedback=None`, all tokens are the given ones, and
+    embedding and output layer are not in the loop.
 
     Args:
         embedding: a layer from ids (B, T) to vectors (B, T, D), with a mask, such as
             `keras_attention.blocks.TokenEmbedding`. It may not depend on a token's place.
         decoder: a `RecurrentDecoder`.
         output: a layer from (B, T, any width) to logits (B, T, V), such as `keras.layers.Dense`.
-        feedback: None, `"argmax"` to feed the likeliest token, or `"sample"` to draw it from the
-            predicted distribution. Padding is not fed.
+        feedback: None, `"argmax"` to feed the likeliest token, or `"sample"` to draw it. Padding is
+            not fed.
         dropout: float, applied to the embedded tokens and to the decoder's outputs.
         seed: int.
 
     Call arguments:
         target_ids: int (B, T), beginning with a BEGIN id: logits t are for the token after t.
-        encoded: (B, S, E). initial_states: list or None. encoded_mask: bool (B, S), True = a token.
-            All as in `RecurrentDecoder`.
+        encoded, initial_states, encoded_mask: as in `RecurrentDecoder`.
 
-    Masking: padding, by the `padding_id` of the embedding (else 0), stays padding in what is fed.
+    Masking: padding, by the `padding_id` of the embedding (else 0), stays padding in the input.
 
     Attributes:
-        teacher_forcing: a weight that is not trained, 1.0 at first. A callback moves it:
-            `keras_attention.training.ScheduledSampling`.
+        teacher_forcing: a non-trainable weight, 1.0 at first, which the callback
+            `keras_attention.training.ScheduledSampling` sets.
 
     Example:
 
@@ -75,8 +75,9 @@ class FeedbackDecoder(TeacherForced, IntegerInputs, keras.layers.Layer):
     def __init__(self, embedding, decoder, output, feedback=None, dropout=0.0, seed=None, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
-        self.embedding, self.decoder = _revive(embedding), _revive(decoder)
-        self.output_layer = _revive(output)
+        self.embedding = revive_layer("embedding", embedding)
+        self.decoder = revive_layer("decoder", decoder)
+        self.output_layer = revive_layer("output", output)
         if not isinstance(self.decoder, RecurrentDecoder):
             raise ValueError(
                 f"decoder={decoder!r}: expected a keras_attention.recurrent.RecurrentDecoder."
@@ -139,7 +140,7 @@ class FeedbackDecoder(TeacherForced, IntegerInputs, keras.layers.Layer):
         return outputs["logits"]
 
     def _draw_inputs(self, target_ids, encoded):
-        """The inputs of the loop, with all its random numbers, which are drawn before it."""
+        """Return the inputs of the loop, with all its random numbers, drawn before it."""
         ids = ops.expand_dims(ops.cast(target_ids, "int32"), axis=2)  # (B, T, 1)
         coins = keras.random.uniform(ops.shape(ids), seed=self.seed_generator)
         first = ops.cast(ops.arange(ops.shape(ids)[1]), "int32") == 0
@@ -182,17 +183,12 @@ class FeedbackDecoder(TeacherForced, IntegerInputs, keras.layers.Layer):
         }
 
 
-def _revive(layer):
-    return keras.saving.deserialize_keras_object(layer) if isinstance(layer, dict) else layer
-
-
 def predicted_ids(logits, uniform=None, padding_id=0):
-    """The likeliest token of each place, or one drawn by its probability; never padding.
+    """Return the likeliest token of each place, or one drawn by its probability. Never padding.
 
     Args:
         logits: (..., V).
-        uniform: float in [0, 1), (...): a random number for each place to draw by, or None for the
-            likeliest.
+        uniform: float in [0, 1), (...): a random number for each place, or None for the likeliest.
         padding_id: int, or None where every id is a token.
 
     Returns:

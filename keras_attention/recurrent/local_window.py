@@ -1,4 +1,4 @@
-"""`LocalWindow`, which predicts the part of a source that a step of a decoder attends to."""
+"""`LocalWindow`: predicts which part of a source a step of a decoder attends to."""
 
 import keras
 from keras import ops
@@ -10,7 +10,7 @@ from keras_attention.core import checks
 class LocalWindow(keras.layers.Layer):
     """Predicts where in the source to look (Luong et al., 2015, section 3.2, *local-p*).
 
-    `p = S sigmoid(vᵀ tanh(W h))`, where S is the number of tokens of the source; places further
+    `p = S sigmoid(vᵀ tanh(W h))`, where S is the number of tokens of the source. Places farther
     than `half_width` from p are not attended to, and the weights of the others are multiplied by
     `exp(-(s - p)² / 2σ²)`, σ = half_width / 2 (equations 9 and 10).
 
@@ -23,7 +23,7 @@ class LocalWindow(keras.layers.Layer):
         mask: bool (B, S), True = a token. Padding is behind the tokens.
 
     Returns:
-        Which places are near: bool (B, S); and their factors: float32 (B, S).
+        Which places are near, bool (B, S), and their factors, float32 (B, S).
 
     Example:
 
@@ -77,7 +77,7 @@ class LocalWindow(keras.layers.Layer):
 
 
 def get_local_window(local):
-    """`local`, made from a config if it is one; None stays None."""
+    """Return `local`, made from a config if it is one. None stays None."""
     local = keras.saving.deserialize_keras_object(local) if isinstance(local, dict) else local
     if not isinstance(local, LocalWindow | None):
         raise ValueError(f"local={local!r}: expected a keras_attention.recurrent.LocalWindow.")

@@ -1,4 +1,4 @@
-"""The loop over time: the backend's own for training, and one of built-in ops for devices."""
+"""The loop over time: the backend's own in training, and one of built-in ops for devices."""
 
 import keras
 from keras import ops
@@ -7,19 +7,19 @@ from keras_attention.core import in_place, scope
 
 
 def recur(step, inputs, states, mask=None, backwards=False):
-    """Runs `step` over time: `output, states = step(inputs of one time, states)`.
+    """Run `step` over time: `output, states = step(inputs of one time, states)`.
 
     In training it is the loop of the backend. Inside `scope.Export` and `scope.Decoding` the
-    outputs are written into one tensor of their final size: LiteRT has no built-in ops for a list
-    of tensors. That loop has no gradient.
+    outputs are written into one tensor of their final size, because LiteRT has no built-in ops for
+    a list of tensors. That loop has no gradient.
 
     Args:
         step: callable. It takes the `inputs` of one time, each (B, ...), and the states, and
             returns outputs, each (B, ...), and states of the same structure, shapes and dtypes.
         inputs: a tensor (B, T, ...) of rank 3 or 4, or a structure of them; T is at least 1.
         states: list of tensors (B, ...).
-        mask: bool (B, T), True = a token, or None. At padding the states stay as they are, in both
-            directions, and the outputs are zeros.
+        mask: bool (B, T), True = a token, or None. At padding the states stay, in both directions,
+            and the outputs are zeros.
         backwards: bool, whether to run from the last time to the first.
 
     Returns:
@@ -44,15 +44,15 @@ def _scan(step, inputs, states, backwards):
 
 
 def _swap(x):
-    """(B, T, ...) to (T, B, ...) and back."""
+    """Transpose (B, T, ...) to (T, B, ...), and back."""
     return keras.tree.map_structure(lambda x: ops.swapaxes(x, 0, 1), x)
 
 
 def _scan_tensorflow(step, inputs, states, backwards):
-    """The loop with TensorFlow's arrays, which have gradients, in a compiled graph too.
+    """Loop with TensorFlow's arrays, which have gradients in a compiled graph, too.
 
-    Keras's `ops.scan` wants outputs of the shapes of the states, and gives its loop no bound, which
-    XLA needs for a gradient.
+    Keras's `ops.scan` needs outputs in the shapes of the states, and sets no bound on its loop,
+    which XLA needs for a gradient.
     """
     import tensorflow as tf
 
@@ -85,7 +85,7 @@ def _scan_tensorflow(step, inputs, states, backwards):
 
 
 def _hold_where_masked(step):
-    """`step` on (inputs, mask (B, 1)): at padding states stay, and outputs are zeros."""
+    """Make a step on (inputs, mask (B, 1)) that keeps states and returns zeros at padding."""
 
     def held(inputs, states):
         inputs, mask = inputs
@@ -125,7 +125,7 @@ def _write_into_tensors(step, inputs, states, backwards):
 
 
 def _at(inputs, i):
-    """The `inputs` of time i."""
+    """Return the `inputs` of time i."""
 
     def take(x):
         shape = ops.shape(x)
