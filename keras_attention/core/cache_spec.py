@@ -1,4 +1,4 @@
-"""The cache that a model needs: `trace_cache` asks its layers, without running them on values."""
+"""The cache that a model needs: `trace_cache` asks its layers in a symbolic call."""
 
 import contextlib
 import dataclasses
@@ -18,7 +18,7 @@ class CacheSpec:
             source; or None.
         entries: dict, (prefix of a slot, name there) -> `CacheEntry`.
         masks: dict, layer name -> mask part of its self-attention.
-        max_lengths: dict, description of what has a limited number of positions -> that number.
+        max_lengths: dict, description of a layer with limited positions -> their number.
         refusals: list of sentences that say why the model cannot decode token by token.
     """
 
@@ -29,7 +29,7 @@ class CacheSpec:
     refusals: list = dataclasses.field(default_factory=list)
 
     def clear(self):
-        """Forgets everything that was declared."""
+        """Forget all declarations."""
         for found in (self.entries, self.masks, self.max_lengths, self.refusals):
             found.clear()
 
@@ -40,7 +40,7 @@ class CacheSpec:
 
 
 def trace_cache(model, scope, inputs, tokens=None, *, encoder=None, join=None):
-    """Runs a model symbolically in `scope`, a `CacheScope` with a spec, and returns that spec.
+    """Run a model symbolically in `scope`, a `CacheScope` with a spec, and return that spec.
 
     Args:
         inputs: `keras.Input`s as `model` takes them, or as `encoder` does.
@@ -68,7 +68,7 @@ class _Trace(keras.layers.Layer):
 
 @contextlib.contextmanager
 def without_mask_warnings():
-    """Silences Keras's warning that a functional model drops a mask, which its layers have used."""
+    """Silence Keras's warning that a functional model drops a mask that its layers have used."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="(?s).*does not support masking")
         yield

@@ -1,4 +1,4 @@
-"""Checks of arguments, with errors that name the class, the argument and the given value."""
+"""Checks of arguments. Errors name the class, the argument and the value."""
 
 import math
 import numbers
@@ -65,7 +65,7 @@ def check_whole_numbers(part, *names, least=1, optional=False):
 
 
 def check_choice(part, name, choices):
-    """Refuses a value of attribute `name` that is not among `choices`."""
+    """Refuse a value of attribute `name` that is not in `choices`."""
     value = getattr(part, name)
     if value not in choices:
         raise ValueError(
@@ -92,7 +92,7 @@ def check_number(
 
 
 def check_token_count(part, places, length, exact, more=""):
-    """Refuses a number of tokens other than `places`, or, if not `exact`, a larger one."""
+    """Refuse a number of tokens other than `places`, or a larger one if not `exact`."""
     if not isinstance(length, int) or length == places or (length < places and not exact):
         return
     (rows, columns), prefix = part.grid, part.prefix
@@ -105,7 +105,7 @@ def check_token_count(part, places, length, exact, more=""):
 
 
 def refuse_ragged(owner, *inputs):
-    """Raises ValueError if one of `inputs` is a `tf.RaggedTensor`, or a `keras.Input` of them."""
+    """Raise a ValueError for a `tf.RaggedTensor`, or a `keras.Input` of one."""
     for x in inputs:
         if hasattr(x, "row_splits") or getattr(x, "ragged", False):
             raise ValueError(
@@ -129,12 +129,12 @@ def check_gives_logits(model):
 
 
 def check_many(inputs, noun, of="them", ndim=None):
-    """Refuses a text, a path or one array in the place of a list of inputs.
+    """Refuse a text, a path or one array in place of a list of inputs.
 
     Args:
         noun: str, the word for one input: "text", "recording".
         of: str, the word for several.
-        ndim: int, the axes of one array, or None where inputs are not arrays.
+        ndim: int, the axes of one array, or None if inputs are not arrays.
     """
     shown = None
     if isinstance(inputs, str | os.PathLike):
@@ -146,14 +146,14 @@ def check_many(inputs, noun, of="them", ndim=None):
 
 
 def check_sound(noun, sound, frame_shape=(), instead=""):
-    """`sound` as float32: samples (T,), or features (T, F) where `frame_shape` is (F,).
+    """Return `sound` as float32: samples (T,), or features (T, F) if `frame_shape` is (F,).
 
-    Samples are floats from -1 to 1. Those of int16 and int32, as files have them, are divided by
-    2^15 and 2^31. Features are floats.
+    Samples are floats from -1 to 1. Those of int16 and int32, as in files, are divided by 2^15 and
+    2^31. Features are floats.
 
     Args:
         noun: str, its name in the error.
-        instead: str, another accepted input, as "a path, or ".
+        instead: str, another accepted input, such as "a path, or ".
     """
     wanted = "samples (T,), floats from -1 to 1, int16 or int32"
     mend = "Of several channels pass one; divide other whole numbers by their largest."

@@ -1,4 +1,4 @@
-"""Writing into a tensor at an index, in place where the backend can."""
+"""Writing into a tensor at an index, in place if the backend can."""
 
 import keras
 from keras import ops
@@ -7,17 +7,18 @@ from keras_attention.core import scope
 
 
 def write(x, axis, index, new):
-    """`x` with `new` written from `index` on along one axis.
+    """Return `x` with `new` written from `index` on along one axis.
 
-    `keras.ops.slice_update` does that on every backend, in LiteRT files and under XLA. On
+    `keras.ops.slice_update` does this on every backend, in LiteRT files and under XLA. On
     TensorFlow it copies all of `x`, through an XLA program that is compiled for each shape. In
-    `scope.NativeGraph` it is TensorFlow's own slice assignment, which writes into the memory of
-    `x` if nothing else reads it; XLA has that op outside of loops alone, and LiteRT lacks it.
+    `scope.NativeGraph` it is TensorFlow's own slice assignment, which writes into the memory of `x`
+    if nothing else reads it. XLA has that op only outside of loops, and LiteRT lacks it.
 
     Args:
         x: a tensor.
-        axis: int. index: int or int32 scalar, in 0 ... size of the axis - length of `new` there.
-        new: of the shape of `x` but along `axis`; cast to its dtype.
+        axis: int. index: int or int32 scalar, from 0 to the size of the axis minus the length of
+        `new`.
+        new: in the shape of `x` except along `axis`; cast to its dtype.
     """
     new = ops.cast(new, x.dtype)
     if keras.backend.backend() != "tensorflow" or scope.current(scope.NativeGraph) is None:
@@ -40,10 +41,10 @@ def write(x, axis, index, new):
 
 
 def assert_room(index, length, room, message):
-    """Lets a graph of TensorFlow raise when it runs with `index + length > room`.
+    """Make a graph of TensorFlow raise an error when it runs with `index + length > room`.
 
-    Compiled code of XLA and JAX, and exported files, cannot raise. In `scope.NativeGraph` all
-    sizes were checked before, so that no op is added.
+    Compiled code of XLA and JAX, and exported files, cannot raise. In `scope.NativeGraph` all sizes
+    were checked before, so no op is added.
     """
     silent = any(scope.current(kind) is not None for kind in (scope.NativeGraph, scope.Export))
     if keras.backend.backend() != "tensorflow" or silent:

@@ -13,11 +13,11 @@ NAMES = {
 
 
 class IntegerInputs:
-    """A base before `keras.layers.Layer`: ids and positions that are floats become int32.
+    """A base before `keras.layers.Layer` that casts ids and positions from floats to int32.
 
-    Keras casts every float that a layer is called with to the layer's dtype, and bfloat16 holds no
-    whole number above 256 exactly: id 257 would be id 256. `integer_inputs` names the arguments of
-    `call` that are whole numbers. By default they are those in `NAMES`.
+    Keras casts every float input to the layer's dtype, and bfloat16 holds no whole number above 256
+    exactly: id 257 would be id 256. `integer_inputs` names the arguments of `call` that are whole
+    numbers, by default those in `NAMES`.
     """
 
     integer_inputs = NAMES
@@ -37,7 +37,7 @@ class IntegerInputs:
         return {**dict(zip(names, args, strict=True)), **kwargs}
 
     def get_integer_inputs(self, arguments):
-        """Names of the arguments in `arguments` that are whole numbers."""
+        """Return the names in `arguments` that are whole numbers."""
         return self.integer_inputs & set(arguments)
 
 

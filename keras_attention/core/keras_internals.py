@@ -1,6 +1,6 @@
-"""Every private name of Keras that this package depends on, each behind a function.
+"""Every private name of Keras that this package uses, each behind a function.
 
-Nothing else imports `keras.src` or reads a private attribute of a Keras object: when a release of
+Nothing else imports `keras.src` or reads a private attribute of a Keras object. If a release of
 Keras moves one of these names, only this file changes.
 """
 
@@ -29,22 +29,22 @@ LOW_RANK = (keras.layers.Dense, keras.layers.EinsumDense, keras.layers.Embedding
 
 
 def get_mask(tensor):
-    """The implicit padding mask of a tensor, bool (B, T), or None.
+    """Return the implicit padding mask of a tensor, bool (B, T), or None.
 
-    Keras passes masks between layers this way; code outside of a layer has no public access to it.
+    Keras passes masks between layers this way. Code outside of a layer has no public access to it.
     """
     return backend.get_keras_mask(tensor)
 
 
 def set_mask(tensor, mask):
-    """Gives a tensor an implicit mask; of the values of a loss, it says which count in the mean."""
+    """Give a tensor an implicit mask. For the values of a loss it says which count in the mean."""
     backend.set_keras_mask(tensor, mask)
 
 
 def sum_losses(losses, sample_weight, mask):
-    """The sum of losses with Keras's rules of how weights and a mask go with them.
+    """Sum losses by Keras's rules for weights and a mask.
 
-    On PyTorch Keras multiplies the weights by the mask in place: it gets a copy.
+    On PyTorch Keras multiplies the weights by the mask in place, so it gets a copy.
     """
     if sample_weight is not None:
         sample_weight = keras.ops.copy(sample_weight)
@@ -52,35 +52,35 @@ def sum_losses(losses, sample_weight, mask):
 
 
 def all_layers(layer):
-    """The layer and every layer inside it, at any depth, as a list.
+    """Return the layer and every layer inside it, at any depth, as a list.
 
-    `Model.layers` is public, but holds neither layers that hold layers nor what is inside those.
+    `Model.layers` is public, but leaves out what is inside those layers.
     """
     return layer._flatten_layers()
 
 
 def inner_layers(layer):
-    """Every layer inside `layer`, at any depth, as a list without the layer itself."""
+    """Return every layer inside `layer`, at any depth, as a list."""
     return layer._flatten_layers(include_self=False)
 
 
 def direct_layers(layer):
-    """The layers that `layer` itself holds, as a list without those inside them."""
+    """Return the layers that `layer` itself holds, as a list."""
     return layer._flatten_layers(include_self=False, recursive=False)
 
 
 def own_variables(layer):
-    """The variables that a layer made itself, without those of the layers in it."""
+    """Return the variables that a layer made itself."""
     return [*layer._trainable_variables, *layer._non_trainable_variables]
 
 
 def trained_variables(layer):
-    """The variables that a layer itself made to be trained, frozen or not."""
+    """Return the variables that a layer itself made to be trained, frozen or not."""
     return list(layer._trainable_variables)
 
 
 def read_values(variables):
-    """The values of variables as they are kept, in layers of mixed precision as elsewhere.
+    """Return the stored values of variables, also inside layers of mixed precision.
 
     Within a layer Keras casts what is read of a variable to the layer's compute dtype.
     """
@@ -89,27 +89,27 @@ def read_values(variables):
 
 
 def variable_index(optimizer, variable):
-    """The place of a variable, or of its backend's own, among those an optimizer was built for."""
+    """Return the place of a variable, or of its backend's own, in an optimizer."""
     return optimizer._get_variable_index(variable)
 
 
 def adam_variables(optimizer, variable):
-    """(TensorFlow's variable, its first and its second moment) of a Keras Adam."""
+    """Return (TensorFlow's variable, its first and its second moment) of a Keras Adam."""
     index = variable_index(optimizer, variable)
     kept = (optimizer._trainable_variables, optimizer._momentums, optimizer._velocities)
     return tuple(each[index].value for each in kept)
 
 
 def decays(optimizer, variable):
-    """Whether a Keras optimizer's weight decay is for this variable, too."""
+    """Return whether a Keras optimizer's weight decay applies to this variable."""
     return optimizer._use_weight_decay(variable)
 
 
 def forget_compilation(model):
-    """A model as if it had not been compiled: it is saved without an optimizer that has no place.
+    """Make a model as if it had not been compiled, so that it is saved without its optimizer.
 
-    The optimizer's variables are those of the weights that were trained, and files are refused in
-    which these are others than a new optimizer would have.
+    The optimizer has variables for the weights that were trained, and a file is refused if a new
+    optimizer would have others.
     """
     model.optimizer, model.compiled = None, False
 
@@ -120,11 +120,11 @@ def has_low_rank(layer):
 
 
 def merge_low_rank(layer):
-    """A dense layer whose kernel has in it what its LoRA matrices had learnt, and no such matrices.
+    """Add the LoRA matrices of a dense layer to its kernel, and remove them.
 
-    Keras merges them when it saves or quantizes a layer, and not in one that goes on. The second
-    matrix becomes 0: a function that was compiled before, such as that of `predict`, adds the
-    product of both to the kernel once more.
+    Keras merges them when it saves or quantizes a layer, but not in one that goes on. The second
+    matrix becomes 0: a function compiled before, such as that of `predict`, adds the product of
+    both to the kernel again.
     """
     kernel = layer.kernel
     for variable in (layer.lora_kernel_a, layer.lora_kernel_b):
@@ -142,34 +142,34 @@ def is_functional(model):
 
 
 def producer(tensor):
-    """The operation, such as a layer, whose output a symbolic tensor is."""
+    """Return the operation, such as a layer, whose output a symbolic tensor is."""
     return tensor._keras_history.operation
 
 
 def inputs_of(tensor):
-    """The symbolic inputs of the call whose output a symbolic tensor is, as a list.
+    """Return the symbolic inputs of the call whose output a symbolic tensor is, as a list.
 
-    `Layer.input` is public, but raises where the layer was called more than once.
+    `Layer.input` is public, but raises if the layer was called more than once.
     """
     return producer(tensor)._inbound_nodes[tensor._keras_history.node_index].input_tensors
 
 
 def call_arguments(tensor):
-    """(args, kwargs) of the call whose output a symbolic tensor is."""
+    """Return (args, kwargs) of the call whose output a symbolic tensor is."""
     node = producer(tensor)._inbound_nodes[tensor._keras_history.node_index]
     return node.arguments.args, node.arguments.kwargs
 
 
 def consumers(tensor):
-    """Pairs (operation, its input tensors) for each call that takes an input of a model.
+    """Return pairs (operation, its input tensors) for each call that takes an input of a model.
 
-    The public graph of a functional model is drawn from its outputs: it cannot be followed down.
+    The public graph of a functional model is drawn from its outputs, and cannot be followed down.
     """
     return [(node.operation, node.input_tensors) for node in producer(tensor)._outbound_nodes]
 
 
 def find_readers(tensor):
-    """The layers that take a symbolic tensor first, and the layers within them."""
+    """Yield the layers that take a symbolic tensor first, and the layers inside them."""
     for operation, _ in consumers(tensor):
         if isinstance(operation, keras.layers.Layer):
             yield from all_layers(operation)
@@ -181,15 +181,15 @@ def list_call_arguments(layer):
 
 
 def takes_training(layer):
-    """Whether the `call` of a layer has the argument `training`.
+    """Return whether the `call` of a layer has the argument `training`.
 
-    Keras fills the argument in by itself, except for RNN cells: their caller passes it.
+    Keras fills the argument in, except for RNN cells: their caller passes it.
     """
     return layer._call_has_training_arg
 
 
 def takes_argument(layer, name):
-    """Whether the `call` of a layer has an argument `name`, or takes any name.
+    """Return whether the `call` of a layer has an argument `name`, or takes any name.
 
     Keras reads the signature once, to fill in the masks that a `call` names.
     """
@@ -198,9 +198,9 @@ def takes_argument(layer, name):
 
 
 def can_use_flash_attention(query, key, value, *more, raise_error=False):
-    """Whether the device has flash attention for heads of these shapes and dtypes.
+    """Return whether the device has flash attention for heads of these shapes and dtypes.
 
-    On JAX (B, T, N, H) each; on PyTorch (B, N, T, H), and `more` is a mask and whether it is
+    On JAX (B, T, N, H) each. On PyTorch (B, N, T, H), and `more` is a mask and whether it is
     causal. With `raise_error`, an error says why not.
     """
     bias = {"bias": None} if backend.backend() == "jax" else {}
@@ -210,33 +210,33 @@ def can_use_flash_attention(query, key, value, *more, raise_error=False):
 
 
 def share_objects():
-    """A context in which a layer with several holders is written once, and read as one layer.
+    """Return a context that writes a layer with several holders once, and reads it as one layer.
 
-    `.keras` files are written and read in it; `keras.saving` makes it public nowhere.
+    `.keras` files are written and read in it. `keras.saving` does not make it public.
     """
     return serialization_lib.ObjectSharingScope()
 
 
 def first_epoch(model):
-    """The epoch with which `fit` begins, as `keras.callbacks.BackupAndRestore` sets it."""
+    """Return the first epoch of `fit`, as `keras.callbacks.BackupAndRestore` sets it."""
     return model._initial_epoch
 
 
 def set_first_epoch(model, epoch):
-    """Has the `fit` that is running begin with an epoch, as that callback does."""
+    """Let the running `fit` begin with an epoch, as that callback does."""
     model._initial_epoch = epoch
 
 
 def read_model_config(json, compile=True):
-    """The model of the configuration that `keras.callbacks.OrbaxCheckpoint` saves, as JSON."""
+    """Return the model of the JSON configuration that `keras.callbacks.OrbaxCheckpoint` saves."""
     return saving_lib._model_from_config(json, None, compile, safe_mode=True)
 
 
 def seed_layers(layer, seeds):
-    """Says in a function of `tf.data` what the preprocessing layers in `layer` draw next.
+    """Set, in a function of `tf.data`, the next seeds of the preprocessing layers in `layer`.
 
-    Their generators count how often they were called, ahead of what is read of the data set, and so
-    otherwise in every run and every process.
+    Their generators count their calls. These run ahead of what is read of the data set, differently
+    in every run and every process.
 
     Args:
         seeds: ints (2,), a tensor of TensorFlow.
@@ -277,27 +277,27 @@ def give_value(variable, array=None):
 
 
 def has_value(variable):
-    """Whether a variable has its initial value: inside a stateless scope it is drawn later."""
+    """Return whether a variable has its initial value. In a stateless scope it is drawn later."""
     return variable._value is not None
 
 
 def wrap_initializer(variable, change):
-    """Makes a variable without a value start from `change(value)`."""
+    """Let a variable without a value start from `change(value)`."""
     draw = variable._initializer
     variable._initializer = lambda *args, **kwargs: change(draw(*args, **kwargs))
 
 
 def layout_of(variable):
-    """The `keras.distribution.TensorLayout` that a variable was made with, or None."""
+    """Return the `keras.distribution.TensorLayout` that a variable was made with, or None."""
     return getattr(variable, "_layout", None)
 
 
 def find_maker(variable):
-    """The layer that is making a variable, while Keras asks for its layout, or None.
+    """Return the layer that is making a variable, while Keras asks for its layout, or None.
 
-    Keras asks a distribution about the variable alone, which knows no layer; but the layer's scope
-    of names is open. In a symbolic call values are drawn later, when only the scope of the layer
-    around still is: then the variable is searched for.
+    Keras asks a distribution about a variable, which does not know its layer, but the layer's scope
+    of names is open. In a symbolic call values are drawn later, when only the scope of the outer
+    layer is open. Then the variable is searched for.
     """
     scopes = global_state.get_global_attribute("name_scope_stack") or []
     caller = scopes[-1].caller if scopes else None
@@ -312,7 +312,7 @@ def find_maker(variable):
 
 
 def choose_layouts(model):
-    """Asks the distribution, if one is set, for the layouts of variables that have no value yet."""
+    """Ask the active distribution for layouts of variables that have no value yet."""
     distribution = keras.distribution.distribution()
     if distribution is None or backend.backend() != "jax":
         return
@@ -324,11 +324,10 @@ def choose_layouts(model):
 
 
 def lay_out_every_batch():
-    """Has `fit`, `evaluate` and `predict` on JAX ask a distribution about every batch.
+    """Let `fit`, `evaluate` and `predict` on JAX ask a `BatchLayout` about every batch.
 
-    Keras asks for the layouts of the first batch of an epoch and puts all others into the same, so
-    that one of another size, such as the last, is an error where its devices do not divide it. A
-    `BatchLayout` lays out each batch by itself.
+    Keras asks for the layouts of the first batch of an epoch and uses them for all others. A batch
+    of another size, such as the last, is an error if its devices do not divide it.
     """
     from keras.src.backend.jax.trainer import JAXEpochIterator
 
@@ -345,9 +344,9 @@ def lay_out_every_batch():
 
 
 def gather_predictions():
-    """Has `predict` on JAX give its outputs to `BatchLayout.gather_outputs`.
+    """Let `predict` on JAX pass its outputs to `BatchLayout.gather_outputs`.
 
-    Keras makes NumPy arrays of them, which fails where other processes hold some of the rows.
+    Keras makes NumPy arrays of them, which fails if other processes hold some of the rows.
     """
     from keras.src.backend.jax.trainer import JAXTrainer
 
@@ -374,7 +373,7 @@ def gather_predictions():
 
 
 class CellWithDropout(DropoutRNNCell):
-    """A cell whose dropout `keras.layers.RNN` draws before its loop, and forgets after.
+    """A cell whose dropout `keras.layers.RNN` draws before its loop, and resets afterwards.
 
-    Keras asks its own cells by this base class, which has no public name.
+    Keras recognizes its own cells by this base class, which has no public name.
     """

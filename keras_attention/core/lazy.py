@@ -1,9 +1,9 @@
-"""Modules that are imported when one of their names is first used: Keras, and folders that need it.
+"""Modules that are imported when one of their names is first used: Keras, and rooms that need it.
 
     from keras_attention.core.lazy import keras, models
 
-Keras and TensorFlow take seconds to import, and a LiteRT file needs neither. Code that reads such
-files therefore runs quickly, and runs where Keras and TensorFlow are not installed.
+Keras and TensorFlow take seconds to import, and LiteRT files need neither. Code that reads such
+files runs quickly, and also where Keras and TensorFlow are not installed.
 """
 
 import importlib
@@ -31,7 +31,7 @@ def has_keras():
 
 
 def import_module(name):
-    """Import the module `name`. Without Keras or TensorFlow an ImportError says how to get them.
+    """Import the module `name`. The error for a missing Keras or TensorFlow says how to install it.
 
     Example:
 
@@ -55,8 +55,8 @@ def make_getattr(package, modules):
 
     Args:
         package: str, its name.
-        modules: dict, public name -> the module of the package that has it. Behind a dot, it is a
-            module of the package above, as in relative imports.
+        modules: dict, public name -> module of the package that has it. A leading dot means the
+            package above, as in relative imports.
     """
 
     def __getattr__(name):
@@ -69,7 +69,7 @@ def make_getattr(package, modules):
 
 
 class LazyModule:
-    """A module that is imported when one of its names is asked for."""
+    """A module that is imported when one of its names is used."""
 
     def __init__(self, name):
         self.__name__ = name

@@ -1,7 +1,7 @@
-"""A warning where another project's distribution that has a folder `keras_attention` is installed.
+"""A warning if another project with a folder `keras_attention` is installed.
 
-`keras-attention` 1.0.0 of 2019 is not this project, whose distribution is `keras-attention-zoo`.
-Whichever of the two is installed last overwrites `keras_attention/__init__.py` of the other.
+`keras-attention` 1.0.0 of 2019 is not this project, whose distribution is `keras-attention-zoo`. If
+both are installed, the later one overwrites `keras_attention/__init__.py` of the other.
 """
 
 import os
@@ -13,7 +13,7 @@ OURS = "keras_attention-0."  # this project's own until it was renamed
 
 
 def warn_of_name_clash():
-    """Warns, once, of the first such distribution on `sys.path`; reads names of files alone."""
+    """Warn of the first such distribution on `sys.path`. Only names of files are read."""
     for folder in sys.path:
         try:
             names = os.listdir(folder or ".")

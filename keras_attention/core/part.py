@@ -25,12 +25,8 @@ class Part:
     @classmethod
     def from_config(cls, config):
         check_keys(cls, config, [field.name for field in dataclasses.fields(cls)])
-        return cls(**{key: _revive(value) for key, value in config.items()})
-
-
-def _revive(value):
-    value = keras.saving.deserialize_keras_object(value)
-    return tuple(value) if isinstance(value, list) else value
+        values = {key: keras.saving.deserialize_keras_object(x) for key, x in config.items()}
+        return cls(**{key: tuple(x) if isinstance(x, list) else x for key, x in values.items()})
 
 
 class LayerPart(keras.layers.Layer):

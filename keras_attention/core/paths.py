@@ -1,4 +1,4 @@
-"""Names of layers that stay when a model is saved or cloned, and unique names."""
+"""Names of layers that stay the same when a model is saved or cloned, and unique names."""
 
 import collections
 import itertools
@@ -10,12 +10,12 @@ from keras_attention.core import keras_internals
 
 
 def paths_in(model):
-    """{id of layer: path} for every layer in `model`.
+    """Return {id of layer: path} for every layer in `model`.
 
     A path is the `layer.path` of a newly built model: the names of the layers around it, below the
     model. Keras does not restore `layer.path` when a model is loaded or cloned: every block then
-    has an `attention`. If layers of nested models have equal paths, the names of their models are
-    put in front.
+    has an `attention`. If layers of nested models have equal paths, the names of their models come
+    first.
     """
     short, full = {}, {}
 
@@ -35,9 +35,9 @@ def paths_in(model):
 
 
 def unique_names(names):
-    """Names that every format accepts (ASCII letters, digits, underscores), numbered when repeated.
+    """Return names of ASCII letters, digits and underscores, numbered if repeated.
 
-    A name that is accepted as it is stays, also where another one would become the same.
+    A name that every format accepts stays unchanged, even if another one would become the same.
     """
     given = [str(name) for name in names]
     names = [re.sub(r"\W", "_", name, flags=re.ASCII) for name in given]

@@ -66,10 +66,10 @@ def _recompute_with_tensorflow(compute):
 
 
 def _wait_for(upstream, tensors, num_streams):
-    """`tensors` that are there when the gradients `upstream` are, and no sooner.
+    """Return `tensors` once the gradients `upstream` are computed, not sooner.
 
-    The first `num_streams` depend on their values: XLA knows no other order, and computes what is
-    equal once.
+    The first `num_streams` depend on their values: XLA has no other order, and computes equal
+    things once.
     """
     import tensorflow as tf
 

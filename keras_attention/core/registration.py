@@ -1,10 +1,9 @@
 """Registered names, and how Keras finds a class of ours that is not imported yet.
 
-Importing the package imports no layer, and not even Keras; yet `keras.models.load_model` knows
-every class of ours. Once Keras is there, its registry gets a stand-in under each registered name,
-which imports the folder of the class when a saved file asks for it. A registered name, once
-released, stays: this is also the list of names that saved models may hold. A test compares it with
-the classes.
+Importing the package imports no layer, and not even Keras. Still `keras.models.load_model` finds
+every class: Keras's registry gets a stand-in under each registered name, which imports the room of
+the class when a saved file needs it. This list is also that of the names in saved models, so a
+released name stays. A test compares it with the classes.
 """
 
 import importlib
@@ -67,7 +66,7 @@ FUNCTIONS = {"blocks": ["gelu_tanh", "quick_gelu"]}
 
 
 def register_with_keras():
-    """Puts the stand-ins into Keras's registry: now, or as soon as Keras is imported."""
+    """Put the stand-ins into Keras's registry, now or when Keras is imported."""
     if "keras" in sys.modules:
         _add_stand_ins()
     else:
@@ -90,7 +89,7 @@ def _add_stand_ins():
 
 
 class _StandIn:
-    """Behaves as the class that is registered under `name`, which it imports when it is used."""
+    """Acts as the class registered under `name`, which it imports when it is used."""
 
     def __init__(self, room, name):
         self._room, self._name, self.__name__ = room, name, name
@@ -108,7 +107,7 @@ class _StandIn:
 
 
 def _defer_call(room, name):
-    """A function that stands in for a registered function: Keras asks for the type."""
+    """Make a function that stands in for a registered function: Keras checks the type."""
 
     def stand_in(*args, **kwargs):
         return _import_registered(room, name)(*args, **kwargs)

@@ -1,7 +1,7 @@
 """Scopes: context managers through which code outside a model reaches the layers inside it.
 
-Layers ask `current(Kind)` for the innermost active scope of a kind. So any functional model shows
-its weights (`Recording`), is exported (`Export`), and keeps a cache from one call to the next
+Layers ask `current(Kind)` for the innermost active scope of a kind. In this way any functional
+model shows its weights (`Recording`), is exported (`Export`), and keeps a cache between calls
 (`CacheScope`) without being rebuilt.
 """
 
@@ -26,7 +26,7 @@ MASK_CONSTANT = -1e9
 
 
 class Scope:
-    """A context manager that layers can see while it is active. Subclass it for each purpose."""
+    """A context manager that layers see while it is active. Subclass it for each purpose."""
 
     def __enter__(self):
         _local.scopes.append(self)
@@ -40,7 +40,7 @@ class Recording(Scope):
     """Collects attention weights: `maps` is {layer path: weights (B, N, T, S)}.
 
     Args:
-        layers: the layers whose weights to keep; None keeps those of every layer that runs.
+        layers: the layers whose weights to collect; None for every layer that runs.
     """
 
     def __init__(self, layers=None):
@@ -48,7 +48,7 @@ class Recording(Scope):
         self.maps = {}
 
     def record(self, layer, weights):
-        """Keeps `weights` under the layer's path; a layer that runs again adds `path:1`, ..."""
+        """Store `weights` under the layer's path. A layer that runs again adds `path:1`, ..."""
         if self.layers is not None and id(layer) not in self.layers:
             return
         path = key = self.path_of(layer)
@@ -59,16 +59,16 @@ class Recording(Scope):
         self.maps[key] = weights
 
     def path_of(self, layer):
-        """The name under which a layer's weights are kept."""
+        """Return the name under which a layer's weights are stored."""
         return layer.path
 
 
 class Export(Scope):
-    """Tells layers that the graph being traced will be exported.
+    """Tells layers that the traced graph will be exported.
 
     Args:
-        mask_constant: float, added to the scores of positions that may not be attended to.
-            The scale of an int8 score tensor covers it, so full int8 wants -100 or milder.
+        mask_constant: float, added to the scores of positions that may not be attended to. The
+            scale of an int8 score tensor covers it, so full int8 needs -100 or milder.
     """
 
     def __init__(self, mask_constant=MASK_CONSTANT):
@@ -76,15 +76,12 @@ class Export(Scope):
 
 
 class NativeGraph(Scope):
-    """Tells layers that the graph being traced runs on its own backend, and is not exported.
-
-    Ops that only the backend itself has may be used.
-    """
+    """Tells layers that the traced graph runs on its own backend, and may use its ops."""
 
 
 @dataclasses.dataclass(frozen=True)
 class CacheEntry:
-    """A tensor that a layer keeps from one call of a model to the next.
+    """A tensor that a layer keeps between two calls of a model.
 
     Args:
         shape: ints, without the batch and the length that the kind adds.
@@ -96,7 +93,7 @@ class CacheEntry:
 
 
 class State(CacheEntry):
-    """(B, *shape), replaced by every call: a recurrent state, or a memory of earlier segments."""
+    """(B, *shape), replaced in every call: a recurrent state, or a memory of earlier segments."""
 
 
 class Source(CacheEntry):
@@ -104,15 +101,15 @@ class Source(CacheEntry):
 
 
 class SourceState(Source):
-    """As long as a source, and replaced by every call, such as its coverage so far."""
+    """As long as a source, and replaced in every call, such as its coverage so far."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Sequence(CacheEntry):
     """One slice for each token: (B, *shape[:-1], length, shape[-1]), or (B, length) for shape ().
 
-    Heads (K, H) are kept as (B, K, length, H), as the products of attention take them: to transpose
-    a cache for every token costs more than to attend to it.
+    Heads (K, H) are stored as (B, K, length, H), as the products of attention take them:
+    transposing a cache for every token costs more than attending to it.
 
     Args:
         window: int, how many tokens before a new one are ever attended to, or None for all.
@@ -122,17 +119,17 @@ class Sequence(CacheEntry):
 
 
 class CacheScope(Scope):
-    """Carries what layers keep from one call of a model to the next: a flat dict in, one out.
+    """Carries what layers keep between two calls of a model: a flat dict in, one out.
 
     Args:
-        cache: dict of tensors by name, empty or from the call before.
-        paths: dict, {id of a layer: path}, of the layers that may keep something; None stands for
-            all layers, by their own `path`.
+        cache: dict of tensors by name, empty or from the last call.
+        paths: dict, {id of a layer: path}, of the layers that may store something; None for all
+            layers, by their own `path`.
         spec: a `cache_spec.CacheSpec` to fill, or None. With one, the model is traced without
-            values and layers declare what they keep; without, they find their tensors in `cache`.
+            values and layers declare what they keep. Without, they find their tensors in `cache`.
 
     Attributes:
-        cache: dict, the same names, with what the layers that ran have left.
+        cache: dict with the same names, and what the layers that ran have stored.
     """
 
     def __init__(self, cache=None, *, paths=None, spec=None):
@@ -151,7 +148,7 @@ class CacheScope(Scope):
         return self.spec is not None
 
     def slot(self, layer, part=""):
-        """The `CacheSlot` of this run of `layer`; None for a layer that keeps nothing here.
+        """Return the `CacheSlot` of this run of `layer`, or None if it stores nothing here.
 
         Args:
             part: str that tells several slots of one layer apart.
@@ -184,7 +181,7 @@ class CacheSlot:
         return self.scope.tracing
 
     def key(self, name):
-        """The name that an entry of the layer has in the cache."""
+        """Return the name that an entry of the layer has in the cache."""
         return f"{self.prefix}_{name}"
 
     def __contains__(self, name):
@@ -204,27 +201,27 @@ class CacheSlot:
         )
 
     def update(self, **tensors):
-        """Keeps `tensors` for the next call, in place of those that this one found."""
+        """Store `tensors` for the next call."""
         self.scope.cache.update({self.key(name): x for name, x in tensors.items()})
 
     def declare(self, **entries):
-        """Adds entries, each a `CacheEntry`, to the spec that is being traced."""
+        """Add entries, each a `CacheEntry`, to the traced spec."""
         named = {(self.prefix, name): entry for name, entry in entries.items()}
         self.scope.spec.entries.update(named)
 
     def declare_mask(self, mask):
-        """Adds the mask part with which the layer attends to earlier tokens to the spec."""
+        """Add the mask part of the layer's attention to earlier tokens to the spec."""
         self.scope.spec.masks[self.layer.name] = mask
 
 
 class Decoding(CacheScope):
-    """Lets a model made for whole sequences take them piece by piece, new tokens alone.
+    """Lets a model made for whole sequences take them piece by piece, only the new tokens.
 
     Args:
         cache, spec: as in `CacheScope`.
-        index: int or int32 scalar, how many tokens of each row are in the cache already.
+        index: int or int32 scalar, how many tokens of each row are already in the cache.
         encoding: bool, whether the call only computes the `Source` and the first `State` entries
-            from its inputs, and its output is thrown away.
+            from its inputs, and its output is not used.
     """
 
     def __init__(self, cache=None, index=0, *, encoding=False, spec=None):
@@ -232,7 +229,7 @@ class Decoding(CacheScope):
         self.index, self.encoding = index, encoding
 
     def positions(self, length):
-        """Positions of `length` new tokens: int32 (T,), or (B, T) where rows begin with padding."""
+        """Return positions of `length` new tokens: int32 (T,), or (B, T) with padding in front."""
         positions = ops.arange(length, dtype="int32") + self.index
         start = self.cache.get("start")
         if start is None:
@@ -246,7 +243,7 @@ class SegmentMemory(CacheScope):
 
     Args:
         cache, paths, spec: as in `CacheScope`.
-        length: int, how many tokens a layer remembers that has no length of its own.
+        length: int, how many tokens a layer without a length of its own stores.
     """
 
     def __init__(self, cache=None, *, length, paths=None, spec=None):
@@ -255,45 +252,45 @@ class SegmentMemory(CacheScope):
 
 
 def current(kind):
-    """The innermost active scope of class `kind`, or None."""
+    """Return the innermost active scope of class `kind`, or None."""
     return next((scope for scope in reversed(_local.scopes) if isinstance(scope, kind)), None)
 
 
 def wants_weights(layer):
-    """Whether the innermost recording scope collects the weights of `layer`."""
+    """Return whether the innermost recording scope collects the weights of `layer`."""
     recording = current(Recording)
     return recording is not None and (recording.layers is None or id(layer) in recording.layers)
 
 
 def record_weights(layer, weights):
-    """Hands `weights` (B, N, T, S) to the innermost recording scope, if there is one."""
+    """Pass `weights` (B, N, T, S) to the innermost recording scope, if there is one."""
     recording = current(Recording)
     if recording is not None and weights is not None:
         recording.record(layer, weights)
 
 
 def mask_constant():
-    """The finite number that masks add to scores: the export scope's, or -1e9."""
+    """Return the finite number that masks add to scores: the export scope's, or -1e9."""
     scope = current(Export)
     return MASK_CONSTANT if scope is None else scope.mask_constant
 
 
 def limit_length(length, what):
-    """Declares, where a cache is traced, that `what` has `length` positions only."""
+    """Declare, while a cache is traced, that `what` only has `length` positions."""
     decoding = current(Decoding)
     if decoding is not None and decoding.tracing:
         decoding.spec.max_lengths[what] = length
 
 
 def refuse_decoding(reason):
-    """Declares, where a cache is traced, why a model cannot decode token by token."""
+    """Declare, while a cache is traced, why a model cannot decode token by token."""
     decoding = current(Decoding)
     if decoding is not None and decoding.tracing:
         decoding.spec.refusals.append(reason)
 
 
 def is_token(length):
-    """Which of `length` new tokens are not padding in front of a row: bool (B, T); None for all."""
+    """Return which of `length` new tokens are not padding in front: bool (B, T), None for all."""
     decoding = current(Decoding)
     start = None if decoding is None else decoding.cache.get("start")
     if start is None:

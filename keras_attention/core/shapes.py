@@ -1,11 +1,11 @@
-"""Target shapes of reshapes and tiles, and where the tokens of a batch are merged to one axis."""
+"""Target shapes of reshapes and tiles, and where the tokens of a batch are merged into one axis."""
 
 import keras
 from keras import ops
 
 
 def prepend_batch(x, *sizes):
-    """(B, *sizes), B the first axis of `x`, as the target shape of a reshape.
+    """Return (B, *sizes) as the target shape of a reshape, with B the first axis of `x`.
 
     B is -1, which costs a graph no operation, unless another size may be 0 and -1 is ambiguous.
     """
@@ -29,19 +29,19 @@ def tile(x, repeats):
 
 
 def merges_tokens():
-    """Whether (B, T, D) is faster as (B · T, D), a product of two matrices: TensorFlow's CPU path.
+    """Return whether (B, T, D) is faster as (B · T, D), one matrix product: TensorFlow's CPU path.
 
-    Elsewhere a batch keeps its axes: of a sequence that is split among devices, as JAX may, merged
-    ones would have to be gathered.
+    On other backends a batch keeps its axes. A sequence that JAX splits among devices would have to
+    be gathered.
     """
     return keras.backend.backend() == "tensorflow"
 
 
 def merge_tokens(x):
-    """(B, T, D) to (B · T, D) where that is faster, else unchanged; `part_tokens` undoes it."""
+    """Reshape (B, T, D) to (B · T, D) if that is faster. `part_tokens` undoes it."""
     return ops.reshape(x, (-1, x.shape[-1])) if merges_tokens() else x
 
 
 def part_tokens(x, like, *sizes):
-    """What `merge_tokens` made, or layers of it, as (B, *sizes), B the first axis of `like`."""
+    """Reshape merged tokens to (B, *sizes), with B the first axis of `like`."""
     return ops.reshape(x, prepend_batch(like, *sizes)) if merges_tokens() else x

@@ -1,4 +1,4 @@
-"""Configs and copies of models that keep a layer shared where several layers hold it."""
+"""Configs and copies of models that share a layer between several layers."""
 
 import keras
 
@@ -21,14 +21,14 @@ def serialize_shared(layer):
 
 
 def copy_model(model, change=lambda config: config, copy_weights=None):
-    """A copy of a model with its weights, not compiled; shared layers stay shared.
+    """Copy a model with its weights, not compiled. Shared layers stay shared.
 
     `clone_model` and `from_config` copy a shared layer once for each holder.
 
     Args:
         change: function from the model's config to the copy's.
-        copy_weights: function of the model and the copy that copies the weights; the default sets
-            those of the model, so give one where `change` changes their shapes.
+        copy_weights: function of the model and the copy that copies the weights. The default sets
+            those of the model, so pass one if `change` changes shapes.
     """
     with keras_internals.share_objects():
         config = keras.saving.serialize_keras_object(model)

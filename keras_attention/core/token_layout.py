@@ -36,8 +36,8 @@ def pin_tokens(x, *roles):
 
     Args:
         x: (B, T, ...), or a tuple of such tensors, from the `call` of a layer.
-        roles: those of the last axes (`weight_axes.ROLES`), of what a device may have its share.
-            All other axes stay whole.
+        roles: those of the last axes (`weight_axes.ROLES`) that devices may share. All other axes
+            stay whole.
     """
     distribution = get_batch_layout()
     if distribution is None:

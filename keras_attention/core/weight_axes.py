@@ -1,13 +1,13 @@
 """The roles of the axes of weights, declared beside each layer: `weight_axes` and `name_axes`.
 
-A layer says of its own weights what their axes are, and so what may be split among devices:
+A layer declares what the axes of its weights are, and so how they may be split among devices.
 `ka.distribution.RoleParallel` reads it. The class has the attribute
 
     weight_axes = {"query_kernel": ("heads", "head_dim", "units")}
 
-name of a weight -> a role of `ROLES` for each of its axes; `...` repeats the role in front of it. A
-subclass adds to those of its bases. A layer that makes another one, whose class cannot know what it
-is for, gives it roles with `name_axes`.
+name of a weight -> a role of `ROLES` for each of its axes. `...` repeats the role in front of it. A
+subclass adds to those of its bases. A layer that makes another one, whose class does not determine
+its use, gives it roles with `name_axes`.
 """
 
 import dataclasses
@@ -16,14 +16,14 @@ import keras
 
 ROLES = {
     "batch": "the examples of a batch, in a state that is kept between calls",
-    "embed": "the width D of the model, or of other vectors that go in or come out",
+    "embed": "the width D of the model, or of other input and output vectors",
     "latent": "a narrow vector between two projections",
     "units": "the width of a recurrent cell, or of the layer within a score",
     "heads": "heads of queries, N",
     "key_value_heads": "heads of keys and values, K",
     "mlp": "the width between the projections of a feed-forward network",
     "vocabulary": "a row or a logit for each token",
-    "features": "the outputs of a dense layer or a convolution that nobody said more about",
+    "features": "output features, when no more specific role applies",
     "head_dim": "the size of a head, H",
     "gates": "the gates of a recurrent cell, one after another",
     "experts": "the experts among which a router chooses",
@@ -63,16 +63,16 @@ class _Named:
 
 
 def name_axes(layer, **axes):
-    """Gives the axes of the weights of one layer their roles, before or after it is built.
+    """Give the axes of the weights of one layer their roles, before or after it is built.
 
-    For the layers of Keras that a layer makes: of a `Dense`, only its maker knows whether it widens
-    or narrows. What is not named stays as the class has it: see `STOCK` for those of Keras. The
-    roles are no part of the layer's config: who makes it anew names them anew, as a layer of yours
-    does in its `__init__` or `build`.
+    It is for the layers of Keras that a layer makes: only the maker of a `Dense` knows whether it
+    widens or narrows. Weights that are not named stay as the class has them: see `STOCK` for those
+    of Keras. The roles are not in the layer's config, so name them in the `__init__` or `build` of
+    your layer.
 
     Args:
         layer: a Keras layer.
-        axes: name of a weight = tuple of roles, one of `ROLES` for each axis; `...` repeats the
+        axes: name of a weight = tuple of roles, one of `ROLES` for each axis. `...` repeats the
             role in front of it. Those of a `bias` are the last ones of its `kernel`.
 
     Returns:
@@ -97,7 +97,7 @@ def name_axes(layer, **axes):
 
 
 def find_axes(layer, name, shape):
-    """The roles of the axes of a weight, as a tuple, or None where nobody has given it any.
+    """Return the roles of the axes of a weight as a tuple, or None if it has none.
 
     Args:
         layer: the Keras layer that the weight belongs to.
@@ -105,7 +105,7 @@ def find_axes(layer, name, shape):
         shape: its shape, a tuple.
 
     Raises:
-        ValueError: there are roles that `ROLES` does not have, or more or fewer than axes.
+        ValueError: a role is not in `ROLES`, or their number differs from that of the axes.
 
     Example:
 
@@ -138,7 +138,7 @@ def find_axes(layer, name, shape):
 
 
 def _declared(layer):
-    """Name of a weight -> roles: those of the layer itself before those of its classes."""
+    """Return name of a weight -> roles. Those of the layer come before those of its classes."""
     declared = {}
     for cls in reversed(type(layer).__mro__):
         declared |= STOCK.get(cls, {})
@@ -147,7 +147,7 @@ def _declared(layer):
 
 
 def _derive(declared, name, rank):
-    """The roles of a bias, and of LoRA's matrices, which follow from those of a kernel."""
+    """Derive the roles of a bias, and of LoRA's matrices, from those of a kernel."""
     if name == "bias" and "kernel" in declared:
         kernel = declared["kernel"]
         return kernel[kernel.index(...) - 1 :] if ... in kernel[-rank:] else kernel[-rank:]
@@ -161,7 +161,7 @@ def _derive(declared, name, rank):
 
 
 def _repeat(axes, rank):
-    """`axes` with the role in front of `...` as often as a weight of `rank` axes has it."""
+    """Repeat the role in front of `...` as often as a weight of `rank` axes needs."""
     if ... not in axes:
         return tuple(axes)
     i = axes.index(...)

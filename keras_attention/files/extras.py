@@ -18,7 +18,7 @@ def import_babel(function):
 
 
 def import_pillow(function):
-    """Pillow's module `Image`."""
+    """Import Pillow's module `Image`."""
     return _import("PIL.Image", function, "Pillow")
 
 

@@ -19,10 +19,10 @@ _PREVIOUS = ".previous"
 
 
 def write_whole(path, content, before=None):
-    """Writes the bytes `content`, under another name of its own until all are there.
+    """Write the bytes `content` under a temporary name, then move the file into place.
 
     Args:
-        before: function, called when all bytes are written, before they take their place.
+        before: function, called when all bytes are written, before the move.
     """
     path = pathlib.Path(path)
     unfinished = _name_unfinished(path)
@@ -44,14 +44,15 @@ def write_json(path, content, before=None):
 
 @contextlib.contextmanager
 def make_workplace(path):
-    """Gives a path to write a file or folder to, which `move_into_place` then brings to `path`.
+    """Yield a path to write a file or folder to, which `move_into_place` then moves to `path`.
 
-    It lies in a folder of its own beside `path`, so that the move is one rename. When the block
-    ends, the folder is removed. When it raises, so are folders that were made for `path`. The next
-    process that works here removes the leftovers of a killed one.
+    It is in a folder of its own beside `path`, so that the move is one rename. The folder is
+    removed at the end of the block, and after an error also the folders that were made for `path`.
+    The next process that works here removes the leftovers of a killed one.
     """
     path = pathlib.Path(path)
-    made = _make_folders(path.parent)
+    made = [p for p in path.parents if not p.exists()]  # innermost first
+    path.parent.mkdir(parents=True, exist_ok=True)
     folder = lock = None
     try:
         with lock_folder(path.parent):
@@ -77,7 +78,7 @@ def make_workplace(path):
 def move_into_place(new, path):
     """Rename the file or folder `new` to `path`, and replace an old one.
 
-    Both are on one disk. A folder that is there is moved aside first, beside `new`.
+    Both are on one disk. An old folder is moved aside first, beside `new`.
     """
     new, path = pathlib.Path(new), pathlib.Path(path)
     if not path.is_dir():
@@ -97,13 +98,6 @@ def _name_unfinished(path):
     return path.with_name(f".{path.name[:40]}.{secrets.token_hex(4)}{UNFINISHED}")
 
 
-def _make_folders(folder):
-    """Make `folder` and its parents. Return the missing ones, innermost first."""
-    missing = [p for p in (folder, *folder.parents) if not p.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    return missing
-
-
 def _remove_leftovers(path):
     """Remove workplaces for `path` of dead processes, and put back the file they replaced."""
     start = glob.escape(f".{path.name[:40]}.")
@@ -120,11 +114,11 @@ def _remove_leftovers(path):
 
 @contextlib.contextmanager
 def lock_folder(folder):
-    """Lets one writer at a time, of all processes and threads, change what `folder` holds.
+    """Let one writer at a time, of all processes and threads, change what `folder` holds.
 
-    The lock ends with its process, however that ends. It leaves no file behind, as a lock of the
-    library filelock would. It gives whether it locks: there are no such locks on Windows and some
-    network disks. It must not be taken twice.
+    The lock ends with its process, however that ends. Unlike the library filelock it leaves no file
+    behind. Yields whether it locks: Windows and some network disks have no such locks. It must not
+    be taken twice.
     """
     if fcntl is None:
         yield False
@@ -171,10 +165,9 @@ def read_json(path):
 
 
 def parse_json(text, make_object=dict):
-    """`json.loads` with `make_object` of the pairs of each object.
+    """Do `json.loads` with `make_object` of the pairs of each object.
 
-    Raises a ValueError for every text that is no JSON, or nested so deeply that what is done with
-    it would end in a RecursionError.
+    Raises a ValueError for every text that is not JSON, or nested too deeply for recursive code.
     """
     try:
         content = json.loads(text, object_pairs_hook=make_object)
@@ -218,7 +211,7 @@ def is_file(path):
 
 @contextlib.contextmanager
 def prefix_errors(path):
-    """Inside, a ValueError about what `path` holds gets the name of the file in front."""
+    """Put the name of the file in front of a ValueError about what `path` holds."""
     try:
         yield
     except ValueError as error:
@@ -226,10 +219,10 @@ def prefix_errors(path):
 
 
 def number_errors(noun, inputs, function):
-    """Yields `function(one)` for each of `inputs`; of several, a ValueError says of which it is.
+    """Yield `function(one)` for each of `inputs`. Of several, a ValueError names the number.
 
     Args:
-        noun: str, what one is, in front of its number from 1: "Text".
+        noun: str, the word in front of the number, counted from 1: "Text".
         inputs: list.
     """
     for number, one in enumerate(inputs, start=1):
@@ -239,21 +232,22 @@ def number_errors(noun, inputs, function):
 
 
 def path_inside(folder, name, owner):
-    """The path of the file `name` in `folder`, which another file there names.
+    """Return the path of the file `name` in `folder`, which another file there names.
 
-    A folder may come from anyone, and predictions and errors show what is read: so the name must
-    be that of a file in the folder itself, and no link may lead out of it.
+    A folder may come from anyone, and predictions and errors show what is read. So the name must be
+    that of a file in the folder itself, and no link may lead out of it.
 
     Args:
         folder: path.
-        name: what was read as the name; it need not be a str.
-        owner: str, what names it, for the error: `model/manifest.json: preprocessing.words`.
+        name: the name as it was read; it need not be a str.
+        owner: str, where the name stands, for the error: `model/manifest.json:
+            preprocessing.words`.
 
     Returns:
         pathlib.Path. The file need not exist.
 
     Raises:
-        ValueError: the name is none, has folders in it, or is of a link that leads out.
+        ValueError: it is not a plain name, or names a link that leads out.
     """
     check_plain(name, owner)
     path = pathlib.Path(folder) / name
@@ -270,7 +264,7 @@ def path_inside(folder, name, owner):
 
 
 def check_plain(name, owner):
-    """Refuses what is no name of a file, or has folders in it; arguments as in `path_inside`."""
+    """Refuse a name that is not a plain file name. Arguments are as in `path_inside`."""
     plain = isinstance(name, str) and name not in ("", ".", "..") and not set(name) & set("/\\:\0")
     if not plain:
         raise ValueError(

@@ -14,8 +14,9 @@ def read_manifest(folder, required=False):
     """Read the manifest in `folder` as a dict, which is empty if there is none.
 
     Raises:
-        FileNotFoundError: it is `required`, and there is none.
-        ValueError: it is no JSON object, or its `files` is no object of objects under plain names.
+        FileNotFoundError: it is `required` and missing.
+        ValueError: it is not a JSON object, or its `files` is not an object of objects under plain
+            names.
     """
     path = pathlib.Path(folder) / MANIFEST
     if not (required or path.exists()):
@@ -29,10 +30,10 @@ def read_manifest(folder, required=False):
 
 
 def change_manifest(folder, function, before=None):
-    """Writes the manifest anew as `function(what it says)`, a dict, under a lock.
+    """Replace the manifest by `function(old content)`, a dict, under a lock.
 
     Args:
-        before: function, called when the new manifest is written, before it takes its place: it
+        before: function, called when the new manifest is written, before it is moved into place. It
             moves the file that the manifest describes.
     """
     folder = pathlib.Path(folder)
@@ -43,10 +44,9 @@ def change_manifest(folder, function, before=None):
 
 
 def record_files(folder, *names, **content):
-    """Writes sizes and digests of files in `folder`, and other entries, into the manifest.
+    """Write sizes and digests of files in `folder`, and other entries, into the manifest.
 
-    What is noted of a file is checked when it is read, see `check_unchanged`. Entries of files
-    that are gone are dropped.
+    `check_unchanged` compares them when a file is read. Entries of missing files are dropped.
     """
     folder = pathlib.Path(folder)
     entries = {name: {"path": name, **measure_file(folder / name)} for name in names}
@@ -54,18 +54,18 @@ def record_files(folder, *names, **content):
 
 
 def add_files(folder, content, entries):
-    """`content`, of a manifest, with `entries` (dict: name -> dict) among its files."""
+    """Return `content`, of a manifest, with `entries` (dict: name -> dict) among its files."""
     known = content.get("files", {})
     there = {name: entry for name, entry in known.items() if (folder / name).exists()}
     return {**content, "files": {**there, **entries}}
 
 
 def save_preprocessing(folder, config, parts):
-    """Writes `parts`, {file name: what has a `save`}, and puts `config` into the manifest.
+    """Write `parts`, {file name: object with a `save`}, and put `config` into the manifest.
 
     Args:
-        folder: str or path; it is made if it is not there.
-        config: dict with its `"kind"`. What else the manifest says stays.
+        folder: str or path; it is made if missing.
+        config: dict with its `"kind"`. Other entries of the manifest stay.
     """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -75,13 +75,10 @@ def save_preprocessing(folder, config, parts):
 
 
 def read_preprocessing(folder, kind, *other_kinds):
-    """The config of this kind (`"tagger"`, `"classifier"`) that the manifest in `folder` holds.
-
-    Args:
-        kind, other_kinds: str, what the kind may be.
+    """Return the config of this kind (`"tagger"`, `"classifier"`) in the manifest of `folder`.
 
     Returns:
-        `Fields`: what a manifest says is checked where it is read.
+        `Fields`, which check each value when it is read.
     """
     folder = pathlib.Path(folder)
     content = Fields(folder / MANIFEST, read_manifest(folder, required=True))
@@ -104,17 +101,17 @@ def _list_texts(value):
 
 
 def measure_file(path):
-    """dict: the size in bytes and the SHA-256 of a file, or of all files in a folder."""
+    """Return a dict with size and SHA-256 of a file, or of all files in a folder."""
     return {"size": count_bytes(path), "sha256": compute_sha256(path)}
 
 
 def count_bytes(path):
-    """Bytes of a file, or of all files in a folder."""
+    """Count the bytes of a file, or of all files in a folder."""
     return sum(file.stat().st_size for file in _files(path))
 
 
 def compute_sha256(path):
-    """SHA-256 of a file; of a folder, over the sorted names and contents of its files."""
+    """Compute the SHA-256 of a file, or of the sorted names and contents in a folder."""
     path = pathlib.Path(path)
     digest = hashlib.sha256()
     for file in _files(path):
@@ -132,9 +129,9 @@ def _files(path):
 
 
 def check_unchanged(path):
-    """Raises ValueError where the manifest beside a file, or folder, has noted another digest.
+    """Raise a ValueError if the manifest beside a file, or folder, has another digest.
 
-    A file that no manifest knows passes, and one beside a manifest of something else.
+    A file without an entry passes, and so does one beside a manifest of something else.
     """
     path = pathlib.Path(path)
     if _is_as_noted(path):

@@ -104,8 +104,11 @@ class LearnedALiBi(WeightedBias):
 
     def build(self, shape):
         check_heads(self, shape)
-        initializer = _compute_log_slopes if self._as_alibi else None
-        self.log_slopes = self.add_table((shape[2],), "log_slopes", initializer)
+        heads = shape[2]
+        initializer = None
+        if self._as_alibi:
+            initializer = keras.initializers.Constant(np.log(compute_slopes(heads)))
+        self.log_slopes = self.add_table((heads,), "log_slopes", initializer)
 
     def bias(self, query_positions, key_positions, query, key=None):
         self.check_built()
@@ -115,8 +118,3 @@ class LearnedALiBi(WeightedBias):
     def get_config(self):
         config = super().get_config()
         return {**config, "initializer": None} if self._as_alibi else config
-
-
-def _compute_log_slopes(shape, dtype):
-    """Compute the logarithms of ALiBi's slopes."""
-    return ops.convert_to_tensor(np.log(compute_slopes(shape[0])), dtype)

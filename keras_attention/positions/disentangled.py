@@ -89,19 +89,16 @@ class Disentangled(WeightedBias):
     def bias(self, query_positions, key_positions, query, key=None):
         self.check_built()
         check_key(self, key)
-        index = self._index(*count_queries_and_keys(query_positions, key_positions, query, key))
+        i, j = count_queries_and_keys(query_positions, key_positions, query, key)
+        steps = -ops.squeeze(distances(i, j), axis=1)
+        steps = ops.clip(steps, -self.max_distance, self.max_distance) + self.max_distance
+        index = ops.take(ops.convert_to_tensor(self._bucket_of_step), steps, axis=0)  # (.., T, S)
         scale = get_scale(self, query)
         c2p = gather_pairs(multiply_per_head(query, self.key_table, scale), index)
         p2c = gather_pairs(
             multiply_per_head(key, self.query_table, scale), ops.transpose(index, (0, 2, 1))
         )
         return c2p + ops.transpose(p2c, (0, 1, 3, 2))
-
-    def _index(self, i, j):
-        """Return the row for each pair of positions, int (1 or B, T, S)."""
-        steps = -ops.squeeze(distances(i, j), axis=1)
-        steps = ops.clip(steps, -self.max_distance, self.max_distance) + self.max_distance
-        return ops.take(ops.convert_to_tensor(self._bucket_of_step), steps, axis=0)
 
     def buckets(self, relative):
         """Return the row for each distance i - j, NumPy ints."""

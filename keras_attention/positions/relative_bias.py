@@ -87,19 +87,14 @@ class RelativeBias(WeightedBias):
         return ahead + self._bucket_of_distance(np.abs(relative))
 
     def _bucket_of_distance(self, distance):
-        shared = self._exact + np.searchsorted(self._edges(), distance, side="right") - 1
-        return np.where(distance < self._exact, distance, shared)
-
-    def _edges(self):
-        """Return the first distance of each shared bucket.
-
-        Distance d is in shared bucket k of n or a later one when log(d/e) / log(m/e) >= k/n, with e
-        exact distances and m the largest: in whole numbers, when d^n >= m^k e^(n-k).
-        """
+        # Distance d is in shared bucket k of n or a later one when log(d/e) / log(m/e) >= k/n, with
+        # e exact distances and m the largest: in whole numbers, when d^n >= m^k e^(n-k).
         e, m = self._exact, self.max_distance
         n = self._per_direction - e
         bounds = [m**k * e ** (n - k) for k in range(n)]
-        return [bisect.bisect_left(range(m), bound, key=lambda d: d**n) for bound in bounds]
+        edges = [bisect.bisect_left(range(m), bound, key=lambda d: d**n) for bound in bounds]
+        shared = e + np.searchsorted(edges, distance, side="right") - 1
+        return np.where(distance < e, distance, shared)
 
     @property
     def _per_direction(self):

@@ -224,7 +224,10 @@ class AttentionCell(ProjectionOwner, keras_internals.CellWithDropout):
         output, hidden = cells.step_cell(self.cell, inputs, hidden, training)
         if self.attention == "luong":
             context, weights = self._attend(hidden, source, coverage)
-        output = self._output(output, context)
+        if self._combine is None:
+            output = ops.concatenate([output, context], axis=-1)
+        else:
+            output = self._combine(ops.concatenate([context, output], axis=-1))
         fed = [output] if self._feeds else []
         covered = [coverage + weights] if self.coverage else []
         return output, [*hidden, *fed, *covered], weights
@@ -252,11 +255,6 @@ class AttentionCell(ProjectionOwner, keras_internals.CellWithDropout):
         weights = ops.cast(weights, source.values.dtype)
         context = ops.matmul(ops.expand_dims(weights, axis=1), source.values)  # (B, 1, E)
         return ops.reshape(context, (-1, source.values.shape[-1])), weights
-
-    def _output(self, hidden, context):
-        if self._combine is None:
-            return ops.concatenate([hidden, context], axis=-1)
-        return self._combine(ops.concatenate([context, hidden], axis=-1))
 
     def call(self, inputs, states, training=None):
         *states, encoded, mask = states

@@ -91,15 +91,12 @@ def zero_states(cell, batch_size):
 
 def step_cell(cell, inputs, states, training=None):
     """Run one step on (B, D) and a list of states. Return the output (B, U) and new states."""
-    packed = keras.tree.pack_sequence_as(_structure(cell), list(states))
+    is_one = isinstance(cell.state_size, int)
+    structure = [cell.state_size] if is_one else list(cell.state_size)
+    packed = keras.tree.pack_sequence_as(structure, list(states))
     given = {"training": training} if keras_internals.takes_training(cell) else {}
     output, new = cell(inputs, packed, **given)
     return output, keras.tree.flatten(new)
-
-
-def _structure(cell):
-    """Return the nesting of the states, a list even for one."""
-    return [cell.state_size] if isinstance(cell.state_size, int) else list(cell.state_size)
 
 
 @contextlib.contextmanager

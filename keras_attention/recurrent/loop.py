@@ -115,7 +115,10 @@ def _write_into_tensors(step, inputs, states, backwards):
         index = length - 1 - i if backwards else i
         outputs, states = step(_at(inputs, index), states)
         outputs = keras.tree.flatten(outputs)
-        written = [_write(w, index, x) for w, x in zip(written, outputs, strict=True)]
+        written = [
+            in_place.write(w, 1, index, ops.expand_dims(x, axis=1))
+            for w, x in zip(written, outputs, strict=True)
+        ]
         return i + 1, written, states
 
     _, written, states = ops.while_loop(
@@ -134,7 +137,3 @@ def _at(inputs, i):
         return ops.reshape(taken, (shape[0], *shape[2:]))
 
     return keras.tree.map_structure(take, inputs)
-
-
-def _write(written, i, x):
-    return in_place.write(written, 1, i, ops.expand_dims(x, axis=1))

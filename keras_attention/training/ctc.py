@@ -146,7 +146,7 @@ def compute_ctc_loss(labels, logits, lengths, blank_id=0):
     labels = ops.where(ops.expand_dims(spoken, axis=1), labels, blank_id)
     first = ops.where(spoken, labels[:, 0], anything)
     labels = ops.concatenate([ops.expand_dims(first, axis=1), labels[:, 1:]], axis=1)
-    compute = _compute_losses
+    compute = _compute_with_dense_labels
     if keras.backend.backend() == "tensorflow":
         from keras_attention.attention.kernels.sliced_tensorflow import compiles_with_xla
 
@@ -154,17 +154,13 @@ def compute_ctc_loss(labels, logits, lengths, blank_id=0):
             compute = _compute_with_sparse_labels
     losses = compute(labels, logits, ops.where(spoken, lengths, 1), blank_id)
     silent = ops.logical_and(possible, count == 0)
-    losses = ops.where(silent, _compute_silence(logits, lengths, blank_id), losses)
+    blank = ops.log_softmax(logits, axis=-1)[:, :, blank_id]
+    frames = mask_lengths(lengths, ops.shape(logits)[1])
+    losses = ops.where(silent, -ops.sum(ops.where(frames, blank, 0.0), axis=1), losses)
     return ops.where(possible, losses, ops.cast(0, losses.dtype))[:rows]
 
 
-def _compute_silence(logits, lengths, blank_id):
-    """Return the loss of utterances without labels: all their frames are blank."""
-    blank = ops.log_softmax(logits, axis=-1)[:, :, blank_id]
-    return -ops.sum(ops.where(mask_lengths(lengths, ops.shape(logits)[1]), blank, 0.0), axis=1)
-
-
-def _compute_losses(labels, logits, lengths, blank_id):
+def _compute_with_dense_labels(labels, logits, lengths, blank_id):
     count = ops.sum(ops.cast(ops.not_equal(labels, blank_id), "int32"), axis=1)
     return ops.ctc_loss(labels, logits, count, lengths, mask_index=blank_id)
 

@@ -104,7 +104,10 @@ def merge_lora(model):
         frozen = _list_normalizations(body)
         trained = [layer for layer in _below(body) if layer.trainable]
         frozen += [v for layer in trained for v in keras_internals.trained_variables(layer)]
-    held = _list_held(body, frozen)
+    ours = {id(one) for one in frozen}
+    held = _below([one for one in _below(body) if not one.trainable and id(one) not in ours])
+    held += [variable for layer in held for variable in keras_internals.trained_variables(layer)]
+    held = {id(one) for one in held}
     for one in frozen:
         one.trainable = id(one) not in held
     for one in kept:  # Keras makes a kernel trainable when it adds a change to it
@@ -287,14 +290,6 @@ def _list_trained(layers):
     trained = [v for v in variables if v.trainable]
     trained += _list_normalizations([layer for layer in below if layer.trainable])
     return trained, [v for v in variables if not v.trainable]
-
-
-def _list_held(layers, frozen):
-    """Return ids of frozen layers and of their variables, without the layers in `frozen`."""
-    known = {id(one) for one in frozen}
-    outer = [one for one in _below(layers) if not one.trainable and id(one) not in known]
-    held = _below(outer)
-    return {id(one) for layer in held for one in (layer, *keras_internals.trained_variables(layer))}
 
 
 def _list_normalizations(layers):

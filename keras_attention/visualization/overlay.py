@@ -125,15 +125,12 @@ def draw_overlay(panels, image, grid, query, title):
         shown = draw_heat(axis, image, heat, top)
         axis.set_title(name, fontsize=9, parse_math=False)
     for k, axis in enumerate(axes):
-        _label_pixels(axis, left=k % across == 0, bottom=k + across > len(heats))
+        left, bottom = k % across == 0, k + across > len(heats)
+        axis.tick_params(labelsize=7, labelleft=left, labelbottom=bottom)
+        axis.set_xlabel("column (pixels)" if bottom else "", fontsize=8)
+        axis.set_ylabel("row (pixels)" if left else "", fontsize=8)
     add_color_bar(figure, shown, axes)
     return figure
-
-
-def _label_pixels(axis, left, bottom):
-    axis.tick_params(labelsize=7, labelleft=left, labelbottom=bottom)
-    axis.set_xlabel("column (pixels)" if bottom else "", fontsize=8)
-    axis.set_ylabel("row (pixels)" if left else "", fontsize=8)
 
 
 def draw_picture(axis, image):
@@ -144,6 +141,10 @@ def draw_picture(axis, image):
 
 def draw_heat(axis, image, heat, top):
     """Draws the image in grey under the patch grid `heat` (rows, columns)."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    # from transparent to strong orange, over the grey image
+    colors = LinearSegmentedColormap.from_list("looked_at", [(1, 0.6, 0, 0), (1, 0.25, 0, 0.9)])
     height, width = image.shape[:2]
     grey = image if image.ndim == 2 else image[..., :3] @ np.array([0.299, 0.587, 0.114])
     axis.imshow(grey, extent=(0, width, height, 0), vmin=0.0, vmax=1.0, cmap="gray")
@@ -152,16 +153,9 @@ def draw_heat(axis, image, heat, top):
         extent=(0, width, height, 0),
         vmin=0.0,
         vmax=top,
-        cmap=_make_color_map(),
+        cmap=colors,
         interpolation="nearest",  # a patch is one token: there is nothing in between
     )
-
-
-def _make_color_map():
-    """A color map from transparent to strong orange, over the grey image."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    return LinearSegmentedColormap.from_list("looked_at", [(1, 0.6, 0, 0), (1, 0.25, 0, 0.9)])
 
 
 def normalize_image(image):

@@ -61,7 +61,10 @@ class LongRoPE(Scaling, Part):
     def __post_init__(self):
         for name in ("short_factors", "long_factors"):
             factors = getattr(self, name)
-            if not isinstance(factors, tuple | list) or not all(map(_is_factor, factors)):
+            numbers_above_0 = isinstance(factors, tuple | list) and all(
+                isinstance(x, numbers.Real) and not isinstance(x, bool) and x > 0 for x in factors
+            )
+            if not numbers_above_0:
                 raise ValueError(
                     f"LongRoPE({name}={factors!r}): {name} must be numbers above 0, one for each "
                     "pair of features."
@@ -91,7 +94,3 @@ class LongRoPE(Scaling, Part):
         )
         is_long = compute_length(positions, self.length) > self.original_length
         return ops.where(is_long, long, short)
-
-
-def _is_factor(value):
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and value > 0

@@ -88,7 +88,9 @@ class BoxAveragePrecision(keras.metrics.Metric):
             surest = ops.max(claims, axis=1, keepdims=True)  # (B, 1, M)
             right = ops.logical_and(claims > 0, claims >= surest)
             right = ops.cast(ops.any(right, axis=-1), "float32")
-            self._add(self.right, i, weights * right, places)
+            row = ops.one_hot(i, len(self.iou_thresholds), dtype=self.dtype)
+            counts = ops.expand_dims(self._count(weights * right, places), 0)
+            self.right.assign(self.right + ops.reshape(row, (-1, 1, 1)) * counts)
         self.found.assign(self.found + self._count(weights * ops.ones_like(scores), places))
         counts = ops.one_hot(labels, self.num_classes) * ops.expand_dims(weights, -1)
         self.objects.assign(self.objects + ops.cast(ops.sum(counts, axis=(0, 1)), self.dtype))
@@ -104,10 +106,6 @@ class BoxAveragePrecision(keras.metrics.Metric):
         total = self.num_classes * self.num_thresholds
         counts = ops.segment_sum(ops.reshape(values, (-1,)), places, num_segments=total)
         return ops.cast(ops.reshape(counts, (self.num_classes, self.num_thresholds)), self.dtype)
-
-    def _add(self, variable, i, values, places):
-        row = ops.reshape(ops.one_hot(i, len(self.iou_thresholds), dtype=self.dtype), (-1, 1, 1))
-        variable.assign(variable + row * ops.expand_dims(self._count(values, places), 0))
 
     def result(self):
         found = ops.cumsum(ops.flip(self.found, axis=1), axis=1)  # from the surest

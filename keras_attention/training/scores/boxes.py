@@ -63,7 +63,8 @@ def score_boxes(wanted, found, *, labels=None):
         run.evaluate()
         run.accumulate()
         run.summarize()
-    scores = {name: _read_score(run.stats[k]) for name, k in NAMES.items()}
+    stats = {name: float(run.stats[k]) for name, k in NAMES.items()}
+    scores = {name: x if x >= 0 else float("nan") for name, x in stats.items()}
     return scores | {"by_label": _read_labels(run, [x for x in labels if x in there], numbers)}
 
 
@@ -103,10 +104,6 @@ def _to_sides(box):
     """Convert (x0, y0, x1, y1) to COCO's [x, y, width, height]."""
     x0, y0, x1, y1 = map(float, box)
     return [x0, y0, x1 - x0, y1 - y0]
-
-
-def _read_score(value):
-    return float(value) if value >= 0 else float("nan")
 
 
 def _read_labels(run, labels, numbers):

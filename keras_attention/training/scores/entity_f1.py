@@ -33,10 +33,8 @@ class TagScheme:
             raise ValueError(f"labels={labels} names no entity: expected 'B-<type>' tags.")
         self._begins = np.array([tag[:1] in tuple(FIRST) for tag in labels], "int32")
         self._ends = np.array([tag[:1] in tuple(LAST) for tag in labels], "int32")
-        self._types = np.array([self._number(kind) for kind in kinds], "int32")
-
-    def _number(self, kind):
-        return 0 if kind is None else 1 + self.types.index(kind)
+        numbers = [0 if kind is None else 1 + self.types.index(kind) for kind in kinds]
+        self._types = np.array(numbers, "int32")
 
     def read(self, labels):
         """Convert label ids (B, T) to `begins` and `types`. Ids below 0 are read as `O`."""
