@@ -1,4 +1,4 @@
-"""Checkpoints that several processes write together, by Orbax: `OrbaxBackup` and `load_orbax`."""
+"""Checkpoints that several processes write together, with Orbax: `OrbaxBackup` and `load_orbax`."""
 
 import pathlib
 import re
@@ -15,19 +15,19 @@ OrbaxCheckpoint = getattr(keras.callbacks, "OrbaxCheckpoint", keras.callbacks.Ca
 
 
 class OrbaxBackup(OrbaxCheckpoint):
-    """Keeps the state of every epoch, and has `fit` go on from the last one after a stop.
+    """Saves the state after every epoch, from which `fit` continues after a stop.
 
-    What `keras.callbacks.BackupAndRestore` is to one process: where several train a model together,
-    none of them holds all of its weights, and files of Keras cannot be written. Here each writes
-    what its devices hold. A process that ends takes the others with it: start all of them again,
-    with the same program, and `fit` begins with the epoch after the last that is whole on disk.
+    It is `keras.callbacks.BackupAndRestore` for several processes that train a model together: none
+    of them holds all weights, and files of Keras cannot be written. Here each process writes what
+    its devices hold. A process that ends stops the others. Start all of them again with the same
+    program, and `fit` begins with the epoch after the last one that is whole on disk.
 
-    The state is that of weights, optimizer and dropout; the batches of an epoch are as they come.
-    It is laid out anew as it is read, so that the mesh may be another one than before.
+    The state is that of weights, optimizer and dropout, not of the data. It is laid out again when
+    it is read, so that the mesh may differ.
 
     Args:
         folder: path, which all processes share.
-        max_to_keep: int, how many epochs are kept, the last ones; None for all.
+        max_to_keep: int, how many of the last epochs are kept; None for all.
         **options: others of `keras.callbacks.OrbaxCheckpoint`, such as `save_on_background=False`.
 
     It needs the extra `jax`, and Keras 3.14 or newer. Example:
@@ -67,24 +67,24 @@ class OrbaxBackup(OrbaxCheckpoint):
 
 
 def load_orbax(folder, model=None, *, step=None, compile=True):
-    """The model of a checkpoint that `OrbaxBackup` or `keras.callbacks.OrbaxCheckpoint` wrote.
+    """Load the model of a checkpoint of `OrbaxBackup` or `keras.callbacks.OrbaxCheckpoint`.
 
-    Its weights are laid out as the distribution that is set says, on whatever devices there are:
-    without one, on a single device, where the model is then saved, evaluated and exported as any
-    other. (Keras's own `load_model` asks for the devices on which a checkpoint was written.) It
-    reads on every backend, so that what JAX has trained TensorFlow can export.
+    Its weights are laid out by the active distribution on any devices. Without one they are on a
+    single device, where the model is then saved, evaluated and exported like any other. (Keras's
+    own `load_model` needs the devices on which a checkpoint was written.) Every backend reads it,
+    so TensorFlow can export what JAX has trained.
 
     Args:
         folder: path.
-        model: a built model that gets the state; None makes the one that was saved.
+        model: a built model that gets the state; None makes the saved one.
         step: int, of which checkpoint; None for the last. `OrbaxBackup` counts epochs from 0.
-        compile: bool, whether a model that is made is compiled as the one that was saved.
+        compile: bool, whether a model that is made is compiled like the saved one.
 
     Returns:
         The model. Its optimizer has the saved state, if it is compiled.
 
     Raises:
-        ValueError: there is no such checkpoint, or it is of a model with other weights.
+        ValueError: there is no such checkpoint, or it has other weights.
     """
     ocp = import_orbax("ka.distribution.load_orbax")
     folder = pathlib.Path(folder).absolute()
@@ -114,7 +114,7 @@ def import_orbax(feature):
 
 
 def _load_state(checkpointer, step, model):
-    """Gives the variables of a model the values in a checkpoint, each in its own layout."""
+    """Set the variables of a model to the values in a checkpoint, each in its own layout."""
     found = checkpointer.checkpointables_metadata(step).metadata["pytree"]
     groups = {
         "trainable_variables": model.trainable_variables,

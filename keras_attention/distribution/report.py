@@ -1,4 +1,4 @@
-"""The report of a layout: how each weight of a model is split, and why where it is not."""
+"""The report of a layout: how each weight of a model is split, and why if not."""
 
 import dataclasses
 import math
@@ -13,7 +13,7 @@ class WeightLayout:
         shape: tuple of ints.
         axes: tuple, the role of each axis, or None for a weight without roles.
         split: tuple, the mesh axis that splits each axis, or None.
-        reason: str, why an axis is not split that could be; empty where there is nothing to say.
+        reason: str, why an axis is not split although it could be; or empty.
     """
 
     path: str
@@ -30,10 +30,10 @@ class WeightLayout:
 
 @dataclasses.dataclass(frozen=True)
 class LayoutReport:
-    """How the weights of a model are laid out; `print` shows a line for each.
+    """How the weights of a model are laid out. `print` shows a line for each.
 
     Attributes:
-        mesh: dict, name of a mesh axis -> how many devices.
+        mesh: dict, name of a mesh axis -> number of devices.
         weights: tuple of `WeightLayout`.
 
     Example:
@@ -53,7 +53,7 @@ class LayoutReport:
 
     @property
     def split(self):
-        """The `WeightLayout`s of those that are split, as a list."""
+        """The `WeightLayout`s of the weights that are split, as a list."""
         return [weight for weight in self.weights if weight.is_split]
 
     @property
@@ -88,5 +88,5 @@ class LayoutReport:
 
 
 def _join(names):
-    """`names` as a cell of a table."""
+    """Return `names` as a cell of a table."""
     return " ".join("-" if name is None else str(name) for name in names or ())

@@ -17,34 +17,33 @@ from keras_attention.files.extras import import_tensorflow
 
 
 class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
-    """Splits the weights of any model by what their axes are, and every batch among devices.
+    """Splits the weights of any model by the roles of their axes, and every batch, among devices.
 
-    For the JAX backend, whose compiler adds the messages between devices: a model, its `fit` and
-    its losses are as on one device. Set it before the model is built or loaded.
+    It is for the JAX backend, whose compiler adds the messages between devices: a model, its `fit`
+    and its losses stay as on one device. Set it before the model is built or loaded.
 
-    Along the mesh axis `"data"` each device has its share of a batch, and, `fully_sharded`, of the
-    weights and of what the optimizer keeps of them. Along `"model"` each has some of the heads, of
-    the inner width of the feed-forward networks, of the vocabulary. What is split is said by the
-    roles that each layer declares (`weight_axes`, `name_axes`), and by `split_weight`: where a mesh
-    axis does not divide a size, that axis of the weight stays whole on every device, and `report`
-    says so. A batch that `"data"` does not divide, such as the last one, is computed whole on every
-    device.
+    Along the mesh axis `"data"` each device has a share of the batch, and, if `fully_sharded`, of
+    the weights and their optimizer state. Along `"model"` each has some of the heads, of the inner
+    width of the feed-forward networks, of the vocabulary. The roles that each layer declares
+    (`weight_axes`, `name_axes`) and `split_weight` decide what is split. If a mesh axis does not
+    divide a size, that axis of the weight stays whole on every device, and `report` says so. A
+    batch that `"data"` does not divide, such as the last one, is computed whole on every device.
 
-    Of several processes, each gives the same batches to `fit`, as a `tf.data.Dataset`, and keeps
-    those rows of each that its devices compute: of the batches that functions of `ka.data` make, no
-    other rows are read. With `auto_shard_dataset=False` each gives rows of its own.
+    With several processes, each passes the same batches to `fit`, as a `tf.data.Dataset`, and keeps
+    the rows of its devices. Of the batches of `ka.data` no other rows are read. With
+    `auto_shard_dataset=False` each process passes rows of its own.
 
-    Along `"sequence"` each device has some of the tokens of every text: what `"data"` is to the
-    first axis of a batch, it is to the second. Attention goes around in a ring (Liu et al., 2023),
-    by the kernel `"ring"` of `ka.attention`, wherever that can compute it and both lengths divide;
-    elsewhere the compiler gathers keys and values.
+    Along `"sequence"` each device has some of the tokens of every text: it splits the second axis
+    of a batch as `"data"` splits the first. Attention goes around in a ring (Liu et al., 2023),
+    with the kernel `"ring"` of `ka.attention`, if that can compute it and both lengths divide.
+    Otherwise the compiler gathers keys and values.
 
     Args:
-        mesh: dict, name of an axis -> how many devices, such as `{"data": 2, "model": 4}` or
-            `{"data": 2, "sequence": 4}`; their product is the number of devices. Or a
+        mesh: dict, name of an axis -> number of devices, such as `{"data": 2, "model": 4}` or
+            `{"data": 2, "sequence": 4}`. Their product is the number of devices. Or a
             `keras.distribution.DeviceMesh` with such names.
         fully_sharded: bool, whether weights are split along `"data"`, too.
-        devices: list, as `keras.distribution.list_devices()` gives it, which is the default.
+        devices: list, by default `keras.distribution.list_devices()`.
         auto_shard_dataset: bool, as in `keras.distribution.ModelParallel`.
 
     Example:
@@ -95,7 +94,7 @@ class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
             )
 
     def get_variable_layout(self, variable):
-        """The `keras.distribution.TensorLayout` of a variable: split if a layer is making it."""
+        """Return the `TensorLayout` of a variable, split if a layer is making it."""
         if (layout := keras_internals.layout_of(variable)) is not None:
             return layout
         layer = keras_internals.find_maker(variable)
@@ -103,11 +102,11 @@ class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
         return keras.distribution.TensorLayout(planned.split, self.device_mesh)
 
     def distribute_dataset(self, dataset):
-        """The rows that this process reads, of a `tf.data.Dataset` of the batches of all.
+        """Return the rows that this process reads of a `tf.data.Dataset`.
 
         Returns:
-            A dataset for `lay_out_batch`: pairs of these rows, and how many the whole batch has.
-            `dataset` itself in a single process, and where `auto_shard_dataset` is False.
+            A dataset for `lay_out_batch`: pairs of these rows, and the number of rows in the whole
+            batch. `dataset` itself in a single process, and if `auto_shard_dataset` is False.
         """
         if not self._reads_shares:
             return dataset
@@ -128,10 +127,10 @@ class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
         return Share(self.mesh["data"], tuple(np.flatnonzero(own).tolist()))
 
     def lay_out_batch(self, batch):
-        """A batch as Keras reads it, as arrays on the devices of the mesh.
+        """Return a batch as arrays on the devices of the mesh.
 
         Args:
-            batch: structure of arrays, all rows of a batch; or what `distribute_dataset` gives.
+            batch: structure of arrays, all rows of a batch; or what `distribute_dataset` returns.
         """
         rows = None
         if self._reads_shares:
@@ -139,7 +138,7 @@ class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
         return keras.tree.map_structure(lambda array: self._place(array, rows), batch)
 
     def gather_outputs(self, outputs):
-        """What `predict` has computed for a batch, whole on every process."""
+        """Return what `predict` has computed for a batch, whole on every process."""
         if self.num_processes == 1:
             return outputs
         from jax.experimental import multihost_utils
@@ -153,7 +152,7 @@ class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
         return self.num_processes > 1 and self.auto_shard_dataset
 
     def _place(self, array, rows):
-        """An array of the rows of this process, of so many, on the devices of the mesh."""
+        """Place an array of the rows of this process, out of `rows`, on the devices of the mesh."""
         if array is None:
             return None
         import jax
@@ -164,11 +163,11 @@ class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
         return jax.make_array_from_process_local_data(layout.backend_layout, array, whole)
 
     def get_data_layout(self, data_shape):
-        """The `keras.distribution.TensorLayout` of an array of a batch, by its first two axes."""
+        """Return the `TensorLayout` of an array of a batch, by its first two axes."""
         return self._data_layout(data_shape, whole=self.num_processes == 1)
 
     def _data_layout(self, shape, whole):
-        """The layout of an array by its shape, of the whole batch or of the rows of a process."""
+        """Return the layout of an array by its shape, of a whole batch or a process's rows."""
         split = [None] * len(shape)
         if split and (not whole or shape[0] % self.mesh["data"] == 0):
             split[0] = "data"
@@ -177,14 +176,14 @@ class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
         return keras.distribution.TensorLayout(split, self.device_mesh)
 
     def get_token_layout(self, shape, roles=()):
-        """The `keras.distribution.TensorLayout` of vectors of tokens, within a model.
+        """Return the `keras.distribution.TensorLayout` of vectors of tokens, within a model.
 
         Args:
-            shape: (B, T, ...), or (B, D) of vectors of whole texts.
-            roles: those of the last axes, which are split as those of weights are.
+            shape: (B, T, ...), or (B, D) for vectors of whole texts.
+            roles: those of the last axes, which are split like those of weights.
 
         Returns:
-            A layout, or None to leave it to the compiler, where B or T is not a number.
+            A layout, or None if B or T is not a number, to leave it to the compiler.
         """
         if not all(isinstance(size, int) for size in shape):
             return None
@@ -196,11 +195,11 @@ class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
         return keras.distribution.TensorLayout(split, self.device_mesh)
 
     def _divides(self, axis, size):
-        """Whether the mesh has this axis, and it splits as many into equal shares."""
+        """Return whether the mesh has this axis, and it divides `size`."""
         return axis in self.mesh and size % self.mesh[axis] == 0
 
     def report(self, model):
-        """How each weight of a model is laid out, and why where it is not split.
+        """Return how each weight of a model is laid out, and why if it is not split.
 
         Args:
             model: a built `keras.Model` or layer.
@@ -229,7 +228,7 @@ class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
         return LayoutReport(self.mesh, tuple(rows))
 
     def _plan(self, layer, variable):
-        """The `WeightLayout` of a variable of `layer`, or of one that belongs to no layer."""
+        """Return the `WeightLayout` of a variable of `layer`, or of no layer."""
         shape = tuple(variable.shape)
         axes = None if layer is None else find_axes(layer, variable.name, shape)
         split, reasons = split_weight(axes, shape, self.mesh, self.fully_sharded)
@@ -241,7 +240,7 @@ class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
 
 
 def _read_mesh(mesh):
-    """{name of a mesh axis: how many devices}, "data" first and always there."""
+    """Return {name of a mesh axis: number of devices}, with "data" first and always there."""
     if isinstance(mesh, keras.distribution.DeviceMesh):
         mesh = dict(zip(mesh.axis_names, mesh.shape, strict=True))
     if not isinstance(mesh, dict) or not mesh:

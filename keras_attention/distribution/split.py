@@ -1,4 +1,4 @@
-"""The rule by which a weight is split among the devices of a mesh, from the roles of its axes."""
+"""The rule that splits a weight among the devices of a mesh, by the roles of its axes."""
 
 from keras_attention.core.token_layout import SEQUENCE
 
@@ -12,16 +12,15 @@ FULLY_SHARDED = frozenset({"embed", "latent", "units"})
 
 
 def split_weight(axes, shape, mesh, fully_sharded=False):
-    """Which mesh axis splits each axis of a weight, and why others do not.
+    """Return which mesh axis splits each axis of a weight, and why others do not.
 
-    A role is split along the mesh axis that it belongs to where that divides its size, by the first
-    axis of that kind in the weight. Vectors are not fully sharded: they are little to keep, and
-    each would be a message to gather.
+    A role is split along its mesh axis if that divides the size, by the first axis of that kind in
+    the weight. Vectors are not fully sharded: they take little memory, and each would be a message.
 
     Args:
-        axes: the roles of the weight's axes, as `find_axes` gives them, or None.
+        axes: the roles of the weight's axes, as `find_axes` returns them, or None.
         shape: its shape, a tuple of ints.
-        mesh: dict, name of a mesh axis -> how many devices: `"data"`, `"model"`, or both.
+        mesh: dict, name of a mesh axis -> number of devices: `"data"`, `"model"`, or both.
         fully_sharded: bool, whether parameters are split along `"data"`, too.
 
     Returns:
@@ -56,7 +55,7 @@ def split_weight(axes, shape, mesh, fully_sharded=False):
 
 
 def _mesh_axis(role, fully_sharded):
-    """The mesh axis along which a role may be split, or None."""
+    """Return the mesh axis along which a role may be split, or None."""
     if role in TENSOR:
         return "model"
     if role == "batch" or (fully_sharded and role in FULLY_SHARDED):

@@ -77,10 +77,6 @@ class LearnedALiBi(WeightedBias):
         causal: bool, as in `ALiBi`.
         initializer: of the logarithms (N,); None starts from ALiBi's slopes.
 
-    Call arguments:
-        query: (B, T, N, H). key: (B, S, K, H) or None.
-        query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S).
-
     Example:
 
     ```python

@@ -173,7 +173,12 @@ class Weighted(IntegerInputs, Position, LayerPart):
 
 
 class WeightedBias(Weighted):
-    """A position with weights that adds to the scores."""
+    """A position with weights that adds to the scores.
+
+    Call arguments:
+        query: (B, T, N, H). key: (B, S, K, H) or None.
+        query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S).
+    """
 
     roles = frozenset({"bias"})
 

@@ -41,10 +41,6 @@ class Disentangled(WeightedBias):
         initializer: of the tables (2 num_buckets, N, H); None is a normal distribution with
             deviation 0.02.
 
-    Call arguments:
-        query: (B, T, N, H). key: (B, S, K, H).
-        query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S).
-
     Example:
 
     ```python

@@ -31,10 +31,6 @@ class RelativeBias(WeightedBias):
         initializer: of the weights (num_buckets, N); None is a normal distribution with deviation
             0.02.
 
-    Call arguments:
-        query: (B, T, N, H). key: (B, S, N, H) or None.
-        query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S).
-
     Example:
 
     ```python

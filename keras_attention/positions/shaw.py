@@ -32,10 +32,6 @@ class Shaw(WeightedBias):
         initializer: of the tables (2 max_distance + 1, H or value_dim); None is a normal
             distribution with deviation 0.02.
 
-    Call arguments:
-        query: (B, T, N, H). key: (B, S, K, H) or None.
-        query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S).
-
     Example:
 
     ```python

@@ -102,10 +102,6 @@ class SwinBias(GridBias):
             it keeps the table as small as a window. None is the grid's own.
         initializer: of the table; None is a normal distribution with deviation 0.02.
 
-    Call arguments:
-        query: (B, T, N, H). key: (B, S, K, H) or None.
-        query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S).
-
     Example:
 
     ```python
@@ -180,10 +176,6 @@ class ContinuousBias(GridBias):
         pretrained_grid: (rows, columns) whose largest distances divide; None is `grid`.
         initializer: of the kernels (2, hidden_dim) and (hidden_dim, N); None is a normal
             distribution with deviation 0.02. The hidden layer's bias starts at zero.
-
-    Call arguments:
-        query: (B, T, N, H). key: (B, S, K, H) or None.
-        query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S).
 
     Example:
 

@@ -1,4 +1,4 @@
-"""The attention weights of any model of this package's layers, as arrays and as pictures."""
+"""Attention weights of any model of this package's layers, as arrays and pictures."""
 
 from keras_attention.visualization.attention_map import attention_map
 from keras_attention.visualization.boxes import boxes_map

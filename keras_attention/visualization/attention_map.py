@@ -1,4 +1,4 @@
-"""Attention weights as pictures: `attention_map`, and token × token maps."""
+"""`attention_map`: attention weights as pictures, and token × token maps."""
 
 import numpy as np
 from keras import ops
@@ -28,24 +28,23 @@ def attention_map(
     title=None,
     path=None,
 ):
-    """Draws the attention weights of one example; returns the matplotlib figure.
+    """Draw the attention weights of one example. Returns the matplotlib figure.
 
-    Without an image: one token × token matrix per head, queries down the y axis, keys along the
-    x axis, query 0 on top. With an image: the image, overlaid with the weights of one query, per
-    head and in the mean; patch (0, 0) is top left. All panels share one color scale, from 0.
+    Without an image: one token × token matrix per head, queries down the y axis, keys along the x
+    axis, query 0 on top. With an image: the image under the weights of one query, per head and in
+    the mean; patch (0, 0) is top left. All panels share one color scale, from 0.
 
-    Needs matplotlib (`pip install 'keras-attention-zoo[viz]'`), which is imported when this is
-    called.
+    Needs matplotlib (`pip install 'keras-attention-zoo[viz]'`), imported when this is called.
 
     Args:
         weights: (N, T, S), (1, N, T, S) or (T, S), as `record_attention` gives them.
-        tokens: the T query tokens. With fewer than T, the rest is padding and is left out.
-        key_tokens: the S key tokens; by default `tokens` where T equals S (self-attention).
+        tokens: the T query tokens. With fewer, the rest is padding and is left out.
+        key_tokens: the S key tokens; by default `tokens` if T equals S (self-attention).
         image: (H, W), (H, W, 1), (H, W, 3) or (H, W, 4); floats in 0..1, or uint8.
         grid: (rows, columns) of the image's patches; by default the largest grid of the image's
             proportions. Keys before the patches (class token, registers) are not drawn.
-        query: int, the query whose weights to lay over the image, or `"mean"` for the mean over
-            the patches (mean pooling); by default the first token, if there are tokens before the
+        query: int, the query whose weights to draw over the image, or `"mean"` for the mean over
+            the patches (mean pooling). By default the first token if there are tokens before the
             patches, else the mean.
         heads: `"all"` (each, and the mean of several), `"mean"`, or a list of head numbers.
         title: str, written over the picture.
@@ -94,7 +93,7 @@ def _check_tokens(name, tokens, limit):
 
 
 def select_example(weights):
-    """Weights (T, S), (N, T, S) or (1, N, T, S) as a float32 array (N, T, S)."""
+    """Return weights (T, S), (N, T, S) or (1, N, T, S) as a float32 array (N, T, S)."""
     if not isinstance(weights, np.ndarray):
         weights = ops.convert_to_numpy(weights)
     weights = np.asarray(weights, "float32")
@@ -112,11 +111,10 @@ def select_example(weights):
 
 
 def select_panels(weights, heads="all"):
-    """The panels to draw, [(title, matrix (T, S))], of weights (N, T, S).
+    """Return the panels to draw, [(title, matrix (T, S))], of weights (N, T, S).
 
     Args:
-        heads: `"all"` (each head, and their mean when there are several), `"mean"` (the mean
-            alone), or a list of head numbers.
+        heads: `"all"` (each head, and the mean of several), `"mean"`, or a list of head numbers.
     """
     count = len(weights)
     mean = ("mean of heads", weights.mean(axis=0))
@@ -140,7 +138,7 @@ COLUMNS = 4
 
 
 def draw_token_map(panels, tokens, key_tokens, title):
-    """A figure of `panels` [(title, (T, S))] with labels `tokens` (T) and `key_tokens` (S)."""
+    """Draw `panels` [(title, (T, S))] with labels `tokens` (T) and `key_tokens` (S)."""
     rows, columns = panels[0][1].shape
     height, width = _compute_inches(rows), _compute_inches(columns)
     across = count_columns(len(panels), min(COLUMNS, int(16 / width)))
@@ -166,7 +164,7 @@ def _compute_inches(count):
 
 
 def _label_tokens(axis, tokens, count, name, inches, *, shown, rotation=0):
-    """Sets ticks labelled with tokens, all of them if there is room."""
+    """Set ticks labelled with tokens, all of them if there is room."""
     step = -(-count * 13 // int(inches * 100))  # a label of size 8 is 0.13 inches high
     ticks = np.arange(0, count, step)
     texts = ticks if tokens is None else [_shorten(tokens[k]) for k in ticks]
@@ -180,7 +178,7 @@ def _label_tokens(axis, tokens, count, name, inches, *, shown, rotation=0):
 
 
 def _shorten(token):
-    """The token on one line, at most `LONGEST` characters, with visible blanks.
+    """Return the token on one line, at most `LONGEST` characters, with visible blanks.
 
     A tag behind it, after two spaces, is shown, too.
     """

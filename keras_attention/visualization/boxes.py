@@ -1,4 +1,4 @@
-"""Boxes over a picture, and what the query of each looked at."""
+"""Boxes over a picture, and the attention of each box's query."""
 
 import numpy as np
 
@@ -15,10 +15,10 @@ PANEL, COLUMNS = 3.2, 4
 
 
 def boxes_map(image, boxes, titles, weights=None, *, grid=None, title=None, path=None):
-    """Draws boxes over an image; returns the matplotlib figure.
+    """Draw boxes over an image. Returns the matplotlib figure.
 
-    With weights, the first panel has all boxes, and each of the others one of them over what its
-    query looked at, the mean of its heads. The panels share one color scale, from 0.
+    With weights, the first panel has all boxes, and each other panel has one of them over the
+    attention of its query, the mean of heads. The panels share one color scale, from 0.
 
     Args:
         image: (H, W), (H, W, 1), (H, W, 3) or (H, W, 4); floats in 0..1, or uint8.
@@ -26,8 +26,7 @@ def boxes_map(image, boxes, titles, weights=None, *, grid=None, title=None, path
         titles: n strings, such as the class and the score of each.
         weights: (k, N, S), the attention weights of the queries of the first k boxes; or None.
         grid: (rows, columns) of the S keys; needed with weights.
-        title: str, written over the picture.
-        path: file for the picture; the suffix gives the format.
+        title, path: as for `attention_map`.
 
     Raises:
         ValueError: shapes that do not fit together.  ImportError: matplotlib is missing.

@@ -10,21 +10,17 @@ LONGEST = 24  # characters of a class that are shown
 
 
 def confusion_map(confusion, labels=None, *, title=None, path=None):
-    """Draws a confusion matrix; returns the matplotlib figure.
+    """Draw a confusion matrix. Returns the matplotlib figure.
 
-    Each row is a class, and each column what it was taken for. The color is the share of the row,
-    so that rare classes are as visible as frequent ones. With up to 20 classes the cells show their
+    Each row is a true class, and each column a predicted one. The color is the share of the row, so
+    that rare classes are as visible as frequent ones. With up to 20 classes the cells show their
     counts.
-
-    Needs matplotlib (`pip install 'keras-attention-zoo[viz]'`), which is imported when this is
-    called.
 
     Args:
         confusion: (L, L) counts, with rows of true and columns of predicted classes; or a dict,
             label -> predicted label -> count, as the `"confusion"` of `Task.evaluate`.
         labels: L strings; None for those of the dict, or numbers.
-        title: str, written over the picture.
-        path: file for the picture; the suffix gives the format (`.png`, `.svg`, `.pdf`).
+        title, path: as for `attention_map`.
 
     Raises:
         ValueError: shapes that do not fit together.  ImportError: matplotlib is missing.
@@ -63,7 +59,7 @@ def confusion_map(confusion, labels=None, *, title=None, path=None):
 
 
 def _read_counts(confusion, labels):
-    """Counts (L, L) and L labels, of either form."""
+    """Return counts (L, L) and L labels, from either form."""
     if isinstance(confusion, dict):
         if labels is None:
             others = (name for row in confusion.values() for name in row)

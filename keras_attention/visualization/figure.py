@@ -1,6 +1,6 @@
-"""Matplotlib figures, made without pyplot and imported only when a picture is drawn.
+"""Matplotlib figures, made without pyplot and imported when a picture is drawn.
 
-A bare `Figure` draws with Agg whatever backend is configured, so pictures are the same in a
+A bare `Figure` draws with Agg, whatever backend is configured. So pictures are the same in a
 notebook, on a server without a display and in threads, and no global state changes.
 """
 
@@ -23,7 +23,7 @@ WIDE_FONTS = (
 
 
 def new_figure(width, height, title=None):
-    """An empty figure of `width` × `height` inches with an Agg canvas."""
+    """Make an empty figure of `width` × `height` inches with an Agg canvas."""
     library = ("A picture", "matplotlib", "viz")
     figure = import_extra("matplotlib.figure", *library).Figure(
         figsize=(width, height), dpi=120, layout="constrained"
@@ -35,7 +35,7 @@ def new_figure(width, height, title=None):
 
 
 def list_fonts():
-    """Font families for tokens: the default first, then installed ones with more scripts."""
+    """List font families for tokens: the default, then installed ones with more scripts."""
     from matplotlib import font_manager
 
     installed = {font.name for font in font_manager.fontManager.ttflist}
@@ -43,7 +43,7 @@ def list_fonts():
 
 
 def save_figure(figure, path):
-    """Writes `figure` to `path`, unless None, making its folder if needed; returns the figure."""
+    """Write `figure` to `path`, if given, and make its folder. Return the figure."""
     if path is not None:
         path = pathlib.Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -52,9 +52,9 @@ def save_figure(figure, path):
 
 
 def add_panels(figure, count, across):
-    """`count` axes in rows of `across`, as a list in reading order.
+    """Add `count` axes in rows of `across`, and return them as a list in reading order.
 
-    The first row may be shorter: there is a panel below each, or its labels.
+    The first row may be shorter: below each panel there is another one, or labels.
     """
     rows = -(-count // across)
     grid = figure.add_gridspec(rows, across)
@@ -69,13 +69,13 @@ def list_cells(count, across):
 
 
 def count_columns(count, most):
-    """The number of columns, at most `most`, in which `count` panels fill rows evenly."""
+    """Return the number of columns, at most `most`, in which `count` panels fill rows evenly."""
     rows = -(-count // max(most, 1))
     return -(-count // rows)
 
 
 def add_color_bar(figure, image, axes):
-    """Adds one color bar for all `axes`, at the right."""
+    """Add one color bar for all `axes`, at the right."""
     height = figure.get_size_inches()[1]
     bar = figure.colorbar(
         image, ax=axes, fraction=0.04, aspect=20, shrink=min(0.9, 3.5 / height), pad=0.02

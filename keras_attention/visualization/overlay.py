@@ -1,4 +1,4 @@
-"""Attention weights laid over images: one image head by head, or a gallery of images."""
+"""Attention weights over images: one image head by head, or a gallery of images."""
 
 import numpy as np
 
@@ -14,10 +14,10 @@ from keras_attention.visualization.figure import (
 def attention_gallery(
     images, weights, titles=None, *, grid=None, query=None, columns=6, title=None, path=None
 ):
-    """Draws several images and, under each, the mean over heads of its attention weights.
+    """Draw several images and, under each, the mean over heads of its attention weights.
 
-    The color scale runs from 0 to the largest weight of each image, so that sharp and spread
-    attention can both be read; `attention_map` shows the numbers.
+    The color scale goes from 0 to the largest weight of each image, so that sharp and spread
+    attention are both readable. `attention_map` shows the numbers.
 
     Args:
         images: (B, H, W[, C]), floats in 0..1 or uint8.
@@ -61,14 +61,14 @@ def attention_gallery(
 
 
 def words_map(image, weights, words, *, grid=None, title=None, path=None):
-    """Draws an image and, for each word that was written about it, where that looked.
+    """Draw an image and, for each written word, the attention of that word.
 
-    The color scale is one for all words, from 0 to the largest weight.
+    All words share one color scale, from 0 to the largest weight.
 
     Args:
         image: (H, W[, C]), floats in 0..1 or uint8.
-        weights: (1, N, T, S), of cross-attention from words to patches; the mean over heads is
-            drawn.
+        weights: (1, N, T, S), of cross-attention from words to patches. The mean over heads is
+        drawn.
         words: T strings.
         grid, title, path: as for `attention_map`.
 
@@ -107,7 +107,7 @@ COLUMNS = 5
 
 
 def draw_overlay(panels, image, grid, query, title):
-    """A figure of the image and, for each panel (title, weights (T, S)), the image with weights."""
+    """Draw the image and, for each panel (title, weights (T, S)), the image under weights."""
     image = normalize_image(image)
     grid = grid or infer_patch_grid(panels[0][1].shape[1], image.shape[:2])
     heats = [(name, select_patch_weights(matrix, grid, query)) for name, matrix in panels]
@@ -134,13 +134,13 @@ def draw_overlay(panels, image, grid, query, title):
 
 
 def draw_picture(axis, image):
-    """Draws the image alone, row 0 on top, axes in pixels."""
+    """Draw the image, row 0 on top, axes in pixels."""
     height, width = image.shape[:2]
     axis.imshow(image, extent=(0, width, height, 0), vmin=0.0, vmax=1.0, cmap="gray")
 
 
 def draw_heat(axis, image, heat, top):
-    """Draws the image in grey under the patch grid `heat` (rows, columns)."""
+    """Draw the image in grey under the patch grid `heat` (rows, columns)."""
     from matplotlib.colors import LinearSegmentedColormap
 
     # from transparent to strong orange, over the grey image
@@ -159,7 +159,7 @@ def draw_heat(axis, image, heat, top):
 
 
 def normalize_image(image):
-    """An image (H, W), (H, W, 1), (H, W, 3 or 4), uint8 or floats in 0..1, ready for imshow."""
+    """Return an image, uint8 or floats in 0..1, as (H, W), (H, W, 3) or (H, W, 4) for imshow."""
     image = np.asarray(image)
     if image.ndim == 4 and len(image) == 1:
         image = image[0]
@@ -180,10 +180,10 @@ def normalize_image(image):
 
 
 def infer_patch_grid(keys, size):
-    """Rows and columns of the patches among `keys` tokens of an image of `size` (H, W).
+    """Return rows and columns of the patches among `keys` tokens of an image of `size` (H, W).
 
-    The largest grid with the image's proportions that fits; the other keys are prefix tokens (class
-    token, registers).
+    It is the largest grid with the image's proportions that fits. The other keys are prefix tokens
+    (class token, registers).
     """
     height, width = size
     divisor = int(np.gcd(height, width))
@@ -198,11 +198,11 @@ def infer_patch_grid(keys, size):
 
 
 def select_patch_weights(matrix, grid, query=None):
-    """The weights (T, S) of one query on the patches, as (rows, columns).
+    """Return the weights (T, S) of one query on the patches, as (rows, columns).
 
     Keys before the patches (class token, registers) are left out. The query is row `query`, or the
-    mean of the patches' rows (`"mean"`); by default the first token if there are prefix tokens,
-    else the mean.
+    mean of the patches' rows (`"mean"`). By default it is the first token if there are prefix
+    tokens, else the mean.
     """
     rows, columns = grid
     queries, keys = matrix.shape

@@ -21,16 +21,15 @@ class Maps(dict):
 
 @contextlib.contextmanager
 def record_attention(model):
-    """Yields a dict that fills with the attention weights of `model` whenever it is called.
+    """Yield a dict that fills with the attention weights of `model` whenever it is called.
 
-    Works for every functional or sequential model made of this package's attention layers,
-    without rebuilding or changing it. The weights are those of `return_attention_scores=True`:
-    after the normalizer, before dropout, in the layer's compute dtype.
+    This works for every functional or sequential model of this package's attention layers, without
+    changing it. The weights are those of `return_attention_scores=True`: after the normalizer,
+    before dropout, in the layer's compute dtype.
 
-    Call the model itself, `model(x)`: `model.predict(x)`, `fit`, `evaluate` and calls inside a
-    `tf.function` run a traced graph, whose tensors have no values, and record nothing.
-    `generation.generate` records the weights of every token at its end, (B, N, limit, S), as its
-    `return_attention`.
+    Call the model itself, `model(x)`: `predict`, `fit`, `evaluate` and calls inside a `tf.function`
+    run a traced graph, whose tensors have no values, and record nothing. `generation.generate`
+    records the weights of every token at its end, (B, N, limit, S), like its `return_attention`.
 
     Args:
         model: a built `keras.Model` (or layer). Attention layers outside it are not recorded.
@@ -81,7 +80,7 @@ class _Values(RecordEvery):
 
 
 def _has_values(weights):
-    """False for the symbolic tensors of a graph that is being traced."""
+    """Return False for the symbolic tensors of a graph that is being traced."""
     try:
         float(ops.sum(weights))
     except TypeError:  # what every backend raises for a symbolic tensor
