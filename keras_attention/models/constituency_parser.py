@@ -11,10 +11,9 @@ from keras_attention.blocks import (
 )
 from keras_attention.blocks.inner_layers import copy_part
 from keras_attention.blocks.parser_state import DEEPEST
-from keras_attention.models.checks import check_unused
 from keras_attention.models.head import name_logits
 from keras_attention.models.text_embedding import TextEmbedding, unwrap_inputs
-from keras_attention.models.transformer import TransformerDecoder, TransformerEncoder
+from keras_attention.models.transformer import choose_decoder, choose_encoder
 
 SIZES = {}
 
@@ -85,48 +84,24 @@ def constituency_parser(
     assert sum(np.array(ids) >= 30) == 3  # as many tags as words
     ```
     """
-    position, decoder_position = positions.get(position), positions.get(decoder_position)
-    sizes = dict(
-        num_heads=num_heads, intermediate_dim=intermediate_dim, score=score, normalizer=normalizer
-    )
-    of_encoder = dict(
-        num_layers=num_layers, mask=mask, position=positions.for_role(position, "rotate", "bias")
-    )
-    turning = positions.for_role(decoder_position, "rotate", "bias")
-    check_unused(constituency_parser, "encoder", encoder, **of_encoder)
-    check_unused(
-        constituency_parser,
-        "decoder",
-        decoder,
-        num_decoder_layers=num_decoder_layers,
-        decoder_position=turning,
-    )
-    if encoder is None:
-        encoder = TransformerEncoder.of_size(
-            hidden_dim=hidden_dim, dropout=dropout, **sizes, **of_encoder
-        )
-    if decoder is None:
-        decoder = TransformerDecoder.of_size(
-            num_decoder_layers,
-            hidden_dim=hidden_dim,
-            dropout=dropout,
-            position=turning,
-            name="decoder_block",
-            **sizes,
-        )
+    decoder_position = positions.get(decoder_position)
+    shared = dict(num_heads=num_heads, intermediate_dim=intermediate_dim)
+    shared |= dict(score=score, normalizer=normalizer)
+    own = dict(num_layers=num_layers, mask=mask, position=position)
+    encoder = choose_encoder(constituency_parser, encoder, hidden_dim, dropout, own, shared)
+    own = dict(num_layers=num_decoder_layers, position=decoder_position)
+    decoder = choose_decoder(constituency_parser, decoder, hidden_dim, dropout, own, shared)
     embedding = TextEmbedding() if embedding is None else embedding
     inputs = embedding.inputs()
-    added = positions.for_role(position, "embed")
-    x, documents, _ = embedding(inputs, vocabulary_size, hidden_dim, added, dropout)
+    x, documents, _ = embedding(inputs, vocabulary_size, hidden_dim, position, dropout)
     encoder_model = keras.Model(unwrap_inputs(inputs), encoder(x, **documents), name="encoder")
 
     target_ids = keras.Input((None,), dtype="int32", name="target_ids")
     encoded = keras.Input((None, hidden_dim), dtype=x.dtype, name="encoded")
     state = ParserState(num_constituents, num_tags, spare_constituents, name="state")
     word, depth, allowed = state(target_ids, encoded)
-    added = copy_part(positions.for_role(decoder_position, "embed"))
-    size = state.vocabulary_size
-    x = TokenEmbedding(size, hidden_dim, position=added, name="embedding")(target_ids)
+    added, size = positions.for_role(decoder_position, "embed"), state.vocabulary_size
+    x = TokenEmbedding(size, hidden_dim, copy_part(added), name="embedding")(target_ids)
     word = keras.layers.Dense(hidden_dim, name="next_word")(word)
     x = keras.layers.Add(name="with_next_word")([x, word])
     x = SegmentEmbedding(DEEPEST + 1, name="depth")(x, depth)

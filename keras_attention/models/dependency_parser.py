@@ -2,11 +2,9 @@
 
 import keras
 
-from keras_attention import positions
 from keras_attention.blocks import Biaffine
-from keras_attention.models.checks import check_unused
 from keras_attention.models.text_embedding import TextEmbedding, unwrap_inputs
-from keras_attention.models.transformer import TransformerEncoder
+from keras_attention.models.transformer import choose_encoder
 
 SIZES = {}
 
@@ -63,23 +61,12 @@ def dependency_parser(
     assert scores["label_scores"].shape == (1, 5, 6, 37)
     ```
     """
-    position = positions.get(position)
-    sizes = dict(
-        num_layers=num_layers,
-        num_heads=num_heads,
-        intermediate_dim=intermediate_dim,
-        score=score,
-        normalizer=normalizer,
-        mask=mask,
-        position=positions.for_role(position, "rotate", "bias"),
-    )
-    check_unused(dependency_parser, "encoder", encoder, **sizes)
-    if encoder is None:
-        encoder = TransformerEncoder.of_size(hidden_dim=hidden_dim, dropout=dropout, **sizes)
+    sizes = dict(num_layers=num_layers, num_heads=num_heads, intermediate_dim=intermediate_dim)
+    parts = dict(score=score, normalizer=normalizer, mask=mask, position=position)
+    encoder = choose_encoder(dependency_parser, encoder, hidden_dim, dropout, sizes | parts)
     embedding = TextEmbedding() if embedding is None else embedding
     inputs = embedding.inputs()
-    added = positions.for_role(position, "embed")
-    x, documents, _ = embedding(inputs, vocabulary_size, hidden_dim, added, dropout)
+    x, documents, _ = embedding(inputs, vocabulary_size, hidden_dim, position, dropout)
     x = encoder(x, **documents)
     head = {"dropout": head_dropout, "dtype": "float32"}
     arcs = Biaffine(arc_dim, name="arc_scores", **head)(x)

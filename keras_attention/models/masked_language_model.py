@@ -2,29 +2,15 @@
 
 import keras
 
-from keras_attention import positions
-from keras_attention.models.checks import check_unused
 from keras_attention.models.head import make_transform, name_logits
 from keras_attention.models.text_embedding import TextEmbedding, unwrap_inputs
-from keras_attention.models.transformer import TransformerEncoder
+from keras_attention.models.text_encoder import make_bert
+from keras_attention.models.transformer import choose_encoder
 
 
 def _bert(num_layers, num_heads, hidden_dim):
-    return dict(
-        hidden_dim=hidden_dim,
-        position=positions.Learned(512),
-        embedding=TextEmbedding.of_bert(),
-        encoder=TransformerEncoder.of_size(
-            num_layers,
-            num_heads,
-            hidden_dim,
-            4 * hidden_dim,
-            dropout=0.1,
-            norm="post",
-            epsilon=1e-12,
-        ),
-        head=make_transform(hidden_dim, epsilon=1e-12),
-    )
+    head = make_transform(hidden_dim, epsilon=1e-12)
+    return make_bert(num_layers, num_heads, hidden_dim, 0.0) | {"head": head}
 
 
 SIZES = {
@@ -88,26 +74,15 @@ def masked_language_model(
     assert "BERT-Base" in ka.models.sizes("masked_language_model")
     ```
     """
-    position = positions.get(position)
-    sizes = dict(
-        num_layers=num_layers,
-        num_heads=num_heads,
-        intermediate_dim=intermediate_dim,
-        score=score,
-        normalizer=normalizer,
-        mask=mask,
-        position=positions.for_role(position, "rotate", "bias"),
+    sizes = dict(num_layers=num_layers, num_heads=num_heads, intermediate_dim=intermediate_dim)
+    parts = dict(score=score, normalizer=normalizer, mask=mask, position=position)
+    encoder = choose_encoder(
+        masked_language_model, encoder, hidden_dim, dropout, sizes | parts, norm="post"
     )
-    check_unused(masked_language_model, "encoder", encoder, **sizes)
-    if encoder is None:
-        encoder = TransformerEncoder.of_size(
-            hidden_dim=hidden_dim, dropout=dropout, norm="post", **sizes
-        )
     if embedding is None:
         embedding = TextEmbedding.of_bert(num_segments=None, epsilon=1e-6)
     inputs = embedding.inputs()
-    added = positions.for_role(position, "embed")
-    x, documents, tokens = embedding(inputs, vocabulary_size, hidden_dim, added, dropout)
+    x, documents, tokens = embedding(inputs, vocabulary_size, hidden_dim, position, dropout)
     x = encoder(x, **documents)
     for layer in make_transform(tokens.hidden_dim) if head is None else head:
         x = layer(x)

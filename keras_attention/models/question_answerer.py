@@ -2,34 +2,13 @@
 
 import keras
 
-from keras_attention import positions
 from keras_attention.blocks import SpanLogits
-from keras_attention.models.checks import check_unused
 from keras_attention.models.text_embedding import TextEmbedding
-from keras_attention.models.transformer import TransformerEncoder
-
-
-def _bert(num_layers, num_heads, hidden_dim):
-    return dict(
-        hidden_dim=hidden_dim,
-        dropout=0.1,
-        position=positions.Learned(512),
-        embedding=TextEmbedding.of_bert(),
-        encoder=TransformerEncoder.of_size(
-            num_layers,
-            num_heads,
-            hidden_dim,
-            4 * hidden_dim,
-            dropout=0.1,
-            attention_dropout=0.1,
-            norm="post",
-            epsilon=1e-12,
-        ),
-    )
-
+from keras_attention.models.text_encoder import make_bert
+from keras_attention.models.transformer import choose_encoder
 
 # Devlin et al. (2019), section 3
-SIZES = {"BERT-Base": lambda: _bert(12, 12, 768), "BERT-Large": lambda: _bert(24, 16, 1024)}
+SIZES = {"BERT-Base": lambda: make_bert(12, 12, 768), "BERT-Large": lambda: make_bert(24, 16, 1024)}
 
 
 def question_answerer(
@@ -90,25 +69,14 @@ def question_answerer(
     assert np.array(found["start_logits"])[0, :3].tolist() == [-100, -100, -100]
     ```
     """
-    position = positions.get(position)
-    sizes = dict(
-        num_layers=num_layers,
-        num_heads=num_heads,
-        intermediate_dim=intermediate_dim,
-        score=score,
-        normalizer=normalizer,
-        mask=mask,
-        position=positions.for_role(position, "rotate", "bias"),
-    )
-    check_unused(question_answerer, "encoder", encoder, **sizes)
-    if encoder is None:
-        encoder = TransformerEncoder.of_size(hidden_dim=hidden_dim, dropout=dropout, **sizes)
+    sizes = dict(num_layers=num_layers, num_heads=num_heads, intermediate_dim=intermediate_dim)
+    parts = dict(score=score, normalizer=normalizer, mask=mask, position=position)
+    encoder = choose_encoder(question_answerer, encoder, hidden_dim, dropout, sizes | parts)
     embedding = TextEmbedding(num_segments=2) if embedding is None else embedding
     inputs = embedding.inputs()
     if "segment_ids" not in inputs:  # then they only tell which text counts
         inputs["segment_ids"] = keras.Input((None,), dtype="int32", name="segment_ids")
-    added = positions.for_role(position, "embed")
-    x, documents, _ = embedding(inputs, vocabulary_size, hidden_dim, added, dropout)
+    x, documents, _ = embedding(inputs, vocabulary_size, hidden_dim, position, dropout)
     x = encoder(x, **documents)
     logits = keras.layers.Dense(2, dtype="float32", name="logits")(x)
     span = SpanLogits(no_answer, dtype="float32", name="span")

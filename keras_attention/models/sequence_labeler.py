@@ -2,10 +2,8 @@
 
 import keras
 
-from keras_attention import positions
-from keras_attention.models.checks import check_unused
 from keras_attention.models.text_embedding import TextEmbedding, unwrap_inputs
-from keras_attention.models.transformer import TransformerEncoder
+from keras_attention.models.transformer import choose_encoder
 
 # Vaswani et al. (2017), table 3, the base and big encoders
 BASE = dict(num_layers=6, num_heads=8, hidden_dim=512, intermediate_dim=2048)
@@ -67,23 +65,12 @@ def sequence_labeler(
     assert model(words).shape == (2, 5, 17)
     ```
     """
-    position = positions.get(position)
-    sizes = dict(
-        num_layers=num_layers,
-        num_heads=num_heads,
-        intermediate_dim=intermediate_dim,
-        score=score,
-        normalizer=normalizer,
-        mask=mask,
-        position=positions.for_role(position, "rotate", "bias"),
-    )
-    check_unused(sequence_labeler, "encoder", encoder, **sizes)
-    if encoder is None:
-        encoder = TransformerEncoder.of_size(hidden_dim=hidden_dim, dropout=dropout, **sizes)
+    sizes = dict(num_layers=num_layers, num_heads=num_heads, intermediate_dim=intermediate_dim)
+    parts = dict(score=score, normalizer=normalizer, mask=mask, position=position)
+    encoder = choose_encoder(sequence_labeler, encoder, hidden_dim, dropout, sizes | parts)
     embedding = TextEmbedding() if embedding is None else embedding
     inputs = embedding.inputs()
-    added = positions.for_role(position, "embed")
-    x, documents, _ = embedding(inputs, vocabulary_size, hidden_dim, added, dropout)
+    x, documents, _ = embedding(inputs, vocabulary_size, hidden_dim, position, dropout)
     x = encoder(x, **documents)
     logits = keras.layers.Dense(num_labels, dtype="float32", name="logits")(x)
     return keras.Model(unwrap_inputs(inputs), logits, name=name)

@@ -4,15 +4,13 @@ import dataclasses
 
 import keras
 
-from keras_attention import positions
 from keras_attention.blocks import FirstOf, PathDropout, Pooling, TokenDropout, TokenEmbedding
 from keras_attention.blocks.pooling import get_pooling
 from keras_attention.core.checks import check_whole_number
-from keras_attention.models.checks import check_unused
 from keras_attention.models.sequence_labeler import BASE, BIG
 from keras_attention.models.text_embedding import TextEmbedding, unwrap_inputs
 from keras_attention.models.text_encoder import check_one_text
-from keras_attention.models.transformer import TransformerEncoder
+from keras_attention.models.transformer import TransformerEncoder, choose_encoder
 
 
 def _bert(num_layers, hidden_dim):
@@ -121,25 +119,14 @@ def text_classifier(
     """
     if pooling is None:
         raise ValueError(f"pooling=None: {name} has a label for each text, of one pooled vector.")
-    position = positions.get(position)
-    sizes = dict(
-        num_layers=num_layers,
-        num_heads=num_heads,
-        intermediate_dim=intermediate_dim,
-        score=score,
-        normalizer=normalizer,
-        mask=mask,
-        position=positions.for_role(position, "rotate", "bias"),
-    )
-    check_unused(text_classifier, "encoder", encoder, **sizes)
-    if encoder is None:
-        encoder = TransformerEncoder.of_size(hidden_dim=hidden_dim, dropout=dropout, **sizes)
+    sizes = dict(num_layers=num_layers, num_heads=num_heads, intermediate_dim=intermediate_dim)
+    parts = dict(score=score, normalizer=normalizer, mask=mask, position=position)
+    encoder = choose_encoder(text_classifier, encoder, hidden_dim, dropout, sizes | parts)
     embedding = TextEmbedding() if embedding is None else embedding
     if pooling == "cls":
         embedding = dataclasses.replace(embedding, class_token=True)
     inputs = embedding.inputs()
-    added = positions.for_role(position, "embed")
-    x, documents, _ = embedding(inputs, vocabulary_size, hidden_dim, added, dropout)
+    x, documents, _ = embedding(inputs, vocabulary_size, hidden_dim, position, dropout)
     check_one_text(pooling, documents)
     x = encoder(x)
     pool = get_pooling(pooling)

@@ -4,6 +4,7 @@ import dataclasses
 
 import keras
 
+from keras_attention import positions
 from keras_attention.attention.projection import copy_initializer
 from keras_attention.blocks import (
     CharacterEmbedding,
@@ -75,7 +76,7 @@ class TextEmbedding:
     embedding = ka.models.TextEmbedding(num_segments=2, normalization="layer_norm")
     inputs = embedding.inputs()
     assert list(inputs) == ["token_ids", "segment_ids"]
-    x, documents, tokens = embedding(inputs, 100, 16, position=ka.positions.Sinusoidal())
+    x, documents, tokens = embedding(inputs, 100, 16, position="sinusoidal")
     assert x.shape == (None, None, 16) and documents == {} and tokens.vocabulary_size == 100
     ```
     """
@@ -148,7 +149,8 @@ class TextEmbedding:
 
         Args:
             inputs: what `inputs` made. vocabulary_size: int. hidden_dim: int D.
-            position: a part that is added to the tokens, or None.
+            position: of the builder: what is added to tokens is added, what rotates or biases is
+                left to the attention.
             dropout: float, of the sum, and of the characters.
 
         Returns:
@@ -160,7 +162,7 @@ class TextEmbedding:
         tokens = TokenEmbedding(
             vocabulary_size,
             self.embedding_dim or hidden_dim,
-            position=copy_part(position),
+            position=copy_part(positions.for_role(positions.get(position), "embed")),
             scale=self.scale,
             embeddings_initializer=copy_initializer(initializer),
             padding_id=self.padding_id,

@@ -7,26 +7,35 @@ import keras
 from keras_attention import positions
 from keras_attention.blocks import FirstOf
 from keras_attention.blocks.pooling import get_pooling
-from keras_attention.models.checks import check_unused
 from keras_attention.models.text_embedding import TextEmbedding, unwrap_inputs
-from keras_attention.models.transformer import TransformerEncoder
+from keras_attention.models.transformer import TransformerEncoder, choose_encoder
 
 
-def _mini_lm(num_layers):
-    """Wang et al. (2020), table 1, as sentence encoders (Reimers and Gurevych, 2019)."""
+def make_bert(num_layers, num_heads, hidden_dim, attention_dropout=0.1):
+    """Make the keywords of a builder for the encoder of BERT (Devlin et al., 2019, section 3)."""
     return dict(
-        hidden_dim=384,
+        hidden_dim=hidden_dim,
         dropout=0.1,
         position=positions.Learned(512),
         embedding=TextEmbedding.of_bert(),
         encoder=TransformerEncoder.of_size(
-            num_layers, 12, 384, 1536, dropout=0.1, norm="post", epsilon=1e-12
+            num_layers,
+            num_heads,
+            hidden_dim,
+            4 * hidden_dim,
+            dropout=0.1,
+            attention_dropout=attention_dropout,
+            norm="post",
+            epsilon=1e-12,
         ),
-        pooling="mean",
     )
 
 
-SIZES = {"MiniLM-L6": lambda: _mini_lm(6), "MiniLM-L12": lambda: _mini_lm(12)}
+# Wang et al. (2020), table 1, as sentence encoders (Reimers and Gurevych, 2019)
+SIZES = {
+    "MiniLM-L6": lambda: make_bert(6, 12, 384, 0.0) | {"pooling": "mean"},
+    "MiniLM-L12": lambda: make_bert(12, 12, 384, 0.0) | {"pooling": "mean"},
+}
 
 
 def text_encoder(
@@ -91,25 +100,14 @@ def text_encoder(
     assert ka.models.sizes("text_encoder")["MiniLM-L6"]["hidden_dim"] == 384
     ```
     """
-    position = positions.get(position)
-    sizes = dict(
-        num_layers=num_layers,
-        num_heads=num_heads,
-        intermediate_dim=intermediate_dim,
-        score=score,
-        normalizer=normalizer,
-        mask=mask,
-        position=positions.for_role(position, "rotate", "bias"),
-    )
-    check_unused(text_encoder, "encoder", encoder, **sizes)
-    if encoder is None:
-        encoder = TransformerEncoder.of_size(hidden_dim=hidden_dim, dropout=dropout, **sizes)
+    sizes = dict(num_layers=num_layers, num_heads=num_heads, intermediate_dim=intermediate_dim)
+    parts = dict(score=score, normalizer=normalizer, mask=mask, position=position)
+    encoder = choose_encoder(text_encoder, encoder, hidden_dim, dropout, sizes | parts)
     embedding = TextEmbedding() if embedding is None else embedding
     if pooling == "cls":
         embedding = dataclasses.replace(embedding, class_token=True)
     inputs = embedding.inputs()
-    added = positions.for_role(position, "embed")
-    x, documents, _ = embedding(inputs, vocabulary_size, hidden_dim, added, dropout)
+    x, documents, _ = embedding(inputs, vocabulary_size, hidden_dim, position, dropout)
     x = encoder(x, **documents)
     if pooling is not None:
         check_one_text(pooling, documents)

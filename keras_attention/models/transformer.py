@@ -19,6 +19,7 @@ from keras_attention.blocks import (
 from keras_attention.blocks.inner_layers import copy_part, revive_layer
 from keras_attention.blocks.normalization import NORMALIZATIONS
 from keras_attention.core import checks
+from keras_attention.models.checks import check_unused
 
 
 @dataclasses.dataclass(frozen=True)
@@ -435,6 +436,48 @@ class TransformerDecoder(TransformerEncoder):
             feed_forward=copy_part(feed_forward, name="feed_forward"),
             **settings,
         )
+
+
+def choose_encoder(builder, encoder, hidden_dim, dropout, settings, shared=None, norm="pre"):
+    """Return the encoder that a builder is given, or a `TransformerEncoder` of its sizes.
+
+    Args:
+        builder: the function. encoder: what it is given, or None.
+        hidden_dim, dropout: of a new encoder.
+        settings: dict, values of the builder's keywords of `TransformerEncoder.of_size` that have
+            no effect beside an encoder. Of `position` what rotates or biases goes into it.
+        shared: dict, others, which have an effect elsewhere; or None.
+        norm: of a new encoder.
+
+    Raises:
+        ValueError: an encoder is given, and some of `settings` are not the builder's defaults.
+    """
+    position = positions.for_role(positions.get(settings["position"]), "rotate", "bias")
+    settings = settings | {"position": position}
+    check_unused(builder, "encoder", encoder, **settings)
+    if encoder is not None:
+        return encoder
+    sizes = {"hidden_dim": hidden_dim, "dropout": dropout, "norm": norm}
+    return TransformerEncoder.of_size(**sizes, **settings, **shared or {})
+
+
+def choose_decoder(builder, decoder, hidden_dim, dropout, settings, shared):
+    """Return the decoder that a builder is given, or a `TransformerDecoder` of its sizes.
+
+    Args:
+        builder, hidden_dim, dropout, shared: as in `choose_encoder`.
+        decoder: what it is given, or None.
+        settings: dict, as there, `num_layers` and `position` of the builder's
+            `num_decoder_layers` and `decoder_position`.
+    """
+    position = positions.for_role(positions.get(settings["position"]), "rotate", "bias")
+    num_layers = settings["num_layers"]
+    keywords = {"num_decoder_layers": num_layers, "decoder_position": position}
+    check_unused(builder, "decoder", decoder, **keywords)
+    if decoder is not None:
+        return decoder
+    sizes = {"hidden_dim": hidden_dim, "dropout": dropout, "name": "decoder_block"}
+    return TransformerDecoder.of_size(num_layers, position=position, **sizes, **shared)
 
 
 def causal_mask(mask=None):
