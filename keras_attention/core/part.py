@@ -29,18 +29,31 @@ class Part:
         return cls(**{key: tuple(x) if isinstance(x, list) else x for key, x in values.items()})
 
 
-class LayerPart(keras.layers.Layer):
-    """A part with weights: a layer that passes masks on and whose config has no unknown keys."""
+class OwnArguments:
+    """A base before a Keras class: its config has the attributes in `own_arguments`.
 
-    own_arguments = ()  # names of the arguments that a class adds, for its config
+    A subclass names the arguments of its constructor that its bases do not have.
+    """
+
+    own_arguments = ()
+
+    def get_config(self):
+        names = (name for cls in type(self).__mro__ for name in vars(cls).get("own_arguments", ()))
+        values = {name: getattr(self, name) for name in names}
+        parts = {
+            name: keras.saving.serialize_keras_object(value)
+            for name, value in values.items()
+            if isinstance(value, (keras.layers.Layer, Part))
+        }
+        return {**super().get_config(), **values, **parts}
+
+
+class LayerPart(OwnArguments, keras.layers.Layer):
+    """A part with weights: a layer that passes masks on and whose config has no unknown keys."""
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
-
-    def get_config(self):
-        names = (name for cls in type(self).__mro__ for name in vars(cls).get("own_arguments", ()))
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
     @classmethod
     def from_config(cls, config):

@@ -8,6 +8,7 @@ from keras import ops
 from keras_attention.attention import arguments
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.core import checks, keras_internals, shapes
+from keras_attention.core.part import OwnArguments
 from keras_attention.core.weight_axes import name_axes
 from keras_attention.recurrent import cells
 from keras_attention.recurrent.local_window import get_local_window
@@ -43,7 +44,7 @@ DEFAULT_SCORES = {"bahdanau": "additive", "luong": "bilinear"}
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class AttentionCell(ProjectionOwner, keras_internals.CellWithDropout):
+class AttentionCell(OwnArguments, ProjectionOwner, keras_internals.CellWithDropout):
     """Wraps a Keras cell so that it attends to an encoded source at every step.
 
     With `attention="bahdanau"` (Bahdanau et al., 2015, section 3.1) it attends with the previous
@@ -95,6 +96,11 @@ class AttentionCell(ProjectionOwner, keras_internals.CellWithDropout):
     assert rnn(targets, initial_state=cell.initial_states(encoded, mask)).shape == (2, 5, 8)
     ```
     """
+
+    own_arguments = (
+        *("cell", "attention", "score", "normalizer", "attention_dim", "input_feeding"),
+        *("local", "coverage", "encoded_dim"),
+    )
 
     def __init__(
         self,
@@ -311,15 +317,6 @@ class AttentionCell(ProjectionOwner, keras_internals.CellWithDropout):
 
     def reset_recurrent_dropout_mask(self):
         pass
-
-    def get_config(self):
-        plain = "attention attention_dim input_feeding coverage encoded_dim".split()
-        objects = "cell score normalizer local".split()
-        return {
-            **super().get_config(),
-            **{name: getattr(self, name) for name in plain},
-            **{n: keras.saving.serialize_keras_object(getattr(self, n)) for n in objects},
-        }
 
 
 _NO_WIDTH = (

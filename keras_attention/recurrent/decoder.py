@@ -4,13 +4,14 @@ import keras
 from keras import ops
 
 from keras_attention.core import checks, scope
+from keras_attention.core.part import OwnArguments
 from keras_attention.recurrent import cache, cells
 from keras_attention.recurrent.attention_cell import AttentionCell
 from keras_attention.recurrent.loop import recur
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class RecurrentDecoder(keras.layers.Layer):
+class RecurrentDecoder(OwnArguments, keras.layers.Layer):
     """Runs an `AttentionCell` over a target, with attention to an encoded source.
 
     (Bahdanau et al., 2015; Luong et al., 2015.) The keys are projected once for all steps. The
@@ -50,6 +51,8 @@ class RecurrentDecoder(keras.layers.Layer):
     assert weights.shape == (2, 1, 5, 7) and np.all(weights[1, :, :, 3:] == 0)
     ```
     """
+
+    own_arguments = ("cell", "coverage_loss")
 
     def __init__(self, cell, coverage_loss=0.0, **kwargs):
         super().__init__(**kwargs)
@@ -139,10 +142,3 @@ class RecurrentDecoder(keras.layers.Layer):
 
     def compute_output_shape(self, inputs_shape, encoded_shape, initial_states_shape=None):
         return (*inputs_shape[:2], self.cell.output_size)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "cell": keras.saving.serialize_keras_object(self.cell),
-            "coverage_loss": self.coverage_loss,
-        }

@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.core import checks, scope
+from keras_attention.core.part import OwnArguments
 from keras_attention.recurrent import cells
 from keras_attention.recurrent.loop import recur
 
@@ -13,7 +14,7 @@ LAYERS = {keras.layers.GRUCell: keras.layers.GRU, keras.layers.LSTMCell: keras.l
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class RecurrentEncoder(keras.layers.Layer):
+class RecurrentEncoder(OwnArguments, keras.layers.Layer):
     """Layers of recurrent cells over a sequence, in one direction or both.
 
     (Schuster and Paliwal, 1997; Bahdanau et al., 2015, section 3.2.) The cells are Keras's, and so
@@ -52,6 +53,8 @@ class RecurrentEncoder(keras.layers.Layer):
     assert [state.shape for state in states] == [(3, 16)] * 4  # of two layers h and c
     ```
     """
+
+    own_arguments = ("cell", "num_layers", "bidirectional", "dropout")
 
     def __init__(self, cell, num_layers=1, bidirectional=True, dropout=0.0, **kwargs):
         super().__init__(**kwargs)
@@ -114,15 +117,6 @@ class RecurrentEncoder(keras.layers.Layer):
         ways = 1 + self.bidirectional
         states = [(input_shape[0], ways * size) for size in cells.state_sizes(self.cell)]
         return (*input_shape[:2], self._width), states * self.num_layers
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "cell": keras.saving.serialize_keras_object(self.cell),
-            "num_layers": self.num_layers,
-            "bidirectional": self.bidirectional,
-            "dropout": self.dropout,
-        }
 
 
 class _Rows(keras.layers.Layer):

@@ -8,6 +8,7 @@ from keras_attention.blocks.inner_layers import revive_layer
 from keras_attention.blocks.padding import find_padding
 from keras_attention.core import checks
 from keras_attention.core.integer_inputs import IntegerInputs
+from keras_attention.core.part import OwnArguments
 from keras_attention.recurrent import cells
 from keras_attention.recurrent.decoder import RecurrentDecoder
 from keras_attention.recurrent.loop import recur
@@ -23,7 +24,7 @@ class TeacherForced:
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class FeedbackDecoder(TeacherForced, IntegerInputs, keras.layers.Layer):
+class FeedbackDecoder(OwnArguments, TeacherForced, IntegerInputs, keras.layers.Layer):
     """Embedding, `RecurrentDecoder` and output layer as one, for scheduled sampling.
 
     (Bengio et al., 2015, section 2.4.) In training each token that the decoder is fed is the given
@@ -71,6 +72,8 @@ class FeedbackDecoder(TeacherForced, IntegerInputs, keras.layers.Layer):
     assert given.shape == (1, 3, 20) and np.allclose(given[:, 0], fed[:, 0], atol=1e-5)
     ```
     """
+
+    own_arguments = ("embedding", "decoder", "feedback", "dropout", "seed")
 
     def __init__(self, embedding, decoder, output, feedback=None, dropout=0.0, seed=None, **kwargs):
         super().__init__(**kwargs)
@@ -172,15 +175,8 @@ class FeedbackDecoder(TeacherForced, IntegerInputs, keras.layers.Layer):
         return keras.KerasTensor(shape, self.output_layer.compute_dtype)
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "embedding": keras.saving.serialize_keras_object(self.embedding),
-            "decoder": keras.saving.serialize_keras_object(self.decoder),
-            "output": keras.saving.serialize_keras_object(self.output_layer),
-            "feedback": self.feedback,
-            "dropout": self.dropout,
-            "seed": self.seed,
-        }
+        output = keras.saving.serialize_keras_object(self.output_layer)
+        return {**super().get_config(), "output": output}
 
 
 def predicted_ids(logits, uniform=None, padding_id=0):

@@ -4,10 +4,11 @@ import keras
 from keras import ops
 
 from keras_attention.core import checks
+from keras_attention.core.part import OwnArguments
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class LocalWindow(keras.layers.Layer):
+class LocalWindow(OwnArguments, keras.layers.Layer):
     """Predicts where in the source to look (Luong et al., 2015, section 3.2, *local-p*).
 
     `p = S sigmoid(vᵀ tanh(W h))`, where S is the number of tokens of the source. Places farther
@@ -39,6 +40,7 @@ class LocalWindow(keras.layers.Layer):
     """
 
     weight_axes = {"kernel": ("units", "inner"), "vector": ("units", "inner")}
+    own_arguments = ("half_width", "units")
 
     def __init__(self, half_width, units=None, **kwargs):
         super().__init__(**kwargs)
@@ -71,9 +73,6 @@ class LocalWindow(keras.layers.Layer):
 
     def compute_output_spec(self, state, mask):
         return keras.KerasTensor(mask.shape, "bool"), keras.KerasTensor(mask.shape, "float32")
-
-    def get_config(self):
-        return {**super().get_config(), "half_width": self.half_width, "units": self.units}
 
 
 def get_local_window(local):

@@ -78,7 +78,7 @@ class SpanF1(MaskedMean):
     ```
     """
 
-    default_name = "span_f1"
+    default_name, own_arguments = "span_f1", ("maximum_answer",)
 
     def __init__(self, maximum_answer=30, ignore_class=-1, name=None, dtype=None):
         super().__init__(ignore_class=ignore_class, name=name, dtype=dtype)
@@ -109,6 +109,3 @@ class SpanF1(MaskedMean):
         best = ops.cast(best, "int32")
         length = ops.cast(length, "int32")
         return ops.floor_divide(best, length), ops.mod(best, length)
-
-    def get_config(self):
-        return {**super().get_config(), "maximum_answer": self.maximum_answer}

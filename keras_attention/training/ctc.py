@@ -6,6 +6,7 @@ from keras import ops
 from keras_attention.blocks.ctc_decoder import GreedyCTCDecoder
 from keras_attention.blocks.length_mask import mask_lengths
 from keras_attention.core import checks, keras_internals
+from keras_attention.core.part import OwnArguments
 from keras_attention.training.label_shapes import match_rows, match_weights, shape_of
 from keras_attention.training.replicas import GlobalMeanLoss, count_replicas
 
@@ -75,7 +76,7 @@ class MaskedCTC(GlobalMeanLoss):
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class CTCTranscriptAccuracy(keras.metrics.Mean):
+class CTCTranscriptAccuracy(OwnArguments, keras.metrics.Mean):
     """Share of utterances whose labels greedy decoding finds exactly.
 
     Args:
@@ -99,6 +100,8 @@ class CTCTranscriptAccuracy(keras.metrics.Mean):
     ```
     """
 
+    own_arguments = ("blank_id",)
+
     def __init__(self, blank_id=0, name="transcript_accuracy", dtype=None):
         super().__init__(name=name, dtype=dtype)
         self.blank_id = blank_id
@@ -116,9 +119,6 @@ class CTCTranscriptAccuracy(keras.metrics.Mean):
             for x in (found, labels)
         )
         super().update_state(ops.all(ops.equal(found, labels), axis=1), sample_weight)
-
-    def get_config(self):
-        return {**super().get_config(), "blank_id": self.blank_id}
 
 
 def compute_ctc_loss(labels, logits, lengths, blank_id=0):

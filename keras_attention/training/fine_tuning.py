@@ -10,6 +10,7 @@ from keras_attention.attention.projection import ProjectionOwner
 from keras_attention.blocks import Scan
 from keras_attention.core import keras_internals
 from keras_attention.core.checks import check_whole_number
+from keras_attention.core.part import OwnArguments
 from keras_attention.training.adamw import AdamW
 
 TARGETS = ("query", "value")  # Hu et al. (2021), section 4.2
@@ -189,7 +190,7 @@ def layer_rates(model, decay):
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class LayerwiseAdamW(AdamW):
+class LayerwiseAdamW(OwnArguments, AdamW):
     """AdamW with a factor of the learning rate for each variable.
 
     The factor applies to the step by the gradient. The weight decay stays the same.
@@ -216,6 +217,8 @@ class LayerwiseAdamW(AdamW):
     ```
     """
 
+    own_arguments = ("rates",)
+
     def __init__(self, learning_rate=0.001, *, rates=None, name="layerwise_adamw", **kwargs):
         super().__init__(learning_rate, name=name, **kwargs)
         if isinstance(rates, dict):
@@ -239,9 +242,6 @@ class LayerwiseAdamW(AdamW):
             factor = self.rates[keras_internals.variable_index(self, variable)]
             learning_rate = ops.multiply(learning_rate, factor)
         super().update_step(gradient, variable, learning_rate)
-
-    def get_config(self):
-        return {**super().get_config(), "rates": self.rates}
 
 
 def _split(model):

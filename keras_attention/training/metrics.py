@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention.core import keras_internals
+from keras_attention.core.part import OwnArguments
 from keras_attention.training.label_shapes import match_labels, match_weights, shape_of
 from keras_attention.training.losses import compute_crossentropy
 
@@ -31,12 +32,14 @@ def read_positions(metric, y_true, y_pred, sample_weight=None):
     return ops.cast(labels, "int32"), weights
 
 
-class MaskedMean(keras.metrics.Mean):
+class MaskedMean(OwnArguments, keras.metrics.Mean):
     """A mean over the positions that count. Subclasses define the values in `update_state`.
 
     Args:
         ignore_class: int, the label of positions to leave out, such as padding.
     """
+
+    own_arguments = ("ignore_class",)
 
     def __init__(self, ignore_class=-1, name=None, dtype=None):
         super().__init__(name=name or self.default_name, dtype=dtype)
@@ -50,9 +53,6 @@ class MaskedMean(keras.metrics.Mean):
         weights = ops.cast(weights, self.dtype)
         self.total.assign_add(ops.sum(ops.multiply(ops.cast(values, self.dtype), weights)))
         self.count.assign_add(ops.sum(weights))
-
-    def get_config(self):
-        return {**super().get_config(), "ignore_class": self.ignore_class}
 
 
 def find_right(y_true, y_pred):

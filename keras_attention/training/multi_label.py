@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention.core import checks
+from keras_attention.core.part import OwnArguments
 from keras_attention.training.label_shapes import check_class_weights, match_targets, match_weights
 from keras_attention.training.replicas import GlobalMeanLoss
 
@@ -69,7 +70,7 @@ class MultiLabelCrossentropy(GlobalMeanLoss):
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class MacroF1(keras.metrics.Metric):
+class MacroF1(OwnArguments, keras.metrics.Metric):
     """Mean F1 of all labels, each with its best threshold.
 
     Thresholds are usually chosen after training. This metric compares epochs before that, with the
@@ -98,6 +99,8 @@ class MacroF1(keras.metrics.Metric):
     assert round(float(f1.result()), 3) == 0.833  # 1 between -2 and -1; 2/3 below 0.5
     ```
     """
+
+    own_arguments = ("num_labels",)
 
     def __init__(self, num_labels, name="macro_f1", dtype=None):
         super().__init__(name=name, dtype=dtype)
@@ -130,6 +133,3 @@ class MacroF1(keras.metrics.Metric):
         every = ops.sum(self.positives, axis=0) + true + false
         f1 = 2.0 * true / ops.maximum(every, 1e-7)
         return ops.mean(ops.max(f1[1:], axis=0))
-
-    def get_config(self):
-        return {**super().get_config(), "num_labels": self.num_labels}

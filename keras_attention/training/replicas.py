@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention.core import keras_internals
+from keras_attention.core.part import OwnArguments
 from keras_attention.training.label_shapes import match_weights, shape_of
 
 
@@ -82,7 +83,7 @@ def divide_by_all(total, count):
     return mine + ops.stop_gradient(mean - mine)
 
 
-class GlobalMeanLoss(keras.losses.Loss):
+class GlobalMeanLoss(OwnArguments, keras.losses.Loss):
     """A Keras loss whose mean is over what counts on all replicas, as on one device.
 
     Keras takes the mean of each replica. If one has more padding, its tokens weigh more, and
@@ -92,22 +93,16 @@ class GlobalMeanLoss(keras.losses.Loss):
 
     Weights (B,) are weights of rows. Keras's losses broadcast them to the last axis: for losses (B,
     T) with B = T they would be weights of positions.
-
-    Attributes:
-        own_arguments: names of the arguments that a subclass adds, for its config.
     """
 
-    default_name, own_arguments = None, ()
+    default_name = None
+    own_arguments = ("dtype",)
 
     def __init__(self, reduction="sum_over_batch_size", name=None, dtype=None):
         # float32 even where floatx is a half: Keras casts the labels as well, and bfloat16
         # cannot tell 256 from 257.
         name = name or self.default_name
         super().__init__(name=name, reduction=reduction, dtype=dtype or "float32")
-
-    def get_config(self):
-        names = (*self.own_arguments, "dtype")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
     def get_loss_shape(self, y_pred):
         """Return the shape of what `call` returns, as far as it is known."""

@@ -78,8 +78,4 @@ class Noam(keras.optimizers.schedules.LearningRateSchedule):
         return self.scale * self.hidden_dim**-0.5 * slope
 
     def get_config(self):
-        return {
-            "hidden_dim": self.hidden_dim,
-            "warmup_steps": self.warmup_steps,
-            "scale": self.scale,
-        }
+        return {name: getattr(self, name) for name in ("hidden_dim", "warmup_steps", "scale")}

@@ -7,11 +7,12 @@ from keras import ops
 
 from keras_attention.blocks.padding import find_padding
 from keras_attention.core import checks, keras_internals
+from keras_attention.core.part import OwnArguments
 from keras_attention.recurrent.feedback import TeacherForced, predicted_ids
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class TwoPasses(TeacherForced, keras.layers.Layer):
+class TwoPasses(OwnArguments, TeacherForced, keras.layers.Layer):
     """Runs a model on the given target, and again on a mix of it with the predictions.
 
     (Mihaylova and Martins, 2019, *Scheduled sampling for Transformers*, section 3; Duckworth et
@@ -51,6 +52,8 @@ class TwoPasses(TeacherForced, keras.layers.Layer):
     assert not np.allclose(layer(target, training=True), model(target))
     ```
     """
+
+    own_arguments = ("model", "feedback", "passes", "seed")
 
     def __init__(self, model, feedback="argmax", passes=1, seed=None, **kwargs):
         super().__init__(autocast=False, **kwargs)
@@ -117,15 +120,6 @@ class TwoPasses(TeacherForced, keras.layers.Layer):
 
     def compute_output_spec(self, inputs, training=None):
         return self.model.compute_output_spec(inputs)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "model": keras.saving.serialize_keras_object(self.model),
-            "feedback": self.feedback,
-            "passes": self.passes,
-            "seed": self.seed,
-        }
 
 
 def with_two_passes(model, feedback="argmax", passes=1, seed=None):

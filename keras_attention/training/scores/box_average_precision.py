@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from keras_attention.core.checks import check_whole_number
+from keras_attention.core.part import OwnArguments
 from keras_attention.training.box_overlap import compute_overlaps, find_corners
 from keras_attention.training.label_shapes import check_objects, match_weights
 
@@ -12,7 +13,7 @@ COCO = tuple(float(x) for x in np.round(np.arange(0.5, 1.0, 0.05), 2))
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class BoxAveragePrecision(keras.metrics.Metric):
+class BoxAveragePrecision(OwnArguments, keras.metrics.Metric):
     """Mean average precision of boxes over classes and overlaps, fast enough for every epoch.
 
     Use it to choose an epoch, and report `ka.training.score_boxes`, which is COCO's own. Here each
@@ -43,6 +44,8 @@ class BoxAveragePrecision(keras.metrics.Metric):
     assert abs(float(metric.result()) - 1.0) < 1e-6
     ```
     """
+
+    own_arguments = ("num_classes", "no_object", "iou_thresholds", "num_thresholds")
 
     def __init__(
         self,
@@ -116,7 +119,3 @@ class BoxAveragePrecision(keras.metrics.Metric):
         areas = ops.sum(precision * steps, axis=-1) / objects  # (thresholds, classes)
         there = ops.cast(self.objects > 0, self.dtype)
         return ops.divide_no_nan(ops.sum(ops.mean(areas, axis=0) * there), ops.sum(there))
-
-    def get_config(self):
-        names = ("num_classes", "no_object", "iou_thresholds", "num_thresholds")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}

@@ -4,11 +4,12 @@ import keras
 from keras import ops
 
 from keras_attention.core.checks import check_whole_number
+from keras_attention.core.part import OwnArguments
 from keras_attention.training.metrics import read_positions
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class ClassF1(keras.metrics.Metric):
+class ClassF1(OwnArguments, keras.metrics.Metric):
     """Mean F1 of the classes (macro F1), for examples or positions with one class each.
 
     F1 is 2 · precision · recall / (precision + recall). A model that always predicts the most
@@ -45,6 +46,8 @@ class ClassF1(keras.metrics.Metric):
     ```
     """
 
+    own_arguments = ("num_classes", "ignore_class")
+
     def __init__(self, num_classes, ignore_class=-1, name="macro_f1", dtype=None):
         super().__init__(name=name, dtype=dtype)
         self.num_classes = check_whole_number("ClassF1", "num_classes", num_classes)
@@ -75,7 +78,3 @@ class ClassF1(keras.metrics.Metric):
         both = ops.sum(self.counts, axis=0) + ops.sum(self.counts, axis=1)
         present = ops.cast(ops.not_equal(both, 0), self.dtype)
         return ops.divide_no_nan(ops.sum(ops.divide_no_nan(2 * right, both)), ops.sum(present))
-
-    def get_config(self):
-        config = {"num_classes": self.num_classes, "ignore_class": self.ignore_class}
-        return {**super().get_config(), **config}

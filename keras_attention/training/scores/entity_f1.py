@@ -4,6 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_attention.core.part import OwnArguments
 from keras_attention.training.metrics import read_positions
 from keras_attention.training.scores.entity_tags import FIRST, LAST, is_entity_tag
 
@@ -102,8 +103,10 @@ def find_agreeing(true, predicted):
 AVERAGES = ("micro", "macro", "weighted", None)
 
 
-class EntityMetric(keras.metrics.Metric):
+class EntityMetric(OwnArguments, keras.metrics.Metric):
     """Counts the true, the predicted and the correctly predicted entities."""
+
+    own_arguments = ("labels", "average", "ignore_class")
 
     def __init__(self, labels, average="micro", ignore_class=-1, name=None, dtype=None):
         super().__init__(name=name or self.default_name, dtype=dtype)
@@ -167,10 +170,6 @@ class EntityMetric(keras.metrics.Metric):
 
     def score(self, actual, predicted, correct):
         raise NotImplementedError(f"{type(self).__name__}.score")
-
-    def get_config(self):
-        config = {"labels": self.labels, "average": self.average, "ignore_class": self.ignore_class}
-        return {**super().get_config(), **config}
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
