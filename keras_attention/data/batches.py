@@ -183,7 +183,11 @@ def batch_by_length(tf, lengths, size_of, *, shuffle, seed, edges, drop_remainde
     batch_sizes = [size_of(edge) if n else 1 for edge, n in zip(edges, counts, strict=True)]
     cuts = _cuts(counts, batch_sizes, drop_remainder)
     check_batches(len(cuts))
-    indices = _shuffled(tf, buckets, cuts, seed) if shuffle else _in_order(tf, buckets, cuts)
+    if shuffle:
+        indices = _shuffle_buckets(tf, buckets, cuts, seed)
+    else:
+        order = tf.constant(np.argsort(buckets, kind="stable"))
+        indices = tf.data.Dataset.from_tensor_slices(cuts).map(lambda cut: order[cut[0] : cut[1]])
     sizes = set((cuts[:, 1] - cuts[:, 0]).tolist())
     if drop_remainder and len(sizes) == 1:
         indices = indices.map(lambda batch: tf.ensure_shape(batch, (*sizes,)))
@@ -201,12 +205,7 @@ def _cuts(counts, batch_sizes, drop_remainder):
     return np.concatenate(cuts)
 
 
-def _in_order(tf, buckets, cuts):
-    order = tf.constant(np.argsort(buckets, kind="stable"))
-    return tf.data.Dataset.from_tensor_slices(cuts).map(lambda cut: order[cut[0] : cut[1]])
-
-
-def _shuffled(tf, buckets, cuts, seed):
+def _shuffle_buckets(tf, buckets, cuts, seed):
     buckets, cuts = tf.constant(buckets, "float64"), tf.constant(cuts)
 
     def epoch(seeds):

@@ -258,8 +258,5 @@ def _looks(form):
         for day in range(1, 8) if "weekday" in kinds else [1]:  # any week has all weekdays
             date = datetime.date(2001, month, day)
             texts = ["#" if p.is_number else write_piece(form.locale, p, date) for p in form.pieces]
-            yield _plain("".join(texts)), month if "month" in kinds else None
-
-
-def _plain(look):
-    return look.strip(" .,").casefold()
+            look = "".join(texts).strip(" .,").casefold()
+            yield look, month if "month" in kinds else None

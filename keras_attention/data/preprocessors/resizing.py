@@ -117,22 +117,14 @@ def _resize_rows(picture, count, interpolation):
     return np.stack(rows).reshape(count, *shape)
 
 
-def _weigh_linear(x):
-    return np.maximum(1.0 - x, 0.0)
-
-
 def _weigh_cubic(x):
     """Compute Keys's cubic kernel with a = -0.5."""
     near, far = (1.5 * x - 2.5) * x * x + 1.0, ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0
     return np.where(x >= 2.0, 0.0, np.where(x >= 1.0, far, near))
 
 
-def _weigh_lanczos(x):
-    return np.where(x >= 3.0, 0.0, np.sinc(x) * np.sinc(x / 3.0))
-
-
 KERNELS = {  # interpolation -> weight of a distance, and the distance where weights end
-    "bilinear": (_weigh_linear, 1),
+    "bilinear": (lambda x: np.maximum(1.0 - x, 0.0), 1),
     "bicubic": (_weigh_cubic, 2),
-    "lanczos3": (_weigh_lanczos, 3),
+    "lanczos3": (lambda x: np.where(x >= 3.0, 0.0, np.sinc(x) * np.sinc(x / 3.0)), 3),
 }

@@ -11,6 +11,7 @@ from keras_attention.data.columns import Columns
 from keras_attention.data.dataset import DataSet
 from keras_attention.data.readers.columns import UTF_8, read_lines
 from keras_attention.data.shares import gather_batches
+from keras_attention.data.splits import read_parts
 
 
 def from_plain_text(train=None, dev=None, test=None, *, dev_fraction=0.1, encoding=UTF_8):
@@ -42,11 +43,10 @@ def from_plain_text(train=None, dev=None, test=None, *, dev_fraction=0.1, encodi
     assert data.train.startswith("All the world") and data.dev == "players.\\n"
     ```
     """
-    if not (train or dev or test):
-        raise ValueError("No file given: pass the paths of train, dev or test.")
     read = functools.partial(_read_texts, encoding=encoding)
-    parts = [_join(map(read, _paths(given))) for given in (train, dev, test)]
-    return split_text(*parts, dev_fraction=dev_fraction)
+    parts = read_parts(lambda path: [read(path)], {"train": train, "dev": dev, "test": test})
+    texts = {name: _join(part) for name, part in parts.items()}
+    return split_text(**texts, dev_fraction=dev_fraction)
 
 
 def split_text(train, dev="", test="", *, dev_fraction):
@@ -57,10 +57,6 @@ def split_text(train, dev="", test="", *, dev_fraction):
         kept = int(len(train) * (1 - dev_fraction))
         train, dev = train[:kept], train[kept:]
     return DataSet(str, train, dev, test)
-
-
-def _paths(given):
-    return given if isinstance(given, list | tuple) else [] if given is None else [given]
 
 
 def _read_texts(path, encoding):

@@ -205,7 +205,9 @@ def _list_pictures(folder, problems):
             + (f", but {len(direct)} pictures" if direct else "")
             + ": expected a folder in it for each class, with the pictures of the class."
         )
-    if {path.name.lower() for path in classes} <= PARTS and _holds_folders(classes):
+    if {path.name.lower() for path in classes} <= PARTS and all(
+        any(path.is_dir() for path in _list_visible(folder)) for folder in classes
+    ):
         parts = ", ".join(path.name for path in classes)
         raise ValueError(
             f"{folder} has the folders {parts}, which have the class folders: name each by its "
@@ -234,10 +236,6 @@ def _list_class(folder, problems):
 
 def _list_visible(folder):
     return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-
-
-def _holds_folders(folders):
-    return all(any(path.is_dir() for path in _list_visible(folder)) for folder in folders)
 
 
 def _is_picture(path):

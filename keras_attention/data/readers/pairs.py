@@ -154,7 +154,9 @@ def _read_tabs(path, columns, problems, encoding):
 def _read_aligned(paths, problems, encoding):
     if len(paths) != 2:
         raise ValueError(f"{paths!r}: expected two paths, (source, target).")
-    source, target = (_lines(path, encoding) for path in paths)
+    sides = ([line.strip() for _, line in read_lines(path, encoding)] for path in paths)
+    # An end of line at the end of a file begins no line.
+    source, target = (lines if lines[-1] else lines[:-1] for lines in sides)
     if len(source) != len(target):
         raise ValueError(
             f"{paths[0]} has {len(source)} lines and {paths[1]} has {len(target)}: line n of one "
@@ -171,9 +173,3 @@ def _read_aligned(paths, problems, encoding):
                 raise line_error(path, number, what)
             pairs.append(Pair(one, other))
     return pairs
-
-
-def _lines(path, encoding):
-    """The lines, without spaces around them. An end of line at the end of the file begins none."""
-    lines = [line.strip() for _, line in read_lines(path, encoding)]
-    return lines[:-1] if not lines[-1] else lines

@@ -131,12 +131,8 @@ def _folder(path, problems, encoding):
     texts = []
     for file, label in files:
         with problems.note():
-            texts.append(Text(_content(file, encoding), label))
+            text = "\n".join(line for _, line in read_lines(file, encoding)).strip()
+            if not text:
+                raise ValueError(f"{file}: the text is empty.")
+            texts.append(Text(text, label))
     return texts
-
-
-def _content(file, encoding):
-    text = "\n".join(line for _, line in read_lines(file, encoding)).strip()
-    if not text:
-        raise ValueError(f"{file}: the text is empty.")
-    return text

@@ -1,5 +1,6 @@
 """Data sets of TensorFlow Datasets, recognised by their features."""
 
+import functools
 import typing
 
 import numpy as np
@@ -81,25 +82,26 @@ def from_tfds(
     tfds = import_tfds("from_tfds")
     builder = find_builder(tfds, name, data_dir)
     columns = find_columns(tfds, builder, name, label_column, text_column)
-    if columns.kind == "image":
-        check_image_size(builder, columns, name, image_size)
+    shape = builder.info.features[columns.inputs].shape
+    if columns.kind == "image" and image_size is None and None in shape:
+        raise ValueError(
+            f"The images of {name} differ in size (shape {shape}): give image_size=(height, width)."
+        )
     builder = prepare_builder(tfds, builder, name)
     required = ("test",) if columns.kind == "question" else ("train", "test")
     splits = find_splits(builder, name, splits, required)
-    options = dict(dev_fraction=dev_fraction, seed=seed)
-    if columns.kind == "image":
-        return read_images(builder, columns, splits, image_size=image_size, **options)
-    if columns.kind == "question":
-        return read_question_splits(builder, splits, **options)
-    if columns.kind == "pair":
-        return read_pairs(builder, columns, splits, **options)
-    if columns.kind == "running_text":
-        return read_running_text(builder, columns, splits, dev_fraction=dev_fraction)
-    if columns.kind == "label_sets":
-        return read_multi_label_splits(builder, columns, splits, **options)
-    if columns.kind == "text":
-        return read_labelled_texts(builder, columns, splits, **options)
-    return read_tagged(builder, columns, splits, **options)
+    read, kind = READERS[columns.kind]
+    read = functools.partial(_read_images, image_size=image_size) if kind is ImageSplit else read
+    parts = {part: read(builder, columns, words) for part, words in splits.items() if words}
+    if kind is str:
+        return split_text(**parts, dev_fraction=dev_fraction)
+    if kind is Text and "test" in parts and not parts["test"] and parts.get("dev"):
+        # GLUE does not publish labels of its test parts: papers report the scores of dev.
+        parts["test"] = parts.pop("dev")
+    labels = {}
+    if kind in (Text, MultiLabelText, ImageSplit):
+        labels["labels"] = _list_labels(builder, columns)
+    return kind.collect(**parts, **labels, dev_fraction=dev_fraction, seed=seed)
 
 
 class Columns(typing.NamedTuple):
@@ -223,13 +225,19 @@ def _is_class(tfds, feature):
     return isinstance(feature, tfds.features.ClassLabel)
 
 
-def read_tagged(builder, columns, splits, *, dev_fraction, seed):
-    """Sentences of the splits, whose values are TFDS's words for them, or None."""
-    read = {
-        part: _read_tagged(builder, columns, words) if words else []
-        for part, words in splits.items()
-    }
-    return Sentence.collect(**read, dev_fraction=dev_fraction, seed=seed)
+def _list_labels(builder, columns):
+    """The names of the labels, in the order of their ids."""
+    if isinstance(columns.label, tuple):
+        return columns.label
+    feature = builder.info.features[columns.label]
+    return (feature.feature if columns.kind == "label_sets" else feature).names
+
+
+def _iterate(builder, names, split):
+    """Yields the values of the features `names` of each example, as NumPy has them."""
+    dataset = builder.as_dataset(split=split).map(lambda x: tuple(x[name] for name in names))
+    for batch in dataset.ragged_batch(1024):  # three times as fast as one by one
+        yield from zip(*(column.numpy() for column in batch), strict=True)
 
 
 def _read_tagged(builder, columns, split):
@@ -238,79 +246,43 @@ def _read_tagged(builder, columns, split):
     # Universal Dependencies in TFDS hold a "token" for every line of the file. Words have a
     # number as their head; multiword tokens and empty nodes have "None".
     head = "head" if "head" in features and columns.inputs == "tokens" else None
-    wanted = [name for name in (columns.inputs, columns.label, head) if name]
-    dataset = builder.as_dataset(split=split).map(lambda x: {name: x[name] for name in wanted})
+    read = [name for name in (columns.inputs, columns.label, head) if name]
     sentences = []
-    for batch in dataset.ragged_batch(1024):  # three times as fast as one by one
-        for example in zip(*(batch[name].numpy() for name in wanted), strict=True):
-            rows = [
-                (token.decode("utf-8"), names[tag] if names else tag.decode("utf-8"))
-                for token, tag, *heads in zip(*example, strict=True)
-                if not head or heads[0].isdigit()
-            ]
-            if rows:
-                sentences.append(Sentence(*zip(*rows, strict=True)))
+    for example in _iterate(builder, read, split):
+        rows = [
+            (token.decode("utf-8"), names[tag] if names else tag.decode("utf-8"))
+            for token, tag, *heads in zip(*example, strict=True)
+            if not head or heads[0].isdigit()
+        ]
+        if rows:
+            sentences.append(Sentence(*zip(*rows, strict=True)))
     return sentences
 
 
 HIDDEN = -1  # the label that TFDS gives where the authors keep it to themselves
 
 
-def read_labelled_texts(builder, columns, splits, *, dev_fraction, seed):
-    """Texts of the splits, whose values are TFDS's words for them, or None."""
-    read = {
-        part: _read_texts(builder, columns, words) if words else []
-        for part, words in splits.items()
-    }
-    if splits["test"] and not read["test"] and read["dev"]:
-        # GLUE does not publish labels of its test parts: papers report the scores of dev.
-        read["test"], read["dev"] = read["dev"], []
-    labels = builder.info.features[columns.label].names
-    return Text.collect(**read, labels=labels, dev_fraction=dev_fraction, seed=seed)
-
-
 def _read_texts(builder, columns, split):
-    names = builder.info.features[columns.label].names
-    wanted = (columns.inputs, columns.label)
-    dataset = builder.as_dataset(split=split).map(lambda x: {name: x[name] for name in wanted})
-    texts = []
-    for batch in dataset.batch(1024).as_numpy_iterator():
-        for text, label in zip(*(batch[name] for name in wanted), strict=True):
-            text = text.decode("utf-8").strip()
-            if text and label != HIDDEN:
-                texts.append(Text(text, names[label]))
+    names, texts = _list_labels(builder, columns), []
+    for text, label in _iterate(builder, (columns.inputs, columns.label), split):
+        text = text.decode("utf-8").strip()
+        if text and label != HIDDEN:
+            texts.append(Text(text, names[label]))
     return texts
 
 
-def read_multi_label_splits(builder, columns, splits, *, dev_fraction, seed):
-    """Texts with labels of the splits, whose values are TFDS's words for them, or None."""
-    of_flags = isinstance(columns.label, tuple)
-    names = columns.label if of_flags else builder.info.features[columns.label].feature.names
-    wanted = (columns.inputs, *(columns.label if of_flags else (columns.label,)))
-
-    def read(split):
-        dataset = builder.as_dataset(split=split).map(lambda x: tuple(x[n] for n in wanted))
-        found = []
-        for batch in dataset.ragged_batch(1024):
-            for text, *said in zip(*(column.numpy() for column in batch), strict=True):
-                ids = np.flatnonzero(said) if of_flags else np.unique(said[0])
-                if text := text.decode("utf-8").strip():
-                    found.append((text, tuple(names[i] for i in ids)))
-        return found
-
-    parts = {part: read(words) if words else [] for part, words in splits.items()}
-    return MultiLabelText.collect(**parts, labels=names, dev_fraction=dev_fraction, seed=seed)
+def _read_label_sets(builder, columns, split):
+    of_flags, names = isinstance(columns.label, tuple), _list_labels(builder, columns)
+    read = (columns.inputs, *(columns.label if of_flags else (columns.label,)))
+    texts = []
+    for text, *labels in _iterate(builder, read, split):
+        ids = np.flatnonzero(labels) if of_flags else np.unique(labels[0])
+        if text := text.decode("utf-8").strip():
+            texts.append((text, tuple(names[i] for i in ids)))
+    return texts
 
 
-def read_question_splits(builder, splits, *, dev_fraction, seed):
-    """Questions of the splits, whose values are TFDS's words for them, or None."""
-    read = {
-        part: _read_questions(builder, words) if words else [] for part, words in splits.items()
-    }
-    return Question.collect(**read, dev_fraction=dev_fraction, seed=seed)
-
-
-def _read_questions(builder, split):
+def _read_questions(builder, columns, split):
     questions = []
     for example in builder.as_dataset(split=split).as_numpy_iterator():
         texts, starts = (example["answers"][name] for name in ("text", "answer_start"))
@@ -341,68 +313,42 @@ def find_pair(tfds, builder):
     return pairs[0] if len(pairs) == 1 else None
 
 
-def read_pairs(builder, columns, splits, *, dev_fraction, seed):
-    """Pairs of the splits, whose values are TFDS's words for them, or None."""
-    parts = {}
-    for part, rows in _read_parts(builder, (columns.inputs, columns.label), splits).items():
-        pairs = [(source.strip(), target.strip()) for source, target in rows]
-        # Sets that were gathered by machines have sentences without a translation.
-        parts[part] = [pair for pair in pairs if all(pair)]
-    return Pair.collect(**parts, dev_fraction=dev_fraction, seed=seed)
+def _read_pairs(builder, columns, split):
+    rows = _iterate(builder, (columns.inputs, columns.label), split)
+    pairs = [tuple(text.decode("utf-8").strip() for text in row) for row in rows]
+    # Sets that were gathered by machines have sentences without a translation.
+    return [pair for pair in pairs if all(pair)]
 
 
-def read_running_text(builder, columns, splits, *, dev_fraction):
-    """Running text of the splits; several texts of one are joined by an empty line."""
-    parts = _read_parts(builder, (columns.inputs,), splits)
-    joined = {part: "\n\n".join(text for (text,) in rows) for part, rows in parts.items()}
-    return split_text(**joined, dev_fraction=dev_fraction)
+def _read_running_text(builder, columns, split):
+    """Several texts are joined by an empty line."""
+    rows = _iterate(builder, (columns.inputs,), split)
+    return "\n\n".join(text.decode("utf-8") for (text,) in rows)
 
 
-def _read_parts(builder, names, splits):
-    """{part: [(text of each of the features, ...), ...]}"""
-    return {part: _rows(builder, names, words) if words else [] for part, words in splits.items()}
-
-
-def _rows(builder, names, split):
-    dataset = builder.as_dataset(split=split).map(lambda x: tuple(x[name] for name in names))
-    return [
-        tuple(text.decode("utf-8") for text in row)
-        for batch in dataset.batch(1024).as_numpy_iterator()
-        for row in zip(*batch, strict=True)
-    ]
-
-
-def check_image_size(builder, columns, name, image_size):
-    """Refuses images that differ in size, unless they are to be resized."""
-    shape = builder.info.features[columns.inputs].shape
-    if image_size is None and None in shape:
-        raise ValueError(
-            f"The images of {name} differ in size (shape {shape}): give image_size=(height, width)."
-        )
-
-
-def read_images(builder, columns, splits, *, image_size, dev_fraction, seed):
-    """Images of the splits, whose values are TFDS's words for them, or None."""
-    read = {
-        part: _read_images(builder, columns, words, image_size) if words else None
-        for part, words in splits.items()
-    }
-    labels = builder.info.features[columns.label].names
-    return ImageSplit.collect(**read, labels=labels, dev_fraction=dev_fraction, seed=seed)
-
-
-def _read_images(builder, columns, split, image_size):
-    """uint8 images (n, H, W, C) and labels (n,)."""
-    wanted = (columns.inputs, columns.label)
-    dataset = builder.as_dataset(split=split).map(lambda x: {name: x[name] for name in wanted})
-    if image_size is not None:
-        dataset = dataset.map(lambda example: _resized(example, columns.inputs, image_size))
-    parts = list(dataset.batch(1024).as_numpy_iterator())
-    return tuple(np.concatenate([part[name] for part in parts]) for name in wanted)
-
-
-def _resized(example, column, size):
+def _read_images(builder, columns, split, image_size=None):
+    """(uint8 images (n, H, W, C), labels (n,))."""
     import tensorflow as tf
 
-    image = tf.image.resize(example[column], size, antialias=True)
-    return {**example, column: tf.cast(tf.clip_by_value(tf.round(image), 0, 255), "uint8")}
+    def resize(image, label):
+        image = tf.image.resize(image, image_size, antialias=True)
+        return tf.cast(tf.clip_by_value(tf.round(image), 0, 255), "uint8"), label
+
+    names = (columns.inputs, columns.label)
+    dataset = builder.as_dataset(split=split).map(lambda x: tuple(x[name] for name in names))
+    if image_size is not None:
+        dataset = dataset.map(resize)
+    batches = list(dataset.batch(1024).as_numpy_iterator())
+    return tuple(np.concatenate(arrays) for arrays in zip(*batches, strict=True))
+
+
+# kind of columns -> what reads a split, and the class of its examples
+READERS = {
+    "tagging": (_read_tagged, Sentence),
+    "text": (_read_texts, Text),
+    "label_sets": (_read_label_sets, MultiLabelText),
+    "question": (_read_questions, Question),
+    "pair": (_read_pairs, Pair),
+    "running_text": (_read_running_text, str),
+    "image": (_read_images, ImageSplit),
+}

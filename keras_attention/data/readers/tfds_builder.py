@@ -12,7 +12,10 @@ def find_builder(tfds, name, data_dir):
     try:
         configs = [c.name for c in tfds.builder_cls(base).BUILDER_CONFIGS]
     except ValueError as error:  # also TFDS's DatasetNotFoundError
-        raise ValueError(f"There is no data set {name!r} in TFDS.{_near(tfds, base)}") from error
+        names = tfds.list_builders(with_community_datasets=False)
+        close = ", ".join(difflib.get_close_matches(base, names, n=3))
+        hint = f"Near it: {close}." if close else "See its catalogue for the names."
+        raise ValueError(f"There is no data set {name!r} in TFDS. {hint}") from error
     if len(configs) > 1 and not config:
         # TFDS would take the first: Afrikaans, of all Universal Dependencies.
         raise ValueError(
@@ -26,12 +29,6 @@ def find_builder(tfds, name, data_dir):
         raise ValueError(
             f"TFDS cannot make {name!r}. Of {base} there are: {_few(close)}."
         ) from error
-
-
-def _near(tfds, base):
-    names = tfds.list_builders(with_community_datasets=False)
-    close = difflib.get_close_matches(base, names, n=3)
-    return f" Near it: {', '.join(close)}." if close else " See its catalogue for the names."
 
 
 def _few(names, most=10):
