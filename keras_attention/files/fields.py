@@ -104,6 +104,15 @@ class Fields:
             self.path, value, self._full(name), ignored=ignored, error_class=self.error_class
         )
 
+    def entries(self, name):
+        """Read a list of anything. `entry` gives the fields of one that is an object."""
+        return self._value(name, _REQUIRED, lambda x: isinstance(x, list), "a list")
+
+    def entry(self, name, k):
+        """Read the fields of the object number `k` in a list."""
+        where = f"{self._full(name)}[{k}]"
+        return Fields(self.path, self.values[name][k], where, error_class=self.error_class)
+
     def part(self, values):
         """Return `values`, some of the fields, as `Fields` of the same name."""
         return Fields(

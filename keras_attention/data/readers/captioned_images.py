@@ -126,11 +126,7 @@ def from_captions(
         image_column, text_column: str, the names of the columns, or of the keys in JSON; or ints,
             which count columns from 0 where no row names them.
         image_size: as in A `DataSet` of `CaptionedImage`.
-        dev_fraction: float, the share of train that becomes dev where none is given.
-        seed: int, which those are.
-        encoding: str, of tables, as Python names it.
-        on_error: `"raise"` names all damaged pictures and empty texts in one error, `"skip"` leaves
-            them out with a warning that says how many.
+        dev_fraction, seed, encoding, on_error: as in `ka.data.from_text_files`.
 
     Returns:
         A `DataSet` of `CaptionedImage`, whose pictures are read once to find damaged ones, and

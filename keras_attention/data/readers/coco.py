@@ -6,11 +6,11 @@ import pathlib
 from keras_attention.data.readers.boxed_images import BoxedImage, turn_boxes
 from keras_attention.data.readers.image_folders import keep_readable
 from keras_attention.data.splits import read_parts
-from keras_attention.files.fields import MOST_PIXELS
+from keras_attention.files.fields import MOST_PIXELS, Fields
 from keras_attention.files.io import is_file, leads_outside, quote_value, read_json
 
 NAMES = ("annotations.json", "_annotations.coco.json")  # of the file in a folder
-NUMBERS = (int, float)
+MOST_PLACE = 1e9  # of a box, in pixels
 
 
 def from_coco(
@@ -40,10 +40,7 @@ def from_coco(
         labels: names of the classes in the order of their ids, such as those of a trained model;
             None takes the categories in the order of their ids.
         image_size: as in `BoxedImage.collect`.
-        dev_fraction: float, the share of train that becomes dev where none is given.
-        seed: int, which those are.
-        on_error: `"raise"` names all damaged pictures and broken boxes in one error, `"skip"`
-            leaves these pictures out with a warning that says how many.
+        dev_fraction, seed, on_error: as in `ka.data.from_text_files`.
 
     Returns:
         A `DataSet` of `BoxedImage`, whose pictures are read once to find damaged ones, and again
@@ -105,27 +102,18 @@ def find_coco_file(path):
 def _read_file(path, images, names, problems):
     """The pictures of a JSON file; names of its categories are added to `names`."""
     path = find_coco_file(path)
-    content = read_json(path)
-    error = functools.partial(_error, path)
-    if not isinstance(content, dict):
-        raise error("the content", content, "an object")
-    categories = {
-        number: _get(entry, "name", (str,), error, where)
-        for number, entry, where in _list_by_id(content, "categories", (int,), error)
-    }
+    fields = Fields.read(path)
+    categories = {number: entry.text("name") for number, entry in _list_by_id(fields, "categories")}
     names += [categories[number] for number in sorted(categories)]
     pictures = {}
-    for number, entry, where in _list_by_id(content, "images", (int, str), error):
+    for number, entry in _list_by_id(fields, "images"):
         pictures[number] = None
         with problems.note():
-            size = tuple(_get(entry, name, (int,), error, where) for name in ("height", "width"))
-            if not all(0 < side <= MOST_PIXELS for side in size):
-                raise error(where, size, f"a height and a width from 1 to {MOST_PIXELS}")
-            file = find_picture(path, _get(entry, "file_name", (str,), error, where), images)
-            pictures[number] = file, size
+            size = tuple(entry.whole(name, most=MOST_PIXELS) for name in ("height", "width"))
+            pictures[number] = find_picture(path, entry.text("file_name"), images), size
     if not pictures:
         raise ValueError(f"{path} holds no picture.")
-    objects = _read_annotations(content, categories, pictures, error, problems)
+    objects = _read_annotations(fields, categories, pictures, problems)
     found = []
     for number, picture in pictures.items():
         if picture is None or objects[number] is None:
@@ -135,29 +123,36 @@ def _read_file(path, images, names, problems):
     return [turn_boxes(*one) for one in keep_readable(found, problems)]
 
 
-def _list_by_id(content, name, kinds, error):
-    """Yields (id, entry, where it is) of the list `name`, whose ids are all different."""
+def _list_by_id(fields, name):
+    """Yields (id, `Fields`) of the objects in the list `name`, whose ids are all different."""
     seen = {}
-    for k, entry in enumerate(_get(content, name, (list,), error, "")):
-        where = f"{name}[{k}]"
-        number = _get(entry, "id", kinds, error, where)
+    for k in range(len(fields.entries(name))):
+        entry = fields.entry(name, k)
+        number = _read_id(entry, "id")
         if number in seen:
-            raise error(f"{where}.id", number, f"another one, as {seen[number]} has this")
-        seen[number] = where
-        yield number, entry, where
+            raise entry.error("id", f"another one, as {seen[number]} has this")
+        seen[number] = entry.within
+        yield number, entry
 
 
-def _read_annotations(content, categories, pictures, error, problems):
+def _read_id(entry, name):
+    number = entry.get(name)
+    if not isinstance(number, int | str) or isinstance(number, bool):
+        raise entry.error(name, "a whole number or a string")
+    return number
+
+
+def _read_annotations(fields, categories, pictures, problems):
     """{id of a picture: [(box, label, whether it is a crowd)], or None where one is broken}"""
     objects = {number: [] for number in pictures}
-    for k, entry in enumerate(_get(content, "annotations", (list,), error, "")):
-        where = f"annotations[{k}]"
+    for k in range(len(fields.entries("annotations"))):
         image, found = None, None
         with problems.note():
-            image = _get(entry, "image_id", (int, str), error, where)
+            entry = fields.entry("annotations", k)
+            image = _read_id(entry, "image_id")
             if image not in pictures:
-                raise error(f"{where}.image_id", image, "an id of images")
-            found = _read_object(entry, categories, error, where)
+                raise entry.error("image_id", "an id of images")
+            found = _read_object(entry, categories)
         if found is None and image in objects:
             objects[image] = None  # a picture lacks an object: it would teach something wrong
         elif found is not None and objects[image] is not None:
@@ -165,18 +160,18 @@ def _read_annotations(content, categories, pictures, error, problems):
     return objects
 
 
-def _read_object(entry, categories, error, where):
+def _read_object(entry, categories):
     """(box, label, whether it is a crowd) of an annotation."""
-    box = _get(entry, "bbox", (list,), error, where)
-    if len(box) != 4 or not all(isinstance(x, NUMBERS) and abs(x) < 1e9 for x in box):
-        raise error(f"{where}.bbox", box, "four numbers, [x, y, width, height]")
-    number = _get(entry, "category_id", (int,), error, where)
-    if number not in categories:
-        raise error(f"{where}.category_id", number, "an id of categories")
-    crowd = 0 if entry.get("iscrowd") is None else entry["iscrowd"]
-    if not isinstance(crowd, NUMBERS) or crowd not in (0, 1):
-        raise error(f"{where}.iscrowd", crowd, "0, 1, true or false")
+    box = entry.entries("bbox")
+    if len(box) != 4 or not all(isinstance(x, int | float) and abs(x) < MOST_PLACE for x in box):
+        raise entry.error("bbox", "four numbers, [x, y, width, height]")
     x, y, width, height = box
+    number = _read_id(entry, "category_id")
+    if number not in categories:
+        raise entry.error("category_id", "an id of categories")
+    crowd = entry.get("iscrowd", 0)
+    if not isinstance(crowd, int | float) or crowd not in (0, 1):
+        raise entry.error("iscrowd", "0, 1, true or false")
     return (x, y, x + width, y + height), categories[number], bool(crowd)
 
 
@@ -211,25 +206,21 @@ def read_captions(path, find, problems):
         find: function of a picture's name to its path.
         problems: `Problems`.
     """
-    content = read_json(path)
-    error = functools.partial(_error, path)
-    if not isinstance(content, dict):
-        raise error("the content", content, "an object")
+    fields = Fields.read(path)
     pictures = {}
-    for number, entry, where in _list_by_id(content, "images", (int, str), error):
+    for number, entry in _list_by_id(fields, "images"):
         pictures[number] = None
         with problems.note():
-            pictures[number] = find(_get(entry, "file_name", (str,), error, where))
+            pictures[number] = find(entry.text("file_name"))
     found = []
-    for k, entry in enumerate(_get(content, "annotations", (list,), error, "")):
-        where = f"annotations[{k}]"
+    for k in range(len(fields.entries("annotations"))):
         with problems.note():
-            number = _get(entry, "image_id", (int, str), error, where)
-            text = _get(entry, "caption", (str,), error, where).strip()
+            entry = fields.entry("annotations", k)
+            number, text = _read_id(entry, "image_id"), entry.text("caption").strip()
             if number not in pictures:
-                raise error(f"{where}.image_id", number, "an id of images")
+                raise entry.error("image_id", "an id of images")
             if not text:
-                raise error(f"{where}.caption", text, "a text")
+                raise entry.error("caption", "a text")
             if pictures[number] is not None:
                 found.append((pictures[number], " ".join(text.split())))
     return found
@@ -242,22 +233,6 @@ def has_captions(path):
     annotations = content.get("annotations") if isinstance(content, dict) else None
     first = annotations[0] if isinstance(annotations, list) and annotations else None
     return isinstance(first, dict) and "caption" in first
-
-
-def _error(path, where, value, expected):
-    return ValueError(f"{path}: {where} is {quote_value(value)}: expected {expected}.")
-
-
-def _get(content, name, kinds, error, where):
-    """The value under a name of an object of JSON, which must be of one of `kinds`."""
-    words = {list: "a list", str: "a string", int: "a whole number"}
-    inside = f"{where}.{name}" if where else name
-    if not isinstance(content, dict):
-        raise error(where, content, "an object")
-    value = content.get(name)
-    if not isinstance(value, kinds) or isinstance(value, bool):
-        raise error(inside, value, " or ".join(words[kind] for kind in kinds))
-    return value
 
 
 def list_coco_results(found, image_ids, category_ids):
@@ -285,11 +260,9 @@ def list_coco_results(found, image_ids, category_ids):
     ```
     """
     if not isinstance(category_ids, dict):
-        path = find_coco_file(category_ids)
-        error = functools.partial(_error, path)
-        entries = _get(read_json(path), "categories", (list,), error, "")
+        fields = Fields.read(find_coco_file(category_ids))
         category_ids = {
-            _get(entry, "name", (str,), error, "categories"): entry.get("id") for entry in entries
+            entry.text("name"): number for number, entry in _list_by_id(fields, "categories")
         }
     results = []
     for boxes, image in zip(found, image_ids, strict=True):

@@ -26,9 +26,7 @@ def from_bracketed_files(
 
     Args:
         train, dev, test: a path, a list of paths, or None; gzipped files are read as well.
-        dev_fraction: float, the share of train that becomes dev where no dev file is given.
-        seed: int, which trees those are.
-        encoding: str, of the files, as Python names it.
+        dev_fraction, seed, encoding: as in `ka.data.from_text_files`.
 
     Returns:
         A `DataSet` of `ConstituencyTree`.

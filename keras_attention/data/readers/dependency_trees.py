@@ -91,11 +91,7 @@ def from_conllu_trees(
 
     Args:
         train, dev, test: a path, a list of paths, or None; gzipped files are read as well.
-        dev_fraction: float, the share of train that becomes dev where no dev file is given.
-        seed: int, which sentences those are.
-        encoding: str, of the files, as Python names it.
-        on_error: `"raise"` names all broken sentences in one error, `"skip"` leaves them out with a
-            warning that says how many.
+        dev_fraction, seed, encoding, on_error: as in `ka.data.from_text_files`.
 
     Returns:
         A `DataSet` of `DependencyTree`.

@@ -113,12 +113,7 @@ def from_dialogue_files(
 
     Args:
         train, dev, test: a path, a list of paths, or None.
-        dev_fraction: float, the share of the dialogues of train that becomes dev where no dev file
-            is given.
-        seed: int, which those are.
-        encoding: str, of the files, as Python names it.
-        on_error: `"raise"` names all broken dialogues in one error, `"skip"` leaves them out with a
-            warning that says how many.
+        dev_fraction, seed, encoding, on_error: as in `ka.data.from_text_files`.
 
     Returns:
         A `DataSet` of `Dialogue`.

@@ -89,11 +89,7 @@ def from_multi_label_files(
         text_column, label_column: str, the names of the columns, or of the keys in JSON; or ints,
             which count columns from 0 where no row names them.
         separator: str, between labels.
-        dev_fraction: float, the share of train that becomes dev where no dev file is given.
-        seed: int, which texts those are.
-        encoding: str, of the files, as Python names it: `"cp1252"`, `"utf-16"`, ...
-        on_error: `"raise"` names all broken examples in one error, `"skip"` leaves them out with a
-            warning that says how many.
+        dev_fraction, seed, encoding, on_error: as in `ka.data.from_text_files`.
 
     Returns:
         A `DataSet` of `MultiLabelText`.

@@ -75,11 +75,7 @@ def from_pair_files(
             Any file may be gzipped.
         columns: (source, target), in files with columns: their names in the first row, or the keys
             of the JSON objects; or ints, which count columns from 0 where no row names them.
-        dev_fraction: float, the share of train that becomes dev where no dev file is given.
-        seed: int, which pairs those are.
-        encoding: str, of the files, as Python names it: `"cp1252"`, `"utf-16"`, ...
-        on_error: `"raise"` names all broken examples in one error, `"skip"` leaves them out with a
-            warning that says how many.
+        dev_fraction, seed, encoding, on_error: as in `ka.data.from_text_files`.
 
     Returns:
         A `DataSet` of `Pair`.

@@ -34,10 +34,7 @@ def from_voc(
         labels: names of the classes in the order of their ids, such as those of a trained model;
             None sorts those that are there.
         image_size: as in `BoxedImage.collect`.
-        dev_fraction: float, the share of train that becomes dev where none is given.
-        seed: int, which those are.
-        on_error: `"raise"` names all damaged pictures and broken boxes in one error, `"skip"`
-            leaves these pictures out with a warning that says how many.
+        dev_fraction, seed, on_error: as in `ka.data.from_text_files`.
 
     Returns:
         A `DataSet` of `BoxedImage`, whose pictures are read once to find damaged ones, and again

@@ -1,6 +1,5 @@
 """Questions with a context that holds the answer: in memory, and from files."""
 
-import functools
 import pathlib
 import re
 import typing
@@ -9,8 +8,8 @@ from keras_attention.data.dataset import DataSet
 from keras_attention.data.problems import report_problems
 from keras_attention.data.readers.columns import UTF_8, line_error, read_lines
 from keras_attention.data.splits import hold_out, read_parts
-from keras_attention.files.fields import MOST_ID
-from keras_attention.files.io import parse_json, quote_value, read_json
+from keras_attention.files.fields import Fields
+from keras_attention.files.io import parse_json, prefix_errors, quote_value, read_json
 
 SENTENCES = "wiki-sentences.tsv"  # of QAMR, beside its questions
 SUFFIXES = (".json", ".jsonl", ".tsv")
@@ -110,11 +109,7 @@ def from_question_files(
 
     Args:
         train, dev, test: a path, a list of paths, or None.
-        dev_fraction: float, the share of the contexts of train that become dev where no dev file
-            is given.
-        seed: int, which those are.
-        on_error: `"raise"` names all broken questions in one error, `"skip"` leaves them out with a
-            warning that says how many.
+        dev_fraction, seed, on_error: as in `ka.data.from_text_files`; the share is one of contexts.
 
     Returns:
         A `DataSet` of `Question`.
@@ -159,50 +154,50 @@ def read_questions(path, *, problems=None):
 def _read_squad(path, problems):
     """SQuAD's: articles of paragraphs of questions."""
     content, questions = read_json(path), []
-    error = functools.partial(_error, path)
     if isinstance(content, list):
-        mend = "save an object on each line, in a file whose name ends in .jsonl"
-        raise error("the content", content, f'SQuAD\'s object, {{"data": [...]}}. Or {mend}')
-    articles = _get(content, "data", list, error, "")
-    for a, article in enumerate(articles):
-        where = f"data[{a}]"
-        for p, paragraph in enumerate(_get(article, "paragraphs", list, error, where)):
-            inside = f"{where}.paragraphs[{p}]"
+        raise ValueError(
+            f"{path}: the content is {quote_value(content)}: expected SQuAD's object, "
+            '{"data": [...]}. Or save an object on each line, in a file whose name ends in .jsonl.'
+        )
+    fields = Fields(path, content)
+    for a in range(len(fields.entries("data"))):
+        article = fields.entry("data", a)
+        for p in range(len(article.entries("paragraphs"))):
             context = None
             with problems.note():
-                context = _get_text(paragraph, "context", error, inside)
+                paragraph = article.entry("paragraphs", p)
+                context = _read_text(paragraph, "context")
             if context is None:
                 continue
-            for q, asked in enumerate(_get(paragraph, "qas", list, error, inside)):
+            for k in range(len(paragraph.entries("qas"))):
                 with problems.note():
-                    questions.append(_make(context, asked, error, f"{inside}.qas[{q}]"))
+                    questions.append(_make(context, paragraph.entry("qas", k)))
     return questions
 
 
-def _make(context, asked, error, where):
-    """A `Question` of an entry of SQuAD."""
-    text = _get_text(asked, "question", error, where)
-    impossible = asked.get("is_impossible", False)
-    if not isinstance(impossible, bool):
-        raise error(f"{where}.is_impossible", impossible, "true or false")
+def _make(context, asked):
+    """A `Question` of an entry of SQuAD, `Fields`."""
+    text, impossible = _read_text(asked, "question"), asked.flag("is_impossible", default=False)
     answers = []
-    for k, found in enumerate(_get(asked, "answers", list, error, where)):
-        inside = f"{where}.answers[{k}]"
-        answer = _get_text(found, "text", error, inside)
-        answers.append((answer, _get_start(found.get("answer_start"), error, inside)))
+    for k in range(len(asked.entries("answers"))):
+        found = asked.entry("answers", k)
+        answers.append((_read_text(found, "text"), found.whole("answer_start", least=0)))
     name = asked.get("id")
     if name is not None and not isinstance(name, str | int):
-        raise error(f"{where}.id", name, "a string")
-    name = None if name is None else str(name)
-    question = Question(text, context, () if impossible else tuple(answers), name)
-    return _check_at(question, error, where)
-
-
-def _check_at(question, error, where):
-    try:
+        raise asked.error("id", "a string")
+    question = Question(text, context, () if impossible else tuple(answers), name and str(name))
+    with prefix_errors(f"{asked.path}: {asked.within}" if asked.within else asked.path):
         return _check(question)
-    except ValueError as problem:
-        raise ValueError(f"{error.args[0]}: {where}: {problem}.") from problem
+
+
+def _read_text(fields, name):
+    """The text under a name, which is not empty."""
+    text = fields.text(name)
+    if not text.strip():
+        raise fields.error(name, "a text")
+    if any("\ud800" <= c <= "\udfff" for c in text):
+        raise fields.error(name, "whole characters, and not half a pair of surrogates")
+    return text
 
 
 def _read_lines(path, problems):
@@ -221,48 +216,16 @@ def _read_object(path, number, line):
         content = parse_json(line)
     except ValueError as problem:
         raise line_error(path, number, f"no JSON: {problem}") from problem
-    error = functools.partial(_error, f"{path}:{number}")
-    context = _get_text(content, "context", error, "")
-    lists = _get(content, "answers", dict, error, "")
-    texts, starts = (_get(lists, n, list, error, "answers") for n in ("text", "answer_start"))
+    fields = Fields(f"{path}:{number}", content)
+    lists = fields.object("answers")
+    texts, starts = lists.entries("text"), lists.entries("answer_start")
     if len(texts) != len(starts):
         raise line_error(path, number, f"{len(texts)} texts and {len(starts)} answer_start")
     answers = [
         {"text": text, "answer_start": start} for text, start in zip(texts, starts, strict=True)
     ]
-    return _make(context, content | {"answers": answers}, error, "the object")
-
-
-def _error(path, where, value, expected):
-    return ValueError(f"{path}: {where} is {quote_value(value)}: expected {expected}.")
-
-
-def _get(content, name, kind, error, where):
-    """The list or object under a name of an object of JSON."""
-    expected = {list: "a list", dict: "an object", str: "a string"}[kind]
-    if not isinstance(content, dict):
-        raise error(where or "the content", content, "an object")
-    inside = f"{where}.{name}" if where else name
-    if not isinstance(content.get(name), kind):
-        raise error(inside, content.get(name), expected)
-    return content[name]
-
-
-def _get_text(content, name, error, where):
-    """The text under a name, which is not empty."""
-    text = _get(content, name, str, error, where)
-    inside = f"{where}.{name}" if where else name
-    if not text.strip():
-        raise error(inside, text, "a text")
-    if any("\ud800" <= c <= "\udfff" for c in text):
-        raise error(inside, text, "whole characters, and not half a pair of surrogates")
-    return text
-
-
-def _get_start(value, error, where):
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST_ID:
-        raise error(f"{where}.answer_start", value, "a whole number from 0")
-    return value
+    asked = Fields(fields.path, content | {"answers": answers})
+    return _make(_read_text(fields, "context"), asked)
 
 
 def _read_qamr(path, problems):

@@ -105,11 +105,7 @@ def from_recordings(
             no row names them.
         sampling_rate: int, samples a second that all recordings get; others are resampled. None
             keeps the rate of the files, or takes 16,000 where they differ.
-        dev_fraction: float, the share of train that becomes dev where none is given.
-        seed: int, which recordings those are.
-        encoding: str, of the tables and lists, as Python names it.
-        on_error: `"raise"` names all damaged recordings and rows in one error, `"skip"` leaves them
-            out with a warning that says how many.
+        dev_fraction, seed, encoding, on_error: as in `ka.data.from_text_files`.
 
     Returns:
         A `DataSet` of `Recording`.

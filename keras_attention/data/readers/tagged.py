@@ -50,11 +50,7 @@ def from_conll(
         train, dev, test: a path, a list of paths, or None; gzipped files are read as well.
         token_column: int, where the token is, counted from 0.
         label_column: int, where the tag is; -1 is the last column.
-        dev_fraction: float, the share of train that becomes dev where no dev file is given.
-        seed: int, which sentences those are.
-        encoding: str, of the files, as Python names it: `"cp1252"`, `"utf-16"`, ...
-        on_error: `"raise"` names all broken sentences in one error, `"skip"` leaves them out with a
-            warning that says how many.
+        dev_fraction, seed, encoding, on_error: as in `ka.data.from_text_files`.
 
     Returns:
         A `DataSet` of `Sentence`.
@@ -138,11 +134,7 @@ def from_conllu(
     Args:
         train, dev, test: a path, a list of paths, or None; gzipped files are read as well.
         column: str, the column that is the tag: `"upos"`, `"xpos"`, `"feats"`, `"deprel"`, ...
-        dev_fraction: float, the share of train that becomes dev where no dev file is given.
-        seed: int, which sentences those are.
-        encoding: str, of the files, as Python names it: `"cp1252"`, `"utf-16"`, ...
-        on_error: `"raise"` names all broken sentences in one error, `"skip"` leaves them out with a
-            warning that says how many.
+        dev_fraction, seed, encoding, on_error: as in `ka.data.from_text_files`.
 
     Returns:
         A `DataSet` of `Sentence`.

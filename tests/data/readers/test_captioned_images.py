@@ -80,8 +80,8 @@ def test_captions_of_tables(pictures, name, lines):
     "changes, message",
     [
         ({"annotations": [{"image_id": 3, "caption": "x"}]}, r"image_id is 3: .*an id of images"),
-        ({"annotations": [{"image_id": 1, "caption": " "}]}, r"caption is '': expected a text"),
-        ({"annotations": [{"image_id": 1}]}, r"annotations\[0\].caption is null: .*a string"),
+        ({"annotations": [{"image_id": 1, "caption": " "}]}, r"caption is ' ': expected a text"),
+        ({"annotations": [{"image_id": 1}]}, r"annotations\[0\].caption is not there: .*a string"),
         ({"annotations": []}, "holds no caption"),
         (
             {"images": [{"id": 1, "file_name": "night.png"}, {"id": 1, "file_name": "day.png"}]},

@@ -58,7 +58,7 @@ def test_crowds_and_boxes_without_area(tmp_path):
 
 
 BROKEN = {
-    "no list": (lambda c: c.pop("annotations"), "annotations is null: expected a list"),
+    "no list": (lambda c: c.pop("annotations"), "annotations is not there: expected a list"),
     "a word": (lambda c: c["annotations"][0].update(bbox="x"), r"annotations\[0\].bbox is 'x'"),
     "three": (lambda c: c["annotations"][0].update(bbox=[1, 2, 3]), "expected four numbers"),
     "category": (lambda c: c["annotations"][0].update(category_id=77), "an id of categories"),
@@ -74,7 +74,10 @@ BROKEN = {
     ),
     "two crowds": (lambda c: c["annotations"][1].update(iscrowd=2), "iscrowd is 2: expected 0, 1"),
     "size": (lambda c: c["images"][0].update(width=0), r"images\[0\] is a list|from 1 to"),
-    "no name": (lambda c: c["images"][0].pop("file_name"), "file_name is null: expected a string"),
+    "no name": (
+        lambda c: c["images"][0].pop("file_name"),
+        "file_name is not there: expected a string",
+    ),
     "gone": (lambda c: c["images"][0].update(file_name="z.png"), "'z.png' is in none of"),
     "long": (lambda c: c["images"][0].update(file_name="z" * 5000), "is in none of"),
     "none": (lambda c: c.update(images=[], annotations=[]), "holds no picture"),

@@ -82,12 +82,18 @@ def test_qamr_counts_words(tmp_path):
             "'-' are",
         ),
         (lambda p: write_qamr(p / "x.tsv", sentence="S:1"), "wiki-sentences.tsv:1: expected an id"),
-        (lambda p: write_squad(p / "x.json", [{"question": "Who?"}]), r"qas\[0\].answers is null"),
-        (lambda p: write_squad(p / "x.json", [{}]), r"qas\[0\].question is null: expected a str"),
+        (
+            lambda p: write_squad(p / "x.json", [{"question": "Who?"}]),
+            r"qas\[0\].answers is not there",
+        ),
+        (
+            lambda p: write_squad(p / "x.json", [{}]),
+            r"qas\[0\].question is not there: expected a str",
+        ),
         (lambda p: write_squad(p / "x.json", ASKED, ""), r"paragraphs\[0\].context is ''"),
         (
             lambda p: write_squad(p / "x.json", [ASKED[0] | {"answers": [{"text": "cat"}]}]),
-            r"answers\[0\].answer_start is null: expected a whole number",
+            r"answers\[0\].answer_start is not there: expected a whole number",
         ),
         (
             lambda p: write_squad(
@@ -111,7 +117,7 @@ def test_damaged_files(write, message, tmp_path):
             "[]",
             r'x.json: the content is a list: expected SQuAD\'s object, {"data": .* in .jsonl\.$',
         ),
-        ("{}", "data is null: expected a list"),
+        ("{}", "data is not there: expected a list"),
         ('{"data": [3]}', r"data\[0\] is 3: expected an object"),
         ("{", "is not valid JSON"),
         ("[" * 1000, "is not valid JSON"),
