@@ -38,7 +38,7 @@ def test_files_exist(path):
 
 def test_every_room_is_in_the_table():
     rooms = {path.parent.name for path in (ROOT / "keras_attention").glob("*/__init__.py")}
-    assert rooms == set(re.findall(r"`(\w+)/`", ARCHITECTURE.split("## How a mask")[0]))
+    assert rooms == set(re.findall(r"^\| `(\w+)/` \|", ARCHITECTURE, re.MULTILINE))
 
 
 def test_names_exist():

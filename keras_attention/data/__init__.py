@@ -1,6 +1,7 @@
 """Sentences, pairs, texts, images and recordings, from TensorFlow Datasets or files, as batches."""
 
 from keras_attention.data.batches import batches
+from keras_attention.data.columns import Columns, Computed, Pixels, Ragged
 from keras_attention.data.dataset import DataSet
 from keras_attention.data.made_up.dates import WrittenDate, dates
 from keras_attention.data.made_up.facts import facts
@@ -117,6 +118,8 @@ __all__ = [
     "BoxedImage",
     "CaptionedImage",
     "Characters",
+    "Columns",
+    "Computed",
     "ConstituencyTree",
     "DataSet",
     "DependencyTree",
@@ -131,11 +134,13 @@ __all__ = [
     "MaskedWindows",
     "MultiLabelText",
     "Pair",
+    "Pixels",
     "PixelLevelsPreprocessor",
     "PretrainedTokenizer",
     "Question",
     "QuestionPreprocessor",
     "QuestionWindow",
+    "Ragged",
     "Recording",
     "Resizing",
     "Sentence",
