@@ -1,4 +1,8 @@
-"""Embedding tables of int8 LiteRT files: stored once, and turned into floats row by row."""
+"""Int8 embedding tables, stored once: a translator takes 6.1 MB, by ai-edge-quantizer 24.4 MB.
+
+Its version 0.10.0 leaves tables that rows are looked up in as floats, and stores a table once for
+each signature. The translator is `multi30k-de-en` with `generate`, which takes 20.3 MB in float32.
+"""
 
 import copy
 
