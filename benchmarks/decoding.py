@@ -56,7 +56,8 @@ def measure_litert(network, length, form, **fixed):
     """The last of `length` tokens, with a cache and without, in files of the same form."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "model.tflite"
-        ka.export.to_litert(network, path, generate=[], max_length=length, **fixed)
+        steps = ka.export.Generation([], max_length=length)
+        ka.export.to_litert(network, path, generate=steps, **fixed)
         whole = pathlib.Path(folder) / "whole.tflite"
         ka.export.to_litert(network, whole, **fixed)
         step, uncached = ka.export.load(path, "step"), ka.export.load(whole)

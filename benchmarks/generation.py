@@ -88,9 +88,7 @@ def litert_int8(new):
         our_model(),
         path,
         quantization="int8_weights",
-        generate="greedy",
-        max_length=PROMPT + new,
-        max_new_tokens=new,
+        generate=ka.export.Generation("greedy", PROMPT + new, new),
     )
     run = ka.export.load(path, "generate")
     inputs = {"token_ids": prompt()}

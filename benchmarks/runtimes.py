@@ -84,7 +84,9 @@ def make_files(folder):
     translator = ka.models.seq2seq_transformer(200, **size)
     recurrent = ka.models.seq2seq_recurrent(200, 200, hidden_dim=64)
     ids = np.random.default_rng(0).integers(1, 200, (8, 12)).astype("int32")
-    loops = {"generate": ["greedy", Beam(3)], "max_length": 16, "end_token_id": 2}
+    samplers = ["greedy", Beam(3)]
+    writes = {"generate": ka.export.Generation(samplers, 16, 4, end_token_id=2)}
+    reads = {"generate": ka.export.Generation(samplers, 16, start_token_id=1, end_token_id=2)}
     fixed = {"batch_size": 1, "sequence_length": 12}
     kinds = {
         "labeler": (labeler, {}),
@@ -97,27 +99,27 @@ def make_files(folder):
         "labeler_int8": (labeler, {"quantization": "int8", "calibration": [ids], **fixed}),
         "images_fixed": (images, {"batch_size": 1}),
         "images_int8_weights_fixed": (images, {"quantization": "int8_weights", "batch_size": 1}),
-        "writer": (writer, {**loops, "max_new_tokens": 4}),
-        "writer_fixed": (writer, {**loops, **fixed, "max_new_tokens": 4}),
+        "writer": (writer, writes),
+        "writer_fixed": (writer, {**writes, **fixed}),
         "writer_float16_fixed": (
             writer,
-            {**loops, **fixed, "max_new_tokens": 4, "quantization": "float16"},
+            {**writes, **fixed, "quantization": "float16"},
         ),
         "writer_int8_weights": (
             writer,
-            {**loops, "max_new_tokens": 4, "quantization": "int8_weights"},
+            {**writes, "quantization": "int8_weights"},
         ),
-        "translator": (translator, {**loops, "start_token_id": 1}),
-        "translator_fixed": (translator, {**loops, **fixed, "start_token_id": 1}),
+        "translator": (translator, reads),
+        "translator_fixed": (translator, {**reads, **fixed}),
         "translator_int8_weights": (
             translator,
-            {**loops, "start_token_id": 1, "quantization": "int8_weights"},
+            {**reads, "quantization": "int8_weights"},
         ),
         "translator_per_tensor": (
             translator,
-            {**loops, "start_token_id": 1, "quantization": "int8_weights", "per_channel": False},
+            {**reads, "quantization": "int8_weights", "per_channel": False},
         ),
-        "recurrent": (recurrent, {**loops, "start_token_id": 1}),
+        "recurrent": (recurrent, reads),
     }
     for name, (model, settings) in kinds.items():
         ka.export.to_litert(model, folder / f"{name}.tflite", **settings)

@@ -93,7 +93,8 @@ def main(pairs, epochs, output, num_layers):
     for pair, text in zip(pairs.test[:3], written, strict=False):
         print(f"{pair.source}  ->  {text}")
     print(f"BLEU {sacrebleu.corpus_bleu(written, [wanted]).score:.1f}")
-    print(ka.export.to_litert(model, output, generate="greedy", max_new_tokens=64, **ends))
+    generate = ka.export.Generation("greedy", max_new_tokens=64, **ends)
+    print(ka.export.to_litert(model, output, generate=generate))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,8 @@ def test_a_language_model_trains_writes_and_is_exported(tmp_path):
     np.testing.assert_allclose(loaded(IDS), model(IDS), atol=1e-6)
     written = ka.generation.generate(model, IDS[:2, :3], 4)
     np.testing.assert_array_equal(ka.generation.generate(loaded, IDS[:2, :3], 4), written)
-    report = ka.export.to_litert(model, tmp_path / "model.tflite", generate="greedy", max_length=12)
+    generate = ka.export.Generation(max_length=12)
+    report = ka.export.to_litert(model, tmp_path / "model.tflite", generate=generate)
     generator = ka.export.LiteRTGenerator(report.path)
     np.testing.assert_array_equal(generator.generate(IDS[:2, :3], max_new_tokens=4), written)
 

@@ -36,9 +36,8 @@ def export(name, path, loops):
     if model.name == "speech_to_text":
         options["sequence_length"] = model.inputs[0].shape[1]  # as many frames as it hears
     if model.name in MARKS:
-        options |= {**NEW, **MARKS[model.name], "generate": loops}
-        if not loops:
-            del options["max_new_tokens"]
+        new = NEW if loops else {"max_length": NEW["max_length"]}
+        options["generate"] = ka.export.Generation(loops, **new, **MARKS[model.name])
     return ka.export.to_litert(model, path, compatible_with="gpu", **options)
 
 

@@ -41,7 +41,8 @@ class LiteRTGenerator:
     model = ka.models.causal_language_model(20, num_layers=1, num_heads=2, hidden_dim=8)
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/model.tflite"
-        ka.export.to_litert(model, path, generate=[], max_length=16, end_token_id=2)
+        steps = ka.export.Generation([], max_length=16, end_token_id=2)
+        ka.export.to_litert(model, path, generate=steps)
         generator = ka.export.LiteRTGenerator(path)
         for token in generator.stream([[5, 7, 11]], max_new_tokens=4):
             assert token.shape == (1,)

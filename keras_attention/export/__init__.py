@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from keras_attention.export.checks.runner import load
     from keras_attention.export.errors import ExportError
+    from keras_attention.export.generation.settings import Generation
     from keras_attention.export.inspection import Inspection, inspect
     from keras_attention.export.litert import to_litert
     from keras_attention.export.saved_model import to_saved_model
@@ -33,6 +34,7 @@ __all__ = [
     "Drift",
     "ExportError",
     "ExportReport",
+    "Generation",
     "Inspection",
     "LiteRTGenerator",
     "Parity",
@@ -50,6 +52,7 @@ _MODULES = {
     "Drift": "checks.report",
     "ExportError": "errors",
     "ExportReport": "checks.report",
+    "Generation": "generation.settings",
     "Inspection": "inspection",
     "LiteRTGenerator": ".device.litert_generator",
     "Parity": "checks.report",

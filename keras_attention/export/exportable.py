@@ -31,13 +31,13 @@ class Exportable:
         model: computes in float32.
         checked: the endpoints of the file, a tuple of `CheckedEndpoint`.
         warnings: list of str, for the report.
-        generation: `generation.settings.Generation` of a model that generates, or None.
+        plan: `GenerationPlan` of a model that generates, or None.
     """
 
     model: object
     checked: tuple[CheckedEndpoint, ...]
     warnings: list
-    generation: object = None
+    plan: object = None
 
     @property
     def endpoints(self):
@@ -55,7 +55,7 @@ class Exportable:
 
     def describe_generation(self):
         """How the file generates, a dict for the report; None where it does not."""
-        return self.generation and self.generation.describe(self.endpoints)
+        return self.plan and self.plan.describe(self.endpoints)
 
     def order_signatures(self, signatures):
         """The signatures of a file, with inputs and outputs in the model's order.

@@ -11,7 +11,6 @@ from keras_attention.export.checks.cases import read_calibration
 from keras_attention.export.checks.report import ExportReport
 from keras_attention.export.generation.drift import measure_drift
 from keras_attention.export.generation.exportable import make_exportable
-from keras_attention.export.generation.settings import GenerationRequest
 from keras_attention.export.graphs import flatbuffer
 from keras_attention.export.precision import check_no_lookups
 from keras_attention.export.quantization import get_quantization
@@ -33,12 +32,6 @@ def to_litert(
     mask_constant=None,
     per_channel=True,
     generate=None,
-    max_length=None,
-    max_new_tokens=None,
-    start_token_id=None,
-    end_token_id=None,
-    padding_id="model",
-    constraints=None,
 ):
     """Writes `model` as a LiteRT file of built-in ops only, and proves that it runs.
 
@@ -87,19 +80,8 @@ def to_litert(
         per_channel: bool, of int8 files. False gives the weights of a dense layer one scale in
             place of one for each row, which TensorFlow Lite knows since 2.17 in `int8_weights`:
             less exact, and for older runtimes. The report's `minimum_runtime` tells the oldest.
-        generate: for a causal language model or an encoder-decoder: `"greedy"`, a sampler, a
-            `Beam`, or a list of a sampler and a `Beam`; an empty list gives `step` without loops.
-            A sampler that draws takes chance as an input, `uniform`.
-        max_length: int, tokens that the cache has room for, old and new; 256 by default, or what
-            the model's positions have room for.
-        max_new_tokens: int, how many tokens `generate` and `beam` write at most.
-        start_token_id: int or ints, what an encoder-decoder begins with.
-        end_token_id: int or several, what ends a text; without one it is as long as it may be.
-        padding_id: int, which an encoder-decoder never writes, although to its decoder it may be a
-            token, such as the first one; None where every id is a token; `"model"` for that of the
-            decoder's embedding.
-        constraints: as for `generate`: one or several `ka.generation.constraints`, which the loops
-            in the file keep to. They must leave every row a token until it ends.
+        generate: for a causal language model or an encoder-decoder: a `Generation`, or its sampler
+            where the rest is left to it.
 
     Returns:
         `ExportReport`.
@@ -126,7 +108,7 @@ def to_litert(
     model = ka.models.causal_language_model(20, num_layers=1, num_heads=2, hidden_dim=8)
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/model.tflite"
-        ka.export.to_litert(model, path, generate="greedy", max_length=16, max_new_tokens=4)
+        ka.export.to_litert(model, path, generate=ka.export.Generation("greedy", 16, 4))
         output = ka.export.load(path, "generate")({"token_ids": [[5, 7, 11]]})
     assert output["generated_ids"].shape == (1, 4)
     ```
@@ -142,15 +124,7 @@ def to_litert(
     manifest.check_metadata(path.parent, metadata)
     exportable = make_exportable(
         model,
-        GenerationRequest(
-            generate,
-            max_length,
-            max_new_tokens,
-            start_token_id,
-            end_token_id,
-            padding_id,
-            constraints,
-        ),
+        generate,
         batch_size=batch_size,
         sequence_length=sequence_length,
         examples=examples,
@@ -217,12 +191,11 @@ class TracedModel:
 
 
 @contextlib.contextmanager
-def trace_once(model, request=None, *, examples=None, metadata=None):
+def trace_once(model, *, examples=None, metadata=None, generate=None):
     """Trace a model once for several LiteRT files of free shapes.
 
     Args:
-        model, examples, metadata: as for `to_litert`.
-        request: `GenerationRequest`, or None for a model that does not generate.
+        model, examples, metadata, generate: as for `to_litert`.
 
     Yields:
         Function of a path and of None or `"int8_weights"`, that writes one file and returns its
@@ -235,7 +208,7 @@ def trace_once(model, request=None, *, examples=None, metadata=None):
 
         @functools.cache
         def trace():
-            exportable = make_exportable(model, request or GenerationRequest(), examples=examples)
+            exportable = make_exportable(model, generate, examples=examples)
             constant = get_quantization(None).mask_constant
             return stack.enter_context(TracedModel(exportable, constant))
 
@@ -289,7 +262,7 @@ def _check_file(exportable, new, path, quantization, mask_constant, runtimes):
     measured = []
     for one in exportable.checked:
         measured += parity.measure_litert(new, one.endpoint, one.cases, quantization)
-    drift = measure_drift(new, exportable.generation, quantization)
+    drift = measure_drift(new, exportable.plan, quantization)
     if drift is None:
         warnings += parity.list_warnings(measured, quantization, exportable.has_examples)
     others = compatibility.RuntimeCheck(

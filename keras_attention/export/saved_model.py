@@ -17,7 +17,6 @@ from keras_attention.export.checks.report import ExportReport, Signature, Tensor
 from keras_attention.export.endpoint import save_endpoints
 from keras_attention.export.errors import ExportError
 from keras_attention.export.generation.exportable import make_exportable
-from keras_attention.export.generation.settings import GenerationRequest
 from keras_attention.export.memory import count_weight_bytes
 from keras_attention.files.io import make_workplace
 from keras_attention.files.manifest import measure_file
@@ -35,12 +34,6 @@ def to_saved_model(
     examples=None,
     metadata=None,
     generate=None,
-    max_length=None,
-    max_new_tokens=None,
-    start_token_id=None,
-    end_token_id=None,
-    padding_id="model",
-    constraints=None,
 ):
     """Writes `model` as a SavedModel that runs with TensorFlow alone, and proves that it does.
 
@@ -60,8 +53,7 @@ def to_saved_model(
         examples: inputs to check with, a batch or an iterable of batches (dicts of arrays, or
             an array where there is one input). Made up from the embeddings' sizes if None.
         metadata: dict for `manifest.json` beside the folder: labels, vocabulary, lengths.
-        generate, max_length, max_new_tokens, start_token_id, end_token_id, padding_id, constraints:
-            for models that generate, as in `to_litert`; the signatures are then those of
+        generate: for models that generate, as in `to_litert`; the signatures are then those of
             `docs/on-device.md`.
 
     Returns:
@@ -89,15 +81,7 @@ def to_saved_model(
     manifest.check_metadata(path.parent, metadata)
     exportable = make_exportable(
         model,
-        GenerationRequest(
-            generate,
-            max_length,
-            max_new_tokens,
-            start_token_id,
-            end_token_id,
-            padding_id,
-            constraints,
-        ),
+        generate,
         batch_size=batch_size,
         sequence_length=sequence_length,
         examples=examples,

@@ -5,8 +5,7 @@ import pathlib
 import tempfile
 import warnings
 
-from keras_attention.export import to_litert, to_saved_model
-from keras_attention.export.generation.settings import GenerationRequest
+from keras_attention.export import Generation, to_litert, to_saved_model
 from keras_attention.export.litert import trace_once
 from keras_attention.files import manifest as manifests
 from keras_attention.tasks.folders import LITERT, LITERT_INT8, SAVED_MODEL
@@ -54,7 +53,7 @@ def export_model(
         "sequence_length": sequence_length,
         "examples": examples,
         "metadata": metadata,
-        **get_generation_options(metadata or {}),
+        "generate": _make_generation(metadata or {}),
     }
     if format == "saved_model":
         return to_saved_model(model, output, **common)
@@ -66,6 +65,12 @@ def export_model(
         compatible_with=compatible_with,
         **common,
     )
+
+
+def _make_generation(metadata):
+    """The `Generation` of a manifest, or None where the model does not generate."""
+    options = get_generation_options(metadata)
+    return Generation(options.pop("generate"), **options) if options else None
 
 
 @contextlib.contextmanager
@@ -114,9 +119,10 @@ def export_all(model, folder, *, examples, metadata):
     Yields:
         (file name, function without arguments that makes it and gives its report).
     """
-    common, options = {"examples": examples, "metadata": metadata}, get_generation_options(metadata)
-    yield SAVED_MODEL, lambda: to_saved_model(model, folder / SAVED_MODEL, **common, **options)
-    with trace_once(model, GenerationRequest(**options), **common) as write:
+    generate = _make_generation(metadata)
+    common = {"examples": examples, "metadata": metadata, "generate": generate}
+    yield SAVED_MODEL, lambda: to_saved_model(model, folder / SAVED_MODEL, **common)
+    with trace_once(model, **common) as write:
         yield LITERT, lambda: write(folder / LITERT)
         yield LITERT_INT8, lambda: write(folder / LITERT_INT8, "int8_weights")
 

@@ -114,9 +114,11 @@ def export_writing(tmp_path_factory, name, quantization):
         make, settings = WRITING[name]
         generate = ["greedy", ka.generation.Beam(3, num_return_sequences=2)]
         sizes = {"batch_size": 1, "sequence_length": LENGTH, "compatible_with": "web"}
-        settings = {**sizes, **settings, "generate": generate, "end_token_id": 2}
+        generate = ka.export.Generation(generate, end_token_id=2, **settings)
         path = folder / "m.tflite"
-        ka.export.to_litert(vary(make()), path, quantization=quantization, **settings)
+        ka.export.to_litert(
+            vary(make()), path, quantization=quantization, generate=generate, **sizes
+        )
 
     return make_once(tmp_path_factory, f"{name}-writing-{quantization}", export) / "m.tflite"
 
@@ -173,13 +175,10 @@ def test_every_id_is_a_token_but_those_that_are_forbidden(name, browser, tmp_pat
     ka.export.to_litert(
         vary(model),
         path,
-        generate=["greedy"],
-        end_token_id=2,
-        constraints=CONSTRAINTS,
+        generate=ka.export.Generation(end_token_id=2, constraints=CONSTRAINTS, **settings),
         batch_size=1,
         sequence_length=LENGTH,
         compatible_with="web",
-        **settings,
     )
     generator, about = ka.export.LiteRTGenerator(path), generation(path)
     assert about["padding_id"] is None and len(about["constraints"]) == 4

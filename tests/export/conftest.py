@@ -101,7 +101,8 @@ def decoders(writer, translator):
 def written(writer, tmp_path_factory):
     """The LiteRT file of `writer` with free shapes, and its report."""
     path = tmp_path_factory.mktemp("written") / "writer.tflite"
-    return path, export.to_litert(writer, path, generate="greedy", examples=TEXTS, **WRITER)
+    generate = export.Generation("greedy", **WRITER)
+    return path, export.to_litert(writer, path, generate=generate, examples=TEXTS)
 
 
 @pytest.fixture(scope="session")
@@ -110,6 +111,5 @@ def translated(translator, tmp_path_factory):
     path = tmp_path_factory.mktemp("translated") / "translator.tflite"
     sizes = {"batch_size": 2, "sequence_length": 6}
     examples = [({"source_ids": TEXTS, "target_ids": TEXTS[:, :4]}, None)]
-    return path, export.to_litert(
-        translator, path, generate="greedy", examples=examples, **sizes, **TRANSLATOR
-    )
+    generate = export.Generation("greedy", **TRANSLATOR)
+    return path, export.to_litert(translator, path, generate=generate, examples=examples, **sizes)

@@ -305,17 +305,15 @@ def test_steps_of_decoders_run_whole(name, quantization, tmp_path):
     keras.utils.set_random_seed(0)
     sizes = (50, 40) if name == "seq2seq_transformer" else (50,)
     common = {"num_layers": 1, "num_heads": 2, "hidden_dim": 64, "intermediate_dim": 96}
+    begin = {} if name == "causal_language_model" else {"start_token_id": 1}
     report = ka.export.to_litert(
         getattr(ka.models, name)(*sizes, **common, **STEPS[name]),
         tmp_path / "m.tflite",
         quantization=quantization,
-        generate=[],
-        max_length=24,
-        end_token_id=2,
+        generate=ka.export.Generation([], max_length=24, end_token_id=2, **begin),
         batch_size=1,
         sequence_length=8,
         compatible_with="gpu",
-        **({} if name == "causal_language_model" else {"start_token_id": 1}),
     )
     (told,) = [str(runtime) for runtime in report.runtimes if "GPU" in str(runtime)]
     assert "ran with all operators on the GPU" in told

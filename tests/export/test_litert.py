@@ -166,10 +166,6 @@ def test_failed_export_keeps_only_the_old_litert_file(labeler, tmp_path, monkeyp
         ({"metadata": {"labels": {1}}}, "metadata= cannot be written as JSON"),
         ({"quantization": "int8", "calibration": []}, "calibration= holds no batch"),
         ({"quantization": "int8", "generate": "greedy"}, 'use "int8_weights" for models that gen'),
-        (
-            {"max_length": 9, "end_token_id": 0},
-            "max_length, end_token_id is for files that generate: pass",
-        ),
         ({"generate": "greedy"}, "labeler cannot generate|attention is Keras's MultiHeadAttention"),
     ],
 )

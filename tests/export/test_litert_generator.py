@@ -284,9 +284,8 @@ def test_loops_in_a_file_keep_to_constraints(translator, tmp_path):
     path = tmp_path / "m.tflite"
     settings = {"start_token_id": 1, "end_token_id": 3, "constraints": CONSTRAINTS}
     sampler = BEAMS[0]
-    report = ka.export.to_litert(
-        translator, path, generate=["greedy", sampler], max_length=7, **settings
-    )
+    generate = ka.export.Generation(["greedy", sampler], max_length=7, **settings)
+    report = ka.export.to_litert(translator, path, generate=generate)
     assert report.generation["constraints"] == SAID and report.generation["contract"] == 5
     generator, sources = LiteRTGenerator(path), SOURCES["source_ids"]
     expected = ka.generation.generate(translator, sources, 7, **settings)
@@ -310,8 +309,8 @@ def test_a_beam_is_bounded(generator):
 @pytest.mark.parametrize("sizes", sampled([{}, {"batch_size": 1, "sequence_length": 6}]))
 def test_a_beam_over_steps_finds_what_the_loop_finds(sizes, translator, tmp_path):
     path, sampler = tmp_path / "m.tflite", BEAMS[0]
-    settings = {"max_length": 7, "start_token_id": 1, "end_token_id": [2, 3], **sizes}
-    ka.export.to_litert(translator, path, generate=sampler, **settings)
+    generate = ka.export.Generation(sampler, 7, start_token_id=1, end_token_id=[2, 3])
+    ka.export.to_litert(translator, path, generate=generate, **sizes)
     generator = LiteRTGenerator(path)
     for sources in SOURCES["source_ids"][:, None]:
         found = generator.beam(sources, **sampler_settings(sampler))

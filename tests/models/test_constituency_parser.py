@@ -64,8 +64,9 @@ def test_files_write_trees(quantization, tmp_path):
     """Built-in ops alone, and the export compares the numbers with the model's."""
     model = make_model(embedding=embed_characters(9, 5), spare_constituents=2)
     options = dict(start_token_id=1, end_token_id=2, max_new_tokens=5 * 6 + 5)
+    generate = ka.export.Generation(**options)
     report = ka.export.to_litert(
-        model, tmp_path / "m.tflite", quantization=quantization, generate="greedy", **options
+        model, tmp_path / "m.tflite", quantization=quantization, generate=generate
     )
     assert not [op for op in report.ops if "Flex" in op or "CUSTOM" in op]
     inputs = {

@@ -180,7 +180,8 @@ def test_files_that_write(padding_id, tmp_path):
     model = build("causal_language_model", padding_id)
     path = tmp_path / "model.tflite"
     options = {"max_length": 16, "max_new_tokens": 5, "end_token_id": 2}
-    ka.export.to_litert(model, path, generate=["greedy", ka.generation.Beam(2)], **options)
+    generate = ka.export.Generation(["greedy", ka.generation.Beam(2)], **options)
+    ka.export.to_litert(model, path, generate=generate)
     said = json.loads((tmp_path / "manifest.json").read_text())["files"][path.name]["generation"]
     assert said["padding_id"] == padding_id and said["contract"] == 4
     generator = ka.export.LiteRTGenerator(path)
@@ -206,7 +207,8 @@ def test_files_of_another_padding(name, tmp_path):
         assert ka.export.to_litert(model, tmp_path / "model.tflite").max_abs_error < 1e-4
         return
     options = {"start_token_id": PADDING, "end_token_id": 2, "max_new_tokens": 5}
-    ka.export.to_litert(model, tmp_path / "model.tflite", generate="greedy", **options)
+    generate = ka.export.Generation(**options)
+    ka.export.to_litert(model, tmp_path / "model.tflite", generate=generate)
     generator = ka.export.LiteRTGenerator(tmp_path / "model.tflite")
     sources = [[5, 0, 3, 9], [0, 2], [1]]
     del options["max_new_tokens"]

@@ -157,11 +157,8 @@ def test_a_waveform_becomes_text_in_one_file(quantization, tmp_path):
         model,
         path,
         quantization=quantization,
-        generate="greedy",
-        max_length=12,
-        max_new_tokens=8,
+        generate=ka.export.Generation("greedy", 12, 8, **BEGIN),
         examples={**sound, "target_ids": np.array([[1, 4, 5]] * 3, "int32")},
-        **BEGIN,
     )
     assert "built-in" in str(report) and "RFFT2D" in report.ops
     found = ka.export.load(path, "generate")(sound)["generated_ids"]

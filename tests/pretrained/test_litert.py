@@ -45,9 +45,8 @@ def test_encoders(name, tmp_path):
 def test_language_models(name, tmp_path):
     model = ka.pretrained.load(FOLDER / name)
     path = tmp_path / "model.tflite"
-    report = ka.export.to_litert(
-        model, path, generate="greedy", max_length=16, max_new_tokens=6, end_token_id=2
-    )
+    generate = ka.export.Generation("greedy", 16, 6, end_token_id=2)
+    report = ka.export.to_litert(model, path, generate=generate)
     assert_whole(report, "step", "generate")
     generator, prompts = ka.export.LiteRTGenerator(path), [[5, 0, 3, 9], [0, 7], [1]]
     expected = ka.generation.generate(model, prompts, 6, end_token_id=2)
@@ -58,8 +57,8 @@ def test_language_models(name, tmp_path):
 def test_encoder_decoders(name, tmp_path):
     model = ka.pretrained.load(FOLDER / name)
     path, begin = tmp_path / "model.tflite", {"start_token_id": 0, "end_token_id": 2}
-    options = {"max_length": 12, "max_new_tokens": 6, **begin}
-    report = ka.export.to_litert(model, path, generate="greedy", **options)
+    generate = ka.export.Generation("greedy", 12, 6, **begin)
+    report = ka.export.to_litert(model, path, generate=generate)
     assert_whole(report, "encode", "step", "generate")
     generator, sources = ka.export.LiteRTGenerator(path), [[5, 3, 9, 4], [6, 7], [8]]
     expected = ka.generation.generate(model, sources, 6, **begin)
@@ -71,7 +70,8 @@ def test_whisper(tmp_path):
     model = ka.pretrained.load(FOLDER / "whisper")
     inputs, _ = read_expected(FOLDER / "whisper")
     path, begin = tmp_path / "model.tflite", {"start_token_id": 30, "end_token_id": 29}
-    ka.export.to_litert(model, path, generate="greedy", max_length=12, max_new_tokens=6, **begin)
+    generate = ka.export.Generation("greedy", 12, 6, **begin)
+    ka.export.to_litert(model, path, generate=generate)
     sound = {"features": inputs["features"]}
     expected = ka.generation.generate(model, sound, 6, **begin)
     found = ka.export.load(path, "generate")(sound)["generated_ids"]

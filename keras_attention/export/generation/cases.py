@@ -14,10 +14,10 @@ LENGTH = 7  # of prompts that are made up
 
 
 class CaseMaker:
-    """Makes cases for the endpoints of a `Generation`, from its examples or made up."""
+    """Makes cases for the endpoints of a `GenerationPlan`, from its examples or made up."""
 
-    def __init__(self, generation, endpoints):
-        self.generation, self.decoder = generation, generation.decoder
+    def __init__(self, plan, endpoints):
+        self.plan, self.decoder = plan, plan.decoder
         self.points = {point.name: point for point in endpoints}
         self.random = np.random.default_rng(0)
         self._kept = set(self.points["step"].cache)
@@ -30,7 +30,7 @@ class CaseMaker:
             made["encode"], notes = self._make_encode_cases()
         for rows in self._list_batch_sizes():
             self._follow_text(made, rows)
-        for name in self.generation.configs:
+        for name in self.plan.configs:
             made[name] = [self._make_loop_case(name, rows) for rows in self._list_batch_sizes()]
         return made, notes
 
@@ -41,9 +41,9 @@ class CaseMaker:
 
     def _make_encode_cases(self):
         sources = None
-        if self.generation.examples:
+        if self.plan.examples:
             names = [tensor.name for tensor in self.points["encode"].inputs]
-            sources = [{name: batch[name] for name in names} for batch in self.generation.examples]
+            sources = [{name: batch[name] for name in names} for batch in self.plan.examples]
         cases, notes = make_cases(self.decoder.encoder, self.points["encode"], sources)
         return [_with_cache(case, self.points["encode"]) for case in cases], notes
 
@@ -71,21 +71,21 @@ class CaseMaker:
         else:
             pieces = [("step", prompt), ("step", 1), ("step", 3)]
         ends = np.cumsum([length for _, length in pieces])
-        return [p for p, end in zip(pieces, ends, strict=True) if end <= self.generation.max_length]
+        return [p for p, end in zip(pieces, ends, strict=True) if end <= self.plan.max_length]
 
     def _draw_prompt(self, rows):
         """Prompts (B, T) with padding on the left of the first of several, and where they begin."""
         if self.decoder.has_source:
             return self._draw((rows, 1)), None
         fixed = self.points.get("prefill", self.points["step"]).inputs[0].shape[1]
-        length = fixed or min(LENGTH, max(1, self.generation.max_length - 2))
+        length = fixed or min(LENGTH, max(1, self.plan.max_length - 2))
         tokens, start = self._draw((rows, length)), np.zeros(rows, "int32")
         start[0] = length // 3 if rows > 1 or fixed else 0
-        tokens[np.arange(length) < start[:, None]] = self.generation.padding.filler
+        tokens[np.arange(length) < start[:, None]] = self.plan.padding.filler
         return tokens, start
 
     def _draw(self, shape):
-        size, padding = self.decoder.vocabulary_size, self.generation.padding.id
+        size, padding = self.decoder.vocabulary_size, self.plan.padding.id
         return draw_ids(self.random, size, shape, padding)
 
     def _make_cache(self, rows, made):
@@ -105,9 +105,9 @@ class CaseMaker:
             inputs = dict(zip((TOKENS, START), self._draw_short_prompt(rows), strict=True))
             inputs = {name: x for name, x in inputs.items() if name in names}
         if UNIFORM in names:
-            shape = (rows, self.generation.max_new_tokens)
+            shape = (rows, self.plan.max_new_tokens)
             inputs[UNIFORM] = self.random.integers(0, 1 << 23, shape).astype("float32") / (1 << 23)
-        score = SequenceScore(self.generation, name, inputs)
+        score = SequenceScore(self.plan, name, inputs)
         return Case(inputs, {}, score=score)
 
     def _draw_short_prompt(self, rows):
@@ -115,7 +115,7 @@ class CaseMaker:
         tokens, start = self._draw_prompt(rows)
         if "prefill" in self.points:
             return tokens, start
-        most = max(1, self.generation.max_length - self.generation.max_new_tokens + 1)
+        most = max(1, self.plan.max_length - self.plan.max_new_tokens + 1)
         cut = max(0, tokens.shape[1] - most)
         return tokens[:, cut:], np.maximum(start - cut, 0)
 

@@ -15,11 +15,11 @@ from keras_attention.export.generation.step_reader import StepReader
 LONGEST = 256  # positions; a report is no evaluation
 
 
-def measure_drift(path, generation, quantization):
-    """The `Drift` of the LiteRT file at `path` on the examples of `generation`.
+def measure_drift(path, plan, quantization):
+    """The `Drift` of the LiteRT file at `path` on the examples of `plan`.
 
     Args:
-        generation: `Generation`, or None.
+        plan: `GenerationPlan`, or None.
         quantization: `Quantization`.
 
     Returns:
@@ -29,9 +29,9 @@ def measure_drift(path, generation, quantization):
         ExportError: where a quantized file would too often go on with another token. One token
             alone is no measure: of six, which is what two sounds of noise give, it is a sixth.
     """
-    if generation is None or not generation.examples:
+    if plan is None or not plan.examples:
         return None
-    drift = compare_texts(path, generation)
+    drift = compare_texts(path, plan)
     least = quantization.agreement
     others = round(sum(drift.tokens) * (1.0 - drift.agreement))
     if least is not None and drift.agreement < least and others > 1:
@@ -43,13 +43,13 @@ def measure_drift(path, generation, quantization):
     return drift
 
 
-def compare_texts(path, generation):
-    """The `Drift` of a file on all examples of `generation`."""
-    decoder, padding = generation.decoder, generation.padding.id
+def compare_texts(path, plan):
+    """The `Drift` of a file on all examples of `plan`."""
+    decoder, padding = plan.decoder, plan.padding.id
     reader = StepReader(path, decoder.has_source)
-    length = min(LONGEST, generation.max_length)
+    length = min(LONGEST, plan.max_length)
     counted, same, error = np.zeros(length, int), np.zeros(length, int), np.zeros(length)
-    for batch in generation.examples:
+    for batch in plan.examples:
         tokens, source = split_batch(decoder, batch)
         tokens = tokens[:, :length]
         expected = compute_logits(decoder, tokens, source)

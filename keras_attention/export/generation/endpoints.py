@@ -26,38 +26,38 @@ from keras_attention.generation.samplers import Beam, Greedy
 UNIFORM = "uniform"
 
 
-def make_endpoints(generation):
-    """All endpoints of a `Generation`, a list in the order in which they are called.
+def make_endpoints(plan):
+    """All endpoints of a `GenerationPlan`, a list in the order in which they are called.
 
     A fixed length is that of sources, or of the prompts of a language model: `prefill` then takes
     as many tokens, and `step` one.
     """
-    encode, layout = _make_encode(generation)
-    length = generation.sequence_length
+    encode, layout = _make_encode(plan)
+    length = plan.sequence_length
     lengths = {"step": None if length is None else 1}
-    if length is not None and not generation.decoder.has_source:
+    if length is not None and not plan.decoder.has_source:
         lengths = {"prefill": length, **lengths}
-    steps = [_make_step(generation, layout, name, n) for name, n in lengths.items()]
-    loops = [_make_loop(generation, name, encode) for name in generation.configs]
+    steps = [_make_step(plan, layout, name, n) for name, n in lengths.items()]
+    loops = [_make_loop(plan, name, encode) for name in plan.configs]
     return [*([encode] if encode else []), *steps, *loops]
 
 
-def _make_encode(generation):
+def _make_encode(plan):
     """The endpoint (None for a language model), and the shapes of the cache, known as they are.
 
     Its outputs are the entries that depend on the source. One that is always zeros is left out
     where the caller knows its shape: runtimes lose outputs that are constants.
     """
-    decoder = generation.decoder
-    layout = decoder.cache_shapes(generation.max_length)
+    decoder = plan.decoder
+    layout = decoder.cache_shapes(plan.max_length)
     if not decoder.has_source:
         return None, layout
-    plain = make_endpoint(decoder.encoder, generation.batch_size, generation.sequence_length)
+    plain = make_endpoint(decoder.encoder, plan.batch_size, plan.sequence_length)
 
     def call(tensors):
         source = pack_inputs(decoder.encoder, tensors)
         rows = ops.shape(tensors[plain.inputs[0].name])[0]
-        cache = decoder.start(rows, generation.max_length, source)
+        cache = decoder.start(rows, plan.max_length, source)
         return as_signature({name: cache[name] for name in encode.outputs})
 
     encode = dataclasses.replace(plain, name="encode", outputs=tuple(layout), call=call)
@@ -107,13 +107,13 @@ def _depends_on(op, inputs):
     return False
 
 
-def _make_step(generation, layout, name, length):
+def _make_step(plan, layout, name, length):
     """The endpoint from new tokens, an index and a cache to logits and the cache.
 
     Args:
         layout: dict, name of an entry of the cache -> shape without the batch, dtype in the model.
     """
-    decoder, batch_size = generation.decoder, generation.batch_size
+    decoder, batch_size = plan.decoder, plan.batch_size
     cache = tuple(
         Tensor(name, (batch_size, *shape), signature_dtype(dtype))
         for name, (shape, dtype) in layout.items()
@@ -136,16 +136,16 @@ def _make_step(generation, layout, name, length):
     return Endpoint(name, (*inputs, *cache), lengths, ("logits", *kept), call, names)
 
 
-def _make_loop(generation, name, encode):
+def _make_loop(plan, name, encode):
     """The endpoint from a source, or prompts with padding on the left, to whole sequences."""
-    decoder, batch_size = generation.decoder, generation.batch_size
-    config, limit = generation.configs[name], generation.max_new_tokens
+    decoder, batch_size = plan.decoder, plan.batch_size
+    config, limit = plan.configs[name], plan.max_new_tokens
     if encode:
         inputs, lengths = encode.inputs, encode.lengths
     else:
-        inputs = (Tensor(TOKENS, (batch_size, generation.sequence_length), "int32"),)
+        inputs = (Tensor(TOKENS, (batch_size, plan.sequence_length), "int32"),)
         lengths = {TOKENS: (1,)}
-        if generation.padding.id is None:
+        if plan.padding.id is None:
             inputs = (*inputs, Tensor(START, (batch_size,), "int32"))
             lengths = {**lengths, START: ()}
     if draws_tokens(config):
@@ -153,9 +153,9 @@ def _make_loop(generation, name, encode):
         lengths = {**lengths, UNIFORM: ()}
 
     def call(tensors):
-        given = _make_prompt(generation, tensors)
+        given = _make_prompt(plan, tensors)
         rows = ops.shape(given["prompt"])[0]
-        given["cache"] = cache.make_empty_cache(decoder.cache_spec, rows, generation.max_length)
+        given["cache"] = cache.make_empty_cache(decoder.cache_spec, rows, plan.max_length)
         given["number"] = limit
         given["uniform"] = ops.zeros((limit, rows), dtype="float32")
         if UNIFORM in tensors:
@@ -176,17 +176,17 @@ def draws_tokens(config):
     return not isinstance(config.sampler, (Greedy, Beam))
 
 
-def _make_prompt(generation, tensors):
+def _make_prompt(plan, tensors):
     """What the loops start from: a prompt, and where its rows begin, or a source."""
-    decoder = generation.decoder
+    decoder = plan.decoder
     if not decoder.has_source:
         tokens, start = tensors[TOKENS], tensors.get(START)
         if start is None:
-            start = count_left_padding(tokens, generation.padding.id)
+            start = count_left_padding(tokens, plan.padding.id)
         return {"prompt": tokens, "start": start}
     source = pack_inputs(decoder.encoder, tensors)
     rows = ops.shape(next(iter(tensors.values())))[0]
-    begin = ops.convert_to_tensor([generation.start_token_ids], dtype="int32")
+    begin = ops.convert_to_tensor([plan.start_token_ids], dtype="int32")
     return {"prompt": begin + ops.zeros((rows, 1), dtype="int32"), "source": source}
 
 

@@ -12,7 +12,7 @@ from keras_attention.export.exportable import CheckedEndpoint, Exportable
 from keras_attention.export.generation.cases import CaseMaker
 from keras_attention.export.generation.endpoints import make_endpoints
 from keras_attention.export.generation.reference import compute_logits
-from keras_attention.export.generation.settings import make_generation
+from keras_attention.export.generation.settings import Generation, make_plan
 from keras_attention.export.precision import (
     check_stateless,
     convert_to_float32,
@@ -24,14 +24,13 @@ from keras_attention.generation.piecewise import measure_piecewise_error
 TOLERANCE = 1e-4  # of logits that a cache gives, per unit of the largest (at least 1)
 
 
-def make_exportable(model, request, *, batch_size=None, sequence_length=None, examples=None):
+def make_exportable(model, generate, *, batch_size=None, sequence_length=None, examples=None):
     """The `Exportable` of a model, with endpoints that generate, or as it is.
 
     Args:
-        request: `GenerationRequest`.
+        generate: `Generation`, or its sampler; None for the model as it is.
     """
-    if request.generate is None:
-        request.check_unused()
+    if generate is None:
         return exportable.make_plain_exportable(model, batch_size, sequence_length, examples)
     check_stateless(model)
     exported = convert_to_float32(model)
@@ -39,35 +38,36 @@ def make_exportable(model, request, *, batch_size=None, sequence_length=None, ex
     if examples is not None:
         batches = read_batches(examples, make_endpoint(exported), "examples")
     decoder = Decoder(exported)
-    generation = make_generation(decoder, request, batch_size, sequence_length, batches)
-    endpoints = make_endpoints(generation)
-    cases, warnings = CaseMaker(generation, endpoints).make_all()
-    check_cache(generation, cases.get("encode"))
+    request = generate if isinstance(generate, Generation) else Generation(generate)
+    plan = make_plan(decoder, request, batch_size, sequence_length, batches)
+    endpoints = make_endpoints(plan)
+    cases, warnings = CaseMaker(plan, endpoints).make_all()
+    check_cache(plan, cases.get("encode"))
     if exported is not model:
         policies = ", ".join(list_reduced_policies(model))
         warnings = [*warnings, f"exported in float32; the model computes in {policies}"]
     checked = tuple(CheckedEndpoint(endpoint, cases[endpoint.name]) for endpoint in endpoints)
-    return Exportable(exported, checked, warnings, generation)
+    return Exportable(exported, checked, warnings, plan)
 
 
-def check_cache(generation, encoded=None):
+def check_cache(plan, encoded=None):
     """Raises ExportError unless tokens piece by piece give what the whole model gives.
 
     Args:
-        generation: `Generation`.
+        plan: `GenerationPlan`.
         encoded: cases of `encode`, of an encoder-decoder.
     """
-    decoder = generation.decoder
+    decoder = plan.decoder
     source = encoded[0].inputs if encoded else None
     rows = len(next(iter(source.values()))) if source else 2
-    length = min(9, generation.max_length)
+    length = min(9, plan.max_length)
     shape, random = (rows, length), np.random.default_rng(1)
-    tokens = draw_ids(random, decoder.vocabulary_size, shape, generation.padding.id)
+    tokens = draw_ids(random, decoder.vocabulary_size, shape, plan.padding.id)
     expected = compute_logits(decoder, tokens, source)
     packed = pack_inputs(decoder.encoder, source) if source else None
     lengths = [size for size in (length // 2, 1, length - length // 2 - 1) if size]
     with keras.device("cpu:0"):
-        cache = decoder.start(rows, generation.max_length, packed)
+        cache = decoder.start(rows, plan.max_length, packed)
         error, scale = measure_piecewise_error(decoder, tokens, lengths, cache, expected)
     if not error <= TOLERANCE * scale:
         raise ExportError(

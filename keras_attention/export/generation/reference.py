@@ -50,12 +50,12 @@ class SequenceScore:
     """Scores outputs of `generate` or `beam`: how far they are from the model's own choices.
 
     Args:
-        generation: `Generation`, whose they are.
+        plan: `GenerationPlan`, whose they are.
         name: `"generate"` or `"beam"`.
         inputs: dict of arrays that they were made from.
     """
 
-    generation: object
+    plan: object
     name: str
     inputs: dict
 
@@ -81,13 +81,13 @@ class SequenceScore:
 
     @property
     def config(self):
-        return self.generation.configs[self.name]
+        return self.plan.configs[self.name]
 
     def _forbid_tokens(self, ids, logits):
         """Puts -inf into logits (B, N, V) where padding or a constraint lets no token come."""
         if not self.config.constraints:
-            if self.generation.padding.id is not None:
-                logits[:, :, self.generation.padding.id] = -np.inf
+            if self.plan.padding.id is not None:
+                logits[:, :, self.plan.padding.id] = -np.inf
             return
         prompts = self._list_prompts(len(ids))
         longest = max(map(len, prompts))
@@ -104,47 +104,47 @@ class SequenceScore:
         """`ids`, if they are tokens up to an END or the limit, and padding behind it."""
         rows = len(next(iter(self.inputs.values())))
         wide = (self.config.sampler.num_return_sequences,) if self.name == "beam" else ()
-        expected = (rows, *wide, self.generation.max_new_tokens)
+        expected = (rows, *wide, self.plan.max_new_tokens)
         if ids.shape != expected:
             raise ExportError(f"{self.name} gives ids of shape {ids.shape}, not {expected}.")
         for row in ids.reshape(-1, ids.shape[-1]):
             length = int(self._count_tokens(row))
-            after, padding = row[length:], self.generation.padding
+            after, padding = row[length:], self.plan.padding
             if (after != padding.filler).any() or (row[:length] == padding.id).any():
                 raise ExportError(f"{self.name} gives a row that neither ends nor is full: {row}.")
         return ids
 
     def _count_tokens(self, ids):
         """How many tokens rows (..., N) have, up to their END, or to where they are full."""
-        ended = np.isin(ids, self.generation.end_token_ids)
+        ended = np.isin(ids, self.plan.end_token_ids)
         return np.where(ended.any(axis=-1), 1 + ended.argmax(axis=-1), ids.shape[-1])
 
     def _compute_logits(self, ids):
         """The model's logits for ids (B, N): (B, N, V)."""
-        if not self.generation.decoder.has_source:
+        if not self.plan.decoder.has_source:
             return self._continue_prompts(ids)
         begin = np.stack(self._list_prompts(len(ids)))
         tokens = np.concatenate([begin, ids[:, :-1]], axis=1)
-        logits = compute_logits(self.generation.decoder, tokens.astype("int32"), self.inputs)
+        logits = compute_logits(self.plan.decoder, tokens.astype("int32"), self.inputs)
         return logits[:, begin.shape[1] - 1 :]
 
     def _list_prompts(self, number):
         """What each of `number` rows goes on from, a list of arrays of ids."""
-        if self.generation.decoder.has_source:
-            return [np.array(self.generation.start_token_ids)] * number
+        if self.plan.decoder.has_source:
+            return [np.array(self.plan.start_token_ids)] * number
         rows, start = self.inputs[TOKENS], self.inputs.get(START)
         if start is None:
-            start = [np.flatnonzero(row != self.generation.padding.id)[0] for row in rows]
+            start = [np.flatnonzero(row != self.plan.padding.id)[0] for row in rows]
         return [row[first:] for row, first in zip(rows, start, strict=True)]
 
     def _continue_prompts(self, ids):
         """`_compute_logits` after prompts, whose padding moves to the end."""
         prompts = self._list_prompts(len(ids))
         longest = max(map(len, prompts)) + ids.shape[1]
-        tokens = np.full((len(ids), longest), self.generation.padding.filler, "int32")
+        tokens = np.full((len(ids), longest), self.plan.padding.filler, "int32")
         for row, prompt, new in zip(tokens, prompts, ids, strict=True):
             row[: len(prompt)], row[len(prompt) : len(prompt) + len(new)] = prompt, new
-        logits = compute_logits(self.generation.decoder, tokens[:, :-1])
+        logits = compute_logits(self.plan.decoder, tokens[:, :-1])
         first = [len(prompt) - 1 for prompt in prompts]
         return np.stack([x[i : i + ids.shape[1]] for i, x in zip(first, logits, strict=True)])
 

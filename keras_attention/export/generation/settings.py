@@ -1,4 +1,4 @@
-"""`Generation`: how a file generates. One record for its endpoints, checks and description."""
+"""`Generation`, what a file that generates is asked for, and `GenerationPlan`, what follows."""
 
 import dataclasses
 
@@ -13,16 +13,35 @@ LONGEST = 256  # positions of a cache where the caller gives no length
 
 
 @dataclasses.dataclass(frozen=True)
-class GenerationRequest:
-    """What the caller of an export asks of a file that generates; see `to_litert`.
+class Generation:
+    """What a file writes: `generate=` of `to_litert` and `to_saved_model`.
 
-    Attributes:
-        generate: a sampler or several; None for a file that does not generate.
-        max_length, max_new_tokens, start_token_id, end_token_id, padding_id, constraints: as for
-            `to_litert`.
+    Args:
+        sampler: `"greedy"`, a sampler, a `Beam`, or a list of a sampler and a `Beam`; an empty
+            list gives `step` without loops. A sampler that draws takes chance as an input,
+            `uniform`.
+        max_length: int, tokens that the cache has room for, old and new; 256 by default, or what
+            the model's positions have room for.
+        max_new_tokens: int, how many tokens `generate` and `beam` write at most.
+        start_token_id: int or ints, what an encoder-decoder begins with.
+        end_token_id: int or several, what ends a text; without one it is as long as it may be.
+        padding_id: int, which an encoder-decoder never writes, although to its decoder it may be a
+            token, such as the first one; None where every id is a token; `"model"` for that of the
+            decoder's embedding.
+        constraints: as for `ka.generation.generate`: one or several, which the loops in the file
+            keep to. They must leave every row a token until it ends.
+
+    Example:
+
+    ```python
+    import keras_attention as ka
+
+    story = ka.export.Generation(ka.generation.Sample(0.8), max_length=64, end_token_id=2)
+    assert story.max_new_tokens is None  # as many as fit
+    ```
     """
 
-    generate: object = None
+    sampler: object = "greedy"
     max_length: int | None = None
     max_new_tokens: int | None = None
     start_token_id: object = None
@@ -30,21 +49,10 @@ class GenerationRequest:
     padding_id: object = "model"
     constraints: object = None
 
-    def check_unused(self):
-        """Refuse what only files that generate take."""
-        names = ("max_length", "max_new_tokens", "start_token_id", "end_token_id", "constraints")
-        given = [name for name in names if getattr(self, name) is not None]
-        given += ["padding_id"] if self.padding_id != "model" else []
-        if given:
-            raise ValueError(
-                f"{', '.join(given)} is for files that generate: pass generate= too, a sampler "
-                'such as "greedy".'
-            )
-
 
 @dataclasses.dataclass(frozen=True)
-class Generation:
-    """How a file generates.
+class GenerationPlan:
+    """How the file of a model generates: one record for endpoints, checks and description.
 
     Attributes:
         decoder: `Decoder`.
@@ -129,10 +137,11 @@ def _describe_constraint(constraint):
     return found
 
 
-def make_generation(decoder, request, batch_size=None, sequence_length=None, examples=()):
-    """The `Generation` that a `GenerationRequest` asks for.
+def make_plan(decoder, request, batch_size=None, sequence_length=None, examples=()):
+    """Return the `GenerationPlan` of a decoder for a `Generation`, `request`.
 
-    A ValueError where its values do not go together.
+    Raises:
+        ValueError: where its values do not go together.
     """
     padding = _choose_padding(decoder, request.padding_id)
     end_token_ids = _read_ids(decoder, "end_token_id", request.end_token_id)
@@ -158,7 +167,7 @@ def make_generation(decoder, request, batch_size=None, sequence_length=None, exa
         )
     decoder.check_lengths(prompt or max(1, length - new + 1), length)
     constraints = make_config("greedy", padding, constraints=request.constraints or ()).constraints
-    return Generation(
+    return GenerationPlan(
         decoder,
         configs,
         length,
@@ -223,8 +232,8 @@ def _read_ids(decoder, name, value):
 
 def _make_configs(request, end_token_ids, padding):
     """{signature: `GenerationConfig`} of a sampler or several."""
-    configs, generate = {}, request.generate
-    for one in generate if isinstance(generate, (tuple, list)) else [generate]:
+    configs, asked = {}, request.sampler
+    for one in asked if isinstance(asked, (tuple, list)) else [asked]:
         sampler = samplers.get(one)
         name = "generate" if isinstance(sampler, samplers.TokenSampler) else "beam"
         if name in configs:

@@ -92,7 +92,8 @@ def test_draws_of_a_decoder(tmp_path):
     make, settings = WRITING["causal_language_model"]
     sampler = ka.generation.Sample(0.8, top_k=9)
     path, sizes = tmp_path / "m.tflite", {"batch_size": 2, "sequence_length": LENGTH}
-    ka.export.to_litert(vary(make()), path, generate=sampler, end_token_id=2, **sizes, **settings)
+    generate = ka.export.Generation(sampler, end_token_id=2, **settings)
+    ka.export.to_litert(vary(make()), path, generate=generate, **sizes)
     assert_equal(path)
 
 

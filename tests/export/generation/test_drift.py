@@ -5,7 +5,7 @@ import pytest
 
 import keras_attention.export as export
 from keras_attention.export.generation import drift
-from keras_attention.export.generation.settings import Generation
+from keras_attention.export.generation.settings import GenerationPlan
 from keras_attention.export.quantization import FLOAT32, INT8_WEIGHTS
 from tests.export.conftest import TEXTS
 from tests.export.generation.test_settings import make
@@ -43,7 +43,7 @@ def test_a_file_of_another_model_does(translated, decoders, translator):
 def test_too_much_of_it_is_refused(monkeypatch):
     found = export.Drift((4, 4), (1.0, 0.5), (0.1, 0.2))
     monkeypatch.setattr(drift, "compare_texts", lambda path, generation: found)
-    generation = Generation(None, {}, 0, 0, (), (), examples=(TEXTS,))
+    generation = GenerationPlan(None, {}, 0, 0, (), (), examples=(TEXTS,))
     assert drift.measure_drift("m.tflite", generation, FLOAT32) is found
     with pytest.raises(export.ExportError, match="goes on alike in 0.750 of the positions; 0.9"):
         drift.measure_drift("m.tflite", generation, INT8_WEIGHTS)
@@ -53,7 +53,7 @@ def test_too_much_of_it_is_refused(monkeypatch):
 
 
 def test_one_token_is_no_measure(monkeypatch):
-    generation = Generation(None, {}, 0, 0, (), (), examples=(TEXTS,))
+    generation = GenerationPlan(None, {}, 0, 0, (), (), examples=(TEXTS,))
     cases = (
         ((2, 2, 2), (1.0, 0.5, 1.0), False),
         ((2,), (0.0,), True),

@@ -6,7 +6,6 @@ from keras import ops
 import keras_attention as ka
 from keras_attention.export import ExportError
 from keras_attention.export.generation import endpoints, exportable
-from keras_attention.export.generation.settings import GenerationRequest
 from tests.export.conftest import WRITER
 from tests.export.generation.test_settings import make
 
@@ -47,4 +46,4 @@ def test_examples_are_texts_of_the_whole_model(translator, translated):
     assert len(parity) == 12  # three batches that were made up and the examples, in three runtimes
     examples = [{"target_ids": np.ones((2, 3))}]
     with pytest.raises(ValueError, match="examples= has a batch with target_ids, but the model"):
-        exportable.make_exportable(translator, GenerationRequest([]), examples=examples)
+        exportable.make_exportable(translator, [], examples=examples)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
+from keras_attention.export import Generation
 from tests.export.conftest import TEXTS, TRANSLATOR, WRITER, vary
 from tests.export.generation.test_endpoints import naive
 from tests.grids import sampled
@@ -43,7 +44,9 @@ def check(report, *signatures):
 @pytest.mark.parametrize("name", sampled(WRITERS))
 def test_language_models(name, tmp_path):
     path = tmp_path / "m.tflite"
-    report = ka.export.to_litert(write(**WRITERS[name]), path, generate=["greedy", BEAM], **WRITER)
+    report = ka.export.to_litert(
+        write(**WRITERS[name]), path, generate=Generation(["greedy", BEAM], **WRITER)
+    )
     check(report, "step", "generate", "beam")
 
 
@@ -52,7 +55,7 @@ def test_a_language_model_of_fixed_shapes(tmp_path):
     """Prompts go through `prefill` in pieces; every tensor of the file is fixed."""
     model, path = write(), tmp_path / "m.tflite"
     sizes = {"batch_size": 2, "sequence_length": 4}
-    report = ka.export.to_litert(model, path, generate=DRAWING, **sizes, **WRITER)
+    report = ka.export.to_litert(model, path, generate=Generation(DRAWING, **WRITER), **sizes)
     check(report, "prefill", "step", "generate")
     assert not any("dynamic" in line for line in report.gpu)
     generator = ka.export.LiteRTGenerator(path)
@@ -69,7 +72,7 @@ def test_coverage_of_fixed_shapes(tmp_path):
     model, path = recurrent(attention="luong", coverage=True), tmp_path / "m.tflite"
     sizes = {"batch_size": 2, "sequence_length": 6}
     check(
-        ka.export.to_litert(model, path, generate="greedy", **sizes, **TRANSLATOR),
+        ka.export.to_litert(model, path, generate=Generation("greedy", **TRANSLATOR), **sizes),
         *("encode", "step", "generate"),
     )
 
@@ -78,7 +81,7 @@ def test_coverage_of_fixed_shapes(tmp_path):
 def test_recurrent_models(settings, tmp_path):
     """Loops within loops, and no TensorList."""
     model, path = recurrent(**settings), tmp_path / "m.tflite"
-    report = ka.export.to_litert(model, path, generate=["greedy", BEAM], **TRANSLATOR)
+    report = ka.export.to_litert(model, path, generate=Generation(["greedy", BEAM], **TRANSLATOR))
     check(report, "encode", "step", "generate", "beam")
     source = {"source_ids": TEXTS.astype("int32")}
     found = ka.export.LiteRTGenerator(path).loop(TEXTS)["generated_ids"]
@@ -88,7 +91,7 @@ def test_recurrent_models(settings, tmp_path):
 
 def test_a_beam_finds_what_generate_finds(translator, tmp_path):
     path = tmp_path / "m.tflite"
-    ka.export.to_litert(translator, path, generate=BEAM, **TRANSLATOR)
+    ka.export.to_litert(translator, path, generate=Generation(BEAM, **TRANSLATOR))
     found = ka.export.LiteRTGenerator(path).loop(TEXTS, "beam")
     result = ka.generation.generate(
         translator,
@@ -110,7 +113,11 @@ def test_quantized_files(quantization, tmp_path):
     texts = np.random.default_rng(0).integers(1, 23, (4, 14))
     path = tmp_path / "m.tflite"
     report = ka.export.to_litert(
-        model, path, generate=["greedy"], quantization=quantization, examples=texts, **WRITER
+        model,
+        path,
+        generate=Generation(**WRITER),
+        quantization=quantization,
+        examples=texts,
     )
     share = {"float16": 0.5, "int8_weights": 0.25}[quantization]
     assert report.size < share * report.weights_bytes + 400_000
@@ -127,7 +134,7 @@ def test_models_in_half_precision_are_exported_in_float32(tmp_path):
         model = write()
     finally:
         config.set_dtype_policy(before)
-    report = ka.export.to_litert(model, tmp_path / "m.tflite", generate=[], **WRITER)
+    report = ka.export.to_litert(model, tmp_path / "m.tflite", generate=Generation([], **WRITER))
     assert report.warnings == ("exported in float32; the model computes in mixed_bfloat16",)
 
 
@@ -145,7 +152,9 @@ print(served["generate"](source_ids=source)["generated_ids"].numpy().tolist())
 def test_a_server_needs_tensorflow_alone(kind, translator, tmp_path):
     model = translator if kind == "transformer" else recurrent()
     path = tmp_path / "served"
-    report = ka.export.to_saved_model(model, path, generate=["greedy", BEAM], **TRANSLATOR)
+    report = ka.export.to_saved_model(
+        model, path, generate=Generation(["greedy", BEAM], **TRANSLATOR)
+    )
     check(report, "encode", "step", "generate", "beam")
     assert report.generation["kind"] == "encoder_decoder"
     command = [sys.executable, "-c", SERVED, str(path)]

@@ -56,7 +56,7 @@ def test_sequence_score_refuses_malformed_generated_ids(greedy, change):
     given, score = greedy
     ids = given["generated_ids"].copy()
     if change == "beyond the end":
-        ending = make(score.generation.decoder, **WRITER | {"end_token_id": int(ids[0, 1])})
+        ending = make(score.plan.decoder, **WRITER | {"end_token_id": int(ids[0, 1])})
         score = SequenceScore(ending, "generate", score.inputs)
     elif change == "gap":
         ids[0, -1] = 0  # neither full nor ended

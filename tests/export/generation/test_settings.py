@@ -7,8 +7,8 @@ from keras_attention.generation.decoder import Decoder
 
 
 def make(decoder, generate="greedy", sequence_length=None, batch_size=None, **arguments):
-    request = settings.GenerationRequest(generate, **arguments)
-    return settings.make_generation(decoder, request, batch_size, sequence_length)
+    request = settings.Generation(generate, **arguments)
+    return settings.make_plan(decoder, request, batch_size, sequence_length)
 
 
 @pytest.mark.parametrize(

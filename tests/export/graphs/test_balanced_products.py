@@ -145,7 +145,7 @@ def test_every_signature_reads_the_same_kernels(tmp_path, monkeypatch):
     cache = {name: np.asarray(x) for name, x in decoder.start(2, 24).items()}
     expected = np.asarray(decoder.step(ids, decoder.start(2, 24), 0)[0])
     given = cache | {"token_ids": ids, "index": np.int32(0), "start": np.zeros(2, "int32")}
-    loops = {"generate": "greedy", "max_length": 24, "max_new_tokens": 1, "examples": None}
+    loops = {"generate": ka.export.Generation("greedy", 24, 1), "examples": None}
     paths, errors = (tmp_path / "before.tflite", tmp_path / "after.tflite"), []
     for path, patch in zip(paths, (monkeypatch, None), strict=True):
         step = export(model, path, patch, signature="step", **loops)

@@ -48,7 +48,7 @@ def whole_tables_made_floats(path):
 def test_loops_look_up_int8(tmp_path, monkeypatch):
     """Where its numbers stay, a table of its own gives the same results, bit for bit."""
     model = writer(tie=False, position="learned", max_length=128)
-    loops = {"generate": ["greedy", ka.generation.Beam(2)], "max_length": 16, "max_new_tokens": 5}
+    loops = {"generate": ka.export.Generation(["greedy", ka.generation.Beam(2)], 16, 5)}
     before, after = files(model, tmp_path, monkeypatch, **loops)
     assert whole_tables_made_floats(before) and not whole_tables_made_floats(after)
     assert len(tables(after)) == 2  # of the tokens, and the product with the logits
@@ -61,7 +61,7 @@ def test_loops_look_up_int8(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_a_tied_table_is_kept_once(tmp_path, monkeypatch):
     model = writer(tie=True)
-    loops = {"generate": "greedy", "max_length": 16, "max_new_tokens": 5}
+    loops = {"generate": ka.export.Generation("greedy", 16, 5)}
     before, after = files(model, tmp_path, monkeypatch, **loops)
     assert (len(tables(before)), len(tables(after))) == (2, 1)
     assert not whole_tables_made_floats(after)
