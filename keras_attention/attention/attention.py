@@ -65,7 +65,8 @@ class Attention(AttentionLayer):
                 f"Received: inputs of shape {input_shape}"
             )
         front = [tuple(shape[:-2]) for shape in input_shape]
-        if len(input_shape[0]) < 3 or any(map(_differ, front, front[1:])):
+        sizes = [set(axis) - {None} for axis in zip(*front, strict=False)]
+        if len(front[0]) < 1 or len({*map(len, front)}) > 1 or any(len(x) > 1 for x in sizes):
             raise ValueError(
                 "Attention is called on (batch, ..., length, features), query, value and key with "
                 f"the same axes in front of the length. Received: inputs of shape {input_shape}"
@@ -83,7 +84,10 @@ class Attention(AttentionLayer):
         use_causal_mask=False,
     ):
         query_mask, value_mask = (None, None) if mask is None else mask[:2]
-        query, value, *key = (self._as_float(x) for x in inputs)
+        floats = keras.backend.is_float_dtype  # Keras casts floats, and leaves whole numbers
+        query, value, *key = (
+            x if floats(x.dtype) else ops.cast(x, self.compute_dtype) for x in inputs
+        )
         outputs = super().call(
             query,
             value,
@@ -102,10 +106,6 @@ class Attention(AttentionLayer):
         if len(query.shape) > 3:
             shape = (*ops.shape(query)[:-2], *lengths)
         return output, ops.reshape(weights, shape)
-
-    def _as_float(self, x):
-        """`x`, of whole numbers as floats, which Keras casts by itself."""
-        return x if keras.backend.is_float_dtype(x.dtype) else ops.cast(x, self.compute_dtype)
 
     def attended_axes(self, query):
         return (len(query.shape) - 2,)
@@ -141,10 +141,3 @@ class Attention(AttentionLayer):
         if not return_attention_scores:
             return output
         return output, keras.KerasTensor((*query[:-1], value[-2]), self.compute_dtype)
-
-
-def _differ(shape, other):
-    """Whether two shapes cannot be the same."""
-    if len(shape) != len(other):
-        return True
-    return any(a != b for a, b in zip(shape, other, strict=True) if None not in (a, b))

@@ -82,9 +82,9 @@ def weights_from_sequences(weights, query, key, axes, slots=0):
 
 
 def weights_to_sequences(weights, query, key, axes):
-    """Undoes `weights_from_sequences`: from its shape back to (B·rest, N, T, S)."""
+    """Undoes `weights_from_sequences`: from its shape back to (B·rest, N, T, S). None is None."""
     rank = len(query.shape)
-    if rank == 3:
+    if weights is None or rank == 3:
         return weights
     lengths = [math.prod(ops.shape(x)[axis] for axis in axes) for x in (query, key)]
     rest = rank - 2 - len(axes)

@@ -24,21 +24,20 @@ from keras_attention.core.sharing import serialize_shared
 
 
 class AttentionLayer(IntegerInputs, keras.layers.Layer):
-    """What all attention layers share; a layer states its projections and its equation.
+    """The base of attention layers: masks, positions, cache, recording and dropout.
 
-    A layer has `num_heads`, and says what each step of `call` is. `call` makes two records, that
-    all steps hand on: `Equation`, what is computed, and `Visibility`, who sees whom.
+    `call` makes two records and hands them on unchanged: `Equation` says what is computed,
+    `Visibility` who sees whom. A layer states `num_heads` and these steps of `call`:
 
     1. `project_query`: by default `_query_dense`, which its `build` makes.
     2. `project_key_value`: a dict of all that later queries need, such as key and value.
-    3. `attend_heads`: its equation, which calls `self.attend`, with a bias in the `Equation` if it
-       adds to scores.
+    3. `attend_heads`: its equation. It calls `self.attend`, with an `Equation` of its own, such as
+       one with a bias.
     4. `project_output`: by default `_output_dense`.
 
-    `cache_shapes` states what a cache keeps of a token, by the names of `project_key_value`;
-    without it a layer cannot decode. `build` also calls `build_parts`. `project` of
-    `attention/projection.py` makes a projection that quantization and LoRA reach, for a layer that
-    is a `ProjectionOwner` too.
+    `build` also calls `build_parts`. With `cache_shapes` a layer decodes: it names the entries of
+    `project_key_value` that a cache keeps. Quantization and LoRA reach projections made by
+    `project` of `attention/projection.py`, in a layer that is a `ProjectionOwner` too.
 
     Args:
         score: a part of `keras_attention.scores`, its name or its config.
@@ -47,38 +46,36 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
         position: a part of `keras_attention.positions` that rotates queries and keys or biases
             scores, its name, its config, a list of them, or None.
         dropout: float, the share of attention weights dropped in training. The others grow by
-            1 / (1 - dropout), so that rows sum to one on average; what is masked stays zero.
+            1 / (1 - dropout), so that rows sum to one on average.
         seed: int, for dropout.
-        implementation: name of a kernel: `"dense"`, `"fused"`, `"banded"`, `"chunked"` or `"ring"`,
-            all equal; None picks one by the rule of `keras_attention.attention.choose`. The one
-            that is named computes the output of every call, or an error says why it cannot; weights
-            that are asked for are computed by `"dense"` beside it, and so is attention to a cache.
-        padding: `"right"`, a promise that padding comes after the tokens in every row: attention of
-            GPUs then takes lengths in place of masks. Nothing checks it, and what a call in which
-            padding comes first gives is wrong there. None promises nothing.
+        implementation: `"dense"`, `"fused"`, `"banded"`, `"chunked"` or `"ring"`, or None to pick
+            one by the rule of `keras_attention.attention.choose`. The named kernel computes every
+            output, or an error says why it cannot. `"dense"` computes weights that are asked for,
+            and attention to a cache.
+        padding: `"right"` where padding comes after the tokens in every row, or None. Attention on
+            GPUs then takes lengths in place of masks. This is not checked: with padding in front
+            the result is wrong.
 
     Call arguments:
         query: (B, T, D), or (B, dims..., D) with `attention_axes`.
         value: (B, S, D). key: (B, S, D), default `value`.
-        query_mask: bool (B, T). value_mask, key_mask: bool (B, S). Filled by Keras from the
-            implicit masks of the tensors; True = a token, False = padding.
+        query_mask: bool (B, T). value_mask, key_mask: bool (B, S). True = a token, False = padding.
+            Keras fills them from the implicit masks of the tensors.
         attention_mask: bool, True = may attend: (B, T, S), or anything that broadcasts to
-            (B, N, T, S) with missing axes in front of T. Of floats all must be 0 or 1, and known
-            when the layer is called: what is added to scores (0 and -1e9) means the opposite.
+            (B, N, T, S), with missing axes in front of T. Floats must be known and 0 or 1.
         return_attention_scores: bool, whether to return the weights (B, N, T, S) too, as they are
             before dropout.
         training: bool, whether dropout is active.
         use_causal_mask: bool, whether key j is hidden from query i when j > i.
-        segment_ids: int (B, T), value_segment_ids: int (B, S), for packed documents: tokens see
-            tokens of their own segment, and segment 0 is padding. The second defaults to the first,
-            and means nothing without it.
+        segment_ids, value_segment_ids: int (B, T) and (B, S), the documents of a packed row. A
+            token sees its own document. 0 is padding. The second defaults to the first.
         query_positions: int (T,) or (B, T), value_positions: int (S,) or (B, S): where the tokens
-            are, for `mask` and `position`. Default: 0, 1, 2, ...; where query and value are one
+            are, for `mask` and `position`. Default: 0, 1, 2, ... Where query and value are one
             tensor, positions given for one hold for both.
-        previous_scores, return_raw_scores: see `ResidualAttention`, which alone takes them.
+        previous_scores, return_raw_scores: only for `ResidualAttention`.
 
-    Masks that are given together must all allow a pair. A query that may attend to nothing gives
-    exact zeros before the output projection, and the output carries the query's mask.
+    All masks that are given must allow a pair. A query that may attend to nothing gives exact zeros
+    before the output projection. The output carries the query's mask.
 
     Example:
 
@@ -113,7 +110,7 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
     num_memory_slots = 0
     remembers_segments = False  # whether it attends to the hidden states of earlier segments
     hands_on_scores = False  # whether it adds the scores of the layer below to its own
-    _parts = ("score", "normalizer", "mask", "position")  # those that are arguments
+    _parts = ("score", "normalizer", "mask")  # those that are arguments, beside the position
     _flash_attention = None
 
     def __init__(
@@ -192,11 +189,9 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
     ):
         key = value if key is None else key
         attended = self.attended_axes(query)
-        self._check_scores(query, value, attended, previous_scores, return_raw_scores)
-        inputs.check_call(
-            self.name,
-            query.shape,
-            value.shape,
+        self._check_call(
+            query,
+            value,
             {
                 "query_mask": query_mask,
                 "value_mask": value_mask,
@@ -206,9 +201,9 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
                 "value_segment_ids": value_segment_ids,
                 "query_positions": query_positions,
                 "value_positions": value_positions,
+                "previous_scores": previous_scores,
+                "return_raw_scores": return_raw_scores,
             },
-            attended,
-            self.num_heads,
         )
         if self._flash_attention and return_attention_scores:
             raise ValueError(
@@ -234,11 +229,8 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
         heads, visibility, cached = self._project(query, value, key, visibility, attended)
         equation = self.make_equation(training)
         if self.hands_on_scores:
-            if previous_scores is not None:
-                previous_scores = axes.weights_to_sequences(previous_scores, query, value, attended)
-            equation = dataclasses.replace(
-                equation, score=RawScores(equation.score, previous_scores)
-            )
+            previous = axes.weights_to_sequences(previous_scores, query, value, attended)
+            equation = dataclasses.replace(equation, score=RawScores(equation.score, previous))
         sequence = axes.to_sequences(query, attended)
         output, weights = self.attend_heads(
             self.project_query(sequence),
@@ -260,7 +252,7 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def _project(self, query, value, key, visibility, attended):
-        """What is attended to, its `Visibility`, and whether both come from a cache."""
+        """Return the heads to attend to, their `Visibility`, and whether a cache keeps them."""
         values = axes.to_sequences(value, attended)
         keys = values if key is value else axes.to_sequences(key, attended)
         if self.remembers_segments:
@@ -275,9 +267,12 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
             visibility = visibility.with_lengths_of_masks()
         return self.project_key_value(values, keys, visibility), visibility, False
 
-    def _check_scores(self, query, value, attended, previous_scores, return_raw_scores):
-        """Refuses scores of the layer below that are not such as this layer hands on."""
-        if previous_scores is None and not return_raw_scores:
+    def _check_call(self, query, value, arguments):
+        """Refuses arguments of a call, by name, that do not fit queries and values."""
+        attended, sizes = self.attended_axes(query), (query.shape, value.shape)
+        inputs.check_call(self.name, *sizes, arguments, attended, self.num_heads)
+        previous_scores = arguments.get("previous_scores")
+        if previous_scores is None and not arguments.get("return_raw_scores"):
             return
         if not self.hands_on_scores:
             raise ValueError(
@@ -285,11 +280,11 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
                 "ResidualAttention takes. Leave them out, or use ResidualAttention."
             )
         if scope.current(scope.Decoding) is None:  # a cache makes scores of all tokens so far
-            shape = axes.weights_shape(self.num_heads, query.shape, value.shape, attended)
+            shape = axes.weights_shape(self.num_heads, *sizes, attended)
             check_previous(previous_scores, shape)
 
     def make_equation(self, training=False):
-        """The `Equation` of a call: the parts, and the dropout of weights in training."""
+        """Return the `Equation` of a call: the parts, and the dropout of weights in training."""
         dropout = self._drop_weights if training and self.dropout else None
         return Equation(self.score, self.normalizer, self.position, dropout=dropout)
 
@@ -298,15 +293,15 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
         return weights if drop is None else drop(weights, training=True)
 
     def project_query(self, query):
-        """Queries (B, T, D) in heads, (B, T, N, H)."""
+        """Return queries (B, T, D) in heads, (B, T, N, H)."""
         return self._query_dense(query)
 
     def project_key_value(self, value, key, visibility):
-        """What is attended to, as `attend_heads` takes it: a dict, name -> (B, S, ...).
+        """Return what `attend_heads` attends to: a dict, name -> (B, S, ...).
 
         Args:
-            value, key: (B, S, D). visibility: `Visibility`; a layer that rotates its keys itself
-                takes their positions from it.
+            value, key: (B, S, D). visibility: `Visibility`, with the positions of keys for a layer
+                that rotates them itself.
         """
         raise NotImplementedError(
             f"{type(self).__name__} has no project_key_value, which gives what is attended to: a "
@@ -314,7 +309,7 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
         )
 
     def project_for_cache(self, value, key, visibility):
-        """`project_key_value` as a cache keeps it: name -> (B, ..., S, H), with keys rotated.
+        """Return `project_key_value` as a cache keeps it: name -> (B, ..., S, H), keys rotated.
 
         (B, S, K, H) becomes (B, K, S, H), and (B, S, C) stays.
         """
@@ -323,39 +318,27 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
 
     @property
     def cache_shapes(self):
-        """What a cache keeps of one token: name -> shape, (K, H) of heads (B, S, K, H)."""
+        """Return what a cache keeps of one token: name -> shape, (K, H) of heads (B, S, K, H)."""
         raise NotImplementedError(
             f"{type(self).__name__} has no cache_shapes and so cannot decode with a cache. Add the "
             "property: the names that project_key_value gives, each with its shape for one token, "
             'such as {"key": (num_heads, key_dim), "value": (num_heads, key_dim)}.'
         )
 
-    def attend_heads(
-        self, query, heads, equation, visibility, return_weights=False, implementation=None
-    ):
-        """The layer's equation: output (B, T, N, Hv), and weights or None, which `attend` gives.
+    def attend_heads(self, query, heads, equation, visibility, return_weights, implementation):
+        """Compute the layer's equation: output (B, T, N, Hv), and weights or None.
 
         Args:
-            query: from `project_query`.
-            heads: from `project_key_value`, or from a cache.
+            query: from `project_query`. heads: from `project_key_value`, or from a cache.
             equation: from `make_equation`. visibility: `Visibility`, to hand on unchanged.
             return_weights: bool, whether anybody wants the weights.
             implementation: that of the layer, or `kernels.CACHED` for heads from a cache.
         """
-        how = return_weights, implementation
-        return self.attend(query, heads["key"], heads["value"], equation, visibility, *how)
+        how = equation, visibility, return_weights, implementation
+        return self.attend(query, heads["key"], heads["value"], *how)
 
-    def attend(
-        self,
-        query,
-        key,
-        value,
-        equation,
-        visibility,
-        return_weights=False,
-        implementation=None,
-    ):
-        """Output (B, T, N, Hv), and with `return_weights` the weights (B, N, T, S), else None.
+    def attend(self, query, key, value, equation, visibility, return_weights, implementation):
+        """Return the output (B, T, N, Hv), and the weights (B, N, T, S) if they are wanted.
 
         Where another kernel than `dense` is named, it computes the output, and `dense` the weights.
         """
@@ -366,19 +349,19 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
         return compute_attention(*arguments, False, implementation, flash)[0], weights
 
     def names_kernel(self, implementation):
-        """Whether a kernel is asked for that gives no weights."""
+        """Return whether a kernel is asked for that gives no weights."""
         return implementation not in (None, "dense", kernels.CACHED) or bool(self._flash_attention)
 
     def project_output(self, output, query):
-        """Heads (B, T, N, Hv) back to (B, T, D); `query` (B, T, D) is what the layer was given."""
+        """Map heads (B, T, N, Hv) back to (B, T, D). `query` (B, T, D) is the layer's input."""
         return self._output_dense(output)
 
     def mask_part(self, use_causal_mask=False):
-        """The mask part that a call attends with, or None."""
+        """Return the mask part of a call, or None."""
         return join_masks(self.mask, masks.Causal() if use_causal_mask else None)
 
     def attended_axes(self, query):
-        """Which axes of `query` are attended over, sorted."""
+        """Return which axes of `query` are attended over, sorted."""
         return axes.resolve_axes(self.attention_axes, len(query.shape))
 
     def compute_output_shape(self, query_shape, value_shape, key_shape=None):
@@ -387,30 +370,24 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
     def compute_output_spec(self, *args, **kwargs):
         arguments = self.name_arguments(args, kwargs)
         query, value, key = (arguments.get(name) for name in ("query", "value", "key"))
-        key = value if key is None else key
-        attended, raw = self.attended_axes(query), arguments.get("return_raw_scores")
-        self._check_scores(query, value, attended, arguments.get("previous_scores"), raw)
-        sizes = query.shape, value.shape
-        inputs.check_call(self.name, *sizes, arguments, attended, self.num_heads)
-        shapes = [self.compute_output_shape(*sizes, key.shape)]
+        self._check_call(query, value, arguments)
+        key_shape = value.shape if key is None else key.shape
+        shapes = [self.compute_output_shape(query.shape, value.shape, key_shape)]
+        sizes = self.num_heads, query.shape, value.shape, self.attended_axes(query)
         if arguments.get("return_attention_scores"):
-            slots = self.num_memory_slots
-            shapes.append(axes.weights_shape(self.num_heads, *sizes, attended, slots))
-        if raw:
-            shapes.append(axes.weights_shape(self.num_heads, *sizes, attended))
+            shapes.append(axes.weights_shape(*sizes, self.num_memory_slots))
+        if arguments.get("return_raw_scores"):
+            shapes.append(axes.weights_shape(*sizes))
         outputs = [keras.KerasTensor(shape, self.compute_dtype) for shape in shapes]
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def get_config(self):
-        parts = {
-            name: (serialize_shared if name == "position" else keras.saving.serialize_keras_object)(
-                getattr(self, name)
-            )
-            for name in self._parts
-        }
+        serialize = keras.saving.serialize_keras_object
+        parts = {name: serialize(getattr(self, name)) for name in self._parts}
         return {
             **super().get_config(),
             **parts,
+            "position": serialize_shared(self.position),
             "dropout": self.dropout,
             "seed": self.seed,
             "implementation": self.implementation,
@@ -419,6 +396,6 @@ class AttentionLayer(IntegerInputs, keras.layers.Layer):
 
 
 def join_masks(*parts):
-    """The mask part that allows what all of `parts` allow; None, as a part, allows everything."""
+    """Return the mask part that allows what all of `parts` allow. None allows everything."""
     parts = [part for part in parts if part is not None]
     return functools.reduce(operator.and_, parts) if parts else None

@@ -125,9 +125,7 @@ class DifferentialAttention(AttentionLayer, ProjectionOwner):
             heads["key"] = ops.concatenate(rotated, axis=3)
         return kv_cache.rotate_and_transpose(None, heads, positions)
 
-    def attend_heads(
-        self, query, heads, equation, visibility, return_weights=False, implementation=None
-    ):
+    def attend_heads(self, query, heads, equation, visibility, return_weights, implementation):
         queries, keys = (ops.split(x, 2, axis=3) for x in (query, heads["key"]))
         how = equation, visibility, return_weights, implementation
         (first, weights), (second, other) = (

@@ -62,7 +62,7 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
     ```
     """
 
-    _parts = ("normalizer", "mask", "position")
+    _parts = ("normalizer", "mask")
 
     def __init__(
         self,
@@ -139,9 +139,7 @@ class LatentAttention(AttentionLayer, ProjectionOwner):
     def cache_shapes(self):
         return {"latent": (self.latent_dim + self.rotary_dim,)}
 
-    def attend_heads(
-        self, query, heads, equation, visibility, return_weights=False, implementation=None
-    ):
+    def attend_heads(self, query, heads, equation, visibility, return_weights, implementation):
         """As in `AttentionLayer`, of latent vectors (B, S, C + R), also from a cache."""
         latent, absorb = heads["latent"], False
         if implementation == kernels.CACHED:

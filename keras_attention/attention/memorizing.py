@@ -102,9 +102,7 @@ class MemorizingAttention(MultiHeadAttention):
         scope.current(scope.Decoding).shared["new tokens", id(self)] = new  # not rotated
         return super().project_for_cache(value, key, visibility)
 
-    def attend_heads(
-        self, query, heads, equation, visibility, return_weights=False, implementation=None
-    ):
+    def attend_heads(self, query, heads, equation, visibility, return_weights, implementation):
         how = equation, visibility, return_weights, implementation
         local, weights = super().attend_heads(query, heads, *how)
         new = heads, visibility.key_mask

@@ -164,9 +164,9 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         key_shape = tuple(key_shape or value_shape)
         arguments.check_same_keys(value_shape, key_shape)
         axes.resolve_axes(self.attention_axes, len(query_shape))  # an error where they do not exist
-        query_heads = (self.num_heads, self.key_dim)
-        key_heads = (self.num_key_value_heads, self.key_dim)
-        value_heads = (self.num_key_value_heads, self.value_dim)
+        groups = self.num_key_value_heads
+        query_heads, key_heads = ((n, self.key_dim) for n in (self.num_heads, groups))
+        value_heads = (groups, self.value_dim)
         output_heads = (self.num_heads, self.value_dim)
         self._query_dense = self._projection(query_heads, query_shape[-1:], "query", self.qkv_bias)
         key_bias = self.qkv_bias if self.key_bias is None else self.key_bias
@@ -249,28 +249,26 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
             equation, normalizer=structures.wrap_normalizer(equation.normalizer)
         )
 
-    def attend_heads(
-        self, query, heads, equation, visibility, return_weights=False, implementation=None
-    ):
+    def attend_heads(self, query, heads, equation, visibility, return_weights, implementation):
         if not self._is_overridden:
             how = equation, visibility, return_weights, implementation
             return super().attend_heads(query, heads, *how)
         key, value = heads["key"], heads["value"]
-        if implementation == kernels.CACHED:
+        if implementation == kernels.CACHED:  # as Keras gives them, by length, and all masks as one
             key, value = kv_cache.heads_first(key), kv_cache.heads_first(value)
-        training = equation.dropout is not None
-        return self._call_override(query, key, value, visibility, return_weights, training)
+        visibility = visibility.hide_padded_queries()
+        i, j = visibility.positions(WholeAxis(ops.shape(query)[1]), WholeAxis(ops.shape(key)[1]))
+        mask = visibility.allows(i, j, visibility.tensor)
+        training, positions = equation.dropout is not None, {}
+        if visibility.query_positions is not None:
+            positions["query_positions"] = visibility.query_positions
+        if visibility.key_positions is not None:
+            positions["key_positions"] = visibility.key_positions
+        return self._compute_attention(
+            query, key, value, mask, training, return_weights, **positions
+        )
 
-    def attend(
-        self,
-        query,
-        key,
-        value,
-        equation,
-        visibility,
-        return_weights=False,
-        implementation=None,
-    ):
+    def attend(self, query, key, value, equation, visibility, return_weights, implementation):
         if self.num_memory_slots:
             visibility = visibility.hide_padded_queries()  # a query that is padding sees the slots
             equation = self._structures.slots.join(equation, query)
@@ -299,10 +297,10 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         query_positions=None,
         key_positions=None,
     ):
-        """The attention between the projections; a subclass may override it, as Keras's.
+        """Compute attention between the projections. A subclass may override it, as Keras's.
 
-        query (B, T, N, H), key (B, S, K, H), value (B, S, K, Hv); `attention_mask` broadcasts to
-        (B, N, T, S), a missing N included, and an override finds all masks of the call in it.
+        query (B, T, N, H), key (B, S, K, H), value (B, S, K, Hv). `attention_mask` broadcasts to
+        (B, N, T, S), a missing N included. An override finds all masks of the call in it.
         Returns the output (B, T, N, Hv) and the weights (B, N, T, S), with memory slots S + M.
         """
         if attention_mask is not None and len(attention_mask.shape) == 3:
@@ -330,24 +328,6 @@ class MultiHeadAttention(AttentionLayer, ProjectionOwner):
         An override takes all masks as one (B, N, T, S) tensor, which no other call should pay for.
         """
         return type(self)._compute_attention is not MultiHeadAttention._compute_attention
-
-    def _call_override(self, query, key, value, visibility, return_weights, training):
-        """`_compute_attention` with what Keras gives it: keys by length, and all masks as one."""
-        visibility = visibility.hide_padded_queries()
-        i, j = visibility.positions(WholeAxis(ops.shape(query)[1]), WholeAxis(ops.shape(key)[1]))
-        positions = {
-            "query_positions": visibility.query_positions,
-            "key_positions": visibility.key_positions,
-        }
-        return self._compute_attention(
-            query,
-            key,
-            value,
-            visibility.allows(i, j, visibility.tensor),
-            training,
-            return_weights,
-            **{name: where for name, where in positions.items() if where is not None},
-        )
 
     def compute_output_shape(self, query_shape, value_shape, key_shape=None):
         arguments.check_same_keys(tuple(value_shape), tuple(key_shape or value_shape))
