@@ -15,6 +15,7 @@ core that are printed say how long the training takes alone.
 """
 
 import argparse
+import dataclasses
 import pathlib
 import time
 
@@ -57,12 +58,10 @@ def fine_tune(task, sentences, captions, given):
 
 def choose_length_penalty(task, sentences):
     """The task with the penalty that writes `sentences` best, the smallest of several."""
-    settings = {
-        name: getattr(task, name) for name in ("beam", "max_new_tokens", "score", "builder")
-    }
-    found = {}
+    settings, found = {"score": task.score, "builder": task.builder}, {}
     for penalty in PENALTIES:
-        one = ka.tasks.Seq2SeqLM(task.model, task.preprocessor, length_penalty=penalty, **settings)
+        writing = dataclasses.replace(task.writing, length_penalty=penalty)
+        one = ka.tasks.Seq2SeqLM(task.model, task.preprocessor, writing=writing, **settings)
         bleu = one.evaluate(sentences)["bleu"]
         print(f"length penalty {penalty}: BLEU {bleu:.2f} on what was trained on", flush=True)
         found.setdefault(bleu, one)
@@ -103,7 +102,7 @@ if __name__ == "__main__":
     if given.length_penalty is None:
         task = choose_length_penalty(task, sentences[:50])
     else:
-        task.length_penalty = given.length_penalty
+        task.writing = dataclasses.replace(task.writing, length_penalty=given.length_penalty)
     if given.output is not None:
         task.save_to_preset(given.output)
     show_bleu("after", task, parts)

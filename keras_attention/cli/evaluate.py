@@ -44,7 +44,7 @@ def evaluate(preset, *, file, split, kind, **options):
     where = str(file) if file else f"{source.dataset} ({split})"
     for sentence in task.describe_scored(examples):
         say(sentence)
-    scores = task.compute_scores(examples, where) if task.count(examples) else {}
+    scores = task.compute_scores(examples, where) if len(examples) else {}
     if not scores:
         raise ValueError(f"{source.dataset or file} has no {split} part.")
     show_table(

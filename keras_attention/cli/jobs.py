@@ -1,6 +1,7 @@
 """The `train` and `export` commands: from a data set to a finished preset."""
 
 import contextlib
+import json
 import pathlib
 import shlex
 import sys
@@ -140,7 +141,7 @@ def finish_job(task, job, data, recipe, output, about, best, history, deadline=N
         for name, make in export_all(exportable, result, examples=examples, metadata=metadata):
             with keep_informed(f"exporting and verifying {name}"):
                 reports.append(make())
-        has_test = task.count(data.test)
+        has_test = len(data.test) > 0
         say(
             "scoring the test set"
             if has_test
@@ -206,7 +207,8 @@ def _portable(word):
 def score_file(task, path, examples, deadline=None):
     """Return {name: score} of a file of `task` on raw examples, or {} without enough time."""
     with keep_informed(f"scoring {path.name} on the test set"):
-        opened = type(task).open_file(path, task.metadata)
+        # As JSON has it, which is what the files say.
+        opened = type(task).open_file(path, json.loads(json.dumps(task.metadata)))
         opened.deadline = deadline
         try:
             return opened.compute_scores(examples, "The test part")

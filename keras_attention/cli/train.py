@@ -71,7 +71,7 @@ def _train(builder, output, source, options, preset, mesh, trained, finishes):
     loaded, skipped = load_examples(source, builder)
     about = source.describe(builder, loaded)
     about["notes"] = (*about["notes"], *skipped)
-    count = get_task_class(builder).count(loaded.train)
+    count = len(loaded.train)
     if options.get("batch_size") is None:
         recipe = recipes.shrink_batches(recipe, count, multiple=(mesh or {}).get("data", 1))
     if options.get("epochs") is None:

@@ -37,11 +37,13 @@ def _read_all(read, paths):
 
 
 def add_dev(train, dev, *, dev_fraction, seed):
-    """(train, dev), lists of examples: where dev is empty, a part of train becomes it."""
-    if dev or not train:
+    """(train, dev), lists or an `ImageSplit`: where dev is empty, a part of train becomes it."""
+    if len(dev) or not len(train):
         return train, dev
-    kept, held = hold_out(len(train), dev_fraction, seed)
-    return [train[i] for i in kept], [train[i] for i in held]
+    parts = hold_out(len(train), dev_fraction, seed)
+    if isinstance(train, list | tuple):
+        return tuple([train[i] for i in part] for part in parts)
+    return tuple(train[part] for part in parts)
 
 
 def split_by_class(labels, fractions, seed):

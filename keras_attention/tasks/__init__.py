@@ -17,14 +17,16 @@ if TYPE_CHECKING:
     from keras_attention.tasks.masked_lm import MaskedLM
     from keras_attention.tasks.multi_label_classifier import MultiLabelClassifier
     from keras_attention.tasks.object_detector import FoundObject, ObjectDetector
+    from keras_attention.tasks.opening import from_preset
     from keras_attention.tasks.presets import list_presets
     from keras_attention.tasks.question_answerer import QuestionAnswerer
     from keras_attention.tasks.seq2seq_lm import Seq2SeqLM
     from keras_attention.tasks.sequence_labeler import SequenceLabeler
     from keras_attention.tasks.speech_recognizer import SpeechRecognizer
     from keras_attention.tasks.speech_to_text import SpeechToText
-    from keras_attention.tasks.task import Task, from_preset
+    from keras_attention.tasks.task import Task
     from keras_attention.tasks.text_classifier import TextClassifier
+    from keras_attention.tasks.writing import Writing
 
 __all__ = [
     "CausalLM",
@@ -44,6 +46,7 @@ __all__ = [
     "SpeechToText",
     "Task",
     "TextClassifier",
+    "Writing",
     "from_preset",
     "list_presets",
 ]
@@ -66,7 +69,8 @@ _MODULES = {
     "SpeechToText": "speech_to_text",
     "Task": "task",
     "TextClassifier": "text_classifier",
-    "from_preset": "task",
+    "Writing": "writing",
+    "from_preset": "opening",
     "list_presets": "presets",
 }
 

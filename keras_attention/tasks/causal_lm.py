@@ -18,7 +18,8 @@ from keras_attention.tasks.generators import (
     check_ids,
 )
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.running_text import RunningTextTask, make_perplexity
+from keras_attention.tasks.running_text import collect_text, hold_out_text, make_perplexity
+from keras_attention.tasks.task import Task
 
 ROWS = 32  # windows at a time
 PICTURED = 24  # tokens
@@ -28,7 +29,7 @@ REPLIES = 500  # that are drawn for the scores of dialogues
 REPLY = 64  # tokens of one at most
 
 
-class CausalLM(RunningTextTask):
+class CausalLM(Task):
     """Goes on with a text, token by token.
 
     Args:
@@ -62,9 +63,11 @@ class CausalLM(RunningTextTask):
     """
 
     builders = ("causal_language_model",)
+    example_kind, holds, unit = str, "running text", "characters"
     example = "ROMEO:"
     draws = True
     predict_options = ("max_new_tokens", "temperature", "top_k", "top_p", "seed")
+    lower_is_better = True
     finishing_seconds = 108.0  # of three endpoints in each of three files
 
     def __init__(
@@ -90,6 +93,13 @@ class CausalLM(RunningTextTask):
         self.max_length = max_length or 4 * maximum_length
         self.max_new_tokens = max_new_tokens or 2 * maximum_length
         self.converses = converses
+
+    @classmethod
+    def collect(cls, examples):
+        return collect_text(examples)
+
+    def hold_out(self, train, dev, seed):
+        return hold_out_text(train, dev)
 
     @classmethod
     def make_parts(cls, data_set, recipe, builder):
@@ -120,26 +130,20 @@ class CausalLM(RunningTextTask):
         return text.split(SEPARATOR)[0] + SEPARATOR.rstrip()
 
     @classmethod
-    def check_manifest(cls, fields):
-        fields.whole("maximum_length", most=MOST_TOKENS)
-        fields.flag("converses", default=False)
-        known = fields.object("writing")
-        known.number("temperature", above=0)
-        known.whole("max_length", most=MOST_TOKENS)
-        known.whole("max_new_tokens", most=MOST_TOKENS)
-        check_ids(known, "end_token_id")
-
-    @classmethod
     def load_preprocessor(cls, folder, manifest):
         return data.SequencePreprocessor.load(folder)
 
     @classmethod
-    def read_settings(cls, manifest):
-        known = manifest["writing"]
-        names = ("temperature", "max_length", "max_new_tokens")
-        lengths = {name: known[name] for name in names}
-        converses = manifest.get("converses", False)
-        return {"maximum_length": manifest["maximum_length"], "converses": converses, **lengths}
+    def read_settings(cls, fields):
+        writing = fields.object("writing")
+        check_ids(writing, "end_token_id")
+        return {
+            "maximum_length": fields.whole("maximum_length", most=MOST_TOKENS),
+            "converses": fields.flag("converses", default=False),
+            "temperature": writing.number("temperature", above=0),
+            "max_length": writing.whole("max_length", most=MOST_TOKENS),
+            "max_new_tokens": writing.whole("max_new_tokens", most=MOST_TOKENS),
+        }
 
     @property
     def settings(self):
@@ -202,7 +206,7 @@ class CausalLM(RunningTextTask):
             "perplexity": math.exp(nats / count),
             "bits_per_character": nats / math.log(2) / characters,
         }
-        if self.converses and not self._runs_a_file:
+        if self.converses and not self.runs_a_file:
             found |= self._score_replies(examples)
         return {name: round(float(value), 6) for name, value in found.items()}
 
@@ -330,10 +334,8 @@ class CausalLM(RunningTextTask):
         )
         return AttentionMaps(dict(maps), tokens, tokens, figure)
 
-    def draw_examples(self, data_set, folder):
-        text = data_set.test or data_set.dev or data_set.train
-        self.attention(text, folder / "attention.png")
-        return ["attention.png"]
+    def find_pictured(self, data_set):
+        return data_set.test or data_set.dev or data_set.train
 
 
 def _cut_turn(text):

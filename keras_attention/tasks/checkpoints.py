@@ -16,6 +16,7 @@ from keras_attention.pretrained.loading import find_folder, list_towers, read_se
 from keras_attention.pretrained.sound_processing import read_sound_processing
 from keras_attention.tasks import recipes
 from keras_attention.tasks.registry import get_builder
+from keras_attention.tasks.writing import Writing
 
 PREPROCESSORS = {
     "sequence_labeler": data.TaggerPreprocessor,
@@ -178,11 +179,13 @@ def _open_pairs(
     return task_class(
         pretrained.load(folder),
         preprocessor,
-        beam=settings.beam if beam is None else beam,
-        length_penalty=max(0.0, penalty),
-        max_new_tokens=_bound(max_length, places),
+        writing=Writing(
+            settings.beam if beam is None else beam,
+            max(0.0, penalty),
+            _bound(max_length, places),
+            **settings.name_constraints(start_tokens=1),
+        ),
         score=score,
-        **settings.name_constraints(start_tokens=1),
         builder=builder,
     )
 
@@ -218,11 +221,13 @@ def _open_speech(
     return task_class(
         pretrained.load(folder, waveform=True),
         preprocessor,
-        beam=settings.beam if beam is None else beam,
-        length_penalty=max(0.0, penalty),
-        max_new_tokens=_bound(places // 2 if max_length is None else max_length, room),
+        writing=Writing(
+            settings.beam if beam is None else beam,
+            max(0.0, penalty),
+            _bound(places // 2 if max_length is None else max_length, room),
+            **settings.name_constraints(len(preprocessor.start_token_id)),
+        ),
         score="translation" if preprocessor.prompt.task == "translate" else "error_rates",
-        **settings.name_constraints(len(preprocessor.start_token_id)),
         builder=builder,
     )
 

@@ -9,15 +9,12 @@ from keras_attention.core.tree_ids import CLOSE, EACH, END, FIRST_LABEL, START
 from keras_attention.data.readers.constituency_trees import count_spare_constituents, decode_tree
 from keras_attention.export import inspection
 from keras_attention.files.fields import MOST_ID, MOST_TOKENS
-from keras_attention.files.io import prefix_errors
-from keras_attention.files.manifest import MANIFEST
 from keras_attention.tasks.generators import check_ids, get_generation_options
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.runners import check_labels, load_runner
+from keras_attention.tasks.runners import load_runner
 from keras_attention.tasks.sentence_task import (
     SentenceTask,
     build_preprocessor,
-    choose_pictured,
     size_characters,
 )
 from keras_attention.training.scores.brackets import score_brackets
@@ -89,20 +86,15 @@ class ConstituencyParser(SentenceTask):
         )
 
     @classmethod
-    def check_manifest(cls, fields):
-        super().check_manifest(fields)
-        known = fields.object("writing")
-        known.whole("beam", most=1)
-        known.whole("max_new_tokens", most=MOST_TOKENS)
-        known.whole("start_token_id", least=0, most=MOST_ID)
-        check_ids(known, "end_token_id")
-        known.whole("padding_id", least=0, most=MOST_ID)
-        fields.whole("spare_constituents", most=MOST_TOKENS)
-
-    @classmethod
-    def read_settings(cls, manifest):
-        settings = super().read_settings(manifest)
-        return settings | {"spare_constituents": manifest["spare_constituents"]}
+    def read_settings(cls, fields):
+        writing = fields.object("writing")
+        writing.whole("beam", most=1)
+        writing.whole("max_new_tokens", most=MOST_TOKENS)
+        writing.whole("start_token_id", least=0, most=MOST_ID)
+        check_ids(writing, "end_token_id")
+        writing.whole("padding_id", least=0, most=MOST_ID)
+        spare = fields.whole("spare_constituents", most=MOST_TOKENS)
+        return super().read_settings(fields) | {"spare_constituents": spare}
 
     @property
     def settings(self):
@@ -134,33 +126,29 @@ class ConstituencyParser(SentenceTask):
 
     def describe_data(self, data_set):
         """Count the trees that are too large to train on or to score."""
-        short = [tree for tree in data_set.train if not self.is_long(tree)]
-        if left := len(short) - len(self._select(short)):
-            return (
-                *super().describe_data(data_set),
+        limit = self.limit
+        short = [tree for tree in data_set.train if not limit.is_long(tree, True)]
+        notes = super().describe_data(data_set)
+        if left := len(short) - len(self._drop_spare(short)):
+            notes += (
                 f"{left:,} trees that need more than {self.spare_constituents} spare constituents "
                 "are not trained on",
             )
-        return super().describe_data(data_set)
+        return notes
 
-    def _select(self, trees):
+    def _drop_spare(self, trees):
         """Return the trees that have no more spare constituents than the model can write."""
         return [t for t in trees if count_spare_constituents(t) <= self.spare_constituents]
 
-    def make_training_batches(self, examples, recipe):
-        fitting = self._select(self.keep_short(examples, "The train part", training=True))
-        if not fitting:
+    def select(self, examples, where, training=False):
+        """The trees that the model can write."""
+        fitting = self._drop_spare(super().select(examples, where, training))
+        if training and not fitting:
             raise ValueError(
                 f"Every tree to train on needs more than {self.spare_constituents} spare "
                 "constituents: make a new model of these trees with from_data."
             )
-        options = {"shuffle": True, "seed": recipe.seed}
-        return data.batches(fitting, self.preprocessor, recipe.batch_size, **options)
-
-    def make_batches(self, examples, where):
-        with prefix_errors(where):
-            fitting = self._select(self.keep_short(examples, where))
-            return data.batches(fitting, self.preprocessor) if fitting else None
+        return fitting
 
     def make_metrics(self):
         """Of the labels behind those that are right."""
@@ -170,7 +158,7 @@ class ConstituencyParser(SentenceTask):
         """Scores of brackets, as EVALB computes them: see `ka.training.score_brackets`."""
         if not examples:
             return {}
-        examples = self.keep_short(examples, where)
+        examples = self.limit.select(examples, where)
         return score_brackets(self.predict([tree.tokens for tree in examples]), examples)
 
     def open_runner(self, path):
@@ -192,28 +180,15 @@ class ConstituencyParser(SentenceTask):
 
     def _check_sizes(self, path, found):
         """Refuses a file that was made for other vocabularies than those beside it."""
-        preprocessor, characters = self.preprocessor, self.preprocessor.characters
-        inspection.check_sizes(
-            found,
-            vocabularies={"token_ids": len(preprocessor.tokenizer)}
-            | ({"character_ids": len(characters)} if characters else {}),
-            lengths={"character_ids": preprocessor.word_length} if characters else None,
-        )
-        inputs = {tensor.name for s in found.signatures for tensor in s.inputs}
-        if (characters is not None) != ("character_ids" in inputs):
-            raise ValueError(
-                f"{path.parent / MANIFEST}: preprocessing.characters is not of {path.name} beside "
-                "it. Put the right files together."
-            )
+        self.check_words(path, found)
         logits = [t for s in found.signatures for t in s.outputs if t.name == "logits"]
-        size = FIRST_LABEL + len(preprocessor.labels.names)
+        size = FIRST_LABEL + len(self.preprocessor.labels.names)
         if any(tensor.shape[-1] not in (None, size) for tensor in logits):
             raise ValueError(
                 f"{path.parent / 'labels.txt'} has {size - FIRST_LABEL} labels, and {path.name} "
                 f"was made with {logits[0].shape[-1] - FIRST_LABEL}: they are of different models, "
                 "or damaged. Put the right files together."
             )
-        check_labels(path.parent, self.manifest, preprocessor.labels)
 
     def predict(self, inputs):
         """The trees of sentences.
@@ -271,9 +246,3 @@ class ConstituencyParser(SentenceTask):
             path=path,
         )
         return AttentionMaps(dict(result.attention), queries, list(tokens), figure)
-
-    def draw_examples(self, data_set, folder):
-        """Draws the cross-attention of the tree of one test sentence."""
-        tokens = choose_pictured(data_set.test or data_set.dev)
-        self.attention(tokens, folder / "attention.png")
-        return ["attention.png"]

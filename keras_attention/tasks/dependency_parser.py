@@ -7,13 +7,11 @@ import numpy as np
 from keras_attention import data, training
 from keras_attention.core.lazy import blocks, keras, keras_internals, models, visualization
 from keras_attention.data.preprocessors.spanning_tree import find_tree
-from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.runners import softmax
 from keras_attention.tasks.sentence_task import (
     SentenceTask,
     build_preprocessor,
-    choose_pictured,
     size_characters,
 )
 
@@ -85,17 +83,7 @@ class DependencyParser(SentenceTask):
         outputs["label_scores"] = new(features)
         return keras.Model(self.model.input, outputs, name=self.model.name)
 
-    def make_training_batches(self, examples, recipe):
-        examples = self.keep_short(examples, "The train part", training=True)
-        options = {"shuffle": True, "seed": recipe.seed}
-        return data.batches(examples, self.preprocessor, recipe.batch_size, **options)
-
-    def make_batches(self, examples, where):
-        examples = self.keep_short(examples, where)
-        with prefix_errors(where):
-            return data.batches(examples, self.preprocessor) if examples else None
-
-    def make_loss(self, recipe):
+    def make_loss(self, recipe, train):
         return training.DependencyCrossentropy(label_smoothing=recipe.label_smoothing)
 
     def make_metrics(self):
@@ -112,7 +100,7 @@ class DependencyParser(SentenceTask):
         """
         if not examples:
             return {}
-        examples = self.keep_short(examples, where)
+        examples = self.select(examples, where)
         found = self.predict([tree.tokens for tree in examples])
         return score_trees(
             [([word.head for word in words], [word.relation for word in words]) for words in found],
@@ -120,7 +108,7 @@ class DependencyParser(SentenceTask):
         )
 
     def check_runner(self, path, run):
-        self.check_inputs(path, run)
+        self.check_words(path, run.inspection)
 
     def predict(self, inputs):
         """The trees of sentences.
@@ -181,12 +169,6 @@ class DependencyParser(SentenceTask):
             path=path,
         )
         return AttentionMaps(dict(maps), queries, keys, figure)
-
-    def draw_examples(self, data_set, folder):
-        """Draws the heads of the words of one test sentence."""
-        tokens = choose_pictured(data_set.test or data_set.dev)
-        self.attention(tokens, folder / "attention.png")
-        return ["attention.png"]
 
 
 def score_trees(found, wanted):

@@ -312,5 +312,5 @@ def _checked(fields):
         fields.text(name, default=None)
     if "pretrained" in fields:
         fields.flag("pretrained")
-    get_task_class(builder).check_manifest(fields)
+    get_task_class(builder).read_settings(fields)
     return fields.values

@@ -5,15 +5,19 @@ import numpy as np
 from keras_attention import data
 from keras_attention.core.checks import check_many
 from keras_attention.core.lazy import models, visualization
-from keras_attention.data.preprocessors.image import MOST_CHANNELS
-from keras_attention.data.preprocessors.resizing import Resizing
 from keras_attention.export import inspection
-from keras_attention.files.fields import MOST_PIXELS, Fields
-from keras_attention.tasks.folders import MANIFEST
-from keras_attention.tasks.image_task import ImageTask
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.labels import balance_classes, check_top, classify, make_accuracy
-from keras_attention.tasks.runners import check_sizes, compute_logits
+from keras_attention.tasks.labels import check_top, classify, make_accuracy, make_balanced_loss
+from keras_attention.tasks.pictures import (
+    check_picture_fields,
+    check_picture_runner,
+    check_pictures,
+    collect_pictures,
+    describe_pictures,
+    read_picture_sizes,
+)
+from keras_attention.tasks.runners import compute_logits
+from keras_attention.tasks.task import Task
 from keras_attention.training.scores.class_scores import score_labels
 
 SHOWN = 12  # test pictures in the gallery
@@ -21,7 +25,7 @@ SEED = 0  # of which they are
 ROWS = 128  # pictures that are scored at a time
 
 
-class ImageClassifier(ImageTask):
+class ImageClassifier(Task):
     """Says what is in a picture.
 
     Args:
@@ -47,8 +51,12 @@ class ImageClassifier(ImageTask):
     """
 
     builders = ("vision_transformer",)
-    example = "picture.png"
-    predict_options = ("top", "invert")
+    example_kind, holds, unit = data.ImageSplit, "images", "images"
+    example, predict_options = "picture.png", ("top", "invert")
+
+    @classmethod
+    def collect(cls, examples):
+        return collect_pictures(examples)
 
     @classmethod
     def make_parts(cls, data_set, recipe, builder):
@@ -56,40 +64,29 @@ class ImageClassifier(ImageTask):
         model = models.vision_transformer(
             (height, width), len(data_set.labels), num_channels=channels, **recipe.model
         )
-        return model, data.ImagePreprocessor(data_set.labels, (height, width), channels), dict()
+        return model, data.ImagePreprocessor(data_set.labels, (height, width), channels), {}
 
     @classmethod
-    def check_manifest(cls, fields):
+    def read_settings(cls, fields):
         fields.texts("labels")
-        fields.wholes("image_size", 2, most=MOST_PIXELS)
-        fields.whole("channels", most=MOST_CHANNELS)
-        if "resizing" in fields:  # not in the oldest manifests
-            Resizing.read(fields.object("resizing"))
+        check_picture_fields(fields, resized=False)  # the oldest manifests do not
+        return {}
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
-        size, resizing = tuple(manifest["image_size"]), Resizing()
-        if "resizing" in manifest:
-            resizing = Resizing.read(Fields(folder / MANIFEST, manifest).object("resizing"))
-        return data.ImagePreprocessor(manifest["labels"], size, manifest["channels"], resizing)
-
-    @classmethod
-    def read_settings(cls, manifest):
-        return {}
+        sizes = read_picture_sizes(folder, manifest)
+        return data.ImagePreprocessor(manifest["labels"], **sizes)
 
     @property
     def settings(self):
         return {
             "labels": list(self.preprocessor.labels.names),
-            "image_size": list(self.preprocessor.image_size),
-            "channels": self.preprocessor.channels,
-            "resizing": self.preprocessor.resizing.config(),
-            "pixels": "float32 from 0 to 1, row 0 on top",
+            **describe_pictures(self.preprocessor),
         }
 
     def adapt(self, data_set):
         """Also where the same names have other numbers: classes of pictures are numbers."""
-        self.check_image_shape(data_set)
+        check_pictures(self.preprocessor, data_set)
         names = list(self.preprocessor.labels.names)
         if list(data_set.labels) == names[: len(data_set.labels)]:
             return ()
@@ -107,11 +104,10 @@ class ImageClassifier(ImageTask):
         return data.batches(examples, batch_size=recipe.batch_size, **options)
 
     def make_batches(self, examples, where):
-        return data.batches(examples, batch_size=ROWS) if self.count(examples) else None
+        return data.batches(examples, batch_size=ROWS) if examples else None
 
-    def make_job(self, train, dev, recipe):
-        job = super().make_job(train, dev, recipe)
-        return balance_classes(job, recipe, lambda: train.labels, len(self.preprocessor.labels))
+    def make_loss(self, recipe, train):
+        return make_balanced_loss(recipe, lambda: train.labels, len(self.preprocessor.labels))
 
     def make_metrics(self):
         return [make_accuracy]
@@ -124,18 +120,8 @@ class ImageClassifier(ImageTask):
         return score_labels(self.preprocessor.labels.names, predicted, examples.labels)
 
     def check_runner(self, path, run):
-        _, *shape = next(iter(run.shapes.values()))
-        height, width, channels = shape if len(shape) == 3 else (None, None, None)
         inspection.check_sizes(run.inspection, labels=len(self.preprocessor.labels))
-        there = *self.preprocessor.image_size, self.preprocessor.channels
-        check_sizes(
-            path,
-            [
-                ("manifest.json", "rows in an image", there[0], height),
-                ("manifest.json", "columns in an image", there[1], width),
-                ("manifest.json", "channels", there[2], channels),
-            ],
-        )
+        check_picture_runner(path, run, self.preprocessor)
 
     def predict(self, inputs, *, top=None, invert=False):
         """The classes of pictures.
@@ -168,6 +154,10 @@ class ImageClassifier(ImageTask):
             path=path,
         )
         return AttentionMaps(dict(maps), None, None, figure)
+
+    def find_pictured(self, data_set):
+        split = data_set.test or data_set.dev
+        return split.arrays(0, 1)[0][0]
 
     def draw_examples(self, data_set, folder):
         """Draws the attention on several test pictures, and on one of them head by head.

@@ -8,16 +8,16 @@ import numpy as np
 from keras_attention import data, export
 from keras_attention.core.checks import check_many
 from keras_attention.core.lazy import generation, masks, models, positions, visualization
-from keras_attention.data.preprocessors.image import MOST_CHANNELS
 from keras_attention.data.preprocessors.pixel_levels import MOST_LEVELS
 from keras_attention.export.generation.step_reader import StepReader
 from keras_attention.export.generation.token_choice import IMPOSSIBLE, TokenChoice
 from keras_attention.files import manifest
-from keras_attention.files.fields import MOST_PIXELS, MOST_TOKENS, Fields
-from keras_attention.tasks.image_task import ImageTask
+from keras_attention.files.fields import MOST_TOKENS, Fields
 from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.pictures import check_picture_fields, check_pictures, collect_pictures
 from keras_attention.tasks.runners import check_sizes
 from keras_attention.tasks.running_text import make_perplexity
+from keras_attention.tasks.task import Task
 
 ROWS = 128  # pictures at a time
 DRAWN = 5  # pictures of a class in the grid of the card
@@ -31,7 +31,7 @@ class GeneratedImage(typing.NamedTuple):
     pixels: list
 
 
-class ImageGenerator(ImageTask):
+class ImageGenerator(Task):
     """Draws pictures of a class that it is asked for, one pixel after another.
 
     (Parmar et al., 2018, *Image Transformer*; Chen et al., 2020, *Image GPT*: pixels are tokens.)
@@ -65,10 +65,11 @@ class ImageGenerator(ImageTask):
     """
 
     builders = ("image_generator",)
+    example_kind, holds, unit = data.ImageSplit, "images", "images"
     example = "7"
     draws = True
     predict_options = ("temperature", "top_k", "top_p", "seed")
-    lower_is_better = True
+    lower_is_better, rows = True, ROWS
 
     def __init__(self, model, preprocessor, *, temperature=1.0, builder=None):
         super().__init__(model, preprocessor, builder=builder)
@@ -77,6 +78,10 @@ class ImageGenerator(ImageTask):
                 f"{type(self).__name__}(temperature={temperature!r}): expected a number above 0."
             )
         self.temperature = temperature
+
+    @classmethod
+    def collect(cls, examples):
+        return collect_pictures(examples)
 
     @classmethod
     def make_parts(cls, data_set, recipe, builder):
@@ -98,15 +103,14 @@ class ImageGenerator(ImageTask):
         return model, preprocessor, dict(temperature=options.temperature)
 
     @classmethod
-    def check_manifest(cls, fields):
+    def read_settings(cls, fields):
         fields.texts("labels")
-        fields.wholes("image_size", 2, most=MOST_PIXELS)
-        fields.whole("channels", most=MOST_CHANNELS)
+        check_picture_fields(fields, resized=False)
         fields.whole("num_levels", least=2, most=MOST_LEVELS)
-        known = fields.object("writing")
-        known.number("temperature", above=0)
-        known.whole("max_length", most=MOST_TOKENS)
-        known.whole("max_new_tokens", most=MOST_TOKENS)
+        writing = fields.object("writing")
+        writing.whole("max_length", most=MOST_TOKENS)
+        writing.whole("max_new_tokens", most=MOST_TOKENS)
+        return {"temperature": writing.number("temperature", above=0)}
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
@@ -114,10 +118,6 @@ class ImageGenerator(ImageTask):
         return data.PixelLevelsPreprocessor(
             manifest["labels"], size, manifest["channels"], manifest["num_levels"]
         )
-
-    @classmethod
-    def read_settings(cls, manifest):
-        return {"temperature": manifest["writing"]["temperature"]}
 
     @property
     def settings(self):
@@ -138,7 +138,7 @@ class ImageGenerator(ImageTask):
         }
 
     def adapt(self, data_set):
-        self.check_image_shape(data_set)
+        check_pictures(self.preprocessor, data_set)
         known = list(self.preprocessor.labels.names)
         if list(data_set.labels) != known[: len(data_set.labels)]:
             raise ValueError(
@@ -147,13 +147,6 @@ class ImageGenerator(ImageTask):
                 "with from_data."
             )
         return ()
-
-    def make_training_batches(self, examples, recipe):
-        options = {"shuffle": True, "seed": recipe.seed}
-        return data.batches(examples, self.preprocessor, recipe.batch_size, **options)
-
-    def make_batches(self, examples, where):
-        return data.batches(examples, self.preprocessor, ROWS) if examples else None
 
     def make_metrics(self):
         return [make_perplexity]
@@ -244,12 +237,14 @@ class ImageGenerator(ImageTask):
         )
         return AttentionMaps(dict(maps), None, None, figure)
 
+    def find_pictured(self, data_set):
+        names = self.preprocessor.labels.names
+        return names[min(7, len(names) - 1)]
+
     def draw_examples(self, data_set, folder):
         """Draws some pictures of every class, and what a pixel of one looked at."""
-        names = list(self.preprocessor.labels.names)
-        draw_grid(self, names, DRAWN, folder / "samples.png")
-        self.attention(names[min(7, len(names) - 1)], folder / "attention.png")
-        return ["samples.png", "attention.png"]
+        draw_grid(self, list(self.preprocessor.labels.names), DRAWN, folder / "samples.png")
+        return ["samples.png", *super().draw_examples(data_set, folder)]
 
     def find_example(self, data_set):
         return self.preprocessor.labels.names[-1]

@@ -5,19 +5,28 @@ import numpy as np
 from keras_attention import data
 from keras_attention.core.checks import check_many, check_whole_number
 from keras_attention.core.lazy import models, visualization
-from keras_attention.data.preprocessors.image import MOST_CHANNELS
 from keras_attention.data.preprocessors.objects_as_text import BINS, MOST_BINS, find_objects
-from keras_attention.data.preprocessors.resizing import Resizing
 from keras_attention.data.tokenizers.building import build_tokenizer
 from keras_attention.data.tokenizers.subwords import UNKNOWN_ID
-from keras_attention.files.fields import MOST_PIXELS, Fields
-from keras_attention.files.io import prefix_errors
-from keras_attention.files.manifest import MANIFEST
+from keras_attention.tasks.generators import FileGenerator, ModelGenerator
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import make_accuracy
-from keras_attention.tasks.object_detector import find_channels, find_grid, fit_image_size
+from keras_attention.tasks.pictures import (
+    check_picture_fields,
+    describe_pictures,
+    find_channels,
+    find_grid,
+    fit_image_size,
+    read_picture_sizes,
+)
 from keras_attention.tasks.running_text import make_perplexity
-from keras_attention.tasks.writing_task import WritingTask
+from keras_attention.tasks.task import Task
+from keras_attention.tasks.writing import (
+    FINISHING_SECONDS,
+    Writing,
+    check_score,
+    write_with_attention,
+)
 from keras_attention.training.scores.boxes import score_boxes
 from keras_attention.training.scores.texts import check_scorer, score_texts
 
@@ -25,7 +34,7 @@ ROWS = 16  # pictures at a time
 PICTURED = 14  # tokens
 
 
-class ImageToText(WritingTask):
+class ImageToText(Task):
     """Writes what is in a picture, word by word.
 
     Where the data are boxes, the text names objects, each by the four sides of its box and its
@@ -35,9 +44,7 @@ class ImageToText(WritingTask):
     Args:
         model: functional `keras.Model`, as `ka.models.image_to_sequence`.
         preprocessor: `ka.data.ImageTextPreprocessor`.
-        beam: int, how many texts the search holds at a time; 1 is greedy.
-        length_penalty: float, of `ka.generation.Beam`: 0 prefers short texts.
-        max_new_tokens: int, the tokens of a text at most.
+        writing: `ka.tasks.Writing`, the search and its limits.
         score: `"bleu"` of captions, `"exact_match"`, or `"map"` of objects.
         labels: names of the classes, where texts name objects; None else.
         bins: int, the places along a side that such texts know.
@@ -64,8 +71,23 @@ class ImageToText(WritingTask):
     unit = "images"
     score_names = ("bleu", "exact_match", "map")
 
-    def __init__(self, model, preprocessor, *, labels=None, bins=BINS, **writing):
-        super().__init__(model, preprocessor, **writing)
+    predict_options, rows = ("beam",), ROWS
+    finishing_seconds = FINISHING_SECONDS
+
+    def __init__(
+        self,
+        model,
+        preprocessor,
+        *,
+        writing=None,
+        score=None,
+        labels=None,
+        bins=BINS,
+        builder=None,
+    ):
+        super().__init__(model, preprocessor, builder=builder)
+        self.writing = Writing() if writing is None else writing
+        self.score = check_score(self, score)
         if (self.score == "map") != (labels is not None):
             raise ValueError(
                 f"ImageToText(score={self.score!r}, labels={labels!r}): expected labels, the "
@@ -100,9 +122,7 @@ class ImageToText(WritingTask):
             models.image_to_sequence(tuple(size), len(target), **settings),
             preprocessor,
             dict(
-                beam=options.beam,
-                length_penalty=options.length_penalty,
-                max_new_tokens=longest,
+                writing=Writing(options.beam, options.length_penalty, longest),
                 score=score,
                 labels=data_set.labels,
                 bins=bins,
@@ -110,35 +130,29 @@ class ImageToText(WritingTask):
         )
 
     @classmethod
-    def check_manifest(cls, fields):
-        super().check_manifest(fields)
-        fields.wholes("image_size", 2, most=MOST_PIXELS)
-        fields.whole("channels", most=MOST_CHANNELS)
-        Resizing.read(fields.object("resizing"))
-        if fields.one_of("score", cls.score_names) == "map":
-            fields.texts("labels")
-            fields.whole("bins", least=2, most=MOST_BINS, default=BINS)
+    def read_settings(cls, fields):
+        check_picture_fields(fields)
+        about = {
+            "writing": Writing.read(fields.object("writing")),
+            "score": fields.one_of("score", cls.score_names),
+        }
+        if about["score"] == "map":
+            bins = fields.whole("bins", least=2, most=MOST_BINS, default=BINS)
+            about |= {"labels": fields.texts("labels"), "bins": bins}
+        return about
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
-        resizing = Resizing.read(Fields(folder / MANIFEST, manifest).object("resizing"))
-        sizes = {"image_size": tuple(manifest["image_size"]), "channels": manifest["channels"]}
-        return data.ImageTextPreprocessor.load(folder, **sizes, resizing=resizing)
-
-    @classmethod
-    def read_settings(cls, manifest):
-        about = {"labels": manifest.get("labels"), "bins": manifest.get("bins", BINS)}
-        return super().read_settings(manifest) | about
+        return data.ImageTextPreprocessor.load(folder, **read_picture_sizes(folder, manifest))
 
     @property
     def settings(self):
         about = {} if self.labels is None else {"labels": list(self.labels), "bins": self.bins}
-        return super().settings | {
+        return {
+            "score": self.score,
+            "writing": self.writing.describe(self.preprocessor),
             **about,
-            "image_size": list(self.preprocessor.image_size),
-            "channels": self.preprocessor.channels,
-            "resizing": self.preprocessor.resizing.config(),
-            "pixels": "float32 from 0 to 1, row 0 on top",
+            **describe_pictures(self.preprocessor),
         }
 
     def adapt(self, data_set):
@@ -160,10 +174,11 @@ class ImageToText(WritingTask):
     def describe_data(self, data_set):
         """How many texts are too long to train on, and words unknown, if any are."""
         texts = [text for one in data_set.train for text in one.texts]
-        kept = [text for one in self._select(data_set.train) for text in one.texts]
+        short = self.select(data_set.train, "The train part", training=True)
+        kept = [text for one in short for text in one.texts]
         said = []
         if left := len(texts) - len(kept):
-            limit = self.max_new_tokens
+            limit = self.writing.max_new_tokens
             said.append(f"{left:,} texts of more than {limit} tokens were not trained on")
         if isinstance(self.preprocessor.target, data.Words):
             ids = self.preprocessor.target.encode(texts)
@@ -172,30 +187,29 @@ class ImageToText(WritingTask):
                 said.append(f"{unknown:,} of the texts' {count:,} words are unknown to the model")
         return tuple(said)
 
-    def _select(self, examples):
-        """The pictures with those of their texts that are short enough."""
-        kept = []
+    def select(self, examples, where, training=False):
+        """The pictures to train on with those of their texts that are short enough."""
+        if not training:
+            return examples
+        kept, most = [], self.writing.max_new_tokens
         for example in examples:
             ids = self.preprocessor.target_ids(example.texts)
             pairs = zip(example.texts, ids, strict=True)
-            texts = tuple(text for text, row in pairs if len(row) - 1 <= self.max_new_tokens)
+            texts = tuple(text for text, row in pairs if len(row) - 1 <= most)
             if texts:
                 kept.append(example._replace(texts=texts))
         if not kept:
             raise ValueError(
-                f"Every text to train on has more than {self.max_new_tokens} tokens: train with a "
-                "larger max_length=."
+                f"Every text to train on has more than {most} tokens: train with a larger "
+                "max_length=."
             )
         return kept
 
-    def make_training_batches(self, examples, recipe):
-        options = {"shuffle": True, "seed": recipe.seed}
-        kept = self._select(examples)
-        return data.batches(kept, self.preprocessor, recipe.batch_size, **options)
+    def open_runner(self, path):
+        return FileGenerator(path, self.metadata)
 
-    def make_batches(self, examples, where):
-        with prefix_errors(where):
-            return data.batches(examples, self.preprocessor, ROWS) if examples else None
+    def wrap_model(self, model, path=None):
+        return ModelGenerator(model, self.metadata, path)
 
     def make_metrics(self):
         """Of given texts: the share of tokens chooses the epoch."""
@@ -243,7 +257,7 @@ class ImageToText(WritingTask):
     def attention(self, example, path=None):
         """The picture shows where each token that was written looked, over the heads' mean."""
         pixels, _ = self.preprocessor.read(example)
-        maps, layer, weights, words = self.write_with_attention({"images": pixels[None]})
+        maps, layer, weights, words = write_with_attention(self, {"images": pixels[None]})
         figure = visualization.words_map(
             pixels,
             weights[:, :, :PICTURED],
@@ -254,8 +268,5 @@ class ImageToText(WritingTask):
         )
         return AttentionMaps(maps, words, None, figure)
 
-    def draw_examples(self, data_set, folder):
-        """Draws the last cross-attention on a test picture."""
-        every = data_set.test or data_set.dev
-        self.attention(every[0].image, folder / "attention.png")
-        return ["attention.png"]
+    def find_pictured(self, data_set):
+        return (data_set.test or data_set.dev)[0].image

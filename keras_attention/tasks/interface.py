@@ -4,8 +4,12 @@ import abc
 import dataclasses
 import typing
 
-from keras_attention import training
+from keras_attention import data, training
 from keras_attention.core.lazy import models
+from keras_attention.data.splits import add_dev
+from keras_attention.files.io import prefix_errors
+
+DEV_FRACTION = 0.1  # of the examples, where no others are given to choose the epoch on
 
 
 class AttentionMaps(typing.NamedTuple):
@@ -41,6 +45,8 @@ class TaskInterface(abc.ABC):
     draws = False  # whether `predict` draws at random
     converses = False  # whether `reply` gives the next turn of a dialogue
     lower_is_better = False  # of the first of the metrics
+    rows = 32  # examples that are scored at a time
+    limit = None  # a `LengthLimit`, where examples may be too long
     finishing_seconds = 63.0  # that export, verification and scores of a usual model take
     deadline = None  # by `time.perf_counter`: what takes long then ends with `OutOfTime`
 
@@ -59,52 +65,67 @@ class TaskInterface(abc.ABC):
         """
 
     @classmethod
-    @abc.abstractmethod
-    def check_manifest(cls, fields):
-        """Refuses a manifest (`Fields`) that lacks what `read_settings` reads in it."""
+    def read_settings(cls, fields):
+        """Keywords of the constructor, from a manifest (`Fields`).
+
+        A ValueError where something is missing that this, or `load_preprocessor`, reads in it.
+        """
+        return {}
 
     @classmethod
     @abc.abstractmethod
     def load_preprocessor(cls, folder, manifest):
         """The preprocessor whose files are in `folder`."""
 
-    @classmethod
-    @abc.abstractmethod
-    def read_settings(cls, manifest):
-        """Keywords of the constructor, from a manifest that `check_manifest` let pass."""
-
     @property
-    @abc.abstractmethod
     def settings(self):
         """dict, the manifest's entries that `read_settings` reads, and what an app needs."""
+        return {}
 
     @classmethod
     def count_examples(cls, data):
         """dict, what there is in a data set -> how many, without parts that are empty."""
-        return {
-            f"{part} {cls.unit}": len(examples)
-            for part, examples in data.parts.items()
-            if len(examples)
-        }
+        parts = data.parts.items()
+        return {f"{part} {cls.unit}": len(examples) for part, examples in parts if len(examples)}
 
-    @abc.abstractmethod
+    def select(self, examples, where, training=False):
+        """The examples that are not too long for the model, of a list that `where` names."""
+        return examples if self.limit is None else self.limit.select(examples, where, training)
+
+    @property
+    def batch_preprocessor(self):
+        """What makes batches to train on and to score: the preprocessor."""
+        return self.preprocessor
+
     def make_training_batches(self, examples, recipe):
         """A shuffled `tf.data.Dataset` of (inputs, labels) batches."""
+        examples = self.select(examples, "The train part", training=True)
+        options = {"shuffle": True, "seed": recipe.seed}
+        return data.batches(examples, self.batch_preprocessor, recipe.batch_size, **options)
 
-    @abc.abstractmethod
     def make_batches(self, examples, where):
         """(inputs, labels) batches in order, or None without examples.
 
         Args:
             where: str, what errors call the examples.
         """
+        examples = self.select(examples, where)
+        with prefix_errors(where):
+            if not len(examples):
+                return None
+            return data.batches(examples, self.batch_preprocessor, self.rows)
 
     @abc.abstractmethod
     def make_metrics(self):
         """Functions that make Keras metrics of labels and logits; the first chooses the epoch."""
 
-    def make_loss(self, recipe):
-        """The Keras loss of labels and logits; of all outputs where the model has several."""
+    def make_loss(self, recipe, train):
+        """The Keras loss of labels and logits; of all outputs where the model has several.
+
+        Args:
+            recipe: `Recipe`.
+            train: raw examples to train on, which may say how much each label weighs.
+        """
         return training.MaskedSparseCategoricalCrossentropy(label_smoothing=recipe.label_smoothing)
 
     def tune(self, examples):
@@ -131,8 +152,13 @@ class TaskInterface(abc.ABC):
         """
 
     @abc.abstractmethod
+    def find_pictured(self, data):
+        """An input of a data set whose attention is easy to read as a picture."""
+
     def draw_examples(self, data, folder):
         """Draws pictures of the model's attention into `folder`; gives their names."""
+        self.attention(self.find_pictured(data), folder / "attention.png")
+        return ["attention.png"]
 
     def make_exportable(self, model):
         """The model that exported files hold, of the Keras model: as it is."""
@@ -163,9 +189,32 @@ class TaskInterface(abc.ABC):
         return self.example
 
     def describe_data(self, data):
-        """Sentences about what of `data` the model is not trained on, printed and in the card."""
-        return ()
+        """Sentences about what of `data` the model is not trained on, for the user and the card."""
+        return () if self.limit is None else self.limit.describe_data(data)
 
     def describe_scored(self, examples):
-        """Sentences about raw examples that scores leave out, printed beside the scores."""
-        return ()
+        """Sentences about raw examples that scores leave out, for the user."""
+        return () if self.limit is None else self.limit.describe_scored(examples)
+
+    def hold_out(self, train, dev, seed):
+        """(train, dev): without dev, a tenth of train becomes it."""
+        return add_dev(train, dev, dev_fraction=DEV_FRACTION, seed=seed)
+
+    def adapt(self, data):
+        """Gives the model a new last layer where `data` has labels that it does not know.
+
+        Returns:
+            tuple of str, sentences that say what is new.
+        """
+        known = data.labels and self.preprocessor.labels.names
+        if data.labels is None or set(data.labels) <= set(known):
+            return ()
+        self._model = self.replace_head(len(data.labels))
+        self.preprocessor = self.with_labels(data.labels)
+        self.source = {name: None for name in self.source}
+        self.forget_runner()
+        new = [name for name in data.labels if name not in known]
+        return (
+            f"the last layer is new, for {len(data.labels)} labels in place of {len(known)}: "
+            f"the model does not know {', '.join(new[:5])}{', ...' if len(new) > 5 else ''}",
+        )

@@ -1,6 +1,5 @@
 """Metrics, scores, and answers with a probability, for the tasks that give labels."""
 
-import dataclasses
 import typing
 
 import numpy as np
@@ -22,8 +21,8 @@ def make_accuracy():
     return training.MaskedSparseCategoricalAccuracy(name="accuracy")
 
 
-def balance_classes(job, recipe, list_ids, num_labels):
-    """`job` with class weights by the recipe's `balance`.
+def make_balanced_loss(recipe, list_ids, num_labels):
+    """The cross-entropy of labels, with class weights by the recipe's `balance`.
 
     A class with n of N examples weighs (N / n) ** balance, divided by the mean weight of the
     examples. So the loss and the learning rate keep their scale. 0 weighs all classes the same, and
@@ -33,16 +32,14 @@ def balance_classes(job, recipe, list_ids, num_labels):
         list_ids: function that gives the int labels of the training examples.
         num_labels: int.
     """
+    options = {"label_smoothing": recipe.label_smoothing}
     balance = recipe.data.balance
     if not balance:
-        return job
+        return training.MaskedSparseCategoricalCrossentropy(**options)
     counts = np.bincount(list_ids(), minlength=num_labels)
     weights = np.maximum(counts, 1.0) ** -balance
     weights = weights * counts.sum() / (weights * counts).sum()
-    loss = training.MaskedSparseCategoricalCrossentropy(
-        label_smoothing=recipe.label_smoothing, class_weights=weights
-    )
-    return dataclasses.replace(job, loss=loss)
+    return training.MaskedSparseCategoricalCrossentropy(class_weights=weights, **options)
 
 
 def check_top(top):

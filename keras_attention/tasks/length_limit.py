@@ -1,27 +1,25 @@
 """`LengthLimit`: leaves out examples that are too long for the model, and says how many."""
 
-PARTS = ("train", "dev", "test")
+import dataclasses
+from collections.abc import Callable
 
 
+@dataclasses.dataclass(frozen=True)
 class LengthLimit:
-    """Base of tasks whose examples cannot be cut, since tags or words would be lost.
+    """What examples may have at most that cannot be cut, since tags or words would be lost.
 
-    Attributes:
-        long_ones: str, what examples are, in the plural.
+    Args:
+        unit: str, what examples are, in the plural.
+        most: str, the most that one may have, such as `"512 tokens"`.
+        is_long: function of an example, and of whether the model is to be trained on it, that says
+            whether it is too long.
     """
 
-    long_ones = "sentences"
+    unit: str
+    most: str
+    is_long: Callable
 
-    @property
-    def length_limit(self):
-        """str, the most that an example may have, such as `"512 tokens"`."""
-        raise NotImplementedError(f"{type(self).__name__}.length_limit")
-
-    def is_long(self, example, training=False):
-        """Return whether an example is too long to be scored, or to be trained on."""
-        raise NotImplementedError(f"{type(self).__name__}.is_long")
-
-    def keep_short(self, examples, where, training=False):
+    def select(self, examples, where, training=False):
         """Return the examples that are not too long.
 
         Args:
@@ -35,28 +33,24 @@ class LengthLimit:
         short = [example for example in examples if not self.is_long(example, training)]
         if examples and not short:
             raise ValueError(
-                f"{where} has no example that is short enough: all {self.long_ones} have more "
-                f"than {self.length_limit}. Split them, or train with a larger max_length=."
+                f"{where} has no example that is short enough: all {self.unit} have more than "
+                f"{self.most}. Split them, or train with a larger max_length=."
             )
         return short
 
     def describe_data(self, data_set):
-        """Count the examples of each part that are too long."""
-        counts = {}
-        for part in PARTS:
-            training = part == "train"
-            counts[part] = sum(self.is_long(one, training) for one in getattr(data_set, part))
+        """Count the examples of each part that are too long, a tuple of one sentence or none."""
+        counts = {
+            part: sum(self.is_long(example, part == "train") for example in examples)
+            for part, examples in data_set.parts.items()
+        }
         left = ", ".join(f"{count:,} of {part}" for part, count in counts.items() if count)
-        if not left:
-            return ()
-        return (f"{self.long_ones} of more than {self.length_limit} are left out: {left}",)
+        return (f"{self.unit} of more than {self.most} are left out: {left}",) if left else ()
 
     def describe_scored(self, examples):
-        """Count the examples that are too long to be scored."""
-        left = sum(map(self.is_long, examples))
+        """Count the examples that are too long to be scored, likewise."""
+        left = sum(self.is_long(example, False) for example in examples)
         if not left:
             return ()
-        return (
-            f"{self.long_ones} of more than {self.length_limit} are not scored: {left:,} of "
-            f"{len(examples):,}",
-        )
+        count = len(examples)
+        return (f"{self.unit} of more than {self.most} are not scored: {left:,} of {count:,}",)

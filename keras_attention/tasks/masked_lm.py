@@ -15,7 +15,8 @@ from keras_attention.files.io import number_errors, prefix_errors
 from keras_attention.tasks.interface import AttentionMaps
 from keras_attention.tasks.labels import check_top, make_accuracy
 from keras_attention.tasks.runners import compute_logits, score_batches
-from keras_attention.tasks.running_text import RunningTextTask, make_perplexity
+from keras_attention.tasks.running_text import collect_text, hold_out_text, make_perplexity
+from keras_attention.tasks.task import Task
 
 ROWS = 32  # windows at a time
 PICTURED = 24  # tokens
@@ -29,7 +30,7 @@ class Candidate(typing.NamedTuple):
     probability: float
 
 
-class MaskedLM(RunningTextTask):
+class MaskedLM(Task):
     """Says which tokens fit where a text has `[MASK]`; pretrains encoders.
 
     Args:
@@ -61,8 +62,17 @@ class MaskedLM(RunningTextTask):
     """
 
     builders = ("masked_language_model",)
+    example_kind, holds, unit = str, "running text", "characters"
     example = "The cat [MASK] on the mat."
     predict_options = ("top",)
+    lower_is_better = True
+
+    @classmethod
+    def collect(cls, examples):
+        return collect_text(examples)
+
+    def hold_out(self, train, dev, seed):
+        return hold_out_text(train, dev)
 
     @classmethod
     def make_parts(cls, data_set, recipe, builder):
@@ -75,20 +85,8 @@ class MaskedLM(RunningTextTask):
         return model, preprocessor, dict()
 
     @classmethod
-    def check_manifest(cls, fields):
-        """Refuses no manifest: all is in the preprocessor's entry."""
-
-    @classmethod
     def load_preprocessor(cls, folder, manifest):
         return data.MaskedLMPreprocessor.load(folder)
-
-    @classmethod
-    def read_settings(cls, manifest):
-        return {}
-
-    @property
-    def settings(self):
-        return {}
 
     def make_training_batches(self, examples, recipe):
         windows = self._cut_windows(examples, recipe.data.steps)
@@ -156,10 +154,8 @@ class MaskedLM(RunningTextTask):
         )
         return AttentionMaps(dict(maps), tokens, tokens, figure)
 
-    def draw_examples(self, data_set, folder):
+    def find_pictured(self, data_set):
         text = data_set.test or data_set.dev or data_set.train
         ids = self.preprocessor.encode_plain(text)
         count = min(PICTURED, self.preprocessor.maximum_length // 2)
-        (start,) = self.preprocessor.tokenizer.decode([np.asarray(ids[:count])])
-        self.attention(start, folder / "attention.png")
-        return ["attention.png"]
+        return self.preprocessor.tokenizer.decode([np.asarray(ids[:count])])[0]

@@ -1,7 +1,5 @@
 """`MultiLabelClassifier`: texts, and any number of labels for each."""
 
-import dataclasses
-
 import numpy as np
 
 from keras_attention import data, training
@@ -9,7 +7,16 @@ from keras_attention.core.checks import check_many
 from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.labels import Classification, check_top
 from keras_attention.tasks.runners import ROWS
-from keras_attention.tasks.text_task import TextTask
+from keras_attention.tasks.task import Task
+from keras_attention.tasks.texts import (
+    EXAMPLE,
+    check_text_runner,
+    compute_text_logits,
+    describe_cut_texts,
+    draw_text,
+    find_text,
+    make_text_parts,
+)
 from keras_attention.training.scores.class_scores import ClassScores, score_each
 
 THRESHOLD = 0.5  # of a label, until `fit` has chosen one
@@ -18,7 +25,7 @@ THRESHOLD = 0.5  # of a label, until `fit` has chosen one
 SHRINKAGE = 0.7
 
 
-class MultiLabelClassifier(TextTask):
+class MultiLabelClassifier(Task):
     """Labels texts with any number of labels, none included: emotions, topics, keywords.
 
     Each label is a decision of its own: it is given where its probability is above its threshold.
@@ -54,6 +61,7 @@ class MultiLabelClassifier(TextTask):
 
     builders = ("multi_label_classifier",)
     example_kind, holds = data.MultiLabelText, "texts with lists of labels"
+    example, predict_options, rows = EXAMPLE, ("top",), ROWS
     example = "Thank you so much, that made my day!"
 
     def __init__(self, model, preprocessor, *, thresholds=None, builder=None):
@@ -68,12 +76,37 @@ class MultiLabelClassifier(TextTask):
         self.thresholds = tuple(float(threshold) for threshold in thresholds)
 
     @classmethod
-    def check_manifest(cls, fields):
-        fields.numbers("thresholds", len(fields.texts("labels")), least=0, most=1)
+    def make_parts(cls, data_set, recipe, builder):
+        return make_text_parts(data_set, recipe)
 
     @classmethod
-    def read_settings(cls, manifest):
-        return {"thresholds": manifest["thresholds"]}
+    def load_preprocessor(cls, folder, manifest):
+        return data.TextPreprocessor.load(folder)
+
+    def find_example(self, data_set):
+        texts = [text for text, _ in data_set.test or data_set.dev or data_set.train]
+        return " ".join((find_text(self.preprocessor, texts) or self.example).split())
+
+    def find_pictured(self, data_set):
+        return find_text(self.preprocessor, [text for text, _ in data_set.test or data_set.dev])
+
+    def describe_data(self, data_set):
+        return describe_cut_texts(self.preprocessor, data_set)
+
+    def check_runner(self, path, run):
+        check_text_runner(self.preprocessor, run)
+
+    def attention(self, example, path=None):
+        return draw_text(self, example, self.describe_labels, path)
+
+    def compute_logits(self, texts):
+        """Logits (n, L) of a list of str."""
+        return compute_text_logits(self.runner, self.preprocessor, texts)
+
+    @classmethod
+    def read_settings(cls, fields):
+        count = len(fields.texts("labels"))
+        return {"thresholds": fields.numbers("thresholds", count, least=0, most=1)}
 
     @property
     def settings(self):
@@ -84,29 +117,14 @@ class MultiLabelClassifier(TextTask):
         self.thresholds = (THRESHOLD,) * len(labels)
         return super().with_labels(labels)
 
-    def make_training_batches(self, examples, recipe):
-        options = {"shuffle": True, "seed": recipe.seed}
-        return data.batches(examples, self.preprocessor, recipe.batch_size, **options)
-
-    def make_batches(self, examples, where):
-        if not examples:
-            return None
-        with prefix_errors(where):
-            return data.batches(examples, self.preprocessor, ROWS)
-
-    def make_job(self, train, dev, recipe):
-        job = super().make_job(train, dev, recipe)
-        balance = recipe.data.balance
-        if not balance:
-            return job
-        counts = self.preprocessor.labels.encode_sets([labels for _, labels in train]).sum(axis=0)
-        shares = np.clip(counts / len(train), 1 / (1 + len(train)), 0.5)
-        weights = ((1 / shares - 1) ** balance).tolist()
-        smoothing = recipe.label_smoothing
-        return dataclasses.replace(job, loss=training.MultiLabelCrossentropy(weights, smoothing))
-
-    def make_loss(self, recipe):
-        return training.MultiLabelCrossentropy(label_smoothing=recipe.label_smoothing)
+    def make_loss(self, recipe, train):
+        weights, balance = None, recipe.data.balance
+        if balance:
+            sets = self.preprocessor.labels.encode_sets([labels for _, labels in train])
+            least = 1 / (1 + len(train))
+            shares = np.clip(sets.sum(axis=0) / len(train), least, 0.5)
+            weights = ((1 / shares - 1) ** balance).tolist()
+        return training.MultiLabelCrossentropy(weights, recipe.label_smoothing)
 
     def make_metrics(self):
         count = len(self.preprocessor.labels)
@@ -126,7 +144,7 @@ class MultiLabelClassifier(TextTask):
             return self._compute_shares([text for text, _ in examples])
 
     def _compute_shares(self, texts):
-        return _compute_sigmoid(self.compute_all_logits(texts))
+        return _compute_sigmoid(self.compute_logits(texts))
 
     def compute_scores(self, examples, where):
         if not examples:

@@ -8,13 +8,18 @@ import numpy as np
 from keras_attention import data, training
 from keras_attention.core.checks import check_many
 from keras_attention.core.lazy import keras, keras_internals, models, visualization
-from keras_attention.data.preprocessors.image import MOST_CHANNELS
-from keras_attention.data.preprocessors.resizing import Resizing
 from keras_attention.data.readers.boxed_images import convert_boxes
-from keras_attention.files.fields import MOST_PIXELS, Fields
-from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.folders import MANIFEST
 from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.pictures import (
+    check_picture_fields,
+    check_picture_runner,
+    describe_pictures,
+    find_channels,
+    find_grid,
+    fit_image_size,
+    read_picture_sizes,
+)
 from keras_attention.tasks.runners import check_sizes, softmax
 from keras_attention.tasks.task import Task
 
@@ -73,7 +78,7 @@ class ObjectDetector(Task):
 
     builders = ("object_detector",)
     example_kind, holds, example = data.BoxedImage, "pictures with boxes", "picture.png"
-    predict_options = ("threshold",)
+    unit, predict_options, rows = "images", ("threshold",), ROWS
 
     @classmethod
     def make_parts(cls, data_set, recipe, builder):
@@ -83,39 +88,30 @@ class ObjectDetector(Task):
         channels = recipe.model.get("num_channels") or find_channels(data_set.train)
         settings = recipe.model | {"num_channels": channels}
         model = models.object_detector(tuple(size), len(data_set.labels), **settings)
-        return model, data.DetectionPreprocessor(data_set.labels, tuple(size), channels), dict()
+        return model, data.DetectionPreprocessor(data_set.labels, tuple(size), channels), {}
 
     @classmethod
-    def check_manifest(cls, fields):
+    def read_settings(cls, fields):
         fields.texts("labels")
-        fields.wholes("image_size", 2, most=MOST_PIXELS)
-        fields.whole("channels", most=MOST_CHANNELS)
-        Resizing.read(fields.object("resizing"))
+        check_picture_fields(fields)
+        return {}
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
-        resizing = Resizing.read(Fields(folder / MANIFEST, manifest).object("resizing"))
-        size = tuple(manifest["image_size"])
-        return data.DetectionPreprocessor(manifest["labels"], size, manifest["channels"], resizing)
-
-    @classmethod
-    def read_settings(cls, manifest):
-        return {}
+        sizes = read_picture_sizes(folder, manifest)
+        return data.DetectionPreprocessor(manifest["labels"], **sizes)
 
     @property
     def settings(self):
         return {
             "labels": list(self.preprocessor.labels.names),
-            "image_size": list(self.preprocessor.image_size),
-            "channels": self.preprocessor.channels,
-            "resizing": self.preprocessor.resizing.config(),
-            "pixels": "float32 from 0 to 1, row 0 on top",
+            **describe_pictures(self.preprocessor),
             "boxes": "cx, cy, w, h from 0 to 1",
         }
 
     @classmethod
     def count_examples(cls, data_set):
-        counts = {f"{part} images": len(split) for part, split in data_set.parts.items() if split}
+        counts = super().count_examples(data_set)
         return counts | {"train objects": sum(len(example.boxes) for example in data_set.train)}
 
     @property
@@ -157,11 +153,7 @@ class ObjectDetector(Task):
             augment=augment,
         )
 
-    def make_batches(self, examples, where):
-        with prefix_errors(where):
-            return data.batches(examples, self.preprocessor, ROWS) if examples else None
-
-    def make_loss(self, recipe):
+    def make_loss(self, recipe, train):
         return training.HungarianLoss("cross_entropy" if self.has_no_object else "varifocal")
 
     def make_metrics(self):
@@ -193,21 +185,11 @@ class ObjectDetector(Task):
         return {name: round(scores[name], 6) for name in ("map", "map50", "map75")}
 
     def check_runner(self, path, run):
-        _, *shape = next(iter(run.shapes.values()))
-        height, width, channels = shape if len(shape) == 3 else (None, None, None)
         outputs = {tensor.name: tensor.shape for tensor in run.inspection.signatures[0].outputs}
         labels, classes = len(self.preprocessor.labels), outputs.get("logits", (None,))[-1]
-        there = *self.preprocessor.image_size, self.preprocessor.channels
         classes = labels if classes == labels + 1 else classes
-        check_sizes(
-            path,
-            [
-                ("manifest.json", "labels", labels, classes),
-                ("manifest.json", "rows in an image", there[0], height),
-                ("manifest.json", "columns in an image", there[1], width),
-                ("manifest.json", "channels", there[2], channels),
-            ],
-        )
+        check_sizes(path, [(MANIFEST, "labels", labels, classes)])
+        check_picture_runner(path, run, self.preprocessor)
 
     def predict(self, inputs, *, threshold=THRESHOLD, bounding_box_format="xyxy"):
         """The objects in pictures.
@@ -295,44 +277,5 @@ class ObjectDetector(Task):
         )
         return AttentionMaps(dict(maps), None, None, figure)
 
-    def draw_examples(self, data_set, folder):
-        """Draws what is found in one test picture, and what the queries looked at."""
-        every = data_set.test or data_set.dev
-        self.attention(every[0], folder / "attention.png")
-        return ["attention.png"]
-
-
-def find_grid(model, image_size):
-    """(rows, columns) of an encoder's cells: the stem, if any, and the patches say so."""
-    from keras_attention.models.object_detector import count_cells
-
-    names = {layer.name: layer for layer in model.layers}
-    about = {"patch_size": names["patches"].patch_size}
-    if "stem" in names:
-        about |= {"stem_filters": names["stem"].filters, "stem_strides": names["stem"].strides}
-    return count_cells(image_size, about)
-
-
-def fit_image_size(examples, longer, settings):
-    """(height, width) of which `longer` is the longer side, shaped as pictures are on average.
-
-    Both are multiples of the cells that the stem and the patches of a model make.
-
-    Args:
-        examples: list of `BoxedImage`.
-        longer: int, pixels.
-        settings: dict, keywords of `ka.models.object_detector`.
-    """
-    filters = settings.get("stem_filters") or ()
-    strides = (settings.get("stem_strides") or (2,) * len(filters)) if filters else ()
-    patch = settings.get("patch_size", 16)
-    cell = [int(np.prod(strides)) * side for side in np.broadcast_to(patch, 2)]
-    ratio = float(np.median([example.size[0] / example.size[1] for example in examples]))
-    sides = (longer * min(1.0, ratio), longer * min(1.0, 1.0 / ratio))
-    return tuple(max(1, round(side / c)) * c for side, c in zip(sides, cell, strict=True))
-
-
-def find_channels(examples):
-    """1 where all pictures are arrays of one channel, else 3."""
-    shapes = {getattr(example.image, "shape", (0, 0, 3))[-1] for example in examples}
-    return 1 if shapes == {1} else 3
+    def find_pictured(self, data_set):
+        return (data_set.test or data_set.dev)[0]

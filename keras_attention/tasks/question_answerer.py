@@ -8,9 +8,9 @@ from keras_attention import data, training
 from keras_attention.core.checks import check_many
 from keras_attention.core.lazy import blocks, models, visualization
 from keras_attention.data.preprocessors.answer_spans import locate_answer, place_in_window
-from keras_attention.export import inspection
 from keras_attention.files.io import number_errors, prefix_errors
 from keras_attention.tasks.interface import AttentionMaps
+from keras_attention.tasks.runners import check_spelling
 from keras_attention.tasks.sentence_task import size_characters
 from keras_attention.tasks.task import Task
 from keras_attention.training.scores.answers import compute_answer_f1, find_threshold
@@ -89,17 +89,12 @@ class QuestionAnswerer(Task):
         return model, preprocessor, dict(no_answer=no_answer)
 
     @classmethod
-    def check_manifest(cls, fields):
-        fields.flag("no_answer")
-        fields.number("threshold")
-
-    @classmethod
     def load_preprocessor(cls, folder, manifest):
         return data.QuestionPreprocessor.load(folder)
 
     @classmethod
-    def read_settings(cls, manifest):
-        return {"no_answer": manifest["no_answer"], "threshold": manifest["threshold"]}
+    def read_settings(cls, fields):
+        return {"no_answer": fields.flag("no_answer"), "threshold": fields.number("threshold")}
 
     @property
     def settings(self):
@@ -128,7 +123,7 @@ class QuestionAnswerer(Task):
                 "out, or make a new model with from_data."
             )
         self.no_answer = True
-        self._forget_runner()
+        self.forget_runner()
         return ()
 
     def make_training_batches(self, examples, recipe):
@@ -174,7 +169,7 @@ class QuestionAnswerer(Task):
         longest = self.preprocessor.maximum_answer
         return [lambda: training.SpanF1(longest)]
 
-    def make_loss(self, recipe):
+    def make_loss(self, recipe, train):
         return training.SpanCrossentropy(label_smoothing=recipe.label_smoothing)
 
     def tune(self, examples):
@@ -203,19 +198,7 @@ class QuestionAnswerer(Task):
         return {name: round(score, 6) for name, score in scores.items()}
 
     def check_runner(self, path, run):
-        preprocessor, characters = self.preprocessor, self.preprocessor.characters
-        spelling = {} if characters is None else {"character_ids": len(characters)}
-        lengths = {} if characters is None else {"character_ids": preprocessor.word_length}
-        inspection.check_sizes(
-            run.inspection,
-            vocabularies={"token_ids": preprocessor.vocabulary_size, **spelling},
-            lengths=lengths,
-        )
-        if (characters is not None) != ("character_ids" in run.shapes):
-            raise ValueError(
-                f"{path.parent / 'manifest.json'}: preprocessing.characters is not of {path.name} "
-                "beside it. Put the right files together."
-            )
+        check_spelling(path, run.inspection, self.preprocessor)
 
     def predict(self, inputs):
         """The answers to questions.
@@ -278,13 +261,10 @@ class QuestionAnswerer(Task):
         )
         return AttentionMaps(dict(maps), tokens, tokens, figure)
 
-    def draw_examples(self, data_set, folder):
-        """Draws the attention of every head of the last block on one short test question."""
+    def find_pictured(self, data_set):
+        """A short question."""
         every = (data_set.test or data_set.dev)[:500]
-        self.attention(
-            min(every, key=lambda q: len(q.question + q.context)), folder / "attention.png"
-        )
-        return ["attention.png"]
+        return min(every, key=lambda q: len(q.question + q.context))
 
 
 def _build_preprocessor(questions, options):

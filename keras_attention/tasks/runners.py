@@ -5,6 +5,7 @@ import numpy as np
 from keras_attention import export
 from keras_attention.data import SequencePreprocessor
 from keras_attention.export.checks.runner import Keras
+from keras_attention.export.inspection import check_sizes as check_input_sizes
 from keras_attention.export.inspection import inspect_model
 from keras_attention.files.manifest import (
     MANIFEST,
@@ -152,6 +153,32 @@ def check_sizes(path, sizes):
                 f"{path.parent / name} has {there} {what}, and {path.name} beside it was made with "
                 f"{wanted}: they are of different models, or damaged. Put the right files together."
             )
+
+
+def check_spelling(path, found, preprocessor, labels=None):
+    """Refuses a file of other words or characters than those of the preprocessor beside it.
+
+    Args:
+        path: the model file.
+        found: what `ka.export.inspect` finds in it.
+        preprocessor: one with `characters`, which may be None.
+        labels: int, how many classes there should be, or None.
+    """
+    characters = preprocessor.characters
+    spelling = {} if characters is None else {"character_ids": len(characters)}
+    check_input_sizes(
+        found,
+        labels=labels,
+        vocabularies={"token_ids": preprocessor.vocabulary_size, **spelling},
+        lengths={name: preprocessor.word_length for name in spelling},
+    )
+    inputs = {tensor.name for signature in found.signatures for tensor in signature.inputs}
+    if (characters is not None) != ("character_ids" in inputs):
+        sees = "spelling" if "character_ids" in inputs else "no spelling"
+        raise ValueError(
+            f"{path.parent / MANIFEST}: preprocessing.characters is not of {path.name} beside it, "
+            f"which sees {sees}. Put the right files together."
+        )
 
 
 def check_labels(folder, manifest, labels):

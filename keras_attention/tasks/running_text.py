@@ -1,26 +1,20 @@
-"""`RunningTextTask`: what tasks share whose examples are text, and no list."""
+"""What tasks share whose examples are text, and no list."""
 
 from keras_attention import training
 from keras_attention.data.readers.corpus import split_text
-from keras_attention.tasks.task import DEV_FRACTION, Task
+from keras_attention.tasks.interface import DEV_FRACTION
 
 
-class RunningTextTask(Task):
-    """A task whose examples are text: a str, or a list of them, which are one after another."""
+def collect_text(examples):
+    """A data set of running text: of a str, or of a list of them, which are one after another."""
+    text = examples if isinstance(examples, str) else "\n".join(examples)
+    return split_text(text, dev_fraction=0)
 
-    example_kind, holds = str, "running text"
-    unit = "characters"
-    lower_is_better = True
 
-    @classmethod
-    def collect(cls, examples):
-        text = examples if isinstance(examples, str) else "\n".join(examples)
-        return split_text(text, dev_fraction=0)
-
-    def hold_out(self, train, dev, seed):
-        """The last tenth of the text."""
-        data_set = split_text(train, dev, dev_fraction=DEV_FRACTION)
-        return data_set.train, data_set.dev
+def hold_out_text(train, dev):
+    """(train, dev): without dev, the last tenth of the text becomes it."""
+    data_set = split_text(train, dev, dev_fraction=DEV_FRACTION)
+    return data_set.train, data_set.dev
 
 
 def make_perplexity():

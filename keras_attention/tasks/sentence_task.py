@@ -4,17 +4,16 @@ from functools import partial
 
 from keras_attention import data
 from keras_attention.core.checks import check_many, check_whole_number
-from keras_attention.export import inspection
 from keras_attention.files.fields import MOST_TOKENS
 from keras_attention.files.io import number_errors
 from keras_attention.tasks.length_limit import LengthLimit
-from keras_attention.tasks.runners import check_labels
+from keras_attention.tasks.runners import check_labels, check_spelling
 from keras_attention.tasks.task import Task
 
 PICTURED = range(7, 15)  # tokens of a sentence whose picture is easy to read
 
 
-class SentenceTask(LengthLimit, Task):
+class SentenceTask(Task):
     """A task of sentences of words, with labels for words.
 
     Longer sentences than `maximum_length` are neither trained on nor scored, and their number is
@@ -34,13 +33,9 @@ class SentenceTask(LengthLimit, Task):
         )
 
     @classmethod
-    def check_manifest(cls, fields):
+    def read_settings(cls, fields):
         fields.texts("labels")
-        fields.whole("maximum_length", most=MOST_TOKENS)
-
-    @classmethod
-    def read_settings(cls, manifest):
-        return {"maximum_length": manifest["maximum_length"]}
+        return {"maximum_length": fields.whole("maximum_length", most=MOST_TOKENS)}
 
     @property
     def settings(self):
@@ -49,48 +44,37 @@ class SentenceTask(LengthLimit, Task):
 
     @classmethod
     def count_examples(cls, data_set):
-        found = {}
-        for part in ("train", "dev", "test"):
-            if split := getattr(data_set, part):
-                found[f"{part} sentences"] = len(split)
-                found[f"{part} tokens"] = sum(len(sentence.tokens) for sentence in split)
-        return found
+        counts = {}
+        for part, sentences in data_set.parts.items():
+            if sentences:
+                counts[f"{part} sentences"] = len(sentences)
+                counts[f"{part} tokens"] = sum(len(sentence.tokens) for sentence in sentences)
+        return counts
 
     @property
-    def length_limit(self):
-        limit, pieces = f"{self.maximum_length} tokens", self.preprocessor.maximum_length
-        return limit if pieces is None else f"{limit} or {pieces} pieces of words"
+    def limit(self):
+        tokens, pieces = self.maximum_length, self.preprocessor.maximum_length
 
-    def is_long(self, example, training=False):
-        if len(example.tokens) > self.maximum_length:
-            return True
-        pieces = self.preprocessor.maximum_length
-        return pieces is not None and self.preprocessor.count_pieces(example.tokens) > pieces
+        def is_long(example, training):
+            if len(example.tokens) > tokens:
+                return True
+            return pieces is not None and self.preprocessor.count_pieces(example.tokens) > pieces
+
+        most = f"{tokens} tokens" + ("" if pieces is None else f" or {pieces} pieces of words")
+        return LengthLimit("sentences", most, is_long)
 
     def find_example(self, data_set):
         """The words of a sentence of the data of a good length, which `predict` splits again."""
         sentences = data_set.test or data_set.dev or data_set.train
         return " ".join(choose_pictured(sentences)) if sentences else self.example
 
-    def check_inputs(self, path, run, labels=None):
-        """Refuses a file that was made for other vocabularies than those beside it."""
-        preprocessor = self.preprocessor
-        characters = preprocessor.characters
-        spelling = {} if characters is None else {"character_ids": len(characters)}
-        lengths = {} if characters is None else {"character_ids": preprocessor.word_length}
-        inspection.check_sizes(
-            run.inspection,
-            labels=labels,
-            vocabularies={"token_ids": preprocessor.vocabulary_size, **spelling},
-            lengths=lengths,
-        )
-        if (characters is not None) != ("character_ids" in run.shapes):
-            sees = "spelling" if "character_ids" in run.shapes else "no spelling"
-            raise ValueError(
-                f"{path.parent / 'manifest.json'}: preprocessing.characters is not of {path.name} "
-                f"beside it, which sees {sees}. Put the right files together."
-            )
-        check_labels(path.parent, self.manifest, preprocessor.labels)
+    def find_pictured(self, data_set):
+        return choose_pictured(data_set.test or data_set.dev)
+
+    def check_words(self, path, found, labels=None):
+        """Refuses a file, of which this was `found`, of other vocabularies than those beside it."""
+        check_spelling(path, found, self.preprocessor, labels)
+        check_labels(path.parent, self.manifest, self.preprocessor.labels)
 
     def split_sentences(self, inputs):
         """Lists of tokens, of a list of texts or of lists of tokens."""

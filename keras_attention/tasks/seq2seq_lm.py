@@ -6,11 +6,17 @@ from keras_attention.core.lazy import generation, models
 from keras_attention.data.readers.dialogues import join_turns
 from keras_attention.data.tokenizers.building import build_tokenizer
 from keras_attention.files.fields import MOST_TOKENS
-from keras_attention.files.io import number_errors, prefix_errors
-from keras_attention.tasks.generators import generate_texts, get_generation_options
+from keras_attention.files.io import number_errors
+from keras_attention.tasks.generators import (
+    FileGenerator,
+    ModelGenerator,
+    generate_texts,
+    get_generation_options,
+)
 from keras_attention.tasks.labels import make_accuracy
 from keras_attention.tasks.running_text import make_perplexity
-from keras_attention.tasks.writing_task import WritingTask
+from keras_attention.tasks.task import Task
+from keras_attention.tasks.writing import FINISHING_SECONDS, Writing, check_score, draw_writing
 from keras_attention.training.scores.texts import check_scorer, score_texts
 
 # Lengths of batches where no program is compiled for each: a third less padding than the default's.
@@ -23,16 +29,14 @@ PERPLEXITY = "perplexity"
 LATIN = "\u024f"  # the last letter that every font has
 
 
-class Seq2SeqLM(WritingTask):
+class Seq2SeqLM(Task):
     """Writes a text for a text: translation, normalization, summaries.
 
     Args:
         model: functional `keras.Model`, source ids (B, S) and target ids (B, T) -> logits
             (B, T, V), as `ka.models.seq2seq_transformer` and `ka.models.seq2seq_recurrent`.
         preprocessor: `ka.data.SequencePreprocessor` with a source.
-        beam: int, how many texts the search holds at a time; 1 is greedy.
-        length_penalty: float, of `ka.generation.Beam`: 0 prefers short texts.
-        max_new_tokens: int, the tokens of a text at most.
+        writing: `ka.tasks.Writing`, the search and its limits.
         score: what `evaluate` gives: `"bleu"`, `"exact_match"`, of summaries `"rouge"`, or of
             dialogues `"perplexity"`.
         turns: int, how many turns of a dialogue it reads for the next; None for what is none.
@@ -63,8 +67,13 @@ class Seq2SeqLM(WritingTask):
     unit = "pairs"
     score_names = ("bleu", "exact_match", "rouge", PERPLEXITY)
 
-    def __init__(self, model, preprocessor, *, turns=None, **writing):
-        super().__init__(model, preprocessor, **writing)
+    predict_options, rows = ("beam",), ROWS
+    finishing_seconds = FINISHING_SECONDS
+
+    def __init__(self, model, preprocessor, *, writing=None, score=None, turns=None, builder=None):
+        super().__init__(model, preprocessor, builder=builder)
+        self.writing = Writing() if writing is None else writing
+        self.score = check_score(self, score)
         self.turns = turns and check_whole_number("Seq2SeqLM", "turns", turns, most=MOST_TOKENS)
 
     @property
@@ -97,37 +106,42 @@ class Seq2SeqLM(WritingTask):
             model,
             preprocessor,
             dict(
-                beam=options.beam,
-                length_penalty=options.length_penalty,
-                max_new_tokens=options.max_length,
+                writing=Writing(options.beam, options.length_penalty, options.max_length),
                 score=score,
                 turns=turns,
             ),
         )
 
     @classmethod
-    def check_manifest(cls, fields):
-        super().check_manifest(fields)
-        fields.whole("turns", most=MOST_TOKENS, default=None)
+    def read_settings(cls, fields):
+        return {
+            "writing": Writing.read(fields.object("writing")),
+            "score": fields.one_of("score", cls.score_names),
+            "turns": fields.whole("turns", most=MOST_TOKENS, default=None),
+        }
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
         return data.SequencePreprocessor.load(folder)
 
-    @classmethod
-    def read_settings(cls, manifest):
-        return super().read_settings(manifest) | {"turns": manifest.get("turns")}
-
     @property
     def settings(self):
-        return super().settings | ({} if self.turns is None else {"turns": self.turns})
+        about = {"score": self.score, "writing": self.writing.describe(self.preprocessor)}
+        return about if self.turns is None else about | {"turns": self.turns}
+
+    def open_runner(self, path):
+        return FileGenerator(path, self.metadata)
+
+    def wrap_model(self, model, path=None):
+        return ModelGenerator(model, self.metadata, path)
 
     def describe_data(self, data_set):
         """For the card: how many pairs are too long to train on, if any are."""
         left = len(data_set.train) - len(self._select(data_set.train))
         if not left:
             return ()
-        return (f"{left:,} pairs of more than {self.max_new_tokens} tokens were not trained on",)
+        most = self.writing.max_new_tokens
+        return (f"{left:,} pairs of more than {most} tokens were not trained on",)
 
     def extend_vocabulary(self, pairs, vocabulary_size=1000):
         """Makes tokens of the words that the model has to spell in many short subwords.
@@ -156,7 +170,7 @@ class Seq2SeqLM(WritingTask):
         spellings = subwords.spell(longer.pieces(range(len(subwords), len(longer))))
         self._model = models.extend_vocabulary(self.model, spellings)
         self.preprocessor = data.SequencePreprocessor(longer, longer)
-        self._forget_runner()
+        self.forget_runner()
 
     def find_example(self, data_set):
         sources = [pair.source for pair in data_set.test or data_set.dev]
@@ -174,23 +188,18 @@ class Seq2SeqLM(WritingTask):
         fitting = [
             pair
             for pair, source, target in zip(pairs, sources, targets, strict=True)
-            if max(len(source), len(target) - 1) <= self.max_new_tokens
+            if max(len(source), len(target) - 1) <= self.writing.max_new_tokens
         ]
         if not fitting:
             raise ValueError(
-                f"Every pair to train on has a side of more than {self.max_new_tokens} tokens: "
-                "train with a larger max_length=."
+                f"Every pair to train on has a side of more than {self.writing.max_new_tokens} "
+                "tokens: train with a larger max_length=."
             )
         return fitting
 
     def make_training_batches(self, examples, recipe):
-        return data.batches(
-            self._select(examples),
-            self.preprocessor,
-            shuffle=True,
-            seed=recipe.seed,
-            **_choose_sizes(recipe),
-        )
+        fitting, options = self._select(examples), {"shuffle": True, "seed": recipe.seed}
+        return data.batches(fitting, self.preprocessor, **options, **_choose_sizes(recipe))
 
     def make_job(self, train, dev, recipe):
         """The batches of the development part are as large as those of training."""
@@ -199,12 +208,6 @@ class Seq2SeqLM(WritingTask):
             sizes = _choose_sizes(recipe)
             job.dev = data.batches(dev, self.preprocessor, **sizes)
         return job
-
-    def make_batches(self, examples, where):
-        with prefix_errors(where):
-            if not examples:
-                return None
-            return data.batches(examples, self.preprocessor, batch_size=ROWS)
 
     def make_metrics(self):
         return METRICS[self.score]
@@ -235,7 +238,7 @@ class Seq2SeqLM(WritingTask):
     def _score_replies(self, examples, where):
         """Perplexity of the right replies, of a Keras model alone; of what it writes, diversity."""
         found = {}
-        if not self._runs_a_file:
+        if not self.runs_a_file:
             metric = make_perplexity()
             for inputs, labels in self.make_batches(examples, where):
                 metric.update_state(labels, self.model(inputs, training=False))
@@ -247,7 +250,7 @@ class Seq2SeqLM(WritingTask):
 
     def _draw_replies(self, sources, temperature, seed):
         """Texts drawn by the Keras model; an exported file searches as it does for `predict`."""
-        if self._runs_a_file:
+        if self.runs_a_file:
             return self.predict(sources)
         options = get_generation_options(self.metadata)
         options["sampler"] = generation.Sample(temperature)
@@ -284,12 +287,10 @@ class Seq2SeqLM(WritingTask):
             return self.preprocessor.source.pieces(ids[0])
 
         looked = "what each token that was written looked at"
-        return self.draw_attention(ids, name_keys, looked, path)
+        return draw_writing(self, ids, name_keys, looked, path)
 
-    def draw_examples(self, data_set, folder):
-        """Draws the last cross-attention on one test source."""
-        self.attention(self.find_example(data_set), folder / "attention.png")
-        return ["attention.png"]
+    def find_pictured(self, data_set):
+        return self.find_example(data_set)
 
 
 def _build_preprocessor(pairs, tokens, vocabulary_size):

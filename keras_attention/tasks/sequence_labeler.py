@@ -10,12 +10,11 @@ from keras_attention.data.preprocessors.tagger import check_tags
 from keras_attention.data.tokenizers.vocabulary import find_words
 from keras_attention.files.io import prefix_errors
 from keras_attention.tasks.interface import AttentionMaps
-from keras_attention.tasks.labels import balance_classes, make_accuracy
+from keras_attention.tasks.labels import make_accuracy, make_balanced_loss
 from keras_attention.tasks.runners import compute_each, softmax
 from keras_attention.tasks.sentence_task import (
     SentenceTask,
     build_preprocessor,
-    choose_pictured,
     size_characters,
 )
 from keras_attention.training.scores.class_scores import score_tags
@@ -88,25 +87,10 @@ class SequenceLabeler(SentenceTask):
     def load_preprocessor(cls, folder, manifest):
         return data.TaggerPreprocessor.load(folder)
 
-    def make_training_batches(self, examples, recipe):
-        examples = self.keep_short(examples, "The train part", training=True)
-        options = {"shuffle": True, "seed": recipe.seed}
-        return data.batches(examples, self.preprocessor, recipe.batch_size, **options)
-
-    def make_batches(self, examples, where):
-        examples = self.keep_short(examples, where)
-        with prefix_errors(where):
-            return data.batches(examples, self.preprocessor) if examples else None
-
-    def make_job(self, train, dev, recipe):
+    def make_loss(self, recipe, train):
         labels = self.preprocessor.labels
-        job = super().make_job(train, dev, recipe)
-        return balance_classes(
-            job,
-            recipe,
-            lambda: labels.ids([tag for sentence in train for tag in sentence.tags]),
-            len(labels),
-        )
+        tags = [tag for sentence in train for tag in sentence.tags]
+        return make_balanced_loss(recipe, lambda: labels.ids(tags), len(labels))
 
     def make_metrics(self):
         """Token accuracy; for BIO tags and the like (entities) F1 of entities before it."""
@@ -120,7 +104,7 @@ class SequenceLabeler(SentenceTask):
         with prefix_errors(where):
             words, tags = zip(*examples, strict=True)
             check_tags(words, tags, self.preprocessor.labels)
-        examples = self.keep_short(examples, where)
+        examples = self.select(examples, where)
         sentences = [sentence.tokens for sentence in examples]
         predicted = [
             self.preprocessor.tags([row], [tokens])[0]
@@ -131,7 +115,7 @@ class SequenceLabeler(SentenceTask):
         return score_tags(names, predicted, actual, marks_entities(names))
 
     def check_runner(self, path, run):
-        self.check_inputs(path, run, len(self.preprocessor.labels))
+        self.check_words(path, run.inspection, len(self.preprocessor.labels))
 
     def predict(self, inputs, *, group_entities=False):
         """The tags of sentences.
@@ -181,12 +165,6 @@ class SequenceLabeler(SentenceTask):
             path=path,
         )
         return AttentionMaps(dict(maps), queries, keys, figure)
-
-    def draw_examples(self, data_set, folder):
-        """Draws the attention of every head of the last block on one test sentence."""
-        tokens = choose_pictured(data_set.test or data_set.dev)
-        self.attention(tokens, folder / "attention.png")
-        return ["attention.png"]
 
 
 def marks_entities(labels):

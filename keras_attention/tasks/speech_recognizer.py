@@ -63,7 +63,7 @@ class SpeechRecognizer(Task):
     builders = ("speech_recognizer",)
     example_kind, holds, example = data.Recording, "recordings with transcripts", "recording.wav"
     unit = "recordings"
-    predict_options = ("words",)
+    predict_options, rows = ("words",), ROWS
 
     @classmethod
     def make_parts(cls, data_set, recipe, builder):
@@ -80,22 +80,18 @@ class SpeechRecognizer(Task):
         return model, preprocessor, dict()
 
     @classmethod
-    def check_manifest(cls, fields):
+    def read_settings(cls, fields):
         given = [name for name in ("characters", "words") if name in fields.values]
         fields.texts("characters" if len(given) != 1 else given[0])
         if len(given) > 1:
             raise fields.error("words", "no words, as there are characters")
         check_sounds(fields)
+        return {}
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
-        name = "sampling_rate" if manifest["inputs"] == "waveform" else "num_features"
         tokens = "words" if "words" in manifest else "characters"
-        return data.SpeechPreprocessor(**{tokens: manifest[tokens], name: manifest[name]})
-
-    @classmethod
-    def read_settings(cls, manifest):
-        return {}
+        return data.SpeechPreprocessor(**{tokens: manifest[tokens]}, **read_sounds(manifest))
 
     @property
     def _kind(self):
@@ -104,12 +100,7 @@ class SpeechRecognizer(Task):
 
     @property
     def settings(self):
-        about = {self._kind: list(self.preprocessor.tokens)}
-        if self.preprocessor.sampling_rate is None:
-            sizes = {"inputs": "features", "num_features": self.preprocessor.num_features}
-        else:
-            sizes = {"inputs": "waveform", "sampling_rate": self.preprocessor.sampling_rate}
-        return about | sizes
+        return {self._kind: list(self.preprocessor.tokens)} | describe_sounds(self.preprocessor)
 
     def check_data(self, data):
         check_rate(data, self.preprocessor)
@@ -132,7 +123,7 @@ class SpeechRecognizer(Task):
         self._model = self.replace_head(self.preprocessor.vocabulary_size)
         copy_labels(before, keras_internals.producer(self._model.output), old, self.preprocessor)
         self.source = {name: None for name in self.source}
-        self._forget_runner()
+        self.forget_runner()
         return (
             f"the last layer is new, for {len(tokens)} {kind}: it did not know {old.join(new)!r}",
         )
@@ -165,14 +156,9 @@ class SpeechRecognizer(Task):
                 "learns nothing of them. Give longer recordings, or build with a smaller "
                 "subsampling=."
             )
-        options = {"shuffle": True, "seed": recipe.seed}
-        return data.batches(examples, self.preprocessor, recipe.batch_size, **options)
+        return super().make_training_batches(examples, recipe)
 
-    def make_batches(self, examples, where):
-        with prefix_errors(where):
-            return data.batches(examples, self.preprocessor, ROWS) if examples else None
-
-    def make_loss(self, recipe):
+    def make_loss(self, recipe, train):
         return training.MaskedCTC()
 
     def make_metrics(self):
@@ -279,11 +265,8 @@ class SpeechRecognizer(Task):
         )
         return AttentionMaps(dict(maps), tokens, tokens, figure)
 
-    def draw_examples(self, data_set, folder):
-        """Draws the attention of every head of the last block on one recording."""
-        every = data_set.test or data_set.dev
-        self.attention(every[0].sound, folder / "attention.png")
-        return ["attention.png"]
+    def find_pictured(self, data_set):
+        return (data_set.test or data_set.dev)[0].sound
 
 
 def list_texts(data_set, words):
@@ -344,6 +327,19 @@ def copy_labels(before, after, old, new):
         values = np.array(weight)
         values[..., list(targets)] = np.asarray(learned)[..., list(sources)]
         weight.assign(values)
+
+
+def describe_sounds(preprocessor):
+    """dict, the manifest's entries that say what sounds are."""
+    if preprocessor.sampling_rate is None:
+        return {"inputs": "features", "num_features": preprocessor.num_features}
+    return {"inputs": "waveform", "sampling_rate": preprocessor.sampling_rate}
+
+
+def read_sounds(manifest):
+    """Keywords of a preprocessor of sounds, from a manifest that is checked."""
+    name = "sampling_rate" if manifest["inputs"] == "waveform" else "num_features"
+    return {name: manifest[name]}
 
 
 def check_sounds(fields):

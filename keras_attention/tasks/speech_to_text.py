@@ -9,21 +9,26 @@ from keras_attention.core.checks import check_many
 from keras_attention.core.lazy import blocks, keras, models
 from keras_attention.data.preprocessors.speech_text import find_target
 from keras_attention.data.tokenizers.building import build_tokenizer
-from keras_attention.files.io import prefix_errors
+from keras_attention.tasks.generators import FileGenerator, ModelGenerator
 from keras_attention.tasks.length_limit import LengthLimit
 from keras_attention.tasks.speech_recognizer import (
     ROWS,
     check_rate,
     check_sounds,
     describe_features,
+    describe_sounds,
     make_noise,
     measure_sounds,
+    read_sounds,
 )
-from keras_attention.tasks.writing_task import WritingTask
+from keras_attention.tasks.task import Task
+from keras_attention.tasks.writing import FINISHING_SECONDS, Writing, check_score, draw_writing
 from keras_attention.training.scores.texts import score_texts
 
+LONGEST = 160  # tokens, unless another number is asked for
 
-class SpeechToText(LengthLimit, WritingTask):
+
+class SpeechToText(Task):
     """Writes what is said, or what it means in another language, word by word.
 
     Where recordings have translations, these are what it writes, and their transcripts, in the
@@ -35,9 +40,7 @@ class SpeechToText(LengthLimit, WritingTask):
     Args:
         model: functional `keras.Model`, as `ka.models.speech_to_text`.
         preprocessor: `ka.data.SpeechTextPreprocessor`.
-        beam: int, how many texts the search holds at a time; 1 is greedy.
-        length_penalty: float, of `ka.generation.Beam`: 0 prefers short texts.
-        max_new_tokens: int, the tokens of a text at most.
+        writing: `ka.tasks.Writing`, the search and its limits.
         score: `"error_rates"` of words and characters, or `"translation"`: chrF and exact match.
 
     Example:
@@ -61,9 +64,21 @@ class SpeechToText(LengthLimit, WritingTask):
     example_kind, holds, example = data.Recording, "recordings with texts", "recording.wav"
     unit = "recordings"
     score_names = ("error_rates", "translation")
-    predict_options = ("beam", "language", "task")
-    longest = 160
-    long_ones = "recordings"
+    predict_options, rows = ("beam", "language", "task"), ROWS
+    finishing_seconds = FINISHING_SECONDS
+
+    def __init__(
+        self,
+        model,
+        preprocessor,
+        *,
+        writing=None,
+        score=None,
+        builder=None,
+    ):
+        super().__init__(model, preprocessor, builder=builder)
+        self.writing = Writing(max_new_tokens=LONGEST) if writing is None else writing
+        self.score = check_score(self, score)
 
     @classmethod
     def make_parts(cls, data_set, recipe, builder):
@@ -81,72 +96,65 @@ class SpeechToText(LengthLimit, WritingTask):
             models.speech_to_text(len(target), **recipe.model | about),
             preprocessor,
             dict(
-                beam=options.beam,
-                length_penalty=options.length_penalty,
-                max_new_tokens=options.max_length,
+                writing=Writing(options.beam, options.length_penalty, options.max_length),
                 score="translation" if _has_translations(train) else "error_rates",
             ),
         )
 
     @classmethod
-    def check_manifest(cls, fields):
+    def read_settings(cls, fields):
         check_sounds(fields)
-        super().check_manifest(fields)
+        return {
+            "writing": Writing.read(fields.object("writing")),
+            "score": fields.one_of("score", cls.score_names),
+        }
 
     @classmethod
     def load_preprocessor(cls, folder, manifest):
-        name = "sampling_rate" if manifest["inputs"] == "waveform" else "num_features"
-        return data.SpeechTextPreprocessor.load(folder, **{name: manifest[name]})
+        return data.SpeechTextPreprocessor.load(folder, **read_sounds(manifest))
 
     @property
     def settings(self):
-        kind = self.preprocessor.input_name
-        name = "sampling_rate" if kind == "waveform" else "num_features"
-        about = {"inputs": kind, name: getattr(self.preprocessor, name)}
-        return about | super().settings
+        return describe_sounds(self.preprocessor) | {
+            "score": self.score,
+            "writing": self.writing.describe(self.preprocessor),
+        }
+
+    def open_runner(self, path):
+        return FileGenerator(path, self.metadata)
+
+    def wrap_model(self, model, path=None):
+        return ModelGenerator(model, self.metadata, path)
 
     @property
-    def length_limit(self):
-        limit = f"{self.max_new_tokens} tokens to write"
-        seconds = self.preprocessor.seconds
-        return limit if seconds is None else f"{seconds:g} seconds or {limit}"
+    def limit(self):
+        """More seconds than the model takes; in training also more tokens than it writes."""
+        most, seconds = f"{self.writing.max_new_tokens} tokens to write", self.preprocessor.seconds
+        most = most if seconds is None else f"{seconds:g} seconds or {most}"
+        return LengthLimit("recordings", most, self._is_long)
 
-    def is_long(self, example, training=False):
-        """Return whether a recording has more seconds than the model takes.
-
-        For training, also whether its text has more tokens than the model writes.
-        """
+    def _is_long(self, example, training):
         if self.preprocessor.is_long(example.sound):
             return True
         if not training:
             return False
         (ids,) = self.preprocessor.target_ids([find_target(example)])
-        return len(ids) - np.size(self.preprocessor.start_token_id) > self.max_new_tokens
+        begin = np.size(self.preprocessor.start_token_id)
+        return len(ids) - begin > self.writing.max_new_tokens
 
     @property
     def _has_ctc(self):
         return isinstance(self.model.output, dict)
 
-    def _with_ctc(self):
+    @property
+    def batch_preprocessor(self):
         """The preprocessor, which makes labels of CTC where the model has such a head."""
         return dataclasses.replace(self.preprocessor, ctc=self._has_ctc)
 
     def check_data(self, data):
         check_rate(data, self.preprocessor)
 
-    def make_training_batches(self, examples, recipe):
-        examples = self.keep_short(examples, "The train part", training=True)
-        options = {"shuffle": True, "seed": recipe.seed}
-        return data.batches(examples, self._with_ctc(), recipe.batch_size, **options)
-
-    def make_batches(self, examples, where):
-        with prefix_errors(where):
-            if not examples:
-                return None
-            examples = self.keep_short(examples, where)
-            return data.batches(examples, self._with_ctc(), ROWS)
-
-    def make_loss(self, recipe):
+    def make_loss(self, recipe, train):
         smoothing = {"label_smoothing": recipe.label_smoothing}
         if self._has_ctc:
             return training.CTCAttention(recipe.data.ctc_weight, **smoothing)
@@ -177,7 +185,7 @@ class SpeechToText(LengthLimit, WritingTask):
         """Word and character error rates, or chrF and exact match of translations."""
         if not examples:
             return {}
-        examples = self.keep_short(examples, where)
+        examples = self.select(examples, where)
         written = self.predict([recording.sound for recording in examples])
         wanted = [find_target(recording) for recording in examples]
         return score_texts(self.score, written, wanted)
@@ -228,7 +236,7 @@ class SpeechToText(LengthLimit, WritingTask):
             return self._name_times(sounds, count)
 
         looked = "which part of the sound each token that was written listened to"
-        return self.draw_attention(sounds, name_keys, looked, path)
+        return draw_writing(self, sounds, name_keys, looked, path)
 
     def _name_times(self, sounds, count):
         """Where each of `count` vectors begins, in seconds; of features in frames."""
@@ -242,12 +250,10 @@ class SpeechToText(LengthLimit, WritingTask):
         step = max(1, round(length / rate / stride / count)) * stride
         return [f"{k * step:.2f}" for k in range(count)]
 
-    def draw_examples(self, data_set, folder):
-        """Draws the last cross-attention on a short recording."""
+    def find_pictured(self, data_set):
+        """A short recording."""
         every = data_set.test or data_set.dev
-        shortest = min(every, key=lambda recording: len(recording.sound))
-        self.attention(shortest.sound, folder / "attention.png")
-        return ["attention.png"]
+        return min(every, key=lambda recording: len(recording.sound)).sound
 
 
 def _has_translations(recordings):

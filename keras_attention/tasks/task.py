@@ -1,65 +1,25 @@
-"""`Task`: a model, its preprocessor and its files as one object, and `from_preset`."""
+"""`Task`: a model, its preprocessor and its files as one object."""
 
-import dataclasses
 import functools
 import logging
 import pathlib
-import tempfile
 
 from keras_attention.core.lazy import keras
 from keras_attention.data.dataset import DataSet
-from keras_attention.data.splits import add_dev
-from keras_attention.data.tokenizers.pretrained import PretrainedTokenizer
+from keras_attention.data.preprocessors.tokenizer_owner import TokenizerOwner
 from keras_attention.export import card
 from keras_attention.export.checks import runner as files
 from keras_attention.files import manifest as manifests
 from keras_attention.files.io import write_json
 from keras_attention.files.manifest import check_unchanged
 from keras_attention.tasks import recipes
-from keras_attention.tasks.advice import advise
-from keras_attention.tasks.folders import (
-    CARD,
-    MODEL,
-    SCORES,
-    SOURCE,
-    RunFolder,
-    find_model_file,
-    read_task_manifest,
-)
+from keras_attention.tasks.folders import CARD, MODEL, SCORES, RunFolder
 from keras_attention.tasks.interface import TaskInterface
-from keras_attention.tasks.presets import find_preset, is_checkpoint
-from keras_attention.tasks.registry import get_task_class
+from keras_attention.tasks.opening import open_model_file, open_preset
 from keras_attention.tasks.runners import load_runner, wrap_model
 
-DEV_FRACTION = 0.1  # of the examples, where no others are given to choose the epoch on
 LOG = logging.getLogger(__name__)
 CALIBRATING = 8  # batches of real inputs to measure activations on
-
-
-def from_preset(preset, file=None):
-    """The task in a preset, of the class that its files say.
-
-    Args:
-        preset: path of a folder that `save_to_preset` or `keras-attention train` wrote, or of a
-            model file in it; or the name of a preset, see `list_presets`; or a checkpoint of
-            Hugging Face, `"hf://name"` or a folder, whose head is that of a task.
-        file: `"keras"`, `"saved_model"`, `"litert"` or `"litert-int8"`, which file to run; None for
-            the first of these that is there.
-
-    Returns:
-        A `Task`. One that runs an exported file predicts and evaluates; to train on, it needs
-        `model.keras` in the folder.
-
-    Raises:
-        ValueError: there is no such preset, or it is damaged or of no task.
-    """
-    if is_checkpoint(preset):
-        from keras_attention.tasks.checkpoints import find_task
-
-        return get_task_class(find_task(preset)).from_preset(preset, file)
-    folder, path = find_model_file(find_preset(preset), file)
-    manifest = read_task_manifest(folder)
-    return get_task_class(manifest["task"]).open_file(path, manifest)
 
 
 class Task(TaskInterface):
@@ -88,12 +48,7 @@ class Task(TaskInterface):
 
     def __init__(self, model, preprocessor, *, builder=None):
         self._model, self.preprocessor = model, preprocessor
-        self.builder = self.builders[0] if builder is None else builder
-        if self.builder not in self.builders:
-            raise ValueError(
-                f"{type(self).__name__}(builder={builder!r}): expected one of "
-                f"{', '.join(self.builders)}."
-            )
+        self.builder = self.check_builder(builder, "")
         self.source = {"dataset": None, "label_column": None}
         self.recipe = recipes.choose_recipe(self.builder)
         self.path, self.manifest, self.scores = None, {}, {}
@@ -103,9 +58,20 @@ class Task(TaskInterface):
         about = str(self.path)
         if self.path is None and self._model is not None:
             about = f"{self._model.name}, {self._model.count_params():,} parameters"
-        labels = getattr(self.preprocessor, "labels", None)
+        labels = self.settings.get("labels")
         kinds = "" if labels is None else f", {len(labels)} labels"
         return f"{type(self).__name__}({self.builder}: {about}{kinds})"
+
+    @classmethod
+    def check_builder(cls, builder, function):
+        """A name in `builders`, the first where it is None; another one is refused."""
+        builder = cls.builders[0] if builder is None else builder
+        if builder not in cls.builders:
+            raise ValueError(
+                f"{cls.__name__}{function}(builder={builder!r}): expected one of "
+                f"{', '.join(cls.builders)}."
+            )
+        return builder
 
     # How a task begins.
 
@@ -118,7 +84,7 @@ class Task(TaskInterface):
 
         Args:
             preset, file: as there.
-            **options: of checkpoints alone. `max_length`, the tokens of a text that a `MaskedLM`
+            **options: only of checkpoints. `max_length`, the tokens of a text that a `MaskedLM`
                 reads, that a `CausalLM` is trained on at once, or that a `Seq2SeqLM` writes at
                 most; and of a `Seq2SeqLM` its `beam`, `length_penalty` and `score`, and the
                 `prefix` of every source, such as T5's `"translate English to German: "`. Of a
@@ -127,24 +93,7 @@ class Task(TaskInterface):
                 `pooling` before a new head, as in `ka.pretrained.load`: `"first"` is what Hugging
                 Face's classifiers have.
         """
-        if is_checkpoint(preset):
-            if file not in (None, "keras"):
-                raise ValueError(f"{preset} is a checkpoint: it holds no file of kind {file}.")
-            from keras_attention.tasks.checkpoints import open_checkpoint
-
-            return open_checkpoint(preset, cls, options)
-        if options:
-            raise ValueError(
-                f"{next(iter(options))}= is for checkpoints of Hugging Face, and {preset} is none: "
-                "leave it out."
-            )
-        task = from_preset(preset, file)
-        if not isinstance(task, cls):
-            raise ValueError(
-                f"{preset} is a {type(task).__name__}, not a {cls.__name__}: open it with "
-                f"ka.tasks.{type(task).__name__}.from_preset, or ka.tasks.from_preset."
-            )
-        return task
+        return open_preset(cls, preset, file, options)
 
     @classmethod
     def open_file(cls, path, manifest=None):
@@ -154,19 +103,7 @@ class Task(TaskInterface):
             path: the `.keras` file, SavedModel or `.tflite`.
             manifest: dict, what the manifest in the folder says; None reads it.
         """
-        path = pathlib.Path(path)
-        manifest = read_task_manifest(path.parent) if manifest is None else manifest
-        preprocessor = cls.load_preprocessor(path.parent, manifest)
-        task = cls(None, preprocessor, builder=manifest["task"], **cls.read_settings(manifest))
-        task.source = {name: manifest[name] for name in SOURCE if name in manifest}
-        tokenizer = getattr(preprocessor, "tokenizer", None)
-        task.pretrained = manifest.get("pretrained", isinstance(tokenizer, PretrainedTokenizer))
-        kind = recipes.PRETRAINED if task.pretrained else manifest.get("dataset") or recipes.FILES
-        recipe = recipes.choose_recipe(task.builder, kind)
-        task.recipe = recipes.slow_down(recipe)
-        task.path, task.manifest = path, manifest
-        task.example = manifest.get("example") or cls.example
-        return task
+        return open_model_file(cls, path, manifest)
 
     @classmethod
     def from_data(cls, data, *, builder=None, **options):
@@ -182,12 +119,7 @@ class Task(TaskInterface):
         Returns:
             A task that is to be trained with `fit`.
         """
-        builder = cls.builders[0] if builder is None else builder
-        if builder not in cls.builders:
-            raise ValueError(
-                f"{cls.__name__}.from_data(builder={builder!r}): expected one of "
-                f"{', '.join(cls.builders)}."
-            )
+        builder = cls.check_builder(builder, ".from_data")
         recipe = recipes.split_options(recipes.choose_recipe(builder), options)
         keras.utils.set_random_seed(recipe.seed)
         return cls.build(cls.as_data(data), recipe, builder)
@@ -195,17 +127,11 @@ class Task(TaskInterface):
     @classmethod
     def build(cls, data, recipe, builder):
         """A new task for a data set, by a `Recipe`."""
-        cls.check_train(data.train)
+        check_train(data.train)
         model, preprocessor, settings = cls.make_parts(data, recipe, builder)
         task = cls(model, preprocessor, builder=builder, **settings)
         task.recipe = recipe
         return task
-
-    @classmethod
-    def check_train(cls, examples):
-        """Refuses to train on no example."""
-        if not cls.count(examples):
-            raise ValueError("There is nothing to train on: train= holds no example.")
 
     @classmethod
     def as_data(cls, examples):
@@ -225,7 +151,7 @@ class Task(TaskInterface):
     def model(self):
         """The Keras model, whichever file of a preset predicts; a ValueError where it has none."""
         if self._model is None:
-            path = self.path.parent / MODEL if self._runs_a_file else self.path
+            path = self.path.parent / MODEL if self.runs_a_file else self.path
             if not path.exists():
                 raise ValueError(
                     f"{path.parent} holds no {MODEL}: {self.path.name} predicts and is evaluated, "
@@ -236,7 +162,8 @@ class Task(TaskInterface):
         return self._model
 
     @property
-    def _runs_a_file(self):
+    def runs_a_file(self):
+        """Whether an exported file predicts, and not the Keras model."""
         return self.path is not None and files.find_format(self.path) != "keras"
 
     def __getstate__(self):
@@ -246,15 +173,21 @@ class Task(TaskInterface):
     @functools.cached_property
     def runner(self):
         """What predicts: the model, or the exported file that was opened."""
-        if self._runs_a_file:
+        if self.runs_a_file:
             return self.open_runner(self.path)
         return self.wrap_model(self.model, self.path)
+
+    def forget_runner(self):
+        """What runs is the model in memory from now on."""
+        self.path = None
+        vars(self).pop("runner", None)
 
     def open_runner(self, path):
         """The exported file `path` as a function, after a check that it fits the preprocessor."""
         run = load_runner(path)
         self.check_runner(path, run)
-        run.padding_id = getattr(self.preprocessor, "padding_id", 0)
+        if isinstance(self.preprocessor, TokenizerOwner):
+            run.padding_id = self.preprocessor.padding_id
         return run
 
     def wrap_model(self, model, path=None):
@@ -323,96 +256,41 @@ class Task(TaskInterface):
         Returns:
             A `keras.callbacks.History`.
         """
-        from keras_attention.tasks.training import train_model
+        from keras_attention.tasks.fitting import fit_task
 
-        model = self.model
-        given = {
+        recipes.refuse_settled(options)
+        numbers = {
             "epochs": epochs,
             "minutes": minutes,
             "batch_size": batch_size,
             "learning_rate": learning_rate,
             **options,
         }
-        recipes.refuse_settled(options)
-        recipe = recipes.replace_numbers(self.recipe, self.builder, given)
         data = self.as_data(train)
         dev = data.dev if validation_data is None else self.as_data(validation_data).train
-        examples, dev = self.hold_out(data.train, dev, recipe.seed)
-        if batch_size is None:
-            recipe = recipes.shrink_batches(recipe, self.count(examples))
-        chosen = recipe
-        if epochs is None:
-            recipe = recipes.add_epochs(recipe, self.count(examples))
-        self.check_data(data)
-        notes = [*self.adapt(data), *self.describe_data(data)]
-        model = self._model
-        job = self.make_job(examples, dev, recipe)
-        for note in notes if verbose else ():
-            LOG.warning(note)
-        with tempfile.TemporaryDirectory() as temporary:
-            folder = RunFolder(
-                f"{temporary}/run" if backup_dir is None else backup_dir,
-                {"recipe": dataclasses.asdict(recipe)},
-            )
-            folder.start()
-            options = {"backup": backup_dir is not None, "callbacks": callbacks}
-            (score, epoch), history = train_model(job, recipe, folder, verbose=verbose, **options)
-            folder.discard()
-        if verbose and (advice := advise(job, recipe, history, lambda name: f"{name}=")):
-            LOG.warning(advice)
-        self._forget_runner()
-        self.tune(dev)
-        self.recipe = chosen  # so that a second call does not add epochs to those added here
-        self.scores = {"best_epoch": epoch, "dev": {job.monitor: round(score, 6)}}
-        return _make_history(model, history)
-
-    def hold_out(self, train, dev, seed):
-        """(train, dev): without dev, a tenth of train becomes it."""
-        return add_dev(train, dev, dev_fraction=DEV_FRACTION, seed=seed)
-
-    def adapt(self, data):
-        """Gives the model a new last layer where `data` has labels that it does not know.
-
-        Returns:
-            tuple of str, sentences that say what is new.
-        """
-        labels = data.labels
-        known = labels and self.preprocessor.labels.names
-        if labels is None or set(labels) <= set(known):
-            return ()
-        self._model = self.replace_head(len(labels))
-        self.preprocessor = self.with_labels(labels)
-        self.source = {name: None for name in self.source}
-        self._forget_runner()
-        new = [name for name in labels if name not in known]
-        return (
-            f"the last layer is new, for {len(labels)} labels in place of {len(known)}: "
-            f"the model does not know {', '.join(new[:5])}{', ...' if len(new) > 5 else ''}",
+        return fit_task(
+            self,
+            data,
+            dev,
+            numbers,
+            backup_dir=backup_dir,
+            callbacks=callbacks,
+            verbose=verbose,
         )
-
-    def _forget_runner(self):
-        """What runs is the model in memory from now on."""
-        self.path = None
-        vars(self).pop("runner", None)
 
     def make_job(self, train, dev, recipe):
         """The `Job` of a training on raw examples."""
         from keras_attention.tasks.training import Job
 
-        self.check_train(train)
+        check_train(train)
         return Job(
             model=self.model,
             train=self.make_training_batches(train, recipe),
             dev=self.make_batches(dev, "The dev part"),
             metrics=self.make_metrics(),
-            loss=self.make_loss(recipe),
+            loss=self.make_loss(recipe, train),
             lower_is_better=self.lower_is_better,
         )
-
-    @staticmethod
-    def count(examples):
-        """How many raw examples there are."""
-        return len(examples)
 
     # What a trained task gives.
 
@@ -434,7 +312,7 @@ class Task(TaskInterface):
             examples = self.collect(examples).train
         for note in self.describe_scored(examples):
             LOG.warning(note)
-        return self.compute_scores(examples, where) if self.count(examples) else {}
+        return self.compute_scores(examples, where) if len(examples) else {}
 
     def export(
         self,
@@ -518,11 +396,7 @@ class Task(TaskInterface):
         manifests.record_files(folder, MODEL)
 
 
-def _make_history(model, epochs):
-    """The epochs' numbers as Keras gives them."""
-    history = keras.callbacks.History()
-    history.set_model(model)
-    history.epoch = [epoch["epoch"] - 1 for epoch in epochs]
-    names = [name for name in epochs[0] if name not in ("epoch", "seconds")] if epochs else []
-    history.history = {name: [epoch[name] for epoch in epochs] for name in names}
-    return history
+def check_train(examples):
+    """Refuses to train on no example."""
+    if not len(examples):
+        raise ValueError("There is nothing to train on: train= holds no example.")

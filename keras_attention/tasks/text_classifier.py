@@ -3,13 +3,22 @@
 from keras_attention import data
 from keras_attention.core.checks import check_many
 from keras_attention.files.io import prefix_errors
-from keras_attention.tasks.labels import balance_classes, check_top, classify, make_accuracy
+from keras_attention.tasks.labels import check_top, classify, make_accuracy, make_balanced_loss
 from keras_attention.tasks.runners import ROWS
-from keras_attention.tasks.text_task import TextTask
+from keras_attention.tasks.task import Task
+from keras_attention.tasks.texts import (
+    EXAMPLE,
+    check_text_runner,
+    compute_text_logits,
+    describe_cut_texts,
+    draw_text,
+    find_text,
+    make_text_parts,
+)
 from keras_attention.training.scores.class_scores import score_labels
 
 
-class TextClassifier(TextTask):
+class TextClassifier(Task):
     """Labels texts: sentiment, topic, intent.
 
     Args:
@@ -33,32 +42,44 @@ class TextClassifier(TextTask):
     builders = ("text_classifier",)
     example_kind, holds = data.Text, "texts with labels"
 
-    @classmethod
-    def check_manifest(cls, fields):
-        """Refuses no manifest: all is in the preprocessor's entry."""
+    example, predict_options, rows = EXAMPLE, ("top",), ROWS
 
     @classmethod
-    def read_settings(cls, manifest):
-        return {}
+    def make_parts(cls, data_set, recipe, builder):
+        return make_text_parts(data_set, recipe)
+
+    @classmethod
+    def load_preprocessor(cls, folder, manifest):
+        return data.TextPreprocessor.load(folder)
+
+    def find_example(self, data_set):
+        texts = [text for text, _ in data_set.test or data_set.dev or data_set.train]
+        return " ".join((find_text(self.preprocessor, texts) or self.example).split())
+
+    def find_pictured(self, data_set):
+        return find_text(self.preprocessor, [text for text, _ in data_set.test or data_set.dev])
+
+    def describe_data(self, data_set):
+        return describe_cut_texts(self.preprocessor, data_set)
+
+    def check_runner(self, path, run):
+        check_text_runner(self.preprocessor, run)
+
+    def attention(self, example, path=None):
+        return draw_text(self, example, self.describe_labels, path)
+
+    def compute_logits(self, texts):
+        """Logits (n, L) of a list of str."""
+        return compute_text_logits(self.runner, self.preprocessor, texts)
 
     @property
     def settings(self):
         return {"labels": list(self.preprocessor.labels.names)}
 
-    def make_training_batches(self, examples, recipe):
-        options = {"shuffle": True, "seed": recipe.seed}
-        return data.batches(examples, self.preprocessor, recipe.batch_size, **options)
-
-    def make_batches(self, examples, where):
-        with prefix_errors(where):
-            return data.batches(examples, self.preprocessor, ROWS) if examples else None
-
-    def make_job(self, train, dev, recipe):
+    def make_loss(self, recipe, train):
         labels = self.preprocessor.labels
-        job = super().make_job(train, dev, recipe)
-        return balance_classes(
-            job, recipe, lambda: labels.ids([label for _, label in train]), len(labels)
-        )
+        names = [label for _, label in train]
+        return make_balanced_loss(recipe, lambda: labels.ids(names), len(labels))
 
     def make_metrics(self):
         return [make_accuracy]
@@ -66,7 +87,7 @@ class TextClassifier(TextTask):
     def compute_scores(self, examples, where):
         with prefix_errors(where):
             actual = self.preprocessor.labels.ids([label for _, label in examples])
-            logits = self.compute_all_logits([text for text, _ in examples])
+            logits = self.compute_logits([text for text, _ in examples])
         return score_labels(self.preprocessor.labels.names, logits.argmax(axis=-1), actual)
 
     def predict(self, inputs, *, top=None):
@@ -81,7 +102,7 @@ class TextClassifier(TextTask):
         """
         check_many(inputs, "text", of="texts")
         check_top(top)
-        return classify(self.preprocessor.labels.names, self.compute_all_logits(inputs), top)
+        return classify(self.preprocessor.labels.names, self.compute_logits(inputs), top)
 
     def describe_labels(self, logits):
         return self.preprocessor.names([logits])[0]

@@ -6,15 +6,15 @@ import tempfile
 
 import numpy as np
 
+from keras_attention.data.preprocessors.tokenizer_owner import TokenizerOwner
 from keras_attention.data.readers.images import encode_png
 from keras_attention.data.tokenizers.entries import Characters, Words
-from keras_attention.data.tokenizers.pretrained import PretrainedTokenizer
 from keras_attention.export import to_litert
 from keras_attention.files import manifest
 from keras_attention.files.io import write_json
 from keras_attention.files.word_pattern import make_portable
 from keras_attention.tasks.folders import RunFolder
-from keras_attention.tasks.writing_task import find_last_of_source
+from keras_attention.tasks.writing import find_last_of_source
 from keras_attention.visualization.overlay import infer_patch_grid
 from keras_attention.web.attention_outputs import add_attention, find_layer
 from keras_attention.web.litert_js import copy_litert_js
@@ -56,16 +56,16 @@ def write_page(task, output, *, title=None, example=None, quantization="int8_wei
         raise ValueError(
             f"There is no page for tasks of {task.builder}: there is one for {', '.join(KINDS)}."
         )
-    tokenizer = getattr(task.preprocessor, "tokenizer", None)
-    if isinstance(tokenizer, PretrainedTokenizer):
+    if isinstance(task.preprocessor, TokenizerOwner) and task.preprocessor.is_pretrained:
         raise ValueError(
             "There is no page for a task that began as a checkpoint of Hugging Face: the page does "
             "not split texts as its tokenizer does. Export it, and call the file from an app."
         )
-    resizing = getattr(task.preprocessor, "resizing", None)
-    if resizing is not None and resizing.size is not None:
+    resizing = task.settings.get("resizing", {})
+    if resizing.get("size") is not None:
         raise ValueError(
-            f"There is no page for {resizing}: the page stretches pictures, and cuts nothing out."
+            f"There is no page for resizing={resizing}: the page stretches pictures, and cuts "
+            "nothing out."
         )
     folder = RunFolder(output, MARK)
     about, inputs, choose, shapes = kind(task)
@@ -180,19 +180,19 @@ def _describe_pictures(task):
 
 def _describe_pairs(task):
     preprocessor = task.preprocessor
-    length = min(PAIR_TOKENS, task.max_new_tokens)
+    length = min(PAIR_TOKENS, task.writing.max_new_tokens)
     about = {
         "source": _describe_tokenizer(preprocessor.source),
         "target": _describe_tokenizer(preprocessor.target),
         "startTokenId": preprocessor.start_token_id,
         "endTokenId": preprocessor.end_token_id,
-        "beam": task.beam,
-        "lengthPenalty": task.length_penalty,
+        "beam": task.writing.beam,
+        "lengthPenalty": task.writing.length_penalty,
         "length": length,
     }
-    ids = np.full((task.beam, length), preprocessor.end_token_id, "int32")
+    ids = np.full((task.writing.beam, length), preprocessor.end_token_id, "int32")
     inputs = {"source_ids": ids, "target_ids": ids}
-    shapes = {"batch_size": task.beam, "sequence_length": length}
+    shapes = {"batch_size": task.writing.beam, "sequence_length": length}
     return about, inputs, lambda maps: find_last_of_source(maps)[0], shapes
 
 

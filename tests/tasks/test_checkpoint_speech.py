@@ -40,14 +40,16 @@ def task():
 def test_it_is_opened_by_its_files(task):
     opened = ka.tasks.from_preset(FOLDER / NAME)
     assert type(opened) is ka.tasks.SpeechToText and opened.pretrained
-    assert opened.max_new_tokens == 8 and opened.recipe.learning_rate == 1e-5
+    assert opened.writing.max_new_tokens == 8 and opened.recipe.learning_rate == 1e-5
     writing = task.settings["writing"]
     assert list(writing["start_token_id"]) == PROMPT and writing["padding_id"] is None
     assert writing["end_token_id"] == HEARD["<|endoftext|>"]
     assert writing["begin_suppress_tokens"] == (0, writing["end_token_id"])
     assert 3 in writing["suppress_tokens"] and task.score == "error_rates"
     longest = ka.tasks.SpeechToText.from_preset(FOLDER / NAME, max_length=100)
-    assert longest.max_new_tokens == 16 - len(PROMPT) + 1  # its places, the last token without
+    assert (
+        longest.writing.max_new_tokens == 16 - len(PROMPT) + 1
+    )  # its places, the last token without
 
 
 @pytest.mark.slow
@@ -159,7 +161,7 @@ def test_settings_choose_language_and_task(tmp_path):
     said = {"language": "<|de|>", "task": "translate", "num_beams": 2}
     task = ka.tasks.from_preset(change_settings(tmp_path / "german", **said))
     about = task.preprocessor.prompt
-    assert (about.language, about.task) == ("de", "translate") and task.beam == 2
+    assert (about.language, about.task) == ("de", "translate") and task.writing.beam == 2
     assert task.score == "translation"
 
 

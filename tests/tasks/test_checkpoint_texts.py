@@ -131,14 +131,14 @@ def test_a_language_model_is_fine_tuned(tmp_path):
 def test_an_encoder_decoder_writes_for_a_text(name, tmp_path):
     folder = getattr(checkpoint_files, f"make_{name}")(tmp_path / name, num_beams=2)
     task = ka.tasks.from_preset(folder)
-    assert type(task) is ka.tasks.Seq2SeqLM and task.beam == 2
+    assert type(task) is ka.tasks.Seq2SeqLM and task.writing.beam == 2
     tokenizer, model = ka.pretrained.tokenizer(folder), ka.pretrained.load(folder)
     start, end, padding = {"t5": (0, 1, 0), "bart": (2, 2, 1), "marian": (30, 0, 30)}[name]
     texts = ["the cat sat", "a dog"]
     ids = ka.generation.generate(
         model,
         tokenizer(texts),
-        task.max_new_tokens,
+        task.writing.max_new_tokens,
         ka.generation.Beam(2, length_penalty=1.0),
         start_token_id=start,
         end_token_id=end,
@@ -178,7 +178,7 @@ def test_exported_file_follows_the_generation_config(tmp_path):
     folder = checkpoint_files.make_bart(tmp_path / "bart", forced_bos_token_id=0, **said)
     task = ka.tasks.Seq2SeqLM.from_preset(folder, max_length=8)
     assert task.settings["writing"].items() >= {"forced_bos_token_id": 0}.items()
-    assert task.suppress_tokens == (18, 14) and task.begin_suppress_tokens == (4,)
+    assert task.writing.suppress_tokens == (18, 14) and task.writing.begin_suppress_tokens == (4,)
     file = read_litert(task, tmp_path / "preset")
     ids = task.preprocessor(["the cat", "a dog"])
     expected = task.runner(ids)
@@ -208,7 +208,7 @@ def test_a_prefix_stands_in_front_of_every_source(tmp_path):
     task = ka.tasks.Seq2SeqLM.from_preset(folder, prefix="the mat: ", beam=3)
     tokenizer = ka.pretrained.tokenizer(folder)
     np.testing.assert_array_equal(task.preprocessor(["a cat"]), tokenizer(["the mat: a cat"]))
-    assert task.beam == 3
+    assert task.writing.beam == 3
     short = ka.tasks.Seq2SeqLM.from_preset(folder, max_length=4)
     pairs = [ka.data.Pair("the cat sat on the mat. a dog sat", "a"), ka.data.Pair("a", TEXT)]
     (inputs, _), *others = short.make_training_batches(pairs, short.recipe)  # targets alone count

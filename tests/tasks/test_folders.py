@@ -206,7 +206,7 @@ def places(said, outer=()):
 
 @pytest.mark.parametrize("task", sorted(TASKS))
 def test_each_field_is_checked(task):
-    get_task_class(task).check_manifest(Fields("m/manifest.json", RIGHT[task]))
+    get_task_class(task).read_settings(Fields("m/manifest.json", RIGHT[task]))
     for place in places(RIGHT[task]):
         for value in (KeyError, None, [], "no", -1, 10**12, {"x": 1}):
             said = json.loads(json.dumps(RIGHT[task]))
@@ -220,7 +220,7 @@ def test_each_field_is_checked(task):
             if any((place[-1], value) == fine for fine in FINE):
                 continue
             with pytest.raises(ValueError, match=rf"^m/manifest.json: {'.'.join(place[:1])}"):
-                get_task_class(task).check_manifest(Fields("m/manifest.json", said))
+                get_task_class(task).read_settings(Fields("m/manifest.json", said))
 
 
 def change(folder, **said):

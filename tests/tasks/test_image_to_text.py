@@ -58,7 +58,7 @@ def test_scores_and_files(new, tmp_path):
     several = ka.data.CaptionedImage(
         pairs[0][0], (task.predict([pairs[0][0]])[0] or "x", "a b c d")
     )
-    assert task.max_new_tokens == 6 and task.preprocessor.image_size == (16, 24)
+    assert task.writing.max_new_tokens == 6 and task.preprocessor.image_size == (16, 24)
     task.save_to_preset(tmp_path / "captioner")
     again = ka.tasks.from_preset(tmp_path / "captioner")
     assert again.settings == task.settings and again.score == "bleu"
@@ -102,7 +102,9 @@ def test_image_to_text_refuses_wrong_scores_and_long_texts(new):
         ka.tasks.ImageToText(task.model, task.preprocessor, score="rouge")
     unknown = ka.data.CaptionedImage.collect([(pairs[0][0], "nothing red")], dev_fraction=0)
     assert task.describe_data(unknown) == ("1 of the texts' 2 words are unknown to the model",)
-    short = ka.tasks.ImageToText(task.model, task.preprocessor, max_new_tokens=3)
+    short = ka.tasks.ImageToText(
+        task.model, task.preprocessor, writing=ka.tasks.Writing(max_new_tokens=3)
+    )
     with pytest.raises(ValueError, match="Every text to train on has more than 3 tokens"):
         short.fit(pairs, epochs=1, verbose=False)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention.tasks.object_detector import fit_image_size
+from keras_attention.tasks.pictures import fit_image_size
 from tests.data.readers.detection_files import HEIGHT, LABELS, WIDTH, draw, write_coco, write_voc
 
 SIZE = dict(

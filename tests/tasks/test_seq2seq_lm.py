@@ -14,7 +14,7 @@ import keras_attention as ka
 from keras_attention.cli import jobs
 from keras_attention.cli import train as command
 from keras_attention.cli.sources import Source
-from keras_attention.tasks import generators, recipes, writing_task
+from keras_attention.tasks import generators, recipes, writing
 from keras_attention.training.scores import texts as text_scores
 from tests.cli.test_evaluate import printed
 
@@ -167,8 +167,8 @@ def test_task_without_sacrebleu_fails_before_training(monkeypatch):
 
 def test_the_picture_is_of_the_last_layer_that_looks_at_the_source():
     maps = {"block_0/attention": 1, "block_0/cross_attention": 2, "block_1/cross_attention": 3}
-    assert writing_task.find_last_of_source(maps) == ("block_1/cross_attention", 3)
-    assert writing_task.find_last_of_source({"recurrent_decoder/attention": 4}) == (
+    assert writing.find_last_of_source(maps) == ("block_1/cross_attention", 3)
+    assert writing.find_last_of_source({"recurrent_decoder/attention": 4}) == (
         "recurrent_decoder/attention", 4
     )  # fmt: skip
 
