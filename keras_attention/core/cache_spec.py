@@ -15,7 +15,7 @@ class CacheSpec:
 
     Attributes:
         length: int, the number of tokens in the traced call, by which layers tell them from a
-            source; or None.
+            source, or None.
         entries: dict, (prefix of a slot, name there) -> `CacheEntry`.
         masks: dict, layer name -> mask part of its self-attention.
         max_lengths: dict, description of a layer with limited positions -> their number.

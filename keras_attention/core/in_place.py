@@ -18,7 +18,7 @@ def write(x, axis, index, new):
         x: a tensor.
         axis: int. index: int or int32 scalar, from 0 to the size of the axis minus the length of
         `new`.
-        new: in the shape of `x` except along `axis`; cast to its dtype.
+        new: in the shape of `x` except along `axis`. Cast to its dtype.
     """
     new = ops.cast(new, x.dtype)
     if keras.backend.backend() != "tensorflow" or scope.current(scope.NativeGraph) is None:

@@ -254,7 +254,7 @@ def seed_layers(layer, seeds):
 def build_without_values(build):
     """(what `build()` gives, the list of its variables): they have no values, and take no memory.
 
-    `give_value` gives them one; no layer may be called with numbers before all have.
+    `give_value` gives them one. No layer may be called with numbers before all have.
     """
     others = global_state.get_global_attribute(_UNINITIALIZED, [])
     global_state.set_global_attribute(_UNINITIALIZED, [])
@@ -270,7 +270,7 @@ _UNINITIALIZED = "uninitialized_variables"
 
 
 def give_value(variable, array=None):
-    """A variable of `build_without_values` gets a value: an array, or its initializer's."""
+    """Give a variable of `build_without_values` a value: an array, or its initializer's."""
     if array is not None:
         variable._initializer = lambda shape, dtype=None: keras.ops.convert_to_tensor(array, dtype)
     variable._deferred_initialize()

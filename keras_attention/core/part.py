@@ -12,7 +12,7 @@ class Part:
 
     Subclasses are decorated with `dataclasses.dataclass(frozen=True)` and
     `keras.saving.register_keras_serializable(package="my_project")` (here the package is
-    "keras_attention"); their fields then define how they are printed, compared, hashed, saved and
+    "keras_attention"). Their fields then define how they are printed, compared, hashed, saved and
     loaded. A part with weights is a `LayerPart` instead.
     """
 
@@ -64,7 +64,7 @@ class LayerPart(OwnArguments, keras.layers.Layer):
 
 
 def check_keys(cls, config, known):
-    """Refuses keys that `cls` does not take; the error lists those it takes."""
+    """Refuse keys that `cls` does not take. The error lists the keys that it takes."""
     if unknown := sorted(set(config) - set(known)):
         raise ValueError(
             f"{cls.__name__} has no argument {', '.join(unknown)}. "
@@ -73,7 +73,7 @@ def check_keys(cls, config, known):
 
 
 def get(identifier, *, names, family, base, dtype=None):
-    """The part of a family that `identifier` means, as in `keras.initializers.get`.
+    """Return the part of a family for `identifier`, as `keras.initializers.get` does.
 
     Each family has its `get`, such as `ka.masks.get`, which calls this one.
 

@@ -122,7 +122,7 @@ def _import_registered(room, name):
     getattr(
         importlib.import_module(f"{PACKAGE}.{room}"), name, None
     )  # a lazy folder imports it now
-    # Not `get_registered_object`: while Keras loads, that may remember the stand-in.
+    # Not `get_registered_object`: while Keras loads, that may return the stand-in.
     found = keras.saving.get_custom_objects()[f"{PACKAGE}>{name}"]
     if isinstance(found, _StandIn):
         raise ImportError(f"{PACKAGE}.{room} registers no {name}, which registration.py expects.")

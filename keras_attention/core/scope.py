@@ -40,7 +40,7 @@ class Recording(Scope):
     """Collects attention weights: `maps` is {layer path: weights (B, N, T, S)}.
 
     Args:
-        layers: the layers whose weights to collect; None for every layer that runs.
+        layers: the layers whose weights to collect. None for every layer that runs.
     """
 
     def __init__(self, layers=None):
@@ -123,7 +123,7 @@ class CacheScope(Scope):
 
     Args:
         cache: dict of tensors by name, empty or from the last call.
-        paths: dict, {id of a layer: path}, of the layers that may store something; None for all
+        paths: dict, {id of a layer: path}, of the layers that may store something. None for all
             layers, by their own `path`.
         spec: a `cache_spec.CacheSpec` to fill, or None. With one, the model is traced without
             values and layers declare what they keep. Without, they find their tensors in `cache`.

@@ -57,7 +57,7 @@ STOCK = {
 
 @dataclasses.dataclass(frozen=True)
 class _Named:
-    """Roles given to one layer; not a dict, which Keras would track as part of its state."""
+    """Roles given to one layer. Not a dict, which Keras would track as part of its state."""
 
     axes: tuple  # pairs (name of a weight, roles)
 

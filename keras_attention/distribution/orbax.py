@@ -27,7 +27,7 @@ class OrbaxBackup(OrbaxCheckpoint):
 
     Args:
         folder: path, which all processes share.
-        max_to_keep: int, how many of the last epochs are kept; None for all.
+        max_to_keep: int, how many of the last epochs are kept. None for all.
         **options: others of `keras.callbacks.OrbaxCheckpoint`, such as `save_on_background=False`.
 
     It needs the extra `jax`, and Keras 3.14 or newer. Example:
@@ -76,8 +76,8 @@ def load_orbax(folder, model=None, *, step=None, compile=True):
 
     Args:
         folder: path.
-        model: a built model that gets the state; None makes the saved one.
-        step: int, of which checkpoint; None for the last. `OrbaxBackup` counts epochs from 0.
+        model: a built model that gets the state. None makes the saved one.
+        step: int, of which checkpoint. None for the last. `OrbaxBackup` counts epochs from 0.
         compile: bool, whether a model that is made is compiled like the saved one.
 
     Returns:
@@ -137,7 +137,7 @@ def _load_state(checkpointer, step, model):
 
 
 def _abstract(variable):
-    """What Orbax is to make of a saved array: one laid out as a variable, or NumPy's."""
+    """Return the form of a saved array for Orbax: laid out like a variable, or NumPy's."""
     if variable is None or keras.distribution.distribution() is None:
         return np.ndarray
     import jax
@@ -147,7 +147,7 @@ def _abstract(variable):
 
 
 def _map(tree, function, prefix=""):
-    """A nested dict with `function(path, leaf)` of every leaf."""
+    """Return a nested dict with `function(path, leaf)` for every leaf."""
     if not isinstance(tree, dict):
         return function(prefix, tree)
     prefix = f"{prefix}/" if prefix else ""
@@ -155,7 +155,7 @@ def _map(tree, function, prefix=""):
 
 
 def _paths(tree, leaves=False):
-    """The paths of the leaves of a nested dict, or pairs (path, leaf)."""
+    """List the paths of the leaves of a nested dict, or pairs (path, leaf)."""
     found = []
     _map(tree, lambda path, leaf: found.append((path, leaf) if leaves else path))
     return found

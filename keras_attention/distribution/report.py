@@ -13,7 +13,7 @@ class WeightLayout:
         shape: tuple of ints.
         axes: tuple, the role of each axis, or None for a weight without roles.
         split: tuple, the mesh axis that splits each axis, or None.
-        reason: str, why an axis is not split although it could be; or empty.
+        reason: str, why an axis is not split although it could be, or empty.
     """
 
     path: str

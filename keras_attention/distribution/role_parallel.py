@@ -130,7 +130,7 @@ class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
         """Return a batch as arrays on the devices of the mesh.
 
         Args:
-            batch: structure of arrays, all rows of a batch; or what `distribute_dataset` returns.
+            batch: structure of arrays, all rows of a batch, or what `distribute_dataset` returns.
         """
         rows = None
         if self._reads_shares:

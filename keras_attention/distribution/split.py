@@ -24,7 +24,7 @@ def split_weight(axes, shape, mesh, fully_sharded=False):
         fully_sharded: bool, whether parameters are split along `"data"`, too.
 
     Returns:
-        A tuple with the name of a mesh axis, or None, for each axis of the weight; and a list of
+        A tuple with the name of a mesh axis, or None, for each axis of the weight, and a list of
         sentences about those that could not be split.
 
     Example:

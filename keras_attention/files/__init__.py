@@ -1,1 +1,1 @@
-"""Files of a model: written whole or not at all, read with bounds; optional libraries."""
+"""Files of a model, written whole or not at all and read with bounds, and optional libraries."""

@@ -239,7 +239,7 @@ def path_inside(folder, name, owner):
 
     Args:
         folder: path.
-        name: the name as it was read; it need not be a str.
+        name: the name as it was read. It need not be a str.
         owner: str, where the name stands, for the error: `model/manifest.json:
             preprocessing.words`.
 

@@ -64,7 +64,7 @@ def save_preprocessing(folder, config, parts):
     """Write `parts`, {file name: object with a `save`}, and put `config` into the manifest.
 
     Args:
-        folder: str or path; it is made if missing.
+        folder: str or path. It is made if missing.
         config: dict with its `"kind"`. Other entries of the manifest stay.
     """
     folder = pathlib.Path(folder)

@@ -75,7 +75,7 @@ class LearnedALiBi(WeightedBias):
 
     Args:
         causal: bool, as in `ALiBi`.
-        initializer: of the logarithms (N,); None starts from ALiBi's slopes.
+        initializer: of the logarithms (N,). None starts from ALiBi's slopes.
 
     Example:
 

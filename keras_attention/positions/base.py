@@ -16,7 +16,7 @@ class Position:
     the layer that uses it (`for_role`). Other roles have no effect. Everything is computed in
     float32 and cast to the tokens' dtype at the end: bfloat16 cannot count past 256.
 
-    Positions are int tensors (T,) or (B, T) that count from 0; None means 0, 1, 2, ... With a
+    Positions are int tensors (T,) or (B, T) that count from 0. None means 0, 1, 2, ... With a
     cache, a memory or packed documents they tell where the tokens are, and keys may have others
     than queries.
 
@@ -79,8 +79,8 @@ class Position:
         """Compute the bias added to the scores.
 
         Args:
-            query_positions: int (T,) or (B, T); None counts along the query.
-            key_positions: int (S,) or (B, S); None counts along the key, or means self-attention if
+            query_positions: int (T,) or (B, T). None counts along the query.
+            key_positions: int (S,) or (B, S). None counts along the key, or means self-attention if
                 there is no key.
             query: (B, T, N, H), after `rotate`, for N and for biases that depend on content.
             key: (B, S, N or K, H), after `rotate`, for biases that depend on content.
@@ -110,7 +110,7 @@ class Weighted(IntegerInputs, Position, LayerPart):
     in `own_arguments`, for `get_config`. Unknown keys of a config are an error.
 
     Args:
-        initializer: of the weights; None is the normal distribution with deviation 0.02 of BERT and
+        initializer: of the weights. None is the normal distribution with deviation 0.02 of BERT and
             ViT.
 
     Example:

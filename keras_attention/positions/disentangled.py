@@ -37,8 +37,8 @@ class Disentangled(WeightedBias):
             for each, as in the first DeBERTa. With fewer, the first half are exact and the rest
             grow logarithmically, as in the second and third (position_buckets, 256 for a
             max_distance of 512).
-        scale: float, the factor of both terms; None is 1/√H.
-        initializer: of the tables (2 num_buckets, N, H); None is a normal distribution with
+        scale: float, the factor of both terms. None is 1/√H.
+        initializer: of the tables (2 num_buckets, N, H). None is a normal distribution with
             deviation 0.02.
 
     Example:

@@ -30,12 +30,12 @@ class Learned(Weighted):
 
     Args:
         max_length: int, the number of positions.
-        initializer: of the table (max_length, D); None is a normal distribution with deviation
+        initializer: of the table (max_length, D). None is a normal distribution with deviation
             0.02.
 
     Call arguments:
         x: (B, T, D), T at most max_length.
-        positions: int (T,) or (B, T), each from 0 to max_length - 1; None for 0, 1, 2, ... Others
+        positions: int (T,) or (B, T), each from 0 to max_length - 1. None for 0, 1, 2, ... Others
             are an error, which TensorFlow on the CPU and LiteRT raise at run time. GPUs and JAX do
             not check.
 
@@ -95,7 +95,7 @@ class Learned(Weighted):
 
         Args:
             new_length: int, at least `max_length`.
-            initializer: for the new rows; by default the position's own.
+            initializer: for the new rows. By default the position's own.
 
         Returns:
             A new `Learned`, built if this one is. For a trained model, build the model again with
@@ -161,18 +161,18 @@ class Learned(Weighted):
 class Learned2D(Weighted):
     """Adds a learned vector of the column to half of the features, and of the row to the rest.
 
-    Carion et al. (2020, DETR); Dosovitskiy et al. (2021, appendix D.4). It has rows + columns
+    (Carion et al., 2020, DETR; Dosovitskiy et al., 2021, appendix D.4.) It has rows + columns
     vectors where `Learned` has rows · columns.
 
     Args:
-        grid: (rows, columns) of the image in patches; tokens are the patches, row by row.
-        prefix: int, the number of tokens before the grid; each has its own vector.
-        initializer: of the tables (columns, D/2), (rows, D/2) and (prefix, D); None is a normal
+        grid: (rows, columns) of the image in patches. Tokens are the patches, row by row.
+        prefix: int, the number of tokens before the grid. Each has its own vector.
+        initializer: of the tables (columns, D/2), (rows, D/2) and (prefix, D). None is a normal
             distribution with deviation 0.02.
 
     Call arguments:
         x: (B, T, D), T at most prefix + rows · columns, D even.
-        positions: int (T,) or (B, T); None for 0, 1, 2, ...
+        positions: int (T,) or (B, T). None for 0, 1, 2, ...
 
     Example:
 

@@ -25,10 +25,10 @@ class RelativeBias(WeightedBias):
     backends and the exported model agree at the edges.
 
     Args:
-        num_buckets: int, at least 2; with `bidirectional` even and at least 4.
+        num_buckets: int, at least 2. With `bidirectional` even and at least 4.
         max_distance: int, larger than the number of distances with a bucket of their own.
         bidirectional: bool.
-        initializer: of the weights (num_buckets, N); None is a normal distribution with deviation
+        initializer: of the weights (num_buckets, N). None is a normal distribution with deviation
             0.02.
 
     Example:

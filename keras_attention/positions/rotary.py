@@ -26,7 +26,7 @@ class Rotary(Position, Part):
     """Rotates pairs of features by an angle that grows with the position (Su et al., 2021, eq. 34).
 
     Pair k of R/2 rotates by p · max_wavelength^(-2k/R), so that the product of a query at i and a
-    key at j depends only on i - j. All heads rotate alike; R = H unless `rotary_dim` is given.
+    key at j depends only on i - j. All heads rotate alike. R = H unless `rotary_dim` is given.
 
     On a grid (axial; Heo et al., 2024) the first half of the pairs rotates by the row, the second
     by the column, each like R/2 features. DINOv3 counts from -1 to 1 over n rows and columns, which
@@ -38,12 +38,12 @@ class Rotary(Position, Part):
             the paper and GPT-J. They differ by a permutation of features, which projections can
             learn; `convert_layout` permutes learned projections.
         max_wavelength: number above 0. The longest wavelength is almost 2π times as long.
-        rotary_dim: even int, how many of the H features rotate, the first ones; None is all.
+        rotary_dim: even int, how many of the H features rotate, the first ones. None is all.
         scaling: a part of `keras_attention.positions.scalings`, for inputs longer than those of
             training, its name, its config, or None.
-        grid: (rows, columns) of an image whose patches are the tokens, row by row; None for text.
+        grid: (rows, columns) of an image whose patches are the tokens, row by row. None for text.
             Positions still count 0, 1, 2, ... along the tokens.
-        prefix: int, the number of tokens before the grid; they do not rotate. Without explicit
+        prefix: int, the number of tokens before the grid. They do not rotate. Without explicit
             positions, attention refuses a known number of tokens other than prefix + rows ·
             columns. A causal model may have fewer, the beginning of an image.
 
@@ -130,7 +130,7 @@ class XPos(Position, Part):
         layout: `"half"` or `"interleaved"`, which features are a pair: see `Rotary`. The paper's
             code interleaves.
         max_wavelength: number above 0.
-        rotary_dim: even int, how many of the H features rotate, the first ones; None is all.
+        rotary_dim: even int, how many of the H features rotate, the first ones. None is all.
         scale_base: number above 0. Pairs decay more slowly with a larger one.
         middle: int, the position with factor 1. It changes no product. Half of the longest length
             keeps numbers smallest.
@@ -219,7 +219,7 @@ def rotate_pairs(x, angle, layout, amplitude=None):
     Args:
         angle: float32 (1 or B, T, 1, R/2), one for each pair, in radians.
         layout: `"half"` or `"interleaved"`.
-        amplitude: factor of the rotated features, a number or a tensor like `angle`; or None.
+        amplitude: factor of the rotated features, a number or a tensor like `angle`, or None.
     """
     size = 2 * angle.shape[3]
     rotating, rest = ops.cast(x, "float32"), []
@@ -265,7 +265,7 @@ def convert_layout(weights, source, target, rotary_dim=None):
         weights: NumPy or tensor whose last axis is a head's H features: a kernel (D, N, H), a bias
             (N, H), a scale of query or key norm (H,).
         source, target: `"half"` or `"interleaved"`.
-        rotary_dim: even int, how many of the H features rotate, the first ones; None is all.
+        rotary_dim: even int, how many of the H features rotate, the first ones. None is all.
 
     Returns:
         NumPy array of the same shape.

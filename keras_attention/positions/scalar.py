@@ -22,7 +22,7 @@ class Scalar(Position, Part):
 
     Args:
         scaled: bool, whether positions are scaled so that the last one is 1.
-        length: int, the number of positions from 0 to 1; by default the T of the tokens. Explicit
+        length: int, the number of positions from 0 to 1. By default the T of the tokens. Explicit
             positions (a slice, a cache) need it.
 
     Example:

@@ -27,9 +27,9 @@ class Shaw(WeightedBias):
     Args:
         max_distance: int, k in the paper: larger distances share one vector.
         use_values: bool, whether values get vectors too. The paper finds keys without them as good.
-        value_dim: int, the size of a head of the values; None is that of the queries.
-        scale: float, the factor of q · a^K; None is 1/√H, as in the score `scaled_dot`.
-        initializer: of the tables (2 max_distance + 1, H or value_dim); None is a normal
+        value_dim: int, the size of a head of the values. None is that of the queries.
+        scale: float, the factor of q · a^K. None is 1/√H, as in the score `scaled_dot`.
+        initializer: of the tables (2 max_distance + 1, H or value_dim). None is a normal
             distribution with deviation 0.02.
 
     Example:

@@ -33,7 +33,7 @@ class Sinusoidal(Position, Part):
     an odd one has one sine more.
 
     Args:
-        layout: `"interleaved"`, the paper's, sine and cosine in turn; or `"concatenated"`, all
+        layout: `"interleaved"`, the paper's, sine and cosine in turn, or `"concatenated"`, all
             sines first, the same numbers in another order. (tensor2tensor, which has the second
             layout, divides the exponent by n - 1, n = D/2, where the paper divides by n. That is
             max_wavelength=10000 ** (n / (n - 1)) here.)
@@ -100,9 +100,9 @@ class Sinusoidal2D(Position, Part):
     max_wavelength=10000 ** (n / (n - 1)) here.
 
     Args:
-        grid: (rows, columns) of the image in patches; tokens are the patches, row by row.
+        grid: (rows, columns) of the image in patches. Tokens are the patches, row by row.
         prefix: int, the number of tokens before the grid, to which nothing is added.
-        layout: of each half: `"concatenated"`, all sines first, as in MAE; or `"interleaved"`, sine
+        layout: of each half: `"concatenated"`, all sines first, as in MAE, or `"interleaved"`, sine
             and cosine in turn.
         max_wavelength: number above 0. The longest wavelength is almost 2π times as long.
 

@@ -100,7 +100,7 @@ class SwinBias(GridBias):
         prefix: int, the number of tokens before the grid.
         max_distance: (rows, columns): larger distances count as these. With windows made by a mask
             it keeps the table as small as a window. None is the grid's own.
-        initializer: of the table; None is a normal distribution with deviation 0.02.
+        initializer: of the table. None is a normal distribution with deviation 0.02.
 
     Example:
 
@@ -171,10 +171,10 @@ class ContinuousBias(GridBias):
 
     Args:
         grid: (rows, columns) of the tokens, row by row, as in `SwinBias`.
-        prefix: int, the number of tokens before the grid; pairs with them have bias 0.
+        prefix: int, the number of tokens before the grid. Pairs with them have bias 0.
         hidden_dim: int, the width of the hidden layer.
-        pretrained_grid: (rows, columns) whose largest distances divide; None is `grid`.
-        initializer: of the kernels (2, hidden_dim) and (hidden_dim, N); None is a normal
+        pretrained_grid: (rows, columns) whose largest distances divide. None is `grid`.
+        initializer: of the kernels (2, hidden_dim) and (hidden_dim, N). None is a normal
             distribution with deviation 0.02. The hidden layer's bias starts at zero.
 
     Example:

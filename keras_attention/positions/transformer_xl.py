@@ -35,10 +35,10 @@ class TransformerXL(WeightedBias):
     smaller `hidden_dim` is cheaper.
 
     Args:
-        hidden_dim: even int, D, the width of r; None is the model's, N · H, as in the paper.
+        hidden_dim: even int, D, the width of r. None is the model's, N · H, as in the paper.
         max_wavelength: number above 0. The longest wavelength is almost 2π times as long.
-        scale: float, the factor of all terms; None is 1/√H, as in the score `scaled_dot`.
-        initializer: of W (D, N, H), u and v (N, H); None is a normal distribution with deviation
+        scale: float, the factor of all terms. None is 1/√H, as in the score `scaled_dot`.
+        initializer: of W (D, N, H), u and v (N, H). None is a normal distribution with deviation
             0.02.
 
     Call arguments:

@@ -64,7 +64,7 @@ class AttentionCell(OwnArguments, ProjectionOwner, keras_internals.CellWithDropo
         input_feeding: bool, whether Luong's cell takes a_{t-1} with x_t (section 3.3). Bahdanau's
             cell always takes c_t.
         local: a `LocalWindow`, which predicts at each step the part of the source to attend to
-            (Luong et al., 2015, section 3.2, *local-p*); None attends to the whole source.
+            (Luong et al., 2015, section 3.2, *local-p*). None attends to the whole source.
         coverage: bool, whether the score depends on how much each key was attended to so far: the
             sum of its weights times a learned vector is added to the prepared key (See et al.,
             2017, equation 11; Tu et al., 2016).
@@ -273,7 +273,7 @@ class AttentionCell(OwnArguments, ProjectionOwner, keras_internals.CellWithDropo
 
         Args:
             encoded: (B, S, E), the source. mask: bool (B, S), True = a token, or None.
-            states: list, those of the cell; None is zeros.
+            states: list, those of the cell. None is zeros.
         """
         encoded = ops.convert_to_tensor(encoded, dtype=self.compute_dtype)
         self._set_width(encoded.shape)

@@ -24,7 +24,7 @@ def get_cell(identifier, units, num_layers=1):
         num_layers: int, how many cells made from a name are stacked.
 
     Returns:
-        A Keras cell; several are a `keras.layers.StackedRNNCells`.
+        A Keras cell. Several are a `keras.layers.StackedRNNCells`.
 
     Example:
 

@@ -27,8 +27,8 @@ class RecurrentDecoder(OwnArguments, keras.layers.Layer):
     Call arguments:
         inputs: (B, T, D), the target tokens so far as vectors.
         encoded: (B, S, E), the encoder's output.
-        initial_states: list of tensors (B, size), the states of the inner cell; None is zeros.
-        inputs_mask: bool (B, T). encoded_mask: bool (B, S). True = a token; filled by Keras from
+        initial_states: list of tensors (B, size), the states of the inner cell. None is zeros.
+        inputs_mask: bool (B, T). encoded_mask: bool (B, S). True = a token. Filled by Keras from
             the implicit masks.
 
     Masking: padding of the source is not attended to, and a source of only padding gives a context

@@ -31,10 +31,10 @@ class RecurrentEncoder(OwnArguments, keras.layers.Layer):
 
     Call arguments:
         inputs: (B, S, D).
-        mask: bool (B, S), True = a token; filled by Keras from the implicit mask.
+        mask: bool (B, S), True = a token. Filled by Keras from the implicit mask.
 
     Returns:
-        The outputs (B, S, E) of the last layer, E the size of the cell, twice in two directions;
+        The outputs (B, S, E) of the last layer, E the size of the cell, twice in two directions,
         and the list of final states (B, E), for each layer, for each state of the cell.
 
     Masking: padding changes no state, whichever side it is on, so that both directions begin at a

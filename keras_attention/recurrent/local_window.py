@@ -17,7 +17,7 @@ class LocalWindow(OwnArguments, keras.layers.Layer):
 
     Args:
         half_width: int of at least 1, the paper's D.
-        units: int, rows of W; None is the size of the state.
+        units: int, rows of W. None is the size of the state.
 
     Call arguments:
         state: (B, U), the paper's h_t.

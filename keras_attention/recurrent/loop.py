@@ -16,7 +16,7 @@ def recur(step, inputs, states, mask=None, backwards=False):
     Args:
         step: callable. It takes the `inputs` of one time, each (B, ...), and the states, and
             returns outputs, each (B, ...), and states of the same structure, shapes and dtypes.
-        inputs: a tensor (B, T, ...) of rank 3 or 4, or a structure of them; T is at least 1.
+        inputs: a tensor (B, T, ...) of rank 3 or 4, or a structure of them. T is at least 1.
         states: list of tensors (B, ...).
         mask: bool (B, T), True = a token, or None. At padding the states stay, in both directions,
             and the outputs are zeros.

@@ -61,7 +61,7 @@ class SpanF1(MaskedMean):
         ignore_class: int, the label of rows to ignore.
 
     Call arguments of `update_state`:
-        y_true: int (B, 2), the first and the last place; both 0 for no span.
+        y_true: int (B, 2), the first and the last place. Both 0 for no span.
         y_pred: dict with `"start_logits"` and `"end_logits"` (B, T).
         sample_weight: (B,) or (B, 2).
 

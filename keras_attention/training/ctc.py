@@ -141,7 +141,7 @@ def compute_ctc_loss(labels, logits, lengths, blank_id=0):
     needed = count + ops.sum(ops.cast(repeats, "int32"), axis=1)
     possible = ops.logical_and(needed <= lengths, lengths > 0)
     spoken = ops.logical_and(possible, count > 0)
-    # The ops want a label in every row: others get one, on one frame, and are left out again.
+    # The ops need a label in every row. Rows without one get one, on one frame, and are left out.
     anything = int(blank_id == 0)
     labels = ops.where(ops.expand_dims(spoken, axis=1), labels, blank_id)
     first = ops.where(spoken, labels[:, 0], anything)

@@ -37,7 +37,7 @@ def enable_lora(model, rank, targets=TARGETS, *, lora_alpha=None):
         targets: list of names of projections, or `"all"`: `"query"`, `"key"`, `"value"` and
             `"attention_output"` of attention, `"intermediate"`, `"gate"` and `"output"` of
             feed-forward networks.
-        lora_alpha: float; the change is multiplied by lora_alpha / rank. None for rank.
+        lora_alpha: float. The change is multiplied by lora_alpha / rank. None for rank.
 
     Raises:
         ValueError: the model has no such projection, all of them are frozen, or LoRA is enabled
@@ -197,7 +197,7 @@ class LayerwiseAdamW(OwnArguments, AdamW):
 
     Args:
         rates: list of float, a factor for each of the model's `trainable_variables`, as from
-            `layer_rates`; None for 1. Other arguments are those of `keras.optimizers.AdamW`.
+            `layer_rates`. None for 1. Other arguments are those of `keras.optimizers.AdamW`.
 
     Raises:
         ValueError: the number of variables to train differs.

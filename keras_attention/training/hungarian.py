@@ -13,7 +13,7 @@ from keras_attention.training.replicas import GlobalMeanLoss, sum_over_replicas
 FOCUS, BALANCE = 2.0, 0.25  # gamma and alpha of the focal loss (Lin et al., 2017, table 1)
 NEGATIVE = 0.75  # alpha of the varifocal loss (Zhang et al., 2021)
 KINDS = ("focal", "varifocal", "cross_entropy")
-WORST = 1e6  # the cost of a pair that is no number
+WORST = 1e6  # the cost of a pair in place of NaN
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

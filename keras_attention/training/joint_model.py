@@ -14,7 +14,7 @@ class JointModel(keras.Model):
         model: functional `keras.Model`. Its layers are shared, so training this trains it.
 
     In `compile`, `loss` is a Keras loss and `metrics` a list of Keras metrics. Their `y_pred` is
-    what the model returns, such as a dict, and their `y_true` what the data has.
+    the output of the model, such as a dict, and their `y_true` what the data has.
 
     Example:
 

@@ -19,7 +19,7 @@ class MaskedSparseCategoricalCrossentropy(GlobalMeanLoss):
 
     Args:
         label_smoothing: float, 0 to below 1.
-        class_weights: list of L floats above 0; a position has the weight of its label. None for 1.
+        class_weights: list of L floats above 0. A position has the weight of its label. None for 1.
         ignore_class: int, the label of positions to leave out, such as padding.
         reduction: as in every Keras loss. The mean is over the positions that count, on all devices
             together, so that more padding changes nothing. It is 0 if nothing counts.

@@ -16,7 +16,7 @@ def read_positions(metric, y_true, y_pred, sample_weight=None):
         metric: with an `ignore_class`.
         y_true: int labels.
         y_pred: logits or probabilities, the shape of the labels and an axis of classes.
-        sample_weight: in the shape of the labels, or of its first axes; or None.
+        sample_weight: in the shape of the labels, or of its first axes, or None.
 
     Returns:
         int32 labels, and weights in the metric's dtype, of one shape.
@@ -48,7 +48,7 @@ class MaskedMean(OwnArguments, keras.metrics.Mean):
     def add_positions(self, values, weights):
         """Add each position with its own weight. Keras's mean first averages rows.
 
-        A sum of all axes leaves a batch split among devices; a reshape would gather it.
+        A sum of all axes leaves a batch split among devices. A reshape would gather it.
         """
         weights = ops.cast(weights, self.dtype)
         self.total.assign_add(ops.sum(ops.multiply(ops.cast(values, self.dtype), weights)))
@@ -167,7 +167,7 @@ class MaskedPerplexity(MaskedMean):
         labels = ops.where(counts, labels, 0)
         logits = ops.cast(ops.convert_to_tensor(y_pred), self.dtype)
         losses = compute_crossentropy(labels, logits)
-        # What is left out may be NaN, and so is 0 times NaN.
+        # Losses of ignored positions may be NaN, and so is 0 times NaN.
         losses = ops.where(counts, losses, 0.0)
         self.add_positions(losses, weights)
 

@@ -19,7 +19,7 @@ class MultiLabelCrossentropy(GlobalMeanLoss):
     true (PyTorch's `pos_weight`), so that rare labels count.
 
     Args:
-        positive_weights: list of float, one for each label; None for 1.
+        positive_weights: list of float, one for each label. None for 1.
         label_smoothing: float, 0 to below 1, which moves targets towards 0.5.
         dtype: None for float32, also under mixed precision.
 

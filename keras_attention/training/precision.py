@@ -10,9 +10,9 @@ import numpy as np
 from keras_attention.attention import MultiHeadAttention
 from keras_attention.blocks import EncoderBlock, FeedForward
 
-LEAST_GAIN = 1.15  # of a step: less may be what else the machine does meanwhile
+LEAST_GAIN = 1.15  # of a step: less may be due to other processes
 WARM_UP, ROUNDS = 3, 9
-BATCH, LENGTH, WIDTH = 4, 128, 768  # with less, what is not products decides as much as they do
+BATCH, LENGTH, WIDTH = 4, 128, 768  # with less, other operations matter as much as matrix products
 
 
 def fastest_dtype_policy():
@@ -43,7 +43,7 @@ def fastest_dtype_policy():
     # or, for every layer made from now on: keras.config.set_dtype_policy(policy)
     ```
     """
-    state = random.getstate()  # from which Keras draws the seeds of what is made later
+    state = random.getstate()  # Keras draws the seeds of later layers from it
     try:
         exact, rounded = _make_step("float32"), _make_step("mixed_bfloat16")
     finally:

@@ -12,8 +12,8 @@ def count_replicas():
     """Return how many replicas compute a batch together, each with its own rows: 1 on one device.
 
     On TensorFlow these are the replicas of the `tf.distribute` strategy in whose `run` this is
-    called. On PyTorch these are the processes of `torch.distributed` while gradients are computed;
-    otherwise 1, since a process may evaluate by itself. On JAX it is 1: its arrays span all
+    called. On PyTorch these are the processes of `torch.distributed` while gradients are computed.
+    Otherwise 1, since a process may evaluate by itself. On JAX it is 1: its arrays span all
     devices.
     """
     backend = keras.backend.backend()
@@ -64,7 +64,7 @@ def divide_by_all(total, count):
 
     Args:
         total: float scalar, the sum of this replica's losses.
-        count: float scalar, what to divide it by; 0 if nothing counts.
+        count: float scalar, what to divide it by. 0 if nothing counts.
 
     Returns:
         `Σ total / Σ count` over the replicas, 0 if nothing counts. The gradient is this replica's
@@ -113,7 +113,7 @@ class GlobalMeanLoss(OwnArguments, keras.losses.Loss):
             shape = self.get_loss_shape(y_pred)
             sample_weight = match_weights(type(self).__name__, sample_weight, shape, self.dtype)
             if keras.backend.backend() == "torch":
-                # Keras multiplies it by the mask in place, and metrics would take what is left.
+                # Keras multiplies it by the mask in place, and metrics use it afterwards.
                 sample_weight = ops.copy(sample_weight)
         if count_replicas() == 1 or self.reduction in (None, "none"):
             return super().__call__(y_true, y_pred, sample_weight)

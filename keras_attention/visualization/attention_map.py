@@ -32,23 +32,23 @@ def attention_map(
 
     Without an image: one token × token matrix per head, queries down the y axis, keys along the x
     axis, query 0 on top. With an image: the image under the weights of one query, per head and in
-    the mean; patch (0, 0) is top left. All panels share one color scale, from 0.
+    the mean. Patch (0, 0) is top left. All panels share one color scale, from 0.
 
     Needs matplotlib (`pip install 'keras-attention-zoo[viz]'`), imported when this is called.
 
     Args:
         weights: (N, T, S), (1, N, T, S) or (T, S), as `record_attention` gives them.
         tokens: the T query tokens. With fewer, the rest is padding and is left out.
-        key_tokens: the S key tokens; by default `tokens` if T equals S (self-attention).
-        image: (H, W), (H, W, 1), (H, W, 3) or (H, W, 4); floats in 0..1, or uint8.
-        grid: (rows, columns) of the image's patches; by default the largest grid of the image's
+        key_tokens: the S key tokens. By default `tokens` if T equals S (self-attention).
+        image: (H, W), (H, W, 1), (H, W, 3) or (H, W, 4). Floats in 0..1, or uint8.
+        grid: (rows, columns) of the image's patches. By default the largest grid of the image's
             proportions. Keys before the patches (class token, registers) are not drawn.
         query: int, the query whose weights to draw over the image, or `"mean"` for the mean over
             the patches (mean pooling). By default the first token if there are tokens before the
             patches, else the mean.
         heads: `"all"` (each, and the mean of several), `"mean"`, or a list of head numbers.
         title: str, written over the picture.
-        path: file for the picture; the suffix gives the format (`.png`, `.svg`, `.pdf`).
+        path: file for the picture. The suffix gives the format (`.png`, `.svg`, `.pdf`).
 
     Raises:
         ValueError: shapes that do not fit together.  ImportError: matplotlib is missing.

@@ -21,11 +21,11 @@ def boxes_map(image, boxes, titles, weights=None, *, grid=None, title=None, path
     attention of its query, the mean of heads. The panels share one color scale, from 0.
 
     Args:
-        image: (H, W), (H, W, 1), (H, W, 3) or (H, W, 4); floats in 0..1, or uint8.
+        image: (H, W), (H, W, 1), (H, W, 3) or (H, W, 4). Floats in 0..1, or uint8.
         boxes: n boxes (x0, y0, x1, y1) in pixels of the image.
         titles: n strings, such as the class and the score of each.
-        weights: (k, N, S), the attention weights of the queries of the first k boxes; or None.
-        grid: (rows, columns) of the S keys; needed with weights.
+        weights: (k, N, S), the attention weights of the queries of the first k boxes, or None.
+        grid: (rows, columns) of the S keys. Needed with weights.
         title, path: as for `attention_map`.
 
     Raises:

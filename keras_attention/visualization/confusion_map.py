@@ -17,9 +17,9 @@ def confusion_map(confusion, labels=None, *, title=None, path=None):
     counts.
 
     Args:
-        confusion: (L, L) counts, with rows of true and columns of predicted classes; or a dict,
+        confusion: (L, L) counts, with rows of true and columns of predicted classes, or a dict,
             label -> predicted label -> count, as the `"confusion"` of `Task.evaluate`.
-        labels: L strings; None for those of the dict, or numbers.
+        labels: L strings. None for those of the dict, or numbers.
         title, path: as for `attention_map`.
 
     Raises:

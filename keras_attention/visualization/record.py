@@ -9,7 +9,7 @@ from keras_attention.core.paths import paths_in
 
 
 class Maps(dict):
-    """{layer path: weights (B, N, T, S)}; the error for a missing path lists those recorded."""
+    """{layer path: weights (B, N, T, S)}. The error for a missing path lists those recorded."""
 
     def __missing__(self, path):
         raise KeyError(

@@ -44,7 +44,7 @@ class Scaling:
             positions: int (T,) or (B, T), where the tokens are.
 
         Returns:
-            NumPy (R / 2,); or a tensor (1 or B, 1, 1, R / 2) if they depend on the positions.
+            NumPy (R / 2,), or a tensor (1 or B, 1, 1, R / 2) if they depend on the positions.
         """
         raise NotImplementedError(f"{type(self).__name__}.rates")
 

@@ -33,8 +33,8 @@ class LongRoPE(Scaling, Part):
         short_factors, long_factors: R / 2 numbers above 0.
         original_length: int, the length in training, at least 2.
         factor: number above 0, how many times longer the longest inputs are.
-        attention_factor: float, the factor of queries and keys; None is as above.
-        length: int, the length to assume; None is that of the given positions.
+        attention_factor: float, the factor of queries and keys. None is as above.
+        length: int, the length to assume. None is that of the given positions.
 
     Example:
 

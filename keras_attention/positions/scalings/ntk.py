@@ -58,7 +58,7 @@ class DynamicNTK(Scaling, Part):
     Args:
         factor: number above 0.
         original_length: int, the length in training.
-        length: int, the L to assume; None is that of the given positions.
+        length: int, the L to assume. None is that of the given positions.
 
     Example:
 

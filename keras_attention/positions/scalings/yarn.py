@@ -24,9 +24,9 @@ class YaRN(Scaling, Part):
     Args:
         factor: number above 0, how many times longer the inputs are than in training.
         original_length: int, the length in training.
-        beta_fast, beta_slow: numbers above 0, rotations in `original_length`; beta and alpha in the
+        beta_fast, beta_slow: numbers above 0, rotations in `original_length`. Beta and alpha in the
             paper.
-        attention_factor: float, the factor of queries and keys; None is the paper's.
+        attention_factor: float, the factor of queries and keys. None is the paper's.
         truncate: bool, whether the ramp begins and ends at whole pairs, as in the paper's code.
 
     Example:

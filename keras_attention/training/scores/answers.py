@@ -49,8 +49,8 @@ def score_answers(predictions, answers, *, version="2.0"):
     (Rajpurkar et al., 2016, section 6.1; 2018, *SQuAD 2.0*, section 5.)
 
     Args:
-        predictions: list of str; empty for no answer.
-        answers: list of lists of str, human answers; empty if the context has no answer.
+        predictions: list of str. Empty for no answer.
+        answers: list of lists of str, human answers. Empty if the context has no answer.
         version: `"1.1"` or `"2.0"` of the official script. 2.0 drops answers of which
             `normalize_answer` leaves nothing. A question without others has no answer.
 

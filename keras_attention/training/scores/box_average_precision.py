@@ -20,13 +20,13 @@ class BoxAveragePrecision(OwnArguments, keras.metrics.Metric):
     query has one box, of its likeliest class. A box is right if it has the highest score among
     those with the same best object of this class, by intersection over union, as in Pascal VOC
     (Everingham et al., 2010, section 4.2). Scores fall into `num_thresholds` bins, and the area
-    under precision over recall is a sum of steps. COCO leaves crowds out; here they are not
+    under precision over recall is a sum of steps. COCO leaves crowds out. Here they are not
     objects.
 
     Args:
         num_classes: int.
         no_object: bool, whether logits have a last class for "no object", and go through a softmax.
-        iou_thresholds: floats, required overlaps; COCO's ten by default.
+        iou_thresholds: floats, required overlaps. COCO's ten by default.
         num_thresholds: int, bins of scores from 0 to 1.
 
     Call arguments of `update_state` are those of `HungarianLoss`.

@@ -17,7 +17,7 @@ def score_boxes(wanted, found, *, labels=None):
         wanted: list, for each image its objects: (label, box) or (label, box, whether it is a
             crowd), where a box is (x0, y0, x1, y1) in pixels.
         found: list, for each image its predictions: (label, score, box). The 100 best count.
-        labels: the names of all classes to average over; None for those in `wanted`.
+        labels: the names of all classes to average over. None for those in `wanted`.
 
     Returns:
         dict: `"map"`, the mean over overlaps of 0.5, 0.55, ... 0.95; `"map50"` and `"map75"` at one

@@ -11,7 +11,7 @@ class ClassScores(dict):
     """Scores by name, as every task gives them, and beside them those of each class.
 
     Attributes:
-        classes: dict, label -> its `precision`, `recall`, `f1` and `count`; of entity tags, entity
+        classes: dict, label -> its `precision`, `recall`, `f1` and `count`. For entity tags, entity
             type -> the same. A label that neither occurs nor is predicted is left out.
         confusion: dict, label -> predicted label -> count, without zeros. It is None where an
             example may have several labels.

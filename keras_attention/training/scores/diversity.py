@@ -13,7 +13,7 @@ def compute_distinct(texts, size):
         size: int n.
 
     Returns:
-        float from 0 to 1; 0 if no text has n words.
+        float from 0 to 1. 0 if no text has n words.
 
     Example:
 

@@ -74,7 +74,7 @@ def find_starts_and_ends(begins, types):
 
 
 def _shift(x, by):
-    """Moves columns of (B, T) by one to the right (1) or left (-1); 0 comes in."""
+    """Moves columns of (B, T) by one to the right (1) or left (-1). 0 comes in."""
     edge = ops.zeros_like(x[:, :1])
     parts = [edge, x[:, :-1]] if by == 1 else [x[:, 1:], edge]
     return ops.concatenate(parts, axis=1)
@@ -184,7 +184,7 @@ class EntityF1(EntityMetric):
     Args:
         labels: list of str, the tag of every class.
         average: `"micro"` over all entities; `"macro"`, the mean over types; `"weighted"` by the
-            number of entities of each type; None for a score per type, in the order of `types`.
+            number of entities of each type. None for a score per type, in the order of `types`.
         ignore_class: int, the label of positions to leave out, such as padding or the later pieces
             of a word. An entity continues across them.
 

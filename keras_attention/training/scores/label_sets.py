@@ -56,7 +56,7 @@ def find_label_thresholds(labels, probabilities, shrinkage=0.0):
     label that no example has is never given: its threshold is 1.
 
     For a rare label a handful of examples would decide. `shrinkage` mixes an example's probability
-    into its label; 1 gives the F1 that the model itself expects (Lipton et al., 2014, *Optimal
+    into its label. 1 gives the F1 that the model itself expects (Lipton et al., 2014, *Optimal
     Thresholding of Classifiers to Maximize F1*).
 
     Args:
