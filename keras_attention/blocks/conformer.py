@@ -6,7 +6,7 @@ import keras
 
 from keras_attention.blocks.convolution_module import ConvolutionModule
 from keras_attention.blocks.encoder import EncoderBlock
-from keras_attention.blocks.inner_layers import call_with_mask, revive_layer, serialize_inner
+from keras_attention.blocks.inner_layers import call_with_mask, revive_layer
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -39,20 +39,16 @@ class MacaronBlock(EncoderBlock):
     ```
     """
 
+    branches = {
+        "_first_branch": "first_feed_forward",
+        "_attention_branch": "attention",
+        "_feed_forward_branch": "feed_forward",
+    }
+    inner_layers = ("first_feed_forward", "feed_forward")
+
     def __init__(self, first_feed_forward, attention, feed_forward, **kwargs):
         super().__init__(attention, feed_forward, **kwargs)
         self.first_feed_forward = revive_layer("first_feed_forward", first_feed_forward)
-
-    def _make_branches(self):
-        self._first_branch = self._make_branch("first_feed_forward")
-        self._attention_branch = self._make_branch("attention", self._first_branch)
-        self._feed_forward_branch = self._make_branch("feed_forward", self._first_branch)
-
-    def _branches(self):
-        return [self._first_branch, self._attention_branch, self._feed_forward_branch]
-
-    def _other_layers(self):
-        return [self.first_feed_forward, self.feed_forward]
 
     def _add_branches(self, stream, attend, mask, training):
         x = self._half_step(stream, self.first_feed_forward, self._first_branch, mask, training)
@@ -62,10 +58,6 @@ class MacaronBlock(EncoderBlock):
     def _half_step(self, stream, layer, branch, mask, training):
         feed = functools.partial(call_with_mask, layer, mask=mask, training=training)
         return self._add_branch(stream, feed, branch, training, step=0.5)
-
-    def get_config(self):
-        first = serialize_inner(self.first_feed_forward)
-        return {**super().get_config(), "first_feed_forward": first}
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -99,6 +91,9 @@ class ConformerBlock(MacaronBlock):
     ```
     """
 
+    branches = MacaronBlock.branches | {"_convolution_branch": "convolution"}
+    inner_layers = (*MacaronBlock.inner_layers, "convolution")
+
     def __init__(self, first_feed_forward, attention, feed_forward, convolution=None, **kwargs):
         if "norm" in kwargs:
             raise ValueError(
@@ -110,16 +105,6 @@ class ConformerBlock(MacaronBlock):
             convolution = ConvolutionModule(dtype=self.dtype_policy, name="convolution")
         self.convolution = revive_layer("convolution", convolution)
         self._final_norm = self._make_normalization("final_norm")
-
-    def _make_branches(self):
-        super()._make_branches()
-        self._convolution_branch = self._make_branch("convolution")
-
-    def _branches(self):
-        return [*super()._branches(), self._convolution_branch]
-
-    def _other_layers(self):
-        return [*super()._other_layers(), self.convolution]
 
     def build(self, input_shape):
         super().build(input_shape)
@@ -135,6 +120,6 @@ class ConformerBlock(MacaronBlock):
         return self._final_norm(x)
 
     def get_config(self):
-        config = {**super().get_config(), "convolution": serialize_inner(self.convolution)}
-        config.pop("norm")
+        config = super().get_config()
+        del config["norm"]
         return config

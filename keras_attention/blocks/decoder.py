@@ -59,17 +59,15 @@ class DecoderBlock(EncoderBlock):
     ```
     """
 
+    branches = {
+        "_attention_branch": "attention",
+        "_cross_attention_branch": "cross_attention",
+        "_feed_forward_branch": "feed_forward",
+    }
+
     def __init__(self, attention, cross_attention, feed_forward, **kwargs):
         super().__init__(attention, feed_forward, **kwargs)
         self.cross_attention = revive_layer("cross_attention", cross_attention)
-
-    def _make_branches(self):
-        self._attention_branch = self._make_branch("attention")
-        self._cross_attention_branch = self._make_branch("cross_attention", self._attention_branch)
-        self._feed_forward_branch = self._make_branch("feed_forward", self._attention_branch)
-
-    def _branches(self):
-        return [self._attention_branch, self._cross_attention_branch, self._feed_forward_branch]
 
     def build(self, inputs_shape, encoded_shape):
         shape = self._stream_shape(inputs_shape)

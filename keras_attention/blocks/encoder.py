@@ -71,6 +71,9 @@ class EncoderBlock(IntegerInputs, keras.layers.Layer):
     ```
     """
 
+    branches = {"_attention_branch": "attention", "_feed_forward_branch": "feed_forward"}
+    inner_layers = ("feed_forward",)  # beside attention
+
     def __init__(
         self,
         attention,
@@ -96,18 +99,10 @@ class EncoderBlock(IntegerInputs, keras.layers.Layer):
         self.dropout, self.stochastic_depth = dropout, stochastic_depth
         self.layer_scale, self.epsilon = layer_scale, epsilon
         self.remat = remat
-        self._make_branches()
-
-    def _make_branches(self):
-        self._attention_branch = self._make_branch("attention")
-        self._feed_forward_branch = self._make_branch("feed_forward", self._attention_branch)
-
-    def _branches(self):
-        return [self._attention_branch, self._feed_forward_branch]
-
-    def _other_layers(self):
-        """The inner layers beside attention."""
-        return [self.feed_forward]
+        first = None
+        for attribute, name in self.branches.items():
+            setattr(self, attribute, self._make_branch(name, first))
+            first = getattr(self, attribute) if first is None else first
 
     def _make_branch(self, name, first=None):
         """The layers around an inner one: norms, scale, dropouts; `first` is the first branch."""
@@ -136,15 +131,17 @@ class EncoderBlock(IntegerInputs, keras.layers.Layer):
     def _build_layers(self, shape, attentions):
         """Builds what is not built; `attentions` are pairs (layer, shape of its values)."""
         attentions = [(layer, values) for layer, values in attentions if not layer.built]
-        others = [layer for layer in self._other_layers() if not layer.built]
+        others = [getattr(self, name) for name in self.inner_layers]
+        others = [layer for layer in others if not layer.built]
         for attention, values in attentions:
             build_attention(attention, shape, values)
         for layer in others:
             layer.build(shape)
         self.norm.initialize([attention for attention, _ in attentions], others)
-        for layer in (layer for branch in self._branches() for layer in branch.values()):
-            if not layer.built:
-                layer.build(shape)
+        for attribute in self.branches:
+            for layer in getattr(self, attribute).values():
+                if not layer.built:
+                    layer.build(shape)
 
     def _stream_shape(self, input_shape):
         """The shape of a stream, from that of the inputs."""
@@ -234,7 +231,7 @@ class EncoderBlock(IntegerInputs, keras.layers.Layer):
         return {
             **super().get_config(),
             "attention": serialize_inner(self.attention),
-            "feed_forward": serialize_inner(self.feed_forward),
+            **{name: serialize_inner(getattr(self, name)) for name in self.inner_layers},
             "norm": keras.saving.serialize_keras_object(self.norm),
             **{name: getattr(self, name) for name in names},
         }

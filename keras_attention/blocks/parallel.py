@@ -37,11 +37,7 @@ class ParallelBlock(EncoderBlock):
     ```
     """
 
-    def _make_branches(self):
-        self._both_branch = self._make_branch("both")
-
-    def _branches(self):
-        return [self._both_branch]
+    branches = {"_both_branch": "both"}
 
     def _add_branches(self, stream, attend, mask, training):
         feed = functools.partial(call_with_mask, self.feed_forward, mask=mask, training=training)
