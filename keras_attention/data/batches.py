@@ -116,7 +116,7 @@ def batches(
 
 
 def _limit_tokens(batch_size, max_tokens):
-    """How many examples share a batch, for the length that a bucket is padded to."""
+    """Return how many examples share a batch, for the length that a bucket is padded to."""
     if max_tokens is None:
         return lambda edge: batch_size
     check_whole_number("batches", "max_tokens", max_tokens)
@@ -195,7 +195,7 @@ def batch_by_length(tf, lengths, size_of, *, shuffle, seed, edges, drop_remainde
 
 
 def _cuts(counts, batch_sizes, drop_remainder):
-    """(begin, end) of every batch (steps, 2), where examples lie bucket by bucket."""
+    """Return (begin, end) of every batch (steps, 2), where examples lie bucket by bucket."""
     cuts, begin = [], 0
     for count, size in zip(counts, batch_sizes, strict=True):
         kept = count // size * size if drop_remainder else count

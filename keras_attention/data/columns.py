@@ -106,7 +106,7 @@ class Computed:
 
 
 def read_columns(tf, columns, edges):
-    """The reader of a column, or of a dict of them."""
+    """Return the reader of a column, or of a dict of them."""
     if isinstance(columns, dict):
         readers = {name: read_columns(tf, column, edges) for name, column in columns.items()}
         return lambda indices, wanted: {k: read(indices, wanted) for k, read in readers.items()}
@@ -117,7 +117,8 @@ def read_columns(tf, columns, edges):
 
 
 def locate_tokens(tf, lengths, edges):
-    """A function of indices that says where the tokens of examples are, which lie end to end.
+    """Return a function of indices that says where the tokens of examples are, which lie end to
+    end.
 
     Args:
         lengths: ints (n,), of the examples.
@@ -147,7 +148,7 @@ def locate_tokens(tf, lengths, edges):
 
 
 def find_edges(lengths, edges):
-    """The edges below the greatest length, and that."""
+    """Return the edges below the greatest length, and that."""
     longest = int(np.max(lengths))
     return [edge for edge in edges if edge < longest] + [longest]
 
@@ -171,7 +172,7 @@ def pad_rows(rows, padding=0, length=None):
 
 
 def number_tokens(rows):
-    """The different tokens of rows of str, and each row as numbers of them.
+    """Return the different tokens of rows of str, and each row as numbers of them.
 
     Returns:
         (list of str, list of lists of int), for a `Ragged` with a table.

@@ -74,7 +74,7 @@ class Problems:
         )
 
     def _list(self):
-        """A line for each of the first problems, and how many more there are."""
+        """Return a line for each of the first problems, and how many more there are."""
         texts = self._texts[:SHOWN]
         lines = [text if len(text) <= LONGEST else f"{text[:LONGEST]}..." for text in texts]
         more = len(self._texts) - len(texts)

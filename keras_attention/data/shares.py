@@ -21,12 +21,12 @@ class Share:
     own: tuple
 
     def rows(self, count):
-        """The same as numbers of rows, of a batch that has `count`."""
+        """Return the same as numbers of rows, of a batch that has `count`."""
         size, rest = divmod(count, self.parts)
         return range(count) if rest else [k * size + i for k in self.own for i in range(size)]
 
     def take(self, tf, batch):
-        """The rows of the process of a batch: a tensor (B, ...), or a structure of such."""
+        """Return the rows of the process of a batch: a tensor (B, ...), or a structure of such."""
         first = tf.nest.flatten(batch)[0]
         count = tf.shape(first)[0]
         size = count // self.parts
@@ -36,7 +36,7 @@ class Share:
 
 
 def read_share(tf, batches, share):
-    """The share of a process in a `tf.data.Dataset` of batches.
+    """Return the share of a process in a `tf.data.Dataset` of batches.
 
     The datasets of `ka.data` make no more than its rows, all others whole batches, which are cut.
 
@@ -56,7 +56,7 @@ def read_share(tf, batches, share):
 
 
 def gather_batches(tf, indices, gather):
-    """A dataset of the batches that `gather` makes of indices, and of shares of them.
+    """Return a dataset of the batches that `gather` makes of indices, and of shares of them.
 
     Args:
         indices: dataset of int64 (B,), the examples of each batch.
@@ -79,13 +79,13 @@ def gather_batches(tf, indices, gather):
 
 
 def make_in_shares(batches, make):
-    """`batches`, of which `make(share)` gives what `read_share` does."""
+    """Return `batches`, of which `make(share)` gives what `read_share` does."""
     setattr(batches, MAKER, make)
     return batches
 
 
 def set_rows(tf, batch, size):
-    """`batch` with a static first axis, where `size` is no None."""
+    """Return `batch` with a static first axis, where `size` is no None."""
     if size is None:
         return batch
     return tf.nest.map_structure(lambda x: tf.ensure_shape(x, (size, *x.shape[1:])), batch)

@@ -37,7 +37,7 @@ def _read_all(read, paths):
 
 
 def add_dev(train, dev, *, dev_fraction, seed):
-    """(train, dev), lists or an `ImageSplit`: where dev is empty, a part of train becomes it."""
+    """Return (train, dev), lists or an `ImageSplit`. Without dev, a part of train becomes it."""
     if len(dev) or not len(train):
         return train, dev
     parts = hold_out(len(train), dev_fraction, seed)

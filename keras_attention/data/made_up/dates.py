@@ -90,7 +90,7 @@ def select_forms(locales):
 
 
 def list_days(split):
-    """The days of 1950 to 2049 that belong to `split`, in order."""
+    """Return the days of 1950 to 2049 that belong to `split`, in order."""
     return _days()[_known(split)]
 
 
@@ -135,7 +135,7 @@ class Piece(typing.NamedTuple):
 
     @property
     def is_number(self):
-        """Whether it is written in digits alone; month names have three letters or more."""
+        """Return whether it is written in digits alone; month names have three letters or more."""
         return self.kind in ("day", "year") or (self.kind == "month" and len(self.code) < 3)
 
 
@@ -146,22 +146,22 @@ class DateForm(typing.NamedTuple):
     pieces: tuple
 
     def write(self, date):
-        """The `datetime.date` in this form."""
+        """Return the `datetime.date` in this form."""
         return "".join(write_piece(self.locale, piece, date) for piece in self.pieces)
 
     @property
     def order(self):
-        """The numbers, from left to right: `("day", "month", "year")` for 4.3.2024."""
+        """Return the numbers, from left to right: `("day", "month", "year")` for 4.3.2024."""
         return tuple(piece.kind for piece in self.pieces if piece.is_number)
 
     @property
     def has_short_year(self):
-        """Whether the year has two digits only."""
+        """Return whether the year has two digits only."""
         return Piece("year", "yy") in self.pieces
 
 
 def date_forms(locale):
-    """The forms of a locale, full, long, medium and short; each once."""
+    """Return the forms of a locale, full, long, medium and short; each once."""
     babel = import_babel("dates")
     try:
         patterns = babel.Locale.parse(locale).date_formats
@@ -174,7 +174,7 @@ def date_forms(locale):
 
 
 def _pieces(babel, pattern):
-    """The pieces of a pattern such as `EEEE, d. MMMM y`."""
+    """Return the pieces of a pattern such as `EEEE, d. MMMM y`."""
     pieces = []
     for kind, value in babel.dates.tokenize_pattern(pattern):
         if kind == "chars":
@@ -186,7 +186,7 @@ def _pieces(babel, pattern):
 
 
 def write_piece(locale, piece, date):
-    """The text of `piece` for `date`, a `datetime.date`."""
+    """Return the text of `piece` for `date`, a `datetime.date`."""
     kind, code = piece
     if kind == "text":
         return code
@@ -206,7 +206,7 @@ def _look_up(locale, code, date):
 
 
 def keep_distinct(forms):
-    """The forms none of whose dates can be read as another date in any of `forms`.
+    """Return the forms none of whose dates can be read as another date in any of `forms`.
 
     Readers are assumed to be tolerant: they mind neither leading zeros, nor capitals, nor dots and
     commas at the ends, nor whether a year has two digits or four. So two forms look the same where
@@ -240,7 +240,7 @@ def keep_distinct(forms):
 
 
 def _misread(form, month, other_order, other_month):
-    """Whether reading the numbers of `form` in `other_order` gives another date."""
+    """Return whether reading the numbers of `form` in `other_order` gives another date."""
     if month != other_month:
         return True
     year = form.order.index("year")

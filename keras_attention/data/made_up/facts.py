@@ -67,7 +67,7 @@ def facts(part, size, seed=0, *, unanswerable=0.2):
 
 
 def _ask(draw, surnames, unanswerable):
-    """One question: its context has one sentence that matters, and perhaps another."""
+    """Return one question: its context has one sentence that matters, and perhaps another."""
     about, other = (_invent(draw, name) for name in draw.sample(surnames, 2))
     sentence = draw.choice(SENTENCES).format(**about)
     sentences = [sentence]
@@ -84,7 +84,7 @@ def _ask(draw, surnames, unanswerable):
 
 
 def _invent(draw, surname):
-    """What is true of one person."""
+    """Return what is true of one person."""
     home, city = draw.sample(CITIES, 2)
     return {
         "name": f"{draw.choice(FIRST)} {surname}",

@@ -125,7 +125,7 @@ def spoken_numbers(*args, language="de", **keywords):
 
 
 def make_number_namer(language):
-    """A function from digits in English, such as `"seven two"`, to that number in words."""
+    """Return a function from digits in English, such as `"seven two"`, to that number in words."""
     num2words = import_num2words("spoken_numbers")
     try:
         num2words(7, lang=language)
@@ -152,7 +152,7 @@ def check_range(top_db):
 
 
 def join_digits(recordings, count, max_digits, generator, top_db=None):
-    """`count` strings of digits, a list of `Recording`.
+    """Return `count` strings of digits, a list of `Recording`.
 
     Args:
         recordings: list of (speaker, digit, samples).

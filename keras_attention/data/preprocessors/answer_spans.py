@@ -42,7 +42,7 @@ class Span(typing.NamedTuple):
 
 
 def cut_windows(length, room, stride):
-    """(first, count) of windows that see `length` tokens, `room` of them at a time.
+    """Return (first, count) of windows that see `length` tokens, `room` of them at a time.
 
     Each begins `room - stride` tokens after the one before: `stride` of them are seen twice.
 
@@ -62,7 +62,9 @@ def cut_windows(length, room, stride):
 
 
 def locate_answer(spans, answer):
-    """(first, last), the numbers of the tokens that an `Answer` touches; None where it does none.
+    """Return (first, last), the numbers of the tokens that an `Answer` touches.
+
+    None where it does none.
 
     Args:
         spans: int (n, 2), the characters of each token.
@@ -72,7 +74,10 @@ def locate_answer(spans, answer):
 
 
 def place_in_window(window, tokens):
-    """(first, last) places in a window of tokens by their numbers; None where it lacks one."""
+    """Return (first, last) places in a window of tokens by their numbers.
+
+    None where it lacks one.
+    """
     first, last = (number - window.first for number in tokens)
     if first < 0 or last >= window.count:
         return None
@@ -80,7 +85,7 @@ def place_in_window(window, tokens):
 
 
 def search_span(start_logits, end_logits, encoded, *, maximum_answer, no_answer=False):
-    """The best span of all windows of a question, and what else could have been.
+    """Return the best span of all windows of a question, and what else could have been.
 
     Args:
         start_logits, end_logits: lists of arrays (T,), one for each window.

@@ -52,7 +52,7 @@ class DetectionPreprocessor(ImagePreprocessor):
             )
 
     def columns(self, examples):
-        """`Columns` of a list of `BoxedImage`, for `ka.data.batches`. Crowds are left out.
+        """Return `Columns` of a list of `BoxedImage`, for `ka.data.batches`. Crowds are left out.
 
         Labels are a dict of `"labels"`, int32 (B, M), -1 where there is no object, and `"boxes"`,
         float32 (B, M, 4), middle, width and height (cx, cy, w, h) as shares of the picture's sides.
@@ -64,7 +64,7 @@ class DetectionPreprocessor(ImagePreprocessor):
         return Columns(images, {"labels": numbers, "boxes": boxes}, count=len(examples))
 
     def read(self, picture):
-        """One picture as the model takes it, and its own (height, width)."""
+        """Return one picture as the model takes it, and its own (height, width)."""
         return read_picture(picture, self.image_size, self.channels, self.resizing)
 
     def _read(self, picture):
@@ -72,7 +72,7 @@ class DetectionPreprocessor(ImagePreprocessor):
 
 
 def read_picture(picture, image_size, channels, resizing):
-    """(float32 (height, width, channels) from 0 to 1 of this size, the picture's own size).
+    """Return (float32 (height, width, channels) from 0 to 1 of this size, the picture's own size).
 
     Args:
         picture: path, bytes of a file, or array (H, W, C), uint8 or floats from 0 to 1.
@@ -95,7 +95,7 @@ def read_picture(picture, image_size, channels, resizing):
 
 
 def read_pictures(pictures, preprocessor):
-    """A function of indices (B,) to float32 (B, H, W, C), which keeps what fits into 4 GiB.
+    """Return a function of indices (B,) to float32 (B, H, W, C), which keeps what fits into 4 GiB.
 
     Args:
         pictures: list of paths, bytes or arrays, which `preprocessor.read` reads and resizes.

@@ -6,7 +6,7 @@ LEAST = 0.3  # of an object that must be left of it in a part of its picture
 
 
 def detection_augmentation(flip=True, vertical_flip=False, crop=0.3, brightness=0.2, contrast=0.2):
-    """A function that changes pictures and their boxes at random, for `ka.data.batches`.
+    """Return a function that changes pictures and their boxes at random, for `ka.data.batches`.
 
     A part of the picture is cut out and enlarged to its size, so that objects get larger and other
     shapes; an object of which less than 0.3 is left is none any more. Keras's own layers move boxes
@@ -64,7 +64,10 @@ def detection_augmentation(flip=True, vertical_flip=False, crop=0.3, brightness=
 
 
 def _cut_out(tf, images, begin, sides, mirrored):
-    """The parts of `images`, enlarged to their size; `begin` and `sides` (B, 2) as shares."""
+    """Return the parts of `images`, enlarged to their size.
+
+    `begin` and `sides` (B, 2) as shares.
+    """
     size = tuple(images.shape[1:3])
     pixels = tf.constant(size, "float32")
     # The middles of the first and of the last new pixel, counted in middles of old ones.
@@ -77,7 +80,7 @@ def _cut_out(tf, images, begin, sides, mirrored):
 
 
 def _move(tf, labels, begin, sides, mirrored):
-    """The labels in those parts."""
+    """Return the labels in those parts."""
     boxes, numbers = labels["boxes"], labels["labels"]
     begin, sides = begin[:, None, ::-1], sides[:, None, ::-1]  # (B, 1, 2): x, y
     first = (boxes[..., :2] - boxes[..., 2:] / 2 - begin) / sides

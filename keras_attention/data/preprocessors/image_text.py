@@ -57,7 +57,7 @@ class ImageTextPreprocessor(TargetTexts):
         return {"images": np.stack([self.read(picture)[0] for picture in pictures])}
 
     def columns(self, examples):
-        """`Columns` of a list of `CaptionedImage`, each picture with each of its texts.
+        """Return `Columns` of a list of `CaptionedImage`, each picture with each of its texts.
 
         Inputs are `"images"`, float32 (B, H, W, C) from 0 to 1, and `"target_ids"`, int32 (B, U),
         from BEGIN on. Labels are int32 (B, U), the token that follows, -1 at padding. U is that of
@@ -75,9 +75,9 @@ class ImageTextPreprocessor(TargetTexts):
 
     @property
     def input_shape(self):
-        """(None, height, width, channels)."""
+        """Return (None, height, width, channels)."""
         return (None, *self.image_size, self.channels)
 
     def read(self, picture):
-        """One picture as the model takes it, and its own (height, width)."""
+        """Return one picture as the model takes it, and its own (height, width)."""
         return read_picture(picture, self.image_size, self.channels, self.resizing)

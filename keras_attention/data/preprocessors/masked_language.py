@@ -60,7 +60,7 @@ class MaskedLMPreprocessor(TokenizerOwner):
         )
 
     def __call__(self, texts, sequence_length=None):
-        """The model's inputs for a batch of texts.
+        """Return the model's inputs for a batch of texts.
 
         Args:
             texts: list of str.
@@ -92,7 +92,7 @@ class MaskedLMPreprocessor(TokenizerOwner):
         return ids
 
     def candidates(self, ids, logits, top=5):
-        """The likeliest tokens of every `[MASK]`.
+        """Return the likeliest tokens of every `[MASK]`.
 
         Args:
             ids: what the model was given, int32 (B, T), or a dict with them.
@@ -125,7 +125,7 @@ class MaskedLMPreprocessor(TokenizerOwner):
         ]
 
     def config(self):
-        """The entry in the manifest: all that an app needs to repeat the preprocessing."""
+        """Return the entry in the manifest: all that an app needs to repeat the preprocessing."""
         return self.describe_tokenizer() | {
             "maximum_length": self.maximum_length,
             "mask_token": self.tokenizer.mask_token,

@@ -96,11 +96,11 @@ class MaskedWindows:
             )
 
     def __len__(self):
-        """How many windows there are in order, or batches of those at random places."""
+        """Return how many windows there are in order, or batches of those at random places."""
         return self.steps or -(-len(self.tokens) // self.text_length)
 
     def columns(self):
-        """`Columns`, whose masks are drawn."""
+        """Return `Columns`, whose masks are drawn."""
         return Columns(draw=self._draw)
 
     def _draw(self, tf, batch_size, seed, drop_remainder):
@@ -166,7 +166,7 @@ def select_tokens(tf, eligible, rate, seed):
 
 
 def _find_mask_token(tokenizer):
-    """The id of `[MASK]`, or an error that says how to get one."""
+    """Return the id of `[MASK]`, or an error that says how to get one."""
     if (mask_token_id := tokenizer.mask_token_id) is None:
         raise ValueError(
             f"{OWNER}: {tokenizer!r} has no [MASK]: build it with mask_token=True, as "

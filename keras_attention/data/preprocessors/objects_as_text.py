@@ -12,7 +12,7 @@ _PLACE = re.compile(r"<(\d{1,6})>")
 
 
 def describe_objects(example, bins=BINS, *, seed=None):
-    """The objects of a picture as a text, `"<top> <left> <bottom> <right> class"` for each.
+    """Return the objects of a picture as a text, `"<top> <left> <bottom> <right> class"` for each.
 
     (Chen et al., 2022, *Pix2Seq*, section 2.1.) Places are shares of the picture's sides, rounded
     to one of `bins` numbers. Spaces in the name of a class become `_`. Crowds are left out.
@@ -57,7 +57,8 @@ def describe_objects(example, bins=BINS, *, seed=None):
 
 
 def find_objects(text, size, labels, bins=BINS):
-    """The objects that a text of `describe_objects`, or a model that learnt from them, names.
+    """Return the objects that a text of `describe_objects`, or a model that learnt from them,
+    names.
 
     What is no object is skipped: words in a wrong order, unknown classes, boxes without area.
 

@@ -65,7 +65,10 @@ class PixelLevelsPreprocessor:
 
     @property
     def grid(self):
-        """(rows, columns) of the levels of a picture; those of a pixel are neighbours in a row."""
+        """Return (rows, columns) of the levels of a picture.
+
+        Those of a pixel are neighbours in a row.
+        """
         height, width = self.image_size
         return height, width * self.channels
 
@@ -80,7 +83,7 @@ class PixelLevelsPreprocessor:
         return self.num_levels + len(self.labels)
 
     def class_ids(self, numbers):
-        """The ids int32 (n, 1) of classes, ints (n,)."""
+        """Return the ids int32 (n, 1) of classes, ints (n,)."""
         return self.num_levels + np.asarray(numbers, "int32").reshape(-1, 1)
 
     def __call__(self, images, numbers):
@@ -94,7 +97,9 @@ class PixelLevelsPreprocessor:
         return np.concatenate([self.class_ids(numbers), levels.reshape(len(pixels), -1)], axis=1)
 
     def columns(self, split):
-        """`Columns` of an `ImageSplit`: ids int32 (B, N) of the class and all levels but the last.
+        """Return `Columns` of an `ImageSplit`.
+
+        Ids int32 (B, N) of the class and all levels but the last.
 
         Labels are the N levels, where N is H · W · C.
         """

@@ -135,7 +135,7 @@ class QuestionPreprocessor(TokenizerOwner):
         pattern=None,
         **limits,
     ):
-        """The vocabularies of `train`.
+        """Return the vocabularies of `train`.
 
         Args:
             train: list of `Question`: the training part, and nothing of the others.
@@ -156,7 +156,7 @@ class QuestionPreprocessor(TokenizerOwner):
         return cls(vocabulary, spelling, word_length, **limits)
 
     def encode(self, question, context):
-        """The `EncodedQuestion` of two texts; a ValueError where one holds no word."""
+        """Return the `EncodedQuestion` of two texts; a ValueError where one holds no word."""
         asked, asked_names, _ = (x[: self.maximum_question] for x in self._read(question))
         ids, names, spans = self._read(context)
         if not asked or not ids:
@@ -183,14 +183,14 @@ class QuestionPreprocessor(TokenizerOwner):
         return EncodedQuestion(windows, spans)
 
     def _read(self, text):
-        """(ids, the tokens as str, their characters int (n, 2)) of a text."""
+        """Return (ids, the tokens as str, their characters int (n, 2)) of a text."""
         ids, spans = self.tokenizer.encode_spans(text)
         if self.reads_words:
             return ids, [text[start:end] for start, end in spans], spans
         return ids, self.tokenizer.pieces(ids), spans
 
     def __call__(self, pairs, sequence_length=None):
-        """The model's inputs for all windows of pairs of a question and a context, in order.
+        """Return the model's inputs for all windows of pairs of a question and a context, in order.
 
         Args:
             pairs: list of (question, context), two str.
@@ -201,7 +201,7 @@ class QuestionPreprocessor(TokenizerOwner):
         return self.stack(windows, sequence_length)
 
     def stack(self, windows, sequence_length=None):
-        """The model's inputs (B, T) for a list of `QuestionWindow`."""
+        """Return the model's inputs (B, T) for a list of `QuestionWindow`."""
         inputs = {
             name: pad_rows(
                 [window.inputs[name] for window in windows],
@@ -218,7 +218,7 @@ class QuestionPreprocessor(TokenizerOwner):
         return inputs
 
     def columns(self, examples):
-        """`Columns` of a list of (`QuestionWindow`, (first, last)), for `ka.data.batches`.
+        """Return `Columns` of a list of (`QuestionWindow`, (first, last)), for `ka.data.batches`.
 
         The pair says at which places of the window its answer begins and ends, or -1 where that
         is not known. Labels are int32 (B, 2).
@@ -244,7 +244,7 @@ class QuestionPreprocessor(TokenizerOwner):
         return letters
 
     def config(self):
-        """The entry in the manifest: all that an app needs to repeat the preprocessing."""
+        """Return the entry in the manifest: all that an app needs to repeat the preprocessing."""
         config = self.describe_tokenizer() | {name: getattr(self, name) for name in LIMITS}
         if not self.reads_words:
             return config

@@ -60,7 +60,7 @@ class Resizing:
             )
 
     def choose_size(self, height, width, image_size):
-        """(height, width) that a picture is resized to before the centre is cut out."""
+        """Return (height, width) that a picture is resized to before the centre is cut out."""
         if self.size is None:
             return tuple(image_size)
         if isinstance(self.size, tuple):
@@ -77,7 +77,7 @@ class Resizing:
         return picture[top : top + image_size[0], left : left + image_size[1]]
 
     def config(self):
-        """The entry in a manifest: all that an app needs to do the same."""
+        """Return the entry in a manifest: all that an app needs to do the same."""
         size = list(self.size) if isinstance(self.size, tuple) else self.size
         return {"interpolation": self.interpolation, "size": size}
 

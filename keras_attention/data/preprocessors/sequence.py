@@ -92,7 +92,7 @@ class SequencePreprocessor(TokenizerOwner):
 
     @property
     def tokenizer(self):
-        """The tokenizer of what the model writes."""
+        """Return the tokenizer of what the model writes."""
         return self.target
 
     @property
@@ -106,7 +106,7 @@ class SequencePreprocessor(TokenizerOwner):
         return self.end_token_ids[0] if len(self.end_token_ids) == 1 else self.end_token_ids
 
     def __call__(self, texts, sequence_length=None):
-        """The model's inputs for a batch of texts.
+        """Return the model's inputs for a batch of texts.
 
         Args:
             texts: list of str: sources, or prompts of a language model.
@@ -135,7 +135,7 @@ class SequencePreprocessor(TokenizerOwner):
         return [end_row([self.start_token_id, *row], self.end_token_ids) for row in rows]
 
     def columns(self, pairs):
-        """`Columns` of a list of `Pair`, or of any (source, target) with more behind.
+        """Return `Columns` of a list of `Pair`, or of any (source, target) with more behind.
 
         Inputs are int32 `"source_ids"` (B, S) and `"target_ids"` (B, T) from BEGIN on. Labels are
         the tokens that follow, END at last, int32 (B, T), -1 at padding.
@@ -151,11 +151,14 @@ class SequencePreprocessor(TokenizerOwner):
         return Columns(inputs, labels, lengths=lengths)
 
     def texts(self, ids):
-        """The texts that a model has written: ids (B, T), or a list of ids (T,), each up to END."""
+        """Return the texts that a model has written.
+
+        Ids (B, T), or a list of ids (T,), each up to END.
+        """
         return self.target.decode([cut_at_end(row, self.end_token_ids) for row in ids])
 
     def config(self):
-        """The entry in the manifest: all that an app needs to repeat the preprocessing."""
+        """Return the entry in the manifest: all that an app needs to repeat the preprocessing."""
         if self.is_pretrained:
             return self.describe_tokenizer() | {
                 "end_token_ids": list(self.end_token_ids),
@@ -212,7 +215,7 @@ class TargetTexts(TokenizerOwner):
 
     @property
     def tokenizer(self):
-        """The tokenizer of what the model writes."""
+        """Return the tokenizer of what the model writes."""
         return self.target
 
     @property
@@ -225,11 +228,11 @@ class TargetTexts(TokenizerOwner):
         return SequencePreprocessor(self.target).target_ids(texts)
 
     def texts(self, ids):
-        """The texts that a model has written: ids (B, T), each up to END."""
+        """Return the texts that a model has written: ids (B, T), each up to END."""
         return self.target.decode(ids)
 
     def config(self):
-        """The entry in the manifest: the vocabulary. What else there is is the task's."""
+        """Return the entry in the manifest: the vocabulary. What else there is is the task's."""
         return SequencePreprocessor(self.target).config()
 
     def parts(self):
@@ -242,7 +245,7 @@ class TargetTexts(TokenizerOwner):
 
 
 def check_ends(owner, ends):
-    """`end_token_ids`, an int or ints, as a tuple of ids, at least one."""
+    """Return `end_token_ids`, an int or ints, as a tuple of ids, at least one."""
     ends = tuple(ends) if isinstance(ends, list | tuple) else (ends,)
     if not ends:
         raise ValueError(f"{owner}: end_token_ids is empty, and a text must end.")
@@ -252,7 +255,7 @@ def check_ends(owner, ends):
 
 
 def read_ends(config):
-    """The `end_token_ids` of a manifest's entry, `Fields`."""
+    """Return the `end_token_ids` of a manifest's entry, `Fields`."""
     ends = config.values.get("end_token_ids")
     count = len(ends) if isinstance(ends, list) and ends else 1
     return config.wholes("end_token_ids", count, least=0, most=MOST_ID)
@@ -265,7 +268,7 @@ def end_row(row, end_token_ids):
 
 
 def cut_at_end(ids, end_token_ids):
-    """The ids (T,) that stand before the first of `end_token_ids`, an array."""
+    """Return the ids (T,) that stand before the first of `end_token_ids`, an array."""
     ids = np.asarray(ids)
     ends = np.flatnonzero(np.isin(ids, end_token_ids))
     return ids[: ends[0]] if ends.size else ids

@@ -6,7 +6,7 @@ from keras_attention.data.readers.dependency_trees import explain_no_tree
 
 
 def find_tree(arc_scores):
-    """The heads of the best tree with one root (McDonald et al., 2005, section 2.2).
+    """Return the heads of the best tree with one root (McDonald et al., 2005, section 2.2).
 
     Where the best head of each word gives a tree already, that is it. Otherwise `networkx` finds
     the spanning arborescence of the greatest sum (Chu and Liu, 1965; Edmonds, 1967).

@@ -41,7 +41,7 @@ class SoundPreprocessor:
 
     @property
     def sound_shape(self):
-        """The shape of a frame: (F,), or () of a sample."""
+        """Return the shape of a frame: (F,), or () of a sample."""
         return () if self.num_features is None else (self.num_features,)
 
     def is_long(self, sound):
@@ -58,7 +58,7 @@ class SoundPreprocessor:
         return {self.input_name: joined, "lengths": lengths}
 
     def sound_columns(self, recordings):
-        """The inputs of a model as columns, of a list of `Recording`."""
+        """Return the inputs of a model as columns, of a list of `Recording`."""
         sounds = [recording.sound for recording in recordings]
 
         def process(indices, wanted):
@@ -86,7 +86,7 @@ class SoundPreprocessor:
         return self._check_length(array, "A recording of samples")
 
     def _check_length(self, array, name):
-        """`array`, where the model takes so many samples; an error says what has more."""
+        """Return `array`, where the model takes so many samples; an error says what has more."""
         if self.is_long(array):
             raise ValueError(
                 f"{name} has {len(array) / self.sampling_rate:.2f} seconds, and this model hears "
@@ -170,24 +170,27 @@ class SpeechPreprocessor(SoundPreprocessor):
 
     @property
     def tokens(self):
-        """The characters or the words, a tuple of str."""
+        """Return the characters or the words, a tuple of str."""
         return self.words or self.characters
 
     @property
     def vocabulary_size(self):
-        """The characters or words, and the blank."""
+        """Return the characters or words, and the blank."""
         return len(self.tokens) + 1
 
     def split(self, text):
-        """The characters or the words of a transcript, a list of str."""
+        """Return the characters or the words of a transcript, a list of str."""
         return text.split() if self.words else list(text)
 
     def join(self, tokens):
-        """The text of a list of characters or of words."""
+        """Return the text of a list of characters or of words."""
         return (" " if self.words else "").join(tokens)
 
     def encode(self, text):
-        """The labels of a transcript, a list of int; an unknown character or word is an error."""
+        """Return the labels of a transcript, a list of int.
+
+        An unknown character or word is an error.
+        """
         ids = {token: k for k, token in enumerate(self.tokens, start=1)}
         if unknown := [token for token in self.split(text) if token not in ids]:
             raise ValueError(
@@ -197,13 +200,13 @@ class SpeechPreprocessor(SoundPreprocessor):
         return [ids[token] for token in self.split(text)]
 
     def columns(self, recordings):
-        """`Columns` of a list of `Recording`. Labels are int32 (B, U), 0 at padding."""
+        """Return `Columns` of a list of `Recording`. Labels are int32 (B, U), 0 at padding."""
         labels = Ragged([self.encode(one.text) for one in recordings], 0, exact=True)
         lengths = [len(one.sound) for one in recordings]
         return Columns(self.sound_columns(recordings), labels, lengths=lengths, are_sounds=True)
 
     def decode(self, labels):
-        """The text of labels, ints; blanks are nothing."""
+        """Return the text of labels, ints; blanks are nothing."""
         return self.join(self.tokens[label - 1] for label in map(int, labels) if label)
 
     def save(self, folder):

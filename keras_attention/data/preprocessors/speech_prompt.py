@@ -80,7 +80,7 @@ class SpeechPrompt:
         self.find()
 
     def find(self, language=None, task=None):
-        """The ids that a text begins with, a tuple.
+        """Return the ids that a text begins with, a tuple.
 
         Args:
             language: str, the code of what is spoken or its English name; None for the own.
@@ -102,7 +102,7 @@ class SpeechPrompt:
         return (self.begin_token_id, *chosen, self.no_timestamps_id)
 
     def _find_language(self, language):
-        """The code of a language in `languages`, or None."""
+        """Return the code of a language in `languages`, or None."""
         if language is None:
             return None
         name = str(language).lower().strip("<|>").replace(" ", "_")

@@ -107,7 +107,7 @@ class SpeechTextPreprocessor(TargetTexts, SoundPreprocessor):
         return [np.array([*prompt, *row, *end], "int32") for row in rows]
 
     def texts(self, ids):
-        """The texts that a model has written: ids (B, T), each up to END, without times."""
+        """Return the texts that a model has written: ids (B, T), each up to END, without times."""
         if self.prompt is None:
             return super().texts(ids)
         rows = [cut_at_end(row, self.end_token_ids) for row in ids]
@@ -115,7 +115,7 @@ class SpeechTextPreprocessor(TargetTexts, SoundPreprocessor):
         return [text.strip() for text in self.target.decode(rows)]
 
     def columns(self, recordings):
-        """`Columns` of a list of `Recording`.
+        """Return `Columns` of a list of `Recording`.
 
         What is written is the translation of a recording, or its transcript where it has none.
         Inputs have `"target_ids"` int32 (B, U), from BEGIN on. Labels are int32 (B, U), the token
@@ -135,7 +135,7 @@ class SpeechTextPreprocessor(TargetTexts, SoundPreprocessor):
         return Columns(inputs, labels, lengths=lengths, are_sounds=True)
 
     def config(self):
-        """The entry in the manifest: all that an app needs to repeat the preprocessing."""
+        """Return the entry in the manifest: all that an app needs to repeat the preprocessing."""
         if self.prompt is None:
             return super().config()
         return {
@@ -168,5 +168,5 @@ class SpeechTextPreprocessor(TargetTexts, SoundPreprocessor):
 
 
 def find_target(recording):
-    """What is to be written of a recording: its translation, or its transcript."""
+    """Return what is to be written of a recording: its translation, or its transcript."""
     return recording.text if recording.translation is None else recording.translation

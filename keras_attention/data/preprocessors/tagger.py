@@ -95,7 +95,7 @@ class TaggerPreprocessor(TokenizerOwner):
         word_length=16,
         pattern=None,
     ):
-        """The vocabularies of `train`.
+        """Return the vocabularies of `train`.
 
         Args:
             train: list of `Sentence`: the training part, and nothing of the others.
@@ -116,7 +116,7 @@ class TaggerPreprocessor(TokenizerOwner):
         return cls(words, Labels(labels), spelling, word_length, pattern)
 
     def __call__(self, sentences, sequence_length=None):
-        """The model's inputs for a batch of sentences.
+        """Return the model's inputs for a batch of sentences.
 
         Args:
             sentences: list of lists of str, one for each token.
@@ -153,7 +153,7 @@ class TaggerPreprocessor(TokenizerOwner):
         return len(self.tokenizer.encode_words(words, max_length=MOST_TOKENS)[0])
 
     def as_columns(self, rows, words):
-        """The inputs of a model as columns, of a list of ids (T,) and of the words of each."""
+        """Return the inputs of a model as columns, of a list of ids (T,) and of the words of each."""
         inputs = super().as_columns(rows)
         if self.characters is None:
             return inputs
@@ -161,7 +161,7 @@ class TaggerPreprocessor(TokenizerOwner):
         return {"token_ids": inputs, "character_ids": Ragged(numbers, 0, self.spell(tokens))}
 
     def columns(self, examples):
-        """`Columns` of a list of `Sentence`, `DependencyTree` or `ConstituencyTree`.
+        """Return `Columns` of a list of `Sentence`, `DependencyTree` or `ConstituencyTree`.
 
         Labels are int32 (B, T), -1 at padding and at pieces of a word after its first. Those of
         dependency trees are a dict: `"arc_scores"`, the heads, and `"label_scores"`, the relations.
@@ -179,7 +179,10 @@ class TaggerPreprocessor(TokenizerOwner):
         return spell(tokens, self.characters, self.word_length)
 
     def tags(self, logits, sentences):
-        """The tags that logits (B, T, num_labels) give to sentences: a list of str for each."""
+        """Return the tags that logits (B, T, num_labels) give to sentences.
+
+        A list of str for each.
+        """
         return [
             [self.labels.names[i] for i in np.argmax(self.word_logits(row, tokens), axis=-1)]
             for row, tokens in zip(np.asarray(logits), sentences, strict=True)
@@ -194,7 +197,7 @@ class TaggerPreprocessor(TokenizerOwner):
         return queries, keys
 
     def config(self):
-        """The entry in the manifest: all that an app needs to repeat the preprocessing."""
+        """Return the entry in the manifest: all that an app needs to repeat the preprocessing."""
         config = {
             **self.describe_tokenizer(),
             "labels": LABELS,
@@ -230,7 +233,7 @@ class TaggerPreprocessor(TokenizerOwner):
 
 
 def load_spelling(config):
-    """(`Vocabulary` of characters or None, how many of a word are read) of a manifest."""
+    """Return (`Vocabulary` of characters or None, how many of a word are read) of a manifest."""
     characters = config.file("characters", default=None)
     return (
         Vocabulary.load(characters) if characters else None,
@@ -250,7 +253,7 @@ def spell(tokens, characters, word_length):
 
 
 def place_labels(examples, preprocessor):
-    """The `Columns` of `TaggerPreprocessor.columns`."""
+    """Return the `Columns` of `TaggerPreprocessor.columns`."""
     words = [example.tokens for example in examples]
     if isinstance(examples[0], ConstituencyTree):
         rows = [preprocessor.encode(tokens)[0] for tokens in words]

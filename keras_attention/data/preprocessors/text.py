@@ -80,7 +80,7 @@ class TextPreprocessor(TokenizerOwner):
         maximum_length=LENGTH,
         pattern=None,
     ):
-        """One with the words of `train` as its vocabulary.
+        """Return one with the words of `train` as its vocabulary.
 
         Args:
             train: list of `Text`: the training part, and nothing of the others.
@@ -98,7 +98,7 @@ class TextPreprocessor(TokenizerOwner):
         return cls(words, Labels(labels), maximum_length)
 
     def __call__(self, texts, sequence_length=None):
-        """The model's inputs for a batch of texts.
+        """Return the model's inputs for a batch of texts.
 
         Args:
             texts: list of str.
@@ -110,7 +110,7 @@ class TextPreprocessor(TokenizerOwner):
         return self.as_inputs(pad_rows(rows, self.padding_id, sequence_length))
 
     def columns(self, texts):
-        """`Columns` of a list of `Text` or `MultiLabelText`, for `ka.data.batches`.
+        """Return `Columns` of a list of `Text` or `MultiLabelText`, for `ka.data.batches`.
 
         Labels are int32 (B,), or for texts with several zeros and ones float32 (B, L).
         """
@@ -121,11 +121,14 @@ class TextPreprocessor(TokenizerOwner):
         return Columns(self.as_columns(rows), labels, lengths=list(map(len, rows)))
 
     def split(self, text):
-        """The tokens of a text that the model sees, as str; a ValueError if there is none."""
+        """Return the tokens of a text that the model sees, as str.
+
+        A ValueError if there is none.
+        """
         return self.tokenizer.split(text, self.maximum_length)
 
     def is_cut(self, text):
-        """Whether the model sees only the beginning of a text."""
+        """Return whether the model sees only the beginning of a text."""
         return self.maximum_length is not None and self.tokenizer.count(text) > self.maximum_length
 
     def ids(self, text, most=None):
@@ -134,11 +137,11 @@ class TextPreprocessor(TokenizerOwner):
         return self.tokenizer.encode_text(text, min(limits, default=None))
 
     def names(self, logits):
-        """The label that each row of logits (B, num_classes) gives, as a list of str."""
+        """Return the label that each row of logits (B, num_classes) gives, as a list of str."""
         return [self.labels.names[i] for i in np.argmax(np.asarray(logits), axis=-1)]
 
     def config(self):
-        """The entry in the manifest: all that an app needs to repeat the preprocessing."""
+        """Return the entry in the manifest: all that an app needs to repeat the preprocessing."""
         config = {**self.describe_tokenizer(), "labels": LABELS}
         if self.reads_words:
             longer = "the first maximum_length words"

@@ -61,18 +61,21 @@ class TokenizerOwner:
             )
 
     def as_inputs(self, ids):
-        """What the model takes, of ids (B, T): with `"segment_ids"`, all 0, where it reads them."""
+        """Return what the model takes, of ids (B, T).
+
+        With `"segment_ids"`, all 0, where it reads them.
+        """
         return {"token_ids": ids, "segment_ids": ids * 0} if self.tokenizer.has_segments else ids
 
     def as_columns(self, rows):
-        """The inputs of the model as columns, of a list of ids (T,)."""
+        """Return the inputs of the model as columns, of a list of ids (T,)."""
         token_ids = Ragged(rows, self.padding_id)
         if not self.tokenizer.has_segments:
             return token_ids
         return {"token_ids": token_ids, "segment_ids": Ragged([row * 0 for row in rows], 0)}
 
     def describe_tokenizer(self):
-        """The tokenizer's entries in a manifest, and the kind of the preprocessor."""
+        """Return the tokenizer's entries in a manifest, and the kind of the preprocessor."""
         if self.is_pretrained:
             return {"kind": SUBWORD + self.kind, "tokenizer": self.tokenizer.config()}
         ids = {"padding_id": self.tokenizer.padding_id, "unknown_id": UNKNOWN_ID}
@@ -103,7 +106,7 @@ class TokenizerOwner:
 
     @classmethod
     def load_tokenizer(cls, folder, pattern=OLD_PATTERN):
-        """(`Fields` of what `config` gave, the tokenizer), from what `save` wrote.
+        """Return (`Fields` of what `config` gave, the tokenizer), from what `save` wrote.
 
         Args:
             pattern: str, how texts are split by words where the manifest says nothing about it.

@@ -42,7 +42,7 @@ class BoxedImage(typing.NamedTuple):
         seed=0,
         notes=(),
     ):
-        """A `DataSet` from lists of `BoxedImage`. Without `dev`, a part of train becomes it.
+        """Return a `DataSet` from lists of `BoxedImage`. Without `dev`, a part of train becomes it.
 
         Boxes are cut at the edges of their picture; those without area are left out, which `notes`
         then say.
@@ -94,7 +94,7 @@ class BoxedImage(typing.NamedTuple):
 
 
 def check_boxes(example, bounding_box_format=FORMAT):
-    """(the `BoxedImage` with boxes in pixels within the picture, how many had no area)."""
+    """Return (the `BoxedImage` with boxes in pixels within the picture, how many had no area)."""
     where = "A picture" if example.name is None else f"The picture {example.name}"
     size = example.size
     if size is None:

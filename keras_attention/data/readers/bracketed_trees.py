@@ -35,7 +35,7 @@ class ConstituencyTree(typing.NamedTuple):
 
     @classmethod
     def collect(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
-        """A `DataSet` from lists of trees. Without `dev`, a part of train becomes it.
+        """Return a `DataSet` from lists of trees. Without `dev`, a part of train becomes it.
 
         Its labels are those of constituents, as `"(NP"`, and then the tags of words, of all parts,
         both sorted.
@@ -102,7 +102,9 @@ def _walk(tree):
 
 
 def parse_brackets(text):
-    """The trees of a text in the brackets of the Penn Treebank: a list of `ConstituencyTree`.
+    """Return the trees of a text in the brackets of the Penn Treebank.
+
+    A list of `ConstituencyTree`.
 
     As parsers are trained and scored (Collins, 1997): of a label its category stays (`NP` of
     `NP-SBJ-1`), what is no word (`-NONE-`) goes with the constituents that have no word then, and
@@ -161,7 +163,7 @@ def _explain_no_end(text, root, count):
 
 
 def _explain_no_constituent(label, children):
-    """Why a bracket is neither a constituent nor a word with its tag; None where it is."""
+    """Return why a bracket is neither a constituent nor a word with its tag; None where it is."""
     words = [child for child in children if isinstance(child, str)]
     if not children or (words and len(children) > 1):
         said = " ".join(map(str, (label, *children)))
@@ -173,7 +175,7 @@ def _explain_no_constituent(label, children):
 
 
 def _make(label, children, is_root):
-    """A `ConstituencyTree`, or None for one without words, which is None among `children`."""
+    """Return a `ConstituencyTree`, or None for one without words, which is None among `children`."""
     if isinstance(children[0], str):
         leaf = ConstituencyTree(label, (children[0],))
         if label == EMPTY:
@@ -188,7 +190,7 @@ def _make(label, children, is_root):
 
 
 def linearize_tree(tree):
-    """The labels of a tree from left to right (Vinyals et al., 2015, section 2.2).
+    """Return the labels of a tree from left to right (Vinyals et al., 2015, section 2.2).
 
     `"(NP"` opens a constituent, `")"` closes it, and a tag stands for its word.
 
@@ -206,7 +208,7 @@ def linearize_tree(tree):
 
 
 def build_tree(names, tokens):
-    """The tree of such labels over `tokens`: the inverse of `linearize_tree`.
+    """Return the tree of such labels over `tokens`: the inverse of `linearize_tree`.
 
     Raises:
         ValueError: the labels are no tree over exactly these words.

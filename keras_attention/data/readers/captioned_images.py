@@ -38,7 +38,7 @@ class CaptionedImage(typing.NamedTuple):
 
     @classmethod
     def collect(cls, train=(), dev=(), test=(), *, image_size=None, dev_fraction=0.1, seed=0):
-        """A `DataSet` from lists of (picture, text or texts).
+        """Return a `DataSet` from lists of (picture, text or texts).
 
         Args:
             train, dev, test: lists. Without `dev`, a part of train becomes it.
@@ -88,7 +88,7 @@ def caption_objects(data, bins=BINS, seed=0):
 
 
 def _check(image, texts, size=None, objects=None):
-    """A `CaptionedImage`; the text of a picture without objects alone is empty."""
+    """Return a `CaptionedImage`; the text of a picture without objects alone is empty."""
     texts = (texts,) if isinstance(texts, str) else tuple(texts)
     whole = all(isinstance(text, str) and (text.strip() or objects == ()) for text in texts)
     if not texts or not whole:

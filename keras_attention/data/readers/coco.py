@@ -83,13 +83,13 @@ def from_coco(
 
 
 def is_coco(path):
-    """Whether `path` is a JSON file, or a folder with one that is called as COCO's are."""
+    """Return whether `path` is a JSON file, or a folder with one that is called as COCO's are."""
     path = pathlib.Path(path)
     return path.suffix == ".json" or any((path / name).is_file() for name in NAMES)
 
 
 def find_coco_file(path):
-    """The JSON file that `path` is, or that is in the folder `path`."""
+    """Return the JSON file that `path` is, or that is in the folder `path`."""
     path = pathlib.Path(path)
     if not path.is_dir():
         return path
@@ -100,7 +100,7 @@ def find_coco_file(path):
 
 
 def _read_file(path, images, names, problems):
-    """The pictures of a JSON file; names of its categories are added to `names`."""
+    """Return the pictures of a JSON file; names of its categories are added to `names`."""
     path = find_coco_file(path)
     fields = Fields.read(path)
     categories = {number: entry.text("name") for number, entry in _list_by_id(fields, "categories")}
@@ -161,7 +161,7 @@ def _read_annotations(fields, categories, pictures, problems):
 
 
 def _read_object(entry, categories):
-    """(box, label, whether it is a crowd) of an annotation."""
+    """Return (box, label, whether it is a crowd) of an annotation."""
     box = entry.entries("bbox")
     if len(box) != 4 or not all(isinstance(x, int | float) and abs(x) < MOST_PLACE for x in box):
         raise entry.error("bbox", "four numbers, [x, y, width, height]")
@@ -176,7 +176,7 @@ def _read_object(entry, categories):
 
 
 def find_picture(path, name, images):
-    """The path of a picture that the JSON file `path` names: see `from_coco`."""
+    """Return the path of a picture that the JSON file `path` names: see `from_coco`."""
     if leads_outside(name):
         raise ValueError(
             f"{path}: file_name is {quote_value(name)}: expected the name of a picture in the "
@@ -227,7 +227,7 @@ def read_captions(path, find, problems):
 
 
 def has_captions(path):
-    """Whether the JSON file that `path` is, or has, is one of captions, and not of boxes."""
+    """Return whether the JSON file that `path` is, or has, is one of captions, and not of boxes."""
     path = find_coco_file(path) if is_coco(path) else None
     content = read_json(path) if path is not None and path.is_file() else None
     annotations = content.get("annotations") if isinstance(content, dict) else None

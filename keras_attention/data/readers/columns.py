@@ -39,7 +39,9 @@ def read_lines(path, encoding=UTF_8):
 
 
 def _find_codec(encoding):
-    """The codec's name; an error where Python has none of this name that makes text of bytes."""
+    """Return the codec's name; an error where Python has none of this name that makes text of
+    bytes.
+    """
     try:
         codec = codecs.lookup(encoding)
         codec.decode(b"", "strict")[0] + ""
@@ -68,7 +70,7 @@ def _encoding_error(path, content, codec, error):
 
 
 def line_error(path, number, what):
-    """The error for line `number` of the file `path`."""
+    """Return the error for line `number` of the file `path`."""
     return ValueError(f"{path}:{number}: {what}.")
 
 
@@ -90,7 +92,9 @@ SUFFIXES = (*SEPARATORS, ".jsonl")
 def read_columns(
     path, columns, encoding=UTF_8, separator=None, named_by=NAMED_BY, *, problems=None
 ):
-    """The values of `columns`, a tuple of str or of int, in each row: a list of tuples of str.
+    """Return the values of `columns`, a tuple of str or of int, in each row.
+
+    A list of tuples of str.
 
     - `.csv`: fields may be quoted and hold line breaks.
     - `.tsv`: nothing is quoted; a quotation mark is text.
@@ -145,7 +149,7 @@ def _missing_name(error, column, content, named_by):
 
 
 def find_suffix(path):
-    """`.csv`, `.tsv` or `.jsonl`, as the name of a file says, or None."""
+    """Return `.csv`, `.tsv` or `.jsonl`, as the name of a file says, or None."""
     path = pathlib.Path(path)
     name = path.with_suffix("") if path.suffix == ".gz" else path
     return name.suffix if name.suffix in SUFFIXES else None
@@ -205,7 +209,10 @@ def _of_table(path, delimiter, columns, problems, encoding, separator, named_by)
 
 
 def _index(first, column, named_by, error):
-    """Where `column` is in a table whose first row is `first`; `named_by` says how to name it."""
+    """Return where `column` is in a table whose first row is `first`.
+
+    `named_by` says how to name it.
+    """
     if isinstance(column, str):
         if len(first) == 1 and (found := next((c for c in ";\t,|" if c in first[0]), None)):
             raise error(
@@ -279,7 +286,7 @@ def _check_value(name, value, error, verb="is", expected="a string"):
 
 
 def _filled(columns, values, error, separator=None):
-    """The values without spaces around them; of the second, where it is split, the parts."""
+    """Return the values without spaces around them; of the second, where it is split, the parts."""
     first, second = values
     if separator is None:
         return _strip(columns[0], first, error), _strip(columns[1], second, error)
@@ -292,7 +299,10 @@ def _filled(columns, values, error, separator=None):
 
 
 def _split(column, text, error, separator):
-    """The parts of a field: those between separators, or of a list as JSON or Python writes it."""
+    """Return the parts of a field.
+
+    Those between separators, or of a list as JSON or Python writes it.
+    """
     if not (text.startswith("[") and text.endswith("]")):
         return text.split(separator) if text else []
     values = _parse_list(text)

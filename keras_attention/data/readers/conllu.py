@@ -16,7 +16,7 @@ _NO_WORD = re.compile(r"\d+-\d+|\d+\.\d+")
 
 
 def read_words(path, read_word, problems, encoding=UTF_8):
-    """The sentences of a file, each a list of what `read_word` gives of its words.
+    """Return the sentences of a file, each a list of what `read_word` gives of its words.
 
     Words are the lines whose ID is an integer: multiword tokens (`3-4`) and empty nodes (`5.1`)
     are left out.
@@ -47,7 +47,7 @@ def read_words(path, read_word, problems, encoding=UTF_8):
 
 
 def _read_sentence(path, lines, read_word):
-    """What `read_word` gives of the words in (number, line) of one sentence."""
+    """Return what `read_word` gives of the words in (number, line) of one sentence."""
     words = []
     for number, line in lines:
         error = functools.partial(line_error, path, number)
@@ -57,7 +57,7 @@ def _read_sentence(path, lines, read_word):
 
 
 def _split_word(line, expected, error):
-    """The columns of a word, or None of a line that is none."""
+    """Return the columns of a word, or None of a line that is none."""
     values = line.split("\t")
     if len(values) != len(COLUMNS):
         raise error(

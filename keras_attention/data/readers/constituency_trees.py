@@ -53,7 +53,7 @@ def from_bracketed_files(
 
 
 def read_bracketed_trees(path, encoding=UTF_8):
-    """The trees of one file, as a list of `ConstituencyTree`. See `from_bracketed_files`."""
+    """Return the trees of one file, as a list of `ConstituencyTree`. See `from_bracketed_files`."""
     text = "\n".join(line for _, line in read_lines(path, encoding))
     with prefix_errors(path):
         trees = parse_brackets(text)
@@ -63,7 +63,7 @@ def read_bracketed_trees(path, encoding=UTF_8):
 
 
 def count_spare_constituents(tree):
-    """How many constituents of a tree open beyond two for each word before them, at most."""
+    """Return how many constituents of a tree open beyond two for each word before them, at most."""
     opened = words = most = 0
     for name in linearize_tree(tree):
         opened += name.startswith("(")
@@ -92,7 +92,7 @@ def _look_up(names, labels):
 
 
 def decode_tree(ids, labels, tokens):
-    """The tree over `tokens` of target ids behind the begin id, up to the end id.
+    """Return the tree over `tokens` of target ids behind the begin id, up to the end id.
 
     Raises:
         ValueError: the ids are no tree over exactly these words.

@@ -50,7 +50,7 @@ def from_plain_text(train=None, dev=None, test=None, *, dev_fraction=0.1, encodi
 
 
 def split_text(train, dev="", test="", *, dev_fraction):
-    """A `DataSet` of three texts. Without dev, the end of train becomes it."""
+    """Return a `DataSet` of three texts. Without dev, the end of train becomes it."""
     if not 0 <= dev_fraction < 1:
         raise ValueError(f"dev_fraction={dev_fraction}: expected a number from 0 to below 1.")
     if train and not dev:
@@ -60,7 +60,7 @@ def split_text(train, dev="", test="", *, dev_fraction):
 
 
 def _read_texts(path, encoding):
-    """The text of a file, or of all text files in a folder."""
+    """Return the text of a file, or of all text files in a folder."""
     path = pathlib.Path(path)
     if path.is_dir():
         text = _join(_text(file, encoding) for file in _files(path))
@@ -72,7 +72,7 @@ def _read_texts(path, encoding):
 
 
 def _files(folder):
-    """The text files in a folder and in those in it; hidden ones are none."""
+    """Return the text files in a folder and in those in it; hidden ones are none."""
     files = sorted(p for p in folder.rglob("*") if p.is_file())
     names = {path: path.relative_to(folder).parts for path in files}
     files = [path for path in files if not any(part.startswith(".") for part in names[path])]
@@ -86,7 +86,10 @@ def _files(folder):
 
 
 def _join(texts):
-    """The texts with an empty line between each two; those that hold nothing are left out."""
+    """Return the texts with an empty line between each two.
+
+    Those that hold nothing are left out.
+    """
     *first, last = [*filter(str.strip, texts)] or [""]
     return "\n\n".join([*(text.rstrip("\n") for text in first), last])
 
@@ -143,11 +146,11 @@ class TextWindows:
             )
 
     def __len__(self):
-        """How many windows there are in order, or batches of those at random places."""
+        """Return how many windows there are in order, or batches of those at random places."""
         return self.steps or -(-(len(self.tokens) - 1) // self.window_length)
 
     def columns(self):
-        """`Columns`: ids and labels, int32 (B, T)."""
+        """Return `Columns`: ids and labels, int32 (B, T)."""
         if self.steps is not None:
             return Columns(draw=self._draw)
         size = len(self), self.window_length
@@ -173,7 +176,7 @@ class TextWindows:
 
 
 def check_tokens(owner, tokens):
-    """`tokens` as int32 (L,), two or more; the error names `owner`."""
+    """Return `tokens` as int32 (L,), two or more; the error names `owner`."""
     tokens = np.asarray(tokens)
     if tokens.ndim != 1 or tokens.dtype.kind not in "iu" or len(tokens) < 2:
         raise ValueError(

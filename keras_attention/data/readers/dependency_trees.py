@@ -27,7 +27,7 @@ class DependencyTree(typing.NamedTuple):
 
     @classmethod
     def collect(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
-        """A `DataSet` from lists of trees. Without `dev`, a part of train becomes it.
+        """Return a `DataSet` from lists of trees. Without `dev`, a part of train becomes it.
 
         Its labels are the relations of all parts, sorted.
         """
@@ -40,7 +40,7 @@ class DependencyTree(typing.NamedTuple):
 
 
 def check_tree(tree):
-    """The tree as given; a ValueError where its heads make none."""
+    """Return the tree as given; a ValueError where its heads make none."""
     if reason := explain_no_tree(tree.heads):
         raise ValueError(f"{' '.join(tree.tokens)[:60]!r}: {reason}.")
     if not len(tree.tokens) == len(tree.heads) == len(tree.relations):
@@ -49,7 +49,7 @@ def check_tree(tree):
 
 
 def explain_no_tree(heads):
-    """Why heads, ints from 0 to the number of words, make no tree; None where they do.
+    """Return why heads, ints from 0 to the number of words, make no tree; None where they do.
 
     ```python
     from keras_attention.data.readers.dependency_trees import explain_no_tree
@@ -120,7 +120,10 @@ def from_conllu_trees(
 
 @report_problems
 def read_conllu_trees(path, encoding=UTF_8, *, problems=None):
-    """The trees of one CoNLL-U file, as a list of `DependencyTree`. See `from_conllu_trees`."""
+    """Return the trees of one CoNLL-U file, as a list of `DependencyTree`.
+
+    See `from_conllu_trees`.
+    """
     sentences, trees = read_words(path, _read_word, problems, encoding), []
     for number, words in enumerate(sentences, start=1):
         tree = DependencyTree(*zip(*words, strict=True))

@@ -23,7 +23,7 @@ class Dialogue(tuple):
 
     @classmethod
     def collect(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
-        """A `DataSet` from lists of dialogues. Without `dev`, some of train become it.
+        """Return a `DataSet` from lists of dialogues. Without `dev`, some of train become it.
 
         Example:
 
@@ -76,12 +76,12 @@ def join_dialogues(data):
 
 
 def join_turns(turns, most):
-    """The context of the next turn: the last `most` turns, oldest first."""
+    """Return the context of the next turn: the last `most` turns, oldest first."""
     return SEPARATOR.join(turns[-most:])
 
 
 def _check(dialogue):
-    """A `Dialogue` without a separator in them, or spaces around them."""
+    """Return a `Dialogue` without a separator in them, or spaces around them."""
     if isinstance(dialogue, str) or not all(isinstance(turn, str) for turn in dialogue):
         raise ValueError(f"{dialogue!r:.60} is no dialogue: expected a list of its turns.")
     turns = tuple(" ".join(turn.replace(SEPARATOR.strip(), " ").split()) for turn in dialogue)
@@ -141,7 +141,7 @@ def from_dialogue_files(
 
 @report_problems
 def read_dialogues(path, encoding=UTF_8, *, problems=None):
-    """The dialogues of one file, a list of `Dialogue`. See `from_dialogue_files`."""
+    """Return the dialogues of one file, a list of `Dialogue`. See `from_dialogue_files`."""
     name = pathlib.Path(path).name
     if name.endswith(YAML):
         dialogues = _read_yaml(path, problems, encoding)
@@ -158,8 +158,9 @@ def read_dialogues(path, encoding=UTF_8, *, problems=None):
 
 
 def holds_dialogues(path, encoding=UTF_8):
-    """Whether a file is one of dialogues: YAML of conversations, or JSON lines whose first object
-    has turns, or a list of messages.
+    """Return whether a file is one of dialogues.
+
+    YAML of conversations, or JSON lines whose first object has turns, or a list of messages.
     """
     name = pathlib.Path(path).name
     if name.endswith(YAML):
@@ -188,7 +189,7 @@ def _read_lines(path, problems, encoding):
 
 
 def _read_object(path, number, line):
-    """The dialogue of an object on line `number`."""
+    """Return the dialogue of an object on line `number`."""
     try:
         content = parse_json(line)
     except ValueError as problem:
@@ -201,7 +202,7 @@ def _read_object(path, number, line):
 
 
 def _find_turns(content, error):
-    """The turns of an object of JSON, a list: its own, or those of its messages."""
+    """Return the turns of an object of JSON, a list: its own, or those of its messages."""
     content = content if isinstance(content, dict) else {}
     if isinstance(content.get("turns"), list):
         return content["turns"]

@@ -122,7 +122,7 @@ def from_image_folder(
 
 
 def read_image(path, image_size=None, color_mode="rgb", resizing=None):
-    """A picture file as float32 (H, W, C) from 0 to 1, resized as `from_image_folder` does.
+    """Return a picture file as float32 (H, W, C) from 0 to 1, resized as `from_image_folder` does.
 
     It is turned upright where it has an EXIF orientation.
 
@@ -157,7 +157,7 @@ def read_image(path, image_size=None, color_mode="rgb", resizing=None):
 
 
 def decode_picture(content, name, color_mode="rgb"):
-    """The bytes of a picture file as float32 (H, W, C) from 0 to 1, upright (EXIF).
+    """Return the bytes of a picture file as float32 (H, W, C) from 0 to 1, upright (EXIF).
 
     Args:
         name: what errors call it.
@@ -192,7 +192,7 @@ def resize_picture(picture, image_size, resizing=None):
 
 
 def _list_pictures(folder, problems):
-    """(path, name of the class) of every picture in a folder of class folders."""
+    """Return (path, name of the class) of every picture in a folder of class folders."""
     folder = pathlib.Path(folder)
     if not folder.is_dir():
         what = "is a file" if folder.exists() else "is not there"
@@ -221,7 +221,7 @@ def _list_pictures(folder, problems):
 
 
 def _list_class(folder, problems):
-    """The pictures of one class, at any depth."""
+    """Return the pictures of one class, at any depth."""
     pictures = []
     for path in _list_visible(folder):
         if path.is_dir():
@@ -274,7 +274,7 @@ def _check_classes(found, names, given):
 
 
 def _read_pixels(paths, image_size, color_mode, resizing, problems):
-    """(uint8 (n, H, W, C), n indices of the `paths` that could be read)."""
+    """Return (uint8 (n, H, W, C), n indices of the `paths` that could be read)."""
     mode = color_mode or "rgb"
     first, size = (paths[0], image_size) if image_size else _find_size(paths)
     shape = (len(paths), *size, 1 if mode == "grayscale" else 3)
@@ -303,7 +303,7 @@ def _read_pixels(paths, image_size, color_mode, resizing, problems):
 
 
 def _find_size(paths):
-    """(path, (height, width)) of the first picture that can be read, or else no size."""
+    """Return (path, (height, width)) of the first picture that can be read, or else no size."""
     for path in paths:
         with contextlib.suppress(ValueError):
             return path, read_image(path).shape[:2]
@@ -357,7 +357,7 @@ def note_unreadable(read, pictures, problems):
 
 
 def _choose_fractions(found, fractions):
-    """The parts that come out of train, with their shares: {} where none is missing."""
+    """Return the parts that come out of train, with their shares: {} where none is missing."""
     for name, fraction in fractions.items():
         if not 0 <= fraction < 1:
             raise ValueError(f"{name}_fraction={fraction}: expected a number from 0 to below 1.")

@@ -46,7 +46,7 @@ class ImageSplit:
     def collect(
         cls, train=None, dev=None, test=None, *, labels, dev_fraction=0.1, seed=0, notes=()
     ):
-        """A `DataSet` from pairs of arrays. Without `dev`, a part of train becomes it.
+        """Return a `DataSet` from pairs of arrays. Without `dev`, a part of train becomes it.
 
         Args:
             train, dev, test: `ImageSplit`, or (pixels, labels), or None.
@@ -84,7 +84,7 @@ class ImageSplit:
 
     @classmethod
     def of(cls, split):
-        """An `ImageSplit` as it is, or one of a pair of arrays."""
+        """Return an `ImageSplit` as it is, or one of a pair of arrays."""
         return split if isinstance(split, cls) else cls(*split)
 
     def __len__(self):
@@ -96,11 +96,11 @@ class ImageSplit:
 
     @property
     def image_shape(self):
-        """(height, width, channels)."""
+        """Return (height, width, channels)."""
         return self.pixels.shape[1:]
 
     def columns(self):
-        """`Columns`: images float32 (B, H, W, C) from 0 to 1, and labels int32 (B,)."""
+        """Return `Columns`: images float32 (B, H, W, C) from 0 to 1, and labels int32 (B,)."""
         return Columns(Pixels(self.pixels), self.labels, count=len(self))
 
     def arrays(self, start=0, stop=None):
@@ -121,7 +121,7 @@ def scale_pixels(pixels):
 
 
 def encode_png(picture):
-    """The bytes of a PNG file of a picture (H, W, 1 or 3), floats from 0 to 1."""
+    """Return the bytes of a PNG file of a picture (H, W, 1 or 3), floats from 0 to 1."""
     tf = import_tensorflow("encode_png")
     return tf.io.encode_png(np.rint(picture * 255).astype("uint8")).numpy()
 

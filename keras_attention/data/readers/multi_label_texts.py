@@ -23,7 +23,9 @@ class MultiLabelText(typing.NamedTuple):
 
     @classmethod
     def collect(cls, train=(), dev=(), test=(), *, labels=None, dev_fraction=0.1, seed=0):
-        """A `DataSet` from lists of (text, labels). Without `dev`, a part of train becomes it.
+        """Return a `DataSet` from lists of (text, labels).
+
+        Without `dev`, a part of train becomes it.
 
         Args:
             labels: names of the labels in the order of their ids. None sorts those that are there,
@@ -49,7 +51,7 @@ class MultiLabelText(typing.NamedTuple):
 
 
 def _check(text, labels):
-    """A `MultiLabelText`, whose labels differ."""
+    """Return a `MultiLabelText`, whose labels differ."""
     if isinstance(labels, str):
         raise ValueError(f"{labels[:40]!r} is one label: give each text a list of labels.")
     labels = tuple(labels)
@@ -126,7 +128,7 @@ def from_multi_label_files(
 def read_multi_label_texts(
     path, text_column="text", label_column="labels", separator=",", encoding=UTF_8, *, problems=None
 ):
-    """The texts of one file, a list of `MultiLabelText`. See `from_multi_label_files`."""
+    """Return the texts of one file, a list of `MultiLabelText`. See `from_multi_label_files`."""
     path = pathlib.Path(path)
     if not find_suffix(path):
         raise ValueError(

@@ -33,7 +33,9 @@ class Pair(typing.NamedTuple):
 
     @classmethod
     def collect(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
-        """A `DataSet` from lists of (source, target). Without `dev`, a part of train becomes it.
+        """Return a `DataSet` from lists of (source, target).
+
+        Without `dev`, a part of train becomes it.
 
         Example:
 
@@ -108,7 +110,9 @@ def from_pair_files(
 
 @report_problems
 def read_pairs(path, columns=("source", "target"), encoding=UTF_8, *, problems=None):
-    """The pairs of a file with columns, or of a tuple of two aligned files: a list of `Pair`.
+    """Return the pairs of a file with columns, or of a tuple of two aligned files.
+
+    A list of `Pair`.
 
     See `from_pair_files`.
     """

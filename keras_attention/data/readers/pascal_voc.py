@@ -89,7 +89,7 @@ def _read_part(path, problems):
 
 
 def _list_files(path, folder, problems):
-    """The XML files in `folder` that the list `path` names."""
+    """Return the XML files in `folder` that the list `path` names."""
     content = read_bytes(path)
     try:
         lines = content.decode("utf-8-sig").split("\n")
@@ -112,7 +112,7 @@ def _list_files(path, folder, problems):
 
 
 def read_voc(path):
-    """The `BoxedImage` of one XML file. See `from_voc`."""
+    """Return the `BoxedImage` of one XML file. See `from_voc`."""
     path = pathlib.Path(path)
     content = read_bytes(path)
     if b"<!ENTITY" in content:
@@ -136,7 +136,7 @@ def read_voc(path):
 
 
 def _read_size(path, root, picture):
-    """(height, width) as the XML says, or else of the picture itself."""
+    """Return (height, width) as the XML says, or else of the picture itself."""
     if root.find("size") is None:
         return read_image(picture).shape[:2]
     size = tuple(int(_read_number(path, root, f"size/{name}")) for name in ("height", "width"))
@@ -162,7 +162,7 @@ def _read_number(path, element, name):
 
 
 def _find_picture(path, name):
-    """The picture of the XML file `path`, which calls it `name`."""
+    """Return the picture of the XML file `path`, which calls it `name`."""
     names = [pathlib.PurePath(name).name] if name else []
     names += [path.stem + suffix for suffix in SUFFIXES]
     for folder in (path.parent.parent / PICTURES, path.parent):

@@ -41,7 +41,9 @@ class Question(typing.NamedTuple):
 
     @classmethod
     def collect(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
-        """A `DataSet` from lists of questions. Without `dev`, some contexts of train become it.
+        """Return a `DataSet` from lists of questions.
+
+        Without `dev`, some contexts of train become it.
 
         An answer that is not in its context where it says is a ValueError.
 
@@ -63,7 +65,7 @@ class Question(typing.NamedTuple):
 
 
 def _check(question):
-    """A `Question` of a tuple like one."""
+    """Return a `Question` of a tuple like one."""
     question = Question(*question)
     answers = tuple(Answer(*answer) for answer in question.answers)
     for answer in answers:
@@ -73,7 +75,7 @@ def _check(question):
 
 
 def describe_misplaced(question, answer):
-    """What is wrong with an answer that is not in its context where it says."""
+    """Return what is wrong with an answer that is not in its context where it says."""
     there = question.context[max(0, answer.start) : max(0, answer.end)]
     return (
         f"the answer {answer.text[:40]!r} to {question.question[:40]!r} is not at {answer.start} "
@@ -82,7 +84,10 @@ def describe_misplaced(question, answer):
 
 
 def _hold_out_contexts(train, fraction, seed):
-    """(train, dev), which share no context: about them, too, a model has learnt something."""
+    """Return (train, dev), which share no context.
+
+    About them, too, a model has learnt something.
+    """
     contexts = list(dict.fromkeys(question.context for question in train))
     if len(contexts) < 2:
         raise ValueError(
@@ -138,7 +143,7 @@ def from_question_files(
 
 @report_problems
 def read_questions(path, *, problems=None):
-    """The questions of one file, as a list of `Question`. See `from_question_files`."""
+    """Return the questions of one file, as a list of `Question`. See `from_question_files`."""
     path = pathlib.Path(path)
     readers = {".json": _read_squad, ".jsonl": _read_lines, ".tsv": _read_qamr}
     if path.suffix not in readers:
@@ -176,7 +181,7 @@ def _read_squad(path, problems):
 
 
 def _make(context, asked):
-    """A `Question` of an entry of SQuAD, `Fields`."""
+    """Return a `Question` of an entry of SQuAD, `Fields`."""
     text, impossible = _read_text(asked, "question"), asked.flag("is_impossible", default=False)
     answers = []
     for k in range(len(asked.entries("answers"))):
@@ -191,7 +196,7 @@ def _make(context, asked):
 
 
 def _read_text(fields, name):
-    """The text under a name, which is not empty."""
+    """Return the text under a name, which is not empty."""
     text = fields.text(name)
     if not text.strip():
         raise fields.error(name, "a text")
@@ -201,7 +206,7 @@ def _read_text(fields, name):
 
 
 def _read_lines(path, problems):
-    """An object on each line."""
+    """Return an object on each line."""
     questions = []
     for number, line in read_lines(path, UTF_8):
         if line.strip():
@@ -211,7 +216,7 @@ def _read_lines(path, problems):
 
 
 def _read_object(path, number, line):
-    """The `Question` of an object on line `number`."""
+    """Return the `Question` of an object on line `number`."""
     try:
         content = parse_json(line)
     except ValueError as problem:
@@ -240,7 +245,7 @@ def _read_qamr(path, problems):
 
 
 def _read_row(path, number, row, sentences):
-    """The `Question` of the fields on line `number`."""
+    """Return the `Question` of the fields on line `number`."""
     if len(row) < 7:
         raise line_error(path, number, f"found {len(row)} columns: expected QAMR's 9")
     name, text = row[0], row[5].strip()
@@ -274,7 +279,7 @@ def _read_sentences(path):
 
 
 def _find_words(context, places, words, path, number):
-    """The `Answer` from the first of the words that have these numbers to the last."""
+    """Return the `Answer` from the first of the words that have these numbers to the last."""
     wanted = [int(word[:9]) for word in words.split()]
     if max(wanted) >= len(places):
         raise line_error(path, number, f"word {max(wanted)} of a sentence of {len(places)} words")

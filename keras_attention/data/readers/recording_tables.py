@@ -24,7 +24,7 @@ MOST_COLUMNS = 256
 
 
 def list_recordings(path, columns, encoding, problems):
-    """(place for errors, sound file, transcript, ...) of each recording that `path` names.
+    """Return (place for errors, sound file, transcript, ...) of each recording that `path` names.
 
     What follows are the other fields of a `Recording`: speaker, and translation where there is one.
 

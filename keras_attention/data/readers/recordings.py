@@ -34,7 +34,7 @@ class Recording(typing.NamedTuple):
     def collect(
         cls, train, dev=(), test=(), *, sampling_rate=None, dev_fraction=0.1, seed=0, notes=()
     ):
-        """A `DataSet` from lists of `Recording`. Without `dev`, a share of train becomes it.
+        """Return a `DataSet` from lists of `Recording`. Without `dev`, a share of train becomes it.
 
         Args:
             sampling_rate: int, samples a second of all of them. None for features.

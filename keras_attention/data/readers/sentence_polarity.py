@@ -57,7 +57,10 @@ def sentence_polarity(folder=None, *, seed=0):
 
 
 def _archive(folder):
-    """The path of the archive, fetched if need be; it is what NLTK publishes, or an error."""
+    """Return the path of the archive, fetched if need be.
+
+    It is what NLTK publishes, or an error.
+    """
     here = None if folder is None else pathlib.Path(folder) / ARCHIVE
     path = here if here and here.is_file() else _fetch(here)
     if hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest() != SHA256:

@@ -16,7 +16,8 @@ ZEROS, BAND, BETA = 64, 0.9475937167399596, 14.769656459379492
 
 
 def read_sound(path, sampling_rate=None):
-    """The samples of a WAV or FLAC file, float32 (n,) from -1 to 1, and how many a second has.
+    """Return the samples of a WAV or FLAC file, float32 (n,) from -1 to 1, and how many a second
+    has.
 
     Channels are averaged.
 
@@ -87,6 +88,6 @@ def resample(samples, rate, new_rate):
 
 @functools.lru_cache(maxsize=4)
 def _filter(up, down):
-    """The taps of the low-pass filter between two rates."""
+    """Return the taps of the low-pass filter between two rates."""
     signal, longer = import_resampling("read_sound"), max(up, down)
     return signal.firwin(2 * ZEROS * longer + 1, BAND / longer, window=("kaiser", BETA))

@@ -13,7 +13,7 @@ SOUNDS = (("feat", FEATURES), ("wav", ".wav"), ("wav", ".flac"))  # in this orde
 
 
 def read_features(path, *, differences=True):
-    """The cepstra in a file of Sphinx, float32 (T, 13), as its recognizers take them.
+    """Return the cepstra in a file of Sphinx, float32 (T, 13), as its recognizers take them.
 
     (Lee et al., 1990.) A file holds how many numbers follow, int32, and these as float32, both big
     endian, or both little endian; 13 are a frame of 10 ms. The mean of each cepstrum over the
@@ -66,7 +66,7 @@ def add_differences(features):
 
 
 def list_sphinx(path, encoding=UTF_8):
-    """(place for errors, file, transcript, speaker) of each line of a list, `NAME.fileids`.
+    """Return (place for errors, file, transcript, speaker) of each line of a list, `NAME.fileids`.
 
     `NAME.transcription` beside it has a line `WORDS (id)` for each, in the same order, where id is
     the last part of the path; the files are in `feat/` or `wav/` beside the folder of the list.

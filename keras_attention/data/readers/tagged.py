@@ -18,7 +18,9 @@ class Sentence(typing.NamedTuple):
 
     @classmethod
     def collect(cls, train=(), dev=(), test=(), *, dev_fraction=0.1, seed=0):
-        """A `DataSet` from lists of (tokens, tags). Without `dev`, a part of train becomes it.
+        """Return a `DataSet` from lists of (tokens, tags).
+
+        Without `dev`, a part of train becomes it.
 
         Its labels are the tags of all parts, `O` first and the others sorted.
         """
@@ -80,7 +82,7 @@ def from_conll(
 
 @report_problems
 def read_conll(path, token_column=0, label_column=-1, encoding=UTF_8, *, problems=None):
-    """The sentences of one file, as a list of `Sentence`. See `from_conll`."""
+    """Return the sentences of one file, as a list of `Sentence`. See `from_conll`."""
     sentences, rows, width = [], [], None
     lines = list(read_lines(path, encoding))
     separator = "\t" if any("\t" in line.strip() for _, line in lines) else None
@@ -101,7 +103,7 @@ def read_conll(path, token_column=0, label_column=-1, encoding=UTF_8, *, problem
 
 
 def _row(values, error, width, token_column, label_column):
-    """(token, tag) of one line. `error(what)` makes the error."""
+    """Return (token, tag) of one line. `error(what)` makes the error."""
     if len(values) < 2:
         raise error(f"expected a token and its tag in columns, found only {values[0]!r}")
     if len(values) != width:
@@ -164,7 +166,7 @@ def from_conllu(
 
 @report_problems
 def read_conllu(path, column="upos", encoding=UTF_8, *, problems=None):
-    """The sentences of one CoNLL-U file, as a list of `Sentence`. See `from_conllu`."""
+    """Return the sentences of one CoNLL-U file, as a list of `Sentence`. See `from_conllu`."""
     index = _index(column)
 
     def read_word(values, error):

@@ -25,7 +25,9 @@ class Text(typing.NamedTuple):
 
     @classmethod
     def collect(cls, train=(), dev=(), test=(), *, labels=None, dev_fraction=0.1, seed=0):
-        """A `DataSet` from lists of (text, label). Without `dev`, a part of train becomes it.
+        """Return a `DataSet` from lists of (text, label).
+
+        Without `dev`, a part of train becomes it.
 
         Args:
             labels: names of the labels in the order of their ids. None sorts those that are there,
@@ -98,7 +100,7 @@ def from_text_files(
 
 @report_problems
 def read_texts(path, text_column="text", label_column="label", encoding=UTF_8, *, problems=None):
-    """The texts of one file or folder, as a list of `Text`. See `from_text_files`."""
+    """Return the texts of one file or folder, as a list of `Text`. See `from_text_files`."""
     path = pathlib.Path(path)
     if path.is_dir():
         texts = _folder(path, problems, encoding)

@@ -27,7 +27,9 @@ def from_tfds(
     image_size=None,
     data_dir=None,
 ):
-    """A data set of TensorFlow Datasets: tagged sentences, labelled images, or texts of any use.
+    """Return a data set of TensorFlow Datasets.
+
+    Tagged sentences, labelled images, or texts of any use.
 
     The kind of data follows from its features, never from its name:
 
@@ -118,7 +120,10 @@ class Columns(typing.NamedTuple):
 
 
 def find_columns(tfds, builder, name, label_column, text_column=None):
-    """The `Columns` of a data set; a ValueError if it is of no kind or the label is unclear."""
+    """Return the `Columns` of a data set.
+
+    A ValueError if it is of no kind or the label is unclear.
+    """
     features = builder.info.features
     if label_column is None and text_column is None:
         _refuse_kinds_of_others(tfds, features, name)
@@ -157,7 +162,7 @@ def _refuse_kinds_of_others(tfds, features, name):
 
 
 def _texts(tfds, builder, name, label_column, text_column):
-    """The `Columns` of a data set whose inputs are texts."""
+    """Return the `Columns` of a data set whose inputs are texts."""
     features = builder.info.features
     if pair := find_pair(tfds, builder):
         target = _choose(name, pair, pair[1:], label_column)
@@ -182,7 +187,7 @@ def _texts(tfds, builder, name, label_column, text_column):
 
 
 def _find_label_sets(tfds, features):
-    """A sequence of class labels, or a tuple of features that are true or false; or None."""
+    """Return a sequence of class labels, or a tuple of features that are true or false; or None."""
     sequences = [n for n, f in features.items() if _is_sequence(tfds, f, _is_class)]
     flags = tuple(n for n, f in features.items() if f.shape == () and f.np_dtype == np.bool_)
     return sequences[0] if len(sequences) == 1 else flags if len(flags) > 1 else None
@@ -207,7 +212,7 @@ def _choose(name, allowed, preferred, column, role="label"):
 
 
 def _supervised(builder, columns):
-    """The column that TFDS names where there are several, as with coarse and fine classes."""
+    """Return the column that TFDS names where there are several, as with coarse and fine classes."""
     if len(columns) < 2:
         return columns
     return [n for n in builder.info.supervised_keys or () if n in columns]
@@ -226,7 +231,7 @@ def _is_class(tfds, feature):
 
 
 def _list_labels(builder, columns):
-    """The names of the labels, in the order of their ids."""
+    """Return the names of the labels, in the order of their ids."""
     if isinstance(columns.label, tuple):
         return columns.label
     feature = builder.info.features[columns.label]
@@ -298,7 +303,7 @@ def _read_questions(builder, columns, split):
 
 
 def find_pair(tfds, builder):
-    """(source, target), the features that hold a pair of texts, or None.
+    """Return (source, target), the features that hold a pair of texts, or None.
 
     They are TFDS's own inputs and outputs if both are texts, as in all translation sets. Where it
     names none, they are called source and target, as in Tatoeba.
@@ -327,7 +332,7 @@ def _read_running_text(builder, columns, split):
 
 
 def _read_images(builder, columns, split, image_size=None):
-    """(uint8 images (n, H, W, C), labels (n,))."""
+    """Return (uint8 images (n, H, W, C), labels (n,))."""
     import tensorflow as tf
 
     def resize(image, label):

@@ -80,7 +80,7 @@ def _read_split(tfds, builder, split):
 
 
 def _read_name(example, k):
-    """The id of a picture, the name of its file, or its place in the split."""
+    """Return the id of a picture, the name of its file, or its place in the split."""
     for name in ("image/id", "image/filename"):
         if name in example:
             value = example[name]

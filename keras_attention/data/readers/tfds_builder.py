@@ -6,7 +6,7 @@ OFFICIAL = {"train": ("train",), "dev": ("validation", "dev", "val", "valid"), "
 
 
 def find_builder(tfds, name, data_dir):
-    """The TFDS builder of `name`, or a ValueError that says which names there are."""
+    """Return the TFDS builder of `name`, or a ValueError that says which names there are."""
     base, _, config = name.partition("/")
     base = base.partition(":")[0]
     try:
@@ -37,7 +37,7 @@ def _few(names, most=10):
 
 
 def prepare_builder(tfds, builder, name):
-    """`builder` after its data has been fetched and prepared, unless it has been before."""
+    """Return `builder` after its data has been fetched and prepared, unless it has been before."""
     try:
         builder.download_and_prepare()
     except (OSError, tfds.download.DownloadError) as error:

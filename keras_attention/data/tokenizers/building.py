@@ -11,7 +11,7 @@ TOKENIZERS = {
 
 
 def build_tokenizer(kind, texts, vocabulary_size=None, *, mask_token=False):
-    """One of `TOKENIZERS`, by its name, of texts to train on.
+    """Return one of `TOKENIZERS`, by its name, of texts to train on.
 
     Args:
         kind: `"characters"`, `"words"` or `"subwords"`.
@@ -31,12 +31,12 @@ def build_tokenizer(kind, texts, vocabulary_size=None, *, mask_token=False):
 
 
 def name_kind(tokenizer):
-    """(the name of a tokenizer in `TOKENIZERS`, the suffix of its file)."""
+    """Return (the name of a tokenizer in `TOKENIZERS`, the suffix of its file)."""
     found = ((kind, suffix) for kind, (cls, suffix) in TOKENIZERS.items() if type(tokenizer) is cls)
     return next(found)
 
 
 def load_own_tokenizer(fields):
-    """The tokenizer that an entry of a manifest, `Fields`, names by its kind and its file."""
+    """Return the tokenizer that an entry of a manifest, `Fields`, names by its kind and its file."""
     cls, _ = fields.one_of("kind", TOKENIZERS)
     return cls.load(fields.file("file"))

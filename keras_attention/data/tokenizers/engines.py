@@ -18,12 +18,15 @@ SENTINELS = 100  # of T5, `<extra_id_0>`, at the end of its vocabulary
 
 
 def make_engine(kind, files):
-    """The engine of a tokenizer's files, {name: bytes}."""
+    """Return the engine of a tokenizer's files, {name: bytes}."""
     return KINDS[kind](*files.values())
 
 
 def parse_rules(content):
-    """A `tokenizer.json`, bytes, as a dict with all its parts; a ValueError if it is none."""
+    """Return a `tokenizer.json`, bytes, as a dict with all its parts.
+
+    A ValueError if it is none.
+    """
     try:
         rules = parse_json(content.decode("utf-8"))
     except (UnicodeDecodeError, RecursionError) as error:
@@ -65,7 +68,7 @@ class LibraryEngine:
         return found.ids, found.offsets
 
     def read_templates(self):
-        """What a text, and a pair of texts, become with the library's special tokens.
+        """Return what a text, and a pair of texts, become with the library's special tokens.
 
         Returns:
             Lists of (`"text"`, `"pair"` or an id, segment).
@@ -162,7 +165,7 @@ class MarianEngine:
         return self._encode(self.source, text)
 
     def encode_target(self, text):
-        """The ids of a text in the other language."""
+        """Return the ids of a text in the other language."""
         return self._encode(self.target, text)
 
     def _encode(self, processor, text):
@@ -187,7 +190,7 @@ class MarianEngine:
 
 
 def _split_at(names, text):
-    """A text in parts, of which those among `names`, special tokens, stand alone."""
+    """Return a text in parts, of which those among `names`, special tokens, stand alone."""
     if not names:
         return [text]
     longest_first = sorted(names, key=len, reverse=True)
@@ -213,7 +216,7 @@ KINDS = {
 
 
 def write_word_piece(entries, lowercase):
-    """The `tokenizer.json` of BERT's pieces, a dict; special tokens by their usual names."""
+    """Return the `tokenizer.json` of BERT's pieces, a dict; special tokens by their usual names."""
     ids = {piece: i for i, piece in enumerate(entries)}
     names = [name for name in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if name in ids]
     flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)

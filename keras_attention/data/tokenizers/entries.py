@@ -43,7 +43,7 @@ class Entries(OwnTokenizer):
             raise ValueError(f"Entries must differ; {twice[0]!r} is there more than once.")
 
     def pieces(self, ids):
-        """The entries that `ids` (T,) stand for, as a list of str."""
+        """Return the entries that `ids` (T,) stand for, as a list of str."""
         return [self.entries[i] for i in check_ids(np.asarray(ids).tolist(), len(self))]
 
     def decode_pieces(self, row):
@@ -103,7 +103,7 @@ class Characters(Entries):
 
     @classmethod
     def build(cls, texts, *, max_size=None, mask_token=False):
-        """The characters of `texts`, the most frequent first: take the training part only.
+        """Return the characters of `texts`, the most frequent first: take the training part only.
 
         Args:
             texts: iterable of str.
@@ -125,7 +125,7 @@ class Characters(Entries):
         return MASK_ID if self.entries[MASK_ID : MASK_ID + 1] == (MASK_TOKEN,) else None
 
     def encode(self, texts):
-        """A list of int32 ids (T,) for each of `texts`, a list of str; no BEGIN and no END.
+        """Return a list of int32 ids (T,) for each of `texts`, a list of str; no BEGIN and no END.
 
         Where `[MASK]` has an id, it is one token.
         """
@@ -139,7 +139,7 @@ class Characters(Entries):
         return np.fromiter((self._ids.get(token, 1) for token in tokens), "int32", len(tokens))
 
     def decode(self, rows):
-        """The text of each of `rows`, ids (T,): up to END, without padding and BEGIN.
+        """Return the text of each of `rows`, ids (T,): up to END, without padding and BEGIN.
 
         Unknown characters become U+FFFD, the replacement character.
         """
@@ -179,7 +179,7 @@ class Words(Entries):
 
     @classmethod
     def build(cls, texts, *, max_size=None):
-        """The words of `texts`, the most frequent first: take the training part only.
+        """Return the words of `texts`, the most frequent first: take the training part only.
 
         Args:
             texts: iterable of str.
@@ -194,12 +194,15 @@ class Words(Entries):
         return cls((*SPECIAL, *known)[:max_size])
 
     def encode(self, texts):
-        """A list of int32 ids (T,) for each of `texts`, a list of str; no BEGIN and no END."""
+        """Return a list of int32 ids (T,) for each of `texts`, a list of str.
+
+        No BEGIN and no END.
+        """
         rows = [text.split() for text in check_texts("Words.encode", texts)]
         return [np.array([self._ids.get(x, UNKNOWN_ID) for x in row], "int32") for row in rows]
 
     def decode(self, rows):
-        """The text of each of `rows`, ids (T,): up to END, without padding and BEGIN.
+        """Return the text of each of `rows`, ids (T,): up to END, without padding and BEGIN.
 
         Words are parted by one space; unknown ones become U+FFFD, the replacement character.
         """

@@ -120,21 +120,21 @@ class PretrainedTokenizer:
 
     @property
     def around(self):
-        """The ids of special tokens before and after a text, two tuples."""
+        """Return the ids of special tokens before and after a text, two tuples."""
         whats = [what for what, _ in self.single]
         place = whats.index(TEXT)
         return tuple(whats[:place]), tuple(whats[place + 1 :])
 
     def encode_plain(self, text):
-        """The ids of a text of any length, without special tokens around it."""
+        """Return the ids of a text of any length, without special tokens around it."""
         return self.engine.encode(text)
 
     def encode_sources(self, texts):
-        """A list of int32 ids (T,) of texts that an encoder reads, special tokens included."""
+        """Return a list of int32 ids (T,) of texts that an encoder reads, special tokens included."""
         return [np.array(row, "int32") for row in self.encode(texts)]
 
     def name_tokens(self, ids):
-        """The pieces that `ids` (T,) stand for, as it writes them: a list of str."""
+        """Return the pieces that `ids` (T,) stand for, as it writes them: a list of str."""
         return self.pieces(ids)
 
     def encode_targets(self, texts):
@@ -144,7 +144,7 @@ class PretrainedTokenizer:
         return [_place(self.single, {TEXT: encode(text)})[0] for text in texts]
 
     def encode(self, texts, pairs=None, *, max_length=None):
-        """A list of ids for each text, special tokens included; what is too long is cut.
+        """Return a list of ids for each text, special tokens included; what is too long is cut.
 
         Args:
             texts: list of str. pairs: list of as many str, the second text of each; or None.
@@ -153,7 +153,9 @@ class PretrainedTokenizer:
         return [ids for ids, _ in self._encode(texts, pairs, max_length)]
 
     def __call__(self, texts, pairs=None, *, max_length=None):
-        """The inputs of the model: int32 ids (B, T), or a dict with `"segment_ids"` (B, T), too.
+        """Return the inputs of the model.
+
+        Int32 ids (B, T), or a dict with `"segment_ids"` (B, T), too.
 
         Args: as for `encode`.
 
@@ -181,7 +183,7 @@ class PretrainedTokenizer:
         return pad_rows(rows, self.padding_id or 0, length)
 
     def encode_words(self, words, *, max_length=None):
-        """The ids of a text that is split into words already, and where each word begins.
+        """Return the ids of a text that is split into words already, and where each word begins.
 
         Args:
             words: list of str.
@@ -211,19 +213,19 @@ class PretrainedTokenizer:
         return np.array(self.encode([text], max_length=max_length)[0], "int32")
 
     def split(self, text, max_length=None):
-        """The pieces that `encode_text` gives, as str."""
+        """Return the pieces that `encode_text` gives, as str."""
         return self.pieces(self.encode_text(text, max_length))
 
     def count(self, text):
-        """How many tokens a text has, special ones included."""
+        """Return how many tokens a text has, special ones included."""
         return len(self.encode([text], max_length=MOST_TOKENS)[0])
 
     def name_words(self, words):
-        """The pieces that `encode_words` gives, as str."""
+        """Return the pieces that `encode_words` gives, as str."""
         return self.pieces(self.encode_words(words)[0])
 
     def encode_spans(self, text):
-        """The ids of one text without special tokens, and where each is in it.
+        """Return the ids of one text without special tokens, and where each is in it.
 
         Returns:
             (list of int; int (n, 2), the characters from a start to before an end that an id is
@@ -236,7 +238,7 @@ class PretrainedTokenizer:
         return list(ids), np.array(spans, "int64").reshape(-1, 2)
 
     def decode(self, ids, *, special=False):
-        """The texts of ids, a list of str.
+        """Return the texts of ids, a list of str.
 
         Args:
             ids: int (B, T), or lists of ids. special: bool, whether special tokens are shown.
@@ -245,11 +247,11 @@ class PretrainedTokenizer:
         return [self.engine.decode(row, special) for row in rows]
 
     def pieces(self, ids):
-        """The pieces that `ids` (T,) stand for, as a list of str."""
+        """Return the pieces that `ids` (T,) stand for, as a list of str."""
         return [self.engine.name(int(i)) for i in ids]
 
     def _encode(self, texts, pairs, max_length):
-        """(ids, segments) of each text, lists of int."""
+        """Return (ids, segments) of each text, lists of int."""
         texts, limit = check_texts("PretrainedTokenizer", texts), max_length or self.max_length
         if pairs is None:
             room = self._find_room(self.single, limit)
@@ -267,7 +269,7 @@ class PretrainedTokenizer:
         return found
 
     def _find_room(self, template, limit):
-        """How many tokens of text a limit leaves, or None."""
+        """Return how many tokens of text a limit leaves, or None."""
         if limit is None:
             return None
         special = sum(what not in (TEXT, PAIR) for what, _ in template)
@@ -279,7 +281,7 @@ class PretrainedTokenizer:
         return limit - special
 
     def config(self):
-        """The entry in a manifest: all that an app needs to do the same."""
+        """Return the entry in a manifest: all that an app needs to do the same."""
         return {
             "kind": self.kind,
             "files": list(self.files),
@@ -321,7 +323,7 @@ class PretrainedTokenizer:
 
 
 def _read_template(fields, name):
-    """A template that a manifest holds."""
+    """Return a template that a manifest holds."""
     parts = fields.values.get(name)
     places = [TEXT] if name == "text" else [TEXT, PAIR]
     try:
@@ -337,14 +339,14 @@ def _read_template(fields, name):
 
 
 def _place(template, texts):
-    """(ids, segments) of texts, {place: ids}, with the special tokens of a template."""
+    """Return (ids, segments) of texts, {place: ids}, with the special tokens of a template."""
     parts = [(texts[w] if isinstance(w, str) else [w], segment) for w, segment in template]
     ids = [i for part, _ in parts for i in part]
     return ids, [segment for part, segment in parts for _ in part]
 
 
 def _strip(text, start, end):
-    """The characters (start, end) without spaces at their ends."""
+    """Return the characters (start, end) without spaces at their ends."""
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():
@@ -353,7 +355,9 @@ def _strip(text, start, end):
 
 
 def share_room(first, second, room):
-    """How many tokens of two texts are kept: of the longer one less, as long as it is longer.
+    """Return how many tokens of two texts are kept.
+
+    Of the longer one less, as long as it is longer.
 
     ```python
     from keras_attention.data.tokenizers.pretrained import share_room

@@ -23,14 +23,14 @@ PADDING_ID, UNKNOWN_ID, BEGIN_ID, END_ID = range(4)
 
 
 def check_texts(owner, texts):
-    """`texts` as a list; a single str, which is one of characters, is refused."""
+    """Return `texts` as a list; a single str, which is one of characters, is refused."""
     if isinstance(texts, str):
         raise ValueError(f"{owner}: {texts[:40]!r} is one text, expected a list of texts: [text].")
     return list(texts)
 
 
 def cut_at_end(ids):
-    """The ids (T,) before the first END, as a list of int without padding and BEGIN."""
+    """Return the ids (T,) before the first END, as a list of int without padding and BEGIN."""
     ids = np.asarray(ids)
     if ids.ndim != 1 or ids.dtype.kind not in "iu":
         raise ValueError(
@@ -42,7 +42,7 @@ def cut_at_end(ids):
 
 
 def check_ids(ids, size):
-    """`ids`, a list of int, if every one of them is below `size`."""
+    """Return `ids`, a list of int, if every one of them is below `size`."""
     if wrong := [i for i in ids if not 0 <= i < size]:
         raise ValueError(f"There is no id {wrong[0]}: the vocabulary has ids from 0 to {size - 1}.")
     return ids
@@ -79,15 +79,15 @@ class OwnTokenizer:
         return self.encode([text])[0]
 
     def encode_sources(self, texts):
-        """A list of int32 ids (T,) of texts that an encoder reads, with END."""
+        """Return a list of int32 ids (T,) of texts that an encoder reads, with END."""
         return [np.append(row, np.int32(END_ID)) for row in self.encode(texts)]
 
     def encode_targets(self, texts):
-        """A list of int32 ids (T,) of texts that a decoder writes, without BEGIN and END."""
+        """Return a list of int32 ids (T,) of texts that a decoder writes, without BEGIN and END."""
         return self.encode(texts)
 
     def name_tokens(self, ids):
-        """What `ids` (T,) stand for, to be read: a list of str."""
+        """Return what `ids` (T,) stand for, to be read: a list of str."""
         return self.pieces(ids)
 
 
@@ -137,7 +137,7 @@ class Subwords(OwnTokenizer):
         mask_token=False,
         shrink=False,
     ):
-        """The pieces learnt from `texts`: take the training part only.
+        """Return the pieces learnt from `texts`: take the training part only.
 
         Texts of both languages give one vocabulary that source and target can share.
 
@@ -180,7 +180,8 @@ class Subwords(OwnTokenizer):
         return cls(_train(lines, vocab_size=most, **options))
 
     def extend(self, texts, vocabulary_size):
-        """The same pieces under the same ids, and behind them those of `texts` that it lacks.
+        """Return the same pieces under the same ids, and behind them those of `texts` that it
+        lacks.
 
         For texts of another kind than those it was learnt from, whose words it has to spell in
         many short pieces: it learns pieces of them alone, and adds the new ones.
@@ -210,7 +211,10 @@ class Subwords(OwnTokenizer):
         return type(self)(proto.SerializeToString())
 
     def spell(self, pieces):
-        """The ids of known pieces that spell each of `pieces`, a list of str: a list of lists."""
+        """Return the ids of known pieces that spell each of `pieces`, a list of str.
+
+        A list of lists.
+        """
         proto = self._parse()
         for option in ("add_dummy_prefix", "remove_extra_whitespaces"):
             setattr(proto.normalizer_spec, option, False)  # a piece may begin within a word
@@ -219,7 +223,7 @@ class Subwords(OwnTokenizer):
         return [row.tolist() for row in rows]
 
     def _parse(self):
-        """The model as SentencePiece's message, a copy that may be changed."""
+        """Return the model as SentencePiece's message, a copy that may be changed."""
         messages = import_sentencepiece_messages("Subwords.extend")
         return messages.ModelProto.FromString(self.proto)
 
@@ -233,7 +237,7 @@ class Subwords(OwnTokenizer):
         return None if number == UNKNOWN_ID else number
 
     def encode(self, texts):
-        """A list of int32 ids (T,) for each of `texts`, a list of str; no BEGIN and no END.
+        """Return a list of int32 ids (T,) for each of `texts`, a list of str; no BEGIN and no END.
 
         Where `[MASK]` has an id, it is one token, which stands for a piece with the space before
         it: that space is no token of its own.
@@ -246,7 +250,7 @@ class Subwords(OwnTokenizer):
         return [row[(row != space) | (np.append(row[1:], 0) != mask)] for row in rows]
 
     def decode(self, rows):
-        """The text of each of `rows`, ids (T,): up to END, without padding and BEGIN.
+        """Return the text of each of `rows`, ids (T,): up to END, without padding and BEGIN.
 
         Unknown pieces become U+2047, a double question mark.
         """
@@ -254,12 +258,15 @@ class Subwords(OwnTokenizer):
         return self._processor.decode(rows) if rows else []
 
     def pieces(self, ids):
-        """The pieces that `ids` (T,) stand for, as a list of str; `▁` is a space before a word."""
+        """Return the pieces that `ids` (T,) stand for, as a list of str.
+
+        `▁` is a space before a word.
+        """
         ids = check_ids(np.asarray(ids).tolist(), len(self))
         return [self._processor.id_to_piece(i) for i in ids]
 
     def name_tokens(self, ids):
-        """What `ids` (T,) stand for, to be read: a list of str.
+        """Return what `ids` (T,) stand for, to be read: a list of str.
 
         The space before a word is left out, and what goes on in a word begins with `##`, as BERT
         writes it.
@@ -290,7 +297,8 @@ class Subwords(OwnTokenizer):
             ) from error
 
     def keras_hub_tokenizer(self, **options):
-        """The same as a `keras_hub.tokenizers.SentencePieceTokenizer`, a layer for `tf.data`.
+        """Return the same as a `keras_hub.tokenizers.SentencePieceTokenizer`, a layer for
+        `tf.data`.
 
         Args:
             options: of that class, such as `sequence_length`.
@@ -336,7 +344,10 @@ def _train(lines, **options):
 
 
 def _read_most(error):
-    """The most pieces that texts have, by SentencePiece's error; None if it speaks of no such."""
+    """Return the most pieces that texts have, by SentencePiece's error.
+
+    None if it speaks of no such.
+    """
     found = re.search(r"value <= (\d+)", str(error))
     return found and int(found[1])
 

@@ -46,7 +46,9 @@ def split_words(text, pattern=None):
 
 
 def find_words(text, pattern=None):
-    """The words that `split_words` gives, each with its characters (start, end) of the text."""
+    """Return the words that `split_words` gives, each with its characters (start, end) of the
+    text.
+    """
     pattern = check_pattern("split_words", pattern)
     matches = re.finditer(pattern, text)  # `re` has a cache of compiled patterns
     return [(match.group(), match.span()) for match in matches]
@@ -93,7 +95,9 @@ class Vocabulary:
 
     @classmethod
     def build(cls, tokens, *, min_count=1, max_size=None, lowercase=False, pattern=None):
-        """The vocabulary of `tokens`, an iterable of str: take them from the training part only.
+        """Return the vocabulary of `tokens`, an iterable of str.
+
+        Take them from the training part only.
 
         Args:
             tokens: iterable of str; the characters of a str are such an iterable too.
@@ -118,14 +122,14 @@ class Vocabulary:
         return len(self)
 
     def split(self, text, max_length=None):
-        """The first words of a text, as str; a ValueError if there is none."""
+        """Return the first words of a text, as str; a ValueError if there is none."""
         words = split_words(text, self.pattern)[:max_length]
         if not words:
             raise ValueError(f"{text[:40]!r} holds no word.")
         return words
 
     def count(self, text):
-        """How many words a text has."""
+        """Return how many words a text has."""
         return len(split_words(text, self.pattern))
 
     def encode_text(self, text, max_length=None):
@@ -137,17 +141,19 @@ class Vocabulary:
         return self.ids(words), np.arange(len(words))
 
     def encode_spans(self, text):
-        """(list of the ids of a text, int (n, 2), the characters from a start to before an end)."""
+        """Return (list of the ids of a text, int (n, 2), the characters from a start to before an
+        end).
+        """
         found = find_words(text, self.pattern)
         spans = np.array([span for _, span in found], "int64").reshape(-1, 2)
         return self.ids([word for word, _ in found]).tolist(), spans
 
     def name_words(self, words):
-        """The tokens of a text that is split already, as str."""
+        """Return the tokens of a text that is split already, as str."""
         return list(words)
 
     def pieces(self, ids):
-        """The entries that `ids` (T,) stand for, as a list of str."""
+        """Return the entries that `ids` (T,) stand for, as a list of str."""
         return [self.entries[i] for i in ids]
 
     def ids(self, tokens):
@@ -213,7 +219,7 @@ class Labels:
         return self.names[index]
 
     def index(self, name):
-        """The id of a label. An unknown one is a ValueError."""
+        """Return the id of a label. An unknown one is a ValueError."""
         return int(self.ids([name])[0])
 
     def ids(self, tags):
@@ -252,7 +258,7 @@ class Labels:
 
 
 def sort_labels(names):
-    """The different names in order, as a list: 2 before 10, and both before words."""
+    """Return the different names in order, as a list: 2 before 10, and both before words."""
 
     def key(name):
         digits = name.lstrip("0") if name.isascii() and name.isdigit() else None
@@ -262,7 +268,7 @@ def sort_labels(names):
 
 
 def _is_entry(token):
-    """Whether a token can have an id of its own, on a line of its own."""
+    """Return whether a token can have an id of its own, on a line of its own."""
     return token not in ("", PADDING, UNKNOWN) and "\n" not in token
 
 
