@@ -153,7 +153,7 @@ class TaggerPreprocessor(TokenizerOwner):
         return len(self.tokenizer.encode_words(words, max_length=MOST_TOKENS)[0])
 
     def as_columns(self, rows, words):
-        """Return the inputs of a model as columns, of a list of ids (T,) and of the words of each."""
+        """Return the inputs of a model as columns, of lists of ids (T,) and of words."""
         inputs = super().as_columns(rows)
         if self.characters is None:
             return inputs

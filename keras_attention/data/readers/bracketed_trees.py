@@ -175,7 +175,7 @@ def _explain_no_constituent(label, children):
 
 
 def _make(label, children, is_root):
-    """Return a `ConstituencyTree`, or None for one without words, which is None among `children`."""
+    """Return a `ConstituencyTree`, or None for one without words. `children` may be None."""
     if isinstance(children[0], str):
         leaf = ConstituencyTree(label, (children[0],))
         if label == EMPTY:

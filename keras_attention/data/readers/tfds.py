@@ -212,7 +212,7 @@ def _choose(name, allowed, preferred, column, role="label"):
 
 
 def _supervised(builder, columns):
-    """Return the column that TFDS names where there are several, as with coarse and fine classes."""
+    """Return the column that TFDS names, where there are several."""
     if len(columns) < 2:
         return columns
     return [n for n in builder.info.supervised_keys or () if n in columns]

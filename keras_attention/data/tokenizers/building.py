@@ -37,6 +37,6 @@ def name_kind(tokenizer):
 
 
 def load_own_tokenizer(fields):
-    """Return the tokenizer that an entry of a manifest, `Fields`, names by its kind and its file."""
+    """Return the tokenizer that an entry of a manifest, `Fields`, names."""
     cls, _ = fields.one_of("kind", TOKENIZERS)
     return cls.load(fields.file("file"))

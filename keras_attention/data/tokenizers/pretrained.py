@@ -130,7 +130,7 @@ class PretrainedTokenizer:
         return self.engine.encode(text)
 
     def encode_sources(self, texts):
-        """Return a list of int32 ids (T,) of texts that an encoder reads, special tokens included."""
+        """Return int32 ids (T,) of each text that an encoder reads, special tokens included."""
         return [np.array(row, "int32") for row in self.encode(texts)]
 
     def name_tokens(self, ids):
