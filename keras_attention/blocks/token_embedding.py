@@ -125,7 +125,8 @@ class TokenEmbedding(IntegerInputs, keras.layers.Layer):
 
     def _shared_table(self, table):
         table = revive_layer("table", table)
-        size = getattr(table, "input_dim", None), getattr(table, "output_dim", None)
+        is_table = isinstance(table, keras.layers.Embedding)
+        size = (table.input_dim, table.output_dim) if is_table else (None, None)
         if size != (self.vocabulary_size, self.hidden_dim):
             raise ValueError(
                 f"table has (rows, columns) {size}, and {self.name} needs (vocabulary_size, "

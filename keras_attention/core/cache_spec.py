@@ -30,8 +30,8 @@ class CacheSpec:
 
     def clear(self):
         """Forget all declarations."""
-        for found in (self.entries, self.masks, self.max_lengths, self.refusals):
-            found.clear()
+        for declarations in (self.entries, self.masks, self.max_lengths, self.refusals):
+            declarations.clear()
 
     def named(self, kind=CacheEntry):
         """Return the entries of a kind by their names in the cache."""

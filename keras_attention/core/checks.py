@@ -91,13 +91,13 @@ def check_number(
         )
 
 
-def check_token_count(part, places, length, exact, more=""):
+def check_token_count(part, count, length, exact, more=""):
     """Refuse a number of tokens other than `places`, or a larger one if not `exact`."""
-    if not isinstance(length, int) or length == places or (length < places and not exact):
+    if not isinstance(length, int) or length == count or (length < count and not exact):
         return
     (rows, columns), prefix = part.grid, part.prefix
     raise ValueError(
-        f"A sequence of length {length} is {'longer' if length > places else 'shorter'} than "
+        f"A sequence of length {length} is {'longer' if length > count else 'shorter'} than "
         f"{type(part).__name__}(grid={part.grid}, prefix={prefix}), which has {prefix} + {rows} · "
         f"{columns} places. Give the grid and prefix of this image, {more}or say with "
         "positions where the tokens are."
@@ -155,16 +155,16 @@ def check_sound(noun, sound, frame_shape=(), instead=""):
         noun: str, its name in the error.
         instead: str, another accepted input, such as "a path, or ".
     """
-    wanted = "samples (T,), floats from -1 to 1, int16 or int32"
+    expected = "samples (T,), floats from -1 to 1, int16 or int32"
     mend = "Of several channels pass one; divide other whole numbers by their largest."
     if frame_shape:
-        wanted, mend = f"features (T, {frame_shape[0]}), floats", "Convert it first."
+        expected, mend = f"features (T, {frame_shape[0]}), floats", "Convert it first."
     try:
         array = np.asarray(sound)
     except ValueError as error:
-        given = f"a {type(sound).__name__} of {', '.join(type(part).__name__ for part in sound)}"
+        types = f"a {type(sound).__name__} of {', '.join(type(part).__name__ for part in sound)}"
         raise ValueError(
-            f"{noun} is {given}: expected {instead}an array of {wanted}. Where a rate is beside "
+            f"{noun} is {types}: expected {instead}an array of {expected}. Where a rate is beside "
             "them, leave it out."
         ) from error
     scaled = not frame_shape and array.dtype.name in INTEGERS
@@ -172,7 +172,7 @@ def check_sound(noun, sound, frame_shape=(), instead=""):
     if not array.ndim or array.shape[1:] != tuple(frame_shape) or not is_number:
         raise ValueError(
             f"{noun} has the shape {array.shape} and the dtype {array.dtype}: expected {instead}"
-            f"an array of {wanted}. {mend}"
+            f"an array of {expected}. {mend}"
         )
     if scaled:
         array = array / -float(np.iinfo(array.dtype).min)

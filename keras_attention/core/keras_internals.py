@@ -96,8 +96,8 @@ def variable_index(optimizer, variable):
 def adam_variables(optimizer, variable):
     """Return (TensorFlow's variable, its first and its second moment) of a Keras Adam."""
     index = variable_index(optimizer, variable)
-    kept = (optimizer._trainable_variables, optimizer._momentums, optimizer._velocities)
-    return tuple(each[index].value for each in kept)
+    groups = (optimizer._trainable_variables, optimizer._momentums, optimizer._velocities)
+    return tuple(each[index].value for each in groups)
 
 
 def decays(optimizer, variable):

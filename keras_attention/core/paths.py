@@ -39,12 +39,12 @@ def unique_names(names):
 
     A name that every format accepts stays unchanged, even if another one would become the same.
     """
-    given = [str(name) for name in names]
-    names = [re.sub(r"\W", "_", name, flags=re.ASCII) for name in given]
+    originals = [str(name) for name in names]
+    names = [re.sub(r"\W", "_", name, flags=re.ASCII) for name in originals]
     taken, seen, unique = set(names), set(), []
-    kept = set(given)
-    for name, original in zip(names, given, strict=True):
-        if name in seen or (name in kept and name != original):
+    accepted = set(originals)
+    for name, original in zip(names, originals, strict=True):
+        if name in seen or (name in accepted and name != original):
             # With a number that no other name has, also of those that come later.
             numbered = (f"{name}_{number}" for number in itertools.count(1))
             name = next(one for one in numbered if one not in taken)

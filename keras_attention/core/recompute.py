@@ -52,9 +52,11 @@ def _recompute_with_tensorflow(compute):
                     tape.watch(sources)
                     again = run(inputs)
                 pairs = zip(again, upstream, strict=True)
-                targets, given = zip(*(p for p in pairs if p[0].dtype.is_floating), strict=True)
-                found = iter(tape.gradient(targets, sources, given))
-                return [next(found) if x.dtype.is_floating else None for x in inputs]
+                targets, of_targets = zip(
+                    *(p for p in pairs if p[0].dtype.is_floating), strict=True
+                )
+                gradients = iter(tape.gradient(targets, sources, of_targets))
+                return [next(gradients) if x.dtype.is_floating else None for x in inputs]
 
             # A tape keeps what is computed of a tensor that it watches: of these it watches none.
             return run([tf.stop_gradient(x) for x in tensors]), gradient

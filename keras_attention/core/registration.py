@@ -123,10 +123,10 @@ def _import_registered(room, name):
         importlib.import_module(f"{PACKAGE}.{room}"), name, None
     )  # a lazy folder imports it now
     # Not `get_registered_object`: while Keras loads, that may return the stand-in.
-    found = keras.saving.get_custom_objects()[f"{PACKAGE}>{name}"]
-    if isinstance(found, _StandIn):
+    value = keras.saving.get_custom_objects()[f"{PACKAGE}>{name}"]
+    if isinstance(value, _StandIn):
         raise ImportError(f"{PACKAGE}.{room} registers no {name}, which registration.py expects.")
-    return found
+    return value
 
 
 class _KerasFinder(importlib.abc.MetaPathFinder):

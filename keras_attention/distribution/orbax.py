@@ -95,9 +95,9 @@ def load_orbax(folder, model=None, *, step=None, compile=True):
         if step is None and steps:
             step = max(steps)
         if step not in steps:
-            there = f"it has those of {sorted(steps)}" if steps else "it has none that is whole"
+            available = f"it has those of {sorted(steps)}" if steps else "it has none that is whole"
             asked = "" if step is None else f" of step={step}"
-            raise ValueError(f"{folder} has no checkpoint{asked}: {there}.")
+            raise ValueError(f"{folder} has no checkpoint{asked}: {available}.")
         if model is None:
             config = checkpointer.load_checkpointables(step, {"model_config": None})
             json = config["model_config"]["config"]
@@ -115,21 +115,21 @@ def import_orbax(feature):
 
 def _load_state(checkpointer, step, model):
     """Set the variables of a model to the values in a checkpoint, each in its own layout."""
-    found = checkpointer.checkpointables_metadata(step).metadata["pytree"]
+    saved = checkpointer.checkpointables_metadata(step).metadata["pytree"]
     groups = {
         "trainable_variables": model.trainable_variables,
         "non_trainable_variables": model.non_trainable_variables,
         "optimizer_variables": model.optimizer.variables if model.compiled else [],
     }
-    matched, wanted = {}, {}
-    for name in found:
-        paths = [*_paths(found[name])]
+    matched, forms = {}, {}
+    for name in saved:
+        paths = [*_paths(saved[name])]
         wants = groups.get(name)
         pairs = _match(paths, wants, model, checkpointer.directory) if wants else {}
         matched[name] = pairs
         # All leaves are asked for: Orbax reads a tree whole.
-        wanted[name] = _map(found[name], lambda path, _, pairs=pairs: _abstract(pairs.get(path)))
-    loaded = checkpointer.load_checkpointables(step, {"pytree": wanted})["pytree"]
+        forms[name] = _map(saved[name], lambda path, _, pairs=pairs: _abstract(pairs.get(path)))
+    loaded = checkpointer.load_checkpointables(step, {"pytree": forms})["pytree"]
     for name, pairs in matched.items():
         values = dict(_paths(loaded[name], leaves=True))
         for path, variable in pairs.items():
@@ -156,9 +156,9 @@ def _map(tree, function, prefix=""):
 
 def _paths(tree, leaves=False):
     """List the paths of the leaves of a nested dict, or pairs (path, leaf)."""
-    found = []
-    _map(tree, lambda path, leaf: found.append((path, leaf) if leaves else path))
-    return found
+    paths = []
+    _map(tree, lambda path, leaf: paths.append((path, leaf) if leaves else path))
+    return paths
 
 
 def _match(paths, variables, model, folder):

@@ -50,14 +50,16 @@ def record_files(folder, *names, **content):
     """
     folder = pathlib.Path(folder)
     entries = {name: {"path": name, **measure_file(folder / name)} for name in names}
-    change_manifest(folder, lambda known: {**add_files(folder, known, entries), **content})
+    change_manifest(
+        folder, lambda content_before: {**add_files(folder, content_before, entries), **content}
+    )
 
 
 def add_files(folder, content, entries):
     """Return `content`, of a manifest, with `entries` (dict: name -> dict) among its files."""
-    known = content.get("files", {})
-    there = {name: entry for name, entry in known.items() if (folder / name).exists()}
-    return {**content, "files": {**there, **entries}}
+    files = content.get("files", {})
+    existing = {name: entry for name, entry in files.items() if (folder / name).exists()}
+    return {**content, "files": {**existing, **entries}}
 
 
 def save_preprocessing(folder, config, parts):

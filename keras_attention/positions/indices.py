@@ -23,10 +23,10 @@ def count(positions, x, axis=1):
         raise ValueError(
             f"Positions must be of shape (length,) or (batch, length); received {positions.shape}."
         )
-    given, length = positions.shape[-1], None if x is None else x.shape[axis]
-    if isinstance(given, int) and isinstance(length, int) and given != length:
+    number, length = positions.shape[-1], None if x is None else x.shape[axis]
+    if isinstance(number, int) and isinstance(length, int) and number != length:
         raise ValueError(
-            f"Positions of shape {tuple(positions.shape)} are {given} for {length} tokens. "
+            f"Positions of shape {tuple(positions.shape)} are {number} for {length} tokens. "
             f"Give one for each: ({length},) or (batch, {length})."
         )
     return positions

@@ -49,11 +49,11 @@ def check_grid_positions(part, values):
     """Refuse positions outside the grid. `values` is NumPy, or None if symbolic."""
     if values is None or not values.size:
         return
-    first, last, places = values.min(), values.max(), count_grid_tokens(part)
-    if first < 0 or last >= places:
+    first, last, number = values.min(), values.max(), count_grid_tokens(part)
+    if first < 0 or last >= number:
         raise ValueError(
             f"Positions {first} to {last} go past {type(part).__name__}(grid={part.grid}, "
-            f"prefix={part.prefix}), which has 0 to {places - 1}."
+            f"prefix={part.prefix}), which has 0 to {number - 1}."
         )
 
 

@@ -222,16 +222,18 @@ def rotate_pairs(x, angle, layout, amplitude=None):
         amplitude: factor of the rotated features, a number or a tensor like `angle`, or None.
     """
     size = 2 * angle.shape[3]
-    rotating, rest = ops.cast(x, "float32"), []
+    rotating, unrotated = ops.cast(x, "float32"), []
     if size < x.shape[3]:
-        rotating, *rest = ops.split(rotating, [size], axis=3)
+        rotating, *unrotated = ops.split(rotating, [size], axis=3)
     cosine, sine = ops.cos(angle), ops.sin(angle)
     if amplitude is not None:
         cosine, sine = cosine * amplitude, sine * amplitude
     # (a, b) becomes (a cos - b sin, b cos + a sin): the minus goes with the first of a pair.
     cosine, sine = _expand_pairs(cosine, cosine, layout), _expand_pairs(-sine, sine, layout)
     rotated = rotating * cosine + _swap_pairs(rotating, layout) * sine
-    return ops.cast(ops.concatenate([rotated, *rest], axis=3) if rest else rotated, x.dtype)
+    return ops.cast(
+        ops.concatenate([rotated, *unrotated], axis=3) if unrotated else rotated, x.dtype
+    )
 
 
 def _expand_pairs(first, second, layout):

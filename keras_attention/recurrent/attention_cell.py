@@ -220,13 +220,13 @@ class AttentionCell(OwnArguments, ProjectionOwner, keras_internals.CellWithDropo
         Returns the output, the new states, and the weights (B, S).
         """
         inner = len(cells.state_sizes(self.cell))
-        hidden, others = list(states[:inner]), list(states[inner:])
-        coverage = others[-1] if self.coverage else None
+        hidden, own_states = list(states[:inner]), list(states[inner:])
+        coverage = own_states[-1] if self.coverage else None
         if self.attention == "bahdanau":
             context, weights = self._attend(hidden, source, coverage)
             inputs = ops.concatenate([inputs, context], axis=-1)
         elif self._feeds:
-            inputs = ops.concatenate([inputs, others[0]], axis=-1)
+            inputs = ops.concatenate([inputs, own_states[0]], axis=-1)
         output, hidden = cells.step_cell(self.cell, inputs, hidden, training)
         if self.attention == "luong":
             context, weights = self._attend(hidden, source, coverage)
@@ -287,10 +287,10 @@ class AttentionCell(OwnArguments, ProjectionOwner, keras_internals.CellWithDropo
         Args:
             encoded: (B, S, E). states: list, the cell's, or None.
         """
-        given = list(states or [])
+        first = list(states or [])
         zero = ops.zeros_like(encoded[:, 0, :1])  # (B, 1)
-        sizes = self.own_state_sizes[len(given) :]
-        return given + [
+        sizes = self.own_state_sizes[len(first) :]
+        return first + [
             ops.zeros_like(encoded[:, :, 0]) if size is None else shapes.tile(zero, (1, size))
             for size in sizes
         ]

@@ -94,8 +94,8 @@ def step_cell(cell, inputs, states, training=None):
     is_one = isinstance(cell.state_size, int)
     structure = [cell.state_size] if is_one else list(cell.state_size)
     packed = keras.tree.pack_sequence_as(structure, list(states))
-    given = {"training": training} if keras_internals.takes_training(cell) else {}
-    output, new = cell(inputs, packed, **given)
+    arguments = {"training": training} if keras_internals.takes_training(cell) else {}
+    output, new = cell(inputs, packed, **arguments)
     return output, keras.tree.flatten(new)
 
 

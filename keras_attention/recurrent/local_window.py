@@ -62,8 +62,8 @@ class LocalWindow(OwnArguments, keras.layers.Layer):
         logit = ops.matmul(ops.tanh(ops.matmul(state, self.kernel)), self.vector)  # (B, 1)
         length = ops.sum(ops.cast(mask, "float32"), axis=1, keepdims=True)
         center = length * ops.sigmoid(ops.cast(logit, "float32"))
-        places = ops.expand_dims(ops.arange(ops.shape(mask)[1], dtype="float32"), axis=0)
-        distance = places - center  # (B, S)
+        positions = ops.expand_dims(ops.arange(ops.shape(mask)[1], dtype="float32"), axis=0)
+        distance = positions - center  # (B, S)
         sigma = self.half_width / 2
         factors = ops.exp(-ops.square(distance) / (2 * sigma**2))
         return ops.abs(distance) <= self.half_width, factors

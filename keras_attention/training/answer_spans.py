@@ -92,15 +92,15 @@ class SpanF1(MaskedMean):
         first, last = labels[:, 0], labels[:, 1]
         shared = ops.minimum(end, last) - ops.maximum(start, first) + 1
         shared = ops.cast(ops.maximum(shared, 0), "float32")
-        both = ops.cast(end - start + last - first + 2, "float32")
-        super().update_state(ops.divide(2.0 * shared, ops.maximum(both, 1.0)), weights)
+        sizes = ops.cast(end - start + last - first + 2, "float32")
+        super().update_state(ops.divide(2.0 * shared, ops.maximum(sizes, 1.0)), weights)
 
     def _find_best(self, logits):
         """Return the first and last places (B,) of the best spans."""
         length = ops.shape(logits)[2]
         scores = ops.expand_dims(logits[:, 0], 2) + ops.expand_dims(logits[:, 1], 1)  # (B, T, T)
-        places = ops.arange(length)
-        start, end = ops.expand_dims(places, 1), ops.expand_dims(places, 0)
+        positions = ops.arange(length)
+        start, end = ops.expand_dims(positions, 1), ops.expand_dims(positions, 0)
         ahead = end - start
         fits = ops.logical_and(ahead >= 0, ahead < self.maximum_answer)
         fits = ops.logical_and(fits, ops.logical_or(start > 0, end == 0))  # 0 is no answer

@@ -136,10 +136,10 @@ class ChunkedLogits(checks.TrainsAnother, keras.Model):
         size = -(-length // number)  # of chunks as equal as they can be
 
         def cut(x):
-            rest = tuple(x.shape[2:])
-            x = ops.pad(x, ((0, 0), (0, number * size - length), *((0, 0) for _ in rest)))
-            x = ops.reshape(x, (batch, number, size, *rest))
-            return ops.transpose(x, (1, 0, *range(2, len(rest) + 3)))
+            sizes = tuple(x.shape[2:])
+            x = ops.pad(x, ((0, 0), (0, number * size - length), *((0, 0) for _ in sizes)))
+            x = ops.reshape(x, (batch, number, size, *sizes))
+            return ops.transpose(x, (1, 0, *range(2, len(sizes) + 3)))
 
         return cut(ops.convert_to_tensor(hidden)), [cut(each) for each in data]
 
@@ -147,8 +147,8 @@ class ChunkedLogits(checks.TrainsAnother, keras.Model):
         """Return the sum of losses, and the new state: divisor of the mean, then metrics."""
         labels, counts, *sample_weight = data
         sample_weight = sample_weight[0] if sample_weight else None
-        others = [ops.convert_to_tensor(each) for each in self.head.non_trainable_variables]
-        logits, _ = self.head.stateless_call(weights, others, hidden)
+        frozen = [ops.convert_to_tensor(each) for each in self.head.non_trainable_variables]
+        logits, _ = self.head.stateless_call(weights, frozen, hidden)
         loss = self.chunked_loss
         values = loss.call(labels, ops.cast(logits, loss.dtype))
         if len(values.shape) != 2:
@@ -158,12 +158,12 @@ class ChunkedLogits(checks.TrainsAnother, keras.Model):
             )
         total, count = sum_losses(values, sample_weight, counts, loss.reduction)
         logits = ops.stop_gradient(logits)
-        added, rest = [state[0] + ops.cast(count, "float32")], list(state[1:])
+        added, states = [state[0] + ops.cast(count, "float32")], list(state[1:])
         for k, metric in enumerate(self.chunked_metrics):
             of_metric = ops.cast(counts, "float32")
             if sample_weight is not None and k >= self._number_unweighted:
                 of_metric = of_metric * sample_weight
-            own, rest = rest[: len(metric.variables)], rest[len(metric.variables) :]
+            own, states = states[: len(metric.variables)], states[len(metric.variables) :]
             added += metric.stateless_update_state(own, labels, logits, sample_weight=of_metric)
         return ops.cast(total, "float32"), added
 

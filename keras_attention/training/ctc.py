@@ -108,17 +108,17 @@ class CTCTranscriptAccuracy(OwnArguments, keras.metrics.Mean):
         self._decoder = GreedyCTCDecoder(blank_id)
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        owner = type(self).__name__
-        found = self._decoder(y_pred, mask=keras_internals.get_mask(y_pred))
-        labels = ops.cast(match_rows(owner, y_true, y_pred), "int32")
+        name = type(self).__name__
+        predicted = self._decoder(y_pred, mask=keras_internals.get_mask(y_pred))
+        labels = ops.cast(match_rows(name, y_true, y_pred), "int32")
         if sample_weight is not None:
-            sample_weight = match_weights(owner, sample_weight, labels.shape[:1], self.dtype)
-        places = ops.maximum(ops.shape(labels)[1], ops.shape(found)[1])
-        found, labels = (
-            ops.pad(x, ((0, 0), (0, places - ops.shape(x)[1])), constant_values=self.blank_id)
-            for x in (found, labels)
+            sample_weight = match_weights(name, sample_weight, labels.shape[:1], self.dtype)
+        length = ops.maximum(ops.shape(labels)[1], ops.shape(predicted)[1])
+        predicted, labels = (
+            ops.pad(x, ((0, 0), (0, length - ops.shape(x)[1])), constant_values=self.blank_id)
+            for x in (predicted, labels)
         )
-        super().update_state(ops.all(ops.equal(found, labels), axis=1), sample_weight)
+        super().update_state(ops.all(ops.equal(predicted, labels), axis=1), sample_weight)
 
 
 def compute_ctc_loss(labels, logits, lengths, blank_id=0):
@@ -168,9 +168,9 @@ def _compute_with_dense_labels(labels, logits, lengths, blank_id):
 def _compute_with_sparse_labels(labels, logits, lengths, blank_id):
     import tensorflow as tf
 
-    places = tf.where(labels != blank_id)
+    indices = tf.where(labels != blank_id)
     sparse = tf.SparseTensor(
-        places, tf.gather_nd(labels, places), tf.cast(tf.shape(labels), "int64")
+        indices, tf.gather_nd(labels, indices), tf.cast(tf.shape(labels), "int64")
     )
     return tf.nn.ctc_loss(
         sparse,

@@ -64,10 +64,10 @@ class AttachmentScore(MaskedMean):
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         heads, relations, counts = _read_truth(self, y_true, y_pred)
-        found = ops.cast(ops.argmax(y_pred["arc_scores"], axis=-1), "int32")
-        right = ops.equal(found, heads)
+        predicted = ops.cast(ops.argmax(y_pred["arc_scores"], axis=-1), "int32")
+        right = ops.equal(predicted, heads)
         if self.labeled:
-            labels = ops.argmax(_take_heads(y_pred["label_scores"], found), axis=-1)
+            labels = ops.argmax(_take_heads(y_pred["label_scores"], predicted), axis=-1)
             right = ops.logical_and(right, ops.equal(ops.cast(labels, "int32"), relations))
         heads = ops.where(counts, heads, self.ignore_class)
         _, weights = read_positions(self, heads, y_pred["arc_scores"], sample_weight)

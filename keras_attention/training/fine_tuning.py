@@ -65,24 +65,27 @@ def enable_lora(model, rank, targets=TARGETS, *, lora_alpha=None):
         if keras_internals.has_low_rank(layer):
             raise ValueError(f"{model.name} is adapted by LoRA already: call merge_lora first.")
         if isinstance(layer, ProjectionOwner):
-            there = layer._projections()
-            names |= there.keys() - {"table"}
-            adapted.append((layer, there))
-    wanted = sorted(names) if targets == "all" else list(targets)
-    if unknown := [name for name in wanted if name not in names]:
+            projections = layer._projections()
+            names |= projections.keys() - {"table"}
+            adapted.append((layer, projections))
+    chosen_names = sorted(names) if targets == "all" else list(targets)
+    if unknown := [name for name in chosen_names if name not in names]:
         raise ValueError(
             f"targets={targets!r}: {model.name} has no projection {unknown[0]!r}. It has "
             f"{', '.join(sorted(names))}."
         )
-    chosen = [(layer, [name for name in wanted if name in there]) for layer, there in adapted]
+    chosen = [
+        (layer, [name for name in chosen_names if name in projections])
+        for layer, projections in adapted
+    ]
     chosen = [(layer, names) for layer, names in chosen if names and layer.trainable]
     if not chosen:
         raise ValueError(
             f"targets={targets!r}: all layers of {model.name} with these projections are frozen. "
             "Set their trainable, or call ka.training.unfreeze(model), first."
         )
-    frozen, kept = _list_trained(body)
-    _FROZEN[model] = frozen, kept
+    frozen, frozen_before = _list_trained(body)
+    _FROZEN[model] = frozen, frozen_before
     for one in frozen:
         one.trainable = False
     for layer, names in chosen:
@@ -100,7 +103,7 @@ def merge_lora(model):
     for layer in _below(body):
         if keras_internals.has_low_rank(layer):
             keras_internals.merge_low_rank(layer)
-    frozen, kept = _FROZEN.pop(model, (None, ()))
+    frozen, frozen_before = _FROZEN.pop(model, (None, ()))
     if frozen is None:  # it was saved and loaded in between
         frozen = _list_normalizations(body)
         trained = [layer for layer in _below(body) if layer.trainable]
@@ -111,7 +114,7 @@ def merge_lora(model):
     held = {id(one) for one in held}
     for one in frozen:
         one.trainable = id(one) not in held
-    for one in kept:  # Keras makes a kernel trainable when it adds a change to it
+    for one in frozen_before:  # Keras makes a kernel trainable when it adds a change to it
         one.trainable = False
     keras_internals.forget_compilation(model)
 
@@ -265,18 +268,18 @@ def _list_layers(model):
     """
     if isinstance(model, Scan):
         return model.blocks
-    found = []
+    layers = []
     for layer in model.layers if isinstance(model, keras.Model) else ():
-        found += _list_layers(layer) if isinstance(layer, (keras.Model, Scan)) else [layer]
-    return found
+        layers += _list_layers(layer) if isinstance(layer, (keras.Model, Scan)) else [layer]
+    return layers
 
 
 def _below(layers):
     """List each of `layers`, and all layers inside them, once."""
-    found = {}
+    layers_by_id = {}
     for layer in layers:
-        found |= {id(one): one for one in keras_internals.all_layers(layer)}
-    return list(found.values())
+        layers_by_id |= {id(one): one for one in keras_internals.all_layers(layer)}
+    return list(layers_by_id.values())
 
 
 def _list_trained(layers):

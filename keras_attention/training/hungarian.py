@@ -115,31 +115,31 @@ class HungarianLoss(GlobalMeanLoss):
             loss = loss + self._compute_layer(*each, *others)
         return loss
 
-    def _compute_layer(self, labels, boxes, logits, found):
+    def _compute_layer(self, labels, boxes, logits, predicted):
         """Compute the loss (B,) of one layer's logits (B, Q, C) and boxes (B, Q, 4)."""
-        logits, found = ops.cast(logits, "float32"), ops.cast(found, "float32")
-        chosen = match_objects(self.compute_costs(labels, boxes, logits, found), labels)
+        logits, predicted = ops.cast(logits, "float32"), ops.cast(predicted, "float32")
+        chosen = match_objects(self.compute_costs(labels, boxes, logits, predicted), labels)
         matched = ops.greater_equal(chosen, 0)  # (B, M)
         images = sum_over_replicas(ops.cast(ops.shape(labels)[0], "float32"))
         objects = sum_over_replicas(ops.sum(ops.cast(matched, "float32")))
         share = images / ops.maximum(objects, 1.0)
         at = ops.expand_dims(ops.maximum(chosen, 0), -1)
-        mine = ops.take_along_axis(found, ops.broadcast_to(at, ops.shape(boxes)), axis=1)
+        mine = ops.take_along_axis(predicted, ops.broadcast_to(at, ops.shape(boxes)), axis=1)
         l1 = ops.sum(ops.abs(mine - boxes), axis=-1)
         iou, giou = compute_overlaps(find_corners(mine), find_corners(boxes))
         of_boxes = self.l1_weight * l1 + self.giou_weight * (1.0 - giou)
         of_boxes = share * ops.sum(ops.where(matched, of_boxes, 0.0), axis=1)
-        given = ops.one_hot(ops.where(matched, chosen, -1), ops.shape(logits)[1])  # (B, M, Q)
-        of_classes = self._compute_classification(labels, logits, given, iou, share)
+        pairs = ops.one_hot(ops.where(matched, chosen, -1), ops.shape(logits)[1])  # (B, M, Q)
+        of_classes = self._compute_classification(labels, logits, pairs, iou, share)
         return of_boxes + self._class_weight * of_classes
 
-    def _compute_classification(self, labels, logits, given, iou, share):
+    def _compute_classification(self, labels, logits, pairs, iou, share):
         """Compute the loss (B,) of logits (B, Q, C). `given` (B, M, Q) is 1 for matched pairs."""
         classes = logits.shape[2]
         kinds = ops.one_hot(labels, classes)  # (B, M, C), zeros for padding
         if self.classification == "varifocal":
             kinds = ops.stop_gradient(ops.expand_dims(iou, -1)) * kinds
-        targets = ops.einsum("bmq,bmc->bqc", given, kinds)
+        targets = ops.einsum("bmq,bmc->bqc", pairs, kinds)
         if self.classification == "varifocal":
             wrong = NEGATIVE * ops.stop_gradient(ops.sigmoid(logits)) ** FOCUS
             weights = ops.where(ops.greater(targets, 0.0), targets, wrong)
@@ -163,7 +163,7 @@ class HungarianLoss(GlobalMeanLoss):
         images = sum_over_replicas(ops.cast(ops.shape(labels)[0], "float32"))
         return images * ops.sum(weights * losses, axis=1) / sum_over_replicas(ops.sum(weights))
 
-    def compute_costs(self, labels, boxes, logits, found):
+    def compute_costs(self, labels, boxes, logits, predicted):
         """Compute the costs (B, Q, M) of matching query q with object m."""
         if self.classification != "cross_entropy":
             shares = ops.sigmoid(logits)
@@ -174,7 +174,7 @@ class HungarianLoss(GlobalMeanLoss):
             of_classes = -ops.softmax(logits, axis=-1)
         kinds = ops.one_hot(labels, logits.shape[2])
         of_classes = ops.einsum("bqc,bmc->bqm", of_classes, kinds)
-        theirs, mine = ops.expand_dims(boxes, 1), ops.expand_dims(found, 2)
+        theirs, mine = ops.expand_dims(boxes, 1), ops.expand_dims(predicted, 2)
         l1 = ops.sum(ops.abs(mine - theirs), axis=-1)
         _, giou = compute_overlaps(find_corners(mine), find_corners(theirs))
         return self._class_weight * of_classes + self.l1_weight * l1 - self.giou_weight * giou

@@ -21,15 +21,15 @@ def match_labels(name, labels, predictions):
         not know while it traces is compared when the graph runs.
     """
     refuse_ragged(name, labels)
-    given, classes = shape_of(labels), shape_of(predictions)
+    shape, classes = shape_of(labels), shape_of(predictions)
     expected = classes[:-1]
     labels = _drop_last_axis(ops.convert_to_tensor(labels), len(expected))
     if not _agree(shape_of(labels), expected):
         hint = ""
-        if len(given) == len(classes) and given[-1] == classes[-1]:
+        if len(shape) == len(classes) and shape[-1] == classes[-1]:
             hint = " One-hot labels become classes by argmax over the last axis."
         raise ValueError(
-            f"{name}: labels of shape {given} for predictions of shape {classes}: expected labels"
+            f"{name}: labels of shape {shape} for predictions of shape {classes}: expected labels"
             f" of shape {expected}.{hint}"
         )
     return _check_when_run(labels, expected, predictions[..., 0])
@@ -41,13 +41,13 @@ def match_targets(name, targets, predictions):
     As in Keras, targets (B,) are for predictions (B, 1).
     """
     refuse_ragged(name, targets)
-    given, expected = shape_of(targets), shape_of(predictions)
+    shape, expected = shape_of(targets), shape_of(predictions)
     targets = ops.convert_to_tensor(targets)
     if len(targets.shape) == len(expected) - 1 and expected[-1] == 1:
         targets = ops.expand_dims(targets, -1)
     if not _agree(shape_of(targets), expected):
         raise ValueError(
-            f"{name}: labels of shape {given} for predictions of shape {expected}:"
+            f"{name}: labels of shape {shape} for predictions of shape {expected}:"
             " expected both of one shape, with a number for each label."
         )
     return _check_when_run(targets, expected, ops.convert_to_tensor(predictions))
@@ -56,11 +56,11 @@ def match_targets(name, targets, predictions):
 def match_rows(name, labels, predictions):
     """Return labels (B, U) for predictions (B, T, V). Labels (B, U, 1) lose their last axis."""
     refuse_ragged(name, labels)
-    given, scores = shape_of(labels), shape_of(predictions)
+    shape, scores = shape_of(labels), shape_of(predictions)
     labels = _drop_last_axis(ops.convert_to_tensor(labels), 2)
     if len(scores) != 3 or len(labels.shape) != 2 or not _agree(labels.shape[:1], scores[:1]):
         raise ValueError(
-            f"{name}: labels of shape {given} for predictions of shape {scores}:"
+            f"{name}: labels of shape {shape} for predictions of shape {scores}:"
             " expected labels (B, U) and predictions (B, T, V)."
         )
     return labels
@@ -89,7 +89,7 @@ def match_weights(name, weights, shape, dtype=None):
         dtype: of the result.
     """
     refuse_ragged(name, weights)
-    given = shape_of(weights)
+    weights_shape = shape_of(weights)
     weights = _drop_last_axis(ops.convert_to_tensor(weights, dtype=dtype), len(shape))
     sizes = shape_of(weights)
     fits = len(sizes) <= len(shape) and all(
@@ -98,7 +98,7 @@ def match_weights(name, weights, shape, dtype=None):
     )
     if not fits:
         raise ValueError(
-            f"{name}: sample_weight of shape {given} for values of shape"
+            f"{name}: sample_weight of shape {weights_shape} for values of shape"
             f" {tuple(shape)}: expected that shape, or its first axes."
         )
     for _ in range(len(shape) - len(sizes)):

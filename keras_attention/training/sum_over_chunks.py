@@ -54,8 +54,8 @@ def _with_tensorflow(compute, chunks, weights, data, state, differentiable):
                 value, state = compute(x, own, rows, state)
             # of what is not used, such as positions beside the table of tokens, they are 0
             zero = tf.UnconnectedGradients.ZERO
-            part, *others = tape.gradient(value, [x, *own], unconnected_gradients=zero)
-            sums = [a + tf.convert_to_tensor(b) for a, b in zip(sums, others, strict=True)]
+            part, *of_weights = tape.gradient(value, [x, *own], unconnected_gradients=zero)
+            sums = [a + tf.convert_to_tensor(b) for a, b in zip(sums, of_weights, strict=True)]
             return k + 1, total + value, state, sums, parts.write(k, part)
 
         start = (tf.constant(0), tf.constant(0.0), state, sums, parts)
@@ -119,8 +119,8 @@ def _with_jax(compute, chunks, weights, data, state, differentiable):
 
         def step(carry, rows):
             total, state, sums = carry
-            (value, state), (part, others) = of_chunk(rows[0], weights, rows[1], state)
-            return (total + value, state, jax.tree.map(jnp.add, sums, others)), part
+            (value, state), (part, of_weights) = of_chunk(rows[0], weights, rows[1], state)
+            return (total + value, state, jax.tree.map(jnp.add, sums, of_weights)), part
 
         carry = (*start(state), [jnp.zeros_like(weight) for weight in weights])
         (total, state, sums), parts = jax.lax.scan(step, carry, (chunks, data))
@@ -157,10 +157,10 @@ def _with_torch(compute, chunks, weights, data, state, differentiable):
             sums = [torch.zeros_like(weight) for weight in weights]
 
             def take_gradients(k, value, x):
-                found = torch.autograd.grad(value, [x, *leaves], allow_unused=True)
-                for kept, gradient in zip([parts[k], *sums], found, strict=True):
+                gradients = torch.autograd.grad(value, [x, *leaves], allow_unused=True)
+                for total_gradient, gradient in zip([parts[k], *sums], gradients, strict=True):
                     if gradient is not None:
-                        kept.add_(gradient)
+                        total_gradient.add_(gradient)
                 return value.detach()
 
             with torch.enable_grad():

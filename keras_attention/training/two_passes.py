@@ -91,11 +91,11 @@ class TwoPasses(OwnArguments, TeacherForced, keras.layers.Layer):
         if not training:
             return self.model(inputs, training=training)
         target = ops.cast(inputs["target_ids"], "int32")
-        given = self._given(target)
+        stays = self._given(target)
         mixed = target
         for _ in range(self.passes):
             logits = self.model({**inputs, "target_ids": mixed}, training=True)
-            mixed = ops.where(given, target, self._after(logits, target))
+            mixed = ops.where(stays, target, self._after(logits, target))
         return self.model({**inputs, "target_ids": mixed}, training=True)
 
     def _given(self, target):

@@ -53,20 +53,20 @@ def boxes_map(image, boxes, titles, weights=None, *, grid=None, title=None, path
     down = -(-(len(heats) + 1) // across)
     height = PANEL * image.shape[0] / image.shape[1] + 0.4
     figure = new_figure(across * PANEL + bool(heats), down * height + 0.4 * bool(title), title)
-    first, *others = add_panels(figure, len(heats) + 1, across)
+    first, *panels = add_panels(figure, len(heats) + 1, across)
     draw_picture(first, image)
     for box, words in zip(boxes, titles, strict=True):
         _draw_box(first, box, words)
     top = max((float(heat.max()) for heat in heats), default=0.0) or 1.0
-    for axis, heat, box, words in zip(others, heats, boxes, titles, strict=False):
+    for axis, heat, box, words in zip(panels, heats, boxes, titles, strict=False):
         shown = draw_heat(axis, image, heat.reshape(grid), top)
         _draw_box(axis, box)
         axis.set_title(words, fontsize=9, parse_math=False)
-    for axis in (first, *others):
+    for axis in (first, *panels):
         axis.set_xticks([])
         axis.set_yticks([])
     if heats:
-        add_color_bar(figure, shown, [first, *others])
+        add_color_bar(figure, shown, [first, *panels])
     return save_figure(figure, path)
 
 

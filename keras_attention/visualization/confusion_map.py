@@ -62,8 +62,8 @@ def _read_counts(confusion, labels):
     """Return counts (L, L) and L labels, from either form."""
     if isinstance(confusion, dict):
         if labels is None:
-            others = (name for row in confusion.values() for name in row)
-            labels = list(dict.fromkeys([*confusion, *others]))
+            predicted = (name for row in confusion.values() for name in row)
+            labels = list(dict.fromkeys([*confusion, *predicted]))
         rows = [[confusion.get(a, {}).get(b, 0) for b in labels] for a in labels]
         confusion = np.array(rows)
     counts = np.asarray(confusion, "float64")

@@ -56,5 +56,5 @@ class Llama3(Scaling, Part):
         plain = unscaled(size, max_wavelength)
         waves = self.original_length * plain / (2 * math.pi)
         low, high = self.low_frequency_factor, self.high_frequency_factor
-        kept = np.clip((waves - low) / (high - low), 0, 1)
-        return plain * kept + plain / self.factor * (1 - kept)
+        unchanged = np.clip((waves - low) / (high - low), 0, 1)
+        return plain * unchanged + plain / self.factor * (1 - unchanged)

@@ -76,10 +76,10 @@ def score_answers(predictions, answers, *, version="2.0"):
     if len(predictions) != len(answers) or not predictions:
         raise ValueError(f"{len(predictions)} predictions and {len(answers)} lists of answers.")
     rows = []
-    for prediction, given in zip(predictions, answers, strict=True):
-        if isinstance(given, str):
-            raise ValueError(f"{given[:40]!r} is one answer: pass a list of them.")
-        true = [text for text in given if version == "1.1" or normalize_answer(text)]
+    for prediction, texts in zip(predictions, answers, strict=True):
+        if isinstance(texts, str):
+            raise ValueError(f"{texts[:40]!r} is one answer: pass a list of them.")
+        true = [text for text in texts if version == "1.1" or normalize_answer(text)]
         true, answerable = true or [""], bool(true)
         exact = max(compute_exact_match(prediction, text) for text in true)
         f1 = max(compute_answer_f1(prediction, text, version) for text in true)

@@ -76,7 +76,7 @@ class BoxAveragePrecision(OwnArguments, keras.metrics.Metric):
         scores = ops.max(shares, axis=-1)
         bins = ops.cast(ops.floor(scores * self.num_thresholds), "int32")
         bins = ops.clip(bins, 0, self.num_thresholds - 1)
-        places = ops.reshape(kinds * self.num_thresholds + bins, (-1,))
+        cells = ops.reshape(kinds * self.num_thresholds + bins, (-1,))
         mine = find_corners(ops.expand_dims(ops.cast(y_pred["boxes"], "float32"), 2))
         theirs = find_corners(ops.expand_dims(ops.cast(y_true["boxes"], "float32"), 1))
         overlaps, _ = compute_overlaps(mine, theirs)  # (B, Q, M)
@@ -92,9 +92,9 @@ class BoxAveragePrecision(OwnArguments, keras.metrics.Metric):
             right = ops.logical_and(claims > 0, claims >= surest)
             right = ops.cast(ops.any(right, axis=-1), "float32")
             row = ops.one_hot(i, len(self.iou_thresholds), dtype=self.dtype)
-            counts = ops.expand_dims(self._count(weights * right, places), 0)
+            counts = ops.expand_dims(self._count(weights * right, cells), 0)
             self.right.assign(self.right + ops.reshape(row, (-1, 1, 1)) * counts)
-        self.found.assign(self.found + self._count(weights * ops.ones_like(scores), places))
+        self.found.assign(self.found + self._count(weights * ops.ones_like(scores), cells))
         counts = ops.one_hot(labels, self.num_classes) * ops.expand_dims(weights, -1)
         self.objects.assign(self.objects + ops.cast(ops.sum(counts, axis=(0, 1)), self.dtype))
 
@@ -105,9 +105,9 @@ class BoxAveragePrecision(OwnArguments, keras.metrics.Metric):
         weights = match_weights(type(self).__name__, sample_weight, shape, "float32")
         return ops.expand_dims(weights, -1)
 
-    def _count(self, values, places):
+    def _count(self, values, cells):
         total = self.num_classes * self.num_thresholds
-        counts = ops.segment_sum(ops.reshape(values, (-1,)), places, num_segments=total)
+        counts = ops.segment_sum(ops.reshape(values, (-1,)), cells, num_segments=total)
         return ops.cast(ops.reshape(counts, (self.num_classes, self.num_thresholds)), self.dtype)
 
     def result(self):
@@ -117,5 +117,5 @@ class BoxAveragePrecision(OwnArguments, keras.metrics.Metric):
         steps = right - ops.pad(right[:, :, :-1], ((0, 0), (0, 0), (1, 0)))
         objects = ops.maximum(self.objects, 1.0)
         areas = ops.sum(precision * steps, axis=-1) / objects  # (thresholds, classes)
-        there = ops.cast(self.objects > 0, self.dtype)
-        return ops.divide_no_nan(ops.sum(ops.mean(areas, axis=0) * there), ops.sum(there))
+        present = ops.cast(self.objects > 0, self.dtype)
+        return ops.divide_no_nan(ops.sum(ops.mean(areas, axis=0) * present), ops.sum(present))

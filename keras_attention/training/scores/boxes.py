@@ -42,10 +42,10 @@ def score_boxes(wanted, found, *, labels=None):
     )
     if len(wanted) != len(found):
         raise ValueError(f"{len(wanted)} images with objects, and {len(found)} with found ones.")
-    there = {entry[0] for objects in wanted for entry in objects}
-    labels = sorted(there) if labels is None else list(labels)
+    occurring = {entry[0] for objects in wanted for entry in objects}
+    labels = sorted(occurring) if labels is None else list(labels)
     numbers = {label: k for k, label in enumerate(labels, start=1)}
-    if unknown := sorted(there - set(numbers)):
+    if unknown := sorted(occurring - set(numbers)):
         raise ValueError(f"The label {unknown[0]!r} is none of labels={labels}.")
     truth, nothing = coco.COCO(), coco.COCO()
     truth.dataset = {
@@ -65,7 +65,7 @@ def score_boxes(wanted, found, *, labels=None):
         run.summarize()
     stats = {name: float(run.stats[k]) for name, k in NAMES.items()}
     scores = {name: x if x >= 0 else float("nan") for name, x in stats.items()}
-    return scores | {"by_label": _read_labels(run, [x for x in labels if x in there], numbers)}
+    return scores | {"by_label": _read_labels(run, [x for x in labels if x in occurring], numbers)}
 
 
 def _list_annotations(wanted, numbers):
@@ -109,12 +109,12 @@ def _to_sides(box):
 def _read_labels(run, labels, numbers):
     """Return {label: (map, map50)} over objects of every size."""
     table = run.eval["precision"][:, :, :, 0, -1]  # (overlaps, recalls, classes)
-    places = {number: k for k, number in enumerate(run.params.catIds)}
-    found = {}
+    indices = {number: k for k, number in enumerate(run.params.catIds)}
+    by_label = {}
     for label in labels:
-        values = table[:, :, places[numbers[label]]]
-        found[label] = tuple(
+        values = table[:, :, indices[numbers[label]]]
+        by_label[label] = tuple(
             float(np.mean(part[part > -1])) if np.any(part > -1) else float("nan")
             for part in (values, values[0])
         )
-    return found
+    return by_label

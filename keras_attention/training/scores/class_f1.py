@@ -63,9 +63,9 @@ class ClassF1(OwnArguments, keras.metrics.Metric):
             )
         labels, weights = read_positions(self, y_true, y_pred, sample_weight)
         predicted = ops.cast(ops.argmax(y_pred, axis=-1), "int32")
-        known = ops.logical_and(labels >= 0, labels < size)
-        cells = size * ops.where(known, labels, 0) + predicted  # any cell will do for weight 0
-        weights = ops.where(ops.logical_or(known, weights == 0), weights, float("nan"))
+        valid = ops.logical_and(labels >= 0, labels < size)
+        cells = size * ops.where(valid, labels, 0) + predicted  # any cell will do for weight 0
+        weights = ops.where(ops.logical_or(valid, weights == 0), weights, float("nan"))
         counts = ops.segment_sum(
             ops.reshape(ops.cast(weights, self.dtype), (-1,)),
             ops.reshape(cells, (-1,)),
@@ -75,6 +75,6 @@ class ClassF1(OwnArguments, keras.metrics.Metric):
 
     def result(self):
         right = ops.diagonal(self.counts)
-        both = ops.sum(self.counts, axis=0) + ops.sum(self.counts, axis=1)
-        present = ops.cast(ops.not_equal(both, 0), self.dtype)
-        return ops.divide_no_nan(ops.sum(ops.divide_no_nan(2 * right, both)), ops.sum(present))
+        totals = ops.sum(self.counts, axis=0) + ops.sum(self.counts, axis=1)
+        present = ops.cast(ops.not_equal(totals, 0), self.dtype)
+        return ops.divide_no_nan(ops.sum(ops.divide_no_nan(2 * right, totals)), ops.sum(present))

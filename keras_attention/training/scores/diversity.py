@@ -24,12 +24,12 @@ def compute_distinct(texts, size):
     assert ka.training.compute_distinct(["I see", "I see it"], 2) == 2 / 3
     ```
     """
-    found = [
+    ngrams = [
         tuple(words[k : k + size])
         for words in map(str.split, texts)
         for k in range(len(words) - size + 1)
     ]
-    return len(set(found)) / len(found) if found else 0.0
+    return len(set(ngrams)) / len(ngrams) if ngrams else 0.0
 
 
 def compute_repetition(texts):

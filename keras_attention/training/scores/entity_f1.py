@@ -39,10 +39,10 @@ class TagScheme:
 
     def read(self, labels):
         """Convert label ids (B, T) to `begins` and `types`. Ids below 0 are read as `O`."""
-        known = ops.cast(labels >= 0, "int32")
+        valid = ops.cast(labels >= 0, "int32")
         labels = ops.maximum(labels, 0)
         begins, ends, types = (
-            ops.take(ops.convert_to_tensor(table), labels, axis=0) * known
+            ops.take(ops.convert_to_tensor(table), labels, axis=0) * valid
             for table in (self._begins, self._ends, self._types)
         )
         return ops.maximum(begins, _shift(ends, 1)), types
@@ -53,12 +53,14 @@ def left_align(true, predicted, weights):
 
     All three arguments are (B, T).
     """
-    kept = ops.not_equal(weights, 0)
+    counts = ops.not_equal(weights, 0)
     length = ops.shape(true)[1]
     position = ops.broadcast_to(ops.expand_dims(ops.arange(length), 0), ops.shape(true))
     # Distinct keys: no backend needs a stable sort.
-    order = ops.argsort(position + length * ops.cast(ops.logical_not(kept), position.dtype), axis=1)
-    true, predicted = ops.where(kept, true, -1), ops.where(kept, predicted, -1)
+    order = ops.argsort(
+        position + length * ops.cast(ops.logical_not(counts), position.dtype), axis=1
+    )
+    true, predicted = ops.where(counts, true, -1), ops.where(counts, predicted, -1)
     return tuple(ops.take_along_axis(x, order, axis=1) for x in (true, predicted, weights))
 
 

@@ -33,19 +33,19 @@ def score_label_sets(labels, predicted):
             f"labels of shape {labels.shape} and predictions of shape {predicted.shape}: expected "
             "both (examples, labels)."
         )
-    right, both = labels & predicted, labels.astype("int64") + predicted
-    macro = _compute_f1(right.sum(axis=0), both.sum(axis=0))
-    sample = _compute_f1(right.sum(axis=1), both.sum(axis=1))
+    right, total = labels & predicted, labels.astype("int64") + predicted
+    macro = _compute_f1(right.sum(axis=0), total.sum(axis=0))
+    sample = _compute_f1(right.sum(axis=1), total.sum(axis=1))
     return {
         "macro_f1": float(macro.mean()),
-        "micro_f1": float(_compute_f1(right.sum(), both.sum())),
+        "micro_f1": float(_compute_f1(right.sum(), total.sum())),
         "sample_f1": float(sample.mean()),
     }
 
 
-def _compute_f1(right, both):
+def _compute_f1(right, total):
     """Compute F1 from the right decisions, and from labels plus predictions."""
-    return 2.0 * right / np.maximum(both, 1)
+    return 2.0 * right / np.maximum(total, 1)
 
 
 def find_label_thresholds(labels, probabilities, shrinkage=0.0):
@@ -96,8 +96,8 @@ def _find_threshold(labels, probabilities):
     right, shares = np.cumsum(labels[order]), probabilities[order]
     f1 = 2.0 * right / (np.arange(1, len(order) + 1) + labels.sum())
     below = np.append(shares[1:], 0.0)
-    apart = shares > below  # a threshold cannot part examples of the same probability
-    if not apart.any():
+    separable = shares > below  # a threshold cannot part examples of the same probability
+    if not separable.any():
         return 0.0
-    best = int(np.argmax(np.where(apart, f1, -1.0)))
+    best = int(np.argmax(np.where(separable, f1, -1.0)))
     return float((shares[best] + below[best]) / 2)

@@ -124,11 +124,11 @@ def _compute_bleu(written, wanted):
 
 def _compute_rouge(written, wanted):
     """Compute F1 of ROUGE-1, ROUGE-2 and ROUGE-L (Lin, 2004) with keras_hub, means over texts."""
-    found = {}
+    scores = {}
     for name, metric in _make_rouge().items():
         metric.update_state(wanted, written)
-        found[name] = round(float(metric.result()["f1_score"]), 6)
-    return found
+        scores[name] = round(float(metric.result()["f1_score"]), 6)
+    return scores
 
 
 def _make_rouge():
