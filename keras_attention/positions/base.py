@@ -172,6 +172,25 @@ class Weighted(IntegerInputs, Position, LayerPart):
         return {**super().get_config(), "initializer": initializer}
 
 
+class WeightedEmbedding(Weighted):
+    """A position with weights that adds to tokens.
+
+    Call arguments:
+        x: (B, T, D).
+        positions: int (T,) or (B, T), or None for 0, 1, 2, ...
+    """
+
+    roles = frozenset({"embed"})
+
+    def call(self, x, positions=None):
+        return self.embed(x, positions)
+
+    def compute_output_spec(self, x, positions=None):
+        if positions is None:
+            self.check_length(x.shape[1], exact=False)
+        return keras.KerasTensor(x.shape, dtype=x.dtype)
+
+
 class WeightedBias(Weighted):
     """A position with weights that adds to the scores.
 

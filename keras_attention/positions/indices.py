@@ -64,6 +64,18 @@ def to_numpy_or_none(positions):
         return None
 
 
+def check_inside(positions, number, owner, mend=""):
+    """Refuse positions other than 0 to `number` - 1, unless they are symbolic."""
+    values = to_numpy_or_none(positions)
+    if values is None or not values.size:
+        return
+    first, last = values.min(), values.max()
+    if first < 0 or last >= number:
+        raise ValueError(
+            f"Positions {first} to {last} go past {owner}, which has 0 to {number - 1}.{mend}"
+        )
+
+
 def compute_angles(positions, rates):
     """Multiply positions by `rates`, of as many axes, in float32 under every policy."""
     return ops.cast(positions, "float32") * ops.convert_to_tensor(rates, "float32")

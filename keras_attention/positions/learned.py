@@ -4,12 +4,12 @@ import keras
 from keras import ops
 
 from keras_attention.core import checks, scope
-from keras_attention.positions.base import Weighted
+from keras_attention.positions.base import WeightedEmbedding
 from keras_attention.positions.indices import (
+    check_inside,
     count,
     expand_positions,
     resolve_positions,
-    to_numpy_or_none,
 )
 from keras_attention.positions.patch_grid import (
     check_grid,
@@ -21,7 +21,7 @@ from keras_attention.positions.patch_grid import (
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class Learned(Weighted):
+class Learned(WeightedEmbedding):
     """Adds a learned vector for each position (Gehring et al., 2017; BERT and ViT).
 
     An input longer than `max_length` is an error as soon as its length is known: in a graph or a
@@ -57,7 +57,6 @@ class Learned(Weighted):
 
     weight_axes = {"table": ("rows", "embed")}
     own_arguments = ("max_length",)
-    roles = frozenset({"embed"})
 
     def __init__(self, max_length, initializer=None, **kwargs):
         super().__init__(initializer, **kwargs)
@@ -72,19 +71,28 @@ class Learned(Weighted):
             )
         self.table = self.add_table((self.max_length, shape[2]))
 
-    def call(self, x, positions=None):
-        return self.embed(x, positions)
+    def check_length(self, length, exact=True):
+        if length is not None and length > self.max_length:
+            raise ValueError(
+                f"A sequence of length {length} is longer than {self._shown}. Shorten it, or make "
+                "the table longer with extend()."
+            )
+
+    @property
+    def _shown(self):
+        return f"{type(self).__name__}(max_length={self.max_length})"
 
     def embed(self, x, positions=None):
         self.check_built()
-        scope.limit_length(self.max_length, f"{type(self).__name__}(max_length={self.max_length})")
+        scope.limit_length(self.max_length, self._shown)
         positions = resolve_positions(positions, x)
         if positions is None:
-            self._check_length(x)
+            self.check_length(x.shape[1])
             table = ops.convert_to_tensor(self.table)
             rows = ops.slice(table, (0, 0), (ops.shape(x)[1], x.shape[2]))
         else:
-            self._check_inside(positions)
+            mend = " Make the table longer with extend()."
+            check_inside(positions, self.max_length, self._shown, mend)
             rows = ops.take(self.table, count(positions, x), axis=0)
         if len(rows.shape) == 2:
             rows = ops.expand_dims(rows, axis=0)
@@ -133,32 +141,9 @@ class Learned(Weighted):
         other.table.assign(table)
         return other
 
-    def _check_length(self, x):
-        if x.shape[1] is not None and x.shape[1] > self.max_length:
-            raise ValueError(
-                f"A sequence of length {x.shape[1]} is longer than Learned(max_length="
-                f"{self.max_length}). Shorten it, or make the table longer with extend()."
-            )
-
-    def _check_inside(self, positions):
-        values = to_numpy_or_none(positions)
-        if values is None or not values.size:
-            return
-        first, last = values.min(), values.max()
-        if first < 0 or last >= self.max_length:
-            raise ValueError(
-                f"Positions {first} to {last} go past Learned(max_length={self.max_length}), which "
-                f"has 0 to {self.max_length - 1}. Make the table longer with extend()."
-            )
-
-    def compute_output_spec(self, x, positions=None):
-        if positions is None:
-            self._check_length(x)
-        return keras.KerasTensor(x.shape, dtype=x.dtype)
-
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class Learned2D(Weighted):
+class Learned2D(WeightedEmbedding):
     """Adds a learned vector of the column to half of the features, and of the row to the rest.
 
     (Carion et al., 2020, DETR; Dosovitskiy et al., 2021, appendix D.4.) It has rows + columns
@@ -193,7 +178,6 @@ class Learned2D(Weighted):
         "prefix_table": ("rows", "embed"),
     }
     own_arguments = ("grid", "prefix")
-    roles = frozenset({"embed"})
 
     def __init__(self, grid, prefix=0, initializer=None, **kwargs):
         super().__init__(initializer, **kwargs)
@@ -213,9 +197,6 @@ class Learned2D(Weighted):
         if self.prefix:
             self.prefix_table = self.add_table((self.prefix, width), "prefix_table")
 
-    def call(self, x, positions=None):
-        return self.embed(x, positions)
-
     def check_length(self, length, exact=True):
         check_grid_length(self, length, exact)
 
@@ -224,7 +205,7 @@ class Learned2D(Weighted):
         if positions is None:
             check_grid_length(self, x.shape[1], exact=False)
         else:
-            check_grid_positions(self, to_numpy_or_none(positions))
+            check_grid_positions(self, positions)
         vectors = self._vectors(expand_positions(count(positions, x)))
         return ops.cast(ops.cast(x, "float32") + vectors, x.dtype)
 
@@ -258,8 +239,3 @@ class Learned2D(Weighted):
             if self.prefix:
                 other.prefix_table.assign(self.prefix_table)
         return other
-
-    def compute_output_spec(self, x, positions=None):
-        if positions is None:
-            check_grid_length(self, x.shape[1], exact=False)
-        return keras.KerasTensor(x.shape, dtype=x.dtype)

@@ -4,6 +4,7 @@ import numpy as np
 from keras import ops
 
 from keras_attention.core import checks, scope
+from keras_attention.positions.indices import check_inside
 
 
 def check_grid(part, optional=False):
@@ -45,16 +46,10 @@ def check_grid_length(part, length, exact=True):
     checks.check_token_count(part, count_grid_tokens(part), length, exact, more)
 
 
-def check_grid_positions(part, values):
-    """Refuse positions outside the grid. `values` is NumPy, or None if symbolic."""
-    if values is None or not values.size:
-        return
-    first, last, number = values.min(), values.max(), count_grid_tokens(part)
-    if first < 0 or last >= number:
-        raise ValueError(
-            f"Positions {first} to {last} go past {type(part).__name__}(grid={part.grid}, "
-            f"prefix={part.prefix}), which has 0 to {number - 1}."
-        )
+def check_grid_positions(part, positions):
+    """Refuse positions outside the grid, unless they are symbolic."""
+    owner = f"{type(part).__name__}(grid={part.grid}, prefix={part.prefix})"
+    check_inside(positions, count_grid_tokens(part), owner)
 
 
 METHODS = ("bicubic", "bilinear", "nearest")

@@ -123,11 +123,12 @@ class GlobalMeanLoss(OwnArguments, keras.losses.Loss):
             for y in (y_true, y_pred)
         )
         losses = self.call(y_true, y_pred)
-        return reduce_losses(losses, sample_weight, mask, self.reduction)
+        sums = sum_losses(losses, sample_weight, mask, self.reduction)
+        return reduce_sums(*sums, self.reduction)
 
 
-def reduce_losses(losses, sample_weight, mask, reduction):
-    """Reduce the losses of the positions of each replica to the loss of all replicas.
+def sum_losses(losses, sample_weight, mask, reduction):
+    """Return the sum of one replica's losses, and the divisor of their mean.
 
     Args:
         losses: floats, of any shape. Their implicit mask takes positions out, too.
@@ -135,11 +136,6 @@ def reduce_losses(losses, sample_weight, mask, reduction):
         mask: bool in their shape, or None.
         reduction: as in every Keras loss, but not None.
     """
-    return reduce_sums(*sum_losses(losses, sample_weight, mask, reduction), reduction)
-
-
-def sum_losses(losses, sample_weight, mask, reduction):
-    """Return the sum of one replica's losses, and the divisor of their mean."""
     masks = [each for each in (mask, keras_internals.get_mask(losses)) if each is not None]
     mask = None if not masks else masks[0] if len(masks) == 1 else ops.logical_and(*masks)
     total = keras_internals.sum_losses(losses, sample_weight, mask)

@@ -59,7 +59,8 @@ def test_one_device_has_the_loss_of_keras():
         loss = ka.training.MaskedSparseCategoricalCrossentropy(reduction=reduction)
         expected = loss(labels, logits, weights)
         values = loss.call(labels, logits)
-        found = replicas.reduce_losses(values, weights.astype("float32"), None, reduction)
+        sums = replicas.sum_losses(values, weights.astype("float32"), None, reduction)
+        found = replicas.reduce_sums(*sums, reduction)
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
