@@ -99,7 +99,8 @@ class ConvolutionModule(ProjectionOwner):
         if tokens is not None:
             x = ops.multiply(x, ops.expand_dims(ops.cast(tokens, x.dtype), axis=2))
         x = self._depthwise(self._with_neighbours(x))
-        x = self.activation(self._normalize(x, mask, training))
+        batch = {"mask": mask, "training": training} if self.normalization == "batch_norm" else {}
+        x = self.activation(self._norm(x, **batch))
         return part_tokens(self._output_dense(merge_tokens(x)), inputs, length, width)
 
     def _with_neighbours(self, x):
@@ -120,11 +121,6 @@ class ConvolutionModule(ProjectionOwner):
         x = ops.concatenate([ops.cast(slot["inputs"], x.dtype), x], axis=1)
         slot.update(inputs=x[:, -before:])
         return x
-
-    def _normalize(self, x, mask, training):
-        if self.normalization == "batch_norm":
-            return self._norm(x, mask=mask, training=training)
-        return self._norm(x)
 
     def compute_output_shape(self, input_shape):
         return input_shape

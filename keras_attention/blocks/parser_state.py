@@ -153,18 +153,14 @@ class ParserState(IntegerInputs, keras.layers.Layer):
             "open": both(words_left, room, can_begin),
             "tag": both(words_left, inside),
         }
-        kinds = self._list_kinds()
+        labels = ["open"] * self.num_constituents + ["tag"] * self.num_tags
+        kinds = ["padding", "start", "end", "close", *labels]  # of every id
         parts = [
             ops.expand_dims(move, axis=2)
             * ops.reshape([float(k == name) for k in kinds], (1, 1, -1))
             for name, move in moves.items()
         ]
         return functools.reduce(ops.add, parts)
-
-    def _list_kinds(self):
-        """The kind of every id."""
-        labels = ["open"] * self.num_constituents + ["tag"] * self.num_tags
-        return ["padding", "start", "end", "close", *labels]
 
     @property
     def vocabulary_size(self):

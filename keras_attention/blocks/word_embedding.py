@@ -148,16 +148,12 @@ class WordEmbedding(IntegerInputs, ProjectionOwner):
         )
 
     def build(self, tokens_shape, characters_shape):
+        width = 0
         for layer, shape in ((self.tokens, tokens_shape), (self.characters, characters_shape)):
             if not layer.built:
                 layer.build(shape)
-        self._projection.build((None, self._width(tokens_shape, characters_shape)))
-
-    def _width(self, *shapes):
-        layers = (self.tokens, self.characters)
-        return sum(
-            layer.compute_output_shape(s)[-1] for layer, s in zip(layers, shapes, strict=True)
-        )
+            width += layer.compute_output_shape(shape)[-1]
+        self._projection.build((None, width))
 
     def call(self, tokens, characters, positions=None, training=None):
         given = {} if positions is None else {"positions": positions}
