@@ -33,8 +33,6 @@ def has_keras():
 def import_module(name):
     """Import the module `name`. The error for a missing Keras or TensorFlow says how to install it.
 
-    Example:
-
     ```python
     from keras_attention.core.lazy import import_module
 

@@ -78,8 +78,6 @@ def name_axes(layer, **axes):
     Returns:
         The layer.
 
-    Example:
-
     ```python
     import keras
     import keras_attention as ka
@@ -106,8 +104,6 @@ def find_axes(layer, name, shape):
 
     Raises:
         ValueError: a role is not in `ROLES`, or their number differs from that of the axes.
-
-    Example:
 
     ```python
     import keras

@@ -36,8 +36,6 @@ class LayoutReport:
         mesh: dict, name of a mesh axis -> number of devices.
         weights: tuple of `WeightLayout`.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

@@ -46,8 +46,6 @@ class RoleParallel(BatchLayout, keras.distribution.ModelParallel):
         devices: list, by default `keras.distribution.list_devices()`.
         auto_shard_dataset: bool, as in `keras.distribution.ModelParallel`.
 
-    Example:
-
     ```python
     import keras
     import keras_attention as ka

@@ -27,8 +27,6 @@ def split_weight(axes, shape, mesh, fully_sharded=False):
         A tuple with the name of a mesh axis, or None, for each axis of the weight, and a list of
         sentences about those that could not be split.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

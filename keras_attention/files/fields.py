@@ -35,8 +35,6 @@ class Fields:
         ignored: names of fields that do not matter, for `finish`.
         error_class: ValueError, or a class of it.
 
-    Example:
-
     ```python
     from keras_attention.files.fields import Fields
 

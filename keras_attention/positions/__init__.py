@@ -39,8 +39,6 @@ NAMES = {
 def get(identifier, dtype=None):
     """Return the position for a position, its name, its config, None, or a list of those.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

@@ -28,8 +28,6 @@ class ALiBi(Position, Part):
             -m max(i - j, 0). It is the same up to the query, and later keys, which the mask hides,
             have no bias.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -76,8 +74,6 @@ class LearnedALiBi(WeightedBias):
     Args:
         causal: bool, as in `ALiBi`.
         initializer: of the logarithms (N,). None starts from ALiBi's slopes.
-
-    Example:
 
     ```python
     import numpy as np

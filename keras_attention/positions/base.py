@@ -24,8 +24,6 @@ class Position:
     is a `Weighted`, which its owner builds with (B, T, D) for embed and (B, T, N, H) for the other
     roles.
 
-    Example:
-
     ```python
     import dataclasses
     import keras
@@ -112,8 +110,6 @@ class Weighted(IntegerInputs, Position, LayerPart):
     Args:
         initializer: of the weights. None is the normal distribution with deviation 0.02 of BERT and
             ViT.
-
-    Example:
 
     ```python
     import numpy as np

@@ -19,8 +19,6 @@ class CombinedPositions(Position, LayerPart):
     Args:
         parts: list of positions, at least one.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -115,8 +113,6 @@ def for_role(position, *roles):
     Args:
         position: a position or None.
         roles: "embed", "rotate", "bias".
-
-    Example:
 
     ```python
     import keras_attention as ka

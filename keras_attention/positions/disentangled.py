@@ -41,8 +41,6 @@ class Disentangled(WeightedBias):
         initializer: of the tables (2 num_buckets, N, H). None is a normal distribution with
             deviation 0.02.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -39,8 +39,6 @@ class Learned(WeightedEmbedding):
             are an error, which TensorFlow on the CPU and LiteRT raise at run time. GPUs and JAX do
             not check.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -158,8 +156,6 @@ class Learned2D(WeightedEmbedding):
     Call arguments:
         x: (B, T, D), T at most prefix + rows · columns, D even.
         positions: int (T,) or (B, T). None for 0, 1, 2, ...
-
-    Example:
 
     ```python
     import numpy as np

@@ -71,8 +71,6 @@ def interpolate(table, grid, new_grid, prefix=0, method="bicubic"):
     Returns:
         NumPy (prefix + new rows · new columns, D), in the table's dtype.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

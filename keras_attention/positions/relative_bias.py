@@ -31,8 +31,6 @@ class RelativeBias(WeightedBias):
         initializer: of the weights (num_buckets, N). None is a normal distribution with deviation
             0.02.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -47,8 +47,6 @@ class Rotary(Position, Part):
             positions, attention refuses a known number of tokens other than prefix + rows ·
             columns. A causal model may have fewer, the beginning of an image.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -134,8 +132,6 @@ class XPos(Position, Part):
         scale_base: number above 0. Pairs decay more slowly with a larger one.
         middle: int, the position with factor 1. It changes no product. Half of the longest length
             keeps numbers smallest.
-
-    Example:
 
     ```python
     import numpy as np
@@ -271,8 +267,6 @@ def convert_layout(weights, source, target, rotary_dim=None):
 
     Returns:
         NumPy array of the same shape.
-
-    Example:
 
     ```python
     import numpy as np

@@ -25,8 +25,6 @@ class Scalar(Position, Part):
         length: int, the number of positions from 0 to 1. By default the T of the tokens. Explicit
             positions (a slice, a cache) need it.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -32,8 +32,6 @@ class Shaw(WeightedBias):
         initializer: of the tables (2 max_distance + 1, H or value_dim). None is a normal
             distribution with deviation 0.02.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -38,8 +38,6 @@ class Sinusoidal(Position, Part):
             max_wavelength=10000 ** (n / (n - 1)) here.)
         max_wavelength: number above 0. The longest wavelength is almost 2π times as long.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -111,8 +109,6 @@ class Sinusoidal2D(Position, Part):
         layout: of each half: `"concatenated"`, all sines first, as in MAE, or `"interleaved"`, sine
             and cosine in turn.
         max_wavelength: number above 0. The longest wavelength is almost 2π times as long.
-
-    Example:
 
     ```python
     import numpy as np

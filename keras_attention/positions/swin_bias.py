@@ -102,8 +102,6 @@ class SwinBias(GridBias):
             it keeps the table as small as a window. None is the grid's own.
         initializer: of the table. None is a normal distribution with deviation 0.02.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -176,8 +174,6 @@ class ContinuousBias(GridBias):
         pretrained_grid: (rows, columns) whose largest distances divide. None is `grid`.
         initializer: of the kernels (2, hidden_dim) and (hidden_dim, N). None is a normal
             distribution with deviation 0.02. The hidden layer's bias starts at zero.
-
-    Example:
 
     ```python
     import numpy as np

@@ -46,8 +46,6 @@ class TransformerXL(WeightedBias):
         query_positions, key_positions: int (T,) or (B, T), and (S,) or (B, S). Keys of a memory of
             M tokens are at -M to -1, or the queries at M, M + 1, ...
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -82,8 +82,6 @@ class AttentionCell(OwnArguments, ProjectionOwner, keras_internals.CellWithDropo
     them there, and `return_state=True` does not work in a functional model.
     `keras_attention.recurrent.RecurrentDecoder` projects once, shows its weights, and exports.
 
-    Example:
-
     ```python
     import keras
     import numpy as np

@@ -26,8 +26,6 @@ def get_cell(identifier, units, num_layers=1):
     Returns:
         A Keras cell. Several are a `keras.layers.StackedRNNCells`.
 
-    Example:
-
     ```python
     import keras
     import keras_attention as ka

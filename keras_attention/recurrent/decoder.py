@@ -35,8 +35,6 @@ class RecurrentDecoder(OwnArguments, keras.layers.Layer):
     of zeros. At padding of the target the output is zero and the states stay. The output (B, T,
     `cell.output_size`) carries the target's mask.
 
-    Example:
-
     ```python
     import keras
     import numpy as np

@@ -40,8 +40,6 @@ class RecurrentEncoder(OwnArguments, keras.layers.Layer):
     Masking: padding changes no state, whichever side it is on, so that both directions begin at a
     token. The outputs are zeros there, and carry the mask.
 
-    Example:
-
     ```python
     import keras
     import numpy as np
@@ -167,8 +165,6 @@ class Bridge(ProjectionOwner):
         states: list of (B, any size), an encoder's final states.
 
     Returns a list of (B, size).
-
-    Example:
 
     ```python
     import keras

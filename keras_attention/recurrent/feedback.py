@@ -52,8 +52,6 @@ class FeedbackDecoder(OwnArguments, TeacherForced, IntegerInputs, keras.layers.L
         teacher_forcing: a non-trainable weight, 1.0 at first, which the callback
             `keras_attention.training.ScheduledSampling` sets.
 
-    Example:
-
     ```python
     import keras
     import numpy as np

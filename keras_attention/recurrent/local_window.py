@@ -26,8 +26,6 @@ class LocalWindow(OwnArguments, keras.layers.Layer):
     Returns:
         Which places are near, bool (B, S), and their factors, float32 (B, S).
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

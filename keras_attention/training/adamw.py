@@ -22,8 +22,6 @@ class AdamW(keras.optimizers.AdamW):
     the other saved. A step differs by up to 7 millionths of its size: Keras computes 1 - beta_2 in
     Python, and corrects the bias in float32.
 
-    Example:
-
     ```python
     import keras
     import keras_attention as ka

@@ -27,8 +27,6 @@ class SpanCrossentropy(MaskedSparseCategoricalCrossentropy):
         y_pred: dict with `"start_logits"` and `"end_logits"` (B, T).
         sample_weight: (B,) or (B, 2).
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -64,8 +62,6 @@ class SpanF1(MaskedMean):
         y_true: int (B, 2), the first and the last place. Both 0 for no span.
         y_pred: dict with `"start_logits"` and `"end_logits"` (B, T).
         sample_weight: (B,) or (B, 2).
-
-    Example:
 
     ```python
     import numpy as np

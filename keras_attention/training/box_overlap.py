@@ -23,8 +23,6 @@ def compute_overlaps(first, second):
     Returns:
         Two tensors (...). Two boxes without area give 0.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

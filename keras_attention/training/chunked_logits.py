@@ -38,8 +38,6 @@ class ChunkedLogits(checks.TrainsAnother, keras.Model):
         metrics, weighted_metrics: lists of `MaskedSparseCategoricalAccuracy` and
             `MaskedPerplexity`. For metrics of whole rows evaluate `model`.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

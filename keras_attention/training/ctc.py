@@ -33,8 +33,6 @@ class MaskedCTC(GlobalMeanLoss):
     An utterance has no alignment if it has fewer frames than labels, plus one between two equal
     labels. Its loss and its gradient are 0.
 
-    Example:
-
     ```python
     import keras
     import numpy as np
@@ -86,8 +84,6 @@ class CTCTranscriptAccuracy(OwnArguments, keras.metrics.Mean):
         y_true: int labels (B, U), padded with `blank_id` at the end.
         y_pred: logits (B, T, V), with the mask of their frames.
         sample_weight: (B,).
-
-    Example:
 
     ```python
     import numpy as np

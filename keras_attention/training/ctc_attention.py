@@ -32,8 +32,6 @@ class CTCAttention(GlobalMeanLoss):
             frames, as in `MaskedCTC`.
         sample_weight: (B,).
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -26,8 +26,6 @@ class DependencyCrossentropy(GlobalMeanLoss):
         y_pred: dict of `"arc_scores"` (B, T, T + 1) and `"label_scores"` (B, T, T + 1, L), the
             outputs of `ka.models.dependency_parser`.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -79,8 +77,6 @@ class UnlabeledAttachment(AttachmentScore):
     """Share of words whose best head is right (UAS), before heads are made a tree.
 
     Call arguments of `update_state` are those of `DependencyCrossentropy`.
-
-    Example:
 
     ```python
     import numpy as np

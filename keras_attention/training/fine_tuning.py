@@ -43,8 +43,6 @@ def enable_lora(model, rank, targets=TARGETS, *, lora_alpha=None):
         ValueError: the model has no such projection, all of them are frozen, or LoRA is enabled
             already.
 
-    Example:
-
     ```python
     import math
     import keras_attention as ka
@@ -129,8 +127,6 @@ def freeze(model, num_blocks=None):
             freezes all, so that only the head is trained. `unfreeze` undoes it. Call
             `model.compile` afterwards.
 
-    Example:
-
     ```python
     import keras_attention as ka
 
@@ -204,8 +200,6 @@ class LayerwiseAdamW(OwnArguments, AdamW):
 
     Raises:
         ValueError: the number of variables to train differs.
-
-    Example:
 
     ```python
     import keras_attention as ka

@@ -50,8 +50,6 @@ class HungarianLoss(GlobalMeanLoss):
             (B, M, 4), (cx, cy, w, h) as shares of the image's sides.
         y_pred: dict of outputs of `ka.models.object_detector`.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -190,8 +188,6 @@ def match_objects(costs, labels):
     Returns:
         int32 (B, M), the queries. -1 where there is no object, and for objects that are left where
         there are more objects than queries. There is no gradient.
-
-    Example:
 
     ```python
     import numpy as np

@@ -16,8 +16,6 @@ class JointModel(keras.Model):
     In `compile`, `loss` is a Keras loss and `metrics` a list of Keras metrics. Their `y_pred` is
     the output of the model, such as a dict, and their `y_true` what the data has.
 
-    Example:
-
     ```python
     import keras
     import numpy as np

@@ -33,8 +33,6 @@ class MaskedSparseCategoricalCrossentropy(GlobalMeanLoss):
             `class_weights`, not `class_weight=` of `fit`: Keras takes labels (B, T) for one-hot
             labels and computes a wrong weight for each row.)
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -76,8 +76,6 @@ class MaskedSparseCategoricalAccuracy(MaskedMean):
             mask on them leaves positions out, too.
         sample_weight: in the shape of `y_true` or of its first axes.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -112,8 +110,6 @@ class MaskedSequenceAccuracy(MaskedMean):
         sample_weight: (B,) or (B, T). Positions of weight 0 are left out. The weight of a row is
             the largest of its positions.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -146,8 +142,6 @@ class MaskedPerplexity(MaskedMean):
 
     Arguments are those of `MaskedSparseCategoricalAccuracy`, but `y_pred` are logits. Every token
     of an epoch has the same weight.
-
-    Example:
 
     ```python
     import numpy as np

@@ -28,8 +28,6 @@ class MultiLabelCrossentropy(GlobalMeanLoss):
         y_pred: logits (B, L).
         sample_weight: (B,).
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -86,8 +84,6 @@ class MacroF1(OwnArguments, keras.metrics.Metric):
 
     Raises:
         ValueError: the logits have another shape.
-
-    Example:
 
     ```python
     import numpy as np

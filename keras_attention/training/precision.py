@@ -27,8 +27,6 @@ def fastest_dtype_policy():
     Returns:
         The name of a Keras dtype policy. Weights stay float32 in both.
 
-    Example:
-
     ```python
     import keras
     import keras_attention as ka

@@ -161,8 +161,6 @@ def merge_metrics(metrics):
         metrics: list of Keras metrics whose variables are sums: all of `ka.training`, and Keras's
             means.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

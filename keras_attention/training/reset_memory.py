@@ -13,8 +13,6 @@ class ResetMemory(keras.callbacks.Callback):
     memory of its own (`with_memory(model, length, batch_size=...)`). An evaluation between the
     batches of an epoch would leave its memory to the batches after it. `fit` evaluates after them.
 
-    Example:
-
     ```python
     import keras
     import numpy as np

@@ -25,8 +25,6 @@ class TeacherForcing(Part):
 class ConstantForcing(TeacherForcing):
     """`ε_i = probability` (Bengio et al., 2015, section 4, *uniform scheduled sampling* at 0.5).
 
-    Example:
-
     ```python
     import keras_attention as ka
 
@@ -51,8 +49,6 @@ class LinearForcing(TeacherForcing):
     Args:
         slope: float above 0, the paper's c, by which the probability falls per step.
         start: float from 0 to 1, k. least: float from 0 to 1, ε.
-
-    Example:
 
     ```python
     import keras_attention as ka
@@ -83,8 +79,6 @@ class ExponentialForcing(TeacherForcing):
     Args:
         base: float from 0 to 1, the paper's k.
 
-    Example:
-
     ```python
     import keras_attention as ka
 
@@ -111,8 +105,6 @@ class InverseSigmoidForcing(TeacherForcing):
 
     Args:
         k: float of at least 1. Larger values fall more slowly.
-
-    Example:
 
     ```python
     import math
@@ -164,8 +156,6 @@ class ScheduledSampling(keras.callbacks.Callback):
             a config of one, or a number for a constant.
         per: `"step"` counts the optimizer's updates, so that a resumed training continues where it
             stopped. `"epoch"` counts epochs.
-
-    Example:
 
     ```python
     import keras

@@ -18,8 +18,6 @@ def warmup_cosine(peak, warmup_steps, total_steps, final=0.0):
         total_steps: int, with the warm-up: usually steps per epoch times epochs.
         final: float, the last rate as a share of `peak`.
 
-    Example:
-
     ```python
     import keras
     import keras_attention as ka
@@ -56,8 +54,6 @@ class Noam(keras.optimizers.schedules.LearningRateSchedule):
         hidden_dim: int, the paper's d_model.
         warmup_steps: int.
         scale: float.
-
-    Example:
 
     ```python
     import keras_attention as ka

@@ -36,8 +36,6 @@ class TwoPasses(OwnArguments, TeacherForced, keras.layers.Layer):
         teacher_forcing: a non-trainable weight, 1.0 at first, which the callback
             `ScheduledSampling` sets.
 
-    Example:
-
     ```python
     import keras
     import numpy as np
@@ -132,8 +130,6 @@ def with_two_passes(model, feedback="argmax", passes=1, seed=None):
 
     Returns:
         A functional `keras.Model` with the inputs and the output of `model`.
-
-    Example:
 
     ```python
     import keras

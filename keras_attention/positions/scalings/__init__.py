@@ -21,8 +21,6 @@ NAMES = {
 def get(identifier):
     """Return the scaling for a scaling, its name, its config, or None.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

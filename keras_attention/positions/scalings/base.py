@@ -11,8 +11,6 @@ class Scaling:
 
     A new scaling is a frozen dataclass under `Scaling` and `Part` that defines `rates`.
 
-    Example:
-
     ```python
     import dataclasses
     import numpy as np

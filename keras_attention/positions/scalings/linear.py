@@ -17,8 +17,6 @@ class Linear(Scaling, Part):
     Args:
         factor: number above 0, how many times longer the inputs are than in training.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

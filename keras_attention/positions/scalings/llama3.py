@@ -25,8 +25,6 @@ class Llama3(Scaling, Part):
         original_length: int, the length in training.
         low_frequency_factor, high_frequency_factor: numbers above 0, the first the smaller.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -36,8 +36,6 @@ class LongRoPE(Scaling, Part):
         attention_factor: float, the factor of queries and keys. None is as above.
         length: int, the length to assume. None is that of the given positions.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

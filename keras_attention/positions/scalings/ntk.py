@@ -21,8 +21,6 @@ class NTK(Scaling, Part):
     Args:
         factor: number above 0, how many times longer the inputs are than in training.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka
@@ -59,8 +57,6 @@ class DynamicNTK(Scaling, Part):
         factor: number above 0.
         original_length: int, the length in training.
         length: int, the L to assume. None is that of the given positions.
-
-    Example:
 
     ```python
     import numpy as np

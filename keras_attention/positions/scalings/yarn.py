@@ -29,8 +29,6 @@ class YaRN(Scaling, Part):
         attention_factor: float, the factor of queries and keys. None is the paper's.
         truncate: bool, whether the ramp begins and ends at whole pairs, as in the paper's code.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -59,8 +59,6 @@ def score_answers(predictions, answers, *, version="2.0"):
         some questions have an answer, also `"answerable_exact_match"`, `"answerable_f1"` and
         `"unanswerable_exact_match"`.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

@@ -31,8 +31,6 @@ class BoxAveragePrecision(OwnArguments, keras.metrics.Metric):
 
     Call arguments of `update_state` are those of `HungarianLoss`.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

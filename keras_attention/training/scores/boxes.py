@@ -25,8 +25,6 @@ def score_boxes(wanted, found, *, labels=None):
         less than 96², and the rest, NaN where there are none; `"by_label"`, a dict of label ->
         (map, map50).
 
-    Example:
-
     ```python
     import keras_attention as ka
 

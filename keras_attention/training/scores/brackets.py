@@ -26,8 +26,6 @@ def score_brackets(found, wanted, *, punctuation=False):
     Raises:
         ValueError: the trees are not over the same words.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

@@ -33,8 +33,6 @@ class ClassF1(OwnArguments, keras.metrics.Metric):
     Raises:
         ValueError: `y_pred` has another number of classes.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -15,8 +15,6 @@ def compute_distinct(texts, size):
     Returns:
         float from 0 to 1. 0 if no text has n words.
 
-    Example:
-
     ```python
     import keras_attention as ka
 
@@ -35,8 +33,6 @@ def compute_distinct(texts, size):
 def compute_repetition(texts):
     """Compute the share of the most common text, from 0 to 1.
 
-    Example:
-
     ```python
     import keras_attention as ka
 
@@ -49,8 +45,6 @@ def compute_repetition(texts):
 
 def score_diversity(texts):
     """Compute `"distinct_1"`, `"distinct_2"` and `"commonest_reply"`, each from 0 to 1.
-
-    Example:
 
     ```python
     import keras_attention as ka

@@ -192,8 +192,6 @@ class EntityF1(EntityMetric):
 
     `EntityPrecision` and `EntityRecall` take the same arguments. `update_state` describes shapes.
 
-    Example:
-
     ```python
     import numpy as np
     import keras_attention as ka

@@ -14,8 +14,6 @@ def score_label_sets(labels, predicted):
         dict: `"macro_f1"`, the mean over labels; `"micro_f1"`, over all decisions; `"sample_f1"`,
         the mean over examples. F1 without labels and predictions is 0.
 
-    Example:
-
     ```python
     import keras_attention as ka
 

@@ -43,8 +43,6 @@ def score_translations(written, wanted):
     Returns:
         dict of `exact_match` and `chrf`.
 
-    Example:
-
     ```python
     import keras_attention as ka
 
@@ -73,8 +71,6 @@ def compute_word_error_rate(references, hypotheses):
     Returns:
         float, 0 for perfect transcripts. Extra words can bring it above 1.
 
-    Example:
-
     ```python
     import keras_attention as ka
 
@@ -87,8 +83,6 @@ def compute_word_error_rate(references, hypotheses):
 
 def compute_character_error_rate(references, hypotheses):
     """Compute the same for characters, spaces included.
-
-    Example:
 
     ```python
     import keras_attention as ka
