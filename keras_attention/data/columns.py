@@ -53,6 +53,7 @@ class Ragged:
     exact: bool = False
 
     def reader(self, tf, edges):
+        """Return a function that reads the rows of a batch as a padded tensor."""
         rows = [np.asarray(row, "int32") for row in self.rows]
         locate = locate_tokens(tf, [len(row) for row in rows], None if self.exact else edges)
         values = tf.constant(np.concatenate(rows))
@@ -76,6 +77,7 @@ class Pixels:
     pixels: np.ndarray
 
     def reader(self, tf, edges):
+        """Return a function that reads the images of a batch."""
         scale = 255.0 if self.pixels.dtype == "uint8" else 1.0
         pixels = tf.constant(self.pixels)
         return lambda indices, wanted: tf.cast(tf.gather(pixels, wanted), "float32") / scale
@@ -97,6 +99,8 @@ class Computed:
     dtype: str = "float32"
 
     def reader(self, tf, edges):
+        """Return a function that computes the rows of a batch."""
+
         def read(indices, wanted):
             arguments = [indices, wanted]
             found = tf.numpy_function(self.compute, arguments, self.dtype, stateful=False)

@@ -178,6 +178,7 @@ class MultiLabelClassifier(Task):
         return found
 
     def describe_labels(self, logits):
+        """Return the labels of one row of logits, as one str."""
         shares = 1 / (1 + np.exp(-np.asarray(logits, "float64")))
         given = [
             name

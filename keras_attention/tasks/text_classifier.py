@@ -105,4 +105,5 @@ class TextClassifier(Task):
         return classify(self.preprocessor.labels.names, self.compute_logits(inputs), top)
 
     def describe_labels(self, logits):
+        """Return the label of one row of logits."""
         return self.preprocessor.names([logits])[0]
