@@ -63,7 +63,9 @@ class LiteRTGenerator:
         manifest = path.with_name("manifest.json")
         if manifest.exists():
             entry = _entry(manifest, path.name)
-            if entry.get("sha256", digest := _sha256(path)) != digest:
+            with open(path, "rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            if entry.get("sha256", digest) != digest:
                 raise ValueError(
                     f"{path} is not the file that {manifest} speaks of: damaged, or new."
                 )
@@ -345,11 +347,6 @@ def _entry(manifest, name):
         return {**content.get("files", {}).get(name, {})}
     except (ValueError, RecursionError, AttributeError, TypeError) as error:
         raise ValueError(f"{manifest} is damaged: it is not what an export writes.") from error
-
-
-def _sha256(path):
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 _CALL = ("token_ids", "index", "start")

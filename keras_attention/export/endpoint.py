@@ -13,8 +13,10 @@ from keras_attention.core.paths import unique_names
 from keras_attention.export import backend
 from keras_attention.export.checks.report import Tensor
 from keras_attention.export.errors import ExportError, first_line
+from keras_attention.generation.compiled import dtype_of
 
 SCOPE = r"[A-Za-z0-9_.\\/>-]*"  # of the name of a layer in a graph
+_SMALL = r"u?int(8|16)|bool"  # dtypes whose values int32 holds; wider integers stay as they are
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +57,10 @@ def make_endpoint(model, batch_size=None, sequence_length=None):
     }
     if sequence_length is not None:
         _check_length(axes, sequence_length)
-        axes = {name: _fix_length(shape, sequence_length) for name, shape in axes.items()}
+        axes = {
+            name: (rows, *(sequence_length if axis is None else axis for axis in shape))
+            for name, (rows, *shape) in axes.items()
+        }
     specs = tuple(Tensor(name, axes[name], signature_dtype(t.dtype)) for name, t in inputs.items())
 
     def call(tensors):
@@ -65,7 +70,7 @@ def make_endpoint(model, batch_size=None, sequence_length=None):
     padding = {
         name: find_padding(keras_internals.find_readers(tensor))
         for name, tensor in inputs.items()
-        if "int" in keras.backend.standardize_dtype(tensor.dtype)
+        if "int" in dtype_of(tensor)
     }
     return Endpoint("serving_default", specs, lengths, tuple(outputs), call, padding=padding)
 
@@ -86,10 +91,8 @@ def as_signature(tensors):
 
     Runtimes in browsers take neither; the others take int32 as well.
     """
-    return {
-        name: ops.cast(x, "int32") if _is_small(keras.backend.standardize_dtype(x.dtype)) else x
-        for name, x in tensors.items()
-    }
+    small = {n: x for n, x in tensors.items() if re.fullmatch(_SMALL, dtype_of(x))}
+    return tensors | {name: ops.cast(x, "int32") for name, x in small.items()}
 
 
 def signature_dtype(dtype):
@@ -148,10 +151,6 @@ def _fix_batch(name, shape, batch_size):
     return (shape[0] if batch_size is None else batch_size, *shape[1:])
 
 
-def _fix_length(shape, sequence_length):
-    return (shape[0], *(sequence_length if axis is None else axis for axis in shape[1:]))
-
-
 def _check_length(axes, sequence_length):
     fixed = {axis for shape in axes.values() for axis in shape[1:]}
     if None not in fixed and sequence_length not in fixed:
@@ -159,11 +158,6 @@ def _check_length(axes, sequence_length):
             f"sequence_length={sequence_length}, but no input has a free axis after the batch: "
             f"{', '.join(f'{name} {shape}' for name, shape in axes.items())}."
         )
-
-
-def _is_small(dtype):
-    """Whether int32 holds all values of a dtype; wider integers stay as they are."""
-    return re.fullmatch(r"u?int(8|16)|bool", dtype)
 
 
 def save_endpoints(model, endpoints, folder, mask_constant):
@@ -184,7 +178,9 @@ def save_endpoints(model, endpoints, folder, mask_constant):
     for function in functions.values():  # state that is no weight, such as a seed in use
         owned |= {id(v): v for v in function.graph.variables}
     module.owned = list(owned.values())
-    module.tables = _list_tables(model)
+    kind = tf.saved_model.experimental.TrackableResource  # such as those of a `TextVectorization`
+    layers = keras_internals.all_layers(model)
+    module.tables = [x for layer in layers for x in vars(layer).values() if isinstance(x, kind)]
     try:
         with backend.hide_stderr():
             tf.saved_model.save(module, str(folder), signatures=functions)
@@ -209,14 +205,6 @@ def _check_names(model, endpoints):
                 "letters, digits and _ . > -. Give it another one with name=.",
                 layer=layer.name,
             )
-
-
-def _list_tables(model):
-    """Return the lookup tables of the layers, such as that of a `TextVectorization`."""
-    tf = backend.import_tensorflow()
-    kind = tf.saved_model.experimental.TrackableResource
-    layers = keras_internals.all_layers(model)
-    return [x for layer in layers for x in vars(layer).values() if isinstance(x, kind)]
 
 
 def _trace(endpoint):

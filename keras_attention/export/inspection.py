@@ -53,22 +53,19 @@ def inspect(path):
     Raises:
         ValueError: if the file is no model, or damaged. FileNotFoundError: if there is none.
     """
-    kind = find_format(path)
-    signatures, ops, limits = _READERS[kind](path)
-    return Inspection(str(path), kind, signatures, ops, count_bytes(path), limits)
+    kind, size = find_format(path), count_bytes(path)
+    if kind == "keras":
+        return inspect_model(load_keras_model(path), path)
+    if kind == "litert":
+        graph, limits = flatbuffer.read_graph(path), find_litert_id_limits(path)
+        return Inspection(str(path), kind, graph.signatures, graph.ops, size, limits)
+    from keras_attention.export.saved_model import read_saved_model
+
+    return Inspection(str(path), kind, *read_saved_model(path), size)
 
 
 def inspect_model(model, path):
     """The `Inspection` of a model that was loaded from the `.keras` file `path`."""
-    signatures, ops, limits = _read_model(model)
-    return Inspection(str(path), "keras", signatures, ops, count_bytes(path), limits)
-
-
-def _read_keras(path):
-    return _read_model(load_keras_model(path))
-
-
-def _read_model(model):
     from keras_attention.export.endpoint import make_endpoint
 
     found = make_endpoint(model)
@@ -80,21 +77,8 @@ def _read_model(model):
         type(layer).__name__ for layer in keras_internals.inner_layers(model)
     )
     signature = Signature(found.name, found.inputs, outputs)
-    return (signature,), dict(layers), find_id_limits(model)
-
-
-def _read_litert(path):
-    graph = flatbuffer.read_graph(path)
-    return graph.signatures, graph.ops, find_litert_id_limits(path)
-
-
-def _read_saved_model(path):
-    from keras_attention.export.saved_model import read_saved_model
-
-    return *read_saved_model(path), {}
-
-
-_READERS = {"keras": _read_keras, "saved_model": _read_saved_model, "litert": _read_litert}
+    limits = find_id_limits(model)
+    return Inspection(str(path), "keras", (signature,), dict(layers), count_bytes(path), limits)
 
 
 def find_id_limits(model):
@@ -128,7 +112,10 @@ def find_litert_id_limits(path):
     kinds = {v: k for k, v in vars(schema.BuiltinOperator).items() if isinstance(v, int)}
     codes = [model.OperatorCodes(i) for i in range(model.OperatorCodesLength())]
     codes = [kinds.get(max(c.BuiltinCode(), c.DeprecatedBuiltinCode())) for c in codes]
-    calls = [(codes[op.OpcodeIndex()], _list_inputs(op), op.Outputs(0)) for op in operators]
+    calls = [
+        (codes[op.OpcodeIndex()], [op.Inputs(i) for i in range(op.InputsLength())], op.Outputs(0))
+        for op in operators
+    ]
     found = {}
     for i in range(signature.InputsLength()):
         entry = signature.Inputs(i)
@@ -136,10 +123,6 @@ def find_litert_id_limits(path):
         if tables:
             found[entry.Name().decode()] = min(int(graph.Tensors(t).Shape(0)) for t in tables)
     return found
-
-
-def _list_inputs(operator):
-    return [operator.Inputs(i) for i in range(operator.InputsLength())]
 
 
 def _find_tables(calls, tensor):

@@ -52,19 +52,11 @@ def check_free_memory(model):
 
 def find_free_memory(proc="/proc/meminfo", cgroup="/sys/fs/cgroup"):
     """Bytes of memory free for this process, or None where the system does not tell."""
-    limits = [_read_meminfo(pathlib.Path(proc)), _read_cgroup(pathlib.Path(cgroup))]
-    return min((limit for limit in limits if limit is not None), default=None)
-
-
-def _read_meminfo(path):
-    if not path.is_file():
-        return None
-    found = re.search(r"^MemAvailable:\s*(\d+) kB", path.read_text(), re.MULTILINE)
-    return int(found[1]) * 1024 if found else None
-
-
-def _read_cgroup(folder):
-    most, used = folder / "memory.max", folder / "memory.current"
-    if not (most.is_file() and used.is_file()) or most.read_text().strip() == "max":
-        return None
-    return int(most.read_text()) - int(used.read_text())
+    path, limits = pathlib.Path(proc), []
+    if path.is_file():
+        pattern = r"^MemAvailable:\s*(\d+) kB"
+        limits += [int(n) * 1024 for n in re.findall(pattern, path.read_text(), re.MULTILINE)]
+    most, used = (pathlib.Path(cgroup) / name for name in ("memory.max", "memory.current"))
+    if most.is_file() and used.is_file() and most.read_text().strip() != "max":
+        limits.append(int(most.read_text()) - int(used.read_text()))
+    return min(limits, default=None)

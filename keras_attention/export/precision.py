@@ -35,10 +35,14 @@ def check_no_lookups(model):
     """Raises ExportError for a model that reads strings or looks words up: LiteRT does neither."""
     for layer in keras_internals.all_layers(model):
         if isinstance(layer, _LOOKUPS):
+            place = f"model.get_layer({layer.name!r})"
+            rest = f"keras.Model({place}.output, model.output)"
+            if isinstance(layer, (keras.layers.StringLookup, keras.layers.IntegerLookup)):
+                rest = f"keras.Model(model.input, {place}.input)" if layer.invert else rest
             raise ExportError(
                 f"Layer {layer.name!r} ({type(layer).__name__}) looks its inputs up. A LiteRT file "
                 "holds no strings and no vocabulary: both stay outside. Split the model: export "
-                f"{_describe_rest(layer)}, and look the inputs up in the app. to_saved_model "
+                f"{rest}, and look the inputs up in the app. to_saved_model "
                 "exports the whole model.",
                 layer=f"layer {layer.name!r} ({type(layer).__name__})",
             )
@@ -52,22 +56,11 @@ def check_no_lookups(model):
             )
 
 
-def _describe_rest(layer):
-    """Return Python code for the part of a model without a lookup layer."""
-    place = f"model.get_layer({layer.name!r})"
-    if getattr(layer, "invert", False):
-        return f"keras.Model(model.input, {place}.input)"
-    return f"keras.Model({place}.output, model.output)"
-
-
 def list_reduced_policies(model):
     """The dtype policies of `model`'s layers that compute in less than float32, or quantized."""
     policies = [layer.dtype_policy for layer in keras_internals.all_layers(model)]
-    return sorted({policy.name for policy in policies if _is_reduced(policy)})
-
-
-def _is_reduced(policy):
-    return policy.name in _REDUCED or policy.quantization_mode is not None
+    reduced = (p for p in policies if p.name in _REDUCED or p.quantization_mode is not None)
+    return sorted({policy.name for policy in reduced})
 
 
 def convert_to_float32(model):
@@ -153,7 +146,11 @@ def _weight(layer, name):
 
 def _kernel(projection, shape):
     """The kernel as floats, row by row: the outputs for unit vectors, which round exactly."""
-    inputs, kernel, outputs = _axes(projection, shape)
+    # The letters of the axes of inputs, kernel and outputs.
+    inputs, kernel, outputs = "bi", "io", "bo"
+    if not isinstance(projection, keras.layers.Dense):
+        before, outputs = projection.equation.split("->")
+        inputs, kernel = before.split(",")
     sizes = dict(zip(kernel, shape, strict=True))
     summed = "".join(axis for axis in inputs if axis in sizes)
     made = "".join(axis for axis in outputs if axis in sizes)
@@ -167,14 +164,6 @@ def _kernel(projection, shape):
     found = np.einsum(f"{outputs}->{batch}{made}", found.astype("float32"))
     found = found.reshape([sizes[axis] for axis in summed + made])
     return np.einsum(f"{summed}{made}->{kernel}", found)
-
-
-def _axes(projection, shape):
-    """The letters of the axes of inputs, kernel and outputs."""
-    if isinstance(projection, keras.layers.Dense):
-        return "bi", "io", "bo"
-    before, outputs = projection.equation.split("->")
-    return *before.split(","), outputs
 
 
 def _bare(projection, shape):

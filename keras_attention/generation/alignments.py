@@ -79,17 +79,8 @@ def _read_tokens(inputs, ids, cache):
 def _select_chosen(inputs, ids, weights):
     """Of the weights of all queries those that chose a token, in the shape of the results."""
     number = ids.shape[-1]
-    chosen = ~_after_end(_flatten_rows(ids)[0], inputs.config.end_token_ids)[:, None, :, None]
+    ends = np.isin(_flatten_rows(ids)[0], inputs.config.end_token_ids)
+    after_end = np.cumsum(ends, axis=-1) - ends > 0
+    last = ops.convert_to_numpy(ops.cast(weights, "float32"))[:, :, -number:]
     shape = (*ids.shape[:-1], *weights.shape[1:2], number, -1)
-    return (_last_queries(weights, number) * chosen).reshape(shape)
-
-
-def _last_queries(weights, number):
-    """The weights (B, N, number, S) of the last queries, as NumPy."""
-    return ops.convert_to_numpy(ops.cast(weights, "float32"))[:, :, -number:]
-
-
-def _after_end(ids, end_token_ids):
-    """Which tokens are after an END, bool like ids."""
-    ends = np.isin(ids, end_token_ids)
-    return np.cumsum(ends, axis=-1) - ends > 0
+    return (last * ~after_end[:, None, :, None]).reshape(shape)

@@ -46,11 +46,13 @@ def begin_state(decoder, config, inputs):
     logits, cache = step_decoder(decoder, prompt, make_first_cache(decoder, inputs), 0)
     rows = ops.repeat(ops.arange(batch, dtype="int32"), wide)
     tokens = ops.take(extend_prompt(prompt, start, limit), rows, axis=0)
+    # 0 for one beam of each row, and `IMPOSSIBLE` for the others, which still equal it.
+    totals = ops.cast(ops.arange(wide) > 0, "float32") * IMPOSSIBLE
     count = ops.convert_to_tensor(width, dtype="int32")
     state = {
         "tokens": tokens,
         "scores": ops.zeros(ops.shape(tokens), dtype="float32"),
-        "totals": _first_totals(batch, wide),
+        "totals": ops.broadcast_to(ops.expand_dims(totals, axis=0), (batch, wide)),
         "failed": no_failures(batch),
         "count": count,
         "begin": count,
@@ -59,12 +61,6 @@ def begin_state(decoder, config, inputs):
     }
     logits = ops.take(logits[:, -1], rows, axis=0)
     return extend_beams(decoder, config, state, logits, decoder.reorder(cache, rows))
-
-
-def _first_totals(batch, wide):
-    """0 for one beam of each row, and `IMPOSSIBLE` for the others, which still equal it."""
-    only = ops.cast(ops.arange(wide) > 0, "float32") * IMPOSSIBLE
-    return ops.broadcast_to(ops.expand_dims(only, axis=0), (batch, wide))
 
 
 def _no_results(beam, tokens, batch):

@@ -6,7 +6,7 @@ import operator
 import keras
 from keras import ops
 
-from keras_attention.core import checks, keras_internals, scope
+from keras_attention.core import checks, scope
 from keras_attention.core.cache_spec import CacheSpec, trace_cache
 
 SOURCE_LENGTH = 3  # of a traced source
@@ -196,8 +196,9 @@ def _refuse_keras_layers(model):
         keras.layers.GlobalAveragePooling1D,
         keras.layers.GlobalMaxPooling1D,
     )
-    for layer in keras_internals.inner_layers(model):
-        if isinstance(layer, kinds) and _is_in_graph(layer, model):
+    # Those in the model's graph: a layer of this package may hold others.
+    for layer in _functional_layers(model):
+        if isinstance(layer, kinds):
             raise ValueError(
                 f"{layer.name} is Keras's {type(layer).__name__}, which mixes tokens and cannot "
                 "take them one by one. Use the layer of keras_attention in its place."
@@ -212,11 +213,6 @@ def _check_token_input(model, tokens):
             f"{model.name} takes {tokens} of shape {tuple(given.shape)}, and decoding gives it one "
             "token at a time: build it with keras.Input((None,), dtype='int32')."
         )
-
-
-def _is_in_graph(layer, model):
-    """Whether a layer is part of the model's graph, and not of a layer of this package."""
-    return any(layer is child for child in _functional_layers(model))
 
 
 def _functional_layers(model):

@@ -36,17 +36,14 @@ def get_compiled(owners, key, function, specs):
         `Compiled`.
     """
     kept = vars(owners[0]).setdefault("_compiled", collections.OrderedDict())
-    key = (key, *owners[1:], tuple(_leaves(specs)), tuple(map(_count_weights, owners)))
+    counts = [len(owner.model.variables) if hasattr(owner, "model") else 0 for owner in owners]
+    key = (key, *owners[1:], tuple(_leaves(specs)), *counts)
     if key not in kept:
         kept[key] = Compiled(owners, function, specs)
     kept.move_to_end(key)
     while len(kept) > KEPT:
         kept.popitem(last=False)
     return kept[key]
-
-
-def _count_weights(owner):
-    return len(owner.model.variables) if hasattr(owner, "model") else 0
 
 
 def _leaves(specs, path=()):

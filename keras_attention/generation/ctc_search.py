@@ -138,13 +138,10 @@ class _Words:
                 if label not in self._following[begun]:
                     continue
                 longer = () if label == self.separator else (*begun, label)
-                found |= {longer, ()} if self._ends(longer) else {longer}
+                follows = self.several and self.separator is None and longer in self.words
+                found |= {longer, ()} if follows else {longer}
             self._begun[prefix] = frozenset(found)
         return self._begun[prefix]
-
-    def _ends(self, word):
-        """Whether another word may follow at once."""
-        return self.several and self.separator is None and word in self.words
 
 
 def _extend(beam, frame, blank_id, beam_width, add, added, words):

@@ -154,7 +154,10 @@ class Decoder:
         """
         tokens = ops.cast(ops.convert_to_tensor(tokens), "int32")
         batch = ops.shape(tokens)[0]
-        dummies = {name: _dummy(x, batch) for name, x in self._others.items()}
+        dummies = {  # zeros in place of inputs that are in the cache already
+            name: ops.zeros((batch, *(1 if n is None else n for n in x.shape[1:])), dtype=x.dtype)
+            for name, x in self._others.items()
+        }
         with scope.Decoding(cache, index) as decoding:
             logits = self.decoder(self._inputs(tokens, dummies), training=False)
         return ops.cast(logits, "float32"), decoding.cache
@@ -229,9 +232,3 @@ def _vocabulary_size(model):
             "place, (B, T, vocabulary_size)."
         )
     return shape[-1]
-
-
-def _dummy(tensor, batch):
-    """Zeros in place of an input that is in the cache already."""
-    shape = (1 if axis is None else axis for axis in tensor.shape[1:])
-    return ops.zeros((batch, *shape), dtype=tensor.dtype)

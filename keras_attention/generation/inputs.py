@@ -202,7 +202,9 @@ def read_source(decoder, source):
     """
     if source is None:
         raise ValueError("The model has an encoder: give what it reads, as prompt or as source.")
-    known = {x.name: Spec(tuple(x.shape), dtype_of(x)) for x in _encoder_inputs(decoder)}
+    encoder = decoder.encoder  # None of a `Decoder` without a model of its own
+    inputs = () if encoder is None else encoder.inputs
+    known = {x.name: Spec(tuple(x.shape), dtype_of(x)) for x in inputs}
     if isinstance(source, dict):
         arrays = {name: _read_array(x, known.get(name)) for name, x in source.items()}
         return arrays, {name: _source_spec(x, known.get(name)) for name, x in arrays.items()}
@@ -214,10 +216,6 @@ def read_source(decoder, source):
 def count_rows(source):
     """How many rows a source has."""
     return len(keras.tree.flatten(source)[0])
-
-
-def _encoder_inputs(decoder):
-    return getattr(decoder.encoder, "inputs", ())
 
 
 def _read_array(x, spec):
@@ -250,7 +248,9 @@ def _read_source_ids(decoder, source):
     rows = read_rows("source", source, padding.id)
     if not rows:
         raise ValueError("The source has no rows: expected ids (B, S), or a list of lists.")
-    check_rows("source", rows, _source_vocabulary_size(decoder))
+    layers = [] if decoder.encoder is None else keras_internals.all_layers(decoder.encoder)
+    tables = [x.input_dim for x in layers if isinstance(x, keras.layers.Embedding)]
+    check_rows("source", rows, max(tables, default=None))
     lengths = set(map(len, rows))
     if padding.id is None and len(lengths) > 1:
         raise ValueError(
@@ -260,14 +260,6 @@ def _read_source_ids(decoder, source):
         )
     width = max(lengths) if padding.id is None else bucket_length(max(lengths))
     return pad_right(rows, width, padding.filler)
-
-
-def _source_vocabulary_size(decoder):
-    """How many ids the encoder has embeddings for, or None."""
-    if not isinstance(decoder.encoder, keras.layers.Layer):
-        return None
-    layers = keras_internals.all_layers(decoder.encoder)
-    return max((x.input_dim for x in layers if isinstance(x, keras.layers.Embedding)), default=None)
 
 
 def read_rows(name, ids, padding=0):

@@ -75,14 +75,8 @@ def make_first_cache(decoder, inputs):
 def step_decoder(decoder, tokens, cache, index):
     """`decoder.step` with a cache of the same shapes as before, as loops require."""
     logits, after = decoder.step(tokens, cache, index)
-    return logits, {name: _shaped_like(cache[name], x) for name, x in after.items()}
-
-
-def _shaped_like(before, after):
-    """`after` with the static shape of `before`: a slice may lose its length."""
-    if tuple(after.shape) == tuple(before.shape):
-        return after
-    return ops.reshape(after, ops.shape(before))
+    lost = [n for n, x in after.items() if tuple(x.shape) != tuple(cache[n].shape)]  # by a slice
+    return logits, after | {n: ops.reshape(after[n], ops.shape(cache[n])) for n in lost}
 
 
 def is_running(state):

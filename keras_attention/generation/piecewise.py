@@ -34,12 +34,16 @@ def check_piecewise(decoder):
     those before a piece. So models that have one are tried on a text of a few tokens. Models
     whose layers are all ours, or layers of Keras that treat tokens one by one, are not.
     """
-    foreign = sorted(set(_find_foreign(decoder.decoder)))
+    layers = keras_internals.inner_layers(decoder.decoder)
+    known = ("keras", "keras_attention", "keras_hub")
+    foreign = {x.name for x in layers if type(x).__module__.split(".")[0] not in known}
+    foreign = sorted({*foreign, *_find_foreign_operations(decoder.decoder)})
     lengths = _piece_lengths(decoder) if foreign else (0,)
     if 0 in lengths:
         return
     random = np.random.default_rng(0)
-    size = min(x for x in (decoder.vocabulary_size, *_table_sizes(decoder.decoder)) if x)
+    tables = [x.input_dim for x in layers if isinstance(x, keras.layers.Embedding)]
+    size = min(x for x in (decoder.vocabulary_size, *tables) if x)
     tokens = random.integers(size, size=(2, sum(lengths))).astype("int32")
     source = None
     if decoder.has_source:
@@ -51,7 +55,7 @@ def check_piecewise(decoder):
     if not error <= max(TOLERANCE.get(x, HALF_TOLERANCE) for x in dtypes) * largest:
         raise ValueError(
             f"{decoder.model.name} gives other logits token by token than for a whole text (they "
-            f"differ by {error:.1e}). In it {_join_names(foreign)} may look at other tokens, or "
+            f"differ by {error:.1e}). In it {' or '.join(foreign)} may look at other tokens, or "
             "count them from the first one that is given: use a layer of keras_attention in its "
             "place, such as ka.blocks.TokenEmbedding(..., position='learned') for positions."
         )
@@ -92,20 +96,8 @@ def _piece_lengths(decoder):
     return first, max(0, min(LENGTH // 2, room - first))
 
 
-def _join_names(names):
-    *others, last = names
-    return f"{', '.join(others)} or {last}" if others else last
-
-
-def _find_foreign(model):
-    """Names of layers and operations that may look at other tokens, as far as their class tells."""
-    for layer in keras_internals.inner_layers(model):
-        if type(layer).__module__.split(".")[0] not in ("keras", "keras_attention", "keras_hub"):
-            yield layer.name
-    yield from _find_foreign_operations(model)
-
-
 def _find_foreign_operations(model):
+    """Names of operations that may look at other tokens, as far as their class tells."""
     for operation in getattr(model, "operations", model.layers):
         if isinstance(operation, keras.Model):
             yield from _find_foreign_operations(operation)
@@ -130,11 +122,6 @@ _TOKENWISE = {
     *("Add", "Subtract", "Multiply", "Divide", "TrueDivide", "Activation", "ReLU", "Gelu", "Relu"),
     *("Silu", "Tanh", "Sigmoid", "Cast", "Equal", "NotEqual"),
 }
-
-
-def _table_sizes(model):
-    layers = keras_internals.inner_layers(model)
-    return [layer.input_dim for layer in layers if isinstance(layer, keras.layers.Embedding)]
 
 
 def _draw_input(tensor, random):

@@ -163,8 +163,14 @@ def read_header(path):
         if len(first) < 8 or length > min(LONGEST_HEADER, size - 8):
             raise _damaged(path, "its header ends behind the file, or is too long")
         text = file.read(length)
+
+    def make_dict(pairs):
+        if len(found := dict(pairs)) < len(pairs):
+            raise ValueError("a name occurs twice")
+        return found
+
     try:
-        header = json.loads(text.decode("utf-8"), object_pairs_hook=_refuse_repeated)
+        header = json.loads(text.decode("utf-8"), object_pairs_hook=make_dict)
     except (ValueError, RecursionError) as error:
         raise _damaged(path, f"its header is no JSON ({str(error)[:80]})") from error
     if not isinstance(header, dict):
@@ -209,13 +215,6 @@ def _check_gapless(path, header, size):
         end = after
     if end != size:
         raise _damaged(path, f"it has {size} bytes of tensors, and its header speaks of {end}")
-
-
-def _refuse_repeated(pairs):
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a name occurs twice")
-    return found
 
 
 def _damaged(path, reason):

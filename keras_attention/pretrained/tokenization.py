@@ -68,7 +68,7 @@ def tokenizer(folder, *, revision=None, max_length=None):
         limits += [keywords.get("max_length"), read_length(folder)]
         max_length = min((limit for limit in limits if limit), default=None)
     options = {
-        "padding_id": _find_first(keywords, *PADDING),
+        "padding_id": next((keywords[name] for name in PADDING if name in keywords), 0),
         "has_segments": keywords.get("num_segments") is not None,
         "max_length": max_length,
     }
@@ -80,11 +80,6 @@ def tokenizer(folder, *, revision=None, max_length=None):
         raise
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{folder}: {error}") from error
-
-
-def _find_first(keywords, *names):
-    """What is under the first of `names` that is there, or 0."""
-    return next((keywords[name] for name in names if name in keywords), 0)
 
 
 def _read_texts(checkpoint, said):

@@ -126,7 +126,9 @@ def make_batches(model, endpoint, given=None):
 
     def draw(tensor):
         if tensor.name in lengths:
-            return _draw_lengths(tensor, next(t for t in endpoint.inputs if t.name in sounds))
+            sound = next(t for t in endpoint.inputs if t.name in sounds)
+            rows, length = _choose_shape(tensor)[0], _choose_shape(sound)[1]
+            return np.linspace(length, length * 2 // 3, rows).astype("int32")
         shape = _choose_shape(tensor)
         if tensor.dtype == "int32":
             padding = endpoint.padding.get(tensor.name, Padding(None))  # none for bool
@@ -147,12 +149,6 @@ def _find_sounds(model):
         if any(isinstance(x, LengthMask) for x in keras_internals.find_readers(tensor)):
             (lengths if "int" in tensor.dtype else sounds).add(tensor.name)
     return (sounds, lengths) if sounds and lengths else (set(), set())
-
-
-def _draw_lengths(tensor, sound):
-    """Lengths from that of the sound to two thirds of it, int32 (B,)."""
-    rows, length = (_choose_shape(one)[k] for one, k in ((tensor, 0), (sound, 1)))
-    return np.linspace(length, length * 2 // 3, rows).astype("int32")
 
 
 def draw_ids(generator, size, shape, padding):

@@ -129,7 +129,7 @@ class RuntimeCheck:
     def _find_place(self, refused):
         kind, _, reason = refused.partition(":")
         op = next((op for op in self.graph.operators if op.kind == kind), None)
-        where = kind if op is None else find_culprit(op, self.exportable.model)
+        where = kind if op is None else self._blame(op)
         return f"{where} ({reason.strip()})" if reason.strip() else str(where)
 
     def _check_browser(self):
@@ -140,7 +140,7 @@ class RuntimeCheck:
             return Runtime(WEB, False, note)
         if "web" in self.names:
             message, op = problem
-            found = find_culprit(op, self.exportable.model) if op else None
+            found = self._blame(op) if op else None
             raise ExportError(
                 f'compatible_with="web": {message}.',
                 op=found and found.op,
@@ -155,10 +155,8 @@ class RuntimeCheck:
                 for tensor in getattr(signature, kind):
                     name = f"the {kind[:-1]} {tensor.name!r} of {signature.name}"
                     if tensor.dtype not in BROWSER_DTYPES:
-                        op = next(filter(_gives(tensor.dtype), self.graph.operators), None)
-                        at = (
-                            f", which {find_culprit(op, self.exportable.model)} gives" if op else ""
-                        )
+                        op = self._find_source(tensor.dtype)
+                        at = f", which {self._blame(op)} gives" if op else ""
                         return (
                             f"{name} is {tensor.dtype}{at}; browsers take "
                             f"{', '.join(BROWSER_DTYPES)}: convert it with keras.ops.cast"
@@ -168,6 +166,15 @@ class RuntimeCheck:
             if shared := self.graph.shared.get(signature.name):
                 return f"{shared[0]!r} of {signature.name} is no tensor of its own", None
         return None
+
+    def _find_source(self, dtype):
+        """The first operator that gives a dtype, or None."""
+        operators = self.graph.operators
+        return next((op for op in operators if any(t.dtype == dtype for t in op.outputs)), None)
+
+    def _blame(self, op):
+        """The `Culprit` of an operator."""
+        return find_culprit(op, self.exportable.model)
 
     def _make_jobs(self):
         return [
@@ -192,7 +199,7 @@ class RuntimeCheck:
     def _make_failure(self, runtime, name, execution):
         refused = getattr(execution, "refused", ())
         op = next((o for o in self.graph.operators if refused and refused[0].startswith(o.kind)), 0)
-        found = find_culprit(op, self.exportable.model) if op else None
+        found = self._blame(op) if op else None
         at = f" It refused {self._find_place(refused[0])}." if refused else ""
         return ExportError(
             f"{runtime} does not run {name} of the file: {execution.failure}{at}",
@@ -216,10 +223,6 @@ class RuntimeCheck:
                 f"{entry.output!r} of {entry.signature} at {entry.batch} is off by "
                 f"{entry.max_abs_error:.2e}; {allowed:.0e} is allowed."
             )
-
-
-def _gives(dtype):
-    return lambda op: any(tensor.dtype == dtype for tensor in op.outputs)
 
 
 def _find_worst(parity):

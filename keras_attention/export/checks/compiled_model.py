@@ -154,7 +154,8 @@ def _start_process(folder, jobs, accelerator, environment):
                 stderr=log,
                 timeout=_SECONDS,
             ).returncode
-            ended = f"the process ended with {_name_status(status)}."
+            name = signal.Signals(-status).name if status < 0 else f"status {status}"
+            ended = f"the process ended with {name}."
         except subprocess.TimeoutExpired:
             ended = f"the process was still busy after {_SECONDS} seconds."
         log.seek(0)
@@ -162,27 +163,17 @@ def _start_process(folder, jobs, accelerator, environment):
     return ended, dict(zip(map(int, parts[1::2]), parts[2::2], strict=True))
 
 
-def _name_status(status):
-    if status < 0:
-        return signal.Signals(-status).name
-    return f"status {status}"
-
-
 def _read_result(folder, number, log):
     """The `Execution` of a job that has written its result."""
     said = json.loads((folder / f"{number}.json").read_text("utf-8"))
     if "error" in said:
-        return Execution(failure=_find_reason(log) or said["error"], log=log)
+        text = log.replace("ERROR: Following operations are not supported", "")
+        pattern = r"^(?:ERROR: |E\d{4} [^\]]*\] )(?:\[[^\]]*\] )?(.+)$"
+        reasons = re.findall(pattern, text, re.MULTILINE)  # what the runtime logged, if anything
+        return Execution(failure=reasons[0] if reasons else said["error"], log=log)
     outputs = {}
     with np.load(folder / f"{number}.out.npz") as found:
         for key in found:
             batch, _, name = key.partition("|")
             outputs.setdefault(int(batch), {})[name] = found[key]
     return Execution(tuple(outputs[i] for i in sorted(outputs)), said["fully_accelerated"], log)
-
-
-def _find_reason(log):
-    """The first error in what the runtime logged, or None."""
-    log = re.sub(r"ERROR: Following operations are not supported", "", log)
-    lines = re.findall(r"^(?:ERROR: |E\d{4} [^\]]*\] )(?:\[[^\]]*\] )?(.+)$", log, re.MULTILINE)
-    return lines[0] if lines else None

@@ -94,15 +94,13 @@ def run_jobs(jobs):
 
 
 def _run_in_environment(jobs, environment):
-    found = compiled_model.run_jobs(jobs, "gpu", environment)
-    return [_make_delegation(one) for one in found]
-
-
-def _make_delegation(found):
-    verdict = _read_verdict(found.log)
-    # The runtime's own verdict is yes, too, where some operators were refused.
-    fully = found.fully_accelerated and not verdict["refused"]
-    return Delegation(found.outputs, fully, failure=found.failure, **verdict)
+    delegations = []
+    for found in compiled_model.run_jobs(jobs, "gpu", environment):
+        verdict = _read_verdict(found.log)
+        # The runtime's own verdict is yes, too, where some operators were refused.
+        fully = found.fully_accelerated and not verdict["refused"]
+        delegations.append(Delegation(found.outputs, fully, failure=found.failure, **verdict))
+    return delegations
 
 
 def _read_verdict(log):

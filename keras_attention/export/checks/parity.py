@@ -137,15 +137,13 @@ def _compute_max_abs_error(got, expected):
 
 def find_scale(case, output):
     """The largest number in the model's output; 0 for outputs that a case scores itself."""
-    names = case.cache if output == CACHE else (output,)
-    return max((_find_largest(case.outputs[n]) for n in names if n in case.outputs), default=0.0)
-
-
-def _find_largest(array):
-    if array.dtype.kind not in "biuf":
-        return 0.0
-    array = np.abs(array.astype("float64"))
-    return array[np.isfinite(array)].max(initial=0.0)
+    largest = 0.0
+    for name in case.cache if output == CACHE else (output,):
+        array = case.outputs.get(name)
+        if array is not None and array.dtype.kind in "biuf":
+            array = np.abs(array.astype("float64"))
+            largest = array[np.isfinite(array)].max(initial=largest)
+    return largest
 
 
 def _find_counted(case, shape):
@@ -240,51 +238,34 @@ def verify(model, path, inputs, *, tolerance=None, runtime=None):
     """
     backend.import_tensorflow()
     kind = runner.find_format(path)
-    _check_runtime(runtime, path, kind)
+    if runtime not in (None, "compiled_model", "gpu"):
+        raise ValueError(f"runtime={runtime!r} is unknown. Known: None, 'compiled_model', 'gpu'.")
+    if runtime and kind != "litert":
+        raise ValueError(f"runtime={runtime!r} runs .tflite files; {path} is {kind}.")
     if tolerance is None:
-        tolerance = _find_tolerance(path, kind)
+        tolerance = SAVED_MODEL_TOLERANCE
+        if kind == "litert":
+            constants = flatbuffer.read_graph(path).constants
+            tolerance = find_quantization({tensor.dtype for tensor in constants}).tolerance
     own = make_endpoint(convert_to_float32(model))
     given = batches.read_batches(inputs, own, "inputs", most=None)
     worst = {}
-    execute = {None: _run_loaded, "compiled_model": _run_compiled, "gpu": _run_on_gpu}[runtime]
-    for batch, outputs, where in execute(path, given, kind):
+    execute, where = runner.load(path), kind
+    if runtime == "compiled_model":
+        results = compiled_model.run_signature(path, execute.signature, given)
+        where = compiled_model.NAME
+    elif runtime == "gpu":
+        delegation = gpu_delegate.run_signature(path, execute.signature, given)
+        results, where = delegation.outputs, delegation.runtime
+    else:
+        results = map(execute, given)
+    for batch, outputs in zip(given, results, strict=True):
         case = Case(batch, run_model(own, batch), padding=own.padding)
         measured = measure_parity(case, outputs, signature=own.name, runtime=where)
         check_parity(case, measured, tolerance=tolerance)
         for parity in measured:
             worst[parity.output] = _worse(worst.get(parity.output), parity)
     return worst
-
-
-def _check_runtime(runtime, path, kind):
-    if runtime not in (None, "compiled_model", "gpu"):
-        raise ValueError(f"runtime={runtime!r} is unknown. Known: None, 'compiled_model', 'gpu'.")
-    if runtime and kind != "litert":
-        raise ValueError(f"runtime={runtime!r} runs .tflite files; {path} is {kind}.")
-
-
-def _run_loaded(path, given, kind):
-    execute = runner.load(path)
-    return ((batch, execute(batch), kind) for batch in given)
-
-
-def _run_compiled(path, given, kind):
-    found = compiled_model.run_signature(path, runner.load(path).signature, given)
-    return (
-        (batch, outputs, compiled_model.NAME) for batch, outputs in zip(given, found, strict=True)
-    )
-
-
-def _run_on_gpu(path, given, kind):
-    found = gpu_delegate.run_signature(path, runner.load(path).signature, given)
-    return ((batch, o, found.runtime) for batch, o in zip(given, found.outputs, strict=True))
-
-
-def _find_tolerance(path, kind):
-    if kind != "litert":
-        return SAVED_MODEL_TOLERANCE
-    constants = flatbuffer.read_graph(path).constants
-    return find_quantization({tensor.dtype for tensor in constants}).tolerance
 
 
 def _worse(known, parity):

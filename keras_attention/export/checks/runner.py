@@ -221,7 +221,10 @@ class LiteRT(Runner):
         self.function = self.interpreter.get_signature_runner(signature)
         details = self.function.get_input_details()
         self.inputs = {name: details[name]["dtype"] for name in signatures[signature]["inputs"]}
-        self.shapes = {name: _shape(details[name]["shape_signature"]) for name in self.inputs}
+        self.shapes = {
+            name: tuple(None if n < 0 else int(n) for n in details[name]["shape_signature"])
+            for name in self.inputs
+        }
         self.outputs = list(signatures[signature]["outputs"])
         self.quiet = backend.hide_stderr
 
@@ -231,7 +234,3 @@ class LiteRT(Runner):
         # It logs in its first call only, and hiding that takes longer than a small model.
         self.quiet = contextlib.nullcontext
         return outputs
-
-
-def _shape(sizes):
-    return tuple(None if size < 0 else int(size) for size in sizes)

@@ -45,7 +45,8 @@ class CaseMaker:
             names = [tensor.name for tensor in self.points["encode"].inputs]
             sources = [{name: batch[name] for name in names} for batch in self.plan.examples]
         cases, notes = make_cases(self.decoder.encoder, self.points["encode"], sources)
-        return [_with_cache(case, self.points["encode"]) for case in cases], notes
+        cache = self.points["encode"].cache
+        return [dataclasses.replace(case, cache=cache) for case in cases], notes
 
     def _follow_text(self, made, rows):
         """Cases of a text that is read through the cache: a prompt, then new tokens."""
@@ -92,7 +93,8 @@ class CaseMaker:
         """A cache before the first token: what `encode` gives, and zeros."""
         encoded = {}
         if "encode" in self.points:
-            encoded = next(c for c in made["encode"] if _count_rows(c) == rows).outputs
+            sizes = [len(next(iter(case.inputs.values()))) for case in made["encode"]]
+            encoded = made["encode"][sizes.index(rows)].outputs
         zeros = [t for t in self.points["step"].inputs if t.name in self._kept - encoded.keys()]
         return encoded | {t.name: np.zeros((rows, *t.shape[1:]), t.dtype) for t in zeros}
 
@@ -100,7 +102,8 @@ class CaseMaker:
         point = self.points[name]
         names = {tensor.name for tensor in point.inputs}
         if self.decoder.has_source:
-            inputs = self._draw_source(rows)
+            encode = self.points["encode"]
+            inputs = fit_batch(make_batches(self.decoder.encoder, encode)[0], encode, rows)
         else:
             inputs = dict(zip((TOKENS, START), self._draw_short_prompt(rows), strict=True))
             inputs = {name: x for name, x in inputs.items() if name in names}
@@ -118,16 +121,3 @@ class CaseMaker:
         most = max(1, self.plan.max_length - self.plan.max_new_tokens + 1)
         cut = max(0, tokens.shape[1] - most)
         return tokens[:, cut:], np.maximum(start - cut, 0)
-
-    def _draw_source(self, rows):
-        point = self.points["encode"]
-        base = make_batches(self.decoder.encoder, point)[0]
-        return fit_batch(base, point, rows)
-
-
-def _count_rows(case):
-    return len(next(iter(case.inputs.values())))
-
-
-def _with_cache(case, point):
-    return dataclasses.replace(case, cache=point.cache)

@@ -55,7 +55,10 @@ def compare_texts(path, plan):
         expected = compute_logits(decoder, tokens, source)
         for rows in reader.split_rows(len(tokens)):
             part = None if source is None else {name: x[rows] for name, x in source.items()}
-            for i, logits in enumerate(_read_each(reader, tokens[rows], part)):
+            cache = reader.start(len(tokens[rows]), part)
+            for i in range(tokens.shape[1]):
+                logits, cache = reader.read(tokens[rows, i : i + 1], i, cache)
+                logits = logits[:, 0]
                 real, own = tokens[rows, i] != padding, expected[rows, i]
                 counted[i] += real.sum()
                 same[i] += (logits.argmax(-1) == own.argmax(-1))[real].sum()
@@ -66,11 +69,3 @@ def compare_texts(path, plan):
         argmax_agreement=tuple((same[kept] / counted[kept]).tolist()),
         max_abs_error=tuple(error[kept].tolist()),
     )
-
-
-def _read_each(reader, tokens, source):
-    """Yields the logits (B, V) after each column of ids (B, T), read through the cache."""
-    cache = reader.start(len(tokens), source)
-    for i in range(tokens.shape[1]):
-        logits, cache = reader.read(tokens[:, i : i + 1], i, cache)
-        yield logits[:, 0]

@@ -61,7 +61,9 @@ def _make_encode(plan):
         return as_signature({name: cache[name] for name in encode.outputs})
 
     encode = dataclasses.replace(plain, name="encode", outputs=tuple(layout), call=call)
-    traced = _trace(encode)
+    tf = backend.import_tensorflow()  # traced, its shapes are known as far as inputs decide them
+    specs = {t.name: tf.TensorSpec(t.shape, t.dtype) for t in encode.inputs}
+    traced = tf.function(call, autograph=False).get_concrete_function(specs)
     for name, x in traced.structured_outputs.items():
         axes = zip(layout[name][0], x.shape[1:], strict=True)
         shape = tuple(known if axis is None else axis for axis, known in axes)
@@ -70,13 +72,6 @@ def _make_encode(plan):
     given = tuple(n for n, (shape, _) in layout.items() if n not in zeros or None in shape)
     encode = dataclasses.replace(encode, outputs=given, cache=given)
     return encode, layout
-
-
-def _trace(endpoint):
-    """The endpoint as a graph, whose shapes are known as far as its inputs decide them."""
-    tf = backend.import_tensorflow()
-    specs = {t.name: tf.TensorSpec(t.shape, t.dtype) for t in endpoint.inputs}
-    return tf.function(endpoint.call, autograph=False).get_concrete_function(specs)
 
 
 def _find_zeros(decoder, endpoint, traced):

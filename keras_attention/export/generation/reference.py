@@ -23,17 +23,13 @@ def compute_logits(decoder, tokens, source=None):
     Args:
         source: dict of arrays, the encoder's inputs; None for a language model.
     """
+    # Inputs of the encoder by name, and the ids as the one that is left.
+    by_name = {name: (source or {}).get(name, tokens) for name in list_input_names(decoder.model)}
     with keras.device("cpu:0"):
-        given = decoder.model(_make_inputs(decoder, tokens, source or {}), training=False)
+        given = decoder.model(pack_inputs(decoder.model, by_name), training=False)
     if isinstance(given, dict):  # beside logits for training
         given = given["logits"]
     return np.array(keras.tree.flatten(given)[0], "float32")
-
-
-def _make_inputs(decoder, tokens, source):
-    """The model's inputs: those of the encoder by name, and the ids as the one that is left."""
-    by_name = {name: source.get(name, tokens) for name in list_input_names(decoder.model)}
-    return pack_inputs(decoder.model, by_name)
 
 
 def split_batch(decoder, batch):
@@ -76,7 +72,9 @@ class SequenceScore:
         if draws_tokens(self.config):
             errors, same = self._score_draws(ids, logits)
         else:
-            errors, same = _score_greedy(ids, logits), logits.argmax(-1) == ids
+            chosen = np.take_along_axis(logits, ids[:, :, None], axis=-1)[:, :, 0]
+            scale = max(1.0, np.abs(np.where(np.isfinite(logits), logits, 0.0)).max())
+            errors, same = (logits.max(-1) - chosen) / scale, logits.argmax(-1) == ids
         return {"generated_ids": (float(errors[counted].max()), float(same[counted].mean()))}
 
     @property
@@ -173,9 +171,3 @@ class SequenceScore:
         if (np.diff(scores, axis=1) > 0).any():
             raise ExportError(f"beam gives sequences that are not the best first: {scores}.")
         return error
-
-
-def _score_greedy(ids, logits):
-    finite = np.where(np.isfinite(logits), logits, 0.0)
-    chosen = np.take_along_axis(logits, ids[:, :, None], axis=-1)[:, :, 0]
-    return (logits.max(-1) - chosen) / np.maximum(1.0, np.abs(finite).max())

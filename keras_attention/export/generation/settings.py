@@ -83,15 +83,20 @@ class GenerationPlan:
     def describe(self, endpoints):
         """What a caller of the file needs beside its signatures: a dict of plain values."""
         decoder, start = self.decoder, list(self.start_token_ids)
+        source_padding = decoder.source_padding and decoder.source_padding.id
+        contract = CONTRACT  # the oldest that says all that this file needs
+        if not self.constraints and len(start) < 2:
+            zeros = (0, 0 if decoder.has_source else None)
+            contract = 3 if (self.padding.id, source_padding) == zeros else 4
         by_name = {endpoint.name: endpoint for endpoint in endpoints}
         step = by_name["step"]
         encoded = by_name["encode"].outputs if "encode" in by_name else ()
         found = {
-            "contract": self._find_contract(),
+            "contract": contract,
             "kind": "encoder_decoder" if decoder.has_source else "language_model",
             "vocabulary_size": decoder.vocabulary_size,
             "padding_id": self.padding.id,
-            "source_padding_id": decoder.source_padding and decoder.source_padding.id,
+            "source_padding_id": source_padding,
             "start_token_id": start if len(start) > 1 else next(iter(start), None),
             "end_token_ids": list(self.end_token_ids),
             "max_length": self.max_length,
@@ -116,13 +121,6 @@ class GenerationPlan:
             if tensor.name in step.cache
         ]
         return found
-
-    def _find_contract(self):
-        """The oldest contract of a file's callers that says all that this file needs."""
-        if self.constraints or len(self.start_token_ids) > 1:
-            return CONTRACT
-        source = self.decoder.source_padding
-        return 3 if self.padding.id == 0 == (source.id if source else 0) else 4
 
 
 def _describe_constraint(constraint):

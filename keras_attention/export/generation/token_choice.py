@@ -58,15 +58,12 @@ class TokenChoice:
         """Return the probabilities (B, V) that a token is drawn with."""
         logits = np.asarray(logits, "float32") / np.float32(self.temperature)
         highest = np.sort(logits, axis=-1)[:, ::-1][:, : self.top_k]
-        weights = _compute_softmax(np.where(logits >= highest[:, -1:], logits, IMPOSSIBLE))
+        logits = np.where(logits >= highest[:, -1:], logits, IMPOSSIBLE)
+        weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+        weights = weights / weights.sum(axis=-1, keepdims=True)
         if self.top_p is not None and self.top_p < 1:
             highest = np.sort(weights, axis=-1)[:, ::-1][:, : self.top_k]
             before = np.cumsum(highest, axis=-1, dtype="float32") - highest
             least = np.where(before < self.top_p, highest, 1).min(axis=-1, keepdims=True)
             weights = np.where(weights >= least, weights, 0)
         return weights / weights.sum(axis=-1, keepdims=True)
-
-
-def _compute_softmax(logits):
-    shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    return shares / shares.sum(axis=-1, keepdims=True)

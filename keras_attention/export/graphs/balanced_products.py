@@ -170,10 +170,7 @@ class _ProductFile(GraphFile):
         numbers, scales = round_rows(floats)
         self.model.buffers[buffer].data = numbers.reshape(-1).view("uint8")
         for graph, product in products:
-            tensor = graph.tensors[product.inputs[1]]
-            tensor.quantization = self.schema.QuantizationParametersT(
-                scale=scales, zeroPoint=np.zeros(len(scales), "int64"), quantizedDimension=0
-            )
+            graph.tensors[product.inputs[1]].quantization = self.scales_of(scales)
 
     def _divide_inputs(self, products, factor):
         """Puts a product with `factor` before each tensor that `products` read."""

@@ -114,9 +114,7 @@ class _TableFile(GraphFile):
         number, numbers, scales = len(self.model.buffers), *round_rows(values)
         tensor = copy.copy(table)
         tensor.buffer = number
-        tensor.quantization = self.schema.QuantizationParametersT(
-            scale=scales, zeroPoint=np.zeros(len(scales), "int64"), quantizedDimension=0
-        )
+        tensor.quantization = self.scales_of(scales)
         self.model.buffers.append(self.schema.BufferT(numbers.reshape(-1).view("uint8")))
         if self._hold_same_numbers(table, tensor):
             return tensor
@@ -132,7 +130,8 @@ class _TableFile(GraphFile):
             if product is None or self.of_kind("DEQUANTIZE", following) != following:
                 continue
             int8 = copy.copy(product)
-            int8.quantization = graph.tensors[rows].quantization = self._make_unit_scale()
+            # The scale of numbers that stand for themselves: GPU delegates crash without one.
+            int8.quantization = graph.tensors[rows].quantization = self.scales_of(np.ones(1))
             scale = add_tensor(graph, self._make_row_scales(product))
             factor = copy.copy(graph.tensors[following[0].outputs[0]])
             factor.shape = _set_last_axis(factor.shape, 1)
@@ -207,11 +206,6 @@ class _TableFile(GraphFile):
             (np.abs(first[i] * scale - second[i] * scales[i]) <= 0.51 * (scale + scales[i])).all()
             for i in parts
         )
-
-    def _make_unit_scale(self):
-        """The scale of numbers that stand for themselves: GPU delegates crash without one."""
-        one, zero = np.ones(1, "float32"), np.zeros(1, "int64")
-        return self.schema.QuantizationParametersT(scale=one, zeroPoint=zero)
 
     def _make_row_scales(self, product):
         """A tensor (rows, 1) of float32 constants, whose buffer every lookup shares."""

@@ -262,6 +262,12 @@ class GraphFile:
         data = self.model.buffers[tensor.buffer].data
         return b"" if data is None else np.asarray(data, "uint8").tobytes()
 
+    def scales_of(self, values):
+        """The quantization of an int8 tensor with these scales, one or one for each row."""
+        return self.schema.QuantizationParametersT(
+            scale=np.asarray(values, "float32"), zeroPoint=np.zeros(len(values), "int64")
+        )
+
     def constant(self, graph, value):
         """The number of a new constant tensor: of floats, int32 or bool."""
         value, types = np.ascontiguousarray(value), self.schema.TensorType

@@ -40,18 +40,16 @@ def adapt_to_gpu(content):
         bytes; `content` itself where no graph is fixed.
     """
     file = GraphFile(content)
-    fixed = [i for i, graph in enumerate(file.graphs) if _is_fixed(graph)]
+    signatures = [[tensor.shapeSignature for tensor in graph.tensors] for graph in file.graphs]
+    fixed = [
+        i for i, axes in enumerate(signatures) if not any(x is not None and -1 in x for x in axes)
+    ]
     if not fixed:
         return content
     for i in fixed:
         named = [x for s in file.model.signatureDefs if s.subgraphIndex == i for x in s.outputs]
         _Rewriting(file, file.graphs[i], {entry.tensorIndex for entry in named}).run()
     return file.content()
-
-
-def _is_fixed(graph):
-    signatures = [tensor.shapeSignature for tensor in graph.tensors]
-    return not any(signature is not None and -1 in signature for signature in signatures)
 
 
 class _Rewriting(GraphEditor):
@@ -326,16 +324,13 @@ class _Rewriting(GraphEditor):
         if len(given) != 2 or not shapes:
             operator.inputs = self._with_axes(operator.inputs, len(given))
             return self.emit(operator)
-        rows = shapes[0]
-        inputs = [
-            self.reshape(x, (*rows, self.get_shape(x)[-1])) if self._has_rows(x, given) else x
-            for x in operator.inputs
-        ]
+        rows, inputs = shapes[0], []
+        for x in operator.inputs:
+            own = self.get_shape(x)
+            has_rows = len(own) == 2 and own[0] == given[0]
+            inputs.append(self.reshape(x, (*rows, own[-1])) if has_rows else x)
         operator.inputs = self._with_axes(inputs, len(rows) + 1)
         self.emit_and_reshape(operator, (*rows, given[-1]))
-
-    def _has_rows(self, x, matrix):
-        return len(self.get_shape(x)) == 2 and self.get_shape(x)[0] == matrix[0]
 
     def _with_axes(self, tensors, rank):
         """Axes in front, for all but numbers and constant rows."""

@@ -60,30 +60,22 @@ class Sample(TokenSampler):
             checks.check_whole_numbers(self, "seed", least=0)
 
     def probabilities(self, logits):
-        logits = self._scale(ops.cast(logits, "float32"))
+        logits = ops.cast(logits, "float32")
+        allowed = logits > IMPOSSIBLE / 2  # a forbidden token stays forbidden
+        logits = logits - ops.max(logits, axis=-1, keepdims=True)
+        logits = logits / min(max(self.temperature, LEAST), 1 / LEAST)
+        logits = ops.where(allowed, ops.maximum(logits, IMPOSSIBLE), IMPOSSIBLE)
         number = min(self.top_k or logits.shape[-1], logits.shape[-1])
         if number < logits.shape[-1]:
             highest, _ = ops.top_k(logits, number)
             logits = ops.where(logits >= highest[:, number - 1 :], logits, IMPOSSIBLE)
         weights = ops.softmax(logits, axis=-1)
         if self.top_p is not None and self.top_p < 1:
-            weights = _nucleus(weights, self.top_p, number)
+            highest, _ = ops.top_k(weights, number)  # the nucleus is among them
+            before = ops.cumsum(highest, axis=-1) - highest
+            least = ops.min(ops.where(before < self.top_p, highest, 1.0), axis=-1, keepdims=True)
+            weights = ops.where(weights >= least, weights, 0.0)
         if self.min_p is not None:
             least = self.min_p * ops.max(weights, axis=-1, keepdims=True)
             weights = ops.where(weights >= least, weights, 0.0)
         return weights / ops.sum(weights, axis=-1, keepdims=True)
-
-    def _scale(self, logits):
-        """Logits, at most 0, divided by the temperature. A forbidden token stays forbidden."""
-        allowed = logits > IMPOSSIBLE / 2
-        logits = logits - ops.max(logits, axis=-1, keepdims=True)
-        logits = logits / min(max(self.temperature, LEAST), 1 / LEAST)
-        return ops.where(allowed, ops.maximum(logits, IMPOSSIBLE), IMPOSSIBLE)
-
-
-def _nucleus(weights, top_p, number):
-    """`weights` with zeros outside the nucleus, which is among the `number` highest."""
-    highest, _ = ops.top_k(weights, number)
-    before = ops.cumsum(highest, axis=-1) - highest
-    least = ops.min(ops.where(before < top_p, highest, 1.0), axis=-1, keepdims=True)
-    return ops.where(weights >= least, weights, 0.0)
