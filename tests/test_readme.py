@@ -14,7 +14,7 @@ from typer.main import get_command
 
 import keras_attention as ka
 from keras_attention.cli.app import app
-from keras_attention.pretrained import loading
+from keras_attention.pretrained import architecture
 from tests.conftest import ROOT
 from tests.tables import assert_lists, list_builders
 
@@ -83,7 +83,7 @@ def test_the_numbers_of_mechanisms_are_those_there_are():
 def list_model_types():
     """The `model_type`s of Hugging Face's checkpoints that `ka.pretrained` loads."""
     folder = "keras_attention.pretrained.architectures"
-    modules = [importlib.import_module(f"{folder}.{name}") for name in loading.ARCHITECTURES]
+    modules = [importlib.import_module(f"{folder}.{name}") for name in architecture.ARCHITECTURES]
     return {kind for module in modules for kind in module.MODEL_TYPES}
 
 

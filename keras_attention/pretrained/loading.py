@@ -3,18 +3,14 @@
 import contextlib
 import dataclasses
 import functools
-import importlib
 import math
 import pathlib
-import re
 import weakref
 
 import keras
 
 from keras_attention.core import keras_internals
-from keras_attention.core.checks import check_whole_number
 from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
-from keras_attention.pretrained.config import read_config
 from keras_attention.pretrained.image_processing import read_image_processing
 from keras_attention.pretrained.keras_hub import read_checkpoint
 from keras_attention.pretrained.parts import build_model
@@ -24,37 +20,11 @@ from keras_attention.pretrained.resized_positions import (
     find_grid,
     resize_positions,
 )
-from keras_attention.pretrained.sentence_transformers import read_pooling
+from keras_attention.pretrained.settings import IMAGE_ENCODERS, read_settings
 from keras_attention.pretrained.sound_processing import read_sound_processing
-from keras_attention.pretrained.weights import match_weights
+from keras_attention.pretrained.weights import Fold, match_weights
 
-ARCHITECTURES = (
-    *("albert", "bart", "bert", "clip", "deit", "dinov2", "distilbert", "electra", "gemma"),
-    *("gpt2", "llama", "modernbert", "roberta", "siglip", "t5", "vit", "whisper"),
-)
-# Of timm and of KerasHub, whose files have names of their own.
-FOREIGN = ("timm", "keras_hub_decoders", "keras_hub_encoders", "keras_hub_images")
-# Builders that an encoder's weights fit under, whatever head its file has.
-ENCODERS = (
-    *("text_encoder", "masked_language_model", "text_classifier", "sequence_labeler"),
-    "question_answerer",
-)
-IMAGE_ENCODERS = ("image_encoder", "vision_transformer")
-SIZED = {"text_classifier": "num_classes", "sequence_labeler": "num_labels",
-         "vision_transformer": "num_classes"}  # fmt: skip
-HEAD_BIASES = (
-    *("classifier.out_proj.bias", "classifier.bias", "cls_classifier.bias"),
-    *("head.bias", "task/layers/dense_1/vars/1", "task/layers/dense/vars/1"),  # timm, KerasHub
-)
-HEADS = (*SIZED, "question_answerer")  # builders whose last layer may be a new one
 ORIGINS = weakref.WeakKeyDictionary()  # model -> the folder that `load` made it of, for `save`
-# Tensors of heads that a file may have where another one is wanted.
-OTHER_HEADS = (
-    r"(cls|lm_head|classifier|vocab_\w+|pre_classifier|predictions|qa_outputs|sop_classifier)\..*"
-    r"|(cls_|distillation_)classifier\..*|(generator|discriminator)_\w+\..*|(\w+\.)?pooler\..*|(\w+\.)?pooler"
-    r"|head(_dist)?\..*|task/.*"
-)
-
 NEAR_HEADS = {"pooler", "transform"}  # layers before the logits of some heads
 
 
@@ -181,10 +151,9 @@ def _build(
     waveform=False,
 ):
     """A model without values, its variables, the `Match` with tensors, and the `Description`."""
-    architecture, config, builder, keywords, fresh = read_settings(
-        checkpoint, task, num_classes, pooling
-    )
-    of_file, more = keywords, {}
+    settings = read_settings(checkpoint, task, num_classes, pooling)
+    architecture, builder, fresh = settings.architecture, settings.builder, settings.fresh
+    of_file, keywords, more = settings.keywords, settings.keywords, {}
     if image_size is not None:
         size = check_image_size(image_size, builder, keywords, checkpoint)
         keywords = keywords | {"image_size": size}
@@ -207,17 +176,20 @@ def _build(
         raise CheckpointError(
             f"{checkpoint.folder / CONFIG} describes a model that cannot be built: {reason}"
         ) from error
-    table = architecture.table(config, builder, of_file, checkpoint.tensors)
+    table = architecture.table(settings.config, builder, of_file, checkpoint.tensors)
     if image_size is not None and find_grid(keywords) != find_grid(of_file):
-        antialias = getattr(architecture, "ANTIALIASES", False)
-        table[POSITIONS] = resize_positions(table[POSITIONS], of_file, keywords, antialias)
+        table[POSITIONS] = resize_positions(
+            table[POSITIONS], of_file, keywords, architecture.ANTIALIASES
+        )
     new, ignored = (), architecture.IGNORED
     if isinstance(ignored, dict):
         ignored = ignored[builder]
     elif fresh or builder in ("text_encoder", "image_encoder"):
-        ignored = (*ignored, get_other_heads(architecture))
+        ignored = (*ignored, architecture.OTHER_HEADS)
     if fresh:  # a pooler or transform that the file has is kept, as it is pretrained, too
-        kept = {name for name in NEAR_HEADS if _is_in_file(table, name, checkpoint)}
+        kernels = {name: table.get(f"{name}/kernel") for name in NEAR_HEADS}
+        names = {n: x.names if isinstance(x, Fold) else [x] for n, x in kernels.items()}
+        kept = {name for name in NEAR_HEADS if set(names[name]) <= checkpoint.tensors.keys()}
         new = ("logits/", *(f"{name}{end}/" for name in NEAR_HEADS - kept for end in ("", "_norm")))
     match = match_weights(model, checkpoint, table, ignored=ignored, fresh=new)
     found = Description(
@@ -250,137 +222,3 @@ def find_folder(folder, revision=None):
     patterns = ["*.json", "*.safetensors", "*.txt", "*.model", "*.spm", "*.weights.h5"]
     fetched = huggingface_hub.snapshot_download(name, revision=revision, allow_patterns=patterns)
     return pathlib.Path(fetched)
-
-
-def find_architecture(model_type, path):
-    """The module of an architecture by the `model_type` of a checkpoint."""
-    foreign = isinstance(model_type, str) and re.fullmatch("timm|.*Backbone", model_type)
-    known = []
-    for name in FOREIGN if foreign else ARCHITECTURES:
-        module = importlib.import_module(f"keras_attention.pretrained.architectures.{name}")
-        if model_type in module.MODEL_TYPES:
-            return module
-        known += module.MODEL_TYPES
-    kind = f"is of the class {model_type:.60}" if foreign else f"says model_type={model_type!r:.60}"
-    raise CheckpointError(f"{path} {kind}: expected one of {', '.join(sorted(known))}.")
-
-
-def read_settings(checkpoint, task=None, num_classes=None, pooling="auto"):
-    """What `config.json` says, and what was asked for.
-
-    Returns:
-        (module of the architecture, `Fields`, builder, its keywords, whether a head is new).
-    """
-    path = checkpoint.folder / CONFIG
-    architecture = find_architecture(checkpoint.model_type, path)
-    config = read_config(checkpoint.config, path, architecture.IRRELEVANT)
-    of_file = find_builder(architecture, config, checkpoint.tensors)
-    own = architecture.IGNORED  # by builder, where a file may hold several models
-    if isinstance(of_file, tuple):
-        builder = _choose_tower(own, task, path)
-    else:
-        builder = of_file if task is None else _check_task(task, of_file, own)
-    fresh = builder in HEADS and (builder != of_file or num_classes is not None)
-    try:
-        keywords = architecture.settings(config)
-        keywords |= architecture.head(config, builder, keywords, checkpoint.tensors)
-    except CheckpointError:
-        raise
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path} holds what is no setting: {error!r:.200}") from error
-    keywords |= _choose_pooling(checkpoint, builder, keywords, fresh, pooling)
-    config.finish()
-    if builder in SIZED:
-        if num_classes is None:
-            num_classes = _count_classes(checkpoint, config, fresh)
-        keywords[SIZED[builder]] = check_whole_number("load", "num_classes", num_classes)
-    elif num_classes is not None:
-        raise ValueError(f"num_classes={num_classes} is for {', '.join(SIZED)}, not {builder}.")
-    return architecture, config, builder, keywords, fresh
-
-
-def _choose_pooling(checkpoint, builder, keywords, fresh, pooling):
-    """Keywords of how a text's vector is made, where it is not the file's own head."""
-    if "pooling" in keywords and builder == "text_encoder":  # of a tower
-        return {}
-    if builder != "text_encoder" and not (builder == "text_classifier" and fresh):
-        if pooling != "auto":
-            raise ValueError(f"pooling={pooling!r} is for text encoders and new heads of texts.")
-        return {}
-    if pooling == "auto":
-        found = read_pooling(checkpoint.folder)
-    else:
-        found = {"pooling": pooling, "unit_length": False}
-    if builder == "text_encoder" or not found:
-        return found
-    if pooling is None:
-        raise ValueError("pooling=None: a head of texts needs one vector, such as that of 'first'.")
-    if found["pooling"] == keywords["pooling"]:
-        return {}  # with the pooler of the architecture
-    return {"pooling": found["pooling"], "pooler_activation": None}
-
-
-def get_other_heads(architecture):
-    """A pattern of the tensors of heads."""
-    return getattr(architecture, "OTHER_HEADS", OTHER_HEADS)
-
-
-def find_builder(architecture, config, tensors):
-    """The builder for the head of a file, by the class that `architectures` names.
-
-    A tuple of them where the file holds several models. Files of timm and KerasHub say it in ways
-    of their own.
-    """
-    if hasattr(architecture, "find_builder"):
-        return architecture.find_builder(config, tensors)
-    named = config.get("architectures") or []
-    name = named[0] if named and isinstance(named[0], str) else "Model"
-    for ending in sorted(architecture.HEADS, key=len, reverse=True):
-        if name.endswith(ending):
-            return architecture.HEADS[ending]
-    known = ", ".join(f"*{ending}" for ending in architecture.HEADS)
-    raise CheckpointError(f"{config.path} is of a {name:.60}: expected one of {known}.")
-
-
-def list_towers(checkpoint):
-    """The builders of a file that holds several models; an empty tuple where it holds one."""
-    path = checkpoint.folder / CONFIG
-    architecture = find_architecture(checkpoint.model_type, path)
-    found = find_builder(architecture, read_config(checkpoint.config, path), checkpoint.tensors)
-    return found if isinstance(found, tuple) else ()
-
-
-def _is_in_file(table, name, checkpoint):
-    """Whether a file has the layer called `name` before its logits."""
-    kernel = table.get(f"{name}/kernel")
-    return set(getattr(kernel, "names", [kernel])) <= checkpoint.tensors.keys()
-
-
-def _choose_tower(towers, task, path):
-    """The builder that `task` names, of a file that holds several models."""
-    if task not in towers:
-        raise ValueError(f"task={task!r}: {path} becomes {' or '.join(towers)}: say which.")
-    return task
-
-
-def _check_task(task, of_file, ignored):
-    """The builder that `task` names, if the weights of the file fit under it."""
-    families = [family for family in (ENCODERS, IMAGE_ENCODERS) if of_file in family]
-    (choices,) = families or [(of_file,)]
-    if isinstance(ignored, dict):
-        choices = [name for name in choices if name in ignored]
-    if task not in choices:
-        raise ValueError(f"task={task!r}: a {of_file} becomes one of {', '.join(choices)}.")
-    if task == "masked_language_model" != of_file:
-        raise ValueError(f"task={task!r}: the file is of a {of_file}, and has no such head.")
-    return task
-
-
-def _count_classes(checkpoint, config, fresh):
-    """The outputs of the head of a file."""
-    if fresh:
-        raise ValueError("A new head needs num_classes=, how many classes or labels there are.")
-    for name in HEAD_BIASES:
-        if name in checkpoint.tensors:
-            return checkpoint.tensors[name].shape[0]
-    raise CheckpointError(f"{checkpoint.folder} has no head: give task= and num_classes=.")

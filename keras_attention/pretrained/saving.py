@@ -14,11 +14,12 @@ from keras_attention.core.checks import check_height_and_width
 from keras_attention.files.io import make_workplace, move_into_place, write_json
 from keras_attention.pretrained import loading
 from keras_attention.pretrained.aligned import copy_aligned
+from keras_attention.pretrained.architecture import find_architecture, read_builder
 from keras_attention.pretrained.checkpoint import CONFIG, DTYPES, INDEX, WEIGHTS
-from keras_attention.pretrained.config import read_config
 from keras_attention.pretrained.keras_hub import Preset, read_checkpoint
 from keras_attention.pretrained.resized_positions import POSITIONS
 from keras_attention.pretrained.sentence_transformers import list_parts
+from keras_attention.pretrained.settings import SIZED, read_settings
 from keras_attention.pretrained.weights import Fold, arrange, name_weights
 
 CODES = {name: code for code, name in DTYPES.items()}
@@ -67,7 +68,7 @@ def save(model, folder, *, checkpoint=None, labels=None):
             f"{source.folder} is a preset of KerasHub, which is read and not written: keep the "
             "model by model.save(path)."
         )
-    if task is not None and labels is None and model.name in loading.SIZED:
+    if task is not None and labels is None and model.name in SIZED:
         labels = task.preprocessor.labels.names
     tensors, config = collect(model, source, labels)
     if task is not None and model.name == "text_classifier":
@@ -86,14 +87,10 @@ def save(model, folder, *, checkpoint=None, labels=None):
         write_tensors(new / WEIGHTS, tensors)
         write_json(new / CONFIG, config)
         asked = {"pooling": None} if model.name == "text_encoder" else {}
-        loading.describe(new, task=_find_task(model, source), **asked)  # a ValueError if damaged
+        several = isinstance(read_builder(source), tuple)
+        task_name = model.name if several else None
+        loading.describe(new, task=task_name, **asked)  # a ValueError if damaged
         move_into_place(new, folder)
-
-
-def _find_task(model, source):
-    """The task to load a model with, of a file that holds several; else None."""
-    module = loading.find_architecture(source.model_type, source.folder / CONFIG)
-    return model.name if isinstance(_find_builder(source, module), tuple) else None
 
 
 def collect(model, source, labels=None):
@@ -107,20 +104,21 @@ def collect(model, source, labels=None):
     if builder not in models.__all__:
         raise ValueError(f"{builder} is no model of a builder in ka.models: its name is another.")
     path = source.folder / CONFIG
-    module = loading.find_architecture(source.model_type, path)
-    fresh = _is_other(model, source, module)
-    if fresh and source.model_type in getattr(module, "ALONE", ()):
+    module = find_architecture(source.model_type, path)
+    fresh = _is_other(model, source)
+    if fresh and source.model_type in module.ALONE:
         raise ValueError(
             f"{path} is of one tower alone, which Hugging Face gives no head: fine-tune the file "
             "of both towers."
         )
-    sized = builder in loading.SIZED and fresh
+    sized = builder in SIZED and fresh
     count = {"num_classes": model.output_shape[-1]} if sized else {}
     asked = {"pooling": "first"} if builder == "text_classifier" and fresh else {}
     asked = {"pooling": None} if builder == "text_encoder" else asked  # it has no weights
-    module, config, _, keywords, _ = loading.read_settings(source, builder, **count, **asked)
+    settings = read_settings(source, builder, **count, **asked)
+    config, keywords = settings.config, settings.keywords
     pooling = _find_pooling(model, module) if builder == "text_classifier" else {}
-    if fresh and not hasattr(module, "HEADS"):
+    if fresh and module.HEADS is None:
         raise ValueError(
             f"{source.folder} is of {source.model_type}, whose files are written with the head "
             "that they have, and this model has another: keep it by model.save(path)."
@@ -135,7 +133,8 @@ def collect(model, source, labels=None):
         used |= set(fold.names)
         known = [tensors.get(n, names[n].read()) for n in fold.names if names.get(n) is not None]
         if sized and not known and len(fold.names) > 1:  # a new head in the place of two
-            known = [_make_empty(source.tensors[n], **count) for n in fold.names]
+            shapes = [source.tensors[n].shape[1:] for n in fold.names]
+            known = [np.zeros((model.output_shape[-1], *shape), "float32") for shape in shapes]
         value = ops.convert_to_numpy(variable).astype("float32")
         if size and name == POSITIONS:  # as many as the file has not
             tensors[table[name]] = value[None].astype(known[0].dtype)
@@ -149,20 +148,9 @@ def collect(model, source, labels=None):
         content["image_size"] = size[0] if size[0] == size[1] else list(size)
     if fresh:
         content |= _write_class(module, source, builder)
-    if builder in loading.SIZED and (fresh or labels is not None):
+    if builder in SIZED and (fresh or labels is not None):
         content |= _write_labels(model, labels)
     return tensors, content
-
-
-def _make_empty(stored, num_classes):
-    """Zeros in the place of a tensor of a head, for another number of classes."""
-    return np.zeros((num_classes, *stored.shape[1:]), "float32")
-
-
-def _find_builder(source, module):
-    """The builder of a checkpoint, a tuple of them where it holds several models."""
-    config = read_config(source.config, source.folder / CONFIG)
-    return loading.find_builder(module, config, source.tensors)
 
 
 def _find_new_size(model, keywords, source):
@@ -183,7 +171,7 @@ def _find_new_size(model, keywords, source):
 
 def _find_pooling(model, module):
     """The entries of config.json that say how a classifier of texts pools."""
-    known = getattr(module, "POOLINGS", {"first": {}})
+    known = module.POOLINGS
     mode = getattr(model.get_layer("pooling"), "mode", "map")
     mode = "first" if mode == "cls" else mode
     if mode not in known:
@@ -196,29 +184,28 @@ def _find_pooling(model, module):
     return known[mode]
 
 
-def _is_other(model, source, module):
+def _is_other(model, source):
     """Whether the head of a model is another than that of its checkpoint."""
-    of_file = _find_builder(source, module)
+    of_file = read_builder(source)
     if isinstance(of_file, tuple):
         return model.name not in of_file
-    if of_file != model.name or of_file not in loading.SIZED:
+    if of_file != model.name or of_file not in SIZED:
         return of_file != model.name
     found = loading.describe(source.folder)
-    return found.keywords[loading.SIZED[of_file]] != model.output_shape[-1]
+    return found.keywords[SIZED[of_file]] != model.output_shape[-1]
 
 
 def _rename(source, module, fresh, table):
     """{name: `StoredTensor`} of a checkpoint; under a new head all names begin with its base."""
-    base = getattr(module, "BASE", "")
+    base = module.BASE
     if not fresh:
         return dict(source.tensors)
-    heads = loading.get_other_heads(module)
     near = {table.get(f"{n}/{w}") for n in ("pooler", "transform") for w in ("kernel", "bias")}
     near |= {table.get(f"transform_norm/{weight}") for weight in ("gamma", "beta")}
     kept = {
         name: tensor
         for name, tensor in source.tensors.items()
-        if not re.fullmatch(heads, name) or ".pooler." in f".{name}" or name in near
+        if not re.fullmatch(module.OTHER_HEADS, name) or ".pooler." in f".{name}" or name in near
     }
     if not base or any(name.startswith(base) for name in kept):
         return kept

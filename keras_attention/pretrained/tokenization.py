@@ -3,17 +3,13 @@
 from keras_attention.data.tokenizers.engines import parse_rules
 from keras_attention.data.tokenizers.pretrained import PretrainedTokenizer
 from keras_attention.files.io import read_bytes, read_json
+from keras_attention.pretrained.architecture import find_architecture, read_builder
 from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
-from keras_attention.pretrained.config import read_config
 from keras_attention.pretrained.keras_hub import Preset, read_checkpoint
 from keras_attention.pretrained.keras_hub_tokenizers import make_tokenizer
-from keras_attention.pretrained.loading import (
-    find_architecture,
-    find_builder,
-    find_folder,
-    read_settings,
-)
+from keras_attention.pretrained.loading import find_folder
 from keras_attention.pretrained.sentence_transformers import read_length
+from keras_attention.pretrained.settings import read_settings
 
 FILE, SETTINGS, VOCABULARY = "tokenizer.json", "tokenizer_config.json", "vocab.txt"
 MARIAN = ("vocab.json", "source.spm", "target.spm")
@@ -84,12 +80,11 @@ def tokenizer(folder, *, revision=None, max_length=None):
 
 def _read_texts(checkpoint, said):
     """The keywords of the builder of a checkpoint that reads texts, and what fills them up."""
-    path = checkpoint.folder / CONFIG
-    architecture = find_architecture(checkpoint.model_type, path)
-    of_file = find_builder(architecture, read_config(checkpoint.config, path), checkpoint.tensors)
-    task = "text_encoder" if isinstance(of_file, tuple) else None  # the tower of texts
-    keywords = read_settings(checkpoint, task)[3]
-    if hasattr(architecture, "read_padding"):  # what fills texts up is a token to the model
+    architecture = find_architecture(checkpoint.model_type, checkpoint.folder / CONFIG)
+    several = isinstance(read_builder(checkpoint), tuple)
+    task = "text_encoder" if several else None  # the tower of texts
+    keywords = read_settings(checkpoint, task).keywords
+    if architecture.read_padding is not None:  # what fills texts up is a token to the model
         padding = _find_padding(checkpoint.folder / FILE, said.get("pad_token"))
         if padding is None:
             padding = architecture.read_padding(checkpoint.config)

@@ -5,6 +5,7 @@ import dataclasses
 from keras_attention import data
 from keras_attention.blocks.log_mel_spectrogram import STRIDE
 from keras_attention.core.lazy import keras, pretrained
+from keras_attention.pretrained.architecture import read_builder
 from keras_attention.pretrained.checkpoint import CONFIG, CheckpointError
 from keras_attention.pretrained.generation_settings import (
     read_generation_settings,
@@ -12,7 +13,8 @@ from keras_attention.pretrained.generation_settings import (
 )
 from keras_attention.pretrained.image_processing import read_image_processing
 from keras_attention.pretrained.keras_hub import read_checkpoint
-from keras_attention.pretrained.loading import find_folder, list_towers, read_settings
+from keras_attention.pretrained.loading import find_folder
+from keras_attention.pretrained.settings import read_settings
 from keras_attention.pretrained.sound_processing import read_sound_processing
 from keras_attention.tasks import recipes
 from keras_attention.tasks.registry import get_builder
@@ -208,7 +210,7 @@ def _open_speech(
     settings = read_generation_settings(checkpoint)
     prompts = read_speech_prompts(checkpoint)
     prompts |= {k: v for k, v in (("language", language), ("task", task)) if v is not None}
-    keywords = read_settings(checkpoint)[3]
+    keywords = read_settings(checkpoint).keywords
     preprocessor = data.SpeechTextPreprocessor(
         pretrained.tokenizer(folder),
         read_sound_processing(folder, keywords)["sampling_rate"],
@@ -289,13 +291,15 @@ def _read_builder(folder):
     """(the builder of a file by its own head, how many positions its model has, or None)."""
     checkpoint = read_checkpoint(folder)
     task = "image_encoder" if _has_towers(folder) else None
-    _, _, builder, keywords, _ = read_settings(checkpoint, task)
+    settings = read_settings(checkpoint, task)
+    builder, keywords = settings.builder, settings.keywords
     return builder, keywords.get("max_length")
 
 
 def _has_towers(folder):
     """Whether a file holds a model of images and one of texts."""
-    return "image_encoder" in list_towers(read_checkpoint(folder))
+    towers = read_builder(read_checkpoint(folder))
+    return isinstance(towers, tuple) and "image_encoder" in towers
 
 
 def _bound(wanted, places):

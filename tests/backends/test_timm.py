@@ -4,8 +4,8 @@ import pytest
 import timm
 import torch
 
+from keras_attention.pretrained.architecture import find_architecture
 from keras_attention.pretrained.config import read_config
-from keras_attention.pretrained.loading import find_architecture
 from tests.pretrained import make_foreign_checkpoints as made
 from tests.pretrained.test_foreign import assert_equal
 from tests.pretrained.test_parity import read_expected

@@ -12,9 +12,9 @@ import pytest
 from keras import ops
 
 import keras_attention as ka
+from keras_attention.pretrained.architecture import FOREIGN, find_architecture
 from keras_attention.pretrained.checkpoint import CheckpointError
 from keras_attention.pretrained.keras_hub import read_checkpoint
-from keras_attention.pretrained.loading import FOREIGN, find_architecture
 from tests.grids import quick
 from tests.pretrained.make_foreign_checkpoints import COMMITTED, FOLDER, KERAS_HUB, TIMM
 from tests.pretrained.test_parity import read_expected

@@ -11,8 +11,8 @@ import pytest
 from keras import ops
 
 import keras_attention as ka
+from keras_attention.pretrained.architecture import ARCHITECTURES, find_architecture
 from keras_attention.pretrained.checkpoint import read_header
-from keras_attention.pretrained.loading import ARCHITECTURES, find_architecture
 from tests.grids import sampled
 from tests.pretrained.make_checkpoints import CHECKPOINTS, FOLDER
 from tests.tables import assert_lists
