@@ -29,7 +29,7 @@ def our_model():
     import keras_attention as ka
 
     size = ka.models.sizes("causal_language_model")["GPT-2"]
-    return ka.models.causal_language_model(VOCABULARY, **{**size, "dropout": 0.0})
+    return ka.models.causal_language_model(VOCABULARY, **size)
 
 
 def keras_attention(new):

@@ -127,24 +127,34 @@ class OursOnJax(Stack):
 
         import keras_attention as ka
 
-        shape = dict(
-            num_layers=case["layers"],
-            num_heads=case["heads"],
-            num_key_value_heads=case["groups"],
-            hidden_dim=case["width"],
-            intermediate_dim=case["inner"],
-            dropout=0.0,
-            padding="none",
-        )
-        gpt_2 = dict(position="learned", max_length=case["length"], activation="gelu_tanh")
-        llama = dict(
-            position="rotary", activation="swiglu", normalization="rms_norm", use_bias=False
-        )
-        shape |= gpt_2 if case["family"] == "gpt2" else llama
+        gpt_2 = case["family"] == "gpt2"
         before = keras.config.dtype_policy()
         keras.config.set_dtype_policy(policy)
         try:
-            return ka.models.causal_language_model(case["vocabulary"], **shape, **more)
+            attention = ka.attention.MultiHeadAttention(
+                case["heads"],
+                case["width"] // case["heads"],
+                num_key_value_heads=case["groups"],
+                position=None if gpt_2 else "rotary",
+                use_bias=gpt_2,
+            )
+            feed_forward = ka.blocks.FeedForward(
+                case["inner"], "gelu_tanh" if gpt_2 else "swiglu", use_bias=gpt_2
+            )
+            return ka.models.causal_language_model(
+                case["vocabulary"],
+                hidden_dim=case["width"],
+                dropout=0.0,
+                position=ka.positions.Learned(case["length"]) if gpt_2 else None,
+                embedding=ka.models.TextEmbedding(padding="none"),
+                encoder=ka.models.TransformerEncoder(
+                    case["layers"],
+                    attention=attention,
+                    feed_forward=feed_forward,
+                    normalization="layer_norm" if gpt_2 else "rms_norm",
+                    **more,
+                ),
+            )
         finally:
             keras.config.set_dtype_policy(before)
 

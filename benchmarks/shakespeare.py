@@ -73,13 +73,11 @@ def with_keras(train, size, total):
     keras.utils.set_random_seed(0)
     model = ka.models.causal_language_model(
         size,
-        num_layers=LAYERS,
-        num_heads=HEADS,
         hidden_dim=WIDTH,
-        intermediate_dim=4 * WIDTH,
         dropout=0.0,
-        use_bias=False,
-        position="rotary",
+        encoder=ka.models.TransformerEncoder.of_size(
+            LAYERS, HEADS, WIDTH, 4 * WIDTH, use_bias=False, position="rotary"
+        ),
     )
     model.compile(
         keras.optimizers.AdamW(

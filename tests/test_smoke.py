@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import keras_attention as ka
-from tests.models.test_builders import language_model
 from tests.pretrained.test_parity import FOLDER, read_expected
 from tests.pretrained.test_saving import make_sentence_transformer
+from tests.stacks import make_writer
 
 # On the newest versions other slow tests say the same.
 pytestmark = pytest.mark.sweep
@@ -32,7 +32,7 @@ def save_and_load(model, path):
 
 
 def test_a_language_model_trains_writes_and_is_exported(tmp_path):
-    model = language_model("causal_language_model", position="rotary", num_key_value_heads=1)
+    model = make_writer(50, num_key_value_heads=1)
     fit_two_epochs(model, IDS[:, :-1], IDS[:, 1:])
     loaded = save_and_load(model, tmp_path / "model.keras")
     np.testing.assert_allclose(loaded(IDS), model(IDS), atol=1e-6)

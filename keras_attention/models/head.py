@@ -114,6 +114,11 @@ def token_logits(x, embedding, tied):
     """
     if tied:
         return name_logits(embedding(x, reverse=True))
+    if embedding.logit_soft_cap is not None:
+        raise ValueError(
+            f"logit_soft_cap={embedding.logit_soft_cap} with tie_embeddings=False: it is of logits "
+            "that are inner products with the tokens' embeddings. Leave one of them out."
+        )
     size = embedding.vocabulary_size
     return keras.layers.Dense(size, use_bias=False, dtype="float32", name="logits")(x)
 

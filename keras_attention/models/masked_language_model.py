@@ -81,8 +81,8 @@ def masked_language_model(
     )
     if embedding is None:
         embedding = TextEmbedding.of_bert(num_segments=None, epsilon=1e-6)
-    inputs = embedding.inputs()
-    x, documents, tokens = embedding(inputs, vocabulary_size, hidden_dim, position, dropout)
+    inputs, drawn = embedding.inputs(), keras.initializers.TruncatedNormal(stddev=0.02)
+    x, documents, tokens = embedding(inputs, vocabulary_size, hidden_dim, position, dropout, drawn)
     x = encoder(x, **documents)
     for layer in make_transform(tokens.hidden_dim) if head is None else head:
         x = layer(x)

@@ -64,8 +64,7 @@ class TextEmbedding:
         padding_id: int, the id that is no token and is masked inside; None where every id is one.
         padding: as in `TokenEmbedding`, a promise about the ids of every call. Give the attention
             of the encoder `padding="right"`, too.
-        initializer: a Keras initializer, of tokens and segments.
-        logit_bias: bool, whether logits by the tokens' vectors have a bias.
+        logit_bias, logit_soft_cap: of logits by the tokens' vectors, as in `TokenEmbedding`.
 
     Example:
 
@@ -94,8 +93,8 @@ class TextEmbedding:
     packed: bool = False
     padding_id: int | None = 0
     padding: str | None = None
-    initializer: object = "uniform"
     logit_bias: bool = False
+    logit_soft_cap: float | None = None
 
     @classmethod
     def of_bert(cls, num_segments=2, *, epsilon=1e-12, padding_id=0):
@@ -105,7 +104,6 @@ class TextEmbedding:
             normalization="layer_norm",
             epsilon=epsilon,
             padding_id=padding_id,
-            initializer=keras.initializers.TruncatedNormal(stddev=0.02),
             logit_bias=True,
         )
 
@@ -144,7 +142,15 @@ class TextEmbedding:
             name: keras.Input(shape, dtype="int32", name=name) for name, shape in shapes.items()
         }
 
-    def __call__(self, inputs, vocabulary_size, hidden_dim, position=None, dropout=0.0):
+    def __call__(
+        self,
+        inputs,
+        vocabulary_size,
+        hidden_dim,
+        position=None,
+        dropout=0.0,
+        initializer="uniform",
+    ):
         """Embed the inputs.
 
         Args:
@@ -152,13 +158,14 @@ class TextEmbedding:
             position: of the builder: what is added to tokens is added, what rotates or biases is
                 left to the attention.
             dropout: float, of the sum, and of the characters.
+            initializer: a Keras initializer, of tokens and segments.
 
         Returns:
             x (B, T, D), symbolic; the call arguments of an encoder for packed documents, a dict;
             and the `TokenEmbedding`, which also makes logits.
         """
         ids, documents = inputs["token_ids"], {}
-        initializer = keras.initializers.get(self.initializer)
+        initializer = keras.initializers.get(initializer)
         tokens = TokenEmbedding(
             vocabulary_size,
             self.embedding_dim or hidden_dim,
@@ -168,6 +175,7 @@ class TextEmbedding:
             padding_id=self.padding_id,
             padding=self.padding,
             logit_bias=self.logit_bias,
+            logit_soft_cap=self.logit_soft_cap,
             name="embedding",
         )
         if self.packed:

@@ -53,6 +53,7 @@ class TransformerEncoder:
             compiled program does not grow with their number. All blocks must be alike: no
             `stochastic_depth`, no `num_blocks`, one attention for all. The weights have the same
             order as without the loop.
+        causal: bool, whether the future is hidden from the attention, whatever its mask allows.
         hidden_dim: int D, the width that the stack must be called on, or None for any. `of_size`
             sets it.
         name: str, what the names of the blocks begin with.
@@ -104,6 +105,7 @@ class TransformerEncoder:
     shared_position: bool = False
     remat: bool = False
     scan_layers: bool = False
+    causal: bool = False
     hidden_dim: int | None = None
     name: str = "block"
 
@@ -204,6 +206,12 @@ class TransformerEncoder:
                 "block of its own. Leave one of them out."
             )
         for attention in self._for_each_layer("attention"):
+            if self.causal and not isinstance(attention, AttentionLayer):
+                raise ValueError(
+                    f"causal=True with attention={attention!r}, which takes no mask part: expected "
+                    "a layer of ka.attention. Give one, or hide the future in a layer of your own "
+                    "and set causal=False."
+                )
             position = attention.position if isinstance(attention, AttentionLayer) else None
             if (added := positions.for_role(position, "embed")) is not None:
                 raise ValueError(
@@ -264,9 +272,12 @@ class TransformerEncoder:
         for i, feed_forward in enumerate(self._for_each_layer("feed_forward")):
             if i == 1 and isinstance(norm, PreNorm):
                 norm = dataclasses.replace(norm, first_norm=True)
+            attention = copy_part(attentions[i], name="attention", **changes)
+            if self.causal:
+                attention.mask = causal_mask(attention.mask)
             blocks.append(
                 self._make_block(
-                    copy_part(attentions[i], name="attention", **changes),
+                    attention,
                     feed_forward,
                     norm=norm,
                     normalization=self.normalization,
@@ -303,13 +314,13 @@ class TransformerEncoder:
 class TransformerDecoder(TransformerEncoder):
     """A stack of decoder blocks beside an encoder (Vaswani et al., 2017, section 3.1).
 
-    A decoder without a source is a `TransformerEncoder` with the mask `"causal"`.
+    A decoder without a source is a `TransformerEncoder` with `causal=True`.
 
     Args:
         num_layers, attention, feed_forward, ...: as in `TransformerEncoder`.
         cross_attention: the template of the attention to the source.
-        causal: bool, whether the future is hidden from the self-attention, whatever its mask
-            allows. False is for queries that all see one another.
+        causal: bool, as in `TransformerEncoder`, but True where it is left out. False is for
+            queries that all see one another.
 
     Call arguments:
         x: (B, T, D). encoded: (B, S, E), what the encoder returns.
@@ -395,13 +406,6 @@ class TransformerDecoder(TransformerEncoder):
     def __post_init__(self):
         super().__post_init__()
         revive_layer("cross_attention", self.cross_attention)
-        for attention in self._for_each_layer("attention") if self.causal else ():
-            if not isinstance(attention, AttentionLayer):
-                raise ValueError(
-                    f"causal=True with attention={attention!r}, which takes no mask part: expected "
-                    "a layer of ka.attention. Give one, or hide the future in a layer of your own "
-                    "and set causal=False."
-                )
 
     def __call__(
         self,
@@ -428,8 +432,6 @@ class TransformerDecoder(TransformerEncoder):
         return super()._residual()
 
     def _make_block(self, attention, feed_forward, **settings):
-        if self.causal:
-            attention.mask = causal_mask(attention.mask)
         return DecoderBlock(
             attention=attention,
             cross_attention=copy_part(self.cross_attention, name="cross_attention"),

@@ -11,7 +11,7 @@ from keras_attention.models.head import make_transform
 
 TEXTS = (
     *("masked_language_model", "question_answerer", "sequence_labeler", "text_classifier"),
-    "text_encoder",
+    *("causal_language_model", "text_encoder"),
 )
 
 
@@ -41,7 +41,7 @@ def build_model(builder, settings):
                 x = layer(x)
             return x
 
-    else:
+    elif builder != "causal_language_model":
         settings["head"] = head
     if settings.get("pooling") == "end":
         settings["pooling"] = FirstOf(settings.pop("end_token_id"), name="pooling")
@@ -71,6 +71,7 @@ def _take_embedding(builder, settings, norm):
         scale=settings.pop("scale_embeddings", False),
         padding_id=settings.pop("padding_id", 0),
         logit_bias=settings.pop("logit_bias", masked),
+        logit_soft_cap=settings.pop("logit_soft_cap", None),
     )
 
 
@@ -78,10 +79,16 @@ def _take_encoder(settings, hidden_dim, dropout, position, norm):
     """The stack that `settings` describe, which are taken out of them."""
     num_layers, num_heads = settings.pop("num_layers"), settings.pop("num_heads")
     mask, use_bias = masks.get(settings.pop("mask", None)), settings.pop("use_bias", True)
-    key_dim = divide_exactly("hidden_dim", hidden_dim, "num_heads", num_heads)
+    key_dim = settings.pop("key_dim", None)
+    key_dim = key_dim or divide_exactly("hidden_dim", hidden_dim, "num_heads", num_heads)
     attention_settings = {
+        "num_key_value_heads": settings.pop("num_key_value_heads", None),
         "dropout": settings.pop("attention_dropout", 0.0),
         "use_bias": use_bias,
+        "qkv_bias": settings.pop("qkv_bias", None),
+        "qk_norm": settings.pop("qk_norm", None),
+        "qk_norm_epsilon": settings.pop("qk_norm_epsilon", norm["epsilon"]),
+        "normalizer": settings.pop("normalizer", "softmax"),
     }
     seen = settings.pop("layer_masks", None) or [mask] * num_layers
     places = settings.pop("layer_positions", None) or [position] * num_layers
@@ -90,7 +97,7 @@ def _take_encoder(settings, hidden_dim, dropout, position, norm):
         for m, p in zip(seen, places, strict=True)
     ]
     alike = all(m == seen[0] and p == places[0] for m, p in zip(seen, places, strict=True))
-    residual = settings.pop("norm", "pre")
+    residual = residuals.get(settings.pop("norm", "pre"))
     if not settings.pop("first_norm", True):
         residual = PreNorm(first_norm=False)
     return models.TransformerEncoder(
@@ -99,7 +106,7 @@ def _take_encoder(settings, hidden_dim, dropout, position, norm):
         feed_forward=FeedForward(
             settings.pop("intermediate_dim"), settings.pop("activation", "gelu"), dropout, use_bias
         ),
-        norm=residuals.get(residual),
+        norm=residual,
         dropout=dropout,
         num_blocks=settings.pop("num_blocks", None),
         **norm,

@@ -106,7 +106,7 @@ class CausalLM(Task):
         options = recipe.data
         sizes = options.tokens, [data_set.train], options.vocabulary_size
         preprocessor = data.SequencePreprocessor(build_tokenizer(*sizes))
-        model = models.causal_language_model(len(preprocessor.target), **recipe.model)
+        model = models.causal_language_model(len(preprocessor.target), **recipe.list_keywords())
         return (
             model,
             preprocessor,

@@ -95,10 +95,9 @@ class ImageGenerator(Task):
         parts = {
             "position": positions.Learned2D(grid, prefix=1),
             "mask": masks.Window2D(window, grid, prefix=1),
-            "padding_id": None,
         }
         model = models.causal_language_model(
-            preprocessor.vocabulary_size, **{**parts, **recipe.model}
+            preprocessor.vocabulary_size, **parts | recipe.list_keywords(padding_id=None)
         )
         return model, preprocessor, dict(temperature=options.temperature)
 

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 
 import keras_attention as ka
+from tests.stacks import make_writer
 
 
 def parts():
@@ -47,9 +48,7 @@ def vision():
 
 
 def language():
-    return ka.models.causal_language_model(
-        30, num_layers=1, num_heads=2, hidden_dim=12, intermediate_dim=10, num_key_value_heads=1
-    )
+    return make_writer(30, 1, 2, 12, 10, num_key_value_heads=1)
 
 
 def translator():

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 
 import keras_attention as ka
-from tests.stacks import make_encoder
+from tests.stacks import make_encoder, make_writer
 
 SIZE = dict(num_layers=1, num_heads=4, hidden_dim=16, intermediate_dim=32, dropout=0.1)
 BATCH, LENGTH, VOCABULARY, CLASSES = 16, 8, 40, 8
@@ -30,9 +30,7 @@ def vision():
 
 def causal():
     """Grouped keys: two heads, which four devices cannot share."""
-    return ka.models.causal_language_model(
-        VOCABULARY, num_key_value_heads=2, activation="swiglu", **SIZE
-    )
+    return make_writer(VOCABULARY, num_key_value_heads=2, activation="swiglu", **SIZE)
 
 
 def masked():

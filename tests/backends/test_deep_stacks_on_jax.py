@@ -9,6 +9,7 @@ import pytest
 
 import keras_attention as ka
 from tests.backends.test_deep_stacks import IDS, SIZE, D, T, X, labeler
+from tests.stacks import make_writer
 
 
 def differentiate(model, x=IDS):
@@ -91,7 +92,7 @@ def test_rematerialised_stacks_use_less_temporary_memory():
 def test_scanned_layers_write_record_and_are_saved_as_others(tmp_path):
     size = {**SIZE, "dropout": 0.1, "position": "rotary"}
     plain = ka.models.causal_language_model(20, **size)
-    model = ka.models.causal_language_model(20, **size, scan_layers=True, remat=True)
+    model = make_writer(20, **size, scan_layers=True, remat=True)
     model.set_weights(plain.get_weights())
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")

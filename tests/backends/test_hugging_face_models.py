@@ -11,6 +11,7 @@ from keras import ops
 
 import keras_attention as ka
 from keras_attention.models.head import make_transform
+from tests.stacks import make_writer
 
 random = np.random.default_rng(0)
 V, D, N, FF, LAYERS, LENGTH = 31, 12, 3, 20, 2, 16
@@ -71,8 +72,8 @@ def test_gpt_2():
         vocab_size=V, n_embd=D, n_head=N, n_layer=LAYERS, n_inner=FF, n_positions=LENGTH
     )
     theirs = drawn(transformers.GPT2LMHeadModel(config))
-    published = ka.models.sizes("causal_language_model")["GPT-2"]
-    ours = ka.models.causal_language_model(V, **{**published, **SMALL, "max_length": LENGTH})
+    settings = dict(activation="gelu_tanh", epsilon=1e-5)
+    ours = make_writer(V, **SMALL, position=ka.positions.Learned(LENGTH), **settings)
     embedding = ours.get_layer("embedding")
     put(embedding.table, array(theirs.transformer.wte.weight))
     put(embedding.position, array(theirs.transformer.wpe.weight))

@@ -12,7 +12,7 @@ from tests.browser.session import BrowserError
 from tests.export.conftest import vary
 from tests.grids import sampled
 from tests.made_once import make_once
-from tests.stacks import embed_characters
+from tests.stacks import embed_characters, make_writer
 from tests.tables import assert_lists, list_builders
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
@@ -57,9 +57,7 @@ WHOLE = {
     "masked_language_model": lambda: ka.models.masked_language_model(
         50, **SMALL, embedding=ka.models.TextEmbedding.of_bert()
     ),
-    "causal_language_model": lambda: ka.models.causal_language_model(
-        50, **SMALL, position="rotary", num_key_value_heads=1
-    ),
+    "causal_language_model": lambda: make_writer(50, **SMALL, num_key_value_heads=1),
 }
 WRITING = {
     "causal_language_model": (
@@ -166,7 +164,9 @@ CONSTRAINTS = [
 def test_every_id_is_a_token_but_those_that_are_forbidden(name, browser, tmp_path):
     """No padding, a start of several ids and constraints: the loop of the page heeds them."""
     if name == "causal_language_model":
-        model = ka.models.causal_language_model(13, **SMALL, padding_id=None)
+        model = ka.models.causal_language_model(
+            13, **SMALL, embedding=ka.models.TextEmbedding(padding_id=None)
+        )
         settings, prompts = TEXTS, [[0, 7, 11], [5, 0, 0, 4, 8, 9], [0]]
     else:
         model = ka.models.encoder_decoder(13, **SMALL, structure="bart", **NO_PADDING)

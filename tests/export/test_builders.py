@@ -6,7 +6,7 @@ import pytest
 import keras_attention as ka
 from tests.export.helpers import assert_exports, randomize
 from tests.grids import sampled
-from tests.stacks import embed_characters
+from tests.stacks import embed_characters, make_writer
 
 
 def labeler(**settings):
@@ -54,7 +54,7 @@ def writer(builder, **settings):
 @pytest.mark.slow
 def test_the_next_token():
     """The table of tokens, which is read and multiplied with, is in the file once."""
-    model = writer("causal_language_model", mask=ka.masks.Window(3), num_key_value_heads=1)
+    model = make_writer(50, mask=ka.masks.Window(3), num_key_value_heads=1)
     graph = assert_exports(model)
     assert free_inputs(graph) == {"token_ids": (None, None)}
     assert [t.shape for t in graph.constants if t.constant >= 4 * 50 * 16] == [(50, 16)]

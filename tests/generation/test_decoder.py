@@ -19,7 +19,7 @@ def recurrent(**kwargs):
 
 BUILDERS = {
     "language model": lambda: ka.models.causal_language_model(20, **SMALL),
-    "GPT-2": lambda: ka.models.causal_language_model(20, **SMALL, position="learned", max_length=9),
+    "GPT-2": lambda: ka.models.causal_language_model(20, **SMALL, position=ka.positions.Learned(9)),
     "transformer": lambda: ka.models.seq2seq_transformer(30, 20, **SMALL),
     "transformer with positions": lambda: ka.models.seq2seq_transformer(
         30, 20, **SMALL, norm="pre", position="rotary", cross_position="alibi"

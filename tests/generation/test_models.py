@@ -6,6 +6,7 @@ import pytest
 
 import keras_attention as ka
 from tests.grids import sampled
+from tests.stacks import make_writer
 
 G = ka.generation
 V = 23
@@ -60,7 +61,7 @@ def test_a_language_model_writes_what_it_would_read_anew(writer):
     "parts",
     sampled(
         [
-            dict(position="learned", max_length=12),
+            dict(position=ka.positions.Learned(12)),
             dict(position="transformer_xl", num_key_value_heads=1),
             dict(position="rotary", mask=ka.masks.Window(3)),
             dict(position="alibi"),
@@ -72,7 +73,7 @@ def test_a_language_model_writes_what_it_would_read_anew(writer):
     ids=str,
 )
 def test_any_parts_write_what_they_would_read_anew(parts):
-    model = lively(ka.models.causal_language_model(V, **parts, **SIZES))
+    model = lively(make_writer(V, **parts, **SIZES))
     expected = [anew(model, prompt, 7) for prompt in PROMPTS]
     assert G.generate(model, PROMPTS, 7).tolist() == expected
     beam = G.Beam(3, num_return_sequences=2)
@@ -258,7 +259,7 @@ def test_caches_of_other_kinds(writer):
 
 @pytest.mark.slow
 def test_positions_that_end_are_said(writer):
-    model = ka.models.causal_language_model(V, position="learned", max_length=6, **SIZES)
+    model = ka.models.causal_language_model(V, position=ka.positions.Learned(6), **SIZES)
     for sampler in ("greedy", G.Beam(2)):  # the last token is read by nobody, and takes no place
         assert G.generate(model, [[1, 2, 3]], 4, sampler).shape == (1, 4)
         with pytest.raises(ValueError, match="7 places .* more than.*Choose at most 6"):

@@ -13,7 +13,7 @@ from keras_attention import models
 from keras_attention.models.head import make_transform
 from tests import contract
 from tests.grids import sampled
-from tests.stacks import embed_characters, make_encoder
+from tests.stacks import embed_characters, make_encoder, make_writer
 from tests.tables import assert_lists, list_builders
 
 STRUCTURE = pathlib.Path(__file__).parent / "structure"
@@ -156,8 +156,8 @@ BUILT = {
         hidden_dim=16,
         intermediate_dim=20,
     ),
-    "causal_language_model": lambda: language_model(
-        "causal_language_model", position="learned", max_length=9, num_key_value_heads=1
+    "causal_language_model": lambda: make_writer(
+        50, 2, 2, 16, 20, position=ka.positions.Learned(9), num_key_value_heads=1
     ),
     "masked_language_model": lambda: language_model(
         "masked_language_model", embedding=ka.models.TextEmbedding.of_bert()

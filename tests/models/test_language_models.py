@@ -6,7 +6,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention.models.head import make_transform
-from tests.stacks import make_encoder
+from tests.stacks import make_encoder, make_writer
 
 random = np.random.default_rng(0)
 SMALL = dict(num_layers=1, num_heads=2, hidden_dim=16, intermediate_dim=20)
@@ -14,7 +14,7 @@ V = 23
 
 
 def language_model(**kwargs):
-    return drawn(ka.models.causal_language_model(V, **{**SMALL, **kwargs}))
+    return drawn(make_writer(V, **{**SMALL, **kwargs}))
 
 
 def transformer(target=None, **kwargs):
@@ -42,7 +42,7 @@ def padded(x, by=3):
 
 LANGUAGE_MODELS = {
     "plain": dict(),
-    "GPT-2": dict(position="learned", max_length=9, activation="gelu_tanh", epsilon=1e-5),
+    "GPT-2": dict(position=ka.positions.Learned(9), activation="gelu_tanh", epsilon=1e-5),
     "windowed, grouped": dict(mask=ka.masks.Window(3), num_key_value_heads=1, use_bias=False),
     "untied, post-norm": dict(tie_embeddings=False, norm="post", position=["sinusoidal", "alibi"]),
 }
@@ -80,7 +80,9 @@ def test_a_window_is_all_that_a_token_sees():
 def test_soft_caps_bound_logits_and_keep_their_order():
     ids = random.integers(1, V, (2, 7))
     plain = language_model()
-    capped = ka.models.causal_language_model(V, **SMALL, logit_soft_cap=0.5)
+    capped = ka.models.causal_language_model(
+        V, **SMALL, embedding=ka.models.TextEmbedding(logit_soft_cap=0.5)
+    )
     capped.set_weights(plain.get_weights())
     expected = 0.5 * np.tanh(np.asarray(plain(ids)) / 0.5)
     np.testing.assert_allclose(capped(ids), expected, atol=1e-5)
@@ -272,9 +274,11 @@ def test_parameter_counts_are_those_published(builder, name, vocabulary_size, co
     "make, message",
     [
         (lambda: language_model(num_heads=3), "num_heads=3 does not divide hidden_dim=16"),
-        (lambda: language_model(position="learned"), "position='learned' needs max_length="),
+        (lambda: language_model(position="learned"), "Learned needs max_length"),
         (
-            lambda: language_model(logit_soft_cap=30.0, tie_embeddings=False),
+            lambda: language_model(
+                embedding=ka.models.TextEmbedding(logit_soft_cap=30.0), tie_embeddings=False
+            ),
             "logit_soft_cap=30.0 with tie_embeddings=False",
         ),
         (lambda: transformer(position="learned"), "position='learned' needs max_length="),

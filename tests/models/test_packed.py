@@ -9,7 +9,7 @@ import pytest
 import keras_attention as ka
 from tests.export.helpers import assert_exports
 from tests.grids import quick
-from tests.stacks import embed_characters, make_encoder
+from tests.stacks import embed_characters, make_encoder, make_writer
 
 SIZE = dict(num_layers=2, num_heads=2, hidden_dim=16, intermediate_dim=20)
 LENGTHS = [3, 4, 2]  # of the documents in a row of 11, of which two are padding
@@ -28,9 +28,16 @@ BUILDERS = {
         mask=ka.masks.Global(1) | ka.masks.Window(2),
         **SIZE,
     ),
-    "causal_language_model": lambda **kw: ka.models.causal_language_model(50, **SIZE, **kw),
-    "learned": lambda **kw: ka.models.causal_language_model(
-        50, position="learned", max_length=4, num_key_value_heads=1, num_blocks=1, **SIZE, **kw
+    "causal_language_model": lambda packed=False: ka.models.causal_language_model(
+        50, **SIZE, embedding=ka.models.TextEmbedding(packed=packed)
+    ),
+    "learned": lambda packed=False: make_writer(
+        50,
+        **SIZE,
+        position=ka.positions.Learned(4),
+        embedding=ka.models.TextEmbedding(packed=packed),
+        num_key_value_heads=1,
+        num_blocks=1,
     ),
     "masked_language_model": lambda packed=False: ka.models.masked_language_model(
         50,

@@ -19,6 +19,7 @@ BUILDERS = {
     "seq2seq_transformer": ((12,), SIZE),
 }
 EMBEDDINGS = {
+    "causal_language_model": ka.models.TextEmbedding(),
     "masked_language_model": ka.models.TextEmbedding.of_bert(num_segments=None),
     "sequence_labeler": embed_characters(9),
     "text_classifier": ka.models.TextEmbedding(),
@@ -118,7 +119,8 @@ def test_promises_that_mean_nothing():
     with pytest.raises(ValueError, match="padding='left'"):
         build("causal_language_model", "left")
     with pytest.raises(ValueError, match="padding='right' with padding_id=None"):
-        ka.models.causal_language_model(12, padding_id=None, padding="right", **SIZE)
+        embedding = ka.models.TextEmbedding(padding_id=None, padding="right")
+        ka.models.causal_language_model(12, embedding=embedding, **SIZE)
     with pytest.raises(TypeError, match="'padding'"):
         ka.models.vision_transformer(8, 3, patch_size=4, padding="none")
     with pytest.raises(ValueError, match="padding='none'"):

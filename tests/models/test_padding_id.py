@@ -37,8 +37,6 @@ def build(name, padding_id):
     arguments, settings = BUILDERS[name]
     if is_pair(name):
         settings = settings | dict.fromkeys(("source_padding_id", "target_padding_id"), padding_id)
-    elif name == "causal_language_model":
-        settings = settings | {"padding_id": padding_id}
     else:
         embedding = ka.models.TextEmbedding()
         if name == "masked_language_model":

@@ -293,9 +293,12 @@ def test_every_layer_may_have_its_own_mask_and_position():
         alike.set_weights(model.get_weights())
         x = alike.get_layer(f"block_{i}")(x)
     np.testing.assert_allclose(model(X), model.get_layer("final_norm")(x), atol=1e-6)
-    language = ka.models.causal_language_model(
-        9, **SIZE | {"num_layers": 2}, layer_masks=["full", ka.masks.Window(2)], position=None
+    encoder = ka.models.TransformerEncoder(
+        2,
+        attention=[attend(mask="full"), attend(mask=ka.masks.Window(2))],
+        feed_forward=ka.blocks.FeedForward(12),
     )
+    language = ka.models.causal_language_model(9, hidden_dim=D, encoder=encoder)
     ids = np.array([[3, 4, 5, 6]])
     changed = np.array([[3, 4, 5, 7]])
     np.testing.assert_allclose(language(ids)[:, :3], language(changed)[:, :3], atol=1e-6)

@@ -12,6 +12,7 @@ import keras
 import numpy as np
 
 import keras_attention as ka
+from tests.stacks import make_writer
 
 HERE = pathlib.Path(__file__).parent
 WIDTH, HEADS = 16, 4
@@ -76,13 +77,13 @@ def translator():
 
 def writer():
     """A language model of blocks that share keys and values, and count by rotation."""
-    return ka.models.causal_language_model(
+    return make_writer(
         40,
-        num_layers=2,
-        num_heads=HEADS,
+        2,
+        HEADS,
+        WIDTH,
+        24,
         num_key_value_heads=2,
-        hidden_dim=WIDTH,
-        intermediate_dim=24,
         mask=ka.masks.Causal() & ka.masks.Window(4),
         position="rotary",
         normalization="rms_norm",

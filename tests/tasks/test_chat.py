@@ -116,7 +116,7 @@ def test_a_language_model_knows_whether_it_was_trained_on_dialogues(tmp_path):
     assert re.fullmatch(r"I was in \w+\. <turn>", task.find_example(read))
     assert list(task.evaluate(read.train)) == LANGUAGE_MODEL_SCORES
     assert "distinct_1" not in task.evaluate("How was it? " * 9)  # one turn
-    options = dict(position="learned", max_length=16)  # no place beyond one window
+    options = dict(position=ka.positions.Learned(16))  # no place beyond one window
     model = ka.models.causal_language_model(len(task.preprocessor.target), **options, **TINY)
     short = ka.tasks.CausalLM(model, task.preprocessor, maximum_length=16, converses=True)
     assert list(short.evaluate(read.train[:300])) == LANGUAGE_MODEL_SCORES

@@ -3,7 +3,7 @@
 import dataclasses
 from dataclasses import MISSING
 
-from keras_attention.core.lazy import models
+from keras_attention.core.lazy import models, positions
 from keras_attention.tasks.registry import TASKS
 
 LONGEST = 1 << 18  # tokens of a text
@@ -97,11 +97,14 @@ class Recipe:
         """
         model = dict(self.model)
         if "make_encoder" in model:
-            make_encoder, sizes = model.pop("make_encoder"), {}
-            for name in ("num_layers", "num_heads", "intermediate_dim"):
-                if name in model:
-                    sizes[name] = model.pop(name)
+            own = ("num_layers", "num_heads", "intermediate_dim", "score", "normalizer", "mask")
+            make_encoder = model.pop("make_encoder")
+            sizes = {name: model.pop(name) for name in own if name in model}
             sizes |= {name: model[name] for name in ("hidden_dim", "dropout")}
+            if "position" in model:
+                position = positions.get(model["position"])
+                sizes["position"] = positions.for_role(position, "rotate", "bias")
+                model["position"] = positions.for_role(position, "embed")
             model["encoder"] = make_encoder(**sizes)
         settings, characters = model.get("embedding", {}), embedding.pop("characters", None)
         own = {}

@@ -42,7 +42,8 @@ RECIPES = {
     "question_answerer": Recipe(
         model=size(3, 4, 128, 256)
         | dict(
-            make_encoder=ConformerOfSize(5, "gelu", ("alibi", "relative_bias")),
+            make_encoder=ConformerOfSize(5, "gelu"),
+            position=["alibi", "relative_bias"],
             dropout=0.3,
             embedding=dict(token_dropout=0.1, characters=dict(filters=32)),
         ),

@@ -1,5 +1,6 @@
 """Recipes of tasks that write texts: from other texts, or on from what there is."""
 
+from keras_attention.tasks.recipes.encoders import TransformerOfSize
 from keras_attention.tasks.recipes.kinds import (
     BatchData,
     MaskedTextData,
@@ -63,7 +64,7 @@ RECIPES = {
         model=size(6, 6, 192, 768)
         | dict(
             dropout=0.1,
-            use_bias=False,
+            make_encoder=TransformerOfSize(use_bias=False),
             mask={"class_name": "window", "config": {"size": 64}},
             position="rotary",
         ),

@@ -11,13 +11,14 @@ from keras_attention.export import Generation
 from tests.export.conftest import TEXTS, TRANSLATOR, WRITER, vary
 from tests.export.generation.test_endpoints import naive
 from tests.grids import sampled
+from tests.stacks import make_writer
 
 pytestmark = pytest.mark.slow
 
 BEAM = ka.generation.Beam(3, length_penalty=0.6, num_return_sequences=2)
 DRAWING = ka.generation.Sample(0.8, top_k=9, top_p=0.9, min_p=0.02)
 WRITERS = {
-    "gpt_2": {"position": "learned", "max_length": 14},
+    "gpt_2": {"position": ka.positions.Learned(14)},
     "window": {"mask": ka.masks.Window(4), "position": "alibi", "num_layers": 1},
     "cosine": {"score": "cosine", "position": "rotary", "num_layers": 1},
     "additive": {"score": "additive", "num_layers": 1},
@@ -27,7 +28,7 @@ WRITERS = {
 
 def write(num_layers=2, **settings):
     sizes = {"num_layers": num_layers, "num_heads": 2, "hidden_dim": 16}
-    return vary(ka.models.causal_language_model(23, **sizes, **settings))
+    return vary(make_writer(23, **sizes, **settings))
 
 
 def recurrent(**settings):

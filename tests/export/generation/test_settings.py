@@ -31,7 +31,7 @@ def test_lengths_follow_from_one_another(decoders, which, arguments, expected):
 
 def test_a_cache_is_no_longer_than_the_positions():
     model = ka.models.causal_language_model(
-        9, num_layers=1, num_heads=1, hidden_dim=4, position="learned", max_length=10
+        9, num_layers=1, num_heads=1, hidden_dim=4, position=ka.positions.Learned(10)
     )
     decoder = ka.generation.Decoder(model)
     assert make(decoder).max_length == 10
